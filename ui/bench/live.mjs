@@ -21,7 +21,7 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** Where the time of a profile went, by function: its own, without that of what it calls. */
+/** hottest lists a profile's self time by function. */
 function hottest({ nodes, samples, timeDeltas }, limit) {
   const own = new Map();
   const byId = new Map(nodes.map((n) => [n.id, n.callFrame]));
@@ -33,7 +33,7 @@ function hottest({ nodes, samples, timeDeltas }, limit) {
   return [...own].sort((a, b) => b[1] - a[1]).slice(0, limit);
 }
 
-// Port 0 lets the system choose; the server says which.
+// Port 0 lets the system choose; the server prints it.
 const server = spawn(
   process.execPath,
   [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', '0'],
@@ -68,11 +68,11 @@ try {
     const { metrics: all } = await cdp.send('Performance.getMetrics');
     return Object.fromEntries(all.map((m) => [m.name, m.value]));
   };
-  /** MiB that are left of the heap at the least: between two payloads more is held than after they were drawn. */
+  /** floor is the smallest heap, in MiB: between two payloads more is held than after drawing. */
   const floor = async () => {
     let least = Infinity;
     for (let n = 0; n < 8; n++) {
-      // What only weak maps or finalizers held the second collection gives back.
+      // The second collection frees what only weak maps or finalizers held.
       for (let again = 0; again < 2; again++) await cdp.send('HeapProfiler.collectGarbage');
       least = Math.min(least, (await cdp.send('Runtime.getHeapUsage')).usedSize / 2 ** 20);
       await page.waitForTimeout(700);
@@ -109,7 +109,7 @@ try {
         `${round * flags.seconds} s: script ${per('ScriptDuration')} ms/s, all ${per('TaskDuration')} ms/s, ` +
           `heap ${heap.toFixed(2)} MiB (${(heap - start).toFixed(2)}), load ${loadavg()[0].toFixed(1)}`,
       );
-      // Once the page has settled: what it grows by from then on, and what of that is its own.
+      // After settling: the growth from then on, and its share of page data.
       if (round === 1 || round === rounds) {
         const now = parts(await snapshot(cdp));
         const kib = (part) => {

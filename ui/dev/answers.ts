@@ -1,4 +1,4 @@
-// What the mock server answers, in the server's own shapes.
+// Responses of the mock server, in the real server's types.
 import type {
   ConnectionCheck,
   MatrixState,
@@ -6,21 +6,21 @@ import type {
   RunCreateBody,
   RunDetail,
   RunList,
+  RunResult,
   RunRow,
   Scenario,
   Template,
   TemplateInput,
-  RunResult,
   WorkerPoint,
 } from '../src/api/types';
 import { iso, notEnriched } from './data';
-import { plugins } from './declared';
-import type { Holder } from './live';
+import { plugins } from './plugins';
+import type { RunHolder } from './live';
 import { Refusal } from './refusal';
 import { addTemplate, matrices, runs, templates } from './state';
 import { validate } from './validate';
 
-/** The plugin of a hash. */
+/** plugin finds a plugin by hash. */
 export function plugin(sha: string | undefined): Plugin {
   const p = plugins.find((o) => o.sha256 === sha);
   if (!p) throw new Refusal(404, 'not_found', `There is no plugin '${sha}'.`);
@@ -29,7 +29,7 @@ export function plugin(sha: string | undefined): Plugin {
 
 const missing = (what: string) => new Refusal(404, 'not_found', `There is no such ${what}.`, 'Perhaps it was deleted.');
 
-function row(r: Holder): RunRow {
+function row(r: RunHolder): RunRow {
   const s = r.summary;
   return {
     ...r.run,
@@ -47,7 +47,7 @@ function row(r: Holder): RunRow {
   };
 }
 
-/** What a list of runs is in the order of: a figure, or a word; null where a run has none. */
+/** sorts are the sort keys of the run list; null where a run has no figure. */
 const sorts: Record<string, (r: RunRow) => number | string | null> = {
   name: (r) => r.test_name.toLowerCase(),
   status: (r) => r.status,
@@ -65,7 +65,7 @@ const sorts: Record<string, (r: RunRow) => number | string | null> = {
   created: (r) => Date.parse(r.created_at ?? ''),
 };
 
-/** Puts runs into the order that is asked for, newest first without one; those without the figure come last. */
+/** inOrder sorts runs, newest first by default; runs without the figure come last. */
 function inOrder(rows: RunRow[], q: URLSearchParams): RunRow[] {
   const of = sorts[q.get('sort') ?? 'created'];
   if (!of) throw new Refusal(422, 'invalid', 'Runs are in no such order.');
@@ -98,8 +98,8 @@ export function listRuns(q: URLSearchParams): RunList {
   };
 }
 
-/** Two halves of a finished run's figures, one for each run worker. */
-function workersOf(r: Holder): RunResult[] {
+/** workersOf splits a finished run's figures between two run workers. */
+function workersOf(r: RunHolder): RunResult[] {
   const s = r.summary;
   if (!s) return [];
   return [0, 1].map((i) => ({
@@ -134,7 +134,7 @@ function workersOf(r: Holder): RunResult[] {
   }));
 }
 
-export function workerPoints(r: Holder): WorkerPoint[] {
+export function workerPoints(r: RunHolder): WorkerPoint[] {
   const workers = r.workers ?? 2;
   return r.points.flatMap((p) =>
     Array.from({ length: workers }, (_, i) => ({
@@ -154,7 +154,7 @@ export function workerPoints(r: Holder): WorkerPoint[] {
   );
 }
 
-export function detail(r: Holder): RunDetail {
+export function detail(r: RunHolder): RunDetail {
   return {
     ...r.run,
     summary: r.summary,
@@ -242,15 +242,15 @@ export async function checkDsn(dsn: string): Promise<ConnectionCheck> {
   };
 }
 
-export const need = <T>(map: Map<string, T>, id: string | null | undefined, what: string): T => {
+export const findOr404 = <T>(map: Map<string, T>, id: string | null | undefined, what: string): T => {
   const x = map.get(id ?? '');
   if (!x) throw missing(what);
   return x;
 };
 
 export function matrixOf(id: string | undefined): MatrixState {
-  const kept = need(matrices, id, 'matrix');
-  const { members, ...m } = kept;
-  if (m.status === 'CANCELLING' && members.every((r) => !r.live)) m.status = kept.status = 'CANCELLED';
+  const stored = findOr404(matrices, id, 'matrix');
+  const { members, ...m } = stored;
+  if (m.status === 'CANCELLING' && members.every((r) => !r.live)) m.status = stored.status = 'CANCELLED';
   return { ...m, runs: members.map(row) };
 }

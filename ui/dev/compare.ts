@@ -1,4 +1,4 @@
-// The comparison of two runs, as the server answers it; intervals are made up around the true differences.
+// Run comparisons of the mock; intervals are invented around the true differences.
 import type { Comparison, KindCurves, Metric, PartComparison, Point, Summary } from '../src/api/types';
 
 const metrics: [string, string, boolean, (s: Summary) => number | undefined][] = [
@@ -55,7 +55,7 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
   };
 }
 
-/** Kinds and statements on their own: as the whole. */
+/** compareParts compares each kind and statement. */
 export function compareParts(a: Summary, b: Summary, tolerance: number): PartComparison {
   const whole = compare(a, b, tolerance);
   const kinds = Object.keys(a.by_kind ?? {});
@@ -76,7 +76,7 @@ export function compareParts(a: Summary, b: Summary, tolerance: number): PartCom
   };
 }
 
-/** The kinds of a run over time, in proportion to its points. */
+/** kindCurves scales a run's points to its kinds. */
 export function kindCurves(run_id: string, points: Point[]): KindCurves {
   const names = [...new Set(points.flatMap((p) => Object.keys(p.qps_by_kind ?? {})))];
   return {

@@ -1,4 +1,4 @@
-// The documents that the mock server begins with, in the server's own shapes.
+// The mock server's initial documents, in the real server's types.
 import { randomUUID } from 'node:crypto';
 import type {
   Artifact,
@@ -15,11 +15,11 @@ import type {
   ThresholdResult,
   Validity,
 } from '../src/api/types';
-import { hash, plan, pluginRefs } from './declared';
+import { hash, plan, pluginRefs } from './plugins';
 import { figures, histogram, random, type Second, second, summarise } from './model';
 
 export const iso = (ms: number) => new Date(ms).toISOString();
-export interface Asked {
+export interface ScenarioOptions {
   description?: string;
   connection?: string;
   table?: string;
@@ -32,7 +32,10 @@ export interface Asked {
   tags?: Record<string, string>;
 }
 
-export function scenario(name: string, more: Asked = {}): Scenario & { target: NonNullable<Scenario['target']> } {
+export function scenario(
+  name: string,
+  more: ScenarioOptions = {},
+): Scenario & { target: NonNullable<Scenario['target']> } {
   return {
     name,
     description: more.description,
@@ -88,10 +91,10 @@ export const valid: Validity = {
   notes: ['The target runs on the same machine as the generator.'],
 };
 
-/** A second of load in its phase. */
+/** Loaded is a second of load with its phase. */
 export type Loaded = Second & { phase: Phase };
 
-/** The seconds of a run, as load and as points of its history. */
+/** curve generates the seconds of a run, as load and as history points. */
 export function curve({
   seed,
   start,
@@ -138,7 +141,7 @@ export function curve({
   return { seconds, points };
 }
 
-/** What only an open loop has. */
+/** closedLoop has nulls for fields of an open loop. */
 export const closedLoop = {
   target_qps: null,
   in_flight: 0,
@@ -149,12 +152,12 @@ export const closedLoop = {
   latency_split: null,
 };
 
-/** What a second of an open loop tells of its schedule, and of where the time went. */
+/** openLoop adds an open loop's schedule and latency split to a second. */
 export function openLoop(s: Second, connections: number): Pick<Point, keyof typeof closedLoop> {
   const service = summarise(s.latencies);
   const late = 0.2 * (service.p50 ?? 0);
   return {
-    // What was asked for does not move with what is achieved: the page takes a change for one that somebody made.
+    // The target does not follow what is achieved: the page would take a change for a user's.
     target_qps: 400 * connections,
     in_flight: Math.round(1.4 * connections),
     waiting: Math.round(0.4 * connections),
@@ -270,8 +273,8 @@ export const notEnriched = (status: Enrichment['status']): Enrichment => ({
   aggregate: null,
 });
 
-/** What the mock server keeps of a run. */
-export interface Kept {
+/** StoredRun is what the mock keeps of a run. */
+export interface StoredRun {
   run: Run & { simulated?: boolean; emulated?: boolean };
   summary: Summary | null;
   plan: Plan | null;
@@ -293,7 +296,7 @@ export interface Ending {
   points?: Point[];
 }
 
-/** Fills a run in as one that has ended, with its figures. */
+/** finish completes a run with figures. */
 export function finish(
   run: Run,
   {
@@ -308,7 +311,7 @@ export function finish(
     seconds: given,
     points: had = [],
   }: Ending,
-): Kept & { summary: Summary } {
+): StoredRun & { summary: Summary } {
   const w = run.scenario_config.workload;
   const made = given
     ? { seconds: given, points: had }
@@ -478,7 +481,7 @@ export function logsOf(run: Run, start: number, seconds: number, reason: string 
   }));
 }
 
-/** The tables of every connection. */
+/** relations are the tables of every connection. */
 export const relations = ['orders', 'accounts', 'items'].map((name) => ({
   schema: 'public',
   name: name,

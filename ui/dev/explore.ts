@@ -1,4 +1,4 @@
-// The Prometheus API of the mock server: it understands no PromQL, and answers curves and histograms all the same.
+// The mock's Prometheus API: it does not parse PromQL, and always returns curves and histograms.
 import type { ServerResponse } from 'node:http';
 
 type Handle = (parts: string[], body: unknown, query: URLSearchParams, res: ServerResponse, text: string) => unknown;
@@ -17,7 +17,7 @@ function refuse(res: ServerResponse, error: string) {
     .end(JSON.stringify({ status: 'error', errorType: 'bad_data', error: `invalid parameter "query": ${error}` }));
 }
 
-/** A curve for each kind, or a histogram, in the middle of the time; some of the segments were in memory. */
+/** answer returns a curve per kind, or a histogram, in the middle of the range; some segments were cached. */
 function answer(q: URLSearchParams, res: ServerResponse) {
   const query = q.get('query') ?? '';
   const open = query.indexOf('(');

@@ -1,4 +1,4 @@
-// What failed and what was slow in a run of the mock, with parameters: masked, and with values where asked for.
+// Failed and slow executions of the mock with parameters, masked or plain.
 import type {
   Execution,
   ExecutionPage,
@@ -8,9 +8,9 @@ import type {
   KeptExecution,
   KeptValue,
 } from '../src/api/types';
-import { need } from './answers';
+import { findOr404 } from './answers';
 import { iso } from './data';
-import type { Holder } from './live';
+import type { RunHolder } from './live';
 import { Refusal } from './refusal';
 import { runs } from './state';
 
@@ -18,9 +18,9 @@ const sql =
   'INSERT INTO "orders" (id, customer, note, placed_at, paid, total) VALUES ($1, $2, $3, $4, $5, $6)\n' +
   'ON CONFLICT (id) DO UPDATE SET note = EXCLUDED.note, total = "orders".total + EXCLUDED.total';
 
-const began = (r: Holder) => Date.parse(r.run.start_time ?? '') || Date.now();
+const began = (r: RunHolder) => Date.parse(r.run.start_time ?? '') || Date.now();
 
-function failures(r: Holder): Failures {
+function failures(r: RunHolder): Failures {
   const of = (more: Partial<Failure>): Failure => ({
     count: 412,
     error_class: 'constraint',
@@ -61,7 +61,13 @@ const texts: [string, KeptValue['type'], string | null][] = [
   ['total_of_all_items_of_this_order', 'null', null],
 ];
 
-function kept(r: Holder, why: KeptExecution['why'], statement: string, i: number, plain: boolean): KeptExecution {
+function keptExecution(
+  r: RunHolder,
+  why: KeptExecution['why'],
+  statement: string,
+  i: number,
+  plain: boolean,
+): KeptExecution {
   const at = began(r) + 4_200 + i * 611;
   return {
     why,
@@ -100,13 +106,13 @@ function kept(r: Holder, why: KeptExecution['why'], statement: string, i: number
   };
 }
 
-function binds(r: Holder, q: URLSearchParams, plain: boolean): KeptBinds {
+function binds(r: RunHolder, q: URLSearchParams, plain: boolean): KeptBinds {
   const why = q.get('why') === 'slow' ? 'slow' : 'failed';
   const n = q.get('statement') === 'update' ? 0 : 4;
   return {
     mode: 'plain',
     values_shown: plain,
-    executions: Array.from({ length: n }, (_, i) => kept(r, why, q.get('statement') ?? '', i, plain)),
+    executions: Array.from({ length: n }, (_, i) => keptExecution(r, why, q.get('statement') ?? '', i, plain)),
     total_count: n,
     left_out: why === 'failed' ? 1_207 : 0,
   };
@@ -114,8 +120,8 @@ function binds(r: Holder, q: URLSearchParams, plain: boolean): KeptBinds {
 
 const read = { complete: true, elapsed_ms: 12, parts_count: 2, rows_count: 412_000, rows_read_count: 412_000 };
 
-/** Two pages of executions of a run; the filters are not looked at. */
-function executions(r: Holder, q: URLSearchParams): ExecutionPage {
+/** executions returns two pages of a run's executions, without filtering. */
+function executions(r: RunHolder, q: URLSearchParams): ExecutionPage {
   const second = q.get('cursor') === 'second';
   const list = Array.from({ length: 30 }, (_, i): Execution => {
     const at = began(r) + 4_200 + i * 61;
@@ -155,7 +161,7 @@ export const failureRoutes: [string, RegExp, (parts: string[], body: unknown, qu
     'GET',
     path,
     ([, id, what], _b, q) => {
-      const r = need(runs, id, 'run');
+      const r = findOr404(runs, id, 'run');
       return what === 'binds' ? binds(r, q, false) : what === 'failures' ? failures(r) : executions(r, q);
     },
   ],
@@ -164,7 +170,7 @@ export const failureRoutes: [string, RegExp, (parts: string[], body: unknown, qu
     path,
     ([, id, what], _b, q) => {
       if (what !== 'binds') throw new Refusal(405, 'method_not_allowed', 'Failures are read.');
-      return binds(need(runs, id, 'run'), q, true);
+      return binds(findOr404(runs, id, 'run'), q, true);
     },
   ],
 ];

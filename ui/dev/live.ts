@@ -1,8 +1,19 @@
-// A live run of the mock: it prepares for a few seconds, warms up, measures, and ends with figures.
+// A live run of the mock: it prepares, warms up, measures, and ends with figures.
 import type { LogEntry, LogLevel, Payload, Phase } from '../src/api/types';
-import { closedLoop, finish, iso, type Kept, type Loaded, logsOf, notEnriched, openLoop, point, valid } from './data';
+import {
+  closedLoop,
+  finish,
+  iso,
+  type Loaded,
+  logsOf,
+  notEnriched,
+  openLoop,
+  point,
+  type StoredRun,
+  valid,
+} from './data';
 import { searchState } from './search';
-import { plan } from './declared';
+import { plan } from './plugins';
 import { histogram, kinds, random, type Random, type Second, second, summarise } from './model';
 
 interface Listener {
@@ -10,23 +21,23 @@ interface Listener {
   end: () => void;
 }
 
-/** What is kept of a run that may be live. */
-export interface Holder extends Kept {
+/** RunHolder is a run that may be live. */
+export interface RunHolder extends StoredRun {
   live?: Live | null;
   workers?: number;
 }
 
-export interface Beginning {
+export interface StartOptions {
   skip?: number;
   errors?: number;
   prepare?: number;
-  /** Run workers; 2 without it. */
+  /** Number of run workers; 2 by default. */
   workers?: number;
 }
 
 export class Live {
   payload!: Payload;
-  private readonly run: Kept['run'];
+  private readonly run: StoredRun['run'];
   private readonly errors: number;
   private readonly rnd: Random;
   private readonly prepareSeconds: number;
@@ -45,8 +56,8 @@ export class Live {
   private stopAt: number | null = null;
 
   constructor(
-    private readonly holder: Holder,
-    { skip = 0, errors = 0, prepare = 4, workers = 2 }: Beginning = {},
+    private readonly holder: RunHolder,
+    { skip = 0, errors = 0, prepare = 4, workers = 2 }: StartOptions = {},
   ) {
     this.run = holder.run;
     this.errors = errors;

@@ -1,6 +1,5 @@
-// A server for developing the page without the real one: npm run mock
-// [-- --port 8088] [--empty]. It serves dist, the API and the live socket, under the same
-// content policy as the real server. Anything may be typed as a token except "wrong".
+// A server for developing the page without the real one: npm run mock [-- --port 8088] [--empty]. It serves dist, the
+// API and the live socket, under the same content policy as the real server. Any token works except "wrong".
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,25 +11,35 @@ import type {
   RunCreateBody,
   TemplateInput,
   Token,
-  User,
   TokenInputBody,
+  User,
 } from '../src/api/types';
-import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scenarioOf, workerPoints } from './answers';
+import {
+  checkDsn,
+  detail,
+  findOr404,
+  listRuns,
+  matrixOf,
+  plugin,
+  saveTemplate,
+  scenarioOf,
+  workerPoints,
+} from './answers';
 import { compare, compareParts, kindCurves } from './compare';
 import { iso, relations } from './data';
-import { plan, plugins } from './declared';
-import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
+import { plan, plugins } from './plugins';
+import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setDesiredState, setNodes } from './nodes';
 import { exploreRoutes } from './explore';
-import { besideRoutes } from './beside';
+import { extraRoutes } from './extras';
 import { failureRoutes } from './failures';
-import { handedRoutes } from './handed';
-import { noticeRoutes, seedNotices } from './notices';
+import { noteRoutes } from './runNotes';
+import { notificationRoutes, seedNotifications } from './notifications';
 import { prices } from './prices';
 import { Refusal } from './refusal';
 import { retentionRoutes } from './retention';
 import {
+  addBuiltins,
   addConnection,
-  begin,
   connections,
   create,
   matrices,
@@ -70,14 +79,14 @@ const users: User[] = [
   { ...admin, user_id: 'u3', name: 'eve', role: 'viewer', has_password: false, last_seen_at: null },
 ];
 const hidden = (dsn = '') => dsn.replace(/:[^:@/]+@/, ':***@');
-begin();
+addBuiltins();
 if (!flags.empty) {
   seed();
-  seedNotices();
+  seedNotifications();
   seedViews();
 }
 
-/** What is sent to some address. */
+/** Body is the union of all request bodies. */
 type Body = Partial<
   Omit<RunCreateBody, 'source'> &
     TemplateInput &
@@ -109,11 +118,11 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['GET', /^\/api\/v1\/node-tokens$/, nodeTokens],
   ['POST', /^\/api\/v1\/node-tokens$/, (_m, b) => makeNodeToken(b)],
   ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],
-  ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
+  ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => setDesiredState(id!, verb!)],
   ...exploreRoutes,
   ...failureRoutes,
-  ...noticeRoutes,
-  ...([...viewRoutes, ...handedRoutes, ...besideRoutes] as unknown as [string, RegExp, Handle][]),
+  ...notificationRoutes,
+  ...([...viewRoutes, ...noteRoutes, ...extraRoutes] as unknown as [string, RegExp, Handle][]),
   ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
@@ -184,8 +193,8 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['GET', /^\/api\/templates$/, () => ({ templates: [...templates.values()] })],
   ['POST', /^\/api\/templates$/, (_m, b) => saveTemplate(b)],
   ['POST', /^\/api\/templates\/validate$/, (_m, b) => validate(b)],
-  ['GET', /^\/api\/templates\/([^/]+)$/, ([, id]) => need(templates, id, 'template')],
-  ['PUT', /^\/api\/templates\/([^/]+)$/, ([, id], b) => saveTemplate(b, need(templates, id, 'template'))],
+  ['GET', /^\/api\/templates\/([^/]+)$/, ([, id]) => findOr404(templates, id, 'template')],
+  ['PUT', /^\/api\/templates\/([^/]+)$/, ([, id], b) => saveTemplate(b, findOr404(templates, id, 'template'))],
   ['DELETE', /^\/api\/templates\/([^/]+)$/, ([, id]) => (templates.delete(id!), null)],
   [
     'POST',
@@ -237,14 +246,14 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     },
   ],
   ['GET', /^\/api\/runs$/, (_m, _b, q) => listRuns(q)],
-  ['GET', /^\/api\/runs\/([^/]+)$/, ([, id]) => detail(need(runs, id, 'run'))],
+  ['GET', /^\/api\/runs\/([^/]+)$/, ([, id]) => detail(findOr404(runs, id, 'run'))],
   ['DELETE', /^\/api\/runs\/([^/]+)$/, ([, id]) => (runs.delete(id!), null)],
-  ['POST', /^\/api\/runs\/([^/]+)\/start$/, ([, id]) => start(need(runs, id, 'run')).run],
+  ['POST', /^\/api\/runs\/([^/]+)\/start$/, ([, id]) => start(findOr404(runs, id, 'run')).run],
   [
     'POST',
     /^\/api\/runs\/([^/]+)\/stop$/,
     ([, id]) => {
-      const r = need(runs, id, 'run');
+      const r = findOr404(runs, id, 'run');
       if (r.live) r.live.stop();
       else
         Object.assign(r.run, {
@@ -260,7 +269,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/runs\/([^/]+)\/timeseries$/,
     ([, id], _b, q) => {
-      const r = need(runs, id, 'run');
+      const r = findOr404(runs, id, 'run');
       const [from, until] = [Number(q.get('from_seconds') ?? 0), Number(q.get('until_seconds') ?? Infinity)];
       const points: { elapsed_seconds: number }[] = q.get('worker_id') ? workerPoints(r) : r.points;
       return {
@@ -273,19 +282,19 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/runs\/([^/]+)\/logs$/,
     ([, id], _b, q) => {
-      const logs = need(runs, id, 'run').logs.filter((l) => l.seq > Number(q.get('after') ?? 0));
+      const logs = findOr404(runs, id, 'run').logs.filter((l) => l.seq > Number(q.get('after') ?? 0));
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/v1\/prices$/, () => prices],
-  ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
+  ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => findOr404(runs, id, 'run').summary ?? {}],
   ['GET', /^\/api\/matrices\/([^/]+)$/, ([, id]) => matrixOf(id)],
   [
     'POST',
     /^\/api\/matrices\/([^/]+)\/stop$/,
     ([, id]) => {
-      const m = need(matrices, id, 'matrix');
+      const m = findOr404(matrices, id, 'matrix');
       m.status = 'CANCELLING';
       m.members.forEach((r) => r.live?.stop());
       return matrixOf(id);
@@ -295,8 +304,8 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/compare$/,
     (_m, _b, q) => {
-      const a = need(runs, q.get('a'), 'run');
-      const b = need(runs, q.get('b'), 'run');
+      const a = findOr404(runs, q.get('a'), 'run');
+      const b = findOr404(runs, q.get('b'), 'run');
       if (!a.summary || !b.summary) throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
       return compare(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
     },
@@ -305,30 +314,30 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/v1\/compare\/parts$/,
     (_m, _b, q) => {
-      const a = need(runs, q.get('a'), 'run');
-      const b = need(runs, q.get('b'), 'run');
+      const a = findOr404(runs, q.get('a'), 'run');
+      const b = findOr404(runs, q.get('b'), 'run');
       if (!a.summary || !b.summary) throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
       return compareParts(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
     },
   ],
-  ['GET', /^\/api\/v1\/runs\/([^/]+)\/kinds$/, ([, id]) => kindCurves(id!, need(runs, id, 'run').points)],
+  ['GET', /^\/api\/v1\/runs\/([^/]+)\/kinds$/, ([, id]) => kindCurves(id!, findOr404(runs, id, 'run').points)],
   ['GET', /^\/api\/auth\/ways$/, () => ({ provider: '' })],
   ['POST', /^\/api\/statements\/catalog$/, () => ({ relations: relations, truncated: false })],
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],
   ['POST', /^\/api\/connections$/, (_m, b) => addConnection(b.name ?? '', hidden(b.dsn), false, b.description)],
   ['POST', /^\/api\/connections\/test$/, (_m, b) => checkDsn(b.dsn ?? '')],
-  ['GET', /^\/api\/connections\/([^/]+)\/use$/, ([, id]) => useOf(need(connections, id, 'connection'))],
-  ['POST', /^\/api\/connections\/([^/]+)\/test$/, ([, id]) => checkDsn(need(connections, id, 'connection').dsn)],
+  ['GET', /^\/api\/connections\/([^/]+)\/use$/, ([, id]) => useOf(findOr404(connections, id, 'connection'))],
+  ['POST', /^\/api\/connections\/([^/]+)\/test$/, ([, id]) => checkDsn(findOr404(connections, id, 'connection').dsn)],
   [
     'PUT',
     /^\/api\/connections\/([^/]+)$/,
-    ([, id], b) => Object.assign(need(connections, id, 'connection'), { ...b, dsn: hidden(b.dsn) }),
+    ([, id], b) => Object.assign(findOr404(connections, id, 'connection'), { ...b, dsn: hidden(b.dsn) }),
   ],
   [
     'DELETE',
     /^\/api\/connections\/([^/]+)$/,
     ([, id]) => {
-      const c = need(connections, id, 'connection');
+      const c = findOr404(connections, id, 'connection');
       if ([...templates.values()].some((t) => t.config.target?.connection === c.name))
         throw new Refusal(
           409,

@@ -1,16 +1,15 @@
-// A small queueing-like model that makes plausible figures for the mock server.
-// Nothing of it is part of the built page.
+// A simple queueing model with plausible figures for the mock. It is not part of the built page.
 import type { Figures, HistogramData, KindFigures, Latency, LatencyMs, Phase } from '../src/api/types';
 
 export const kinds = ['POINT_LOOKUP', 'RANGE_SCAN', 'INSERT', 'UPDATE'] as const;
-export type ModelKind = (typeof kinds)[number];
+type ModelKind = (typeof kinds)[number];
 type ByKind<T> = Record<ModelKind, T>;
 export type Random = () => number;
 const service = { POINT_LOOKUP: 0.26, RANGE_SCAN: 0.95, INSERT: 0.62, UPDATE: 0.71 };
 const spread = { POINT_LOOKUP: 0.42, RANGE_SCAN: 0.38, INSERT: 0.55, UPDATE: 0.6 };
 const weights = { POINT_LOOKUP: 0.7, RANGE_SCAN: 0.1, INSERT: 0.1, UPDATE: 0.1 };
 
-/** A generator of numbers in 0…1 that repeats for the same seed (mulberry32). */
+/** random is a seeded generator in 0…1 (mulberry32). */
 export function random(seed: number): Random {
   let a = seed >>> 0;
   return () => {
@@ -25,15 +24,15 @@ function normal(rnd: Random) {
   return Math.sqrt(-2 * Math.log(1 - rnd())) * Math.cos(2 * Math.PI * rnd());
 }
 
-/** One latency in milliseconds at a utilisation of 0…1; a thousandth meets a checkpoint and waits. */
-export function latencyOf(rnd: Random, kind: ModelKind, load: number) {
+/** latencyOf is one latency in milliseconds at a utilisation of 0…1; one in a thousand waits for a checkpoint. */
+function latencyOf(rnd: Random, kind: ModelKind, load: number) {
   const wait = 1 + (load * load) / Math.max(0.08, 1 - load) / 3;
   let ms = service[kind] * wait * Math.exp(spread[kind] * normal(rnd));
   if (rnd() < 0.0012) ms += 6 + 30 * rnd();
   return ms;
 }
 
-/** Counts latencies in the live payload's histogram: base 2^(1/4), nanoseconds. */
+/** histogram counts latencies as the live payload does: base 2^(1/4), nanoseconds. */
 export function histogram(latencies: number[], scale: number): HistogramData {
   const counts = new Map<number, number>();
   for (const ms of latencies) {
@@ -91,7 +90,7 @@ function exactly(latencies: number[]): LatencyMs {
   };
 }
 
-/** A second of load. */
+/** Second is a second of load. */
 export interface Second {
   qps: number;
   byKind: ByKind<number>;
@@ -101,7 +100,7 @@ export interface Second {
   errorsPerSec: number;
 }
 
-/** One second of load. t counts from the start of the warm-up. */
+/** second generates one second of load; t counts from the start of the warm-up. */
 export function second(
   rnd: Random,
   { t, connections, errors = 0, stall = false }: { t: number; connections: number; errors?: number; stall?: boolean },
@@ -133,7 +132,7 @@ export function second(
   };
 }
 
-/** The exact figures of a run, from a sample of its latencies. */
+/** figures computes a run's figures from a sample of latencies. */
 export function figures(
   rnd: Random,
   {

@@ -1,4 +1,4 @@
-// Nodes of the mock server: as many as POST /mock/nodes {count} says, one of them unreachable.
+// Nodes of the mock: as many as POST /mock/nodes {count} sets, one of them unreachable.
 import type { Node, NodeEvent } from '../src/api/types';
 import { iso } from './data';
 import { Refusal } from './refusal';
@@ -8,8 +8,8 @@ const started = Date.now();
 let count = 3;
 
 const named = (i: number) => `bench-${String(i + 1).padStart(2, '0')}-${(7919 * (i + 3)).toString(16)}`;
-const wishes = new Map<string, Node['wish']>();
-const asked: NodeEvent[] = [];
+const desiredStates = new Map<string, Node['wish']>();
+const requestedEvents: NodeEvent[] = [];
 
 export const setNodes = (n: number) => ((count = n), {});
 
@@ -36,7 +36,7 @@ function local(): Node {
 
 function one(i: number): Node {
   const id = named(i);
-  const wish = wishes.get(id) ?? '';
+  const wish = desiredStates.get(id) ?? '';
   const away = i === 1;
   const state: Node['state'] = wish === 'REMOVE' ? 'REMOVED' : away ? 'UNREACHABLE' : wish ? 'DRAINING' : 'ACTIVE';
   const reason =
@@ -94,13 +94,13 @@ export const listNodes = () => ({
   nodes: [local(), ...Array.from({ length: count }, (_, i) => one(i))],
 });
 
-export function wishNode(id: string, verb: string): Node {
+export function setDesiredState(id: string, verb: string): Node {
   const i = Array.from({ length: count }, (_, at) => named(at)).indexOf(id);
   if (i < 0) throw new Refusal(404, 'not_found', `There is no node "${id}".`);
-  wishes.set(id, verb === 'drain' ? 'DRAIN' : verb === 'remove' ? 'REMOVE' : '');
+  desiredStates.set(id, verb === 'drain' ? 'DRAIN' : verb === 'remove' ? 'REMOVE' : '');
   const reason = { drain: 'an operator has asked it to drain', remove: 'an operator has removed it' }[verb];
-  asked.unshift({
-    seq: 100_000 + asked.length,
+  requestedEvents.unshift({
+    seq: 100_000 + requestedEvents.length,
     at: iso(Date.now()),
     node_id: id,
     server: 's1',
@@ -154,5 +154,5 @@ export function nodeEvents() {
     }
   }
   course.sort((a, b) => Date.parse(b.at ?? '') - Date.parse(a.at ?? ''));
-  return { events: [...asked, ...course.map((e, i) => ({ ...e, seq: course.length - i }))] };
+  return { events: [...requestedEvents, ...course.map((e, i) => ({ ...e, seq: course.length - i }))] };
 }

@@ -1,4 +1,4 @@
-// The price list of the mock: two types of warehouses of the one that comes with Loadstone.
+// The mock's price list: two warehouse types of the bundled list.
 import type { PriceList } from '../src/api/types';
 
 const sizes = ['X-Small', 'Small', 'Medium', 'Large', 'X-Large', '2X-Large', '3X-Large', '4X-Large'];

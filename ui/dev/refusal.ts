@@ -1,6 +1,6 @@
 import type { FieldError } from '../src/api/types';
 
-/** What the mock server answers in place of what was asked for. */
+/** Refusal is an error response of the mock server. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,

@@ -1,9 +1,9 @@
-// What the mock deletes by itself: nothing really, but rules are kept, and it says what they would come to.
+// Retention of the mock: rules are stored and previewed, nothing is deleted.
 import type { Preview, Retention } from '../src/api/types';
 import { iso } from './data';
 import { Refusal } from './refusal';
 
-let kept: Retention = {
+let retention: Retention = {
   on: true,
   keep_runs_days: 365,
   keep_executions_days: 30,
@@ -55,14 +55,20 @@ const preview = (days: number): Preview => ({
 type Route = [method: string, path: RegExp, handle: (parts: string[], body: never) => unknown];
 
 export const retentionRoutes: Route[] = [
-  ['GET', /^\/api\/v1\/retention$/, () => kept],
+  ['GET', /^\/api\/v1\/retention$/, () => retention],
   [
     'PUT',
     /^\/api\/v1\/retention$/,
     (_m, b: Retention) => {
-      if (b.version !== kept.version)
+      if (b.version !== retention.version)
         throw new Refusal(409, 'conflict', 'The retention was changed meanwhile.', 'Look at it, and save again.');
-      return (kept = { ...kept, ...b, version: kept.version + 1, updated_by: 'admin', updated_at: iso(Date.now()) });
+      return (retention = {
+        ...retention,
+        ...b,
+        version: retention.version + 1,
+        updated_by: 'admin',
+        updated_at: iso(Date.now()),
+      });
     },
   ],
   ['POST', /^\/api\/v1\/retention\/preview$/, (_m, b: Retention) => preview(b.keep_runs_days)],

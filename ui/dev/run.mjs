@@ -1,5 +1,4 @@
-// Runs one of the scripts here, which are TypeScript: node dev/run.mjs mock --port 8088. Vite, which is
-// there for the page, compiles it.
+// Runs a TypeScript script of this folder, compiled by Vite: node dev/run.mjs mock --port 8088.
 import { fileURLToPath } from 'node:url';
 import { runnerImport } from 'vite';
 

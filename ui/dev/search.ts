@@ -1,8 +1,8 @@
-// Searches for the limit, as the server tells of them: a target with a knee, climbed, looked at closer, confirmed.
+// Searches for the limit: climbing, bisecting and confirming against a target with a knee.
 import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../src/api/types';
 import { random, type Random } from './model';
 
-/** The steps of one search on a target that serves so many connections without waiting. */
+/** climb returns the steps of one search on a target that serves knee connections without queueing. */
 function climb(knee: number, rnd: Random) {
   const levels: [FindMaxStep['stage'], number][] = [];
   for (let n = 4; n <= knee + 8; n += 8) levels.push(['STEPPING', n]);
@@ -24,7 +24,7 @@ function climb(knee: number, rnd: Random) {
   return { steps, answer: lo, unstable: hi };
 }
 
-/** The answer of a search that was made so often, with every step. */
+/** searchResult is a finished search with all steps, optionally repeated. */
 export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now() } = {}): FindMaxResult {
   const rnd = random(seed);
   const history: FindMaxStep[] = [];
@@ -133,7 +133,7 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
   };
 }
 
-/** Where a search is after so many seconds of measurement, each step taking length of them. */
+/** searchState is a search after some seconds of measurement; each step takes length of them. */
 export function searchState(seconds: number, { repeat = 1, length = 6, seed = 4 } = {}): FindMaxState {
   const all = searchResult({ seed, repeat });
   const history = all.history ?? [];

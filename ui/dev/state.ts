@@ -1,14 +1,14 @@
-// What the mock server knows: it begins with runs, templates and the rest made up here.
+// The mock server's data: it starts with the runs and templates generated here.
 import { randomUUID } from 'node:crypto';
 import YAML from 'yaml';
 import type { Connection, ConnectionUse, MatrixState, Scenario, Template, Token } from '../src/api/types';
-import { type Asked, emptyRun, type Ending, finish, iso, scenario } from './data';
-import { plugins } from './declared';
-import { type Beginning, type Holder, Live } from './live';
+import { emptyRun, type Ending, finish, iso, scenario, type ScenarioOptions } from './data';
+import { plugins } from './plugins';
+import { Live, type RunHolder, type StartOptions } from './live';
 import { searchResult } from './search';
 import { uploads } from './uploads';
 
-/** A rule as the form of a template begins one, and where another posts to. */
+/** A default rule, and the webhook of another. */
 const slow = {
   name: 'slow',
   do: 'stop' as const,
@@ -17,9 +17,9 @@ WINDOW SLIDING(timestamp, SIZE 10 SEC, ADVANCE BY 1 SEC) HAVING MIN(p99Ms) > 200
 };
 const hook = 'https://hooks.example.com/services/T0/B0/a-very-long-token-of-a-hook-that-nobody-would-read-aloud';
 
-type Members = Omit<MatrixState, 'runs'> & { members: Holder[] };
+type Members = Omit<MatrixState, 'runs'> & { members: RunHolder[] };
 
-export const runs = new Map<string, Holder>();
+export const runs = new Map<string, RunHolder>();
 export const templates = new Map<string, Template>();
 export const matrices = new Map<string, Members>();
 export const connections = new Map<string, Connection>();
@@ -60,8 +60,8 @@ export function addConnection(name: string, dsn: string, builtin = false, descri
   return c;
 }
 
-/** What every server has. */
-export function begin(): void {
+/** addBuiltins adds what every server has. */
+export function addBuiltins(): void {
   addConnection(
     'playground',
     'postgres:///playground?host=%2Fdata%2Fpg&user=loadstone',
@@ -97,7 +97,7 @@ export function seed(): void {
   addTemplate(scenario('insert only', { connections: 32, table: 'events', connection: 'staging' }));
   addTemplate(scenario('watched by rules', { rules: [slow, { ...slow, name: 'told', do: 'webhook', url: hook }] }));
   const now = Date.now();
-  const put = (name: string, t: Template | null | undefined, opts: Ending, sc: Asked = {}) => {
+  const put = (name: string, t: Template | null | undefined, opts: Ending, sc: ScenarioOptions = {}) => {
     const r = finish(
       emptyRun(name, scenario(name, { ...(t?.config && { thresholds: t.config.thresholds ?? undefined }), ...sc }), {
         template_id: t?.template_id,
@@ -202,7 +202,7 @@ export function seed(): void {
       table: `orders_${label}`,
     });
     sc.target.adapter = label === 'postgres' ? 'postgres' : `snowflake_${label}`;
-    const r: Holder =
+    const r: RunHolder =
       i === 2 ? create(sc) : finish(emptyRun(sc.name, sc), { seed: 41 + i, start: now - (3 - i) * 90_000 });
     if (i === 2) start(r, { skip: 30 });
     else if (r.summary) r.run.simulated = r.summary.simulated = r.summary.environment.simulated = true;
@@ -229,13 +229,13 @@ export function seed(): void {
   runs.set(prepared.run_id, { run: prepared, summary: null, plan: null, points: [], logs: [], artifacts: [] });
   const lived = Number(process.env.MOCK_LIVE_SECONDS ?? 96);
   const going = scenario('checkout peak', {
-    // Longer than the tests of all pages take on a busy machine: they look at it to their end.
+    // Longer than the tests of all pages take on a busy machine, since they open it last.
     duration: Math.max(4 * 3600, 2 * lived),
     warmup: 20,
     thresholds: peak.config.thresholds ?? undefined,
     tags: { ticket: 'PERF-1' },
   });
-  // A schedule gives a page all the charts that it can have.
+  // An open loop shows all charts of the page.
   if (process.env.MOCK_LIVE_OPEN) going.workload.load_mode = 'QPS';
   start(create(going, peak.template_id), {
     skip: lived,
@@ -244,19 +244,19 @@ export function seed(): void {
   });
 }
 
-export function create(sc: Scenario, templateId?: string): Holder {
+export function create(sc: Scenario, templateId?: string): RunHolder {
   const run = emptyRun(sc.name, sc, { template_id: templateId });
-  const r: Holder = { run, summary: null, plan: null, points: [], logs: [], artifacts: [] };
+  const r: RunHolder = { run, summary: null, plan: null, points: [], logs: [], artifacts: [] };
   runs.set(run.run_id, r);
   return r;
 }
 
-export function start(r: Holder, opts: Beginning = {}): Holder {
+export function start(r: RunHolder, opts: StartOptions = {}): RunHolder {
   r.live = new Live(r, opts);
   return r;
 }
 
-/** What uses a connection. */
+/** useOf lists what uses a connection. */
 export function useOf(c: Connection): ConnectionUse {
   const mine = [...runs.values()].map((r) => r.run).filter((r) => r.scenario_config.target?.connection === c.name);
   const last = mine.at(-1);

@@ -1,4 +1,4 @@
-// Serves the built page under a content policy as strict as the real server's.
+// Serves the built page under the real server's content policy.
 import type { ServerResponse } from 'node:http';
 import { createReadStream, existsSync } from 'node:fs';
 import { extname, join, normalize } from 'node:path';
@@ -17,7 +17,7 @@ const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** Answers with a file of the built page, or with its index: the page has its own addresses. */
+/** page serves a file of the build, or its index: the page routes itself. */
 export function page(path: string, res: ServerResponse): void {
   const wanted = normalize(join(dist, path));
   const file = wanted.startsWith(dist) && extname(wanted) && existsSync(wanted) ? wanted : join(dist, 'index.html');

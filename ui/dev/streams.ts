@@ -1,4 +1,4 @@
-// Streams of the mock server: what its statements create, and queries whose rows keep coming.
+// Streams of the mock: statements create objects, and running queries produce rows.
 import type { StreamCatalog, StreamQuery } from '../src/api/types';
 import { iso } from './data';
 import { Refusal } from './refusal';
@@ -68,7 +68,7 @@ function query(id: number, name: string, sink: string, state: StreamQuery['state
   };
 }
 
-/** A query that was dropped while its worker does not answer. */
+/** stuck is a dropped query whose worker does not answer. */
 function stuck(q: StreamQuery): StreamQuery {
   const [f] = q.fragments;
   return {
@@ -128,7 +128,7 @@ let alerts: StreamCatalog['alerts'] = [
 ];
 let bare = false;
 
-/** What a query has come to by now. */
+/** lively updates a running query's counts to now. */
 function lively(q: StreamQuery): StreamQuery {
   if (q.state !== 'RUNNING') return q;
   const seconds = Math.floor((Date.now() - began) / 1000) + 60;
@@ -183,18 +183,18 @@ function execute(sql: string) {
       rows: [] as string[][],
     };
     const create = /^CREATE SINK (\w+) TYPE (\w+)/i.exec(text);
-    const begun = /^CREATE QUERY (\w+)[\s\S]*INTO (\w+)$/i.exec(text);
+    const created = /^CREATE QUERY (\w+)[\s\S]*INTO (\w+)$/i.exec(text);
     const drop = /^DROP QUERY (\w+)/i.exec(text);
     if (create) {
       if (sinks.some((s) => s.name === create[1]))
         refuse('AlreadyExists', `there is a sink ${create[1]} already`, line, 13);
       sinks.push({ name: create[1]!, type: create[2]!.toUpperCase(), placement: '', columns: [] });
       one.done = `created the sink ${create[1]}`;
-    } else if (begun) {
-      queries.push(query(++made, begun[1]!, begun[2]!, 'RUNNING'));
-      one.done = `accepted the query ${begun[1]}`;
+    } else if (created) {
+      queries.push(query(++made, created[1]!, created[2]!, 'RUNNING'));
+      one.done = `accepted the query ${created[1]}`;
       one.columns = ['name'];
-      one.rows = [[begun[1]!]];
+      one.rows = [[created[1]!]];
     } else if (drop) {
       queries = queries.filter((q) => q.name !== drop[1]);
       one.done = `dropped the query ${drop[1]}`;
@@ -232,7 +232,7 @@ const all = (): StreamCatalog => ({
   alerts,
 });
 
-/** Nothing is there from now on. */
+/** clear empties the catalog. */
 function clear() {
   bare = true;
   queries = [];

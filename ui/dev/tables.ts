@@ -1,4 +1,4 @@
-// Derived tables and queries of the mock server: fresh, late, failed, being refreshed. It understands no SQL.
+// Derived tables and queries of the mock in all states. It does not parse SQL.
 import type { DerivedTable, QueryAnswer, RefreshRecord, SavedQuery } from '../src/api/types';
 import { iso } from './data';
 import { Refusal } from './refusal';
@@ -39,7 +39,7 @@ function table(name: string, part: Partial<DerivedTable>): DerivedTable {
 
 const refused = 'The database refuses the SQL: division by zero.';
 const own = { bundled: false, created_by: 'ada', updated_by: 'bob', partition_by: '' as const };
-/** A run that is not taken anywhere any more. */
+/** A run that is no longer exported. */
 const alone = {
   status: 'ACTIVE' as const,
   failures: 1,
@@ -83,7 +83,7 @@ const tables = new Map<string, DerivedTable>(
       error: refused,
       behind_since: iso(began - 9_000 * second),
     }),
-    // It waits for its first refresh: there is nothing yet that could be behind.
+    // It waits for its first refresh and has no lag yet.
     table('warehouse hours', {
       ...own,
       definition: 'SELECT 1 AS n',
@@ -185,8 +185,8 @@ const saved = new Map<string, SavedQuery>([
 type Handle = (parts: string[], body: never) => unknown;
 type Route = [method: string, path: RegExp, handle: Handle];
 
-/** What the mock takes for a mistake, so that errors at their places can be seen. */
-function judge(sql: string, field: string) {
+/** checkSql rejects some SQL, so that error positions can be seen. */
+function checkSql(sql: string, field: string) {
   const lines = sql.split('\n');
   const line = lines.findIndex((l) => l.includes('nowhere'));
   if (line < 0) return;
@@ -289,7 +289,7 @@ export const tableRoutes: Route[] = [
     'POST',
     /^\/api\/v1\/table-preview$/,
     (_m, b: { definition: string }) => {
-      judge(b.definition, 'definition');
+      checkSql(b.definition, 'definition');
       return {
         ...answer(50),
         truncated: true,
@@ -306,7 +306,7 @@ export const queryRoutes: Route[] = [
     'POST',
     /^\/api\/query$/,
     (_m, b: { sql: string; max_rows: number }) => {
-      judge(b.sql, 'sql');
+      checkSql(b.sql, 'sql');
       return answer(b.sql.includes('LIMIT 0') ? 0 : Math.min(b.max_rows, b.sql.includes('load_mode') ? 1_000 : 90));
     },
   ],

@@ -1,5 +1,5 @@
-// Writes src/api/schema.d.ts, the types of the server's documents, from the OpenAPI document:
-// npm run types. With --check nothing is written, and a file that is not up to date is an error.
+// Generates src/api/schema.d.ts from the OpenAPI document: npm run types. --check writes nothing and fails when the
+// file is outdated.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
@@ -14,7 +14,7 @@ interface Operation {
 }
 type Document = Omit<OpenAPI3, 'paths'> & { paths: Record<string, Record<string, Operation>> };
 
-/** The document as the page uses it: every refusal is a problem, and the old addresses are for others. */
+/** pruned keeps what the page uses: errors have one type, and deprecated paths are dropped. */
 function pruned(doc: Document): OpenAPI3 {
   for (const [path, item] of Object.entries(doc.paths)) {
     for (const [method, operation] of Object.entries(item)) {

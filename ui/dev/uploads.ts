@@ -1,4 +1,4 @@
-// Uploaded plugins of the mock server, and what it answers to uploads.
+// Uploaded plugins of the mock and its responses to uploads.
 import { createHash } from 'node:crypto';
 import type { Plugin, PluginStatement } from '../src/api/types';
 import { iso } from './data';
@@ -103,7 +103,7 @@ export const uploads: Plugin[] = [
   }),
 ];
 
-/** Answers an upload: text is refused, anything that begins like WebAssembly is counters 1.2.0. */
+/** receive handles an upload: text is rejected, anything that begins like WebAssembly is counters 1.2.0. */
 export function receive(plugins: Plugin[], file: string): Plugin {
   if (!file.startsWith('\0asm'))
     throw new Refusal(

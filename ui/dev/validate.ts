@@ -1,4 +1,4 @@
-// A small stand-in for the server's check of templates, for the mock only.
+// A simplified template check for the mock.
 import YAML, { isMap, isScalar, LineCounter, parseDocument } from 'yaml';
 import type { FieldError, Scenario, Validation } from '../src/api/types';
 import { scenario } from './data';
@@ -19,7 +19,7 @@ const known = [
 ];
 const workloadFields = Object.keys(scenario('x').workload);
 
-/** What the editor sends: nothing of it is certain. */
+/** Document is unvalidated input of the editor. */
 interface Document {
   name?: string;
   target?: Partial<NonNullable<Scenario['target']>>;

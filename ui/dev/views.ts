@@ -1,4 +1,4 @@
-// The saved views of the mock, as the server keeps them.
+// The mock's saved views.
 import { randomUUID } from 'node:crypto';
 import type { RunView } from '../src/api/types';
 import { iso } from './data';
@@ -24,7 +24,7 @@ function put(v: Partial<RunView> & { name: string }): RunView {
   return made;
 }
 
-/** Puts in what another user shares. */
+/** seedViews adds another user's shared view. */
 export function seedViews() {
   put({
     name: 'Failed, slowest first',

@@ -1,12 +1,12 @@
-// The server's half of RFC 6455, as far as the mock needs it.
+// The server side of RFC 6455, as far as the mock needs it.
 import { createHash } from 'node:crypto';
 
-/** The answer to the browser's key. */
+/** accept answers the browser's handshake key. */
 export function accept(key: string): string {
   return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 }
 
-/** One whole frame: opcode 1 is text, 8 closes. */
+/** frame builds one frame: opcode 1 is text, 8 closes. */
 export function frame(opcode: number, data: Buffer): Buffer {
   const head =
     data.length < 126

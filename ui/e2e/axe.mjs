@@ -4,9 +4,9 @@ import { createRequire } from 'node:module';
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Checks the page as it stands with every rule of axe, best practices too; fails with each breach and where it is. */
+/** accessible runs every axe rule, best practices too, on the page and fails with each violation. */
 export async function accessible(page, what) {
-  // Through the debugger: the page's own policy rightly refuses scripts that are not its own.
+  // Through the debugger: the page's policy rejects foreign scripts.
   await page.evaluate(source);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document));
   const list = violations.flatMap((v) =>

@@ -1,5 +1,5 @@
-// Every page with bad texts wherever the server may answer one, as docs/openapi.json says: nothing of them acts, turns
-// the text around it, hides, or makes a page wider than the screen, and no page fails over one.
+// Every page with hostile texts in every string field of docs/openapi.json. No text runs, reorders its surroundings,
+// hides, widens the page, or breaks it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -15,8 +15,8 @@ const texts = {
   'ten thousand characters': `Q${'x'.repeat(10_000)}`,
 };
 
-/** What is no text for people: what addresses and other answers are found by. */
-const kept =
+/** machineKeys are strings for programs, such as ids, that stay unchanged. */
+const machineKeys =
   /(^|_)(id|sha256|cursor|version|hash|url|link|secret|path|address)$|^(dsn|source|config|definition|sql|chart|query)$/;
 
 function resolved(schema) {
@@ -29,21 +29,22 @@ function resolved(schema) {
   return s;
 }
 
-let spoiled = 0;
+let replacedCount = 0;
 
-/** A value of a schema with the text in place of each that may be any. */
-function spoil(schema, value, text, key = '') {
+/** replaceTexts replaces every free text of a response. */
+function replaceTexts(schema, value, text, key = '') {
   const s = resolved(schema);
   if (!s || value === null || value === undefined) return value;
   const either = s.oneOf ?? s.anyOf ?? s.allOf;
-  if (either) return spoil(either.find((o) => fits(o, value)) ?? either[0], value, text, key);
-  if (Array.isArray(value)) return value.map((v) => spoil(s.items, v, text, key));
+  if (either) return replaceTexts(either.find((o) => fits(o, value)) ?? either[0], value, text, key);
+  if (Array.isArray(value)) return value.map((v) => replaceTexts(s.items, v, text, key));
   if (typeof value === 'object')
     return Object.fromEntries(
-      Object.entries(value).map(([k, v]) => [k, spoil(s.properties?.[k] ?? s.additionalProperties, v, text, k)]),
+      Object.entries(value).map(([k, v]) => [k, replaceTexts(s.properties?.[k] ?? s.additionalProperties, v, text, k)]),
     );
-  if (typeof value !== 'string' || value === '' || s.enum || s.pattern || s.format || kept.test(key)) return value;
-  spoiled++;
+  if (typeof value !== 'string' || value === '' || s.enum || s.pattern || s.format || machineKeys.test(key))
+    return value;
+  replacedCount++;
   return text;
 }
 
@@ -64,7 +65,7 @@ const patterns = Object.entries(document_.paths).flatMap(([path, of]) =>
       ]
     : [],
 );
-/** The schema of what an address answers; one without parameters comes before those with some. */
+/** schemaOf finds a path's response schema; exact paths win over parameters. */
 const schemaOf = (path) => patterns.filter(([p]) => p.test(path)).sort((a, b) => a[1] - b[1])[0]?.[2];
 
 for (const [what, text] of Object.entries(texts))
@@ -86,7 +87,7 @@ for (const [what, text] of Object.entries(texts))
           const response = await route.fetch().catch(() => null);
           if (!response) return;
           if (!schema || response.status() !== 200) return route.fulfill({ response });
-          await route.fulfill({ response, json: spoil(schema, await response.json(), text) });
+          await route.fulfill({ response, json: replaceTexts(schema, await response.json(), text) });
         },
       );
       let shown = 0;
@@ -116,19 +117,19 @@ for (const [what, text] of Object.entries(texts))
       ];
       for (const path of pages)
         await step(path, async () => {
-          const before = spoiled;
+          const before = replacedCount;
           await page.goto(base + path);
           await page.locator('main h1, main h2, main header').first().waitFor();
-          // What comes later than the page itself: answers that are asked for by what the first ones say.
+          // Wait for the requests that depend on the first responses.
           await page.waitForTimeout(700);
-          assert.ok(spoiled > before, 'nothing was spoiled');
-          const seen = await page.evaluate(() => {
+          assert.ok(replacedCount > before, 'nothing was spoiled');
+          const visibleText = await page.evaluate(() => {
             const unsafe = /[\p{Cf}\p{Cs}\u2028\u2029]|(?![\n\t])\p{Cc}/u;
             const odd = [];
             const walk = window.document.createTreeWalker(window.document.body, NodeFilter.SHOW_ALL);
             let shown = 0;
             for (let n = walk.currentNode; n; n = walk.nextNode()) {
-              // What a field holds is edited as it is stored.
+              // Form fields hold the text as stored.
               if (n.nodeType === 3 && n.parentElement?.nodeName === 'TEXTAREA') continue;
               const values =
                 n.nodeType === 3
@@ -146,10 +147,10 @@ for (const [what, text] of Object.entries(texts))
             }
             return { odd, shown, owned: window.owned, width: window.document.documentElement.scrollWidth };
           });
-          assert.deepEqual(seen.odd.slice(0, 3), []);
-          assert.equal(seen.owned, undefined, 'a text was carried out');
-          assert.equal(seen.width, width, 'the page is too wide');
-          if (seen.shown > 0) shown++;
+          assert.deepEqual(visibleText.odd.slice(0, 3), []);
+          assert.equal(visibleText.owned, undefined, 'a text was carried out');
+          assert.equal(visibleText.width, width, 'the page is too wide');
+          if (visibleText.shown > 0) shown++;
           assert.equal(await page.getByRole('heading', { name: 'This page broke.' }).count(), 0);
         });
       assert.ok(shown > pages.length / 2, `only ${shown} of ${pages.length} pages showed the text at all`);

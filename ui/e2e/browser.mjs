@@ -3,10 +3,7 @@ import { chromium } from 'playwright-core';
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/**
- * Starts the system's Chromium. LOADSTONE_CHROMIUM names another one. without are flags of Playwright's that it is
- * started without.
- */
+/** launch starts the system's Chromium, or LOADSTONE_CHROMIUM. without lists Playwright flags to omit. */
 export function launch(without = []) {
   const executablePath = process.env.LOADSTONE_CHROMIUM ?? places.find((p) => existsSync(p));
   if (!executablePath)

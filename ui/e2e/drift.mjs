@@ -1,9 +1,9 @@
-// The baseline of a template on a real server: made of a run, held against another one, drawn over time, removed.
+// The baseline of a template on a real server: set, compared, drawn over time, removed.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
 
-/** Makes the run of the first steps the baseline of its template, runs the template once more, and compares. */
-export async function holdsAgainstABaseline(page, base) {
+/** comparesWithABaseline makes the first steps' run the baseline, runs its template again, and compares. */
+export async function comparesWithABaseline(page, base) {
   await page.goto(`${base}/history?search=first+steps&status=COMPLETED`);
   await page.locator('tbody a.name', { hasText: 'first steps' }).first().click();
   const first = await page.waitForURL(/\/runs\//).then(() => new URL(page.url()).pathname.split('/').at(-1));

@@ -1,4 +1,4 @@
-// What is edited in a form, on the mock server: by two at once, with faults of a trial, with nothing to choose from.
+// Form editing on the mock server: concurrent edits, trial errors, empty choices.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { accessible } from './axe.mjs';
@@ -30,7 +30,7 @@ test('a mark of a run', async (t) => {
       assert.ok(await second.evaluate((e) => !e.validity.valid), `second "${none}"`);
       assert.ok(await dialog.isVisible());
     }
-    // Letters are not taken.
+    // Letters are rejected.
     await second.fill('');
     await second.pressSequentially('12.5 s');
     assert.equal(await second.inputValue(), '12.5');
@@ -88,7 +88,7 @@ test('the role of a user', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
-/** What the workload of own SQL asks for, as far as its form needs it. */
+/** The parameter schema of own SQL, as far as the form needs it. */
 const binds = { type: 'array', items: { type: 'object', properties: { name: {}, generator: {} } } };
 const statement = { type: 'object', properties: { id: { type: 'string' }, sql: { type: 'string' }, binds } };
 const parameters = {

@@ -1,4 +1,4 @@
-// The editor of templates: what it says is wrong, and two who edit one template.
+// The template editor: error messages, and concurrent edits.
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
@@ -16,7 +16,7 @@ workload:
   duration_seconds: 20
 `;
 
-/** Flags a connection that is not there at its line, which moves with the text, and keeps what a refusal says. */
+/** keepsItsMessages checks that an error stays on its line while the text moves, and that a rejection is shown. */
 export async function keepsItsMessages(page, base) {
   const name = `editor ${Date.now()}`;
   await page.goto(`${base}/templates/new?as=yaml`);
@@ -33,7 +33,7 @@ export async function keepsItsMessages(page, base) {
     (s) => /line 4/.test(s) && !/line 3/.test(s),
     'the line moved',
   );
-  // Nothing keeps it from being saved; the run is refused, on the page that takes the place of this one.
+  // Saving works; the run is rejected, on the page that replaces this one.
   await page.keyboard.press('Control+Enter');
   await page.waitForURL(/\/templates\/(?!new)/);
   const refused = page.getByRole('alert').filter({ hasText: 'plaground' });
@@ -45,7 +45,7 @@ export async function keepsItsMessages(page, base) {
   assert.match(await field.innerText(), /did you mean "playground"\?/);
 }
 
-/** Two tabs edit one template: the second is shown what differs, and takes either, or both. */
+/** isSavedByTwo edits one template in two tabs: the second sees the diff and can take either, or both. */
 export async function isSavedByTwo(context, base) {
   const one = await context.newPage();
   const name = `shared ${Date.now()}`;

@@ -1,4 +1,4 @@
-// The page Explore on a real server: a chart of a run opened in it, completion, an error, a heat map, a saved query.
+// Explore on a real server: a run's chart, completion, an error, a heat map, a saved query.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
 
@@ -8,7 +8,7 @@ export async function exploresTheRun(page, base, run) {
   await page.getByRole('menuitem', { name: 'Open in Explore' }).click();
   const result = page.getByRole('region', { name: 'Result' });
   await page.getByRole('heading', { name: 'Explore' }).waitFor();
-  // The run may not have been taken in yet: it is asked until its series are there.
+  // The run may not be ingested yet: repeat until its series exist.
   const lookup = result.getByRole('button', { name: `${run} · POINT_LOOKUP` });
   for (let i = 0; i < 20 && !(await lookup.isVisible()); i++) {
     await page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -51,14 +51,14 @@ export async function exploresTheRun(page, base, run) {
   await page.goto(`${base}/explore?saved=Inserts+of+the+journey`);
   await result.getByRole('cell', { name: 'INSERT' }).waitFor();
 
-  // A link to another query while this one is shown; what is asked can be cancelled.
+  // Another link while this one is open; a running query can be cancelled.
   await page.evaluate(() => history.pushState(null, '', '/explore?q=count%28loadstone_connections%29'));
   await page.waitForFunction(() => document.querySelector('textarea')?.value === 'count(loadstone_connections)');
   await page.getByRole('status').getByText('1 series').waitFor();
   let release;
-  const held = new Promise((done) => (release = done));
+  const released = new Promise((done) => (release = done));
   await page.route('**/query_events', async (route) => {
-    await held;
+    await released;
     await route.continue().catch(() => {});
   });
   await page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -67,7 +67,7 @@ export async function exploresTheRun(page, base, run) {
   release();
   await page.unroute('**/query_events');
 
-  // On a phone the answer comes before what is saved.
+  // On a phone the result precedes the saved queries.
   const size = page.viewportSize();
   await page.setViewportSize({ width: 390, height: 844 });
   const top = async (of) => (await of.boundingBox()).y;

@@ -1,12 +1,11 @@
-// Checks a summary against the Parquet files it was made from, with a reader
-// and an arithmetic that share nothing with the program's own.
-// usage: node e2e/figures.mjs SUMMARY.json FOLDER
+// Checks a summary against its Parquet files with an independent reader and arithmetic. usage: node e2e/figures.mjs
+// SUMMARY.json FOLDER
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetReadObjects } from 'hyparquet';
 
-/** PERCENTILE_CONT of sorted values. */
+/** percentile is PERCENTILE_CONT of sorted values. */
 function percentile(sorted, q) {
   const at = q * (sorted.length - 1);
   const low = Math.floor(at);
@@ -41,7 +40,7 @@ export async function check(summary, folder) {
     ];
     for (const row of await parquetReadObjects({ file, columns })) all.push(row);
   }
-  // Rows with a position are the statements of transactions, counted apart.
+  // Rows with a position are statements of transactions, counted separately.
   const rows = all.filter((r) => r.position === 0);
   const inside = all.filter((r) => r.position !== 0);
   assert.equal(inside.length, summary.accounting.statements, 'statements of transactions');
@@ -87,7 +86,7 @@ export async function check(summary, folder) {
   assert.equal(transactions.length, summary.transactions?.count ?? 0, 'transactions');
   assert.equal(transactions.filter((r) => r.rolled_back).length, summary.transactions?.rolled_back ?? 0, 'rolled back');
 
-  // By statement, percentiles come from a histogram: within 0.55 %.
+  // Percentiles by statement come from a histogram: within 0.55 %.
   const groups = new Map();
   for (const r of all.filter((r) => !r.warmup)) {
     const key = JSON.stringify([r.statement_id, r.kind, r.position !== 0]);
@@ -102,7 +101,7 @@ export async function check(summary, folder) {
     const ms = own.map((r) => r.app_elapsed_ms).sort((a, b) => a - b);
     near(f.latency_ms.avg, sum(own, (r) => r.app_elapsed_ms) / own.length, `${f.statement_id} mean`);
     near(f.latency_ms.max, ms[ms.length - 1], `${f.statement_id} max`);
-    // The rank of a quantile in a histogram may be a neighbour of the exact one.
+    // A histogram's quantile may have a neighbouring rank.
     for (const [name, q] of [
       ['p50', 0.5],
       ['p95', 0.95],

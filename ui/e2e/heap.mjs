@@ -1,6 +1,6 @@
-// What a heap snapshot of a page tells.
+// Reads heap snapshots of a page.
 
-/** Takes a snapshot of the heap, after a collection. */
+/** snapshot takes a heap snapshot after a garbage collection. */
 export async function snapshot(cdp) {
   const chunks = [];
   const more = ({ chunk }) => chunks.push(chunk);
@@ -10,7 +10,7 @@ export async function snapshot(cdp) {
   return JSON.parse(chunks.join(''));
 }
 
-/** Counts the objects that have properties of all these names which are objects or numbers with a fraction. */
+/** having counts objects whose named properties are objects or fractional numbers. */
 export function having({ snapshot: { meta }, nodes, edges, strings }, names) {
   const { node_fields: of, edge_fields: ofEdge, edge_types: types } = meta;
   let edge = 0;
@@ -26,14 +26,14 @@ export function having({ snapshot: { meta }, nodes, edges, strings }, names) {
 
 const data = /^(object|array|string|number|closure|regexp|symbol|bigint|concatenated string|sliced string)$/;
 
-/** Bytes by what they are: the page's data, its compiled code, and what the browser and its tools keep. */
+/** parts sums bytes by type: page data, compiled code, and browser internals. */
 export function parts({ snapshot: { meta }, nodes, strings }) {
   const { node_fields: of, node_types: types } = meta;
   const sum = { data: 0, code: 0, browser: 0 };
   for (let node = 0; node < nodes.length; node += of.length) {
     const type = types[0][nodes[node + of.indexOf('type')]];
     const name = strings[nodes[node + of.indexOf('name')]];
-    // Properties that an object has no room for itself.
+    // Properties stored out of line.
     const what = data.test(type) || name === 'system / PropertyArray' ? 'data' : type === 'code' ? 'code' : 'browser';
     sum[what] += nodes[node + of.indexOf('self_size')];
   }

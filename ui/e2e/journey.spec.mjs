@@ -1,27 +1,34 @@
-// The main jobs on a real server: from the first link to a result in other hands; a template in the form, started,
-// watched, reloaded in the middle, stopped, its result read.
+// The main jobs on a real server: from the first link to a shared result; a template in the form, started, watched,
+// reloaded, stopped and read.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
 import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
-import { holdsAgainstABaseline } from './drift.mjs';
-import { handsOn } from './handon.mjs';
-import { leavesNothingBehind } from './leaving.mjs';
-import { isToldOfRuns } from './notices.mjs';
-import { seesWhatIsSent } from './outgoing.mjs';
+import { comparesWithABaseline } from './drift.mjs';
+import { sharesTheReport } from './shareReport.mjs';
+import { signsOutCleanly } from './signOut.mjs';
+import { sendsNotifications } from './notifications.mjs';
+import { exportsTelemetry } from './telemetryExport.mjs';
 import { looksAtParameters } from './parameters.mjs';
 import { pluginJourney } from './plugins.mjs';
 import { editsPrices } from './prices.mjs';
-import { looksAtIt, marksAndSteers, readsCanvases, readsItByLoad, reportsItsLoads, runsItsStatement } from './show.mjs';
+import {
+  marksAndSteers,
+  readsCanvases,
+  readsFiguresByLoad,
+  reportsItsLoads,
+  runsItsStatement,
+  viewerSeesTheRun,
+} from './steering.mjs';
 import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
 import {
+  findsTheRunInTheTable,
   isEditedByTwo,
+  listsRefreshWorkers,
   makesATable,
-  seesTheRunInIt,
-  seesWhoRefreshes,
   sharesAQuery,
   suspendsAndResumes,
 } from './tables.mjs';
@@ -39,7 +46,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-/** Saves a chart's figures as CSV, as a user does, and counts the seconds in it. */
+/** secondsInChart downloads a chart's CSV and counts its seconds. */
 async function secondsInChart(page) {
   await page.getByRole('button', { name: 'More for Operations per second, by kind' }).click();
   const [download] = await Promise.all([
@@ -50,7 +57,7 @@ async function secondsInChart(page) {
   return text.trim().split('\r\n').length - 1;
 }
 
-/** A certificate of nobody's, to be pasted; its key was never kept. */
+/** A throwaway certificate to paste. */
 const ca = `-----BEGIN CERTIFICATE-----
 MIIBgTCCASegAwIBAgIUTOnM4isXSYugc9MmmygSHTRELuMwCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKRXhhbXBsZSBDQTAgFw0yNjExMjIwODMxNDhaGA8yMTI2MTAy
@@ -81,10 +88,12 @@ test('from the first link to a result in other hands', { timeout: 300_000 }, asy
   await step('runs it at a rate', () => runsItsStatement(page, `own SQL ${Date.now()}`));
   const id = new URL(page.url()).pathname.split('/')[2];
   await step('marks a moment of the run, and changes its rate', () => marksAndSteers(page));
-  await step('reads the result by load', () => readsItByLoad(page));
-  await step('notes, reports and shares the run', () => handsOn(page, browser, base, readsCanvases, reportsItsLoads));
+  await step('reads the result by load', () => readsFiguresByLoad(page));
+  await step('notes, reports and shares the run', () =>
+    sharesTheReport(page, browser, base, readsCanvases, reportsItsLoads),
+  );
   await step('invites a viewer, who looks and changes nothing', () =>
-    invitesAViewer(page, browser, base, (own) => looksAtIt(own, base, id)),
+    invitesAViewer(page, browser, base, (own) => viewerSeesTheRun(own, base, id)),
   );
   assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
   signedIn = await context.storageState();
@@ -239,7 +248,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
       'live figures after the reload',
     );
     await page.locator('.run-head').getByText('Measurement', { exact: true }).waitFor();
-    // The socket alone could tell of a second or two by now.
+    // The socket alone could know one or two seconds by now.
     await until(
       () => secondsInChart(page),
       (n) => n >= before,
@@ -308,12 +317,12 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
 
   await step('holds a run against a baseline', async () => {
     const other = await context.newPage();
-    await holdsAgainstABaseline(other, base);
+    await comparesWithABaseline(other, base);
     await other.close();
   });
   await step('explores the run in PromQL', () => exploresTheRun(page, base, name));
-  await step('finds the run in the derived table, and queries it', () => seesTheRunInIt(page, base, name));
-  await step('sees who refreshes tables', () => seesWhoRefreshes(page, base));
+  await step('finds the run in the derived table, and queries it', () => findsTheRunInTheTable(page, base, name));
+  await step('sees who refreshes tables', () => listsRefreshWorkers(page, base));
   await step('edits a definition that somebody else has changed meanwhile', async () => {
     const other = await context.newPage();
     await isEditedByTwo(page, other, base);
@@ -343,7 +352,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
   });
 
   if (process.env.RECEIVER_URL)
-    await step('sees what is sent elsewhere', () => seesWhatIsSent(page, base, process.env.RECEIVER_URL));
+    await step('sees what is sent elsewhere', () => exportsTelemetry(page, base, process.env.RECEIVER_URL));
 
   await step('makes a token by which nodes join, and ends it', async () => {
     const panel = page.getByRole('region', { name: 'Tokens to join' });
@@ -362,7 +371,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     await row.waitFor({ state: 'detached' });
   });
 
-  await step('has a webhook told of runs', () => isToldOfRuns(page, base));
+  await step('has a webhook told of runs', () => sendsNotifications(page, base));
 
   await step('edits the price list', () => editsPrices(page, base));
   await step('looks at the parameters of what failed', () => looksAtParameters(page, base));
@@ -374,7 +383,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     assert.match(page.url(), /search=/);
   });
 
-  await step('signs out, and Back shows nothing', () => leavesNothingBehind(page, base));
+  await step('signs out, and Back shows nothing', () => signsOutCleanly(page, base));
   await step('stops a run by a rule of its own', () => stopsARunByARule(page, base, name));
   await step('stops a run by a rule of its template', () => stopsARunByItsTemplate(page, base, name));
 

@@ -1,4 +1,4 @@
-// What the keyboard does, on the mock server.
+// Keyboard control, on the mock server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onMock } from './mock.mjs';
@@ -10,7 +10,7 @@ test('charts by the keyboard', async (t) => {
   const { page, step, wrong } = await open(t);
   const id = await find(page, 'first run');
   const chart = (name) => page.getByRole('application', { name });
-  const said = (name) =>
+  const announced = (name) =>
     page
       .locator('.chart', { has: chart(name) })
       .getByRole('status')
@@ -20,17 +20,17 @@ test('charts by the keyboard', async (t) => {
     await page.goto(`${base}/runs/${id}`);
     await chart('Latency percentiles').focus();
     await page.keyboard.press('Home');
-    const first = await said('Latency percentiles');
+    const first = await announced('Latency percentiles');
     assert.match(first, /^\d+s: P99 [\d.]+ (ms|µs), P95 [\d.]+ (ms|µs), P50 /);
     await page.keyboard.press('ArrowRight');
-    const next = await said('Latency percentiles');
+    const next = await announced('Latency percentiles');
     assert.notEqual(next.split(':')[1], first.split(':')[1]);
     await page.keyboard.press('ArrowLeft');
-    assert.equal(await said('Latency percentiles'), first);
+    assert.equal(await announced('Latency percentiles'), first);
     await page.keyboard.press('End');
-    const last = await said('Latency percentiles');
+    const last = await announced('Latency percentiles');
     await page.keyboard.press('ArrowRight');
-    assert.equal(await said('Latency percentiles'), last, 'there is nothing behind the end');
+    assert.equal(await announced('Latency percentiles'), last, 'there is nothing behind the end');
   });
   await step('plus zooms all charts, and Back undoes it', async () => {
     await page.keyboard.press('+');
@@ -49,10 +49,10 @@ test('charts by the keyboard', async (t) => {
     await page.goto(`${base}/runs/${id}`);
     await chart('Latency heat map').focus();
     await page.keyboard.press('End');
-    const low = await said('Latency heat map');
+    const low = await announced('Latency heat map');
     assert.match(low, /ops$/);
     await page.keyboard.press('ArrowUp');
-    assert.notEqual(await said('Latency heat map'), low);
+    assert.notEqual(await announced('Latency heat map'), low);
     await page.keyboard.press('Enter');
     await page.waitForURL(/tab=executions.*over=.*upto=/);
   });
@@ -97,10 +97,10 @@ test('a long log of a run that goes on', async (t) => {
   const id = await find(page, 'checkout peak', 'RUNNING');
   const lines = page.locator('.log-line');
   await page.route(`**/api/runs/${id}/logs*`, async (r) => {
-    const told = await (await r.fetch()).json();
-    const of = (n) => ({ ...told.logs[0], seq: n - 1000, message: `the line ${n}` });
-    const old = told.logs.length > 0 ? Array.from({ length: 1000 }, (_, i) => of(i + 1)) : [];
-    await r.fulfill({ json: { ...told, logs: [...old, ...told.logs] } });
+    const answer = await (await r.fetch()).json();
+    const of = (n) => ({ ...answer.logs[0], seq: n - 1000, message: `the line ${n}` });
+    const old = answer.logs.length > 0 ? Array.from({ length: 1000 }, (_, i) => of(i + 1)) : [];
+    await r.fulfill({ json: { ...answer, logs: [...old, ...answer.logs] } });
   });
   const count = (ok, what) => until(() => lines.count(), ok, what);
   const log = page.locator('.log');

@@ -1,11 +1,11 @@
-// The mock server and a browser, for the tests of one file.
+// The mock server and a browser for the tests of one file.
 import { spawn } from 'node:child_process';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { launch } from './browser.mjs';
 import { complaints, stepper } from './steps.mjs';
 
-/** Starts a mock server, with more arguments if there are any; kill() of what it returns ends it. */
+/** mockServer starts a mock server; kill() of the result stops it. */
 export async function mockServer(port, ...more) {
   const script = fileURLToPath(new URL('../dev/run.mjs', import.meta.url));
   const server = spawn(process.execPath, [script, 'mock', '--port', String(port), ...more], {
@@ -15,10 +15,7 @@ export async function mockServer(port, ...more) {
   return server;
 }
 
-/**
- * Starts both before the tests of the file that calls it, each of which opens a page of its own. Each file has a port
- * of its own: 8192 to 8200 are taken.
- */
+/** onMock starts both before the tests of a file. Each file has its own port: 8192 to 8200 are taken. */
 export function onMock(port) {
   const base = `http://127.0.0.1:${port}`;
   let browser;
@@ -38,9 +35,9 @@ export function onMock(port) {
   return {
     base,
     signIn,
-    /** The process of the server, to be stopped. */
+    /** The server's process, to be stopped. */
     server: () => server,
-    /** A page of a browser's context of its own that is signed in, unless that is for the test to do. */
+    /** open returns a page in a context of its own, signed in by default. */
     async open(t, { signedIn = true, timeout = 8_000, ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
       t.after(() => context.close());
@@ -50,7 +47,7 @@ export function onMock(port) {
       if (signedIn) await signIn(page);
       return { context, page, wrong, step: stepper(t, page) };
     },
-    /** The id of the newest run of a name, in a state if one is given. */
+    /** find returns the id of the newest run of a name, optionally in a state. */
     async find(page, name, status) {
       const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
       return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;

@@ -1,12 +1,12 @@
-// Every page and state on the mock server, in both themes and at three widths: every rule of axe holds, nothing is
-// wider than the screen, and there is a picture of it.
+// Every page and state on the mock server, in both themes and at three widths: no axe violation, no horizontal
+// overflow, and a screenshot.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { accessible } from './axe.mjs';
 import { onMock } from './mock.mjs';
-import { opensStates } from './opened.mjs';
+import { opensStates } from './openStates.mjs';
 
 const mock = onMock(8198);
 const { base } = mock;
@@ -29,10 +29,10 @@ for (const theme of ['light', 'dark'])
         colorScheme: theme,
         reducedMotion: 'reduce',
       });
-      // What a page asks for and is refused stands in the browser's console, as an error.
+      // A rejected request appears in the browser's console as an error.
       const refused = new Set();
       page.on('response', (r) => r.status() >= 400 && refused.add(`${r.status()} ${new URL(r.url()).pathname}`));
-      const seen = async (name) => {
+      const shot = async (name) => {
         await accessible(page, name);
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, `${name} is too wide`);
         await page.screenshot({ path: join(shots, `${name.replaceAll(/\W+/g, '-')}-${theme}-${width}.png`) });
@@ -40,10 +40,10 @@ for (const theme of ['light', 'dark'])
       const find = (name, status) => mock.find(page, name, status);
       await page.goto(`${base}/signin?next=/`);
       await page.getByLabel('One-time sign-in link').waitFor();
-      await step('sign-in', () => seen('sign-in'));
+      await step('sign-in', () => shot('sign-in'));
       await page.goto(`${base}/join?invitation=x&name=ada`);
       await page.getByLabel('New password').waitFor();
-      await step('an invitation', () => seen('an invitation'));
+      await step('an invitation', () => shot('an invitation'));
       await mock.signIn(page);
       const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
       const watched = templates.find((t) => t.name === 'watched by rules').template_id;
@@ -53,7 +53,7 @@ for (const theme of ['light', 'dark'])
       const live = await find('checkout peak', 'RUNNING');
       const open = async (path, text) => {
         await page.goto(base + path);
-        // What a narrow screen leaves out is no sign of the page.
+        // Hidden elements do not identify the page.
         await page.locator('main').getByText(text).filter({ visible: true }).first().waitFor();
       };
       const pages = [
@@ -124,7 +124,7 @@ for (const theme of ['light', 'dark'])
       for (const [name, path, text] of pages)
         await step(name, async () => {
           await open(path, text);
-          await seen(name);
+          await shot(name);
         });
       const statements = page.getByRole('textbox', { name: /^Statements/ });
       await step('streams, an error under its place', async () => {
@@ -132,13 +132,13 @@ for (const theme of ['light', 'dark'])
         await statements.fill('SHOW SINKS;\nSELEC x FROM worker_statistics');
         await statements.press('Control+Enter');
         await page.getByText('did you mean SELECT?').waitFor();
-        await seen('streams, an error under its place');
+        await shot('streams, an error under its place');
       });
       await step('streams, an example explained', async () => {
         await page.getByRole('button', { name: /^Throughput of the whole cluster/ }).click();
         await page.getByRole('button', { name: 'Explain' }).click();
         await page.getByRole('group', { name: /^The plan/ }).waitFor();
-        await seen('streams, an example explained');
+        await shot('streams, an example explained');
       });
       if (width === 390)
         await step('the menu of a table stands beside its name, whatever its state', async () => {
@@ -154,29 +154,29 @@ for (const theme of ['light', 'dark'])
         await open(`/runs/${live}`, 'Latency heat map');
         await page.keyboard.press('?');
         await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
-        await seen('a dialog');
+        await shot('a dialog');
         await page.keyboard.press('Escape');
       });
       await step('a menu', async () => {
         await page.getByRole('button', { name: 'More actions for this run' }).click();
         await page.getByRole('menu').waitFor();
-        await seen('a menu');
+        await shot('a menu');
         await page.keyboard.press('Escape');
       });
       await step('a chart that is read', async () => {
         await page.getByRole('application', { name: 'Latency percentiles' }).focus();
         await page.keyboard.press('Home');
-        await seen('a chart that is read');
+        await shot('a chart that is read');
       });
-      await opensStates({ page, base, open, seen, step, find, width, height });
+      await opensStates({ page, base, open, shot, step, find, width, height });
       assert.deepEqual(wrong, []);
       assert.deepEqual([...refused].sort(), ['400 /prometheus/api/v1/query_events', '422 /api/v1/streams/statements']);
-      // A list that cannot be read: its message is a state, too.
+      // A list that fails to load: its error is a state, too.
       await step('what failed', async () => {
         await page.request.post(`${base}/mock/break`, { data: { prefix: '/api/templates' } });
         await page.goto(`${base}/templates`);
         await page.getByText('The templates could not be read.').waitFor();
-        await seen('what failed');
+        await shot('what failed');
         await page.request.post(`${base}/mock/break`, { data: { prefix: '' } });
       });
     });

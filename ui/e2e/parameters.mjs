@@ -1,5 +1,4 @@
-// The parameters of failed and slow executions on a real server: masked, and shown to who asks, which is in
-// the audit log.
+// Parameters of failed and slow executions on a real server: masked, and shown on request, which is audited.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
 
@@ -18,7 +17,7 @@ workload:
   binds: plain
 `;
 
-/** Runs a statement that fails for one value, opens what failed, and looks at the values. */
+/** looksAtParameters runs a statement that fails for one value and reads the values. */
 export async function looksAtParameters(page, base) {
   const started = await page.context().request.post(`${base}/api/runs`, {
     data: { source: source(`parameters ${Date.now()}`), start: true },

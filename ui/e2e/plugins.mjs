@@ -1,10 +1,10 @@
-// The journey of a plugin's author on a real server.
+// A plugin author's journey on a real server.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { accessible } from './axe.mjs';
 import { complaints, stepper } from './steps.mjs';
 
-/** Uploads the example plugin, uses it in a template and a run, and deletes it. The page is signed in. */
+/** pluginJourney uploads the example plugin, uses it in a run, and deletes it. The page is signed in. */
 export async function pluginJourney(t, page, base, file) {
   page.setDefaultTimeout(20_000);
   const wrong = complaints(page);

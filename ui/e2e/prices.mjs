@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
-/** An admin edits the price list, is told what is wrong with it and on which line, saves it, and takes it back. */
+/** editsPrices makes an invalid edit, a valid one, and reverts it. */
 export async function editsPrices(page, base) {
   await page.goto(`${base}/settings`);
   const panel = page.getByRole('region', { name: 'Price list' });

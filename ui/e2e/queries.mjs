@@ -1,4 +1,4 @@
-// Saved queries, what a viewer is offered of tables, and the order of runs on a phone: on the mock server.
+// Saved queries, a viewer's table pages, and sorting on a phone, on the mock server.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
 import { until } from './steps.mjs';
@@ -6,7 +6,7 @@ import { until } from './steps.mjs';
 const editor = (page) => page.getByRole('textbox', { name: /^Query/ });
 const panel = (page) => page.getByRole('region', { name: 'Saved queries' });
 
-/** A query is saved, renamed, saved over by another tab, and deleted; a link to what is gone says so. */
+/** keepsQueries saves, renames, overwrites from another tab, and deletes a query; links to it report its deletion. */
 export async function keepsQueries(page, other, base, step) {
   const named = async (button, name) => {
     const dialog = page.getByRole('dialog');
@@ -35,7 +35,7 @@ export async function keepsQueries(page, other, base, step) {
     await editor(other).fill('SELECT 2 AS theirs');
     await panel(other).getByRole('button', { name: 'Save', exact: true }).click();
     await other.getByText('Saved as first.').waitFor();
-    // Another change has this tab read the list anew: it knows of the newer version, and has not edited that.
+    // Another change refetches the list: it has a newer version than the edited one.
     await panel(page).getByRole('button', { name: 'Actions for P95 by night' }).click();
     await page.getByRole('menuitem', { name: 'Rename' }).click();
     await named('Rename', 'P95 each night');
@@ -84,7 +84,7 @@ export async function keepsQueries(page, other, base, step) {
   });
 }
 
-/** What changes something is not there for who may not. */
+/** looksAtTables checks that viewers see no actions. */
 export async function looksAtTables(page, base, step) {
   const role = (role) => page.request.post(`${base}/mock/role`, { data: { role } });
   const offered = ['Refresh now', 'Suspend', 'Resume', 'Save as…', 'Make table', 'Mark', 'Run again'];
@@ -128,7 +128,7 @@ export async function looksAtTables(page, base, step) {
   await role('admin');
 }
 
-/** A phone has no heads of columns: the order is chosen above the cards. */
+/** sortsOnAPhone: a phone sorts above the cards, as there are no headers. */
 export async function sortsOnAPhone(page, base, step) {
   await step('runs are put into another order on a phone', async () => {
     await page.setViewportSize({ width: 390, height: 844 });
@@ -138,7 +138,7 @@ export async function sortsOnAPhone(page, base, step) {
     const newest = await names();
     await page.getByLabel('Order', { exact: true }).selectOption('By name');
     await page.waitForURL((u) => u.searchParams.get('sort') === 'name');
-    // A page of the list: its runs are others with each order.
+    // A page of the list: each order shows other runs.
     const rises = (got) => got.every((n, i) => i === 0 || got[i - 1].toLowerCase() <= n.toLowerCase());
     assert.ok(!rises(newest) && !rises(newest.toReversed()), 'the newest first are in no order of names');
     const same = (want) => (got) => JSON.stringify(got) === JSON.stringify(want);

@@ -1,17 +1,17 @@
-// Takes whatever is sent to it, as a receiver of Prometheus' remote-write would, and answers GET with how many requests
-// came and how many bytes were in them. It prints its address, and ends with SIGTERM.
+// A remote-write receiver that accepts everything and answers GET with the number of requests and bytes. It prints its
+// address and ends with SIGTERM.
 import { createServer } from 'node:http';
 
-const came = { requests: 0, bytes: 0 };
+const received = { requests: 0, bytes: 0 };
 const server = createServer((request, response) => {
   if (request.method === 'GET') {
     response.setHeader('Content-Type', 'application/json');
-    response.end(JSON.stringify(came));
+    response.end(JSON.stringify(received));
     return;
   }
-  request.on('data', (chunk) => (came.bytes += chunk.length));
+  request.on('data', (chunk) => (received.bytes += chunk.length));
   request.on('end', () => {
-    came.requests += 1;
+    received.requests += 1;
     response.writeHead(204).end();
   });
 });

@@ -1,5 +1,5 @@
-// What the pages of runs ask of the server, on the mock server: filters, order, pages, what is done with several runs,
-// single executions, a comparison. That the server finds what it is asked for is for the tests of the server.
+// Requests of the run pages, on the mock server: filters, order, paging, bulk actions, executions, comparison. Server
+// tests cover the results.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -8,8 +8,8 @@ import { until } from './steps.mjs';
 
 const { base, open, find } = onMock(8193);
 
-/** Acts, and returns what the page then asks of an address: of the first request that is as it should be. */
-async function asks(page, path, act, ok) {
+/** requestsAfter acts, and returns the query of the first matching request. */
+async function requestsAfter(page, path, act, ok) {
   const found = page.waitForRequest((r) => {
     const url = new URL(r.url());
     return (typeof path === 'string' ? url.pathname === path : path.test(url.pathname)) && ok(url.searchParams);
@@ -22,7 +22,7 @@ async function asks(page, path, act, ok) {
 const rows = (page) => page.locator('.table.cards tbody tr');
 const names = (page) => page.locator('.table.cards tbody a.name').allInnerTexts();
 
-/** Waits until the list has these runs in this order: until the answer comes, the rows are those of the one before. */
+/** shows waits until the list has these runs in this order. */
 const shows = (page, wanted) =>
   until(
     () => names(page),
@@ -31,7 +31,7 @@ const shows = (page, wanted) =>
     8_000,
   );
 
-/** The names of the runs that the server answers with. */
+/** answered returns the run names of a direct request. */
 async function answered(page, query) {
   const { runs } = await (await page.request.get(`${base}/api/runs?limit=25&${query}`)).json();
   return runs.map((r) => r.test_name);
@@ -39,7 +39,7 @@ async function answered(page, query) {
 
 test('the list of runs', async (t) => {
   const { page, step, wrong } = await open(t);
-  const list = (act, ok) => asks(page, '/api/runs', act, ok);
+  const list = (act, ok) => requestsAfter(page, '/api/runs', act, ok);
   await step('is narrowed by status, by thresholds that failed, by template and time', async () => {
     await page.goto(`${base}/history`);
     await rows(page).first().waitFor();
@@ -71,7 +71,7 @@ test('the list of runs', async (t) => {
     await page.getByRole('button', { name: 'Clear filters' }).click();
   });
   await step('is in the order that is asked for, the other way, and newest first again', async () => {
-    // The figures of a run that goes on change, and its place.
+    // A live run's figures change, and with them its position.
     await page.goto(`${base}/history?status=COMPLETED`);
     const head = page.getByRole('columnheader', { name: 'P95' });
     const press = (order) =>
@@ -200,7 +200,7 @@ test('several runs at once', async (t) => {
 test('single executions', async (t) => {
   const { page, step, wrong } = await open(t);
   const id = await find(page, 'first run');
-  const table = (act, ok) => asks(page, `/api/v1/runs/${id}/executions`, act, ok);
+  const table = (act, ok) => requestsAfter(page, `/api/v1/runs/${id}/executions`, act, ok);
   const filters = page.getByRole('search', { name: 'Filters of executions' });
   await step('are asked for with all that the filters say', async () => {
     await table(
@@ -288,12 +288,12 @@ test('a comparison asks for the baseline against each of the others', async (t) 
   const ids = await Promise.all(
     ['first run', 'orders under contention', 'hybrid table'].map((name) => find(page, name)),
   );
-  const asked = [];
+  const requests = [];
   page.on('request', (r) => {
     const url = new URL(r.url());
     if (!/^\/api\/(v1\/)?compare/.test(url.pathname)) return;
     const q = url.searchParams;
-    asked.push(`${url.pathname} ${ids.indexOf(q.get('a'))} ${ids.indexOf(q.get('b'))} ${q.get('tolerance_pct')}`);
+    requests.push(`${url.pathname} ${ids.indexOf(q.get('a'))} ${ids.indexOf(q.get('b'))} ${q.get('tolerance_pct')}`);
   });
   const figures = page.getByRole('region', { name: 'Figures' });
   const judged = async (n) => {
@@ -313,11 +313,11 @@ test('a comparison asks for the baseline against each of the others', async (t) 
   await step('with the tolerance that is chosen', async () => {
     await page.goto(`${base}/compare?runs=${ids.join(',')}`);
     await judged(3);
-    assert.deepEqual(asked.splice(0).sort(), of(0, [1, 2], 5));
+    assert.deepEqual(requests.splice(0).sort(), of(0, [1, 2], 5));
     await page.getByLabel('Tolerance').selectOption('20');
     await page.getByText('tolerance 20 %').waitFor();
     await judged(3);
-    assert.deepEqual(asked.splice(0).sort(), of(0, [1, 2], 20));
+    assert.deepEqual(requests.splice(0).sort(), of(0, [1, 2], 20));
   });
   await step('without one that is taken out', async () => {
     await page.getByLabel('Actions for run 2').click();
@@ -395,7 +395,7 @@ test('what a chart is saved as', async (t) => {
       const on = canvas.getContext('2d');
       on.drawImage(image, 0, 0);
       const drawn = [...document.querySelectorAll('.chart canvas')].map((c) => c.height);
-      // The first swatch: within the line under the plot, at its left.
+      // The first swatch: in the legend line below the plot, at its left.
       const under = on.getImageData(12, canvas.height - 28, 14, 28).data;
       const colours = new Set();
       for (let i = 0; i < under.length; i += 4) colours.add([...under.slice(i, i + 3)].join());

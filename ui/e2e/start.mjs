@@ -1,8 +1,8 @@
-// First steps: a database, a look at it, 20 seconds of load, what they mean; and templates by question.
+// First steps: connect, check, 20 seconds of load, explanation; and templates by question.
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
-/** Goes the guided path to its end, and begins a template with a question. */
+/** takesFirstSteps follows the guided path and starts a template from the gallery. */
 export async function takesFirstSteps(page, base) {
   await page.goto(`${base}/start`);
   await page.getByLabel('Connection', { exact: true }).selectOption('playground');

@@ -1,8 +1,8 @@
-// Own SQL: parameters are found, their generators show samples, and the database is asked on the spot.
+// Own SQL: parameters are detected, generators show samples, and trials run.
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
-/** Writes a statement with parameters, sees samples, tries it, and writes it back after a mistake. */
+/** triesAStatement writes a statement, sees samples, tries it, and restores it after a mistake. */
 export async function triesAStatement(page, base) {
   await page.goto(`${base}/templates/new`);
   await page.getByLabel('Plugin', { exact: true }).selectOption('sql');
@@ -32,7 +32,7 @@ export async function triesAStatement(page, base) {
     'what the database refuses',
   );
   await text.fill(right);
-  // What was chosen for a parameter is not lost with it.
+  // A removed parameter's settings return with it.
   assert.equal(await page.getByLabel('From of :p1').inputValue(), '7');
   await page.getByRole('button', { name: 'Try it' }).click();
   await tried.getByText('3 rows').waitFor();

@@ -1,4 +1,4 @@
-// The states of the page that a healthy server seldom shows, on the mock server.
+// States that a healthy server seldom shows, on the mock server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { accessible } from './axe.mjs';
@@ -396,7 +396,7 @@ test('comparing runs', async (t) => {
     await page.getByRole('button', { name: 'Stop sharing the view <b>\ufffdwidest</b>' }).waitFor();
     await accessible(page, 'the views that are shared');
     await page.keyboard.press('Escape');
-    // What a browser has kept before the server did goes there, once; what differs keeps its name.
+    // Views saved in the browser move to the server, once; conflicts keep their name.
     await page.evaluate(() =>
       localStorage.setItem(
         'loadstone.runs.views.u1',
@@ -409,9 +409,9 @@ test('comparing runs', async (t) => {
     await page.goto(`${base}/history`);
     await page.getByText('are kept on the server now').waitFor();
     assert.equal(await page.evaluate(() => localStorage.getItem('loadstone.runs.views.u1')), null);
-    const kept = await (await page.request.get(`${base}/api/v1/run-views`)).json();
+    const savedViews = await (await page.request.get(`${base}/api/v1/run-views`)).json();
     assert.deepEqual(
-      kept.views.map((v) => v.name),
+      savedViews.views.map((v) => v.name),
       ['<b>\ufffdwidest</b>', '<b>\ufffdwidest</b> (browser)', 'Failed, slowest first', 'of this browser'],
     );
     await page.getByRole('columnheader', { name: 'Connections' }).waitFor(); // kept in the browser

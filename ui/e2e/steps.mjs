@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Runs one step of a test; when it fails, keeps a picture of what the user saw. */
+/** stepper runs one step of a test and saves a screenshot when it fails. */
 export function stepper(t, page, folder = process.env.SHOTS || 'e2e-failures') {
   return (name, act) =>
     t.test(name, async () => {
@@ -18,18 +18,18 @@ export function stepper(t, page, folder = process.env.SHOTS || 'e2e-failures') {
     });
 }
 
-/** Collects what the browser complains about: errors of the page, and breaches of its content policy. */
+/** complaints collects page errors and content policy violations. */
 export function complaints(page) {
   const list = [];
   page.on('pageerror', (e) => list.push(e.message));
   page.on('console', (m) => {
-    // A refused request is the subject of some tests; the page shows it.
+    // Some tests cause rejected requests; the page shows them.
     if (m.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(m.text())) list.push(m.text());
   });
   return list;
 }
 
-/** Waits until read() satisfies ok and returns what it read; fails with the last thing read. */
+/** until polls read() until ok, and fails with the last value. */
 export async function until(read, ok, what, ms = 30_000) {
   const end = Date.now() + ms;
   let last;
@@ -41,13 +41,13 @@ export async function until(read, ok, what, ms = 30_000) {
   }
 }
 
-/** The figure of a tile as a user reads it, "20.6 k/s". */
+/** tile is a tile's figure as shown, "20.6 k/s". */
 export async function tile(page, name) {
   const box = page.locator('.tile', { has: page.getByRole('button', { name, exact: true }) });
   return (await box.locator('.tile-value').innerText()).trim();
 }
 
-/** The figure of a tile in full, as it is shown on hover. */
+/** exactTile is a tile's full figure, shown on hover. */
 export async function exactTile(page, name) {
   const box = page.locator('.tile', { has: page.getByRole('button', { name, exact: true }) });
   const title = await box.locator('.tile-value .quantity').getAttribute('title');

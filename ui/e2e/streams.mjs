@@ -1,11 +1,11 @@
-// The page Streams: its states on the mock server, and a run that a rule stops on a real one.
+// The Streams page: its states on the mock server, and a rule that stops a run on a real one.
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
 const editor = (page) => page.getByRole('textbox', { name: /^Statements/ });
 const region = (page, name) => page.getByRole('region', { name, exact: true });
 
-/** Statements, their errors and answers, queries that run, and what is there when nothing is. On the mock server. */
+/** showsStreams checks statements, errors, results, running queries and the empty state, on the mock server. */
 export async function showsStreams(page, base, step, failWith) {
   await step('streams: an error stands at its line, and nothing was carried out', async () => {
     await page.goto(`${base}/streams`);
@@ -82,10 +82,10 @@ export async function showsStreams(page, base, step, failWith) {
   });
 }
 
-/** A rule is made on the page; a run of the template that breaks it is stopped, with the row as its reason. */
+/** stopsARunByARule creates a rule; a run that breaks it stops with the row as its reason. */
 export async function stopsARunByARule(page, base, template) {
   await page.goto(`${base}/streams`);
-  // The sources are the product's own. One second of a measurement is too much for this rule.
+  // The sources are built in. One second of measurement breaks this rule.
   await editor(page).fill(
     'CREATE SINK halt TYPE GUARDRAIL;\n' +
       'CREATE QUERY busy AS\n' +
@@ -136,7 +136,7 @@ export async function stopsARunByARule(page, base, template) {
   await page.getByRole('heading', { name: 'No sink' }).waitFor();
 }
 
-/** A template is given a rule in its form; its run is stopped by it, with the row as its reason. */
+/** stopsARunByItsTemplate adds a rule to a template; its run stops with the row as its reason. */
 export async function stopsARunByItsTemplate(page, base, template) {
   const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
   const { template_id } = templates.find((t) => t.name === template);

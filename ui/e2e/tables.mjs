@@ -1,10 +1,10 @@
-// Derived tables on a real server: make one before the run, see the run in it, query it, suspend and resume it.
+// Derived tables on a real server: create one before a run, find the run in it, query, suspend and resume it.
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
 const name = `runs of the "journey", näher`;
 
-/** Puts SQL into the editor of the page, as a paste does. */
+/** write pastes SQL into the editor. */
 async function write(page, sql) {
   await page.getByRole('textbox', { name: /^(Definition|Query)/ }).fill(sql);
 }
@@ -17,7 +17,7 @@ export async function makesATable(page, base) {
   await write(page, 'SELECT run_id, nobody,\n  run_name FROM rollup.runs');
   await page.getByText('column "nobody" does not exist').waitFor();
   await page.getByText('line 1, column 16').waitFor();
-  // The word is put in place of the wrong one, and completed.
+  // The word replaces the wrong one and is completed.
   const editor = page.getByRole('textbox', { name: /^Definition/ });
   await editor.fill('');
   await editor.pressSequentially('SELECT run_id, run_name, load_mode FROM roll');
@@ -29,42 +29,42 @@ export async function makesATable(page, base) {
   await page.getByText('Fresh', { exact: true }).first().waitFor({ timeout: 60_000 });
 }
 
-export async function seesWhoRefreshes(page, base) {
+export async function listsRefreshWorkers(page, base) {
   await page.goto(`${base}/tables`);
   const workers = page.getByRole('region', { name: 'Workers', exact: true });
   await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
   const rows = workers.locator('tbody tr');
   assert.equal(await rows.count(), 1, 'the server alone refreshes: the node was given no database');
   assert.match(await rows.innerText(), /server .+\s+tables and runs, 2 at a time\s+(nothing|\S)/);
-  await seesNobody(page, false);
+  await reportsNoWorker(page, false);
 
-  // The same page says so where nobody does: without that, not seeing it would show nothing.
+  // Without workers the page shows the notice, so its absence above means something.
   await page.route('**/api/v1/tables', async (route) => {
     const response = await route.fetch();
     const list = await response.json();
     await route.fulfill({ response, json: { ...list, workers: [], nobody: 'Nobody takes finished runs in. Cure.' } });
   });
   await page.reload();
-  await seesNobody(page, true);
+  await reportsNoWorker(page, true);
   await page.unroute('**/api/v1/tables');
   await page.reload();
   await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
-  await seesNobody(page, false);
+  await reportsNoWorker(page, false);
 }
 
-/** Whether the page says that nobody takes runs in or refreshes tables, whichever of these it is. */
-async function seesNobody(page, says) {
+/** reportsNoWorker reports whether the page says that nothing ingests or refreshes. */
+async function reportsNoWorker(page, says) {
   await page.getByRole('region', { name: 'Dependencies' }).waitFor();
-  const said = page.getByRole('main').getByText(/^Nobody (takes|refreshes)\b/);
+  const notice = page.getByRole('main').getByText(/^Nobody (takes|refreshes)\b/);
   await until(
-    () => said.count(),
+    () => notice.count(),
     (n) => n === (says ? 1 : 0),
     says ? 'word that nobody takes runs in' : 'a page without a word that nobody refreshes',
     5_000,
   );
 }
 
-/** Two people open the definition; the one divides its refresh into parts, the other hears of it, and loses nothing. */
+/** isEditedByTwo edits a definition twice at once; the second user is told and loses nothing. */
 export async function isEditedByTwo(page, other, base) {
   const address = `${base}/table/${encodeURIComponent(name)}/edit`;
   for (const p of [page, other]) {
@@ -97,7 +97,7 @@ export async function isEditedByTwo(page, other, base) {
   await other.locator('dd').getByText('in 4 parts').waitFor();
 }
 
-/** The link to a query, as its chart was drawn, shows whoever opens it the query, and asks nothing by itself. */
+/** sharesAQuery checks that a link shows query and chart, and does not run it. */
 export async function sharesAQuery(page, other, base) {
   await page.goto(`${base}/query`);
   await write(page, 'SELECT second, operations FROM run_seconds ORDER BY 1');
@@ -115,20 +115,20 @@ export async function sharesAQuery(page, other, base) {
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(link, page.url());
 
-  const asked = [];
-  other.on('request', (r) => new URL(r.url()).pathname === '/api/query' && asked.push(r.url()));
+  const requests = [];
+  other.on('request', (r) => new URL(r.url()).pathname === '/api/query' && requests.push(r.url()));
   await other.goto(link);
   await other.getByText('This query came with the link').waitFor();
   assert.equal(
     await other.getByRole('textbox', { name: /^Query/ }).inputValue(),
     'SELECT second, operations FROM run_seconds ORDER BY 1',
   );
-  assert.deepEqual(asked, [], 'nothing is asked before its reader asks');
+  assert.deepEqual(requests, [], 'nothing is asked before its reader asks');
   await other.getByRole('button', { name: 'Run', exact: true }).click();
   await other.getByRole('region', { name: 'Result' }).getByText('operations by second').waitFor();
 }
 
-export async function seesTheRunInIt(page, base, run) {
+export async function findsTheRunInTheTable(page, base, run) {
   await page.goto(`${base}/tables`);
   await page.getByRole('link', { name }).first().click();
   const rows = page.getByRole('region', { name: 'Rows', exact: true });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 
-/** What an authenticator app shows, so many periods of 30 s from now (RFC 6238). */
-export function codeOf(secret, periods = 0) {
+/** codeOf is the authenticator code periods of 30 s from now (RFC 6238). */
+function codeOf(secret, periods = 0) {
   const bits = [...secret]
     .map((c) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0'))
     .join('');
@@ -14,7 +14,7 @@ export function codeOf(secret, periods = 0) {
   return String((mac.readUInt32BE(at) & 0x7fffffff) % 1_000_000).padStart(6, '0');
 }
 
-/** Whoever is signed in turns a second factor on, signs in with a code and with a recovery code, and turns it off. */
+/** turnsASecondFactorOn enables it, signs in by code and by recovery code, and disables it. */
 export async function turnsASecondFactorOn(page, base, name, password) {
   await page.goto(`${base}/settings`);
   const account = page.getByRole('region', { name: 'Your account' });

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { turnsASecondFactorOn } from './totp.mjs';
 
 /**
- * An admin invites a viewer, who chooses a password, looks and cannot change anything, and is locked out. looks is
- * given the viewer's page.
+ * invitesAViewer invites a viewer, who sets a password, can only read, and is locked out. looks gets the viewer's page.
  */
 export async function invitesAViewer(page, browser, base, looks) {
   const name = `viewer${Date.now()}@example.com`;

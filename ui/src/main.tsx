@@ -19,11 +19,11 @@ import { createRoot } from 'react-dom/client';
 import { client } from './api/queries';
 import { App } from './app/App';
 import { Crash } from './app/Crash';
-import { loadAnewWhenKept } from './app/signOut';
+import { reloadWhenRestored } from './app/signOut';
 import { Tips } from './design/Controls';
 import { Toasts } from './design/Toast';
 
-loadAnewWhenKept();
+reloadWhenRestored();
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

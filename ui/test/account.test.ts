@@ -8,9 +8,9 @@ import { money } from '../src/design/format';
 import { AccountingView } from '../src/runs/AccountingView';
 import { CostView } from '../src/runs/CostView';
 import { EnrichmentView } from '../src/runs/Enrichment';
-import { joinPolls, WarehousePanel } from '../src/runs/Warehouse';
+import { mergePolls, WarehousePanel } from '../src/runs/Warehouse';
 
-/** What a reader sees of a component, without its markup. */
+/** text renders a component without markup. */
 function text(of: ReactNode): string {
   const html = renderToStaticMarkup(
     createElement(QueryClientProvider, { client: new QueryClient() }, createElement(Tips, null, of)),
@@ -46,9 +46,9 @@ describe('the counts of a run', () => {
   });
   it('are none where a run worker ended without telling them, and the least where others told theirs', () => {
     const problems = ['a run worker ended without telling its counts'];
-    const nobody = view({ problems, scheduled: 0, started: 0, succeeded: 0 });
-    expect(nobody).toMatch(/Counts are missing.*scheduled not told.*started not told.*recorded 8/);
-    expect(nobody).not.toMatch(/scheduled 0|started 0|failed 0|difference|≠|Do not rely/);
+    const nothing = view({ problems, scheduled: 0, started: 0, succeeded: 0 });
+    expect(nothing).toMatch(/Counts are missing.*scheduled not told.*started not told.*recorded 8/);
+    expect(nothing).not.toMatch(/scheduled 0|started 0|failed 0|difference|≠|Do not rely/);
     expect(view({ problems })).toMatch(/scheduled at least 10.*failed not told.*recorded 8/);
   });
 });
@@ -85,30 +85,30 @@ const cost: Cost = {
 
 describe('the cost card', () => {
   it('tells the price of a million operations, of the measurement and of the run', () => {
-    const seen = text(createElement(CostView, { c: cost, simulated: false }));
-    expect(seen).toMatch(/a million operations 4\.20 USD/);
-    expect(seen).toMatch(/measurement 0\.0501 USD/);
-    expect(seen).toMatch(/whole run 0\.0750 USD/);
-    expect(seen).toContain(
+    const shown = text(createElement(CostView, { c: cost, simulated: false }));
+    expect(shown).toMatch(/a million operations 4\.20 USD/);
+    expect(shown).toMatch(/measurement 0\.0501 USD/);
+    expect(shown).toMatch(/whole run 0\.0750 USD/);
+    expect(shown).toContain(
       'BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). ' +
         'Storage is not in it.',
     );
-    expect(seen).not.toContain('simulated');
+    expect(shown).not.toContain('simulated');
   });
   it('counts clusters, and says that a stand-in was priced', () => {
-    const seen = text(createElement(CostView, { c: { ...cost, clusters: 1.5 }, simulated: true }));
-    expect(seen).toContain('1.50 clusters');
-    expect(seen).toContain('simulated');
+    const shown = text(createElement(CostView, { c: { ...cost, clusters: 1.5 }, simulated: true }));
+    expect(shown).toContain('1.50 clusters');
+    expect(shown).toContain('simulated');
   });
   it('shows no price where the size has none, but why', () => {
-    const seen = text(
+    const shown = text(
       createElement(CostView, {
         c: { ...cost, credits_per_hour: 0, notes: ['The list has no such size.'] },
         simulated: false,
       }),
     );
-    expect(seen).not.toMatch(/USD|credits/);
-    expect(seen).toContain('The list has no such size.');
+    expect(shown).not.toMatch(/USD|credits/);
+    expect(shown).toContain('The list has no such size.');
   });
 });
 
@@ -132,12 +132,12 @@ const poll = (second: number, running: number): WarehousePoint => ({
 
 describe('polls of a warehouse', () => {
   it('are joined in order of time, each once, the later told one for the same time', () =>
-    expect(joinPolls([poll(1, 1), poll(3, 3)], [poll(2, 2), poll(3, 9), poll(4, 4)]).map((p) => p.running)).toEqual([
+    expect(mergePolls([poll(1, 1), poll(3, 3)], [poll(2, 2), poll(3, 9), poll(4, 4)]).map((p) => p.running)).toEqual([
       1, 2, 9, 4,
     ]));
   it('may be missing on either side', () => {
-    expect(joinPolls([], [])).toEqual([]);
-    expect(joinPolls([poll(1, 1)], [])).toEqual([poll(1, 1)]);
+    expect(mergePolls([], [])).toEqual([]);
+    expect(mergePolls([poll(1, 1)], [])).toEqual([poll(1, 1)]);
   });
   const run = (driver: string) =>
     ({ run_id: 'r', test_name: 't', status: 'COMPLETED', start_time: null, plan: { driver } }) as unknown as RunDetail;
@@ -185,13 +185,13 @@ describe('enrichment', () => {
       }),
     );
   it('rounds ratios down, so that 100 % means all, the most frequent kind first', () => {
-    const seen = view(enrichment);
-    expect(seen).toMatch(/Point lookup 9,900 9,896 99\.9 %/i);
-    expect(seen).toMatch(/Insert 100 100 100 %/i);
-    expect(seen.search(/point lookup/i)).toBeLessThan(seen.search(/insert/i));
+    const shown = view(enrichment);
+    expect(shown).toMatch(/Point lookup 9,900 9,896 99\.9 %/i);
+    expect(shown).toMatch(/Insert 100 100 100 %/i);
+    expect(shown.search(/point lookup/i)).toBeLessThan(shown.search(/insert/i));
   });
   it('tells why it is partial, and offers to ask again', () => {
-    const seen = view(enrichment);
+    const shown = view(enrichment);
     for (const part of [
       'The history left some out.',
       'Asked 1 time,',
@@ -199,13 +199,13 @@ describe('enrichment', () => {
       'Hybrid tables leave short queries out.',
       'Ask again',
     ])
-      expect(seen).toContain(part);
+      expect(shown).toContain(part);
   });
   it('tells progress while it runs, and offers to stop', () => {
-    const seen = view({ ...enrichment, status: 'RUNNING', ended_at: null, polls: 4 });
-    expect(seen).toContain('executions found in 4 polls.');
-    expect(seen).toContain('Stop asking');
-    expect(seen).not.toContain('Ask again');
+    const shown = view({ ...enrichment, status: 'RUNNING', ended_at: null, polls: 4 });
+    expect(shown).toContain('executions found in 4 polls.');
+    expect(shown).toContain('Stop asking');
+    expect(shown).not.toContain('Ask again');
   });
   it('says why it was skipped', () =>
     expect(view({ ...enrichment, status: 'SKIPPED', reason: 'Postgres keeps no history.' })).toContain(

@@ -1,24 +1,24 @@
 import { expect, it } from 'vitest';
-import { stoppedWords } from '../src/app/StopAll';
-import { sinceOf } from '../src/audit/AuditPage';
+import { stopResult } from '../src/app/StopAll';
+import { spanStart } from '../src/audit/AuditPage';
 
 it('says what came of stopping everything', () => {
-  expect(stoppedWords({ here: [], elsewhere: [], store_answered: true })).toEqual({
+  expect(stopResult({ here: [], elsewhere: [], store_answered: true })).toEqual({
     text: 'No run was under way.',
     ok: true,
   });
-  expect(stoppedWords({ here: [{}], elsewhere: [{}, { error: 'x' }], store_answered: true })).toEqual({
+  expect(stopResult({ here: [{}], elsewhere: [{}, { error: 'x' }], store_answered: true })).toEqual({
     text: '2 runs told to stop. 1 run could not be reached.',
     ok: false,
   });
-  const away = stoppedWords({ here: [{}], elsewhere: [], store_answered: false });
+  const away = stopResult({ here: [{}], elsewhere: [], store_answered: false });
   expect(away.ok).toBe(false);
   expect(away.text).toContain('1 run told to stop. The control store does not answer');
 });
 
 it('reads from a whole minute, so that the question stays the same', () => {
   const at = Date.parse('2026-01-08T12:00:59.999Z');
-  expect(sinceOf('7', at)).toBe('2026-01-01T12:00:00.000Z');
-  expect(sinceOf('', at)).toBeUndefined();
-  expect(sinceOf('x', at)).toBeUndefined();
+  expect(spanStart('7', at)).toBe('2026-01-01T12:00:00.000Z');
+  expect(spanStart('', at)).toBeUndefined();
+  expect(spanStart('x', at)).toBeUndefined();
 });

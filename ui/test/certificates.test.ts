@@ -3,9 +3,9 @@ import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { Problem } from '../src/api/client';
 import { describe, expect, it } from 'vitest';
-import { read } from '../src/api/harmless';
+import { parseResponse } from '../src/api/safeText';
 import { CertificateFields } from '../src/connections/CertificateFields';
-import { fromUrl, noParts, problemInForm, problemsOf, shortDsn, toUrl } from '../src/connections/dsn';
+import { certificateProblems, formProblem, fromUrl, noParts, shortDsn, toUrl } from '../src/connections/dsn';
 
 const pem = (what: string) => `-----BEGIN ${what}-----\nMIIB+/ab==\ncd\n-----END ${what}-----\n`;
 const certificates = { sslrootcert: pem('CERTIFICATE'), sslcert: pem('CERTIFICATE'), sslkey: pem('PRIVATE KEY') };
@@ -43,7 +43,7 @@ describe('pasted certificates', () => {
   });
   it('are not cut on their way to the form, and only named in a list', () => {
     const long = toUrl({ ...parts, sslrootcert: pem('CERTIFICATE').repeat(100) });
-    expect(read(JSON.stringify({ dsn: long }))).toEqual({ dsn: long });
+    expect(parseResponse(JSON.stringify({ dsn: long }))).toEqual({ dsn: long });
     expect(shortDsn(toUrl(parts))).toBe(
       'postgres://u:p@db:5432/d?sslmode=verify-full&sslrootcert=(pasted)&sslcert=(pasted)&sslkey=(pasted)',
     );
@@ -61,14 +61,14 @@ describe('pasted certificates', () => {
       },
       { field: 'name', message: 'is taken' },
     ];
-    expect(problemsOf(wrong)).toEqual({
+    expect(certificateProblems(wrong)).toEqual({
       sslkey: 'it is encrypted; paste it without its passphrase. Paste the whole PEM text.',
     });
     const other = { field: 'dsn', message: 'The parameter sslkey cannot be used: it is not the key of sslcert.' };
-    expect(problemsOf([other]).sslkey).toBe('it is not the key of “Client certificate”.');
-    const asked = problemInForm(new Problem(422, 'x', 'It asks for one.', 'Give sslcert and sslkey: the PEM texts.'));
+    expect(certificateProblems([other]).sslkey).toBe('it is not the key of “Client certificate”.');
+    const asked = formProblem(new Problem(422, 'x', 'It asks for one.', 'Give sslcert and sslkey: the PEM texts.'));
     expect(asked.hint).toBe('Give “Client certificate” and “Key of the client certificate”: the PEM texts.');
-    expect(problemsOf([{ field: 'dsn', message: 'The parameter hostaddr is not allowed.' }])).toEqual({});
+    expect(certificateProblems([{ field: 'dsn', message: 'The parameter hostaddr is not allowed.' }])).toEqual({});
     const html = renderToStaticMarkup(
       createElement(
         QueryClientProvider,

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { read } from '../src/api/harmless';
+import { parseResponse } from '../src/api/safeText';
 import { asJson, partsCsv } from '../src/compare/files';
 import {
   aligned,
   asCsv,
-  brokenOff,
-  type Compared,
   columnsOf,
-  differing,
+  type Compared,
   difference,
-  instead,
+  endedEarly,
+  fieldDifferences,
   interval,
   markdown,
+  missingVerdict,
   runsFrom,
   shapes,
 } from '../src/compare/model';
@@ -64,20 +64,26 @@ function run(id: string, more: Record<string, unknown> = {}, workload: Record<st
 describe('a run without a verdict', () => {
   const ended = { status: 'COMPLETED', phase: '' };
   it('says what the first one lacks', () => {
-    expect(instead(undefined)).toBeNull(); // it is being read
-    expect(instead(run('a', ended))).toBeNull();
-    expect(instead(null)?.why).toMatch(/could not be read/);
-    expect(instead(run('a', { status: 'RUNNING', phase: 'MEASUREMENT', summary: null }))?.word).toBe('no verdict yet');
-    expect(instead(run('a', { status: 'COMPLETED', phase: 'PROCESSING', summary: null }))?.word).toBe('no verdict yet');
-    expect(instead(run('a', { status: 'FAILED', phase: '', summary: null }))?.word).toBe('no verdict');
-    expect(instead(run('a', { status: 'CANCELLED', phase: '', summary: { operations: 0 } }))?.word).toBe('no verdict');
+    expect(missingVerdict(undefined)).toBeNull(); // it is being read
+    expect(missingVerdict(run('a', ended))).toBeNull();
+    expect(missingVerdict(null)?.why).toMatch(/could not be read/);
+    expect(missingVerdict(run('a', { status: 'RUNNING', phase: 'MEASUREMENT', summary: null }))?.word).toBe(
+      'no verdict yet',
+    );
+    expect(missingVerdict(run('a', { status: 'COMPLETED', phase: 'PROCESSING', summary: null }))?.word).toBe(
+      'no verdict yet',
+    );
+    expect(missingVerdict(run('a', { status: 'FAILED', phase: '', summary: null }))?.word).toBe('no verdict');
+    expect(missingVerdict(run('a', { status: 'CANCELLED', phase: '', summary: { operations: 0 } }))?.word).toBe(
+      'no verdict',
+    );
   });
   it('is told from one that broke off', () => {
-    expect(brokenOff(run('a', { status: 'FAILED' }))).toBe(true);
-    expect(brokenOff(run('a', { status: 'CANCELLED' }))).toBe(true);
-    expect(brokenOff(run('a', { status: 'FAILED', summary: { operations: 0 } }))).toBe(false);
-    expect(brokenOff(run('a', ended))).toBe(false);
-    expect(brokenOff(run('a', { status: 'RUNNING' }))).toBe(false);
+    expect(endedEarly(run('a', { status: 'FAILED' }))).toBe(true);
+    expect(endedEarly(run('a', { status: 'CANCELLED' }))).toBe(true);
+    expect(endedEarly(run('a', { status: 'FAILED', summary: { operations: 0 } }))).toBe(false);
+    expect(endedEarly(run('a', ended))).toBe(false);
+    expect(endedEarly(run('a', { status: 'RUNNING' }))).toBe(false);
   });
 });
 
@@ -131,9 +137,9 @@ describe('a comparison', () => {
   it('names what differs, and not what always does', () => {
     const a = run('a');
     const b = run('b', {}, { seed: 2 });
-    expect(differing([a, b])).toEqual([{ field: 'workload.seed', values: ['1', '2'] }]);
-    expect(differing([a, run('c')])).toEqual([]);
-    // One that never looked at its target does not say that this was elsewhere.
+    expect(fieldDifferences([a, b])).toEqual([{ field: 'workload.seed', values: ['1', '2'] }]);
+    expect(fieldDifferences([a, run('c')])).toEqual([]);
+    // A run that never reached its target does not claim to be elsewhere.
     const of = (id: string, environment: object) => run(id, { summary: { ...a.summary!, environment } });
     const near = of('e', {
       driver: 'postgres',
@@ -143,16 +149,16 @@ describe('a comparison', () => {
       cpus: 2,
     });
     const lost = of('f', { driver: '', server_version: '', target_is_local: false, hostname: '', cpus: 0 });
-    const told = Object.fromEntries(differing([near, lost]).map((d) => [d.field, d.values[1]]));
-    expect(told).toMatchObject({
+    const values = Object.fromEntries(fieldDifferences([near, lost]).map((d) => [d.field, d.values[1]]));
+    expect(values).toMatchObject({
       'target on the same machine': 'not known',
       driver: 'not known',
       machine: 'not known',
     });
     const far = of('g', { ...near.summary!.environment, target_is_local: false });
-    expect(differing([near, far])).toEqual([{ field: 'target on the same machine', values: ['yes', 'no'] }]);
-    // A run that has no figures yet differs in none of them.
-    expect(differing([a, run('d', { summary: null })])).toEqual([]);
+    expect(fieldDifferences([near, far])).toEqual([{ field: 'target on the same machine', values: ['yes', 'no'] }]);
+    // A run without figures differs in none of them.
+    expect(fieldDifferences([a, run('d', { summary: null })])).toEqual([]);
   });
   it('has a limit only for searches', () => {
     expect(columnsOf([run('a')]).map((c) => c.name)).not.toContain('limit');
@@ -186,7 +192,7 @@ describe('a comparison', () => {
     expect(md).toContain('| A one \\| two | 1.00 k/s |');
     expect(md).toContain('| B three (simulated) | 1.00 k/s (−7.0 %, worse) |');
     expect(md.split('\n')[0]!.split('|')).toHaveLength(md.split('\n')[3]!.split('|').length);
-    // What speaks against it goes with it.
+    // Caveats are exported too.
     expect(md.split('\n').slice(-2)).toEqual(['- Run B is not \\| steered', '']);
     const rows = asCsv(list).trim().split('\r\n');
     expect(rows).toHaveLength(1 + 2 * 6);
@@ -205,7 +211,7 @@ describe('a comparison', () => {
     });
     // As the page reads it from the server.
     const parts = (names: string[]) =>
-      read(
+      parseResponse(
         JSON.stringify({ kinds: [part('', false)], statements: names.map((n) => part(n, true)), notes: [] }),
       ) as PartComparison;
     const figures = 'qps,-1.5,,-7,,1e-9,worse';

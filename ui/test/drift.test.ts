@@ -1,9 +1,14 @@
 import { expect, it } from 'vitest';
 import type { Comparison, Metric } from '../src/api/types';
 import { roundTicks } from '../src/charts/ticks';
-import { type Drawn, dots, headline, noteAgainst, shownRuns } from '../src/drift/model';
+import { type ChartedRun, chartedRuns, dots, driftHeadline, relabelBaselineNote } from '../src/drift/model';
 
-const run = (id: string, minute: number, p95: number | null, status: Drawn['status'] = 'COMPLETED'): Drawn => ({
+const run = (
+  id: string,
+  minute: number,
+  p95: number | null,
+  status: ChartedRun['status'] = 'COMPLETED',
+): ChartedRun => ({
   run_id: id,
   test_name: id,
   start_time: new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString(),
@@ -38,11 +43,11 @@ const compared = (...metrics: Metric[]): Comparison => ({
 it('draws the newest runs that have figures, oldest first, and the baseline however old', () => {
   const many = Array.from({ length: 30 }, (_, i) => run(`r${30 - i}`, 30 - i, 1));
   const base = run('old', 0, 1);
-  const shown = shownRuns([run('gone', 40, 1, 'FAILED'), ...many], base).map((r) => r.run_id);
+  const shown = chartedRuns([run('gone', 40, 1, 'FAILED'), ...many], base).map((r) => r.run_id);
   expect(shown).toHaveLength(21);
   expect(shown.slice(0, 2)).toEqual(['old', 'r11']);
   expect(shown.at(-1)).toBe('r30');
-  expect(shownRuns(many, many[0]!)).toHaveLength(20);
+  expect(chartedRuns(many, many[0]!)).toHaveLength(20);
 });
 
 it('says how each run stands beside the baseline, in the figure that is looked at', () => {
@@ -53,26 +58,26 @@ it('says how each run stands beside the baseline, in the figure that is looked a
     e: null,
   };
   const p95 = dots(runs, 'a', against, 'p95_ms');
-  expect(p95.map((d) => [d.run.run_id, d.standing])).toEqual([
+  expect(p95.map((d) => [d.run.run_id, d.state])).toEqual([
     ['a', 'baseline'],
     ['b', 'worse'],
     ['c', 'same'],
     ['e', 'unknown'],
   ]);
-  expect(headline(p95, 'P95')).toBe('P95: 1 of 2 compared runs is worse than the baseline.');
+  expect(driftHeadline(p95, 'P95')).toBe('P95: 1 of 2 compared runs is worse than the baseline.');
   const qps = dots(runs, 'a', against, 'qps');
-  expect(qps.map((d) => d.standing)).toEqual(['baseline', 'same', 'better', 'unknown', 'unknown']);
-  expect(headline(qps, 'Throughput')).toBe('Throughput: none of 2 compared runs is worse than the baseline.');
+  expect(qps.map((d) => d.state)).toEqual(['baseline', 'same', 'better', 'unknown', 'unknown']);
+  expect(driftHeadline(qps, 'Throughput')).toBe('Throughput: none of 2 compared runs is worse than the baseline.');
   const unclear = (ids: string[]) => Object.fromEntries(ids.map((id) => [id, compared(metric('qps', 'unclear'))]));
-  expect(headline(dots(runs, 'a', unclear(['b', 'c']), 'qps'), 'P95')).toBe(
+  expect(driftHeadline(dots(runs, 'a', unclear(['b', 'c']), 'qps'), 'P95')).toBe(
     'P95: of 2 compared runs it is unclear whether they are worse than the baseline.',
   );
-  expect(headline(dots(runs, 'a', { ...unclear(['b']), c: against.c }, 'qps'), 'P95')).toBe(
+  expect(driftHeadline(dots(runs, 'a', { ...unclear(['b']), c: against.c }, 'qps'), 'P95')).toBe(
     'P95: none of 2 compared runs is worse than the baseline; of 1 it is unclear.',
   );
-  expect(headline(dots(runs, null, {}, 'qps'), 'P95')).toMatch(/^No run is the baseline/);
-  expect(headline(dots([runs[0]!], 'a', {}, 'qps'), 'P95')).toBe('The baseline is the only run so far.');
-  expect(headline(dots(runs, 'a', {}, 'qps'), 'P95')).toBe('No run could be compared with the baseline.');
+  expect(driftHeadline(dots(runs, null, {}, 'qps'), 'P95')).toMatch(/^No run is the baseline/);
+  expect(driftHeadline(dots([runs[0]!], 'a', {}, 'qps'), 'P95')).toBe('The baseline is the only run so far.');
+  expect(driftHeadline(dots(runs, 'a', {}, 'qps'), 'P95')).toBe('No run could be compared with the baseline.');
 });
 
 it('ticks of an axis are round numbers that hold the largest value', () => {
@@ -84,8 +89,8 @@ it('ticks of an axis are round numbers that hold the largest value', () => {
 });
 
 it('calls the two runs of a note what a reader calls them', () => {
-  expect(noteAgainst('The load of run b-2 was changed while it ran, once.', 'a-1', 'b-2')).toBe(
+  expect(relabelBaselineNote('The load of run b-2 was changed while it ran, once.', 'a-1', 'b-2')).toBe(
     'The load of this run was changed while it ran, once.',
   );
-  expect(noteAgainst('Run a-1 is DEGRADED: b-2', 'a-1', 'b-2')).toBe('The baseline is DEGRADED: this run');
+  expect(relabelBaselineNote('Run a-1 is DEGRADED: b-2', 'a-1', 'b-2')).toBe('The baseline is DEGRADED: this run');
 });

@@ -1,32 +1,40 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress, zoomOf } from '../src/explore/address';
-import { events, type Result } from '../src/explore/ask';
-import { rowsOf } from '../src/explore/Explain';
-import { type Before, lastBefore } from '../src/explore/before';
 import {
-  type Answered,
-  byRun,
-  countedOf,
-  draw,
+  emptyQuery,
+  type ExploreQuery,
+  exploreRun,
+  fromAddress,
+  stepFor,
+  toAddress,
+  zoomOf,
+} from '../src/explore/address';
+import { type Result, serverSentEvents } from '../src/explore/promqlClient';
+import { rowsOf } from '../src/explore/Explain';
+import { earlierRuns, type EarlierRunsQuery } from '../src/explore/earlierRuns';
+import {
+  bucketUnits,
+  coloursByRun,
+  effectiveUnit,
   heatOf,
   linesOf,
-  mostCurves,
+  maxCurves,
+  plotResults,
+  type RunResult,
   tableOf,
-  unitFor,
   unitOf,
 } from '../src/explore/model';
 import {
   caretAt,
   colourPromql,
   errorAt,
-  offersAt,
+  promqlCompletions,
   quote,
   tokens,
   withMatcher,
   withVariables,
 } from '../src/explore/promql';
-import { clockTime, partsOf } from '../src/explore/times';
-import { choicesOf, exploreChart, isPromql } from '../src/tables/Saved';
+import { clockTime, queryParts } from '../src/explore/times';
+import { choicesOf, exploreChart, isPromql } from '../src/tables/SavedQueries';
 import type { Run } from '../src/api/types';
 
 const odd = [
@@ -61,7 +69,7 @@ describe('PromQL on the page', () => {
   ])('puts a matcher into each selector of %s', (text, want) => {
     const got = withMatcher(text, 'run="r"');
     if (want !== null) expect(got.text).toBe(want);
-    // Whatever was put in, what was written comes back by the places.
+    // Positions map back, whatever was inserted.
     const back = [...got.text].map((_, i) => got.before(i));
     expect([...new Set(back.filter((b) => b < text.length))]).toEqual([...text].map((_, i) => i));
   });
@@ -106,7 +114,7 @@ describe('PromQL on the page', () => {
   };
   const at = async (text: string, asked = true) => {
     const caret = text.indexOf('|');
-    const found = await offersAt(text.replace('|', ''), caret, asked, names);
+    const found = await promqlCompletions(text.replace('|', ''), caret, asked, names);
     return found.offers.map((o) => o.text);
   };
   it('completes what may stand at the caret', async () => {
@@ -128,8 +136,8 @@ describe('PromQL on the page', () => {
 });
 
 describe('what is asked', () => {
-  const whole: Asking = {
-    ...nothing,
+  const whole: ExploreQuery = {
+    ...emptyQuery,
     q: 'a{b="é,&"}\n+ 1',
     over: 'runs',
     runs: ['01A', '01B'],
@@ -138,13 +146,15 @@ describe('what is asked', () => {
     view: 'heat',
     unit: 'rate',
   };
-  it.each([nothing, whole, { ...nothing, q: 'x', last: '', from: 5, to: 9 }, { ...nothing, every: 5, last: '7d' }])(
-    'comes back from the address: %o',
-    (a) => expect(fromAddress(toAddress(a).split('?')[1] ?? '')).toEqual(a),
-  );
+  it.each([
+    emptyQuery,
+    whole,
+    { ...emptyQuery, q: 'x', last: '', from: 5, to: 9 },
+    { ...emptyQuery, every: 5, last: '7d' },
+  ])('comes back from the address: %o', (a) => expect(fromAddress(toAddress(a).split('?')[1] ?? '')).toEqual(a));
   it('takes no nonsense from an address', () => {
     const bad = 'over=1&runs=../x,a b&step=-1&from=9&to=3&last=9y&view=<b>&every=1e9';
-    expect(fromAddress(bad)).toEqual({ ...nothing, every: 3600 });
+    expect(fromAddress(bad)).toEqual({ ...emptyQuery, every: 3600 });
     expect(fromAddress(`runs=${Array.from({ length: 99 }, (_, i) => i).join()}`).runs).toHaveLength(8);
   });
   it('is over the time of a run from its page', () => {
@@ -160,7 +170,7 @@ describe('what is asked', () => {
   });
   it('has at most as many points as a chart has room for', () => {
     expect([20, 400, 401, 3600, 30 * 86_400].map(stepFor)).toEqual([1, 1, 2, 10, 7200]);
-    const { start, end, step } = clockTime({ ...nothing, last: '6h' }, 1_000_000_007_000);
+    const { start, end, step } = clockTime({ ...emptyQuery, last: '6h' }, 1_000_000_007_000);
     expect([start % step, end - start >= 6 * 3600, end]).toEqual([0, true, 1_000_000_007]);
   });
   it('asks for each run over its own time', () => {
@@ -172,7 +182,7 @@ describe('what is asked', () => {
       run('C', null, null),
     ];
     const now = Date.parse('2026-11-23T11:20:00Z');
-    const { parts, step } = partsOf(
+    const { parts, step } = queryParts(
       { ...whole, q: 'a[$__range]', step: 0, runs: ['A', 'B', 'C'], base: [] },
       runs,
       now,
@@ -189,7 +199,7 @@ const matrix = (...series: [Record<string, string>, [number, string][]][]): Resu
   resultType: 'matrix',
   result: series.map(([metric, values]) => ({ metric, values })),
 });
-const answer = (run: string, zero: number, result: Result, base = false): Answered => ({
+const answer = (run: string, zero: number, result: Result, base = false): RunResult => ({
   run,
   name: run.toUpperCase(),
   zero,
@@ -251,7 +261,7 @@ describe('what answers come to', () => {
         ],
       ],
     );
-    const d = draw([answer('', 100, r)], 5);
+    const d = plotResults([answer('', 100, r)], 5);
     expect(d.x).toEqual([0, 5, 10]);
     expect(d.curves.map((c) => [c.name, c.values])).toEqual([
       ['a', [1, null, 3]],
@@ -274,7 +284,7 @@ describe('what answers come to', () => {
         run !== 'a',
       );
     const all = [of('a', 1000, 50), of('b', 5, 10), of('c', 77, 30), of('d', 99, 20)];
-    const d = draw(all, 1);
+    const d = plotResults(all, 1);
     expect(d.curves.map((c) => [c.name, c.of, c.values])).toEqual([
       ['A', 0, [50, 51]],
       ['median of 3 runs', -1, [20, 21]],
@@ -302,18 +312,18 @@ describe('what answers come to', () => {
     );
   it('compares a run with the median over the time that both have', () => {
     const all = [flat('a', ['x'], [10, 10]), flat('b', ['x'], [5, 5, 90, 90], true), flat('c', ['y'], [1], true)];
-    const d = draw(all, 1);
-    // Of the two others only one has the series.
+    const d = plotResults(all, 1);
+    // Only one of the two others has the series.
     expect(d.curves.map((c) => c.name)).toEqual(['A · x', 'median of 1 run · x', 'median of 1 run · y']);
     const { columns, rows } = tableOf(d, all);
     const at = columns.findIndex((c) => c.name === 'mean to median %');
     expect(rows.map((r) => r[at])).toEqual([100, null, null]);
   });
   it('draws a run in the colour of its place among those chosen, or a series in its own', () => {
-    // Of four chosen runs the first and the third have no answer.
-    const one = draw([flat('b', ['x'], [1]), flat('d', ['x'], [2])], 1);
+    // The first and third of four chosen runs have no result.
+    const one = plotResults([flat('b', ['x'], [1]), flat('d', ['x'], [2])], 1);
     expect(linesOf(one, false, [1, 3]).lines.map((l) => l.color)).toEqual(['--run-2', '--run-4']);
-    const two = draw([flat('b', ['x', 'y'], [1]), flat('d', ['x', 'y'], [2])], 1);
+    const two = plotResults([flat('b', ['x', 'y'], [1]), flat('d', ['x', 'y'], [2])], 1);
     const { lines } = linesOf(two, false, [0, 1]);
     expect(lines.map((l) => [l.color, Boolean(l.dash)])).toEqual([
       ['--run-1', false],
@@ -321,16 +331,16 @@ describe('what answers come to', () => {
       ['--run-1', true],
       ['--run-2', true],
     ]);
-    expect([byRun(one), byRun(two)]).toEqual([true, false]);
+    expect([coloursByRun(one), coloursByRun(two)]).toEqual([true, false]);
   });
   it('draws the largest of too many, and hides what would change how a label reads', () => {
-    const many = Array.from({ length: mostCurves + 5 }, (_, i): [Record<string, string>, [number, string][]] => [
+    const many = Array.from({ length: maxCurves + 5 }, (_, i): [Record<string, string>, [number, string][]] => [
       { kind: `k\u202e${i}` },
       [[0, `${i}`]],
     ]);
-    const d = draw([answer('', 0, matrix(...many))], 1);
-    const { lines, left } = linesOf(d, false, null);
-    expect([lines.length, left, lines[0]!.label]).toEqual([mostCurves, 5, 'k\ufffd5']);
+    const d = plotResults([answer('', 0, matrix(...many))], 1);
+    const { lines, omitted: left } = linesOf(d, false, null);
+    expect([lines.length, left, lines[0]!.label]).toEqual([maxCurves, 5, 'k\ufffd5']);
   });
   it('reads histograms', () => {
     const r: Result = {
@@ -354,7 +364,7 @@ describe('what answers come to', () => {
         },
       ],
     };
-    const d = draw([answer('', 7, r)], 1);
+    const d = plotResults([answer('', 7, r)], 1);
     expect(heatOf(d.curves[0]!, 1000)[0]).toEqual([{ from: 500, to: 1000, count: 3 }]);
     expect([d.histograms, heatOf(d.curves[0]!)]).toEqual([true, [[{ from: 0.5, to: 1, count: 3 }]]]);
     expect(linesOf(d, false, null).lines).toEqual([]);
@@ -371,7 +381,7 @@ describe('what answers come to', () => {
   ])('reads the unit of %s', (q, unit) => expect(unitOf(q)).toBe(unit));
   it('takes no unit that there is not', () => {
     const q = 'loadstone_worker_memory_bytes';
-    expect(['', 'constructor', 'kelvin', 'plain'].map((u) => unitFor(u, q))).toEqual([
+    expect(['', 'constructor', 'kelvin', 'plain'].map((u) => effectiveUnit(u, q))).toEqual([
       'bytes',
       'bytes',
       'bytes',
@@ -383,7 +393,7 @@ describe('what answers come to', () => {
     ['irate (loadstone_latency_seconds[5s])', 'observations per second'],
     ['increase(loadstone_latency_seconds{a="rate("}[5s]) # rate(', 'observations'],
     ['loadstone_latency_seconds', 'observations'],
-  ])('says what a heat map of %s counts', (q, counted) => expect(countedOf(q).counted).toBe(counted));
+  ])('says what a heat map of %s counts', (q, counted) => expect(bucketUnits(q).counted).toBe(counted));
   it('reads an event of many pieces once', async () => {
     const n = 2000;
     const body = new ReadableStream<Uint8Array>({
@@ -410,7 +420,7 @@ describe('what answers come to', () => {
       }),
     ];
     const seen: string[] = [];
-    for await (const e of events(body)) seen.push(e.data);
+    for await (const e of serverSentEvents(body)) seen.push(e.data);
     spies.forEach((s) => s.mockRestore());
     expect(seen).toEqual(['0123456789'.repeat(n), 'next']);
     expect(searched.characters).toBeLessThan(5 * n * 10);
@@ -425,7 +435,7 @@ describe('what answers come to', () => {
       },
     });
     const seen: unknown[] = [];
-    for await (const e of events(body)) seen.push(e);
+    for await (const e of serverSentEvents(body)) seen.push(e);
     expect(seen).toEqual([
       { event: 'plan', data: '{"a":"é"}' },
       { event: 'result', data: '1' },
@@ -437,10 +447,10 @@ describe('the runs before one', () => {
   const run = (run_id: string, test_name: string, start_time: string | null, template_id: string | null = null) =>
     ({ run_id, test_name, start_time, template_id }) as Run;
   const now = run('N', 'mix', '2026-11-23T10:00:00.5Z');
-  const asked: Before[] = [];
+  const asked: EarlierRunsQuery[] = [];
   const pages =
     (...all: Run[][]) =>
-    (q: Before) => {
+    (q: EarlierRunsQuery) => {
       asked.push(q);
       const i = Number(q.cursor ?? 0);
       return Promise.resolve({ runs: all[i] ?? [], next_cursor: i + 1 < all.length ? `${i + 1}` : undefined });
@@ -456,20 +466,20 @@ describe('the runs before one', () => {
       run('X', 'mix', '2026-11-23T08:00:00Z'),
     ];
     const second = ['B', 'C', 'D'].map((id) => run(id, 'mix', '2026-11-20T10:00:00Z'));
-    expect(ids(await lastBefore(now, 3, ['N', 'X'], pages(first, second)))).toEqual(['A', 'B', 'C']);
+    expect(ids(await earlierRuns(now, 3, ['N', 'X'], pages(first, second)))).toEqual(['A', 'B', 'C']);
     expect(asked[0]).toMatchObject({ search: 'mix', until: '2026-11-23T10:00:00.5Z', status: ['COMPLETED'] });
   });
   it('have its template, whatever their names are', async () => {
     const of = { ...now, template_id: 'T' };
     const some = [run('A', 'other', '2026-11-22T10:00:00Z', 'T'), run('B', 'mix', '2026-11-22T09:00:00Z')];
     asked.length = 0;
-    expect(ids(await lastBefore(of, 10, [], pages(some)))).toEqual(['A']);
+    expect(ids(await earlierRuns(of, 10, [], pages(some)))).toEqual(['A']);
     expect(asked).toEqual([expect.objectContaining({ template_id: 'T' })]);
   });
   it('are not looked for without end', async () => {
     asked.length = 0;
-    expect(await lastBefore(now, 10, [], pages(...Array.from({ length: 99 }, () => [])))).toEqual([]);
+    expect(await earlierRuns(now, 10, [], pages(...Array.from({ length: 99 }, () => [])))).toEqual([]);
     expect(asked).toHaveLength(10);
-    expect(await lastBefore(run('Z', 'mix', null), 10, [], pages([now]))).toEqual([]);
+    expect(await earlierRuns(run('Z', 'mix', null), 10, [], pages([now]))).toEqual([]);
   });
 });

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { diffLines, hunks } from '../src/templates/diff';
-import { inForm, inOrder, lineOf, moved } from '../src/templates/findings';
+import { lineOf, moveFindings, sortByLine, withFormLabels } from '../src/templates/findings';
 
 const at = (line: number | undefined, field = 'x') => ({ field, message: 'is wrong', line });
 
 describe('what was found in a text that was changed since', () => {
   const text = 'name: a\ntarget:\n  connection: p\nworkload:\n  plugin: mixx\n';
   it('moves along with the lines below a change', () => {
-    expect(moved([at(5)], text, `# a comment\n# of two lines\n${text}`)).toEqual([at(7)]);
-    expect(moved([at(5), at(1)], text, text.replace('target:\n', '')).map((e) => e.line)).toEqual([4, 1]);
+    expect(moveFindings([at(5)], text, `# a comment\n# of two lines\n${text}`)).toEqual([at(7)]);
+    expect(moveFindings([at(5), at(1)], text, text.replace('target:\n', '')).map((e) => e.line)).toEqual([4, 1]);
   });
   it('keeps its line while that is being written, and has none once lines came or went there', () => {
-    expect(moved([at(5)], text, text.replace('mixx', 'mix'))).toEqual([at(5)]);
-    expect(moved([at(5)], text, text.replace('mixx', 'mix\n  seed: 5'))[0]!.line).toBeUndefined();
-    expect(moved([at(5)], text, text)).toEqual([at(5)]);
+    expect(moveFindings([at(5)], text, text.replace('mixx', 'mix'))).toEqual([at(5)]);
+    expect(moveFindings([at(5)], text, text.replace('mixx', 'mix\n  seed: 5'))[0]!.line).toBeUndefined();
+    expect(moveFindings([at(5)], text, text)).toEqual([at(5)]);
   });
   it('stands in the order of the lines', () => {
-    expect(inOrder([at(undefined, 'a'), at(9, 'b'), at(2, 'c'), at(9, 'd')]).map((e) => e.field)).toEqual([
+    expect(sortByLine([at(undefined, 'a'), at(9, 'b'), at(2, 'c'), at(9, 'd')]).map((e) => e.field)).toEqual([
       'c',
       'b',
       'd',
@@ -75,7 +75,7 @@ describe('messages in the words of the form', () => {
     ],
     ['is required with mode BOUNDED', 'is required with Scaling “Bounded”'],
     ['for example: p95_ms < 20', 'for example: p95_ms < 20'],
-  ])('%s', (text, words) => expect(inForm(text)).toBe(words));
+  ])('%s', (text, words) => expect(withFormLabels(text)).toBe(words));
 });
 
 describe('two versions of a text', () => {

@@ -6,14 +6,14 @@ import {
   count,
   duration,
   elapsed,
-  moment,
   errorRate,
+  humanize,
   latency,
+  moment,
+  percent,
   plain,
   rate,
-  percent,
   significant,
-  words,
 } from '../src/design/format';
 
 describe('percentages', () => {
@@ -107,8 +107,8 @@ describe('times', () => {
     expect(ago(null, now)).toBe('never');
   });
   it('turns names into words', () => {
-    expect(words('POINT_LOOKUP')).toBe('point lookup');
-    expect(words('generator_cpu')).toBe('generator CPU');
-    expect(words('GENERIC_SQL')).toBe('generic SQL');
+    expect(humanize('POINT_LOOKUP')).toBe('point lookup');
+    expect(humanize('generator_cpu')).toBe('generator CPU');
+    expect(humanize('GENERIC_SQL')).toBe('generic SQL');
   });
 });

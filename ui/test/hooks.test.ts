@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery, Hook } from '../src/api/types';
-import { draftOf, kept, lastOf, saidOf, whichRuns, withDraft } from '../src/app/hooks';
+import { applyDraft, draftOf, hookErrors, hookInput, hookScope, lastDelivery } from '../src/app/hooks';
 
 const chat: Hook = {
   id: 'h1',
@@ -23,19 +23,19 @@ const ci: Hook = {
 describe('hooks as they are sent back', () => {
   it('keeps the address and the secret of those that are not edited', () => {
     for (const h of [chat, ci]) {
-      expect(kept(h)).not.toHaveProperty('url');
-      expect(kept(h)).not.toHaveProperty('secret');
-      expect(kept(h)).not.toHaveProperty('address');
+      expect(hookInput(h)).not.toHaveProperty('url');
+      expect(hookInput(h)).not.toHaveProperty('secret');
+      expect(hookInput(h)).not.toHaveProperty('address');
     }
-    expect(withDraft([chat, ci], draftOf(ci))).toEqual({ hooks: [kept(chat), kept(ci)], at: 1 });
+    expect(applyDraft([chat, ci], draftOf(ci))).toEqual({ hooks: [hookInput(chat), hookInput(ci)], at: 1 });
   });
 
   it('adds a new one at the end, and changes one in its place', () => {
     const d = { ...draftOf(), name: ' new ', url: ' https://a.example/x ', secret: 's', tags: 'team:a\n\nday:mon' };
-    expect(withDraft([chat, ci], d)).toEqual({
+    expect(applyDraft([chat, ci], d)).toEqual({
       hooks: [
-        kept(chat),
-        kept(ci),
+        hookInput(chat),
+        hookInput(ci),
         {
           name: 'new',
           kind: 'webhook',
@@ -47,13 +47,13 @@ describe('hooks as they are sent back', () => {
       ],
       at: 2,
     });
-    const changed = withDraft([chat, ci], { ...draftOf(chat), name: 'talk' });
+    const changed = applyDraft([chat, ci], { ...draftOf(chat), name: 'talk' });
     expect(changed).toMatchObject({ at: 0, hooks: [{ id: 'h1', name: 'talk' }, { id: 'h2' }] });
   });
 
   it('takes a secret away only when that is asked for, or where messages have none', () => {
-    const one = (d: Parameters<typeof withDraft>[1]) => {
-      const out = withDraft([ci], d);
+    const one = (d: Parameters<typeof applyDraft>[1]) => {
+      const out = applyDraft([ci], d);
       return typeof out === 'string' ? out : out.hooks[0];
     };
     expect(one({ ...draftOf(ci), unsign: true, secret: 'x' })).toHaveProperty('secret', '');
@@ -62,7 +62,7 @@ describe('hooks as they are sent back', () => {
   });
 
   it('says which line is no tag', () => {
-    expect(withDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe('Line 2 is no tag: write it as name:value.');
+    expect(applyDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe('Line 2 is no tag: write it as name:value.');
   });
 });
 
@@ -72,15 +72,15 @@ it('finds what was said of the fields of one hook', () => {
     { field: 'body.hooks[1].events', message: 'is empty' },
     { field: 'hooks[10].name', message: 'cannot be used' },
   ];
-  expect(saidOf(fields, 1)).toEqual({ url: 'may not be reached; allow it', events: 'is empty' });
-  expect(saidOf(fields, 0)).toEqual({});
+  expect(hookErrors(fields, 1)).toEqual({ url: 'may not be reached; allow it', events: 'is empty' });
+  expect(hookErrors(fields, 0)).toEqual({});
 });
 
 it('says which runs somebody is told of', () => {
   const templates = [{ template_id: 't1', name: 'orders' }];
-  expect(whichRuns(chat, templates)).toBe('all runs');
-  expect(whichRuns(ci, templates)).toBe('runs of “orders” with team:search');
-  expect(whichRuns(ci, [])).toBe('runs of a deleted template with team:search');
+  expect(hookScope(chat, templates)).toBe('all runs');
+  expect(hookScope(ci, templates)).toBe('runs of “orders” with team:search');
+  expect(hookScope(ci, [])).toBe('runs of a deleted template with team:search');
 });
 
 it('shows the newest attempt of a hook', () => {
@@ -93,6 +93,6 @@ it('shows the newest attempt of a hook', () => {
     attempt,
     arrived: true,
   });
-  expect(lastOf([d('h2', 3), d('h1', 2), d('h1', 1)], 'h1')?.attempt).toBe(2);
-  expect(lastOf([], 'h1')).toBeUndefined();
+  expect(lastDelivery([d('h2', 3), d('h1', 2), d('h1', 1)], 'h1')?.attempt).toBe(2);
+  expect(lastDelivery([], 'h1')).toBeUndefined();
 });

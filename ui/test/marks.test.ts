@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Mark, RunDetail } from '../src/api/types';
-import { changeable, limits, withMarks } from '../src/runs/marks';
+import { adjustableLoad, thresholdLines, withMarks } from '../src/runs/marks';
 
 const run = (change: object, workload: object = {}) =>
   ({
@@ -35,21 +35,21 @@ describe('marks', () => {
 
 describe('thresholds', () => {
   it('become lines where a chart has their figure', () => {
-    expect(limits(['p95_ms < 50', 'qps >= 1000.5', 'error_rate < 0.001', 'INSERT.p95_ms < 3'])).toEqual([
+    expect(thresholdLines(['p95_ms < 50', 'qps >= 1000.5', 'error_rate < 0.001', 'INSERT.p95_ms < 3'])).toEqual([
       { metric: 'p95', value: 50, label: 'P95 < 50 ms' },
       { metric: 'qps', value: 1000.5, label: 'rate >= 1000.5/s' },
     ]);
-    expect(limits(null)).toEqual([]);
+    expect(thresholdLines(null)).toEqual([]);
   });
 });
 
 describe('the load of a run', () => {
   it('can be changed where nobody else decides about it', () => {
-    expect(changeable(run({}))).toBe('target_qps');
-    expect(changeable(run({}, { load_mode: 'CONCURRENCY' }))).toBe('connections');
-    expect(changeable(run({}, { load_mode: 'FIND_MAX_CONCURRENCY' }))).toBeNull();
-    expect(changeable(run({}, { stages: [{}] }))).toBeNull();
-    expect(changeable(run({}, { arrival: 'workload' }))).toBeNull();
-    expect(changeable(run({ status: 'STOPPING' }))).toBeNull();
+    expect(adjustableLoad(run({}))).toBe('target_qps');
+    expect(adjustableLoad(run({}, { load_mode: 'CONCURRENCY' }))).toBe('connections');
+    expect(adjustableLoad(run({}, { load_mode: 'FIND_MAX_CONCURRENCY' }))).toBeNull();
+    expect(adjustableLoad(run({}, { stages: [{}] }))).toBeNull();
+    expect(adjustableLoad(run({}, { arrival: 'workload' }))).toBeNull();
+    expect(adjustableLoad(run({ status: 'STOPPING' }))).toBeNull();
   });
 });

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
 import type { RunDetail } from '../src/api/types';
-import { matrixScenario, targetsAsk, targetsRefused } from '../src/matrix/ask';
+import { matrixScenario, targetsNeedingWrites, targetsRefusedWrites } from '../src/matrix/targets';
 
 const leave = { outcome: 'failed', message: 'UPDATE in public.b, 5 rows', field: 'matrix.targets[1].allow_writes' };
 
 it('asks for the targets that need leave, by their names', () => {
   const found = { checks: [leave], targets: [{ checks: [{ outcome: 'ok', message: '' }] }, { checks: [leave] }] };
-  expect(targetsAsk(found, ['a', 'b'])).toEqual([{ label: 'b', line: 'UPDATE in public.b, 5 rows' }]);
-  expect(targetsAsk(undefined, ['a'])).toEqual([]);
-  // A preflight that looked at no target says nothing about any.
-  expect(targetsAsk({ checks: [leave] }, ['a', 'b'])).toEqual([]);
+  expect(targetsNeedingWrites(found, ['a', 'b'])).toEqual([{ label: 'b', line: 'UPDATE in public.b, 5 rows' }]);
+  expect(targetsNeedingWrites(undefined, ['a'])).toEqual([]);
+  // A preflight that reached no target says nothing about any.
+  expect(targetsNeedingWrites({ checks: [leave] }, ['a', 'b'])).toEqual([]);
 });
 
 it('knows the targets that were refused', () => {
@@ -17,7 +17,7 @@ it('knows the targets that were refused', () => {
     'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b ' +
     'target.allow_writes: is not set; x';
   expect(
-    targetsRefused([
+    targetsRefusedWrites([
       { status: 'COMPLETED', cancellation_reason: null, matrix_label: 'a' },
       { status: 'FAILED', cancellation_reason: reason, matrix_label: 'b' },
       { status: 'FAILED', cancellation_reason: 'Set-up failed: no such table', matrix_label: 'c' },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Needs, Node, NodeEvent } from '../src/api/types';
 import { joinCommand, joinSteps } from '../src/nodes/Join';
-import { expires, lanes, reserved, room, runsOn, summary, usesLeft } from '../src/nodes/model';
+import { expires, lanes, nodesSummary, nodeUsage, reserved, runsOn, usesLeft } from '../src/nodes/model';
 import { question } from '../src/nodes/NodeTable';
 
 const at = (minutes: number) => new Date(Date.UTC(2026, 10, 22, 12, minutes)).toISOString();
@@ -44,8 +44,8 @@ const event = (minute: number, id: string, more: Partial<NodeEvent>): NodeEvent 
   ...more,
 });
 
-const course = (lane: { stretches: { state: string; from: number; to: number }[] } | undefined) =>
-  lane?.stretches.map((s) => [s.state, (s.from - ms(0)) / 60_000, (s.to - ms(0)) / 60_000]);
+const course = (lane: { stateSpans: { state: string; from: number; to: number }[] } | undefined) =>
+  lane?.stateSpans.map((s) => [s.state, (s.from - ms(0)) / 60_000, (s.to - ms(0)) / 60_000]);
 
 describe('the time line of nodes', () => {
   const a = [
@@ -61,7 +61,7 @@ describe('the time line of nodes', () => {
       ['UNREACHABLE', 4, 7],
       ['DRAINING', 7, 10],
     ]);
-    expect(lane?.signs.map((s) => s.event.by)).toEqual(['ada']);
+    expect(lane?.events.map((s) => s.event.by)).toEqual(['ada']);
   });
   it('begins with the state before the first event that is still known', () => {
     const [lane] = lanes([node('a')], a.slice(1), 's1', ms(2), ms(5));
@@ -84,9 +84,9 @@ describe('the time line of nodes', () => {
 
 describe('a node in words', () => {
   it('says its room', () => {
-    expect(room(node('a', { used_connections: 25 }))).toEqual({ share: 0.25, words: '25 of 100 connections' });
-    expect(room(node('a', { used_connections: 25, capacity: 0 })).words).toBe('25 connections, no limit');
-    expect(room(node('a', { used_connections: 250 })).share).toBe(1);
+    expect(nodeUsage(node('a', { used_connections: 25 }))).toEqual({ share: 0.25, label: '25 of 100 connections' });
+    expect(nodeUsage(node('a', { used_connections: 25, capacity: 0 })).label).toBe('25 connections, no limit');
+    expect(nodeUsage(node('a', { used_connections: 250 })).share).toBe(1);
   });
   it('names each run once', () => {
     const w = (run_id: string, run_name: string, worker_id: string) => ({
@@ -105,9 +105,9 @@ describe('a node in words', () => {
     ]);
   });
   it('counts those that take work, and those that do not answer', () => {
-    expect(summary([node('a')])).toBe('1 of 1 node takes work');
+    expect(nodesSummary([node('a')])).toBe('1 of 1 node takes work');
     const away = node('b', { state: 'UNREACHABLE', accepting_work: false });
-    expect(summary([node('a'), away, node('c', { state: 'REMOVED', accepting_work: false })])).toBe(
+    expect(nodesSummary([node('a'), away, node('c', { state: 'REMOVED', accepting_work: false })])).toBe(
       '1 of 2 nodes take work, 1 does not answer',
     );
   });

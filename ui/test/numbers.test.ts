@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { read } from '../src/api/harmless';
-import { curves, shown, tabSeparated } from '../src/tables/model';
+import { parseResponse } from '../src/api/safeText';
+import { cellText, chartData, tabSeparated } from '../src/tables/model';
 
 describe('numbers of answers', () => {
   const text =
     '{"rows":[[9007199254740991,9007199254740993,-9223372036854775808,0.30000000000000004,12.3333333333333333,1.50,' +
     '100000000000000000000,1e-05,123456789012345678901234567890.5,-0,7,"say \\"9007199254740993\\" 1"]]}';
-  const rows = (read(text, false, true) as { rows: (string | number)[][] }).rows;
+  const rows = (parseResponse(text, false, true) as { rows: (string | number)[][] }).rows;
 
   it('keep all of their digits', () => {
     expect(rows[0]).toEqual([
@@ -23,7 +23,7 @@ describe('numbers of answers', () => {
       7,
       'say "9007199254740993" 1',
     ]);
-    expect(rows[0]!.map(shown)[1]).toBe('9007199254740993');
+    expect(rows[0]!.map(cellText)[1]).toBe('9007199254740993');
   });
 
   it('are numbers to a chart and to a spreadsheet', () => {
@@ -35,7 +35,7 @@ describe('numbers of answers', () => {
       [1, '12.3333333333333333'],
       [2, 'NaN'],
     ];
-    const c = curves(columns, big, { x: 'n', y: 'v', series: '', shape: 'line' });
+    const c = chartData(columns, big, { x: 'n', y: 'v', series: '', shape: 'line' });
     expect(c.curves[0]!.points.map((p) => p.y)).toEqual([12.333333333333334]);
     expect(c.lacking).toBe(1);
     expect(tabSeparated(columns, [['-9223372036854775808', 1.5]])).toBe('n\tv\n-9223372036854775808\t1.5');

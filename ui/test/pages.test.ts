@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { problemFrom, query } from '../src/api/client';
+import { problemFrom, queryString } from '../src/api/client';
 import { backOff } from '../src/api/socket';
 import { safeNext, tokenFrom } from '../src/app/SignIn';
 import { csv, fileName } from '../src/charts/export';
@@ -107,8 +107,8 @@ it('neutralises formulas in every text of a CSV, and leaves figures alone', () =
 });
 
 it('builds addresses from what is set', () => {
-  expect(query({ a: 1, b: '', c: undefined, d: 'x y' })).toBe('?a=1&d=x+y');
-  expect(query({})).toBe('');
+  expect(queryString({ a: 1, b: '', c: undefined, d: 'x y' })).toBe('?a=1&d=x+y');
+  expect(queryString({})).toBe('');
 });
 
 it('narrows a list by time', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { at, nines, percentileCurve, shareText, shareTicks } from '../src/charts/percentiles';
+import { latencyAt, nines, percentileCurve, shareText, shareTicks } from '../src/charts/percentiles';
 
 const bucket = (from_ms: number, to_ms: number, count: number) => ({ from_ms, to_ms, count });
 
@@ -11,9 +11,9 @@ it('the curve of percentiles rises to the slowest operation, and ends where noth
     { share: 0.99, ms: 4 },
     { share: 0.999, ms: 12 },
   ]);
-  expect(at(curve, 0.99)).toBe(4);
-  expect(at(curve, 0.9999)).toBe(12);
-  expect(at(curve, 1 - 10 ** -1.5)).toBeCloseTo(3);
+  expect(latencyAt(curve, 0.99)).toBe(4);
+  expect(latencyAt(curve, 0.9999)).toBe(12);
+  expect(latencyAt(curve, 1 - 10 ** -1.5)).toBeCloseTo(3);
   expect(percentileCurve([], 0, 0)).toEqual([]);
   expect(percentileCurve([bucket(1, 2, 1)], 1.5, 1.5)).toEqual([{ share: 0, ms: 1.5 }]);
 });

@@ -1,35 +1,35 @@
 import { describe, expect, it } from 'vitest';
-import { plugins } from '../dev/declared';
+import { plugins } from '../dev/plugins';
 import { uploads } from '../dev/uploads';
 import type { Plugin } from '../src/api/types';
 import { differences } from '../src/plugins/compare';
-import { choices, meant } from '../src/plugins/refs';
+import { findPlugin, pluginOptions } from '../src/plugins/refs';
 
 const all: Plugin[] = [...plugins, ...uploads];
 const [next, current, damaged] = uploads as [Plugin, Plugin, Plugin];
 
 describe('what a reference means', () => {
   it('is a hash, a version, or the default of a name', () => {
-    expect(meant(all, 'workload', 'counters')).toBe(current);
-    expect(meant(all, 'workload', 'counters@1.1.0')).toBe(next);
-    expect(meant(all, null, damaged.sha256)).toBe(damaged);
-    expect(meant(all, 'adapter', 'counters')).toBeUndefined();
-    expect(meant(all, 'workload', 'counters@7')).toBeUndefined();
-    expect(meant(undefined, 'workload', 'mix')).toBeUndefined();
+    expect(findPlugin(all, 'workload', 'counters')).toBe(current);
+    expect(findPlugin(all, 'workload', 'counters@1.1.0')).toBe(next);
+    expect(findPlugin(all, null, damaged.sha256)).toBe(damaged);
+    expect(findPlugin(all, 'adapter', 'counters')).toBeUndefined();
+    expect(findPlugin(all, 'workload', 'counters@7')).toBeUndefined();
+    expect(findPlugin(undefined, 'workload', 'mix')).toBeUndefined();
   });
   it('falls back to some version when none is the default', () => {
-    expect(meant([next], 'workload', 'counters')).toBe(next);
+    expect(findPlugin([next], 'workload', 'counters')).toBe(next);
   });
 });
 
 describe('what a template is offered', () => {
   it('is enabled plugins, by name while there is one version', () => {
-    expect(choices(all, 'workload').map((c) => c.value)).toEqual(['mix', 'counters']);
-    expect(choices(all, 'adapter').map((c) => c.value)).toEqual(['postgres']);
-    expect(choices(undefined, 'adapter')).toEqual([]);
+    expect(pluginOptions(all, 'workload').map((c) => c.value)).toEqual(['mix', 'counters']);
+    expect(pluginOptions(all, 'adapter').map((c) => c.value)).toEqual(['postgres']);
+    expect(pluginOptions(undefined, 'adapter')).toEqual([]);
   });
   it('is each version where there are several', () => {
-    const list = choices(
+    const list = pluginOptions(
       [{ ...next, state: 'enabled', default: true }, { ...current, default: false }, damaged],
       'workload',
     );

@@ -1,16 +1,18 @@
 import { expect, test } from 'vitest';
-import { byType, whence } from '../src/app/pricing';
+import { pricesByType, priceSource } from '../src/app/pricing';
 
 test('a list says where it is from, and has its sizes by type', () => {
-  expect(whence({ from: 'flag', file: '/etc/p.yaml' })).toContain('/etc/p.yaml, which the server was started with');
-  expect(whence({ from: 'built_in', file: '' })).toContain('come with Loadstone');
+  expect(priceSource({ from: 'flag', file: '/etc/p.yaml' })).toContain(
+    '/etc/p.yaml, which the server was started with',
+  );
+  expect(priceSource({ from: 'built_in', file: '' })).toContain('come with Loadstone');
   const w = (warehouse_type: string, warehouse_size: string, credits_per_hour: number) => ({
     warehouse_type,
     warehouse_size,
     credits_per_hour,
     minimum_seconds: 60,
   });
-  const rows = byType({ warehouses: [w('A', 'Small', 2), w('B', 'Small', 3), w('A', 'Large', 8)] });
+  const rows = pricesByType({ warehouses: [w('A', 'Small', 2), w('B', 'Small', 3), w('A', 'Large', 8)] });
   expect(rows.map(([t, s]) => [t, s.map((x) => x.warehouse_size)])).toEqual([
     ['A', ['Small', 'Large']],
     ['B', ['Small']],

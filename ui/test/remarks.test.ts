@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Summary } from '../src/api/types';
-import { named } from '../src/compare/model';
-import { tooShort } from '../src/runs/known';
-import { connectionsLine, summaryLines } from '../src/runs/lines';
+import { relabelNote } from '../src/compare/model';
+import { isTooShort } from '../src/runs/validity';
+import { connectionsLine, summaryLines } from '../src/runs/summaryLines';
 
 it('tells of connections only when some did not hold', () => {
   expect(connectionsLine({ lost: 0, refused: 0, reopened: 0, most_missing: 0 })).toBeNull();
@@ -38,17 +38,17 @@ it('shows the notes of the verdict, and what is in no rate where no note says so
 
 it('calls a measurement short when no comparison would judge it, and a search never', () => {
   const mode = (load_mode: string) => ({ scenario_config: { workload: { load_mode } } as never });
-  expect(tooShort({ measured_seconds: 1 })).toBe(true);
-  expect(tooShort({ measured_seconds: 19.6, ...mode('CONCURRENCY') })).toBe(false);
-  expect(tooShort({ measured_seconds: null })).toBe(false);
-  expect(tooShort({ measured_seconds: 2, ...mode('FIND_MAX_CONCURRENCY') })).toBe(false);
+  expect(isTooShort({ measured_seconds: 1 })).toBe(true);
+  expect(isTooShort({ measured_seconds: 19.6, ...mode('CONCURRENCY') })).toBe(false);
+  expect(isTooShort({ measured_seconds: null })).toBe(false);
+  expect(isTooShort({ measured_seconds: 2, ...mode('FIND_MAX_CONCURRENCY') })).toBe(false);
 });
 
 it('calls the runs of a note by the letters of the page', () => {
   const ids = ['id-a', 'id-b', 'id-c'];
-  expect(named('Side B has only 8 seconds.', ids, 2)).toBe('Run C has only 8 seconds.');
-  expect(named('Run id-b is DEGRADED.', ids, 1)).toBe('Run B is DEGRADED.');
-  expect(named('The figures of A are real, those of B simulated: beware.', ids, 2)).toBe(
+  expect(relabelNote('Side B has only 8 seconds.', ids, 2)).toBe('Run C has only 8 seconds.');
+  expect(relabelNote('Run id-b is DEGRADED.', ids, 1)).toBe('Run B is DEGRADED.');
+  expect(relabelNote('The figures of A are real, those of B simulated: beware.', ids, 2)).toBe(
     'The figures of A are real, those of C simulated: beware.',
   );
 });

@@ -1,54 +1,54 @@
 import { describe, expect, test } from 'vitest';
-import type { Sketch } from '../src/api/types';
-import { badLine } from '../src/templates/badLine';
-import { strangeLines, unknownStatement } from '../src/templates/feedLines';
+import type { ScenarioDraft } from '../src/api/types';
+import { firstInvalidLine } from '../src/templates/utf8';
+import { unknownStatement, unknownStatementFindings } from '../src/templates/feedLines';
 import { unknownTables } from '../src/templates/relations';
-import { bringsStatements, fedFrom } from '../src/templates/resets';
-import { hindrance } from '../src/templates/RunPicker';
+import { feedHasStatements, withFeed } from '../src/templates/resets';
+import { replayProblem } from '../src/templates/RunPicker';
 
 const row = (status: string, total_ops: number, feed?: unknown) =>
-  ({ status, total_ops, scenario_config: { workload: { feed } } }) as Parameters<typeof hindrance>[0];
+  ({ status, total_ops, scenario_config: { workload: { feed } } }) as Parameters<typeof replayProblem>[0];
 
 test('only runs that can be replayed are offered', () => {
-  expect(hindrance(row('COMPLETED', 10))).toBe('');
-  expect(hindrance(row('CANCELLED', 10))).toBe('');
-  expect(hindrance(row('RUNNING', 10))).not.toBe('');
-  expect(hindrance(row('FAILED', 0))).not.toBe('');
-  expect(hindrance(row('COMPLETED', 5_000_001))).not.toBe('');
-  expect(hindrance(row('COMPLETED', 10, { csv: 'x' }))).not.toBe('');
+  expect(replayProblem(row('COMPLETED', 10))).toBe('');
+  expect(replayProblem(row('CANCELLED', 10))).toBe('');
+  expect(replayProblem(row('RUNNING', 10))).not.toBe('');
+  expect(replayProblem(row('FAILED', 0))).not.toBe('');
+  expect(replayProblem(row('COMPLETED', 5_000_001))).not.toBe('');
+  expect(replayProblem(row('COMPLETED', 10, { csv: 'x' }))).not.toBe('');
   const kept = row('COMPLETED', 10);
-  expect(hindrance({ ...kept, executions_deleted_at: null })).toBe('');
-  expect(hindrance({ ...kept, executions_deleted_at: '2026-11-20T12:00:00Z' })).not.toBe('');
-  // Rows of a list have no feed.
+  expect(replayProblem({ ...kept, executions_deleted_at: null })).toBe('');
+  expect(replayProblem({ ...kept, executions_deleted_at: '2026-11-20T12:00:00Z' })).not.toBe('');
+  // List rows have no feed.
   const listed = (plugin: string) =>
     ({ status: 'COMPLETED', total_ops: 10, scenario_config: { workload: { plugin } } }) as Parameters<
-      typeof hindrance
+      typeof replayProblem
     >[0];
-  expect(hindrance(listed('sql'))).toBe('');
-  expect(hindrance(listed('replay'))).not.toBe('');
-  expect(hindrance(listed('replay@1.0.0'))).not.toBe('');
+  expect(replayProblem(listed('sql'))).toBe('');
+  expect(replayProblem(listed('replay'))).not.toBe('');
+  expect(replayProblem(listed('replay@1.0.0'))).not.toBe('');
 });
 
 test('the line that is not UTF-8 is named', () => {
   const text = (s: string) => new TextEncoder().encode(s);
-  expect(badLine(text('0,find,ü\n1,find,2'))).toBe(0);
-  expect(badLine(new Uint8Array())).toBe(0);
-  expect(badLine(new Uint8Array([...text('0,a\n\n2,'), 0xff, 10, 0xff]))).toBe(3);
-  expect(badLine(new Uint8Array([...text('0,a\n'), 0xc3]))).toBe(2);
+  expect(firstInvalidLine(text('0,find,ü\n1,find,2'))).toBe(0);
+  expect(firstInvalidLine(new Uint8Array())).toBe(0);
+  expect(firstInvalidLine(new Uint8Array([...text('0,a\n\n2,'), 0xff, 10, 0xff]))).toBe(3);
+  expect(firstInvalidLine(new Uint8Array([...text('0,a\n'), 0xc3]))).toBe(2);
 });
 
 test('a recorded run has no statements beside it, and a file gets its own back', () => {
   const file = {
     workload: { feed: { csv: '0,find' }, params: { speed: 2, statements: [{ id: 'find' }] } },
-  } as unknown as Sketch;
-  const recorded = fedFrom(file, { feed: { run: '' }, statements: 'of no run' });
+  } as unknown as ScenarioDraft;
+  const recorded = withFeed(file, { feed: { run: '' }, statements: 'of no run' });
   expect(recorded.workload).toEqual({ feed: { run: '' }, params: { speed: 2 } });
-  expect(fedFrom(recorded, { feed: { csv: '0,find' }, statements: [{ id: 'find' }] })).toEqual(file);
-  expect([file, recorded, { workload: {} } as Sketch].map(bringsStatements)).toEqual([false, true, true]);
-  // What a stored template has of both is shown, so that it can be taken out.
-  expect(bringsStatements({ workload: { feed: { run: 'x' }, params: { statements: [] } } } as unknown as Sketch)).toBe(
-    false,
-  );
+  expect(withFeed(recorded, { feed: { csv: '0,find' }, statements: [{ id: 'find' }] })).toEqual(file);
+  expect([file, recorded, { workload: {} } as ScenarioDraft].map(feedHasStatements)).toEqual([false, true, true]);
+  // A stored template with both shows both, so that one can be removed.
+  expect(
+    feedHasStatements({ workload: { feed: { run: 'x' }, params: { statements: [] } } } as unknown as ScenarioDraft),
+  ).toBe(false);
 });
 
 describe('lines of a file that is replayed', () => {
@@ -70,15 +70,15 @@ describe('lines of a file that is replayed', () => {
     expect(unknownStatement('\n{"at_ms": 0, "statement": "fnd"}', ids)).toEqual({ line: 2, name: 'fnd' });
   });
   test('are told with the one that was likely meant', () => {
-    const found = (csv: string) => strangeLines({ csv }, [{ id: 'note' }, { id: 'find' }, 'no statement']);
+    const found = (csv: string) => unknownStatementFindings({ csv }, [{ id: 'note' }, { id: 'find' }, 'no statement']);
     expect(found('0,fnd')).toEqual([
       { field: 'workload.feed.csv', message: 'line 1: there is no statement "fnd"', hint: 'did you mean "find"?' },
     ]);
     expect(found('0,x')[0]!.hint).toContain('add it to the statements below');
     expect(found('0,find')).toEqual([]);
-    // What the server says of a document of another shape is enough.
-    expect(strangeLines({ csv: '0,x' }, undefined)).toEqual([]);
-    expect(strangeLines({ run: 'x' }, [])).toEqual([]);
+    // The server's error about a malformed document suffices.
+    expect(unknownStatementFindings({ csv: '0,x' }, undefined)).toEqual([]);
+    expect(unknownStatementFindings({ run: 'x' }, [])).toEqual([]);
   });
 });
 
@@ -91,8 +91,8 @@ describe('a table that is not there', () => {
     ],
   };
   const of = (table_name: string, more: object = {}) =>
-    ({ target: { connection: 'shop', table_name, ...more }, workload: {}, scaling: {} }) as unknown as Sketch;
-  const found = (config: Sketch, sees: typeof catalog | undefined = catalog, several = false) =>
+    ({ target: { connection: 'shop', table_name, ...more }, workload: {}, scaling: {} }) as unknown as ScenarioDraft;
+  const found = (config: ScenarioDraft, sees: typeof catalog | undefined = catalog, several = false) =>
     unknownTables(config, (c) => (c === 'shop' ? sees : undefined), several);
   const hint = (name: string) => found(of(name))[0]?.hint;
 
@@ -116,9 +116,9 @@ describe('a table that is not there', () => {
       },
       workload: {},
       scaling: {},
-    } as unknown as Sketch;
+    } as unknown as ScenarioDraft;
     expect(found(config).map((f) => f.field)).toEqual(['matrix.targets[1].table_name']);
-    expect(found({ ...config, matrix: { targets: 5 } } as unknown as Sketch)).toEqual([]);
+    expect(found({ ...config, matrix: { targets: 5 } } as unknown as ScenarioDraft)).toEqual([]);
   });
   test('is not told of one that is', () => {
     for (const name of [

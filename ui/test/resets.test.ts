@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { plugins } from '../dev/declared';
-import type { Plugin, Sketch } from '../src/api/types';
+import { plugins } from '../dev/plugins';
+import type { Plugin, ScenarioDraft } from '../src/api/types';
 import { blank } from '../src/templates/draft';
 import { tablesOf, withTableType, withWorkload } from '../src/templates/resets';
 import { set } from '../src/templates/schema';
@@ -22,7 +22,9 @@ const all = [
 ];
 
 describe('another workload', () => {
-  const before: Sketch = set(set(blank(), 'workload.params', { keys: 'zipfian' }), 'workload.feed', { run: 'r' });
+  const before: ScenarioDraft = set(set(blank(), 'workload.params', { keys: 'zipfian' }), 'workload.feed', {
+    run: 'r',
+  });
   const after = (name: string, from = before) => withWorkload(from, name, all);
 
   it('has parameters of its own, and a recording only when it plays one', () => {

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import type { Point, RunDetail } from '../src/api/types';
 import { aligned, columnsOf, figure, markdown } from '../src/compare/model';
 import { rateOf } from '../src/runs/rates';
-import { columns, fromPoint, join, refine, resolution } from '../src/runs/series';
-import { curves, lastMinute } from '../src/runs/workerSeries';
+import { columns, fromPoint, joinHistory, refine, resolution } from '../src/runs/series';
+import { lastMinute, workerCurves } from '../src/runs/workerSeries';
 
 const start = Date.parse('2026-11-20T12:00:00.000Z');
 const point = (t: number, qps = t) =>
@@ -19,7 +19,7 @@ const range = (from: number, to: number, step: number) =>
 
 it('draws points of several seconds as one line, and a gap among them as a gap', () => {
   const coarse = [...range(4, 40, 4), ...range(80, 100, 4)].map((t) => fromPoint(point(t), start, 4));
-  const c = columns(join(coarse, { samples: [] }));
+  const c = columns(joinHistory(coarse, { samples: [] }));
   expect(c.rows.filter((r) => r === null)).toHaveLength(1);
   expect(c.t[c.rows.indexOf(null)]).toBe(41);
   expect(resolution(c)).toBe(4);
@@ -32,7 +32,7 @@ it('puts the finer points of a part in the place of the coarse ones', () => {
   expect(all.filter((s) => s.t >= 39 && s.t <= 61)).toHaveLength(23);
   expect(all.filter((s) => s.t < 39).every((s) => s.span === 4)).toBe(true);
   expect(all.map((s) => s.t)).toEqual([...all.map((s) => s.t)].sort((a, b) => a - b));
-  const c = columns(join(all, { samples: [] }));
+  const c = columns(joinHistory(all, { samples: [] }));
   expect(c.rows).not.toContain(null);
   expect(resolution(c, 40, 60)).toBe(1);
   expect(resolution(c, 30, 60)).toBe(4);
@@ -49,7 +49,7 @@ it('lays runs of different resolutions beside each other without holes', () => {
 
 it('shows the last minute of a worker, however coarse its history is', () => {
   const at = (t: number) => ({ ...point(t), worker_id: 'w', p95_latency_ms: 1 });
-  const all = curves([...range(30, 600, 30), ...range(601, 610, 1)].map(at));
+  const all = workerCurves([...range(30, 600, 30), ...range(601, 610, 1)].map(at));
   expect(
     lastMinute(all)
       .get('w')!

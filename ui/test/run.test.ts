@@ -7,12 +7,12 @@ import { firstRun, firstRunSource } from '../src/app/firstRun';
 import { axisEnd, placeLabels } from '../src/charts/plot';
 import { tagAddress, tagFrom } from '../src/history/tags';
 import { guards } from '../src/runs/Guardrails';
-import { hole, mergeLogs } from '../src/runs/logs';
+import { firstGap, mergeLogs } from '../src/runs/logs';
 import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
 import { columns, type Sample } from '../src/runs/series';
-import { stopWords } from '../src/runs/stop';
-import { silence, unresponsive } from '../src/runs/unresponsive';
-import { curves, pointsOf } from '../src/runs/workerSeries';
+import { stopText } from '../src/runs/stop';
+import { silenceText, unresponsive } from '../src/runs/unresponsive';
+import { payloadPoints, workerCurves } from '../src/runs/workerSeries';
 
 describe('the first run', () => {
   it('is the one of examples/first-run.yaml', () => {
@@ -48,19 +48,19 @@ describe('what stopping a run does', () => {
   const scenario = (workload: object) =>
     ({ workload: { load_mode: 'CONCURRENCY', ...workload } }) as unknown as RunDetail['scenario_config'];
   it('names what happens to operations in flight, and when', () => {
-    const said = stopWords(scenario({}), 'RUNNING', 'MEASUREMENT');
-    expect(said).toContain('get 5 s to end');
-    expect(said).toContain('cancelled and count as failed');
-    expect(said).toContain('about 15 s from now');
-    expect(said).not.toContain('dropped');
+    const message = stopText(scenario({}), 'RUNNING', 'MEASUREMENT');
+    expect(message).toContain('get 5 s to end');
+    expect(message).toContain('cancelled and count as failed');
+    expect(message).toContain('about 15 s from now');
+    expect(message).not.toContain('dropped');
   });
   it('follows the template', () => {
-    expect(stopWords(scenario({ stop: { drain_seconds: 60 } }), 'STOPPING', 'COOLDOWN')).toContain('get 1 min to end');
-    expect(stopWords(scenario({ stop: { drain_seconds: 0 } }), 'RUNNING', 'WARMUP')).toContain('cancelled at once');
-    expect(stopWords(scenario({ load_mode: 'QPS' }), 'RUNNING', 'WARMUP')).toContain('has not begun is dropped');
+    expect(stopText(scenario({ stop: { drain_seconds: 60 } }), 'STOPPING', 'COOLDOWN')).toContain('get 1 min to end');
+    expect(stopText(scenario({ stop: { drain_seconds: 0 } }), 'RUNNING', 'WARMUP')).toContain('cancelled at once');
+    expect(stopText(scenario({ load_mode: 'QPS' }), 'RUNNING', 'WARMUP')).toContain('has not begun is dropped');
   });
   it('promises no load while the target is prepared', () =>
-    expect(stopWords(scenario({}), 'RUNNING', 'PREPARING')).toContain('set-up is cancelled'));
+    expect(stopText(scenario({}), 'RUNNING', 'PREPARING')).toContain('set-up is cancelled'));
 });
 
 describe('workers that are not heard of', () => {
@@ -92,9 +92,9 @@ describe('workers that are not heard of', () => {
   });
   it('say for how long one was not heard, before it is stale', () => {
     const at = { timestamp: '2026-01-01T00:01:26Z' } as Payload;
-    expect(silence(at, { silent_since: '2026-01-01T00:01:20Z' })).toBe('nothing heard for 6 s');
-    expect(silence(at, { silent_since: null })).toBeNull();
-    expect(silence(null, { silent_since: '2026-01-01T00:01:20Z' })).toBeNull();
+    expect(silenceText(at, { silent_since: '2026-01-01T00:01:20Z' })).toBe('nothing heard for 6 s');
+    expect(silenceText(at, { silent_since: null })).toBeNull();
+    expect(silenceText(null, { silent_since: '2026-01-01T00:01:20Z' })).toBeNull();
   });
   it('leave out those that retired', () =>
     expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe(
@@ -105,14 +105,14 @@ describe('workers that are not heard of', () => {
 describe('lines that are missing in the log', () => {
   const lines = (...seqs: number[]) => seqs.map((seq) => ({ seq }) as LogEntry);
   it('are those after the last that is known', () => {
-    expect(hole(lines(1, 2, 3))).toBeNull();
-    expect(hole(lines())).toBeNull();
-    expect(hole(lines(1, 2, 9, 10))).toBe(2);
-    expect(hole(lines(7, 8))).toBe(0);
+    expect(firstGap(lines(1, 2, 3))).toBeNull();
+    expect(firstGap(lines())).toBeNull();
+    expect(firstGap(lines(1, 2, 9, 10))).toBe(2);
+    expect(firstGap(lines(7, 8))).toBe(0);
   });
   it('fill the hole when they come', () => {
     const all = mergeLogs(lines(1, 2, 9), lines(3, 4, 5, 6, 7, 8));
-    expect(hole(all)).toBeNull();
+    expect(firstGap(all)).toBeNull();
     expect(all).toHaveLength(9);
   });
 });
@@ -164,7 +164,7 @@ describe('curves of run workers', () => {
     p95_latency_ms: null,
   });
   it('sorts seconds by worker and time, once each', () => {
-    const c = curves([
+    const c = workerCurves([
       point('b', 2, 20),
       point('a', 1, 1),
       point('b', 1, 10),
@@ -176,8 +176,8 @@ describe('curves of run workers', () => {
     expect(c.get('b')!.qps).toEqual([10, 20]);
   });
   it('ends where it is told', () =>
-    expect(curves([point('a', 1, 1), point('a', 9, 0)], 5000).get('a')!.qps).toEqual([1]));
-  it('takes a payload without workers', () => expect(pointsOf({ workers: null } as Payload)).toEqual([]));
+    expect(workerCurves([point('a', 1, 1), point('a', 9, 0)], 5000).get('a')!.qps).toEqual([1]));
+  it('takes a payload without workers', () => expect(payloadPoints({ workers: null } as Payload)).toEqual([]));
 });
 
 describe('guardrails', () => {
@@ -194,15 +194,15 @@ describe('guardrails', () => {
     const state = { name: 'max_cpu_percent', limit: 80, value: 33, held_seconds: 0, hold_seconds: 7 };
     const live = { guardrails: [state] } as unknown as Payload;
     expect(guards(run({ max_cpu_percent: 80, max_p99_ms: 5 }), c, live)).toMatchObject([
-      { value: 33, held: 0, hold: 7 },
+      { value: 33, heldSeconds: 0, hold: 7 },
       { label: 'P99', unit: 'ms', value: null },
     ]);
   });
   it('leaves the warm-up out of what the target did', () => {
     const of = (phase: string, p95: number, errors: number, t: number) =>
       ({ t, at: t, qps: 10, active: 1, phase, p95, errors }) as Sample;
-    const seen = columns({ samples: [of('WARMUP', 90, 10, 0), of('MEASUREMENT', 20, 1, 1)] });
-    expect(guards(run({ max_p95_ms: 50, max_error_rate_pct: 5 }), seen, null)).toMatchObject([
+    const shown = columns({ samples: [of('WARMUP', 90, 10, 0), of('MEASUREMENT', 20, 1, 1)] });
+    expect(guards(run({ max_p95_ms: 50, max_error_rate_pct: 5 }), shown, null)).toMatchObject([
       { label: 'Error rate', value: 10 },
       { label: 'P95', value: 20 },
     ]);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { RunRow } from '../src/api/types';
 import { columnsFrom, standard } from '../src/history/columns';
-import { figureOf, said, type Tracked, trend } from '../src/history/figures';
-import { nameFor, searchOf, viewOf, viewsFrom, wrongName } from '../src/history/saved';
+import { figureOf, type Tracked, trend, trendHeadline } from '../src/history/figures';
+import { nameProblem, normalizeQuery, uploadName, viewQuery, viewsFrom } from '../src/history/localViews';
 
 it('an address names columns in any order, and some that nobody knows', () => {
   expect(columnsFrom('created,qps,<script>,p95_ms')).toEqual(['qps', 'p95_ms', 'created']);
@@ -12,7 +12,7 @@ it('an address names columns in any order, and some that nobody knows', () => {
 
 it('a view keeps filters, order, columns and trend, and neither the page nor the marked runs', () => {
   const q = new URLSearchParams(
-    viewOf(
+    viewQuery(
       'status=FAILED&search=a%26b&tag=x%3A1&tag=y%3A2&sort=-p95_ms&cursor=c&selected=r1&trend=qps&evil=1',
       'qps,p95_ms',
     ),
@@ -42,24 +42,24 @@ it('views that were changed by hand are read as far as they are views', () => {
 });
 
 it('a view of the browser comes to the server under a name that is free, unless it is there', () => {
-  const v = { name: 'slow', search: searchOf('sort=-p95_ms') };
-  expect(nameFor(v, [])).toBe('slow');
-  expect(nameFor(v, [{ name: 'slow', query: 'columns=&sort=-p95_ms' }])).toBe('');
+  const v = { name: 'slow', search: normalizeQuery('sort=-p95_ms') };
+  expect(uploadName(v, [])).toBe('slow');
+  expect(uploadName(v, [{ name: 'slow', query: 'columns=&sort=-p95_ms' }])).toBe('');
   const other = { name: 'slow', query: 'sort=name' };
-  expect(nameFor(v, [other])).toBe('slow (browser)');
-  expect(nameFor(v, [other, { name: 'slow (browser)', query: 'sort=qps' }])).toBe('slow (browser 2)');
-  expect(nameFor(v, [other, { name: 'slow (browser)', query: v.search }])).toBe('');
-  const long = nameFor({ ...v, name: 'x'.repeat(80) }, [{ name: 'x'.repeat(80), query: 'sort=name' }]);
+  expect(uploadName(v, [other])).toBe('slow (browser)');
+  expect(uploadName(v, [other, { name: 'slow (browser)', query: 'sort=qps' }])).toBe('slow (browser 2)');
+  expect(uploadName(v, [other, { name: 'slow (browser)', query: v.search }])).toBe('');
+  const long = uploadName({ ...v, name: 'x'.repeat(80) }, [{ name: 'x'.repeat(80), query: 'sort=name' }]);
   expect(long).toHaveLength(80);
   expect(long.endsWith('x (browser)')).toBe(true);
 });
 
 it('what no view can be called is said, and when there are too many', () => {
   const full = Array.from({ length: 200 }, (_, i) => ({ name: `v${i}` }));
-  expect(wrongName('new', full, 200)).toMatch(/Delete one first/);
-  expect(wrongName('v3', full, 200)).toBe('');
-  expect(wrongName('x'.repeat(81), [], 200)).toMatch(/at most 80/);
-  expect(wrongName('fine', [], 200)).toBe('');
+  expect(nameProblem('new', full, 200)).toMatch(/Delete one first/);
+  expect(nameProblem('v3', full, 200)).toBe('');
+  expect(nameProblem('x'.repeat(81), [], 200)).toMatch(/at most 80/);
+  expect(nameProblem('fine', [], 200)).toBe('');
 });
 
 const run = (id: string, minute: number, p95: number | null, status: RunRow['status'] = 'COMPLETED'): Tracked => ({
@@ -84,10 +84,10 @@ it('the trend of a figure goes over the runs that are over and have it, oldest f
     ['a', 1.02],
     ['c', 3.4],
   ]);
-  expect(said(dots, p95)).toBe('P95 of 2 runs: 1.02 ms to 3.40 ms, the newest 3.40 ms.');
+  expect(trendHeadline(dots, p95)).toBe('P95 of 2 runs: 1.02 ms to 3.40 ms, the newest 3.40 ms.');
   const length = figureOf('length')!;
-  expect(said(trend([run('a', 1, 1)], length), length)).toBe('Length: 30 s, in the only run that has it.');
-  expect(said([], p95)).toBe('');
+  expect(trendHeadline(trend([run('a', 1, 1)], length), length)).toBe('Length: 30 s, in the only run that has it.');
+  expect(trendHeadline([], p95)).toBe('');
   expect(figureOf('password')).toBeUndefined();
   expect(standard).toContain('p95_ms');
 });

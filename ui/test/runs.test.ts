@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest';
 import type { RunDetail } from '../src/api/types';
-import { listed, table } from '../src/history/Bulk';
-import { pressed, sortFrom } from '../src/history/sorting';
+import { table, toListedRun } from '../src/history/BulkActions';
+import { nextSort, sortFrom } from '../src/history/sorting';
 
 it('a list is in the order that the address says', () => {
-  expect(sortFrom('-p95_ms')).toEqual({ by: 'p95_ms', way: 'desc' });
-  expect(sortFrom('name')).toEqual({ by: 'name', way: 'asc' });
+  expect(sortFrom('-p95_ms')).toEqual({ by: 'p95_ms', direction: 'desc' });
+  expect(sortFrom('name')).toEqual({ by: 'name', direction: 'asc' });
   expect(sortFrom('')).toBeNull();
   expect(sortFrom('password')).toBeNull();
 });
 
 it('a head is pressed three times until the newest come first again', () => {
-  expect(pressed('', 'qps')).toBe('-qps');
-  expect(pressed('-qps', 'qps')).toBe('qps');
-  expect(pressed('qps', 'qps')).toBe('');
-  expect(pressed('-qps', 'p95_ms')).toBe('p95_ms');
-  expect(pressed('p95_ms', 'p95_ms')).toBe('-p95_ms');
+  expect(nextSort('', 'qps')).toBe('-qps');
+  expect(nextSort('-qps', 'qps')).toBe('qps');
+  expect(nextSort('qps', 'qps')).toBe('');
+  expect(nextSort('-qps', 'p95_ms')).toBe('p95_ms');
+  expect(nextSort('p95_ms', 'p95_ms')).toBe('-p95_ms');
 });
 
 it('names of others are no formulas in a spreadsheet', () => {
@@ -46,6 +46,6 @@ it('a run of another page of the list is saved with its figures', () => {
       passed: false,
     },
   } as unknown as RunDetail;
-  expect(table([listed(run)]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,3,1,2,4,0.5,9,false');
-  expect(table([listed({ ...run, summary: null })]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,,,,,,9,');
+  expect(table([toListedRun(run)]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,3,1,2,4,0.5,9,false');
+  expect(table([toListedRun({ ...run, summary: null })]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,,,,,,9,');
 });

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, Payload, Point } from '../src/api/types';
-import { atLeast, mergeLogs } from '../src/runs/logs';
+import { filterByLevel, mergeLogs } from '../src/runs/logs';
 import {
   axisBegins,
   columns,
   fromPayload,
   fromPoint,
-  join,
+  insertSample,
+  joinHistory,
   nearest,
   phases,
-  put,
   type Sample,
   type Series,
 } from '../src/runs/series';
@@ -113,32 +113,32 @@ describe('a tick', () => {
 describe('adding', () => {
   it('replaces the same second, appends a later one, and sorts in an earlier one', () => {
     const s: Sample[] = [];
-    for (const x of [sample(1), sample(2), sample(2.2, { qps: 99 })]) put(s, x);
+    for (const x of [sample(1), sample(2), sample(2.2, { qps: 99 })]) insertSample(s, x);
     expect(s.map((x) => [x.t, x.qps])).toEqual([
       [1, 1],
       [2.2, 99],
     ]);
-    put(s, sample(5));
-    put(s, sample(3.5));
+    insertSample(s, sample(5));
+    insertSample(s, sample(3.5));
     expect(s.map((x) => x.t)).toEqual([1, 2.2, 3.5, 5]);
   });
 });
 
 describe('joining history and socket', () => {
   it('holds each second once and lets history win', () => {
-    const j = join(
+    const j = joinHistory(
       [sample(1, { qps: 10 }), sample(2, { qps: 20 })],
       series(sample(2.1, { qps: 21, dropped: 5 }), sample(3)),
     );
     expect(j.samples.map((x) => x.qps)).toEqual([10, 20, 3]);
     expect(j.samples[1]!.dropped).toBe(5);
   });
-  it('works without history', () => expect(join([], series(sample(1))).samples).toHaveLength(1));
+  it('works without history', () => expect(joinHistory([], series(sample(1))).samples).toHaveLength(1));
   it('gives the same curve whatever came first (reload in the middle of a run)', () => {
     const all = Array.from({ length: 60 }, (_, i) => sample(i + 1));
     for (const cut of [0, 1, 17, 59, 60]) {
       const live = series(...all.slice(Math.max(0, cut - 3)).map((x) => ({ ...x, t: x.t + 0.05 })));
-      expect(join(all.slice(0, cut), live).samples.map((s) => Math.floor(s.t))).toEqual(all.map((s) => s.t));
+      expect(joinHistory(all.slice(0, cut), live).samples.map((s) => Math.floor(s.t))).toEqual(all.map((s) => s.t));
     }
   });
 });
@@ -205,11 +205,11 @@ it('begins the axis where the load does, after a slow preparation', () => {
   const of = (...s: Sample[]) => columns(series(...s));
   const slow = { ...none, warmup_start_time: at(60.4), warmup_end_time: at(65.4) };
   expect(axisBegins(slow, of(sample(61.6)))).toBe(59);
-  // Samples of one chart alone, or none yet, move nothing: all of a run begin alike.
+  // Samples of one chart, or none, move no axis: all charts of a run begin alike.
   expect(axisBegins(slow, of(sample(80)))).toBe(59);
   expect(axisBegins(slow, of())).toBe(59);
   expect(axisBegins({ ...none, warmup_end_time: at(60) }, of())).toBe(59);
-  // A run whose phases are not told; a point of history may stand for several seconds.
+  // A run without phase times; a history point may cover several seconds.
   expect(axisBegins(none, of(sample(60)))).toBe(58);
   expect(axisBegins({ ...none, start_time: null }, of(sample(60, { span: 10 })))).toBe(49);
   expect(axisBegins({ ...none, warmup_start_time: at(3), warmup_end_time: at(30) }, of(sample(31)))).toBe(0);
@@ -241,7 +241,7 @@ describe('log', () => {
   });
   it('filters by level and above', () => {
     const all = [line(1), line(2, 'WARNING'), line(3, 'ERROR'), line(4, 'CRITICAL')];
-    expect(atLeast('WARNING', all).map((l) => l.seq)).toEqual([2, 3, 4]);
-    expect(atLeast('ERROR', all).map((l) => l.seq)).toEqual([3, 4]);
+    expect(filterByLevel('WARNING', all).map((l) => l.seq)).toEqual([2, 3, 4]);
+    expect(filterByLevel('ERROR', all).map((l) => l.seq)).toEqual([3, 4]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { questions } from '../src/start/gallery';
 import type { RunDetail } from '../src/api/types';
-import { type FirstFigures, going, meaning } from '../src/start/meaning';
+import { explainRun, type FirstFigures, progressText } from '../src/start/explanation';
 
 const good: FirstFigures = {
   operations: 600_000,
@@ -17,45 +17,45 @@ const good: FirstFigures = {
   passed: true,
   failed: false,
 };
-const said = (f: Partial<FirstFigures>) => meaning({ ...good, ...f }).sentences.join(' ');
+const sentences = (f: Partial<FirstFigures>) => explainRun({ ...good, ...f }).sentences.join(' ');
 
 describe('what a first run means', () => {
   it('says what was measured, and what it is not', () => {
-    expect(said({})).toMatch(/600 k operations .*30.0 k\/s, over 8 connections/);
-    expect(said({})).toMatch(/not the most that the table can take/);
-    expect(said({})).toMatch(/1.02 ms or less/);
-    expect(said({})).toMatch(/None of them failed.*figures are those of the database/);
-    expect(meaning(good).next).toBe('limit');
+    expect(sentences({})).toMatch(/600 k operations .*30.0 k\/s, over 8 connections/);
+    expect(sentences({})).toMatch(/not the most that the table can take/);
+    expect(sentences({})).toMatch(/1.02 ms or less/);
+    expect(sentences({})).toMatch(/None of them failed.*figures are those of the database/);
+    expect(explainRun(good).next).toBe('limit');
   });
   it('does not praise what failed, or what Loadstone was too slow for', () => {
-    expect(said({ error_rate: 0.5 })).toMatch(/50.0 % of them failed/);
-    expect(meaning({ ...good, error_rate: 0.5 }).next).toBe('');
+    expect(sentences({ error_rate: 0.5 })).toMatch(/50.0 % of them failed/);
+    expect(explainRun({ ...good, error_rate: 0.5 }).next).toBe('');
     const busy = { cause: 'generator_cpu', detail: 'node-1: the generator used up to 97 % of its CPUs for 9 s' };
-    const slow = said({ verdict: 'DEGRADED', causes: [busy] });
+    const slow = sentences({ verdict: 'DEGRADED', causes: [busy] });
     expect(slow).toMatch(/generator's limit.*Node-1: the generator used.*9 s\./);
     expect(slow).not.toMatch(/time to spare/);
-    expect(said({ passed: false })).toMatch(/threshold was not met/);
+    expect(sentences({ passed: false })).toMatch(/threshold was not met/);
   });
   it('does not blame Loadstone for what the database did', () => {
     const errors = { cause: 'errors', detail: '100 % of the operations failed: the figures say how fast errors come' };
-    const what = said({ verdict: 'DEGRADED', error_rate: 1, causes: [errors] });
+    const what = sentences({ verdict: 'DEGRADED', error_rate: 1, causes: [errors] });
     expect(what).toMatch(/Something speaks against these figures\. 100 % of the operations failed/);
     expect(what).not.toMatch(/generator|Loadstone/);
   });
   it('does not call figures those of the database alone when it shared its machine, and tells the notes', () => {
     const notes = ['The target is on the same machine as the load generator.', '40 operations were measured: few.'];
-    expect(said({ local: true, notes })).toMatch(/shared a machine.*40 operations were measured: few\.$/);
-    expect(said({ local: true, notes })).not.toMatch(/those of the database|same machine as/);
+    expect(sentences({ local: true, notes })).toMatch(/shared a machine.*40 operations were measured: few\.$/);
+    expect(sentences({ local: true, notes })).not.toMatch(/those of the database|same machine as/);
   });
   it('reads nothing from nothing', () => {
-    expect(said({ operations: 0, failed: true })).toMatch(/ended before an operation was measured/);
-    expect(said({ operations: 0 })).not.toMatch(/None of them failed|time to spare/);
+    expect(sentences({ operations: 0, failed: true })).toMatch(/ended before an operation was measured/);
+    expect(sentences({ operations: 0 })).not.toMatch(/None of them failed|time to spare/);
   });
 });
 
 describe('a first run that goes on', () => {
   const live = (phase: string, more: object) =>
-    going({
+    progressText({
       status: 'RUNNING',
       phase,
       live: { phase, timing: { phase_remaining_seconds: 7.2 }, ...more },
@@ -69,8 +69,8 @@ describe('a first run that goes on', () => {
   });
   it('says what it waits for, and needs no news to say something', () => {
     const waiting = { reason: 'Another run is live.' };
-    expect(going({ status: 'PREPARED', waiting } as RunDetail)).toBe('It waits: Another run is live.');
-    expect(going({ status: 'RUNNING', phase: 'PREPARING', live: null })).toBe('It is being prepared.');
+    expect(progressText({ status: 'PREPARED', waiting } as RunDetail)).toBe('It waits: Another run is live.');
+    expect(progressText({ status: 'RUNNING', phase: 'PREPARING', live: null })).toBe('It is being prepared.');
   });
 });
 

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import {
-  freshId,
   generatorOf,
-  guess,
+  guessBind,
   newMemory,
   readValues,
+  unusedId,
   withGenerator,
   withSql,
   writeValues,
 } from '../src/statements/binds';
 import { placesOf } from '../src/statements/columns';
-import { colourStatement, named, namesOf, parametersOf } from '../src/statements/params';
+import { colourStatement, namesOf, parametersOf, withNamedParameters } from '../src/statements/params';
 
 const names = (sql: string) => namesOf(sql).map((n) => n.name);
 
@@ -34,9 +34,9 @@ describe('parameters are found by themselves', () => {
   });
   it('writes $1 and ? as the workload takes them', () => {
     const sql = "SELECT '$1 ?', x FROM t WHERE a = $2 AND b = $1 AND c = $2";
-    expect(named(sql)).toBe("SELECT '$1 ?', x FROM t WHERE a = :p2 AND b = :p1 AND c = :p2");
-    expect(named('SELECT ?, ?')).toBe('SELECT :p1, :p2');
-    expect(named('SELECT a ?| b, :x')).toBe('SELECT a ?| b, :x');
+    expect(withNamedParameters(sql)).toBe("SELECT '$1 ?', x FROM t WHERE a = :p2 AND b = :p1 AND c = :p2");
+    expect(withNamedParameters('SELECT ?, ?')).toBe('SELECT :p1, :p2');
+    expect(withNamedParameters('SELECT a ?| b, :x')).toBe('SELECT a ?| b, :x');
     expect(parametersOf('SELECT $1, :a').map((p) => p.form)).toEqual(['number', 'name']);
   });
   it('colours them, and nothing is lost', () => {
@@ -64,7 +64,7 @@ describe('generators of parameters', () => {
     expect(withSql({ id: 'b' }, 'SELECT :id', newMemory(), [], true).binds).toEqual([{ name: 'id', type: 'i64' }]);
   });
   it('are guessed by cast and name', () => {
-    const of = (name: string, cast = '') => generatorOf(guess(name, cast));
+    const of = (name: string, cast = '') => generatorOf(guessBind(name, cast));
     expect([of('created_at'), of('x', 'uuid'), of('note'), of('limit'), of('x', 'boolean'), of('customer_id')]).toEqual(
       ['timestamp', 'uuid', 'text', 'constant', 'choice', 'uniform'],
     );
@@ -81,7 +81,7 @@ describe('generators of parameters', () => {
     expect(readValues(' new , paid,, 07')).toEqual(['new', 'paid', '07']);
   });
   it('have statements with ids of their own', () => {
-    expect(freshId([{ id: 'statement_1' }, { id: 'x', transaction: [{ id: 'statement_2' }] }])).toBe('statement_3');
+    expect(unusedId([{ id: 'statement_1' }, { id: 'x', transaction: [{ id: 'statement_2' }] }])).toBe('statement_3');
   });
 });
 
@@ -178,7 +178,7 @@ describe('parameters stand for columns', () => {
   it('find rows of the own table by its keys, and others by their types', () => {
     const of = (sql: string) => {
       const places = placesOf(sql, all, 'things');
-      return namesOf(sql).map(({ name, cast }) => generatorOf(guess(name, cast, places.get(name))));
+      return namesOf(sql).map(({ name, cast }) => generatorOf(guessBind(name, cast, places.get(name))));
     };
     expect(of('SELECT 1 FROM things WHERE id = :a OR id = :b::text')).toEqual(['key', 'text']);
     expect(of('SELECT 1 FROM sales.owners WHERE id = :a')).toEqual(['uniform']);

@@ -1,7 +1,7 @@
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';
-import { StatusBadge, unmet } from '../src/design/Status';
+import { StatusBadge, unmetThresholds } from '../src/design/Status';
 
 it('a run without thresholds has not failed any', () => {
   const words = (passed: boolean | null, failed?: number) =>
@@ -11,6 +11,6 @@ it('a run without thresholds has not failed any', () => {
   expect(words(false, 2)).toBe('Thresholds failed');
   expect(words(false, 0)).toBe('Nothing succeeded');
   expect(words(false)).toBe('Nothing succeeded');
-  expect(unmet({ thresholds: [{ passed: false }, { passed: true }] })).toBe(1);
-  expect(unmet(null)).toBe(0);
+  expect(unmetThresholds({ thresholds: [{ passed: false }, { passed: true }] })).toBe(1);
+  expect(unmetThresholds(null)).toBe(0);
 });

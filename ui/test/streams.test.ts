@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { StreamCatalog, StreamQuery } from '../src/api/types';
 import { gallery, queriesOf } from '../src/streams/gallery';
-import { streamOffers } from '../src/streams/language';
+import { streamCompletions } from '../src/streams/language';
 import {
-  explaining,
+  explainRequest,
   lagOf,
-  losses,
-  named,
-  parted,
-  placed,
-  planOf,
-  runningPicture,
+  lossCounts,
+  planDiagram,
+  queryDiagram,
+  quotedName,
+  shiftErrors,
+  splitFailure,
   statementsOf,
 } from '../src/streams/model';
 
@@ -30,34 +30,40 @@ describe('statements of a text', () => {
 describe('explaining', () => {
   it('takes the last query, and leaves lines and columns where they are', () => {
     const sql = 'CREATE SINK s TYPE PRINT;\nCREATE QUERY q AS SELECT a\nFROM b INTO s; SHOW SINKS';
-    const asked = explaining(sql, [])!;
+    const asked = explainRequest(sql, [])!;
     expect(asked.sql.trim()).toBe('EXPLAIN SELECT a\nFROM b');
     expect(asked.sql.indexOf('SELECT')).toBe(sql.indexOf('SELECT'));
     expect(asked.shift).toBe(0);
-    // A sink that is there is a part of what is explained.
-    expect(explaining(sql, ['S'])!.sql).toMatch(/INTO s$/);
+    // An existing sink is part of the explained statement.
+    expect(explainRequest(sql, ['S'])!.sql).toMatch(/INTO s$/);
   });
   it('puts errors back where there was no room', () => {
-    const asked = explaining('-- a remark\nSELECT x FROM y', [])!;
+    const asked = explainRequest('-- a remark\nSELECT x FROM y', [])!;
     expect(asked.sql).toBe('           \nEXPLAIN SELECT x FROM y');
     const error = (line: number, column: number) => ({ field: 'sql', message: 'no', line, column });
-    expect(placed([error(2, 16), error(3, 16)], asked).map((e) => e.column)).toEqual([8, 16]);
+    expect(shiftErrors([error(2, 16), error(3, 16)], asked).map((e) => e.column)).toEqual([8, 16]);
   });
-  it('has nothing to say of other statements', () => expect(explaining('DROP SINK s', ['s'])).toBeNull());
+  it('has nothing to say of other statements', () => expect(explainRequest('DROP SINK s', ['s'])).toBeNull());
 });
 
 it('tells a failure and its hint apart', () => {
-  expect(parted('NetworkError: no\n  hint: put that right')).toEqual(['NetworkError: no', 'Put that right.']);
-  expect(parted('it is gone')).toEqual(['it is gone', '']);
+  expect(splitFailure('NetworkError: no\n  hint: put that right')).toEqual(['NetworkError: no', 'Put that right.']);
+  expect(splitFailure('it is gone')).toEqual(['it is gone', '']);
 });
 
 it('writes names as statements have to', () => {
-  expect(named('too_slow')).toBe('too_slow');
-  expect(named('my "rule"; DROP')).toBe('"my ""rule""; DROP"');
+  expect(quotedName('too_slow')).toBe('too_slow');
+  expect(quotedName('my "rule"; DROP')).toBe('"my ""rule""; DROP"');
 });
 
 it('draws a plan from the sources to the last step', () => {
-  const p = planOf(['Project a', '  Join b', '    Scan x', '    Scan y', 'Fragment on server, physical sources 1']);
+  const p = planDiagram([
+    'Project a',
+    '  Join b',
+    '    Scan x',
+    '    Scan y',
+    'Fragment on server, physical sources 1',
+  ]);
   expect(p.boxes.map((b) => [b.title, b.column, b.row])).toEqual([
     ['Project', 2, 0],
     ['Join', 1, 0],
@@ -97,7 +103,7 @@ it('draws a query over two workers: both sources, both fragments, one sink', () 
     fragments: [fragment('n1'), fragment('server')],
     live: null,
   } as unknown as StreamQuery;
-  const p = runningPicture(query, catalog, String, '');
+  const p = queryDiagram(query, catalog, String, '');
   expect(p.boxes.map((b) => b.id)).toEqual(['p1', 'p2', 'f0', 'f1', 'sink']);
   expect(p.arrows.map((a) => `${a.from} ${a.to}`)).toEqual(['p1 f1', 'p2 f0', 'f0 f1', 'f1 sink']);
 });
@@ -108,14 +114,14 @@ it('has no rates and no lag of a query that is over, which did have rows', () =>
     ({ sources: [1], sink: 'OUT', state, fragments: [{ host_name: 'server', state: 'STOPPED' }], live }) as unknown;
   const drawn = (state: string) => {
     const q = of(state) as StreamQuery;
-    return [lagOf(q), runningPicture(q, catalog, String, '').arrows.map((a) => a.label), losses(q).length];
+    return [lagOf(q), queryDiagram(q, catalog, String, '').arrows.map((a) => a.label), lossCounts(q).length];
   };
   expect(drawn('RUNNING')).toEqual(['under 1 s', ['0', '0'], 1]);
   expect(drawn('TERMINATED')).toEqual(['–', [undefined, undefined], 1]);
 });
 
 describe('completion', () => {
-  const labels = (text: string) => streamOffers(text, text.length, catalog).map((o) => o.label);
+  const labels = (text: string) => streamCompletions(text, text.length, catalog).map((o) => o.label);
   it('knows sources, sinks and the columns of what is read', () => {
     expect(labels('SELECT a FROM ')).toEqual(['stats', 'other']);
     expect(labels('SELECT a FROM stats INTO ')).toEqual(['out']);
@@ -154,7 +160,7 @@ describe('the gallery', () => {
       names.add(/^CREATE QUERY (\w+)/.exec(query!)![1]!);
     }
     expect(names.size).toBe(gallery.length);
-    // All of them can be begun, one after the other.
+    // All of them can run, one after the other.
     expect(sinks.size).toBe(gallery.length);
   });
   it('finds a query by its sink', () =>

@@ -1,4 +1,4 @@
-// Charts of answers, drawn; away from Greenwich, so that a zone shows.
+// Rendered result charts, in a time zone other than UTC.
 process.env.TZ = 'America/New_York';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';

@@ -3,29 +3,29 @@ import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
 import type { DerivedTable, DerivedTableList, QueryRelation, RefreshRecord } from '../src/api/types';
 import {
-  allWait,
-  around,
-  curves,
-  failing,
-  fate,
-  instant,
-  isMade,
+  chartData,
+  failureText,
+  freshness,
+  ingestOutcome,
+  isAbandoned,
+  isBuilt,
   lagSeconds,
   layers,
-  leftAlone,
   nextRefresh,
+  omittedText,
+  parseInstant,
   readChoice,
-  sensible,
-  standing,
+  relatedTables,
+  segments,
+  suggestChart,
   tabSeparated,
-  tries,
-  unbroken,
-  undrawn,
+  triesText,
+  waitReason,
   writeChoice,
-  written,
+  writtenRefreshes,
 } from '../src/tables/model';
-import { colourSql, inText, offers, quoted, wordAt } from '../src/tables/sql';
-import { Next } from '../src/tables/TablesPage';
+import { colourSql, inText, quoted, sqlCompletions, wordAt } from '../src/tables/sql';
+import { NextRefresh } from '../src/tables/TablesPage';
 import { ticks } from '../src/tables/XYChart';
 
 const reads = (name: string, ...sources: string[]) => ({ name, sources });
@@ -33,7 +33,9 @@ const reads = (name: string, ...sources: string[]) => ({ name, sources });
 it('says in the list what it says on its own page of a table that waits for somebody', () => {
   const list = { claims: [], pending: [], workers: [] } as unknown as DerivedTableList;
   const cell = (status: string) =>
-    renderToStaticMarkup(createElement(Next, { t: { name: 't', kind: 'SQL', status } as DerivedTable, list, now: 0 }));
+    renderToStaticMarkup(
+      createElement(NextRefresh, { t: { name: 't', kind: 'SQL', status } as DerivedTable, list, now: 0 }),
+    );
   expect(cell('SUSPENDED')).toContain('when it is resumed');
   expect(cell('ACTIVE')).toContain('when its sources change');
 });
@@ -42,7 +44,7 @@ describe('when a table is refreshed next', () => {
   const now = Date.parse('2026-11-22T12:00:00Z');
   const at = (s: number) => new Date(now + 1000 * s).toISOString();
   const t = { status: 'ACTIVE', kind: 'SQL', next_refresh_due: at(-30) } as const;
-  const said = (pending: number[], claims: number[] = [], more: object = {}) =>
+  const nextText = (pending: number[], claims: number[] = [], more: object = {}) =>
     nextRefresh(
       { ...t, ...more },
       {
@@ -52,14 +54,14 @@ describe('when a table is refreshed next', () => {
       now,
     );
   it('says that it goes on, and no time that is past', () => {
-    expect(said([-30], [-8, -3])).toBe('being refreshed for 8 s');
-    expect(said([-30])).toBe('waits for a worker');
-    expect(said([60])).toMatch(/^tried again at /);
+    expect(nextText([-30], [-8, -3])).toBe('being refreshed for 8 s');
+    expect(nextText([-30])).toBe('waits for a worker');
+    expect(nextText([60])).toMatch(/^tried again at /);
   });
   it('says when it is due, or what it waits for', () => {
-    expect(said([], [], { next_refresh_due: at(60) })).toMatch(/12:01|:01:00/);
-    expect(said([], [], { next_refresh_due: null })).toBe('when its sources change');
-    expect(said([], [], { status: 'SUSPENDED' })).toBe('when it is resumed');
+    expect(nextText([], [], { next_refresh_due: at(60) })).toMatch(/12:01|:01:00/);
+    expect(nextText([], [], { next_refresh_due: null })).toBe('when its sources change');
+    expect(nextText([], [], { status: 'SUSPENDED' })).toBe('when it is resumed');
   });
 });
 
@@ -77,9 +79,9 @@ describe('derived tables', () => {
   };
   const once = { subtask: 'r1', failures: 3, given_up: false, error: 'no room', failed_at: '2026-11-22T11:59:00Z' };
   it('says why nothing is refreshed only when no worker could', () => {
-    expect(allWait([])).toBe('');
-    expect(allWait([{ waits_for: 'no room' }, { waits_for: '' }])).toBe('');
-    expect(allWait([{ waits_for: 'no room' }, { waits_for: 'a run' }])).toBe('no room');
+    expect(waitReason([])).toBe('');
+    expect(waitReason([{ waits_for: 'no room' }, { waits_for: '' }])).toBe('');
+    expect(waitReason([{ waits_for: 'no room' }, { waits_for: 'a run' }])).toBe('no room');
   });
   it.each([
     [{}, 'fresh', 0],
@@ -98,56 +100,56 @@ describe('derived tables', () => {
     [{ kind: 'INGEST', as_of: null, failures: 1, behind_since: '2026-11-22T11:58:00Z' }, 'failing', 120],
     [{ status: 'SUSPENDED', failures: 3, failing: [once] }, 'suspended', 0],
   ])('%j stands as %s', (part, want, lag) => {
-    const table = { ...t, ...part } as Parameters<typeof standing>[0];
-    expect(standing(table, now)).toBe(want);
+    const table = { ...t, ...part } as Parameters<typeof freshness>[0];
+    expect(freshness(table, now)).toBe(want);
     expect(lagSeconds(table, now)).toBe(lag);
   });
 
   it('knows no lag of a table that was never made', () => {
-    expect(isMade({ kind: 'SQL', as_of: null })).toBe(false);
-    expect(isMade({ kind: 'SQL', as_of: t.as_of })).toBe(true);
-    expect(isMade({ kind: 'INGEST', as_of: null })).toBe(true);
+    expect(isBuilt({ kind: 'SQL', as_of: null })).toBe(false);
+    expect(isBuilt({ kind: 'SQL', as_of: t.as_of })).toBe(true);
+    expect(isBuilt({ kind: 'INGEST', as_of: null })).toBe(true);
   });
   it('says which runs are left alone, and offers to try them again', () => {
     const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2, error: 'Run r2: gone', failing: [once] } as const;
-    expect(leftAlone(runs)).toBe(true);
-    expect(failing(runs)?.said).toContain('2 runs could not be taken in, and are not tried any more');
-    expect(failing(runs)?.error).toBe('Run r2: gone');
-    expect(failing({ ...runs, failures: 1 })?.said).toContain('One run');
-    expect(leftAlone({ ...runs, failures: 0 })).toBe(false);
-    expect(leftAlone({ ...runs, status: 'SUSPENDED' })).toBe(false);
-    expect(leftAlone({ ...runs, kind: 'SQL' })).toBe(false);
+    expect(isAbandoned(runs)).toBe(true);
+    expect(failureText(runs)?.text).toContain('2 runs could not be taken in, and are not tried any more');
+    expect(failureText(runs)?.error).toBe('Run r2: gone');
+    expect(failureText({ ...runs, failures: 1 })?.text).toContain('One run');
+    expect(isAbandoned({ ...runs, failures: 0 })).toBe(false);
+    expect(isAbandoned({ ...runs, status: 'SUSPENDED' })).toBe(false);
+    expect(isAbandoned({ ...runs, kind: 'SQL' })).toBe(false);
   });
   it('says how many tries failed of what is tried again', () => {
     const sql = { kind: 'SQL', status: 'ACTIVE', failures: 2, error: 'no', failing: [] } as const;
-    expect(failing(sql)?.said).toBe('Its refresh failed, 2 of 5 tries failed; it is tried again.');
-    expect(failing({ ...sql, status: 'FAILED', failures: 5 })?.said).toContain(
+    expect(failureText(sql)?.text).toBe('Its refresh failed, 2 of 5 tries failed; it is tried again.');
+    expect(failureText({ ...sql, status: 'FAILED', failures: 5 })?.text).toContain(
       'failed 5 times, and is not tried any more',
     );
-    expect(tries({ ...sql, status: 'FAILED', failures: 5 })).toBe('');
-    expect(failing({ ...sql, failures: 0, error: '' })).toBeNull();
+    expect(triesText({ ...sql, status: 'FAILED', failures: 5 })).toBe('');
+    expect(failureText({ ...sql, failures: 0, error: '' })).toBeNull();
     const run = { ...sql, kind: 'INGEST', failures: 0, error: '', failing: [once] } as const;
-    expect(tries(run)).toBe('3 of 5 tries failed');
-    expect(failing(run)).toEqual({
-      said: 'One run could not be taken in, 3 of 5 tries failed; it is tried again.',
+    expect(triesText(run)).toBe('3 of 5 tries failed');
+    expect(failureText(run)).toEqual({
+      text: 'One run could not be taken in, 3 of 5 tries failed; it is tried again.',
       error: 'Run r1: no room',
     });
     const part = { ...sql, failures: 0, error: '', failing: [once, { ...once, subtask: 'b', failures: 4 }] } as const;
-    expect(failing(part)?.said).toBe('2 parts could not be made, 4 of 5 tries failed; they are tried again.');
+    expect(failureText(part)?.text).toBe('2 parts could not be made, 4 of 5 tries failed; they are tried again.');
   });
   it('knows what becomes of a run', () => {
     const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 0, error: '', failing: [once] } as const;
-    expect(fate(runs, 'r1')).toEqual({ then: 'again', tries: '3 of 5 tries failed' });
-    expect(fate({ ...runs, failing: [{ ...once, failures: 5, given_up: true }] }, 'r1')).toEqual({
+    expect(ingestOutcome(runs, 'r1')).toEqual({ then: 'again', tries: '3 of 5 tries failed' });
+    expect(ingestOutcome({ ...runs, failing: [{ ...once, failures: 5, given_up: true }] }, 'r1')).toEqual({
       then: 'left',
       tries: '5 tries failed',
     });
-    expect(fate({ ...runs, status: 'SUSPENDED' }, 'r1')?.then).toBe('left');
-    expect(fate(runs, 'r2')).toBeNull();
+    expect(ingestOutcome({ ...runs, status: 'SUSPENDED' }, 'r1')?.then).toBe('left');
+    expect(ingestOutcome(runs, 'r2')).toBeNull();
   });
   it('draws no rows of a refresh that failed', () => {
     const one = { error: '', row_count: 0 } as RefreshRecord;
-    expect(written([one, { ...one, error: 'no' }])).toEqual([one]);
+    expect(writtenRefreshes([one, { ...one, error: 'no' }])).toEqual([one]);
   });
 
   it('puts each table to the right of those that it reads', () => {
@@ -161,7 +163,7 @@ describe('derived tables', () => {
   it('does not hang on a circle', () => expect(layers([reads('a', 'b'), reads('b', 'a')]).nodes).toHaveLength(2));
   it('shows what is around a table, and not its cousins', () => {
     const all = [reads('root'), reads('mid', 'root'), reads('cousin', 'root'), reads('top', 'mid')];
-    expect(around(all, 'mid').map((n) => n.name)).toEqual(['root', 'mid', 'top']);
+    expect(relatedTables(all, 'mid').map((n) => n.name)).toEqual(['root', 'mid', 'top']);
   });
 });
 
@@ -179,9 +181,9 @@ describe('charts of answers', () => {
   ];
   const usual = { x: 'started_at', y: 'p95_ms', series: 'adapter', shape: 'line' as const };
   it('begin with what fits', () => {
-    expect(sensible(columns, rows)).toEqual(usual);
-    expect(sensible(columns.slice(0, 2), rows)).toBeNull();
-    const bars = sensible(
+    expect(suggestChart(columns, rows)).toEqual(usual);
+    expect(suggestChart(columns.slice(0, 2), rows)).toBeNull();
+    const bars = suggestChart(
       [columns[0]!, columns[2]!],
       [
         ['a', 1],
@@ -197,9 +199,9 @@ describe('charts of answers', () => {
     expect(readChoice('x=adapter&y=started_at', columns, rows)).toEqual(usual);
   });
   it('sort times, and count what they leave out', () => {
-    const drawn = curves(columns, rows, usual);
+    const drawn = chartData(columns, rows, usual);
     expect([drawn.lacking, drawn.beyond]).toEqual([1, 0]);
-    expect(undrawn(drawn, rows.length)).toBe('1 of 4 rows is not drawn: 1 lacks a value.');
+    expect(omittedText(drawn, rows.length)).toBe('1 of 4 rows is not drawn: 1 lacks a value.');
     expect(drawn.curves.map((c) => [c.name, c.points.map((p) => p.y)])).toEqual([
       ['hybrid', [2, 3]],
       ['postgres', [5]],
@@ -211,11 +213,11 @@ describe('charts of answers', () => {
       { name: 'v', type: 'float8' },
     ];
     const of = (...all: (number | null)[]) =>
-      curves(
+      chartData(
         n,
         all.map((v, i) => [i, v]),
         { x: 'n', y: 'v', series: '', shape: 'line' },
-      ).curves.map((c) => unbroken(c.points).map((part) => part.map((p) => p.y)));
+      ).curves.map((c) => segments(c.points).map((part) => part.map((p) => p.y)));
     expect(of(null, 1, 2, null, null, 5, null, 7, 8, null)).toEqual([[[1, 2], [5], [7, 8]]]);
     expect(of(null, null)).toEqual([]);
     const unsorted = [
@@ -223,20 +225,20 @@ describe('charts of answers', () => {
       [3, 3],
       [1, 1],
     ];
-    const [one] = curves(n, unsorted, { x: 'n', y: 'v', series: '', shape: 'line' }).curves;
-    expect(unbroken(one!.points).map((part) => part.map((p) => p.y))).toEqual([[1], [3]]);
+    const [one] = chartData(n, unsorted, { x: 'n', y: 'v', series: '', shape: 'line' }).curves;
+    expect(segments(one!.points).map((part) => part.map((p) => p.y))).toEqual([[1], [3]]);
   });
   it('count the series that are beyond the first, beside rows that lack a value', () => {
     const wide = Array.from({ length: 30 }, (_, i) => [`s${i % 10}`, '2026-11-22', i === 3 || i === 9 ? null : i]);
-    const drawn = curves(columns, wide, usual);
+    const drawn = chartData(columns, wide, usual);
     expect(drawn.curves.map((c) => c.name)).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6', 's7']);
-    expect(undrawn(drawn, wide.length)).toBe(
+    expect(omittedText(drawn, wide.length)).toBe(
       '7 of 30 rows are not drawn: 1 lacks a value, 6 are of 2 series beyond the first 8.',
     );
-    expect(undrawn(curves(columns, rows.slice(2), usual), 2)).toBe('');
+    expect(omittedText(chartData(columns, rows.slice(2), usual), 2)).toBe('');
   });
   it('know times with a zone from those that are as they are written', () => {
-    const of = (type: string) => curves([columns[0]!, { name: 'started_at', type }, columns[2]!], rows, usual);
+    const of = (type: string) => chartData([columns[0]!, { name: 'started_at', type }, columns[2]!], rows, usual);
     expect([of('timestamptz'), of('timestamp'), of('date')].map((d) => d.zoned)).toEqual([true, false, false]);
   });
   it.each([
@@ -244,7 +246,7 @@ describe('charts of answers', () => {
     ['2026-11-22 12:00:00-05:30', '2026-11-22T17:30:00.000Z'],
     ['2026-11-22', '2026-11-22T00:00:00.000Z'],
     ['2026-11-22 12:00:00', '2026-11-22T12:00:00.000Z'],
-  ])('reads %s', (text, want) => expect(new Date(instant(text)).toISOString()).toBe(want));
+  ])('reads %s', (text, want) => expect(new Date(parseInstant(text)).toISOString()).toBe(want));
   it('has round steps', () => {
     expect(ticks(0, 97, 4)).toEqual([0, 50]);
     expect(ticks(0, 4.1, 4)).toEqual([0, 2, 4]);
@@ -268,7 +270,7 @@ const catalog: QueryRelation[] = [
 ];
 const offered = (text: string) => {
   const caret = text.indexOf('|');
-  return offers(text.replace('|', ''), caret, catalog).map((o) => o.text);
+  return sqlCompletions(text.replace('|', ''), caret, catalog).map((o) => o.text);
 };
 
 describe('the editor of SQL', () => {

@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
-import { plugins } from '../dev/declared';
+import { plugins } from '../dev/plugins';
 import { questions } from '../src/start/gallery';
-import { asNew, blank, body, concerns, edit, elsewhere, unshown } from '../src/templates/draft';
-import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
-import { corners, total } from '../src/templates/stages';
+import {
+  appliesTo,
+  asNewTemplate,
+  blank,
+  draftBody,
+  edit,
+  exampleSource,
+  unplacedErrors,
+} from '../src/templates/draft';
+import { check, describe as list, fieldKind, get, limits, type Schema, set } from '../src/templates/schema';
+import { corners, totalSeconds } from '../src/templates/stages';
 import { colour, hasComments, writeYaml } from '../src/templates/yaml';
 
 const mix = plugins[0]!.manifest.parameters as Schema;
@@ -17,7 +25,7 @@ describe('errors that the form has no place for', () => {
       'guardrails.max_p95_ms',
       'workload.target_qps',
     ].map((field) => ({ field, message: 'is wrong' }));
-    const fields = (there: string[]) => unshown(errors, there).map((e) => e.field);
+    const fields = (there: string[]) => unplacedErrors(errors, there).map((e) => e.field);
     expect(fields(['workload.stages', 'workload.retry.max'])).toEqual([
       'workload.retry.classes[1]',
       'workload.target_qps',
@@ -58,7 +66,7 @@ describe('parameter forms', () => {
     expect(wrong.find((e) => e.field.endsWith('INSERT'))!.hint).toBe('0 to 1,000,000');
     expect(check({ keys: 'zipfian' }, mix, 'p')).toEqual([]);
     expect(check(undefined, mix, 'p')).toEqual([]);
-    // A value of own SQL may be of several types.
+    // A value of own SQL may have several types.
     const any: Schema = { type: ['string', 'number', 'boolean', 'null'], maxLength: 3 };
     for (const v of ['new', 10, 2.5, true, null]) expect(check(v, any, 'p'), String(v)).toEqual([]);
     expect(check([false, 1, 'x'], { type: 'array', items: any }, 'p')).toEqual([]);
@@ -91,20 +99,20 @@ describe('editing one field', () => {
   });
   it('sends what was edited last', () => {
     const config = blank();
-    expect(body({ config, source: 'name: x', edited: 'yaml' })).toEqual({ source: 'name: x' });
-    expect(body({ config, source: 'name: x', edited: 'form' })).toEqual({ config });
+    expect(draftBody({ config, source: 'name: x', edited: 'yaml' })).toEqual({ source: 'name: x' });
+    expect(draftBody({ config, source: 'name: x', edited: 'form' })).toEqual({ config });
   });
   it('makes a copy without its origin', () => {
-    expect(asNew({ ...blank(), template_id: 'a', template_name: 'b' }, 'c')).toEqual({ ...blank(), name: 'c' });
+    expect(asNewTemplate({ ...blank(), template_id: 'a', template_name: 'b' }, 'c')).toEqual({ ...blank(), name: 'c' });
   });
   it('names no connection that is not there, in an example either', () => {
     expect(blank([{ name: 'mine' }]).target?.connection).toBe('');
     expect(blank(undefined).target?.connection).toBe('playground');
     let named = 0;
     for (const { id, source } of questions) {
-      expect(elsewhere(source, [{ name: 'mine' }, { name: 'playground' }])).toBe(source);
-      expect(elsewhere(source, undefined)).toBe(source);
-      const changed = YAML.stringify(YAML.parse(elsewhere(source, [{ name: 'mine' }])));
+      expect(exampleSource(source, [{ name: 'mine' }, { name: 'playground' }])).toBe(source);
+      expect(exampleSource(source, undefined)).toBe(source);
+      const changed = YAML.stringify(YAML.parse(exampleSource(source, [{ name: 'mine' }])));
       expect(changed, id).not.toMatch(/: playground$/m);
       expect(changed, id).toBe(
         YAML.stringify(YAML.parse(source)).replaceAll(/connection: playground$/gm, 'connection: ""'),
@@ -114,9 +122,9 @@ describe('editing one field', () => {
     expect(named).toBeGreaterThan(5);
   });
   it('knows which control an error belongs to', () => {
-    expect(concerns('thresholds', 'thresholds[1]')).toBe(true);
-    expect(concerns('workload.params', 'workload.params.keys')).toBe(true);
-    expect(concerns('workload.seed', 'workload.seed_more')).toBe(false);
+    expect(appliesTo('thresholds', 'thresholds[1]')).toBe(true);
+    expect(appliesTo('workload.params', 'workload.params.keys')).toBe(true);
+    expect(appliesTo('workload.seed', 'workload.seed_more')).toBe(false);
   });
 });
 
@@ -136,7 +144,7 @@ describe('open loop and stages', () => {
   it('lets stages say how long the measurement is', () => {
     let c = edit(blank(), 'workload.stages', [{ duration_seconds: 30, connections: 50 }]);
     expect(c.workload.duration_seconds).toBeUndefined();
-    expect(total(c.workload.stages!)).toBe(30);
+    expect(totalSeconds(c.workload.stages!)).toBe(30);
     for (const [path, value] of [
       ['workload.stages', undefined],
       ['workload.load_mode', 'QPS'],
@@ -221,7 +229,7 @@ describe('a search for the limit in the form', () => {
   it('brings what it needs, and takes it away again', () => {
     const first = edit(blank(), 'workload.load_mode', 'FIND_MAX_CONCURRENCY');
     expect(first.find_max).toMatchObject({ enabled: true, unit: 'connections', start_concurrency: 4 });
-    // The workers' capacity must not be what one fixed load needed.
+    // Worker capacity must not stay at what one fixed load needed.
     expect(first.scaling.per_worker_capacity).toBeUndefined();
     const rate = edit(edit(first, 'find_max.max_concurrency', 90), 'find_max.unit', 'rate');
     expect(rate.find_max).toMatchObject({ unit: 'rate', start_rate: 500 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { roomFor } from '../src/charts/plot';
-import { type Columns, columns, held, joined, pair, type Sample, thinned } from '../src/runs/series';
-import { fold, perSecond, present, some, Track, values } from '../src/runs/track';
+import { growingAxisEnd } from '../src/charts/plot';
+import { type Columns, columns, maxSamples, mergePair, type Sample, samplesPerJoin, thin } from '../src/runs/series';
+import { anyRow, fold, lineValues, perSecond, presentNames, Track } from '../src/runs/track';
 
-/** Numbers from 0 to 1 that are the same with each run of the tests. */
+/** dice is a seeded random generator in 0…1. */
 function dice(seed: number): () => number {
   let n = seed;
   return () => (n = (n * 16807) % 2147483647) / 2147483647;
@@ -24,18 +24,18 @@ const sample = (t: number, more: Partial<Sample> = {}): Sample =>
     ...more,
   }) as Sample;
 
-/** What a track has to show, found by looking through everything each time. */
-function naive(told: Sample[], heard: Sample[]): Columns {
+/** naive computes a track's columns from scratch. */
+function naive(stored: Sample[], liveSamples: Sample[]): Columns {
   const near = (list: Sample[], s: Sample) =>
     list.reduce((n, x, i) => (n < 0 || Math.abs(x.t - s.t) < Math.abs(list[n]!.t - s.t) ? i : n), -1);
   const same = (list: Sample[], i: number, s: Sample) => i >= 0 && Math.abs(list[i]!.t - s.t) < 0.5;
   const live: Sample[] = [];
-  for (const s of heard) {
+  for (const s of liveSamples) {
     const i = near(live, s);
     if (same(live, i, s)) live[i] = s;
     else live.push(s);
   }
-  const all = [...told];
+  const all = [...stored];
   for (const s of live.sort((a, b) => a.t - b.t)) {
     const i = near(all, s);
     if (!same(all, i, s)) all.push(s);
@@ -45,19 +45,19 @@ function naive(told: Sample[], heard: Sample[]): Columns {
 }
 
 const lines = (c: Columns) => ({
-  p99: values(c, 'p99', (s) => s.p99),
+  p99: lineValues(c, 'p99', (s) => s.p99),
   errors: perSecond(c, 'timeout', (s) => s.byClass.timeout ?? 0),
   dropped: perSecond(c, 'dropped', (s) => s.dropped),
-  kinds: present(c, 'kinds', (s) => s.byKind, ['INSERT', 'UPDATE']),
-  fast: some(c, 'fast', (s) => s.qps > 300),
+  kinds: presentNames(c, 'kinds', (s) => s.byKind, ['INSERT', 'UPDATE']),
+  fast: anyRow(c, 'fast', (s) => s.qps > 300),
 });
 
-/** Plays a run: seconds that come late, twice, not at all or out of order, idle ones, and history read anew. */
+/** play simulates a run: late, duplicate, missing and out-of-order seconds, idle ones, and history read again. */
 function play(seed: number, check: (track: Track, want: Columns, added: boolean) => void): void {
   const rnd = dice(seed);
   const track = new Track();
-  let told: Sample[] = [];
-  const heard: Sample[] = [];
+  let stored: Sample[] = [];
+  const liveSamples: Sample[] = [];
   let failed = 0;
   for (let t = 1; t <= 220; t++) {
     if (rnd() < 0.04) t += 1 + Math.floor(6 * rnd());
@@ -71,22 +71,22 @@ function play(seed: number, check: (track: Track, want: Columns, added: boolean)
       ...(idle && { active: 0, qps: 0 }),
     });
     const late = rnd();
-    const before = track.columns().stem;
+    const before = track.columns().cacheKey;
     for (const x of late < 0.03 ? [s, s] : late < 0.06 ? [sample(t - 3 * rnd())] : [s]) {
-      heard.push(x);
-      track.hear(x);
+      liveSamples.push(x);
+      track.add(x);
     }
-    check(track, naive(told, heard), late >= 0.06 && before === track.columns().stem);
+    check(track, naive(stored, liveSamples), late >= 0.06 && before === track.columns().cacheKey);
     if (rnd() < 0.02) {
-      told = Array.from({ length: t }, (_, i) => sample(i + 1.05, { byClass: { timeout: i } }));
-      track.history(told);
-      check(track, naive(told, heard), false);
+      stored = Array.from({ length: t }, (_, i) => sample(i + 1.05, { byClass: { timeout: i } }));
+      track.history(stored);
+      check(track, naive(stored, liveSamples), false);
     }
   }
 }
 
 describe('a track', () => {
-  // A test for each seed: the limit is for what hangs, not for all of them together.
+  // One test per seed: the time limit is for a hang, not for the total.
   it.each(Array.from({ length: 40 }, (_, i) => i + 1))(
     'shows what all seconds read anew would show, whatever comes: seed %i',
     (seed) => {
@@ -112,7 +112,7 @@ describe('a track', () => {
         (all, _, i) => all.push(i),
       );
     read();
-    track.hear(sample(4));
+    track.add(sample(4));
     read();
     read();
     expect(reads).toEqual([0, 1, 2, 3]);
@@ -121,13 +121,13 @@ describe('a track', () => {
     const track = new Track();
     track.history([sample(1)]);
     const before = track.columns();
-    track.hear(sample(2));
+    track.add(sample(2));
     expect([before.t.length, track.columns().t.length]).toEqual([1, 2]);
     expect(track.columns().t).not.toBe(before.t);
   });
 });
 
-/** A histogram with one count in a bucket. */
+/** hist is a histogram with one count. */
 const hist = (bucket: number) => ({
   schema: 2,
   offset: bucket,
@@ -147,14 +147,14 @@ describe('a page that is left open', () => {
       histogram: hist(t % 5),
       dropped: t,
     });
-  /** Six hours, the first of which are history. */
+  /** Six hours; the first ones are history. */
   const open = (check: (track: Track, t: number) => void = () => {}) => {
     const track = new Track();
-    track.history(Array.from({ length: held }, (_, i) => second(i + 1)));
-    for (let t = held + 1; t <= 6 * 3600; t++) {
-      track.hear(second(t));
-      const told = track.thin();
-      if (told) track.history(told);
+    track.history(Array.from({ length: maxSamples }, (_, i) => second(i + 1)));
+    for (let t = maxSamples + 1; t <= 6 * 3600; t++) {
+      track.add(second(t));
+      const stored = track.thin();
+      if (stored) track.history(stored);
       check(track, t);
     }
     return track;
@@ -163,7 +163,7 @@ describe('a page that is left open', () => {
   it('holds no more samples as the run goes on, and the newest as they came', () => {
     open((track, t) => {
       const { rows } = track.columns();
-      expect(rows.length).toBeLessThan(held + joined);
+      expect(rows.length).toBeLessThan(maxSamples + samplesPerJoin);
       if (t % 500 === 0) for (const s of rows.slice(-500)) expect(s!.span).toBe(1);
     });
   });
@@ -171,7 +171,7 @@ describe('a page that is left open', () => {
     const { rows, t } = open().columns();
     const all = rows.map((s) => s!);
     expect(all.reduce((n, s) => n + s.span, 0)).toBe(6 * 3600);
-    // Each sample ends where the next one begins, the coarsest first.
+    // Each sample ends where the next one begins, coarsest first.
     all.forEach((s, i) => expect(s.t - s.span).toBe(i ? t[i - 1] : 0));
     all.forEach((s, i) => expect(s.span).toBeLessThanOrEqual(i ? all[i - 1]!.span : Infinity));
     const sum = (of: (s: Sample) => number) => all.reduce((n, s) => n + s.span * of(s), 0);
@@ -194,33 +194,33 @@ describe('a page that is left open', () => {
     expect(errors.reduce<number>((n, v, i) => n + v! * all[i]!.span, 0)).toBeCloseTo(7200, 0);
   });
   it('joins neither phases, nor what has a gap between, nor what is idle', () => {
-    const list = Array.from({ length: held + joined }, (_, i) =>
+    const list = Array.from({ length: maxSamples + samplesPerJoin }, (_, i) =>
       sample(i < 100 ? i : i + 10, {
         phase: i < 51 ? 'WARMUP' : 'MEASUREMENT',
         ...(i === 21 && { active: 0, qps: 0 }),
       }),
     );
-    const fewer = thinned(list);
-    expect(fewer.length).toBeLessThan(list.length - joined / 2 + 5);
+    const fewer = thin(list);
+    expect(fewer.length).toBeLessThan(list.length - samplesPerJoin / 2 + 5);
     const ends = fewer.filter((s) => s.span === 2);
     for (const s of ends) expect(s.t - 1 === 50 || s.t === 51 || s.t === 110).toBe(s.t === 50);
     expect(fewer.find((s) => s.active === 0)!.span).toBe(1);
     const apart = list.map((s, i) => ({ ...s, t: 10 * i }));
-    expect(thinned(apart)).toBe(apart);
+    expect(thin(apart)).toBe(apart);
   });
   it('takes what is known where one of two seconds knows nothing', () => {
     const none = sample(1, { p50: null, p95: null, p99: null, histogram: null });
     const some = sample(2, { p50: 3, p95: 4, p99: 5, histogram: hist(1) });
-    for (const s of [pair(none, some), pair({ ...some, t: 1 }, { ...none, t: 2 })])
+    for (const s of [mergePair(none, some), mergePair({ ...some, t: 1 }, { ...none, t: 2 })])
       expect([s.p50, s.p95, s.p99, s.histogram]).toEqual([3, 4, 5, hist(1)]);
-    expect(pair(none, none).p50).toBeNull();
+    expect(mergePair(none, none).p50).toBeNull();
   });
 });
 
 it('gives a growing axis room to the next step, a fiftieth at most', () => {
-  expect([1, 59.2, 3600, 3601, 3659].map(roomFor)).toEqual([1, 60, 3600, 3660, 3660]);
+  expect([1, 59.2, 3600, 3601, 3659].map(growingAxisEnd)).toEqual([1, 60, 3600, 3660, 3660]);
   for (let t = 60; t < 1e5; t = 1.1 * t + 1) {
-    expect(roomFor(t)).toBeGreaterThanOrEqual(t);
-    expect(roomFor(t) - t).toBeLessThan(Math.max(1, t / 50));
+    expect(growingAxisEnd(t)).toBeGreaterThanOrEqual(t);
+    expect(growingAxisEnd(t) - t).toBeLessThan(Math.max(1, t / 50));
   }
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { User } from '../src/api/types';
-import { passwordLacks } from '../src/app/NewPassword';
+import { passwordProblem } from '../src/app/NewPassword';
 import { endsSoon } from '../src/app/Tokens';
-import { waysIn } from '../src/app/Users';
+import { signInMethods } from '../src/app/Users';
 
 test.each([
   ['', ''],
@@ -11,7 +11,7 @@ test.each([
   ['twelve chars', ''],
   ['🐎🐎🐎🐎🐎🐎🐎🐎🐎🐎🐎', '1 more character'],
 ])('what %j lacks', (password, lacks) => {
-  expect(passwordLacks(password)).toBe(lacks);
+  expect(passwordProblem(password)).toBe(lacks);
 });
 
 const user: User = {
@@ -31,7 +31,7 @@ test.each([
   [{ has_password: true }, 'signs in with a password'],
   [{ has_password: true, disabled_at: '2026-11-23T10:00:00Z' }, 'locked out'],
 ])('the way in of %j', (state, said) => {
-  expect(waysIn({ ...user, ...state })).toBe(said);
+  expect(signInMethods({ ...user, ...state })).toBe(said);
 });
 
 test.each([

@@ -1,11 +1,11 @@
-import { said } from '../design/said';
-import { read } from './harmless';
-import { isAnswer, reach, watch } from './reach';
-import type { Answer, Asked, Method, PathOf, Rest } from './operations';
+import { serverText } from '../design/sentences';
+import { parseResponse } from './safeText';
+import { connectivity, isServerResponse, watchdog } from './connectivity';
+import type { Method, OptionalArgs, PathOf, RequestOptions, ResponseBody } from './operations';
 import type { paths } from './schema';
 import type { FieldError, Plugin } from './types';
 
-/** A refusal of the server, or of the network, in words for the user. */
+/** Problem is a request that failed, at the server or on the network, with a message for the user. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -21,20 +21,20 @@ export class Problem extends Error {
   }
 }
 
-/** Called when the server no longer knows who we are. */
+/** onSignedOut is called when the server rejects the session. */
 let onSignedOut: () => void = () => {};
-export function whenSignedOut(f: () => void): void {
+export function onSignOut(f: () => void): void {
   onSignedOut = f;
 }
 
-/** Has the user type the names of production connections that are to be loaded; false when it would rather not. */
-let confirmLoad: (names: string[]) => Promise<boolean> = () => Promise.resolve(false);
-export function whenProduction(f: (names: string[]) => Promise<boolean>): void {
-  confirmLoad = f;
+/** confirmProduction asks the user to type the names of the production connections; false when the user declines. */
+let confirmProduction: (names: string[]) => Promise<boolean> = () => Promise.resolve(false);
+export function onProductionConfirm(f: (names: string[]) => Promise<boolean>): void {
+  confirmProduction = f;
 }
 
-/** The names that a refusal wants typed, none of another refusal. */
-export function unconfirmed(err: unknown): string[] {
+/** unconfirmedConnections returns the connection names that a 'confirm production' error asks for. */
+export function unconfirmedConnections(err: unknown): string[] {
   if (!(err instanceof Problem) || !err.fields.length) return [];
   if (err.fields.some((f) => f.field !== 'confirm_production')) return [];
   return err.fields.map((f) => (f.hint ?? '').replace(/^[^:]*: /, ''));
@@ -48,14 +48,14 @@ interface ProblemBody {
   errors?: FieldError[] | null;
 }
 
-/** Reads a refused response, whatever wrote it: the server, or a proxy before it. */
+/** problemFrom parses an error response from the server or from a proxy in front of it. */
 export function problemFrom(status: number, body: string): Problem {
   let p: ProblemBody = {};
   try {
-    const parsed = read(body);
+    const parsed = parseResponse(body);
     if (parsed && typeof parsed === 'object') p = parsed;
   } catch {
-    // A proxy answers in HTML; the status has to speak for itself.
+    // A proxy answers in HTML, so only the status is usable.
   }
   const fallback =
     status === 404
@@ -65,23 +65,29 @@ export function problemFrom(status: number, body: string): Problem {
         : `The server refused the request (HTTP ${status}).`;
   const fields = (p.errors ?? []).map((e) => ({
     field: e.field ?? '',
-    message: said(e.message ?? ''),
-    hint: e.hint && said(e.hint),
+    message: serverText(e.message ?? ''),
+    hint: e.hint && serverText(e.hint),
     line: e.line,
     column: e.column,
   }));
-  return new Problem(status, p.code ?? '', said(p.detail || p.title || fallback), said(p.hint ?? ''), fields);
+  return new Problem(
+    status,
+    p.code ?? '',
+    serverText(p.detail || p.title || fallback),
+    serverText(p.hint ?? ''),
+    fields,
+  );
 }
 
-/** A request that is answered, whatever the answer is. */
-async function exchange(path: string, request: RequestInit): Promise<Response> {
+/** fetchResponse sends a request and returns any response, including errors. */
+async function fetchResponse(path: string, request: RequestInit): Promise<Response> {
   let res: Response;
-  const ended = watch();
+  const ended = watchdog();
   try {
     res = await fetch(path, { credentials: 'same-origin', ...request });
   } catch (err) {
     if (request.signal?.aborted) throw err;
-    reach.failed();
+    connectivity.failed();
     throw new Problem(
       0,
       'network',
@@ -91,26 +97,26 @@ async function exchange(path: string, request: RequestInit): Promise<Response> {
   } finally {
     ended();
   }
-  if (isAnswer(res.status, res.headers.get('Content-Type'))) reach.answered();
-  else reach.failed();
+  if (isServerResponse(res.status, res.headers.get('Content-Type'))) connectivity.answered();
+  else connectivity.failed();
   return res;
 }
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const res = await exchange(path, {
+  const res = await fetchResponse(path, {
     method,
     signal,
     headers: body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   if (res.ok) return res;
-  throw refusal(path, res.status, await res.text().catch(() => ''));
+  throw responseProblem(path, res.status, await res.text().catch(() => ''));
 }
 
-/** Fetches a file. */
+/** fetchFile downloads a file. */
 export const fetchFile = async (path: string): Promise<Blob> => (await send('GET', path)).blob();
 
-/** A request of the Prometheus API, which takes fields of a form and has errors of its own form. */
+/** sendForm calls the Prometheus API, which takes form fields and has its own error format. */
 export async function sendForm(
   path: string,
   fields: Record<string, string>,
@@ -119,22 +125,22 @@ export async function sendForm(
 ): Promise<Response> {
   const form = new URLSearchParams(fields);
   const res = await (method === 'GET'
-    ? exchange(`${path}?${form.toString()}`, { method, signal })
-    : exchange(path, { method, signal, body: form }));
+    ? fetchResponse(`${path}?${form.toString()}`, { method, signal })
+    : fetchResponse(path, { method, signal, body: form }));
   if (res.status === 401) onSignedOut();
   return res;
 }
 
-/** A request whose answer is a file; reading it is the caller's. */
+/** sendForFile sends a request whose response is a file; the caller reads it. */
 export const sendForFile = (path: '/api/query/export', body: unknown): Promise<Response> => send('POST', path, body);
 
-/** Puts a refused response into words; who is not known any more is sent to sign in. */
-function refusal(path: string, status: number, body: string): Problem {
+/** responseProblem converts an error response. A rejected session leads to sign-in. */
+function responseProblem(path: string, status: number, body: string): Problem {
   if (status === 401 && !path.startsWith('/api/auth/signin')) onSignedOut();
   return problemFrom(status, body);
 }
 
-/** Uploads the file of a plugin and tells how much of it has left; fetch cannot tell that. */
+/** sendPlugin uploads a plugin file with progress, which fetch cannot report. */
 export function sendPlugin(file: Blob, progress: (sent: number) => void, signal: AbortSignal): Promise<Plugin> {
   return new Promise((done, failed) => {
     const path = '/api/plugins';
@@ -145,8 +151,8 @@ export function sendPlugin(file: Blob, progress: (sent: number) => void, signal:
     xhr.upload.onprogress = (e) => progress(e.loaded);
     xhr.upload.onload = () => progress(file.size);
     xhr.onload = () => {
-      if (xhr.status >= 200 && xhr.status < 300) done(read(xhr.responseText) as Plugin);
-      else failed(refusal(path, xhr.status, xhr.responseText));
+      if (xhr.status >= 200 && xhr.status < 300) done(parseResponse(xhr.responseText) as Plugin);
+      else failed(responseProblem(path, xhr.status, xhr.responseText));
     };
     xhr.onerror = () =>
       failed(
@@ -158,7 +164,7 @@ export function sendPlugin(file: Blob, progress: (sent: number) => void, signal:
   });
 }
 
-/** A request as it is sent, whatever its address is. */
+/** Sent is an untyped request. */
 interface Sent {
   path?: Record<string, string>;
   query?: Query;
@@ -167,34 +173,38 @@ interface Sent {
   asStored?: boolean;
 }
 
-async function ask<P extends keyof paths, M extends Method>(method: M, path: P, asked: Sent = {}) {
-  const body = method === 'post' ? (asked.body ?? {}) : asked.body;
-  const to = address(path, asked.path, asked.query);
-  const res = await send(method.toUpperCase(), to, body, asked.signal).catch(async (err: unknown) => {
-    const names = unconfirmed(err);
-    if (names.length === 0 || !(await confirmLoad(names))) throw err;
+async function callApi<P extends keyof paths, M extends Method>(method: M, path: P, options: Sent = {}) {
+  const body = method === 'post' ? (options.body ?? {}) : options.body;
+  const to = requestUrl(path, options.path, options.query);
+  const res = await send(method.toUpperCase(), to, body, options.signal).catch(async (err: unknown) => {
+    const names = unconfirmedConnections(err);
+    if (names.length === 0 || !(await confirmProduction(names))) throw err;
     const typed = { ...(body as object), confirm_production: names };
-    return send(method.toUpperCase(), to, typed, asked.signal);
+    return send(method.toUpperCase(), to, typed, options.signal);
   });
   const text = res.status === 204 ? '' : await res.text();
-  // The generated types say what the server answers; a test of the server holds the document they are made from.
-  return (text ? read(text, asked.asStored, rows.has(path)) : undefined) as Answer<P, M>;
+  // The generated types describe the responses; a server test keeps the OpenAPI document correct.
+  return (text ? parseResponse(text, options.asStored, rowPaths.has(path)) : undefined) as ResponseBody<P, M>;
 }
 
-/** Answers with rows of a database, whose numbers keep their digits. */
-const rows = new Set(['/api/query', '/api/v1/table-preview']);
+/** rowPaths return database rows, whose numbers keep all digits. */
+const rowPaths = new Set(['/api/query', '/api/v1/table-preview']);
 
-/** Requests by their addresses in the OpenAPI document, which says what they take and answer. */
+/** api sends typed requests by their path in the OpenAPI document. */
 export const api = {
-  get: <P extends PathOf<'get'>>(path: P, ...[asked]: Rest<Asked<P, 'get'>>) => ask('get', path, asked as Sent),
-  post: <P extends PathOf<'post'>>(path: P, ...[asked]: Rest<Asked<P, 'post'>>) => ask('post', path, asked as Sent),
-  put: <P extends PathOf<'put'>>(path: P, ...[asked]: Rest<Asked<P, 'put'>>) => ask('put', path, asked as Sent),
-  patch: <P extends PathOf<'patch'>>(path: P, ...[asked]: Rest<Asked<P, 'patch'>>) => ask('patch', path, asked as Sent),
-  remove: <P extends PathOf<'delete'>>(path: P, ...[asked]: Rest<Asked<P, 'delete'>>) =>
-    ask('delete', path, asked as Sent),
+  get: <P extends PathOf<'get'>>(path: P, ...[options]: OptionalArgs<RequestOptions<P, 'get'>>) =>
+    callApi('get', path, options as Sent),
+  post: <P extends PathOf<'post'>>(path: P, ...[options]: OptionalArgs<RequestOptions<P, 'post'>>) =>
+    callApi('post', path, options as Sent),
+  put: <P extends PathOf<'put'>>(path: P, ...[options]: OptionalArgs<RequestOptions<P, 'put'>>) =>
+    callApi('put', path, options as Sent),
+  patch: <P extends PathOf<'patch'>>(path: P, ...[options]: OptionalArgs<RequestOptions<P, 'patch'>>) =>
+    callApi('patch', path, options as Sent),
+  remove: <P extends PathOf<'delete'>>(path: P, ...[options]: OptionalArgs<RequestOptions<P, 'delete'>>) =>
+    callApi('delete', path, options as Sent),
 };
 
-/** Puts any thrown thing into words. */
+/** asProblem converts any thrown value. */
 export function asProblem(err: unknown): Problem {
   if (err instanceof Problem) return err;
   return new Problem(0, '', err instanceof Error ? err.message : 'Something went wrong on this page.');
@@ -202,21 +212,21 @@ export function asProblem(err: unknown): Problem {
 
 type Query = Record<string, string | number | boolean | string[] | null | undefined>;
 
-/** Lists are comma separated, but for those whose elements may hold commas: these are repeated. */
-const repeated = new Set(['tag', 'error_message']);
+/** Lists are comma separated, except those whose elements may contain commas: these are repeated. */
+const repeatedParams = new Set(['tag', 'error_message']);
 
-/** Builds a query string from the fields that have a value. */
-export function query(fields: Query): string {
+/** queryString includes only fields that have a value. */
+export function queryString(fields: Query): string {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(fields)) {
-    if (Array.isArray(v) && repeated.has(k)) for (const x of v) q.append(k, x);
+    if (Array.isArray(v) && repeatedParams.has(k)) for (const x of v) q.append(k, x);
     else if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
   }
   const s = q.toString();
   return s ? `?${s}` : '';
 }
 
-/** The address of a request: the fields of its path filled in, and its query. */
-export function address(path: string, fields: Record<string, string> = {}, asked: Query = {}): string {
-  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(fields[name] ?? '')) + query(asked);
+/** requestUrl fills in the path fields and appends the query. */
+export function requestUrl(path: string, fields: Record<string, string> = {}, options: Query = {}): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(fields[name] ?? '')) + queryString(options);
 }

@@ -1,11 +1,11 @@
-/** Whether a number of JavaScript has all digits of one that a database wrote: it is exact to 2^53, or 16 digits. */
+/** holds reports whether a JavaScript number can represent the database's number: up to 2^53, or 16 digits. */
 function holds(source: string): boolean {
   if (/e/i.test(source)) return true; // a float8, which is such a number
   const digits = source.includes('.') ? source.replace(/\.?0+$/, '') : source;
   return digits.replace(/\D/g, '').length <= 15 || String(Number(source)) === digits;
 }
 
-/** Reads JSON, in which every number has all of its digits; one that a number cannot hold becomes its text. */
+/** parseExactly parses JSON without losing digits: a number that does not fit becomes a string. */
 export function parseExactly(text: string): unknown {
   if (!/[\d.]{16}/.test(text)) return JSON.parse(text);
   const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;

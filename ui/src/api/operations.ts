@@ -1,17 +1,17 @@
-// What each address of the server takes and answers, from the generated types.
+// Request and response types of each path, from the generated types.
 import type { paths } from './schema';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** The addresses that take a method. */
+/** PathOf is the paths that support a method. */
 export type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P][M] extends { responses: unknown } ? P : never;
 }[keyof paths];
 
 type Json<R> = R extends { content: { 'application/json': infer T } } ? T : undefined;
 
-/** What an address answers. */
-export type Answer<P extends keyof paths, M extends Method> = paths[P][M] extends { responses: infer R }
+/** ResponseBody is the response of a path. */
+export type ResponseBody<P extends keyof paths, M extends Method> = paths[P][M] extends { responses: infer R }
   ? Json<R[keyof R]>
   : never;
 
@@ -27,14 +27,14 @@ type BodyField<O> = O extends { requestBody: { content: { 'application/json': in
   ? { body: T }
   : { body?: undefined };
 
-/** What an address is asked with. */
-export type Asked<P extends keyof paths, M extends Method> = PathFields<paths[P][M]> &
+/** RequestOptions is the path fields, query and body of a request. */
+export type RequestOptions<P extends keyof paths, M extends Method> = PathFields<paths[P][M]> &
   QueryFields<paths[P][M]> &
   BodyField<paths[P][M]> & {
     signal?: AbortSignal;
-    /** Of documents that are edited or sent back: they are wanted as they are stored. */
+    /** Returns the document as it is stored, for editing. */
     asStored?: boolean;
   };
 
-/** The second argument of a request, which may be left out where nothing has to be said. */
-export type Rest<A> = object extends A ? [asked?: A] : [asked: A];
+/** OptionalArgs makes the options optional where nothing is required. */
+export type OptionalArgs<A> = object extends A ? [options?: A] : [options: A];

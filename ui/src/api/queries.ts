@@ -2,11 +2,11 @@ import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/re
 import { api, Problem } from './client';
 import {
   type Artifact,
+  asWorkerPoints,
   type Enrichment,
   isLive,
   isTerminal,
   type LogEntry,
-  ofWorkers,
   type RunCreateBody,
   type RunDetail,
   type Status,
@@ -17,7 +17,7 @@ export const client = new QueryClient({
     queries: {
       staleTime: 5_000,
       refetchOnWindowFocus: false,
-      // What the server has refused stays refused; only silence is worth another try.
+      // A rejected request is not retried; a silent server is.
       retry: (n, err) => n < 2 && err instanceof Problem && (err.status === 0 || err.status >= 502),
       networkMode: 'always',
     },
@@ -32,8 +32,8 @@ export const useMe = () =>
     staleTime: 60_000,
   });
 
-/** Whether the user's role is this or more; true until it is known. */
-export function useMay(needs: 'operator' | 'admin'): boolean {
+/** useHasRole reports whether the user has at least this role; true until it is known. */
+export function useHasRole(needs: 'operator' | 'admin'): boolean {
   const role = useMe().data?.role;
   return role === undefined || role === 'admin' || role === needs;
 }
@@ -63,7 +63,7 @@ export interface RunFilter {
   search?: string;
   since?: string;
   until?: string;
-  /** Each as key:value; a run must carry all of them. */
+  /** Each as key:value; a run must have all of them. */
   tag?: string[];
   thresholds?: 'passed' | 'failed';
   sort?: RunSort;
@@ -80,13 +80,13 @@ export const useRuns = (filter: RunFilter, refetchInterval?: number) =>
     refetchInterval,
   });
 
-export const liveStatuses: Status[] = ['RUNNING', 'STOPPING', 'CANCELLING'];
+const liveStatuses: Status[] = ['RUNNING', 'STOPPING', 'CANCELLING'];
 
-/** Runs that have load now, for the rail and the home page. */
+/** useLiveRuns lists runs with load, for the rail and the home page. */
 export const useLiveRuns = () => useRuns({ status: liveStatuses, limit: 20 }, 3_000);
 
-/** What the runs of all servers need of nodes, and which of them wait for it. */
-export const useNeeds = (enabled: boolean) =>
+/** useNodeDemand returns what the runs of all servers need of nodes, and which of them wait. */
+export const useNodeDemand = (enabled: boolean) =>
   useQuery({
     queryKey: ['scaling'],
     queryFn: ({ signal }) => api.get('/api/v1/scaling', { signal }),
@@ -103,27 +103,27 @@ export const useRun = (id: string, linked: boolean) =>
       if (!run || q.state.error) return q.state.error ? 5_000 : false;
       if (run.status === 'PREPARED') return 3_000;
       const again = run.enrichment?.aggregate?.next_poll_at;
-      // The server asks the account again hours after the run; look when it has.
+      // Hours later the server reads the account again; this shows the result.
       if (!isLive(run) && again) return Math.min(Math.max(Date.parse(again) - Date.now() + 5_000, 5_000), 600_000);
       if (!isLive(run)) return run.summary || run.stop_reason === 'setup_failure' ? false : 5_000;
-      // The figures come while the run is processed, and the enrichment may go on for minutes after them.
+      // Figures arrive while the run is processed; the enrichment may take minutes more.
       if (isTerminal(run.status) && !run.summary) return 1_000;
       return linked ? false : 2_000;
     },
   });
 
-/** A part of a run's time, in elapsed seconds. */
+/** Span is part of a run, in elapsed seconds. */
 export interface Span {
   from: number;
   to: number;
 }
 
-export const bounds = (part: Span | null) =>
+export const rangeParams = (part: Span | null) =>
   part ? { from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 } : {};
 
 /**
- * The seconds of every run worker, from an elapsed second on if one is given. They do not change for the reader of a
- * finished run; a live one adds its own, and does not ask again because time goes on.
+ * useWorkerSeries returns the seconds of every run worker, optionally from an elapsed second on. A live run adds its
+ * own seconds, so nothing is fetched again as time passes.
  */
 export const useWorkerSeries = (id: string, enabled: boolean, from?: number) =>
   useQuery({
@@ -131,7 +131,7 @@ export const useWorkerSeries = (id: string, enabled: boolean, from?: number) =>
     queryFn: ({ signal }) =>
       api
         .get('/api/runs/{id}/timeseries', { path: { id }, query: { worker_id: '*', from_seconds: from }, signal })
-        .then((r) => ofWorkers(r.points)),
+        .then((r) => asWorkerPoints(r.points)),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -168,7 +168,7 @@ export const useTemplate = (id: string | null) =>
     queryKey: ['template', id],
     queryFn: ({ signal }) => api.get('/api/templates/{id}', { path: { id: id! }, signal, asStored: true }),
     enabled: id !== null,
-    // The editor holds the user's own copy; a refetch must not replace it.
+    // The editor holds the user's copy; a refetch must not replace it.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
@@ -186,7 +186,7 @@ export const usePlugins = () =>
     staleTime: 60_000,
   });
 
-/** One plugin with everything it declares; the list leaves out the statements. */
+/** usePlugin returns one plugin with all it declares; the list omits the statements. */
 export const usePlugin = (sha256: string | null) =>
   useQuery({
     queryKey: ['plugins', sha256],
@@ -207,19 +207,19 @@ export const useSessions = () =>
     queryFn: ({ signal }) => api.get('/api/auth/tokens', { query: { kind: 'session' }, signal }).then((r) => r.tokens),
   });
 
-export const useUsers = (asked: boolean) =>
+export const useUsers = (enabled: boolean) =>
   useQuery({
     queryKey: ['users'],
-    enabled: asked,
+    enabled: enabled,
     queryFn: ({ signal }) => api.get('/api/users', { signal }).then((r) => r.users),
   });
 
-export interface NewRun extends RunCreateBody {
-  /** Of a template with several targets: a run for each is made. */
+interface NewRun extends RunCreateBody {
+  /** A template with several targets: creates a run for each. */
   matrix?: boolean;
 }
 
-/** Makes a run, or the runs of a matrix; path is the page to watch it on. */
+/** useCreateRun creates a run, or the runs of a matrix; path is the page that shows it. */
 export function useCreateRun() {
   const qc = useQueryClient();
   return useMutation({
@@ -227,12 +227,12 @@ export function useCreateRun() {
       matrix
         ? { path: `/matrix/${(await api.post('/api/matrices', { body })).matrix_id}` }
         : { path: `/runs/${(await api.post('/api/runs', { body })).run_id}` },
-    // Not awaited: the new list may unmount the very button that waits for this answer.
+    // Not awaited: the new list may unmount the button that waits for this response.
     onSuccess: () => void qc.invalidateQueries({ queryKey: ['runs'] }),
   });
 }
 
-export function useRunAct(id: string) {
+export function useRunAction(id: string) {
   const qc = useQueryClient();
   return useMutation({
     mutationFn: (act: 'start' | 'stop') => api.post(`/api/runs/{id}/${act}`, { path: { id } }),
@@ -241,8 +241,8 @@ export function useRunAct(id: string) {
   });
 }
 
-/** Asks the target's query history again, or ends asking. */
-export function useEnrichmentAct(id: string) {
+/** useEnrichmentAction starts or stops reading the target's query history. */
+export function useEnrichmentAction(id: string) {
   const qc = useQueryClient();
   return useMutation({
     mutationFn: (act: 'retry' | 'stop') => api.post(`/api/runs/{id}/enrichment/${act}`, { path: { id } }),
@@ -250,7 +250,7 @@ export function useEnrichmentAct(id: string) {
   });
 }
 
-/** The enrichment of a run that is not live any more, followed while it goes on. */
+/** useEnrichment polls the enrichment of a finished run while it is in progress. */
 export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
   useQuery({
     queryKey: ['enrichment', id, from.started_at, from.status],
@@ -260,7 +260,7 @@ export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
     refetchInterval: (q) => (['PENDING', 'RUNNING'].includes(q.state.data?.status ?? '') ? 1_000 : false),
   });
 
-/** All parts of a run's record; the run itself comes with the first of them. */
+/** useArtifacts returns all parts of a run's record; the run itself has the first page. */
 export function useArtifacts(run: RunDetail): Artifact[] {
   const first = run.artifacts ?? [];
   const total = run.artifacts_total ?? first.length;
@@ -286,13 +286,13 @@ export function useArtifacts(run: RunDetail): Artifact[] {
   return [...first, ...(rest.data ?? [])];
 }
 
-/** The polls of the run's warehouse so far, or those of a part of its time; a live run adds its own. */
+/** useWarehouse returns the warehouse polls of a run, or of part of it; a live run adds its own. */
 export const useWarehouse = (id: string, enabled: boolean, part: Span | null = null) =>
   useQuery({
     queryKey: ['warehouse', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
     queryFn: ({ signal }) =>
       api
-        .get('/api/runs/{id}/warehouse', { path: { id }, query: bounds(part), signal })
+        .get('/api/runs/{id}/warehouse', { path: { id }, query: rangeParams(part), signal })
         .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [], resolution: r.resolution_seconds })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,

@@ -1,30 +1,29 @@
-import { read } from './harmless';
+import { parseResponse } from './safeText';
 import type { Message, Payload } from './types';
 
-export type Link = 'connecting' | 'open' | 'lost' | 'done';
+export type LinkState = 'connecting' | 'open' | 'lost' | 'done';
 
 /**
- * Waiting time before attempt n (from 0), in milliseconds: 0.5 s doubling to 10 s, with a spread so that many pages do
- * not return at once.
+ * backOff is the delay before attempt n (from 0), in milliseconds: 0.5 s doubling to 10 s, with jitter so that many
+ * pages do not reconnect at once.
  */
 export function backOff(attempt: number, random = Math.random): number {
   const ceiling = Math.min(10_000, 500 * 2 ** attempt);
   return ceiling * (0.7 + 0.3 * random());
 }
 
-export interface Follower {
+interface RunListener {
   onPayload: (p: Payload) => void;
-  onLink: (l: Link) => void;
+  onLink: (l: LinkState) => void;
 }
 
 /**
- * Follows a run until its final payload. A lost socket is opened again with
- * back-off for as long as the returned function has not been called. A socket that stays
- * silent for 15 s counts as lost: proxies drop connections without telling.
+ * followRun follows a run until its final payload. It reconnects with back-off until the returned function is called. A
+ * socket silent for 15 s counts as lost: proxies drop connections without notice.
  */
-export function follow(
+export function followRun(
   runId: string,
-  f: Follower,
+  f: RunListener,
   makeSocket: (url: string) => WebSocket = (u) => new WebSocket(u),
 ): () => void {
   let socket: WebSocket | null = null;
@@ -57,7 +56,7 @@ export function follow(
       attempt = 0;
       let message: Partial<Message>;
       try {
-        message = read(String(e.data)) as Partial<Message>;
+        message = parseResponse(String(e.data)) as Partial<Message>;
       } catch {
         return;
       }

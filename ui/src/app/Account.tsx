@@ -8,15 +8,15 @@ import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { NewPassword } from './NewPassword';
 import { SecondFactor } from './SecondFactor';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-const mays = {
+const scopeText = {
   admin: 'An admin: everything, users, nodes and plugins too.',
   operator: 'An operator: makes templates, connections and tables, and runs them.',
   viewer: 'A viewer: looks at everything, and changes nothing but its own password and tokens.',
 };
 
-/** Who is signed in here and elsewhere, and the own password. */
+/** Account shows the user, the sessions and the password. */
 export function Account() {
   const me = useMe();
   const sessions = useSessions();
@@ -33,7 +33,7 @@ export function Account() {
       toast('The session was ended.', 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
     await qc.invalidateQueries({ queryKey: ['sessions'] });
   };
@@ -51,7 +51,7 @@ export function Account() {
         {me.data && (
           <p>
             <strong className="wrap-anywhere">{me.data.name}</strong>{' '}
-            <span className="muted">{mays[me.data.role]}</span>
+            <span className="muted">{scopeText[me.data.role]}</span>
           </p>
         )}
         <SecondFactor />

@@ -1,20 +1,20 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Suspense, useEffect, useRef } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
-import { Problem, whenSignedOut } from '../api/client';
+import { onSignOut, Problem } from '../api/client';
 import { useMe } from '../api/queries';
-import { useReach } from '../api/reach';
+import { useOfflineSince } from '../api/connectivity';
 import { timeOfDay } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { Crash } from './Crash';
 import { Home } from './Home';
 import { Join } from './Join';
-import { Production } from './Production';
+import { ProductionPrompt } from './ProductionPrompt';
 import { Rail } from './Rail';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
-import { pathPart } from './location';
+import { pathSegment } from './location';
 import {
   AuditPage,
   ComparePage,
@@ -24,10 +24,10 @@ import {
   FirstSteps,
   GalleryPage,
   HistoryPage,
-  loadAhead,
   MatrixPage,
   NodesPage,
   PluginsPage,
+  preloadPages,
   RunPage,
   Settings,
   StreamsPage,
@@ -48,15 +48,15 @@ export function App() {
         <Join />
       </Route>
       <Route>
-        <Signed />
+        <SignedInApp />
       </Route>
     </Switch>
   );
 }
 
-/** On every page: what is shown is old, and since when. */
-function SilentServer() {
-  const since = useReach();
+/** OfflineBanner says on every page how old the data is. */
+function OfflineBanner() {
+  const since = useOfflineSince();
   return (
     <div role="status" className={since === null ? '' : 'silent-server'}>
       {since !== null && (
@@ -72,14 +72,14 @@ function SilentServer() {
   );
 }
 
-function Signed() {
+function SignedInApp() {
   const me = useMe();
   const qc = useQueryClient();
   const [path, navigate] = useLocation();
 
   useEffect(() => {
-    whenSignedOut(() => {
-      // Who was known here is told why the page went; who comes by a link was not.
+    onSignOut(() => {
+      // A user whose session ended sees why; a visitor by link does not.
       const ended = qc.getQueryData(['me']) !== undefined;
       qc.removeQueries({ queryKey: ['me'] });
       if (location.pathname === '/signin') return;
@@ -88,9 +88,9 @@ function Signed() {
     });
   }, [qc, navigate]);
 
-  useEffect(loadAhead, []);
+  useEffect(preloadPages, []);
 
-  // Another page: its top is shown, and the keyboard goes on from there, not from a link that is gone.
+  // On a new page, scroll to the top and move the focus away from the removed link.
   const first = useRef(true);
   useEffect(() => {
     scrollTo(0, 0);
@@ -116,7 +116,7 @@ function Signed() {
       </a>
       <Rail user={me.data} />
       <main className="main" id="main" tabIndex={-1}>
-        <SilentServer />
+        <OfflineBanner />
         <Crash at={path}>
           <Suspense
             fallback={
@@ -165,8 +165,8 @@ function Signed() {
               <Route path="/tables/new">
                 <TableEditor name={null} />
               </Route>
-              <Route path="/table/:name">{(p) => <TablePage key={p.name} name={pathPart(2)} />}</Route>
-              <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathPart(2)} />}</Route>
+              <Route path="/table/:name">{(p) => <TablePage key={p.name} name={pathSegment(2)} />}</Route>
+              <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathSegment(2)} />}</Route>
               <Route path="/query">
                 <ConsolePage />
               </Route>
@@ -208,7 +208,7 @@ function Signed() {
         </Crash>
       </main>
       <Shortcuts />
-      <Production />
+      <ProductionPrompt />
     </div>
   );
 }

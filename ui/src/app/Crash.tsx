@@ -1,14 +1,14 @@
 import { Component, type ReactNode } from 'react';
 import { Failed } from '../design/States';
-import { Unloaded } from './Unloaded';
+import { PageLoadError } from './PageLoadError';
 
 interface Props {
   children: ReactNode;
-  /** Where the page is; at another place the next one is tried. */
+  /** The page's path; a new path retries. */
   at?: string;
 }
 
-/** The last line of defence: a page that breaks says so, and can be loaded again. */
+/** Crash is the error boundary of last resort; it offers a reload. */
 export class Crash extends Component<Props, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
 
@@ -21,13 +21,13 @@ export class Crash extends Component<Props, { error: Error | null }> {
   }
 
   private again() {
-    if (this.state.error instanceof Unloaded) this.state.error.again();
+    if (this.state.error instanceof PageLoadError) this.state.error.again();
     this.setState({ error: null });
   }
 
   override render() {
     if (!this.state.error) return this.props.children;
-    if (this.state.error instanceof Unloaded)
+    if (this.state.error instanceof PageLoadError)
       return <Failed what="This page could not be loaded." error={this.state.error} retry={() => this.again()} />;
     return (
       <div className="state" role="alert">

@@ -1,7 +1,7 @@
 import { Link, useLocation } from 'wouter';
-import { Writes } from './Writes';
+import { OperatorOnly } from './OperatorOnly';
 import { useCreateRun, useInfo, useLiveRuns, useRuns, useTemplates } from '../api/queries';
-import { reach, useReach } from '../api/reach';
+import { connectivity, useOfflineSince } from '../api/connectivity';
 import type { RunRow } from '../api/types';
 import { clock, count, errorRate, latency, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
@@ -36,11 +36,11 @@ export function Home() {
         )}
         <div className="actions">
           <StopAll className="btn danger" />
-          <Writes>
+          <OperatorOnly>
             <Link href="/templates/new" data-new className="btn">
               <Icon name="plus" /> New template
             </Link>
-          </Writes>
+          </OperatorOnly>
         </div>
       </header>
       <div className="page">
@@ -101,13 +101,13 @@ function FirstMinute(props: {
 }) {
   const [, navigate] = useLocation();
   const create = useCreateRun();
-  // The card goes away as soon as a run is live, and takes callbacks of its own with it: await instead.
+  // The card unmounts when a run goes live, together with its callbacks: await instead.
   const start = async () => {
     try {
       const r = await create.mutateAsync(await firstRun(props.templates));
       navigate(r.path);
     } catch {
-      // The card shows what the server said.
+      // The card shows the server's error.
     }
   };
   return (
@@ -121,7 +121,7 @@ function FirstMinute(props: {
             : 'This server has no built-in Postgres to play with: connect your own, then write a template for it.'}
         </p>
         {create.error && <ProblemNotice error={create.error} />}
-        <Writes>
+        <OperatorOnly>
           <div className="row">
             {props.playground && (
               <button
@@ -138,7 +138,7 @@ function FirstMinute(props: {
               <Link href="/templates/gallery">begin with a question</Link>
             </span>
           </div>
-        </Writes>
+        </OperatorOnly>
       </div>
       <svg className="first-art" viewBox="0 0 240 92" aria-hidden="true">
         <path d="M0 91.500h240" stroke="var(--line)" />
@@ -155,8 +155,8 @@ function FirstMinute(props: {
 }
 
 function LiveCard({ run }: { run: RunRow }) {
-  useReach(); // draws the clock again when the server falls silent, and when it is back
-  const started = run.start_time ? Math.max(0, reach.known() - Date.parse(run.start_time)) / 1000 : 0;
+  useOfflineSince(); // draws the clock again when the server falls silent, and when it is back
+  const started = run.start_time ? Math.max(0, connectivity.lastContact() - Date.parse(run.start_time)) / 1000 : 0;
   return (
     <Link href={`/runs/${run.run_id}`} className="panel live-card" data-row>
       <div className="row">

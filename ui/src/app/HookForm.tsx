@@ -3,9 +3,9 @@ import { api, asProblem } from '../api/client';
 import type { Notifications, Template } from '../api/types';
 import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
-import { events, type HookDraft, kinds, saidOf, withDraft } from './hooks';
+import { applyDraft, events, type HookDraft, hookErrors, kinds } from './hooks';
 
-/** A form for one hook. A save that somebody else was faster than is told, and can be made again over it. */
+/** HookForm edits one hook. A save that conflicts with another is shown, and can be repeated over it. */
 export function HookForm(props: {
   first: HookDraft;
   saved: Notifications;
@@ -19,24 +19,24 @@ export function HookForm(props: {
   const [draft, setDraft] = useState(first);
   const [version, setVersion] = useState(saved.version);
   const [error, setError] = useState<unknown>(null);
-  const [said, setSaid] = useState<Record<string, string>>({});
+  const [fieldErrors, setFieldErrors] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
   const before = saved.hooks.find((h) => h.id === first.id);
   const set = (to: Partial<HookDraft>) => setDraft((d) => ({ ...d, ...to }));
   const submit = async (e: FormEvent) => {
     e.preventDefault();
     setError(null);
-    setSaid({});
-    const list = withDraft(saved.hooks, draft);
-    if (typeof list === 'string') return setSaid({ tags: list });
+    setFieldErrors({});
+    const list = applyDraft(saved.hooks, draft);
+    if (typeof list === 'string') return setFieldErrors({ tags: list });
     setBusy(true);
     try {
       await api.put('/api/v1/notifications', { body: { version, hooks: list.hooks } });
       props.onSaved(draft.name.trim());
     } catch (err) {
       const p = asProblem(err);
-      const own = saidOf(p.fields, list.at);
-      setSaid(own);
+      const own = hookErrors(p.fields, list.at);
+      setFieldErrors(own);
       if (Object.keys(own).length === 0) setError(err);
       if (p.status === 409) {
         const now = await api.get('/api/v1/notifications').catch(() => null);
@@ -52,9 +52,9 @@ export function HookForm(props: {
         {label}
       </label>
       {input(`${id}${name}`)}
-      {said[name] && (
+      {fieldErrors[name] && (
         <span className="problem" role="alert">
-          {said[name]}
+          {fieldErrors[name]}
         </span>
       )}
       {help && <span className="help">{help}</span>}
@@ -156,9 +156,9 @@ export function HookForm(props: {
               </span>
             </label>
           ))}
-          {said.events && (
+          {fieldErrors.events && (
             <span className="problem" role="alert">
-              {said.events}
+              {fieldErrors.events}
             </span>
           )}
         </fieldset>

@@ -6,7 +6,7 @@ import { ProblemNotice } from '../design/States';
 import { usePageTitle } from './location';
 import { NewPassword } from './NewPassword';
 
-/** Where an invitation leads: its user chooses a password, and is signed in. */
+/** Join is the page of an invitation: the user chooses a password and is signed in. */
 export function Join() {
   usePageTitle('Join');
   const params = new URLSearchParams(useSearch());

@@ -1,20 +1,22 @@
 import { useId, useState } from 'react';
 
-/** The least characters of a password, as the server has them. */
-export const leastPassword = 12;
+/** minPasswordLength is the server's minimum. */
+const minPasswordLength = 12;
 
-/** Says of a password that is being typed what is still wrong with it; '' when nothing is that the page can tell. */
-export function passwordLacks(password: string): string {
+/** passwordProblem says what is still wrong with a password being typed; '' when the page finds nothing. */
+export function passwordProblem(password: string): string {
   const n = [...password].length;
   if (n === 0) return '';
-  return n < leastPassword ? `${leastPassword - n} more ${leastPassword - n === 1 ? 'character' : 'characters'}` : '';
+  return n < minPasswordLength
+    ? `${minPasswordLength - n} more ${minPasswordLength - n === 1 ? 'character' : 'characters'}`
+    : '';
 }
 
-/** The field in which a new password is chosen: one, that can be looked at. */
+/** NewPassword is a password field with a show button. */
 export function NewPassword({ value, onChange }: { value: string; onChange: (v: string) => void }) {
   const id = useId();
   const [shown, setShown] = useState(false);
-  const lacks = passwordLacks(value);
+  const problem = passwordProblem(value);
   return (
     <div className="field">
       <label className="label" htmlFor={id}>
@@ -38,7 +40,7 @@ export function NewPassword({ value, onChange }: { value: string; onChange: (v: 
         </button>
       </div>
       <span className="help" id={`${id}-help`} role="status">
-        {lacks || `At least ${leastPassword} characters; several words do well.`}
+        {problem || `At least ${minPasswordLength} characters; several words do well.`}
       </span>
     </div>
   );

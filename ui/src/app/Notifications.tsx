@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { api, asProblem } from '../api/client';
-import { useMay, useMe, useTemplates } from '../api/queries';
+import { useHasRole, useMe, useTemplates } from '../api/queries';
 import type { Delivery, Hook, Notifications as Saved } from '../api/types';
 import type { Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
@@ -10,14 +10,14 @@ import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { HookForm } from './HookForm';
-import { draftOf, eventWord, type HookDraft, kept, kindWord, lastOf, whichRuns } from './hooks';
-import { told } from '../design/said';
+import { draftOf, eventLabel, type HookDraft, hookInput, hookScope, kindLabel, lastDelivery } from './hooks';
+import { problemText } from '../design/sentences';
 
 const path = '/api/v1/notifications';
-const shownFirst = 10;
+const initialCount = 10;
 
-/** What came of an attempt, in a word, with its time. */
-function Outcome({ of }: { of: Delivery }) {
+/** DeliveryOutcome shows the result and time of a delivery attempt. */
+function DeliveryOutcome({ of }: { of: Delivery }) {
   return (
     <span className={`badge ${of.arrived ? 'ok' : 'bad'}`} title={of.error || undefined}>
       {of.arrived ? 'Arrived' : 'Not taken'}
@@ -25,10 +25,10 @@ function Outcome({ of }: { of: Delivery }) {
   );
 }
 
-/** For admins: who is told how runs ended, and what was delivered. */
+/** Notifications lets admins configure hooks and see deliveries. */
 export function Notifications({ ask }: { ask: (q: Question) => void }) {
   const known = useMe().isSuccess;
-  const admin = useMay('admin') && known;
+  const admin = useHasRole('admin') && known;
   const saved = useQuery({
     queryKey: ['notifications'],
     enabled: admin,
@@ -39,11 +39,11 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
   const qc = useQueryClient();
   const toast = useToast();
   const [edited, setEdited] = useState<HookDraft | null>(null);
-  const [trying, setTrying] = useState('');
+  const [testing, setTesting] = useState('');
   if (!admin) return null;
   const changed = () => qc.invalidateQueries({ queryKey: ['notifications'] });
-  const tryIt = async (h: Hook) => {
-    setTrying(h.id);
+  const sendTest = async (h: Hook) => {
+    setTesting(h.id);
     try {
       const d = await api.post('/api/v1/notifications/{id}/test', { path: { id: h.id } });
       toast(
@@ -52,9 +52,9 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
       );
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
-    setTrying('');
+    setTesting('');
     await changed();
   };
   const remove = (s: Saved, h: Hook) =>
@@ -65,7 +65,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
       danger: true,
       act: async () => {
         try {
-          const hooks = s.hooks.filter((x) => x.id !== h.id).map(kept);
+          const hooks = s.hooks.filter((x) => x.id !== h.id).map(hookInput);
           await api.put(path, { body: { version: s.version, hooks } });
         } finally {
           await changed();
@@ -112,22 +112,22 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                 </thead>
                 <tbody>
                   {s.hooks.map((h) => {
-                    const last = lastOf(s.deliveries, h.id);
+                    const last = lastDelivery(s.deliveries, h.id);
                     return (
                       <tr key={h.id}>
                         <td>
                           <strong className="wrap-anywhere">{h.name}</strong>
                           <span className="second wrap-anywhere">
-                            {kindWord(h.kind)} · {h.address}
+                            {kindLabel(h.kind)} · {h.address}
                             {h.signed && ' · signed'}
                           </span>
                         </td>
                         <td className="hide-phone">
-                          {(h.events ?? []).map(eventWord).join(', ')}
-                          <span className="second wrap-anywhere">{whichRuns(h, templates)}</span>
+                          {(h.events ?? []).map(eventLabel).join(', ')}
+                          <span className="second wrap-anywhere">{hookScope(h, templates)}</span>
                         </td>
                         <td>
-                          {last ? <Outcome of={last} /> : <span className="muted">not used yet</span>}
+                          {last ? <DeliveryOutcome of={last} /> : <span className="muted">not used yet</span>}
                           {last && (
                             <span className="second" title={dateTime(last.at)}>
                               {ago(last.at)}
@@ -139,11 +139,11 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                             <button
                               type="button"
                               className="btn small"
-                              disabled={trying === h.id}
+                              disabled={testing === h.id}
                               aria-label={`Send a test to ${h.name}`}
-                              onClick={() => void tryIt(h)}
+                              onClick={() => void sendTest(h)}
                             >
-                              {trying === h.id ? 'Sending…' : 'Test'}
+                              {testing === h.id ? 'Sending…' : 'Test'}
                             </button>
                             <button
                               type="button"
@@ -169,7 +169,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                 </tbody>
               </table>
             </div>
-            {(s.hooks.length > 0 || s.deliveries.length > 0) && <Delivered list={s.deliveries} />}
+            {(s.hooks.length > 0 || s.deliveries.length > 0) && <DeliveryTable list={s.deliveries} />}
           </>
         )}
       </Load>
@@ -191,10 +191,10 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
   );
 }
 
-/** The last attempts of the server that answers. */
-function Delivered({ list }: { list: Delivery[] }) {
+/** DeliveryTable lists the last attempts of the answering server. */
+function DeliveryTable({ list }: { list: Delivery[] }) {
   const [all, setAll] = useState(false);
-  const shown = all ? list : list.slice(0, shownFirst);
+  const shown = all ? list : list.slice(0, initialCount);
   return (
     <>
       <h2 className="h3 body delivered">What was delivered</h2>
@@ -216,10 +216,10 @@ function Delivered({ list }: { list: Delivery[] }) {
                 <tr key={`${d.delivery_id}${d.hook_id}${d.attempt}${d.at}`}>
                   <td className="wrap-anywhere">{d.hook_name}</td>
                   <td>
-                    {d.run_id ? <Link href={`/runs/${d.run_id}`}>{eventWord(d.event)}</Link> : eventWord(d.event)}
+                    {d.run_id ? <Link href={`/runs/${d.run_id}`}>{eventLabel(d.event)}</Link> : eventLabel(d.event)}
                   </td>
                   <td>
-                    <Outcome of={d} />
+                    <DeliveryOutcome of={d} />
                     {d.attempt > 1 && <span className="muted"> attempt {d.attempt}</span>}
                     {d.error && <span className="second wrap-anywhere">{d.error}</span>}
                   </td>

@@ -1,21 +1,21 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
 import { api, asProblem } from '../api/client';
-import { useMay, useMe } from '../api/queries';
+import { useHasRole, useMe } from '../api/queries';
 import type { PriceList as Prices } from '../api/types';
 import type { Question } from '../design/Dialog';
 import { ago } from '../design/format';
 import { Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { byType, whence } from './pricing';
+import { pricesByType, priceSource } from './pricing';
 
-// Few who open the settings edit prices.
+// Lazy: few users edit prices.
 const YamlEditor = lazy(() => import('../templates/YamlEditor').then((m) => ({ default: m.YamlEditor })));
 
-/** What costs are reckoned with; admins change it for all servers. */
+/** PriceList shows the prices used for costs; admins change it for all servers. */
 export function PriceList({ ask }: { ask: (q: Question) => void }) {
   const known = useMe().data !== undefined;
-  const admin = useMay('admin') && known;
+  const admin = useHasRole('admin') && known;
   const [editing, setEditing] = useState(false);
   const list = useQuery({
     queryKey: ['prices'],
@@ -46,7 +46,7 @@ export function PriceList({ ask }: { ask: (q: Question) => void }) {
                 <strong>
                   {p.credit_price} {p.currency}
                 </strong>
-                . <span className="muted">{whence(p)}</span>
+                . <span className="muted">{priceSource(p)}</span>
                 {p.from === 'saved' && p.updated_at && (
                   <span className="muted">
                     {' '}
@@ -55,7 +55,7 @@ export function PriceList({ ask }: { ask: (q: Question) => void }) {
                 )}
               </p>
               <dl className="prices">
-                {byType(p).map(([type, sizes]) => (
+                {pricesByType(p).map(([type, sizes]) => (
                   <div key={type}>
                     <dt>{type}</dt>
                     <dd>
@@ -83,12 +83,12 @@ function Form({ list, ask, close }: { list: Prices; ask: (q: Question) => void; 
   const [text, setText] = useState(list.text);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const save = async (to: string, said: string) => {
+  const save = async (to: string, message: string) => {
     setBusy(true);
     setError(null);
     try {
       qc.setQueryData(['prices'], await api.put('/api/v1/prices', { body: { text: to, version: list.version } }));
-      toast(said, 'ok');
+      toast(message, 'ok');
       close();
     } catch (err) {
       setError(err);

@@ -4,11 +4,11 @@ import type { User } from '../api/types';
 import { Menu } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { useToast } from '../design/Toast';
-import { notSignedOut, signOut } from './signOut';
+import { signOut, signOutError } from './signOut';
 import { StopAll } from './StopAll';
 import { type ThemeChoice, useTheme } from './theme';
 
-const places = [
+const navItems = [
   { href: '/', icon: 'home', label: 'Home', on: (p: string) => p === '/' },
   { href: '/templates', icon: 'templates', label: 'Templates', on: (p: string) => p.startsWith('/templates') },
   {
@@ -32,8 +32,8 @@ const places = [
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
 
-/** The places that a phone has under More. */
-const elsewhere = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
+/** overflowRoutes are the pages under More on a phone. */
+const overflowRoutes = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
 
 const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
 const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
@@ -44,14 +44,14 @@ export function Rail({ user }: { user: User }) {
   const [theme, setTheme] = useTheme();
   const toast = useToast();
   const running = live.data?.runs?.length ?? 0;
-  const leave = () => void signOut().catch((err: unknown) => toast(notSignedOut(err), 'bad'));
+  const handleSignOut = () => void signOut().catch((err: unknown) => toast(signOutError(err), 'bad'));
   return (
     <nav className="rail" aria-label="Main">
       <Link href="/" className="brand" title="Loadstone">
         <Logo />
         <span>Loadstone</span>
       </Link>
-      {places.map((p) => (
+      {navItems.map((p) => (
         <Link
           key={p.href}
           href={p.href}
@@ -116,7 +116,7 @@ export function Rail({ user }: { user: User }) {
         <span className="rail-user wide-only" title={`${user.name}, ${user.role}`}>
           {user.name} <span>{user.role === user.name ? '' : user.role}</span>
         </span>
-        <button type="button" className="rail-link wide-only" title={`Sign out ${user.name}`} onClick={leave}>
+        <button type="button" className="rail-link wide-only" title={`Sign out ${user.name}`} onClick={handleSignOut}>
           <Icon name="signout" size={18} />
           <span>Sign out</span>
         </button>
@@ -124,7 +124,7 @@ export function Rail({ user }: { user: User }) {
           <Menu.Trigger asChild>
             <button
               type="button"
-              className={`rail-link phone-only${elsewhere.test(path) ? ' on' : ''}`}
+              className={`rail-link phone-only${overflowRoutes.test(path) ? ' on' : ''}`}
               aria-label="More places"
             >
               <Icon name="more" size={18} />
@@ -165,7 +165,7 @@ export function Rail({ user }: { user: User }) {
                 <Icon name={themeIcon[theme]} /> <span className="grow">Theme: {theme}</span>
               </Menu.Item>
               <hr />
-              <Menu.Item onSelect={leave}>
+              <Menu.Item onSelect={handleSignOut}>
                 <Icon name="signout" /> <span className="grow">Sign out</span>
               </Menu.Item>
             </Menu.Content>
@@ -176,7 +176,7 @@ export function Rail({ user }: { user: User }) {
   );
 }
 
-/** The product's mark, as in favicon.svg: drawn in place, it is no request of its own. */
+/** Logo is inline, so it needs no request. */
 const Logo = () => (
   <svg className="logo" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="7" />

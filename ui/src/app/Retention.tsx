@@ -1,18 +1,18 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useState } from 'react';
 import { api, asProblem } from '../api/client';
-import { useMay, useMe } from '../api/queries';
+import { useHasRole, useMe } from '../api/queries';
 import type { Preview, Retention as Saved } from '../api/types';
 import type { Question } from '../design/Dialog';
 import { ago, bytes, dateTime, plain } from '../design/format';
 import { Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { draftOf, keptSentence, leftSentence, passSentence, previewSentence, rulesOf } from './keeping';
+import { draftOf, keptRunsText, leftoverText, passText, previewText, rulesOf } from './retentionText';
 
-/** Which runs are deleted by themselves: for admins. */
+/** Retention lets admins configure which runs are deleted automatically. */
 export function Retention({ ask }: { ask: (q: Question) => void }) {
   const known = useMe().data !== undefined;
-  const admin = useMay('admin') && known;
+  const admin = useHasRole('admin') && known;
   const saved = useQuery({
     queryKey: ['retention'],
     enabled: admin,
@@ -51,7 +51,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
     setDraft((d) => ({ ...d, ...to }));
     setPreview(null);
   };
-  const said = (name: string) => asProblem(error).fields.find((f) => f.field === name);
+  const fieldError = (name: string) => asProblem(error).fields.find((f) => f.field === name);
   const tryRules = async () => {
     setBusy(true);
     setError(null);
@@ -83,7 +83,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
     if (!draft.on || now.deleted_runs + now.deleted_executions === 0) return void (await save().catch(() => {}));
     ask({
       title: 'Delete by these rules from now on?',
-      body: `${previewSentence(now)} ${keptSentence(now)} This cannot be undone.`,
+      body: `${previewText(now)} ${keptRunsText(now)} This cannot be undone.`,
       verb: 'Save and delete',
       danger: true,
       act: save,
@@ -114,9 +114,9 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
         />
         {unit}
       </span>
-      {error !== null && said(field) && (
+      {error !== null && fieldError(field) && (
         <span className="problem" role="alert">
-          {said(field)?.message}
+          {fieldError(field)?.message}
         </span>
       )}
       <span className="help">{help}</span>
@@ -164,7 +164,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
       </label>
       {preview && (
         <Notice tone={preview.over_budget_bytes > 0 ? 'warn' : 'plain'}>
-          {previewSentence(preview)} {keptSentence(preview)}
+          {previewText(preview)} {keptRunsText(preview)}
           {preview.over_budget_bytes > 0 &&
             ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still: ` +
               'runs that are kept stay, and those of the last hour.'}
@@ -178,13 +178,13 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
       )}
       {last && (
         <p className="muted" title={dateTime(last.started_at)} role="status">
-          {passSentence(last)} {ago(last.started_at)}
+          {passText(last)} {ago(last.started_at)}
           {last.error && <span className="problem"> {last.error}</span>}
         </p>
       )}
       {saved.leftovers.map((l) => (
         <Notice key={l.place} tone={l.problem ? 'warn' : 'plain'}>
-          {leftSentence(l, ago)}
+          {leftoverText(l, ago)}
         </Notice>
       ))}
       <div className="row">

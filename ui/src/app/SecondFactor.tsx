@@ -7,11 +7,11 @@ import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
 import { ShownOnce } from '../design/ShownOnce';
 import { useToast } from '../design/Toast';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-type Begun = { secret: string; url: string; qr_svg: string };
+type Enrolment = { secret: string; url: string; qr_svg: string };
 
-/** The field for a code; phones and password managers fill it in by themselves. */
+/** CodeField is the one-time code input; phones and password managers fill it in. */
 export function CodeField(props: {
   id: string;
   value: string;
@@ -48,7 +48,7 @@ export function CodeField(props: {
   );
 }
 
-/** A code besides the password: whether there is one, and how it comes and goes. */
+/** SecondFactor turns the second factor on and off. */
 export function SecondFactor() {
   const me = useMe();
   const qc = useQueryClient();
@@ -59,17 +59,17 @@ export function SecondFactor() {
     queryFn: ({ signal }) => api.get('/api/auth/totp', { signal }),
     enabled: has,
   });
-  const [begun, setBegun] = useState<Begun | null>(null);
+  const [enrolment, setEnrolment] = useState<Enrolment | null>(null);
   const [codes, setCodes] = useState<string[] | null>(null);
   const [ending, setEnding] = useState(false);
   if (!has || !state.data) return null;
   const changed = () => qc.invalidateQueries({ queryKey: ['totp'] });
   const begin = async () => {
     try {
-      setBegun(await api.post('/api/auth/totp', {}));
+      setEnrolment(await api.post('/api/auth/totp', {}));
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
   };
   const { enabled, recovery_left } = state.data;
@@ -85,12 +85,12 @@ export function SecondFactor() {
       <button type="button" className="btn small" onClick={() => (enabled ? setEnding(true) : void begin())}>
         {enabled ? 'Turn off' : 'Turn on'}
       </button>
-      {begun && (
+      {enrolment && (
         <Enrol
-          begun={begun}
-          onClose={() => setBegun(null)}
+          enrolment={enrolment}
+          onClose={() => setEnrolment(null)}
           onDone={(made) => {
-            setBegun(null);
+            setEnrolment(null);
             setCodes(made);
             void changed();
           }}
@@ -117,7 +117,7 @@ export function SecondFactor() {
   );
 }
 
-function Enrol(props: { begun: Begun; onClose: () => void; onDone: (codes: string[]) => void }) {
+function Enrol(props: { enrolment: Enrolment; onClose: () => void; onDone: (codes: string[]) => void }) {
   const [code, setCode] = useState('');
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
@@ -137,14 +137,14 @@ function Enrol(props: { begun: Begun; onClose: () => void; onDone: (codes: strin
         <p>Scan this with an authenticator app, and type the code that it shows.</p>
         <img
           className="totp-qr"
-          src={`data:image/svg+xml;utf8,${encodeURIComponent(props.begun.qr_svg)}`}
+          src={`data:image/svg+xml;utf8,${encodeURIComponent(props.enrolment.qr_svg)}`}
           alt="QR code for the authenticator app; the text below says the same"
           width="200"
           height="200"
         />
         <div className="row nowrap">
-          <code className="grow wrap-anywhere">{props.begun.secret}</code>
-          <CopyButton text={props.begun.secret} label="Copy the secret" />
+          <code className="grow wrap-anywhere">{props.enrolment.secret}</code>
+          <CopyButton text={props.enrolment.secret} label="Copy the secret" />
         </div>
         {problem && <ProblemNotice error={problem} />}
         <CodeField id="totp-confirm" value={code} onChange={setCode} autoFocus />

@@ -13,13 +13,13 @@ import { useToast } from '../design/Toast';
 import { Account } from './Account';
 import { usePageTitle } from './location';
 import { Notifications } from './Notifications';
-import { Shares } from '../runs/HandOn';
+import { ShareLinks } from '../runs/ShareLinks';
 import { PriceList } from './PriceList';
 import { Retention } from './Retention';
-import { notSignedOut, signOut } from './signOut';
+import { signOut, signOutError } from './signOut';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
-import { Everybodys, NewToken, mays, tokenTimes } from './Tokens';
+import { AllTokens, NewToken, scopeText, tokenTimes } from './Tokens';
 
 const themes: { value: ThemeChoice; label: string }[] = [
   { value: 'system', label: 'As the system' },
@@ -47,7 +47,7 @@ export function Settings() {
         toast(`Token “${t.name}” was revoked.`, 'ok');
       },
     });
-  const leave = () => void signOut().catch((err: unknown) => toast(notSignedOut(err), 'bad'));
+  const handleSignOut = () => void signOut().catch((err: unknown) => toast(signOutError(err), 'bad'));
   return (
     <>
       <header className="page-head">
@@ -63,11 +63,11 @@ export function Settings() {
         </section>
         <Account />
         <Users ask={ask} />
-        <Everybodys ask={ask} />
+        <AllTokens ask={ask} />
         <Notifications ask={ask} />
         <Retention ask={ask} />
         <PriceList ask={ask} />
-        <Shares />
+        <ShareLinks />
         <section className="panel">
           <header>
             <h2>API tokens</h2>
@@ -112,7 +112,7 @@ export function Settings() {
                     cell: (t) => (
                       <>
                         <strong className="wrap-anywhere">{t.name}</strong>
-                        <span className="second">may {mays[t.scope]}</span>
+                        <span className="second">may {scopeText[t.scope]}</span>
                       </>
                     ),
                   },
@@ -171,7 +171,7 @@ export function Settings() {
             </Load>
           </div>
         </section>
-        <button type="button" className="btn signout-phone" onClick={leave}>
+        <button type="button" className="btn signout-phone" onClick={handleSignOut}>
           <Icon name="signout" /> Sign out
         </button>
       </div>

@@ -14,7 +14,7 @@ const jumps: Record<string, [string, string]> = {
   s: ['/settings', 'Settings'],
 };
 
-/** A key belongs to the field or dialog that has the focus, not to the page. */
+/** typing reports whether the key belongs to the focused field or dialog. */
 function typing(e: KeyboardEvent): boolean {
   const el = e.target as HTMLElement | null;
   return !!el?.closest('input, textarea, select, [contenteditable], dialog, [role="menu"]');
@@ -29,7 +29,10 @@ function moveInList(step: number): boolean {
   return true;
 }
 
-/** The page's keys: g and a letter jumps, / searches, j and k walk a list, x chooses of it, ? shows them all. */
+/**
+ * Shortcuts handles the page's keys: g and a letter navigate, / searches, j and k move in a list, x selects, ? shows
+ * help.
+ */
 export function Shortcuts() {
   const [open, setOpen] = useState(false);
   const [, navigate] = useLocation();
@@ -49,7 +52,7 @@ export function Shortcuts() {
           box.select();
         }
       } else if (e.key === 'n' && !(g.current && Date.now() - g.current < 1500)) {
-        // What a page makes first of all; its button says so.
+        // The page's main action.
         const make = document.querySelector<HTMLElement>('[data-new]');
         if (make) {
           e.preventDefault();
@@ -66,7 +69,7 @@ export function Shortcuts() {
       } else if (e.key === 'k' || (e.key === 'ArrowUp' && document.activeElement?.matches('[data-row]'))) {
         if (moveInList(-1)) e.preventDefault();
       } else if (e.key === 'x' && document.activeElement?.matches('[data-row]')) {
-        // Of a list with several to choose from: what is chosen stays so while it is walked on.
+        // Moving in a list with selection keeps what is selected.
         document.activeElement.closest('tr')?.querySelector<HTMLInputElement>('input[type="checkbox"]')?.click();
       } else {
         g.current = 0;

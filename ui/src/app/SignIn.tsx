@@ -6,22 +6,22 @@ import { api, asProblem, Problem } from '../api/client';
 import { Notice } from '../design/States';
 import { usePageTitle } from './location';
 import { CodeField } from './SecondFactor';
-import { stated } from '../design/said';
+import { asSentence } from '../design/sentences';
 
-/** Finds the token in what was pasted: the whole link, or the token alone. */
+/** tokenFrom extracts the token from a pasted link or token. */
 export function tokenFrom(pasted: string): string {
   const text = pasted.trim();
   const m = /[?&]token=([^&\s#]+)/.exec(text);
   return m ? decodeURIComponent(m[1]!) : text;
 }
 
-/** Only addresses of this very page are followed after signing in. */
+/** safeNext allows only paths of this page after sign-in. */
 export function safeNext(next: string | null): string {
   return next && /^\/(?![/\\])/.test(next) && !next.startsWith('/signin') ? next : '/';
 }
 
-/** Why a sign-in provider's word was not enough, by the code that the server sends the browser back with. */
-export function refusedWords(code: string | null): Problem | null {
+/** signInProblem explains why the sign-in provider was rejected, by the code in the redirect. */
+function signInProblem(code: string | null): Problem | null {
   if (code === null) return null;
   const words: Record<string, [string, string]> = {
     unauthorized: ['The sign-in by the provider was not accepted.', 'Begin again with the button.'],
@@ -44,10 +44,10 @@ export function SignIn() {
   const [token, setToken] = useState('');
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
-  // Asked for once the password was right.
+  // Asked after the password is correct.
   const [code, setCode] = useState<string | null>(null);
   const [busy, setBusy] = useState(linked !== null);
-  const [problem, setProblem] = useState<Problem | null>(refusedWords(params.get('refused')));
+  const [problem, setProblem] = useState<Problem | null>(signInProblem(params.get('refused')));
   const ways = useQuery({
     queryKey: ['ways'],
     queryFn: ({ signal }) => api.get('/api/auth/ways', { signal }),
@@ -67,10 +67,10 @@ export function SignIn() {
         navigate(next, { replace: true });
       } catch (err) {
         const p = asProblem(err);
-        const asks = p.fields.some((f) => f.field === 'code');
-        if (asks) setCode((typed) => typed ?? '');
-        // That a code is asked for is the next step, and no problem.
-        setProblem(asks && !('code' in by && by.code) ? null : p);
+        const needsCode = p.fields.some((f) => f.field === 'code');
+        if (needsCode) setCode((typed) => typed ?? '');
+        // Asking for a code is the next step, not an error.
+        setProblem(needsCode && !('code' in by && by.code) ? null : p);
         setBusy(false);
         // A used link must not stay in the address bar, nor be sent again on reload.
         if (location.search.includes('token=')) navigate(`/signin?next=${encodeURIComponent(next)}`, { replace: true });
@@ -122,7 +122,7 @@ export function SignIn() {
           <>
             {problem && (
               <Notice tone="bad">
-                <strong>{stated(problem.message)}</strong> {stated(problem.hint)}
+                <strong>{asSentence(problem.message)}</strong> {asSentence(problem.hint)}
               </Notice>
             )}
             {ended && !problem && code === null && (

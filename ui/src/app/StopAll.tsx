@@ -4,10 +4,10 @@ import { useLiveRuns } from '../api/queries';
 import { useConfirm } from '../design/Dialog';
 import { Icon } from '../design/icons';
 import { useToast } from '../design/Toast';
-import { Writes } from './Writes';
+import { OperatorOnly } from './OperatorOnly';
 
-/** What came of stopping everything, in a sentence. */
-export function stoppedWords(r: {
+/** stopResult summarizes the result of stopping everything. */
+export function stopResult(r: {
   here: { error?: string }[];
   elsewhere: { error?: string }[];
   store_answered: boolean;
@@ -23,11 +23,11 @@ export function stoppedWords(r: {
 }
 
 /**
- * Whether matrices are under way, or runs wait for room. It is asked while no run is live, and not before everything
- * else of a page: nobody needs it in the first seconds.
+ * useHasPendingRuns reports whether matrices run or runs wait. It polls only while no run is live, and after the rest
+ * of the page has loaded.
  */
-function useMoreToCome(enabled: boolean) {
-  const every = 5_000;
+function useHasPendingRuns(enabled: boolean) {
+  const pollInterval = 5_000;
   return useQuery({
     queryKey: ['more-to-come'],
     queryFn: async ({ signal }) => {
@@ -40,20 +40,20 @@ function useMoreToCome(enabled: boolean) {
     },
     enabled,
     initialData: false,
-    staleTime: every,
-    refetchInterval: every,
+    staleTime: pollInterval,
+    refetchInterval: pollInterval,
   });
 }
 
-/** An end to everything that loads a database, asked for once. It works while the control store is away. */
+/** StopAll stops everything that loads a database. It works while the control store is down. */
 export function StopAll({ className }: { className: string }) {
   const [dialog, ask] = useConfirm();
   const toast = useToast();
   const qc = useQueryClient();
   const live = useLiveRuns();
   const idle = live.data !== undefined && (live.data.runs ?? []).length === 0 && !live.error;
-  const more = useMoreToCome(idle);
-  // Of runs that nobody can list something may go on: then the button stays.
+  const more = useHasPendingRuns(idle);
+  // When runs cannot be listed, some may still be active: the button stays.
   if (idle && !more.data && !more.error) return null;
   const stop = () =>
     ask({
@@ -62,19 +62,19 @@ export function StopAll({ className }: { className: string }) {
       verb: 'Stop everything',
       keep: 'Let them run',
       act: async () => {
-        const { text, ok } = stoppedWords(await api.post('/api/stop-all'));
+        const { text, ok } = stopResult(await api.post('/api/stop-all'));
         toast(text, ok ? 'ok' : 'bad');
         await qc.invalidateQueries({ queryKey: ['runs'] });
         await qc.invalidateQueries({ queryKey: ['more-to-come'] });
       },
     });
   return (
-    <Writes>
+    <OperatorOnly>
       <button type="button" className={className} onClick={stop} title="Stop all runs">
         <Icon name="stop" size={18} />
         <span>Stop all runs</span>
       </button>
       {dialog}
-    </Writes>
+    </OperatorOnly>
   );
 }

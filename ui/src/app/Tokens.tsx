@@ -4,7 +4,7 @@ import { api } from '../api/client';
 import { useMe } from '../api/queries';
 import type { Token } from '../api/types';
 import type { OwnedToken } from '../api/schema';
-import { CardTable, type CardColumn } from '../design/CardTable';
+import { type CardColumn, CardTable } from '../design/CardTable';
 import { Segments } from '../design/Controls';
 import { Dialog, type Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
@@ -14,8 +14,8 @@ import { useToast } from '../design/Toast';
 
 type Scope = Token['scope'];
 
-/** What an API token of each scope may, in the middle of a sentence. */
-export const mays: Record<Scope, string> = {
+/** scopeText says what a token of each scope may do, mid-sentence. */
+export const scopeText: Record<Scope, string> = {
   read: 'read',
   run: 'read, and start and stop runs',
   metrics: 'read metrics only',
@@ -33,7 +33,7 @@ const scopes: { value: Scope; label: string }[] = [
 
 const day = 86_400_000;
 
-/** How a token's end is marked: '' while that is more than two weeks ahead, or never comes. */
+/** endsSoon is the tone of an expiry: '' when it is over two weeks away, or never. */
 export function endsSoon(expires: string | null | undefined, now = Date.now()): string {
   if (!expires) return '';
   const left = Date.parse(expires) - now;
@@ -45,7 +45,7 @@ export function endsSoon(expires: string | null | undefined, now = Date.now()): 
   return days === 1 ? 'expires in 1 day' : `expires in ${days} days`;
 }
 
-/** When a token ends, marked when that is soon. */
+/** Expires shows a token's expiry, highlighted when it is soon. */
 function Expires({ at }: { at: string | null | undefined }) {
   const soon = endsSoon(at);
   return (
@@ -60,7 +60,7 @@ function Expires({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** When a token was made and used, and when it ends. */
+/** tokenTimes are the columns created, used and expires. */
 export const tokenTimes: CardColumn<Pick<Token, 'created_at' | 'last_used_at' | 'expires_at'>>[] = [
   { head: 'Made', cell: (t) => ago(t.created_at), title: (t) => dateTime(t.created_at), phone: 'out' },
   {
@@ -71,13 +71,13 @@ export const tokenTimes: CardColumn<Pick<Token, 'created_at' | 'last_used_at' | 
   { head: 'Expires', cell: (t) => <Expires at={t.expires_at} /> },
 ];
 
-/** A token among those of everybody: its name does not tell whose it is. */
+/** The name column with the token's owner. */
 const named: CardColumn<OwnedToken> = {
   head: 'Token',
   cell: (t) => (
     <>
       <span className="wrap-anywhere">{t.name}</span>
-      <span className="second">may {mays[t.scope]}</span>
+      <span className="second">may {scopeText[t.scope]}</span>
     </>
   ),
 };
@@ -87,8 +87,8 @@ const kinds: { value: 'api' | 'session'; label: string }[] = [
   { value: 'session', label: 'Sessions' },
 ];
 
-/** For admins: by which tokens and sessions everybody comes in, each of which they can end. */
-export function Everybodys({ ask }: { ask: (q: Question) => void }) {
+/** AllTokens lets admins see and end the tokens and sessions of all users. */
+export function AllTokens({ ask }: { ask: (q: Question) => void }) {
   const admin = useMe().data?.role === 'admin';
   const [kind, setKind] = useState<'api' | 'session'>('api');
   const list = useQuery({
@@ -180,7 +180,7 @@ export function Everybodys({ ask }: { ask: (q: Question) => void }) {
   );
 }
 
-/** Makes an API token, and shows it this once. */
+/** NewToken creates an API token and shows it once. */
 export function NewToken({ onClose }: { onClose: () => void }) {
   const viewer = useMe().data?.role === 'viewer';
   const qc = useQueryClient();

@@ -10,26 +10,26 @@ import { Icon } from '../design/icons';
 import { ShownOnce } from '../design/ShownOnce';
 import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
 type Role = User['role'];
 
-/** The roles with what each may, from most to least. */
-export const roles: { value: Role; label: string; may: string }[] = [
+/** roles are ordered from most to least privileged. */
+const roles: { value: Role; label: string; may: string }[] = [
   { value: 'admin', label: 'Admin', may: 'decides about users, nodes and plugins too' },
   { value: 'operator', label: 'Operator', may: 'makes templates, connections and tables, and runs them' },
   { value: 'viewer', label: 'Viewer', may: 'looks at everything and changes nothing' },
 ];
 
-/** How a user gets in, in words. */
-export function waysIn(u: User): string {
+/** signInMethods describes how a user signs in. */
+export function signInMethods(u: User): string {
   if (u.disabled_at) return 'locked out';
   if (u.external) return 'signs in by the provider';
   if (u.has_password) return u.second_factor ? 'signs in with a password and a code' : 'signs in with a password';
   return u.last_seen_at ? 'signs in by link' : 'has not come yet';
 }
 
-/** For admins: who may use the server, and what for. */
+/** Users lets admins manage users and roles. */
 export function Users({ ask }: { ask: (q: Question) => void }) {
   const me = useMe();
   const admin = me.data?.role === 'admin';
@@ -40,20 +40,20 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
   const [link, setLink] = useState<Invitation | null>(null);
   if (!admin) return null;
   const changed = () => qc.invalidateQueries({ queryKey: ['users'] });
-  const tell = (err: unknown) => {
+  const showError = (err: unknown) => {
     const p = asProblem(err);
-    toast(told(p), 'bad');
+    toast(problemText(p), 'bad');
   };
   const change = async (
     u: User,
     to: { role?: Role; was?: Role; disabled?: boolean; was_disabled?: boolean },
-    said: string,
+    message: string,
   ) => {
     try {
       await api.patch('/api/users/{id}', { path: { id: u.user_id }, body: to });
-      toast(said, 'ok');
+      toast(message, 'ok');
     } catch (err) {
-      tell(err);
+      showError(err);
     }
     await changed();
     if (u.user_id === me.data?.user_id) await qc.invalidateQueries({ queryKey: ['me'] });
@@ -62,7 +62,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
     try {
       setLink(await api.post('/api/users/{id}/invitation', { path: { id: u.user_id } }));
     } catch (err) {
-      tell(err);
+      showError(err);
     }
   };
   const remove = (u: User) =>
@@ -115,7 +115,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                   <>
                     <strong className="wrap-anywhere">{u.name}</strong>
                     {u.user_id === me.data?.user_id && <span className="muted"> (you)</span>}
-                    <span className="second">{waysIn(u)}</span>
+                    <span className="second">{signInMethods(u)}</span>
                   </>
                 ),
               },

@@ -1,7 +1,7 @@
 import { api } from '../api/client';
 import type { Template } from '../api/types';
 
-/** The run of the first minute, for a server whose templates have none of that name: examples/first-run.yaml. */
+/** firstRunSource is the template of the first run, when none has its name: examples/first-run.yaml. */
 export const firstRunSource = `# The first run: a mixed workload on the built-in Postgres, for 20 seconds.
 name: first run
 target:
@@ -26,7 +26,7 @@ thresholds:
 tags: {example: first-run}
 `;
 
-/** What starts the first run: its template, which is made when there is none, to be changed and run again. */
+/** firstRun returns the request that starts the first run, and creates its template when missing. */
 export async function firstRun(templates: Template[] | undefined): Promise<{ template_id: string; start: true }> {
   const before = templates?.find((x) => /^first[ -]run$/i.test(x.name));
   const t = before ?? (await api.post('/api/templates', { body: { source: firstRunSource } }));

@@ -1,7 +1,7 @@
 import type { Delivery, FieldError, GivenHook, Hook } from '../api/types';
-import { tagLines, tagsOf } from '../runs/tagLines';
+import { formatTags, parseTags } from '../runs/tagLines';
 
-/** The events of which somebody can be told, in the form's words. */
+/** events are the notification events, with the form's labels. */
 export const events = [
   { value: 'finished', label: 'Finished', what: 'completed, and not regressed' },
   {
@@ -17,13 +17,13 @@ export const kinds = [
   { value: 'slack', label: 'Slack-compatible', what: 'a message, as an incoming webhook of Slack takes it' },
 ] as const;
 
-/** The word for an event, also for one of a newer server. */
-export const eventWord = (e: string): string =>
+/** eventLabel also handles events of a newer server. */
+export const eventLabel = (e: string): string =>
   e === 'test' ? 'Test' : (events.find((v) => v.value === e)?.label ?? e);
 
-export const kindWord = (k: string): string => kinds.find((v) => v.value === k)?.label ?? k;
+export const kindLabel = (k: string): string => kinds.find((v) => v.value === k)?.label ?? k;
 
-/** A hook as it is edited. An empty address or secret leaves that which is saved. */
+/** HookDraft is a hook being edited. An empty address or secret keeps the saved one. */
 export interface HookDraft {
   id?: string;
   name: string;
@@ -46,12 +46,12 @@ export function draftOf(h?: Hook): HookDraft {
     unsign: false,
     events: h ? (h.events ?? []) : ['regressed', 'failed'],
     template: h?.template_id ?? '',
-    tags: tagLines(h?.tags),
+    tags: formatTags(h?.tags),
   };
 }
 
-/** A saved hook as it is sent back: without address and secret, which stay. */
-export const kept = (h: Hook): GivenHook => ({
+/** hookInput sends a saved hook back; its address and secret stay. */
+export const hookInput = (h: Hook): GivenHook => ({
   id: h.id,
   name: h.name,
   kind: h.kind === 'slack' ? 'slack' : 'webhook',
@@ -60,11 +60,11 @@ export const kept = (h: Hook): GivenHook => ({
   ...(h.tags && { tags: h.tags }),
 });
 
-/** The hooks with one of them as it was edited, a new one last, and its place; or what is wrong with its tags. */
-export function withDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; at: number } | string {
-  const tags = tagsOf(d.tags);
+/** applyDraft returns the hooks with one replaced or appended, and its index; or what is wrong with its tags. */
+export function applyDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; at: number } | string {
+  const tags = parseTags(d.tags);
   if (typeof tags === 'string') return tags;
-  const given: GivenHook = {
+  const input: GivenHook = {
     ...(d.id && { id: d.id }),
     name: d.name.trim(),
     kind: d.kind,
@@ -75,12 +75,12 @@ export function withDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; at
     ...(d.kind === 'slack' || d.unsign ? { secret: '' } : d.secret && { secret: d.secret }),
   };
   const at = hooks.findIndex((h) => h.id === d.id);
-  if (at < 0) return { hooks: [...hooks.map(kept), given], at: hooks.length };
-  return { hooks: hooks.map((h, i) => (i === at ? given : kept(h))), at };
+  if (at < 0) return { hooks: [...hooks.map(hookInput), input], at: hooks.length };
+  return { hooks: hooks.map((h, i) => (i === at ? input : hookInput(h))), at };
 }
 
-/** What the server said about the fields of the hook at a place, by field, with the cure. */
-export function saidOf(fields: FieldError[], at: number): Record<string, string> {
+/** hookErrors maps the server's field errors of one hook by field. */
+export function hookErrors(fields: FieldError[], at: number): Record<string, string> {
   const own = `hooks[${at}].`;
   const out: Record<string, string> = {};
   for (const f of fields) {
@@ -91,8 +91,8 @@ export function saidOf(fields: FieldError[], at: number): Record<string, string>
   return out;
 }
 
-/** What a hook is told of, in one line: which runs. */
-export function whichRuns(h: Hook, templates: { template_id: string; name: string }[]): string {
+/** hookScope says in one line which runs a hook reports. */
+export function hookScope(h: Hook, templates: { template_id: string; name: string }[]): string {
   const tags = Object.entries(h.tags ?? {}).map(([k, v]) => `${k}:${v}`);
   const tagged = tags.length > 0 ? ` with ${tags.join(', ')}` : '';
   if (!h.template_id) return `all runs${tagged}`;
@@ -100,6 +100,6 @@ export function whichRuns(h: Hook, templates: { template_id: string; name: strin
   return `runs of ${t ? `“${t.name}”` : 'a deleted template'}${tagged}`;
 }
 
-/** The last attempt of a hook; deliveries are the newest first. */
-export const lastOf = (deliveries: Delivery[], id: string): Delivery | undefined =>
+/** lastDelivery is the last attempt of a hook; deliveries are newest first. */
+export const lastDelivery = (deliveries: Delivery[], id: string): Delivery | undefined =>
   deliveries.find((d) => d.hook_id === id);

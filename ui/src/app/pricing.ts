@@ -1,7 +1,7 @@
 import type { PriceList, WarehousePrice } from '../api/types';
 
-/** Where a list is from, as a sentence. */
-export function whence(p: Pick<PriceList, 'from' | 'file'>): string {
+/** priceSource says where a price list comes from. */
+export function priceSource(p: Pick<PriceList, 'from' | 'file'>): string {
   switch (p.from) {
     case 'flag':
       return `From the file ${p.file}, which the server was started with (--prices).`;
@@ -14,8 +14,8 @@ export function whence(p: Pick<PriceList, 'from' | 'file'>): string {
   }
 }
 
-/** The sizes of each type of warehouse, from cheap to dear. */
-export function byType(p: Pick<PriceList, 'warehouses'>): [string, WarehousePrice[]][] {
+/** pricesByType groups sizes by warehouse type, cheapest first. */
+export function pricesByType(p: Pick<PriceList, 'warehouses'>): [string, WarehousePrice[]][] {
   const types = new Map<string, WarehousePrice[]>();
   for (const w of p.warehouses) types.set(w.warehouse_type, [...(types.get(w.warehouse_type) ?? []), w]);
   return [...types];

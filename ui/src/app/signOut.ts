@@ -1,8 +1,8 @@
 import { api, asProblem, Problem } from '../api/client';
 
 /**
- * Ends the session and leaves the page: what it has shown is taken out of it first, so that Back finds nothing. Throws
- * when the server has not ended the session; then nothing is left.
+ * signOut ends the session and clears the page first, so that Back shows nothing. It throws, and stays, when the server
+ * did not end the session.
  */
 export async function signOut(): Promise<void> {
   try {
@@ -14,11 +14,11 @@ export async function signOut(): Promise<void> {
   location.replace('/signin');
 }
 
-/** What is said to who wanted to sign out and did not. */
-export const notSignedOut = (err: unknown): string => `You are still signed in. ${asProblem(err).message}`;
+/** signOutError is the message of a failed sign-out. */
+export const signOutError = (err: unknown): string => `You are still signed in. ${asProblem(err).message}`;
 
-/** A page that the browser has kept as it was is loaded anew: who has signed out since is not shown it. */
-export function loadAnewWhenKept(): void {
+/** reloadWhenRestored reloads a page restored from the back/forward cache: the user may have signed out since. */
+export function reloadWhenRestored(): void {
   addEventListener('pageshow', (e) => {
     if (!e.persisted) return;
     document.body.replaceChildren();

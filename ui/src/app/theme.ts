@@ -18,7 +18,7 @@ function apply(choice: ThemeChoice): void {
   document.documentElement.dataset.theme = name;
 }
 
-/** The theme's choice; public/theme.js applies it before the first paint. */
+/** useTheme is the chosen theme; public/theme.js applies it before the first paint. */
 export function useTheme(): [ThemeChoice, (c: ThemeChoice) => void] {
   const [choice, setChoice] = useState<ThemeChoice>(saved);
   useEffect(() => {
@@ -32,7 +32,7 @@ export function useTheme(): [ThemeChoice, (c: ThemeChoice) => void] {
     try {
       localStorage.setItem(key, c);
     } catch {
-      // The choice then lasts for this visit.
+      // Without storage the choice lasts for this visit.
     }
     setChoice(c);
   }, []);

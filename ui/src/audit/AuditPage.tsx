@@ -1,18 +1,18 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, asProblem, query } from '../api/client';
-import { useMay } from '../api/queries';
+import { api, asProblem, queryString } from '../api/client';
+import { useHasRole } from '../api/queries';
 import type { AuditEntry } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
 const outcomes = ['done', 'refused', 'failed'] as const;
 
-/** The spans that the page offers, in days. */
+/** spans are the offered time ranges, in days. */
 const spans = [
   { value: '', label: 'Any time' },
   { value: '1', label: 'Last 24 hours' },
@@ -20,16 +20,16 @@ const spans = [
   { value: '30', label: 'Last 30 days' },
 ];
 
-/** The moment from which a span of days is read; to the minute, so that the question stays the same for a while. */
-export function sinceOf(days: string, now = Date.now()): string | undefined {
+/** spanStart is rounded to the minute, so that the query stays the same for a while. */
+export function spanStart(days: string, now = Date.now()): string | undefined {
   if (!/^\d+$/.test(days)) return undefined;
   return new Date(Math.floor((now - Number(days) * 86_400_000) / 60_000) * 60_000).toISOString();
 }
 
-/** Who did what, from where, by what, and what came of it. */
+/** AuditPage lists who did what, from where, and the outcome. */
 export function AuditPage() {
   usePageTitle('Audit');
-  const admin = useMay('admin');
+  const admin = useHasRole('admin');
   const [user, setUser] = useParam('user');
   const [action, setAction] = useParam('action');
   const [object, setObject] = useParam('object');
@@ -40,7 +40,7 @@ export function AuditPage() {
     action: action || undefined,
     object: object || undefined,
     outcome: outcomes.find((o) => o === outcome),
-    since: sinceOf(days),
+    since: spanStart(days),
   };
   const pages = useInfiniteQuery({
     queryKey: ['audit', user, action, object, outcome, days],
@@ -69,10 +69,10 @@ export function AuditPage() {
         <h1>Audit</h1>
         <span className="sub hide-phone">Who did what, from where, and what came of it.</span>
         <div className="actions">
-          <a className="btn" href={`/api/audit/export${query({ ...filter, format: 'csv' })}`} download>
+          <a className="btn" href={`/api/audit/export${queryString({ ...filter, format: 'csv' })}`} download>
             <Icon name="download" /> CSV
           </a>
-          <a className="btn" href={`/api/audit/export${query({ ...filter, format: 'json' })}`} download>
+          <a className="btn" href={`/api/audit/export${queryString({ ...filter, format: 'json' })}`} download>
             <Icon name="download" /> JSON
           </a>
         </div>
@@ -80,9 +80,9 @@ export function AuditPage() {
       <div className="page">
         <div className="panel">
           <div className="body row wrap audit-filter">
-            <Part label="User" value={user} onChange={setUser} />
-            <Part label="Action" value={action} onChange={setAction} />
-            <Part label="Object" value={object} onChange={setObject} />
+            <FilterInput label="User" value={user} onChange={setUser} />
+            <FilterInput label="Action" value={action} onChange={setAction} />
+            <FilterInput label="Object" value={object} onChange={setObject} />
             <select
               className="input"
               aria-label="Outcome"
@@ -114,7 +114,7 @@ export function AuditPage() {
               )
             }
           >
-            {(list) => <Lines list={list} />}
+            {(list) => <EntryTable list={list} />}
           </Load>
           {pages.hasNextPage && (
             <div className="body row">
@@ -135,7 +135,7 @@ export function AuditPage() {
   );
 }
 
-function Part({ label, value, onChange }: { label: string; value: string; onChange: (v: string) => void }) {
+function FilterInput({ label, value, onChange }: { label: string; value: string; onChange: (v: string) => void }) {
   return (
     <input
       className="input"
@@ -149,7 +149,7 @@ function Part({ label, value, onChange }: { label: string; value: string; onChan
   );
 }
 
-function Lines({ list }: { list: AuditEntry[] }) {
+function EntryTable({ list }: { list: AuditEntry[] }) {
   return (
     <div className="table-wrap" tabIndex={0} role="group" aria-label="Audit log, a table that scrolls">
       <table className="table">
@@ -190,7 +190,7 @@ function Lines({ list }: { list: AuditEntry[] }) {
   );
 }
 
-const kept = [
+const retentionOptions = [
   { days: 0, label: 'for ever' },
   { days: 30, label: '30 days' },
   { days: 90, label: '90 days' },
@@ -214,14 +214,16 @@ function Retention() {
       toast('How long the audit log is kept was saved.', 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
     setBusy(false);
     await qc.invalidateQueries({ queryKey: ['audit-retention'] });
     await qc.invalidateQueries({ queryKey: ['audit'] });
   };
   if (days === undefined) return null;
-  const options = kept.some((k) => k.days === days) ? kept : [...kept, { days, label: `${days} days` }];
+  const options = retentionOptions.some((k) => k.days === days)
+    ? retentionOptions
+    : [...retentionOptions, { days, label: `${days} days` }];
   return (
     <section className="panel pad setting">
       <div>

@@ -2,17 +2,17 @@ import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'rea
 import type uPlot from 'uplot';
 import { useLocation } from 'wouter';
 import { type Action, ActionsMenu, Term } from '../design/Controls';
-import { plain, type Quantity, sentence } from '../design/format';
+import { capitalize, plain, type Quantity } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty, Failed, Skeleton } from '../design/States';
 import { csv, fileName, save, savePng } from './export';
 import { useGroup } from './group';
-import { move, stepOf, zoomed } from './keys';
-import { type Basis, basis, beside, type Stats, stats } from './stats';
-import { type Decor, type Line, type Live, makePlot, roomFor, stack, timeLabel } from './plot';
+import { keyStep, moveCursor, zoomAround } from './keys';
+import { type Basis, basis, outsideWarmup, type Stats, stats } from './stats';
+import { type Decor, growingAxisEnd, type Line, type LivePlotData, makePlot, stack, timeLabel } from './plot';
 import { token } from './theme';
 
-export interface TipRow {
+interface TipRow {
   label: string;
   color?: string;
   value: string;
@@ -21,22 +21,22 @@ export interface TipRow {
 export interface ChartProps {
   title: string;
   tip?: string;
-  /** Begins the names of saved files. */
+  /** Prefix of downloaded file names. */
   file: string;
   x: number[];
   lines: Line[];
   format: (n: number) => Quantity;
   decor: Decor;
-  /** Which points are of the measurement: the legend's figures are theirs, as those of the tiles are. */
+  /** Points of the measurement: the legend's figures cover these, as the tiles do. */
   counted?: boolean[];
-  /** The measurement had several loads: the figures of all of it are of each of them. */
+  /** The measurement had several loads, so its figures mix them. */
   loads?: boolean;
   /** Last second to show when not zoomed; grows with the data. */
   until?: number;
-  /** Seconds are still added: the axis then ends a little later, and what is drawn stays in its place for a while. */
+  /** Seconds are still added: the axis ends a little later, so that the drawing stays in place for a while. */
   grows?: boolean;
   stacked?: boolean;
-  /** Offers a logarithmic axis; the value is what it starts with. */
+  /** Offers a logarithmic axis; the value is the default. */
   log?: boolean;
   canLog?: boolean;
   height?: number;
@@ -44,26 +44,25 @@ export interface ChartProps {
   empty?: string;
   emptyTitle?: string;
   legend?: boolean;
-  /** Where the page Explore shows what is drawn here. */
+  /** Link to Explore with this chart's query. */
   explore?: string;
   footer?: ReactNode;
   note?: ReactNode;
-  /** What its CSV holds of each point, where that is not one value of each line. */
+  /** CSV content, when it is not one value per line. */
   table?: { header: string[]; rows: (i: number) => (number | null)[][] };
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
   tooltip?: (u: uPlot, idx: number) => TipRow[];
-  /** A click on a point of the chart that drags nothing, or Enter at the cursor of the keyboard. */
+  /** Click on a point without dragging, or Enter at the keyboard cursor. */
   onPick?: (u: uPlot, idx: number, keyed: boolean) => void;
-  /** Enter at the cursor of the keyboard, where a click does nothing. */
+  /** Enter at the keyboard cursor, where a click does nothing. */
   onEnter?: (idx: number) => void;
-  /** What Enter opens, in words, for those who have the keys read to them. */
+  /** What Enter opens, for screen readers. */
   opens?: string;
-  /** Heights at a point that the keyboard moves between with up and down, lowest first, in values of the axis. */
+  /** Heights at a point that up and down move between, lowest first, in axis values. */
   stops?: (idx: number) => number[];
 }
 
-/** The index of the time nearest to t. */
 function nearestIndex(x: number[], t: number): number {
   let lo = 0;
   let hi = x.length - 1;
@@ -75,18 +74,18 @@ function nearestIndex(x: number[], t: number): number {
   return lo > 0 && t - x[lo - 1]! < x[lo]! - t ? lo - 1 : lo;
 }
 
-/** A chart over the time of a run: shared cursor and zoom, legend as a table, PNG and CSV. */
+/** Chart draws a run over time: shared cursor and zoom, legend table, PNG and CSV. */
 export function Chart(props: ChartProps) {
   const { x, lines, format, decor } = props;
   const group = useGroup();
   const [, navigate] = useLocation();
   const host = useRef<HTMLDivElement>(null);
   const tipRef = useRef<HTMLDivElement>(null);
-  const spokenRef = useRef<HTMLDivElement>(null);
-  /** Where the keyboard has put the cursor: a time of x, and a height among the stops there. */
+  const announcerRef = useRef<HTMLDivElement>(null);
+  /** The keyboard cursor: a time of x, and the index of a height there. */
   const keyed = useRef<{ t: number; stop: number } | null>(null);
   const plot = useRef<uPlot | null>(null);
-  /** Whether the chart is on the screen, and whether something has come while it was not. */
+  /** Whether the chart is on screen, and whether data arrived while it was not. */
   const inSight = useRef(true);
   const behind = useRef(false);
   const titleId = useId();
@@ -97,10 +96,10 @@ export function Chart(props: ChartProps) {
 
   const dataEnd = x.length ? x[x.length - 1]! : 0;
   const from = group.zoom?.from ?? group.from;
-  const whole = Math.max(props.grows ? roomFor(dataEnd) : dataEnd, props.until ?? 0, group.from + 5);
+  const whole = Math.max(props.grows ? growingAxisEnd(dataEnd) : dataEnd, props.until ?? 0, group.from + 5);
   const to = group.zoom?.to ?? whole;
 
-  const live = useRef<Live>(null!);
+  const live = useRef<LivePlotData>(null!);
   const timeAt = (t: number) => timeLabel(t, group.axis, group.start, true, to - from > 20 * 3600);
   const rowsAt = (u: uPlot, idx: number): TipRow[] =>
     props.tooltip
@@ -162,7 +161,7 @@ export function Chart(props: ChartProps) {
   const ready = x.length > 0 && lines.length > 0;
   const shape = lines.map((l) => l.key + l.color).join() + [...hidden].join();
 
-  // A plot is built when its shape changes; a tick only gives it new data.
+  // A plot is rebuilt when its shape changes; a tick only sets new data.
   useEffect(() => {
     const el = host.current;
     if (!el || !ready) return;
@@ -192,21 +191,21 @@ export function Chart(props: ChartProps) {
       const still = Math.abs(e.clientX - down.x) < 4 && Math.abs(e.clientY - down.y) < 4;
       if (still && u.cursor.idx != null) propsRef.current.onPick?.(u, u.cursor.idx, false);
     });
-    const seen = new ResizeObserver(() => {
+    const resizeObserver = new ResizeObserver(() => {
       if (el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height });
     });
-    seen.observe(el);
-    // What is out of sight is drawn when it comes into view, with all that has come meanwhile.
-    const sight = new IntersectionObserver((entries) => {
+    resizeObserver.observe(el);
+    // An off-screen chart is drawn when it becomes visible.
+    const visibility = new IntersectionObserver((entries) => {
       inSight.current = entries.at(-1)!.isIntersecting;
       if (!inSight.current || !behind.current) return;
       behind.current = false;
       u.setData(dataRef.current, true);
     });
-    sight.observe(el);
+    visibility.observe(el);
     return () => {
-      seen.disconnect();
-      sight.disconnect();
+      resizeObserver.disconnect();
+      visibility.disconnect();
       inSight.current = true;
       plot.current = null;
       u.destroy();
@@ -214,7 +213,7 @@ export function Chart(props: ChartProps) {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- shape and theme stand for what they are made of
   }, [ready, shape, log, height, group.axis, group.start, group.syncKey, group.theme]);
 
-  /** Puts the cursor where the keyboard has it, and says what is there. */
+  /** point moves the chart's cursor to the keyboard cursor and announces it. */
   const point = (u: uPlot, speak: boolean) => {
     const k = keyed.current;
     if (!k) return;
@@ -226,26 +225,26 @@ export function Chart(props: ChartProps) {
       top: height === undefined ? u.over.clientHeight / 2 : u.valToPos(height, 'y'),
     });
     showTip(u);
-    if (!speak || !spokenRef.current) return;
-    const said = rowsAt(u, idx).map((r) => `${r.label} ${r.value === '–' ? 'nothing' : r.value}`);
-    spokenRef.current.textContent = `${timeAt(x[idx]!)}: ${said.join(', ')}`;
+    if (!speak || !announcerRef.current) return;
+    const announcement = rowsAt(u, idx).map((r) => `${r.label} ${r.value === '–' ? 'nothing' : r.value}`);
+    announcerRef.current.textContent = `${timeAt(x[idx]!)}: ${announcement.join(', ')}`;
   };
   const leave = () => {
     if (!keyed.current) return;
     keyed.current = null;
     const u = plot.current;
     if (u) u.setCursor({ left: -10, top: -10 });
-    if (spokenRef.current) spokenRef.current.textContent = '';
+    if (announcerRef.current) announcerRef.current.textContent = '';
   };
   const onKey = (e: KeyboardEvent) => {
     const u = plot.current;
     if (!u || e.ctrlKey || e.metaKey || e.altKey || x.length === 0) return;
     const at = keyed.current?.t ?? null;
-    const step = stepOf(e.key, e.shiftKey);
+    const step = keyStep(e.key, e.shiftKey);
     const up = e.key === 'ArrowUp' ? 1 : e.key === 'ArrowDown' ? -1 : 0;
     if (step !== null) {
       const holds = (i: number) => lines.some((l) => !hidden.has(l.key) && l.values[i] != null);
-      const idx = move(x, holds, [from, to], at, step);
+      const idx = moveCursor(x, holds, [from, to], at, step);
       if (idx < 0) return;
       const stops = props.stops?.(idx).length ?? 0;
       keyed.current = { t: x[idx]!, stop: Math.max(0, Math.min(keyed.current?.stop ?? 0, stops - 1)) };
@@ -259,7 +258,7 @@ export function Chart(props: ChartProps) {
       if (props.onPick) props.onPick(u, idx, true);
       else props.onEnter?.(idx);
     } else if (e.key === '+' || e.key === '-') {
-      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, [group.from, whole], e.key === '+'));
+      group.setZoom(zoomAround([from, to], at ?? (from + to) / 2, [group.from, whole], e.key === '+'));
     } else if (e.key === '0') group.setZoom(null);
     else if (e.key === 'Escape' && at !== null) leave();
     else return;
@@ -275,12 +274,12 @@ export function Chart(props: ChartProps) {
       return;
     }
     u.setData(data, true);
-    // The points move on below a cursor that stays at its time.
+    // The cursor keeps its time while points move below it.
     point(u, false);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the cursor follows what is drawn, not what is rendered
   }, [data, from, to, decor]);
 
-  const counted = useMemo(() => props.counted ?? beside(x, decor.bands), [props.counted, x, decor.bands]);
+  const counted = useMemo(() => props.counted ?? outsideWarmup(x, decor.bands), [props.counted, x, decor.bands]);
   const of = useMemo(() => basis(x, counted, from, to), [x, counted, from, to]);
   const rows = useMemo(
     () =>
@@ -295,8 +294,8 @@ export function Chart(props: ChartProps) {
     setHidden((h) => {
       if (only) {
         const others = lines.filter((l) => l.key !== key).map((l) => l.key);
-        const alone = others.every((k) => h.has(k)) && !h.has(key);
-        return alone ? new Set() : new Set(others);
+        const isOnlyVisible = others.every((k) => h.has(k)) && !h.has(key);
+        return isOnlyVisible ? new Set() : new Set(others);
       }
       const next = new Set(h);
       if (next.has(key)) next.delete(key);
@@ -348,7 +347,7 @@ export function Chart(props: ChartProps) {
         save(`${fileName(props.file, props.title)}.csv`, new Blob([text], { type: 'text/csv' }));
       },
     },
-    ...(props.explore && !group.alone
+    ...(props.explore && !group.standalone
       ? [{ label: 'Open in Explore', icon: 'explore', act: () => navigate(props.explore!) }]
       : []),
     null,
@@ -393,7 +392,7 @@ export function Chart(props: ChartProps) {
             className="plot"
             role="application"
             aria-roledescription="chart over time"
-            aria-label={sentence(props.title)}
+            aria-label={capitalize(props.title)}
             aria-describedby={keysId}
             tabIndex={0}
             onKeyDown={(e) => onKey(e.nativeEvent)}
@@ -403,7 +402,7 @@ export function Chart(props: ChartProps) {
             <div ref={host} style={{ height }} aria-hidden="true" />
             <div ref={tipRef} className="chart-tip" aria-hidden="true" />
           </div>
-          <div ref={spokenRef} className="sr" role="status" aria-live="polite" />
+          <div ref={announcerRef} className="sr" role="status" aria-live="polite" />
           <span id={keysId} hidden>
             Left and right move to the second before and after, Home and End to the first and last
             {props.stops && ', up and down between its cells'}

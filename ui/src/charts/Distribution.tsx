@@ -2,9 +2,9 @@ import { useEffect, useRef, useState } from 'react';
 import type { HistogramBucket, LatencyMs } from '../api/types';
 import { count, exact, latency, plain } from '../design/format';
 import { coarsen } from './histogram';
-import { apart, roundTicks } from './ticks';
+import { labelFilter, roundTicks } from './ticks';
 
-/** Ticks of a logarithmic axis: 1, 2 and 5 of each decade when they are few, else whole decades. */
+/** logTicks are 1, 2 and 5 of each decade when there are few, else whole decades. */
 export function logTicks(from: number, to: number): number[] {
   const all: number[] = [];
   for (let d = Math.floor(Math.log10(from)); d <= Math.ceil(Math.log10(to)); d++)
@@ -15,7 +15,7 @@ export function logTicks(from: number, to: number): number[] {
   return all.length <= 12 ? all : all.filter((v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9);
 }
 
-/** The distribution of latencies over the whole measurement, on a logarithmic axis, with its percentiles marked. */
+/** Distribution draws the latency distribution of the measurement on a logarithmic axis, with percentiles. */
 export function Distribution(props: { buckets: HistogramBucket[]; latency: LatencyMs | null; logCount: boolean }) {
   const host = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
@@ -23,9 +23,9 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
   useEffect(() => {
     const el = host.current;
     if (!el) return;
-    const seen = new ResizeObserver(() => setWidth(Math.max(280, el.clientWidth)));
-    seen.observe(el);
-    return () => seen.disconnect();
+    const resizeObserver = new ResizeObserver(() => setWidth(Math.max(280, el.clientWidth)));
+    resizeObserver.observe(el);
+    return () => resizeObserver.disconnect();
   }, []);
 
   const bars = coarsen(props.buckets, Math.max(24, Math.floor(width / 9)));
@@ -34,17 +34,17 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
   if (bars.length === 0) return null;
   const lo = bars[0]!.from;
   const hi = bars[bars.length - 1]!.to;
-  const most = Math.max(...bars.map((b) => b.count), 1);
+  const maxCount = Math.max(...bars.map((b) => b.count), 1);
   const total = bars.reduce((n, b) => n + b.count, 0);
   const innerW = width - pad.left - pad.right;
   const innerH = height - pad.top - pad.bottom;
   const x = (ms: number) =>
     pad.left + (Math.log(Math.max(lo, Math.min(hi, ms)) / lo) / Math.log(hi / lo || 2)) * innerW;
-  const share = (n: number) => (props.logCount ? Math.log10(n + 1) / Math.log10(most + 1) : n / most);
+  const share = (n: number) => (props.logCount ? Math.log10(n + 1) / Math.log10(maxCount + 1) : n / maxCount);
   const y = (n: number) => pad.top + innerH - share(n) * innerH;
   const yTicks = props.logCount
-    ? logTicks(1, most).filter((v) => Number.isInteger(Math.log10(v)))
-    : roundTicks(most, 5).filter((v) => v > 0 && v <= most);
+    ? logTicks(1, maxCount).filter((v) => Number.isInteger(Math.log10(v)))
+    : roundTicks(maxCount, 5).filter((v) => v > 0 && v <= maxCount);
   const marks = props.latency
     ? (
         [
@@ -58,7 +58,7 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
   let below = 0;
   if (hover !== null) for (let i = 0; i <= hover; i++) below += bars[i]!.count;
   const on = hover === null ? null : bars[hover]!;
-  // Labels that would run into each other move to a second line.
+  // Overlapping labels move to a second line.
   let free = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
   return (
     <div ref={host}>
@@ -99,7 +99,7 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
         })}
         <line className="grid" x1={pad.left} x2={width - pad.right} y1={pad.top + innerH} y2={pad.top + innerH} />
         {logTicks(lo, hi)
-          .filter(apart(x))
+          .filter(labelFilter(x))
           .map((v) => (
             <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
               {plain({ ...latency(v), value: String(Number(latency(v).value)) })}

@@ -2,22 +2,24 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import type { HistogramBucket, LatencyMs } from '../api/types';
 import { latency, plain } from '../design/format';
 import { logTicks } from './Distribution';
-import { at, type Mark, nines, percentileCurve, shareAt, shareText, shareTicks } from './percentiles';
+import { type CurvePoint, latencyAt, nines, percentileCurve, shareAt, shareText, shareTicks } from './percentiles';
 import { axisText } from './plot';
-import { apart, roundTicks } from './ticks';
+import { labelFilter, roundTicks } from './ticks';
 
-export interface Curved {
-  /** Names the curve where there are several. */
+interface CurveInput {
+  /** Label of the curve, when there are several. */
   label?: string;
-  /** A token; that of P99 without one. */
+  /** Colour token; that of P99 by default. */
   color?: string;
   dash?: string;
   buckets: HistogramBucket[];
   latency: LatencyMs;
 }
 
-/** The latency at each percentile, on an axis of nines, as HdrHistogram draws it; of one run, or of several. */
-export function PercentileCurve({ of, log }: { of: Curved[]; log?: boolean }) {
+/**
+ * PercentileCurve draws the latency at each percentile on an axis of nines, like HdrHistogram, for one or several runs.
+ */
+export function PercentileCurve({ of, log }: { of: CurveInput[]; log?: boolean }) {
   const host = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const [share, setShare] = useState<number | null>(null);
@@ -31,26 +33,26 @@ export function PercentileCurve({ of, log }: { of: Curved[]; log?: boolean }) {
   useEffect(() => {
     const el = host.current;
     if (!el) return;
-    const seen = new ResizeObserver(() => setWidth(Math.max(280, el.clientWidth)));
-    seen.observe(el);
-    return () => seen.disconnect();
+    const resizeObserver = new ResizeObserver(() => setWidth(Math.max(280, el.clientWidth)));
+    resizeObserver.observe(el);
+    return () => resizeObserver.disconnect();
   }, []);
   if (drawn.length === 0) return null;
   const height = 260;
   const pad = { left: 62, right: 30, top: 12, bottom: 28 };
   const last = Math.max(...drawn.map((d) => d.curve.at(-1)!.share));
-  const most = Math.max(...drawn.map((d) => d.latency.max));
-  const least = Math.max(1e-4, Math.min(...drawn.map((d) => d.curve[0]!.ms)));
-  const ticks = log ? logTicks(least, most) : roundTicks(most, 5);
+  const maxLatency = Math.max(...drawn.map((d) => d.latency.max));
+  const minLatency = Math.max(1e-4, Math.min(...drawn.map((d) => d.curve[0]!.ms)));
+  const ticks = log ? logTicks(minLatency, maxLatency) : roundTicks(maxLatency, 5);
   const x = (s: number) => pad.left + (nines(s) / nines(last)) * (width - pad.left - pad.right);
   const up = (ms: number) =>
-    log ? Math.log(Math.max(ms, least) / least) / Math.log(most / least || 2) : ms / ticks.at(-1)!;
+    log ? Math.log(Math.max(ms, minLatency) / minLatency) / Math.log(maxLatency / minLatency || 2) : ms / ticks.at(-1)!;
   const y = (ms: number) => pad.top + (1 - up(ms)) * (height - pad.top - pad.bottom);
   const shares = shareTicks(last);
-  const read = (curve: Mark[], s: number) => (s > curve.at(-1)!.share ? null : at(curve, s));
+  const read = (curve: CurvePoint[], s: number) => (s > curve.at(-1)!.share ? null : latencyAt(curve, s));
   const named = drawn.map((d) => {
     const known = shares.filter((s) => s <= d.curve.at(-1)!.share + 1e-12);
-    const figures = known.map((s) => `${shareText(s)}: ${plain(latency(at(d.curve, s)))}`);
+    const figures = known.map((s) => `${shareText(s)}: ${plain(latency(latencyAt(d.curve, s)))}`);
     return `${d.label ? `${d.label}: ` : ''}${figures.join(', ')}, slowest: ${plain(latency(d.latency.max))}.`;
   });
   const move = (e: React.PointerEvent<SVGSVGElement>) => {
@@ -58,7 +60,7 @@ export function PercentileCurve({ of, log }: { of: Curved[]; log?: boolean }) {
     const px = (e.clientX - box.left) * (width / box.width) - pad.left;
     setShare(shareAt(Math.min(1, Math.max(0, px / (width - pad.left - pad.right))) * nines(last)));
   };
-  const label = apart(x, 40);
+  const label = labelFilter(x, 40);
   return (
     <div ref={host}>
       <svg
@@ -104,7 +106,7 @@ export function PercentileCurve({ of, log }: { of: Curved[]; log?: boolean }) {
                   key={s}
                   style={{ fill: `var(${d.color ?? '--p95'})` }}
                   cx={x(s)}
-                  cy={y(at(d.curve, s))}
+                  cy={y(latencyAt(d.curve, s))}
                   r={drawn.length > 1 ? 3 : 4}
                 />
               ))}
@@ -123,7 +125,7 @@ export function PercentileCurve({ of, log }: { of: Curved[]; log?: boolean }) {
             '.'
           : drawn.length > 1
             ? 'A curve ends where its single operations are told apart: the last point is the slowest one.'
-            : `The curve ends where single operations are told apart: the slowest took ${plain(latency(most))}.`}
+            : `The curve ends where single operations are told apart: the slowest took ${plain(latency(maxLatency))}.`}
       </p>
     </div>
   );

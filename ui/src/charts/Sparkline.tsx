@@ -4,15 +4,15 @@ interface Props {
   height?: number;
   /** How many of the last values are drawn. */
   last?: number;
-  /** The top of the axis, for curves that are compared; without it, the largest value. */
+  /** End of the axis, for curves that are compared; the largest value by default. */
   max?: number;
-  /** Says what the curve shows; without it the number beside it does. */
+  /** Accessible label; by default the number next to it describes the curve. */
   label?: string;
   color?: string;
   fill?: boolean;
 }
 
-/** A small curve without axes, from zero. */
+/** Sparkline draws a small curve without axes, from zero. */
 export function Sparkline({
   values,
   width = 96,

@@ -1,4 +1,4 @@
-/** Hands a file to the browser's download. */
+/** save downloads a file. */
 export function save(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);
   const a = document.createElement('a');
@@ -8,20 +8,18 @@ export function save(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/**
- * What a spreadsheet would take for a formula is given an apostrophe, which it takes for text. Names come from others.
- */
-export function forSheets(v: string): string {
+/** escapeFormula prefixes text that a spreadsheet would run as a formula. Names are untrusted. */
+export function escapeFormula(v: string): string {
   return /^ *[=+\-@\t\r\n＝＋－＠]/.test(v) && !/^[-+]?[0-9]+(\.[0-9]+)?$/.test(v) ? `'${v}` : v;
 }
 
 function cell(v: string | number | null | undefined): string {
   if (v === null || v === undefined) return '';
-  const s = typeof v === 'string' ? forSheets(v) : String(v);
+  const s = typeof v === 'string' ? escapeFormula(v) : String(v);
   return /[",;\t\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s;
 }
 
-/** Writes rows as CSV (RFC 4180). */
+/** csv writes rows as RFC 4180. */
 export function csv(header: string[], rows: (string | number | null | undefined)[][]): string {
   return [header, ...rows]
     .map((r) => r.map(cell).join(','))
@@ -37,14 +35,14 @@ export function fileName(...parts: string[]): string {
     .replace(/^-+|-+$/g, '');
 }
 
-/** A line of a chart, as its legend names it. */
+/** Key is an entry of a chart's legend. */
 export interface Key {
   label: string;
   color: string;
 }
 
-/** Where the keys of a legend stand when they are set one after the other in lines of this width. */
-export function inLines(widths: number[], width: number): { x: number; line: number }[] {
+/** wrapLegend places legend entries in lines of this width. */
+function wrapLegend(widths: number[], width: number): { x: number; line: number }[] {
   let [x, line] = [0, 0];
   return widths.map((w) => {
     if (x > 0 && x + w > width) [x, line] = [0, line + 1];
@@ -54,10 +52,7 @@ export function inLines(widths: number[], width: number): { x: number; line: num
   });
 }
 
-/**
- * Saves a chart's canvas on the page's background, so that it can be pasted into a document: with what it is of, and
- * with the names of its lines, which the page has beside it.
- */
+/** savePng saves a chart on the page's background with its title and legend, to paste into a document. */
 export function savePng(
   name: string,
   canvas: HTMLCanvasElement,
@@ -71,14 +66,14 @@ export function savePng(
   if (!c) return;
   const [bold, plain] = [`600 ${14 * ratio}px ${look.font}`, `${12 * ratio}px ${look.font}`];
   c.font = plain;
-  const keys = of.keys.map((k) => ({ ...k, label: clipped(k.label, 60) }));
-  const places = inLines(
+  const keys = of.keys.map((k) => ({ ...k, label: truncate(k.label, 60) }));
+  const places = wrapLegend(
     keys.map((k) => swatch + 6 * ratio + c.measureText(k.label).width + 18 * ratio),
     canvas.width - 2 * edge,
   );
   const step = 20 * ratio;
   const lines = keys.length > 0 ? places.at(-1)!.line + 1 : 0;
-  // Setting the size resets what was chosen.
+  // Setting the size resets the context.
   out.width = canvas.width;
   out.height = Math.round(canvas.height + head + (lines > 0 ? lines * step + 8 * ratio : 0));
   c.fillStyle = look.background;
@@ -89,7 +84,7 @@ export function savePng(
   const after = edge + c.measureText(of.title).width + 10 * ratio;
   c.fillStyle = look.muted;
   c.font = plain;
-  c.fillText(clipped(of.file, 60), after, 20 * ratio);
+  c.fillText(truncate(of.file, 60), after, 20 * ratio);
   c.drawImage(canvas, 0, Math.round(head));
   keys.forEach((k, i) => {
     const x = edge + places[i]!.x;
@@ -104,4 +99,4 @@ export function savePng(
   });
 }
 
-const clipped = (text: string, most: number) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const truncate = (text: string, limit: number) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);

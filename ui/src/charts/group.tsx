@@ -10,17 +10,17 @@ export interface Zoom {
 interface Group {
   syncKey: string;
   axis: TimeAxis;
-  /** Undefined where the charts have one way of writing time. */
+  /** Undefined when the time axis cannot be changed. */
   setAxis?: (a: TimeAxis) => void;
   /** Unix milliseconds of elapsed second 0. */
   start: number;
-  /** The second at which the axis begins when not zoomed. */
+  /** First second of the axis when not zoomed. */
   from: number;
   zoom: Zoom | null;
   setZoom: (z: Zoom | null) => void;
-  /** Charts of a file, which lead to no page of a server. */
-  alone?: boolean;
-  /** Rises when the theme changes, so that canvases are drawn again in its colours. */
+  /** Charts in a report file, without links to a server. */
+  standalone?: boolean;
+  /** Changes with the theme, so that canvases are redrawn. */
   theme: string;
 }
 
@@ -46,8 +46,8 @@ function savedAxis(): TimeAxis {
   }
 }
 
-/** Follows the theme that is set on the document. */
-export function useThemeName(): string {
+/** useThemeName follows the document's theme. */
+function useThemeName(): string {
   const [theme, setTheme] = useState(() => document.documentElement.dataset.theme ?? 'light');
   useEffect(() => {
     const o = new MutationObserver(() => setTheme(document.documentElement.dataset.theme ?? 'light'));
@@ -57,20 +57,20 @@ export function useThemeName(): string {
   return theme;
 }
 
-/** Charts inside one group share cursor, zoom and the way time is written; axis says which that is, if it is one. */
+/** ChartGroup shares cursor, zoom and time format between charts; axis fixes the format. */
 export function ChartGroup(props: {
   name: string;
   start: number;
   from?: number;
   axis?: TimeAxis;
-  alone?: boolean;
+  standalone?: boolean;
   zoom: Zoom | null;
   onZoom: (z: Zoom | null) => void;
   children: ReactNode;
 }) {
   const [saved, setAxisState] = useState<TimeAxis>(savedAxis);
   const theme = useThemeName();
-  const { name, start, from = 0, zoom, onZoom, axis: only, alone } = props;
+  const { name, start, from = 0, zoom, onZoom, axis: only, standalone } = props;
   const value = useMemo<Group>(
     () => ({
       syncKey: name,
@@ -82,7 +82,7 @@ export function ChartGroup(props: {
             try {
               localStorage.setItem(axisKey, a);
             } catch {
-              // The choice then lasts for this visit.
+              // Without storage the choice lasts for this visit.
             }
           },
       start,
@@ -90,9 +90,9 @@ export function ChartGroup(props: {
       zoom,
       setZoom: onZoom,
       theme,
-      alone,
+      standalone,
     }),
-    [name, only, saved, start, from, zoom, onZoom, theme, alone],
+    [name, only, saved, start, from, zoom, onZoom, theme, standalone],
   );
   return <GroupContext.Provider value={value}>{props.children}</GroupContext.Provider>;
 }

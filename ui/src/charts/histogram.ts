@@ -1,6 +1,6 @@
 import type { HistogramData } from '../api/types';
 
-/** Lower and upper bound of bucket index i at a schema, in milliseconds. */
+/** bucketBounds are the lower and upper bound of bucket i, in milliseconds. */
 export function bucketBounds(schema: number, i: number): [number, number] {
   const base = 2 ** schema;
   return [2 ** ((i - 1) / base) / 1e6, 2 ** (i / base) / 1e6];
@@ -12,7 +12,7 @@ export interface Cell {
   count: number;
 }
 
-/** The filled buckets of a histogram, in milliseconds. */
+/** cells are the filled buckets of a histogram, in milliseconds. */
 export function cells(h: HistogramData | null | undefined): Cell[] {
   if (!h?.counts) return [];
   const out: Cell[] = [];
@@ -29,7 +29,7 @@ export function total(h: HistogramData | null | undefined): number {
   return h?.counts?.reduce((a, b) => a + b, 0) ?? 0;
 }
 
-/** Adds two histograms of the same schema; the result covers both. */
+/** merge adds two histograms of the same schema. */
 export function merge(a: HistogramData, b: HistogramData): HistogramData {
   if (a.schema !== b.schema) throw new Error('histograms of different schemas cannot be added');
   if (!a.counts?.length) return b;
@@ -53,17 +53,20 @@ export function merge(a: HistogramData, b: HistogramData): HistogramData {
   };
 }
 
-/** The latency in milliseconds that a share of the operations took at most, as the server reckons it; null of none. */
+/**
+ * quantile is the latency in milliseconds below which a share of the operations lies, computed as the server does; null
+ * when empty.
+ */
 export function quantile(h: HistogramData | null, share: number): number | null {
   const all = total(h);
   if (!h || all === 0) return null;
   const valueAt = (rank: number): number => {
     if (rank <= 0) return h.min_ns / 1e6;
     if (rank >= all - 1) return h.max_ns / 1e6;
-    let seen = 0;
+    let cumulative = 0;
     for (const c of cells(h)) {
-      seen += c.count;
-      if (seen > rank) return Math.min(Math.max(Math.sqrt(c.from * c.to), h.min_ns / 1e6), h.max_ns / 1e6);
+      cumulative += c.count;
+      if (cumulative > rank) return Math.min(Math.max(Math.sqrt(c.from * c.to), h.min_ns / 1e6), h.max_ns / 1e6);
     }
     return h.max_ns / 1e6;
   };
@@ -74,9 +77,8 @@ export function quantile(h: HistogramData | null, share: number): number | null 
 }
 
 /**
- * Joins neighbouring buckets until at most limit are left, so that each is wide
- * enough to see. Bars have one width on a logarithmic axis, a whole number of the finest
- * bucket's: otherwise some would catch one bucket more than others and the shape would lie.
+ * coarsen merges neighbouring buckets until at most limit are left. Every bar spans the same whole number of buckets:
+ * unequal bars would distort the shape.
  */
 export function coarsen<T extends { from_ms: number; to_ms: number; count: number }>(
   buckets: T[],
@@ -103,8 +105,8 @@ export function coarsen<T extends { from_ms: number; to_ms: number; count: numbe
 }
 
 /**
- * Where a logarithmic axis begins so that it holds a value: one digit and its power of
- * ten, a thousandth at least. uPlot finds no end of the ticks from 0.0097 or 0.0001 on.
+ * firstTick is where a logarithmic axis begins: one digit and its power of ten, at least 0.001. uPlot finds no last
+ * tick from 0.0097 or 0.0001 on.
  */
 export function firstTick(v: number): number {
   const power = 10 ** Math.floor(Math.log10(v));

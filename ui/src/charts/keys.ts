@@ -1,19 +1,19 @@
 import type { Zoom } from './group';
 
-/** How many points a page of the keyboard is. */
-const page = 10;
+/** pageStep is how many points Page Up and Page Down move. */
+const pageStep = 10;
 
-/** The steps that a key makes over points; null for one that makes none. */
-export function stepOf(key: string, shift: boolean): number | 'first' | 'last' | null {
+/** keyStep is how many points a key moves; null for other keys. */
+export function keyStep(key: string, shift: boolean): number | 'first' | 'last' | null {
   switch (key) {
     case 'ArrowLeft':
-      return shift ? -page : -1;
+      return shift ? -pageStep : -1;
     case 'ArrowRight':
-      return shift ? page : 1;
+      return shift ? pageStep : 1;
     case 'PageUp':
-      return -page;
+      return -pageStep;
     case 'PageDown':
-      return page;
+      return pageStep;
     case 'Home':
       return 'first';
     case 'End':
@@ -24,33 +24,32 @@ export function stepOf(key: string, shift: boolean): number | 'first' | 'last' |
 }
 
 /**
- * Where the cursor stands after a step: an index of x between the first and the last point that is seen and holds
- * something; −1 when there is none. A cursor that stood nowhere begins at the end it moves away from.
+ * moveCursor returns the index after a step, among visible points with a value; −1 when there is none. A new cursor
+ * starts at the end it moves away from.
  */
-export function move(
+export function moveCursor(
   x: readonly number[],
   holds: (i: number) => boolean,
   [from, to]: readonly [number, number],
   at: number | null,
   step: number | 'first' | 'last',
 ): number {
-  const seen: number[] = [];
-  for (let i = 0; i < x.length; i++) if (x[i]! >= from && x[i]! <= to && holds(i)) seen.push(i);
-  if (seen.length === 0) return -1;
-  if (step === 'first') return seen[0]!;
-  if (step === 'last') return seen.at(-1)!;
-  if (at === null) return step > 0 ? seen[0]! : seen.at(-1)!;
-  // The point under the cursor may have left the view: the nearest that is seen takes its place.
+  const visible: number[] = [];
+  for (let i = 0; i < x.length; i++) if (x[i]! >= from && x[i]! <= to && holds(i)) visible.push(i);
+  if (visible.length === 0) return -1;
+  if (step === 'first') return visible[0]!;
+  if (step === 'last') return visible.at(-1)!;
+  if (at === null) return step > 0 ? visible[0]! : visible.at(-1)!;
+  // The point under the cursor may have scrolled away: start from the nearest visible one.
   let k = 0;
-  for (let i = 1; i < seen.length; i++) if (Math.abs(x[seen[i]!]! - at) < Math.abs(x[seen[k]!]! - at)) k = i;
-  return seen[Math.min(seen.length - 1, Math.max(0, k + step))]!;
+  for (let i = 1; i < visible.length; i++) if (Math.abs(x[visible[i]!]! - at) < Math.abs(x[visible[k]!]! - at)) k = i;
+  return visible[Math.min(visible.length - 1, Math.max(0, k + step))]!;
 }
 
 /**
- * Half of what is seen, or twice as much, around a point, within what there is to see; null where that is everything,
- * and less than 2 s is not.
+ * zoomAround halves or doubles the visible range around a point, within the data; null at full range, and below 2 s.
  */
-export function zoomed(
+export function zoomAround(
   [from, to]: readonly [number, number],
   at: number,
   [first, last]: readonly [number, number],

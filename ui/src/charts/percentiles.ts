@@ -1,25 +1,25 @@
 import type { HistogramBucket } from '../api/types';
 
-/** A point of the curve: so much of all operations took at most so long. */
-export interface Mark {
+/** CurvePoint is a share of all operations and the latency below which they lie. */
+export interface CurvePoint {
   /** 0 to 1. */
   share: number;
   ms: number;
 }
 
-/** Where a share stands on the axis: each nine more is as far again; 0 at 0, 1 at 90 %, 2 at 99 %. */
+/** nines is a share's position on the axis: 0 at 0, 1 at 90 %, 2 at 99 %. */
 export const nines = (share: number) => -Math.log10(1 - share);
 
 /**
- * The latency at every percentile that the operations can tell apart. The last one is the slowest operation, at the
- * share that all the others make up: of a thousand, nothing is known beyond 99.9 %.
+ * percentileCurve has a point for every percentile the operations can distinguish. The last is the slowest operation:
+ * of a thousand, nothing is known beyond 99.9 %.
  */
-export function percentileCurve(buckets: HistogramBucket[], min: number, max: number): Mark[] {
+export function percentileCurve(buckets: HistogramBucket[], min: number, max: number): CurvePoint[] {
   const filled = buckets.filter((b) => b.count > 0).sort((a, b) => a.to_ms - b.to_ms);
   const total = filled.reduce((n, b) => n + b.count, 0);
   if (total === 0) return [];
   const last = total > 1 ? 1 - 1 / total : 0;
-  const out: Mark[] = [{ share: 0, ms: Math.min(min, max) }];
+  const out: CurvePoint[] = [{ share: 0, ms: Math.min(min, max) }];
   let below = 0;
   for (const b of filled) {
     below += b.count;
@@ -30,24 +30,24 @@ export function percentileCurve(buckets: HistogramBucket[], min: number, max: nu
   return out;
 }
 
-/** The shares that the axis names, as far as the curve goes: 0, 50, 90, 99, 99.9 … %. */
+/** shareTicks are the labelled shares up to the curve's end: 0, 50, 90, 99, 99.9 … %. */
 export function shareTicks(last: number): number[] {
   const out = [0, 0.5];
   for (let n = 1; n <= 12 && n <= nines(last) + 1e-9; n++) out.push(1 - 10 ** -n);
   return out.filter((s) => s === 0 || s <= last + 1e-12);
 }
 
-/** The share at a place on the axis. */
+/** shareAt is the inverse of nines. */
 export const shareAt = (place: number) => 1 - 10 ** -place;
 
-/** A share in percent, with all of its nines, and more digits where they are asked for. */
+/** shareText writes a share in percent with all its nines, and more digits on request. */
 export function shareText(share: number, more = 0): string {
   const digits = Math.max(0, Math.ceil(nines(share) - 1e-9) - 2 + more);
   return `${(share * 100).toFixed(digits)} %`;
 }
 
-/** The latency at a share, on the curve between its neighbours. */
-export function at(curve: Mark[], share: number): number {
+/** latencyAt interpolates the latency at a share. */
+export function latencyAt(curve: CurvePoint[], share: number): number {
   const i = curve.findIndex((m) => m.share >= share);
   if (i < 0) return curve.at(-1)!.ms;
   if (i === 0) return curve[0]!.ms;

@@ -12,24 +12,24 @@ export interface Line {
   values: (number | null)[];
   width?: number;
   dash?: number[];
-  /** Fill down to the line below (stacked) or to zero, 0…1. */
+  /** Fill opacity, 0…1, down to the line below (stacked) or to zero. */
   fill?: number;
-  /** The figure of the whole measurement, as the tiles have it. */
+  /** The figure of the whole measurement, as in the tiles. */
   overall?: number | null;
-  /** Lines outside the stack, such as a target, keep their own height. */
+  /** A line outside the stack, such as a target. */
   unstacked?: boolean;
-  /** A threshold, one value over the whole chart: what is measured sets the axis, and one far above it is named. */
+  /** A threshold, constant over the chart. It does not set the axis; one far above is named at the edge. */
   limit?: boolean;
 }
 
 export interface Decor {
   bands: PhaseBand[];
   markers: Marker[];
-  /** Seconds in which something spoke against the figures. */
-  doubts?: { from: number; to: number }[];
+  /** Seconds with a validity problem. */
+  suspectRanges?: { from: number; to: number }[];
 }
 
-export interface PlotSpec {
+interface PlotSpec {
   lines: Line[];
   stacked: boolean;
   log: boolean;
@@ -38,13 +38,13 @@ export interface PlotSpec {
   start: number;
   syncKey: string;
   format: (n: number) => Quantity;
-  /** Fixed bounds of the vertical axis, for charts that paint themselves. */
+  /** Fixed bounds of the vertical axis, for charts with their own painting. */
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
 }
 
-/** What a plot reads anew at each drawing, so that a tick need not build it again. */
-export interface Live {
+/** LivePlotData is read at each drawing, so that a tick does not rebuild the plot. */
+export interface LivePlotData {
   decor: Decor;
   range: () => [number, number];
   onSelect: (from: number, to: number) => void;
@@ -56,13 +56,13 @@ const steps = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 345600, 604800,
 ];
 
-/** Where an axis ends that has data up to t and grows: at most a fiftieth later, on a whole step. */
-export function roomFor(t: number): number {
+/** growingAxisEnd is the axis end for live data up to t: at most a fiftieth later, on a whole step. */
+export function growingAxisEnd(t: number): number {
   const step = steps.findLast((n) => n <= t / 50) ?? 1;
   return Math.ceil(t / step) * step;
 }
 
-/** Writes a time of the axis; on a day of its own with the day, where that is not midnight alone. */
+/** timeLabel formats a time of the axis, with the date where the day changes. */
 export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false, days = false): string {
   if (axis === 'elapsed' || !start) return elapsed(t);
   const d = new Date(start + t * 1000);
@@ -73,14 +73,14 @@ export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false
   return `${two(d.getHours())}:${two(d.getMinutes())}${fine || d.getSeconds() ? `:${two(d.getSeconds())}` : ''}`;
 }
 
-/** A label of an axis: without the digits that only say 0. */
+/** axisText formats an axis label without trailing zeros. */
 export function axisText(q: Quantity): string {
   const v = Number(q.value);
   if (v === 0) return '0';
   return plain({ ...q, value: Number.isFinite(v) && q.value !== '' ? String(v) : q.value });
 }
 
-/** Heights as drawn: each stacked line on the shoulders of those before it. */
+/** stack returns cumulative heights: each stacked line on top of those before it. */
 export function stack(lines: Line[], hidden: Set<string>): (number | null)[][] {
   let below: (number | null)[] | null = null;
   return lines.map((l) => {
@@ -101,22 +101,24 @@ function alpha(color: string, a: number): string {
     : color;
 }
 
-/** Points are drawn only where a line cannot show them: alone between two gaps. */
-function lonely(u: uPlot, seriesIdx: number): number[] {
+/** isolatedPoints have gaps on both sides, so no line shows them. */
+function isolatedPoints(u: uPlot, seriesIdx: number): number[] {
   const d = u.data[seriesIdx]!;
   const out: number[] = [];
   for (let i = 0; i < d.length; i++) if (d[i] != null && d[i - 1] == null && d[i + 1] == null) out.push(i);
   return out;
 }
 
-/** Tints the seconds that are in doubt, or marks them at the top, where a chart's own painting covers the tint. */
-function drawDoubts(u: uPlot, decor: Decor, tint: boolean): void {
-  if (!decor.doubts?.length) return;
+/**
+ * drawSuspectRanges tints seconds with a validity problem, or marks them at the top where the painting covers the tint.
+ */
+function drawSuspectRanges(u: uPlot, decor: Decor, tint: boolean): void {
+  if (!decor.suspectRanges?.length) return;
   const { ctx, bbox } = u;
   const ratio = uPlot.pxRatio;
   ctx.save();
   ctx.fillStyle = token(tint ? '--doubt-band' : '--warn-mark');
-  for (const d of decor.doubts) {
+  for (const d of decor.suspectRanges) {
     const x0 = Math.max(bbox.left, u.valToPos(d.from, 'x', true));
     const x1 = Math.min(bbox.left + bbox.width, Math.max(u.valToPos(d.to, 'x', true), x0 + 2 * ratio));
     if (x1 <= x0) continue;
@@ -142,9 +144,8 @@ function drawBands(u: uPlot, decor: Decor): void {
 }
 
 /**
- * Finds where the labels of markers begin, so that none touches another or
- * leaves the plot: at its marker; or a little before it, so as to end at the next one; or, at the
- * right edge, ending at it. One without room is left out (null); the longest phase chooses first.
+ * placeLabels finds where marker labels begin without overlap: at the marker, a little before it, or ending at the
+ * right edge. A label without room is null; the longest phase is placed first.
  */
 export function placeLabels(xs: number[], widths: number[], from: number, to: number, gap: number): (number | null)[] {
   const places = xs.map<number | null>(() => null);
@@ -166,8 +167,8 @@ export function placeLabels(xs: number[], widths: number[], from: number, to: nu
   return places;
 }
 
-/** Labels a logarithmic axis by 1, 2 and 5 of each decade, or by the decades alone when there are many. */
-function leads(splits: number[]): number[] {
+/** logLabelDigits labels 1, 2 and 5 of each decade, or only decades when there are many. */
+function logLabelDigits(splits: number[]): number[] {
   const all = splits.filter((v) => v > 0);
   return all.length > 1 && all.at(-1)! / all[0]! > 2000 ? [1] : [1, 2, 5];
 }
@@ -200,14 +201,14 @@ function drawMarkers(u: uPlot, decor: Decor): void {
   ctx.restore();
 }
 
-/** The end of an axis: thresholds widen it to twice what was measured, so that one far above flattens nothing. */
+/** axisEnd lets thresholds extend the axis to at most twice the measured maximum. */
 export function axisEnd(max: number | null, limits: number[]): number {
   if (!max || max <= 0) return Math.max(0, ...limits);
   return Math.max(max, ...limits.filter((v) => v <= 2 * max));
 }
 
-/** The thresholds that are shown, with their values. */
-function shownLimits(u: uPlot, lines: Line[], hidden: Set<string>): { line: Line; value: number }[] {
+/** visibleLimits are the shown thresholds with their values. */
+function visibleLimits(u: uPlot, lines: Line[], hidden: Set<string>): { line: Line; value: number }[] {
   return lines.flatMap((line, i) => {
     const values = (u.data[i + 1] ?? []) as (number | null)[];
     const value = line.limit && !hidden.has(line.key) ? values.find((v) => v !== null) : null;
@@ -215,8 +216,8 @@ function shownLimits(u: uPlot, lines: Line[], hidden: Set<string>): { line: Line
   });
 }
 
-/** Names the thresholds that lie above the chart. */
-function drawAbove(u: uPlot, limits: { line: Line; value: number }[]): void {
+/** drawLimitsAbove names thresholds above the chart. */
+function drawLimitsAbove(u: uPlot, limits: { line: Line; value: number }[]): void {
   const { ctx, bbox } = u;
   const ratio = uPlot.pxRatio;
   ctx.save();
@@ -231,12 +232,12 @@ function drawAbove(u: uPlot, limits: { line: Line; value: number }[]): void {
   ctx.restore();
 }
 
-/** Builds a plot. The caller destroys it. */
+/** makePlot builds a plot; the caller destroys it. */
 export function makePlot(
   el: HTMLElement,
   spec: PlotSpec,
   hidden: Set<string>,
-  live: () => Live,
+  live: () => LivePlotData,
   data: uPlot.AlignedData,
 ): uPlot {
   const ink = token('--text-3');
@@ -254,7 +255,7 @@ export function makePlot(
     if (fixed) return fixed;
     const max = axisEnd(
       measured,
-      shownLimits(u, spec.lines, hidden).map((l) => l.value),
+      visibleLimits(u, spec.lines, hidden).map((l) => l.value),
     );
     if (spec.log) {
       if (!(max > 0)) return [0.1, 10];
@@ -319,7 +320,7 @@ export function makePlot(
             ? (_u, splits) =>
                 splits.map((v) => {
                   const lead = v / 10 ** Math.floor(Math.log10(v) + 1e-9);
-                  return leads(splits).some((n) => Math.abs(lead - n) < 1e-6) ? v : null;
+                  return logLabelDigits(splits).some((n) => Math.abs(lead - n) < 1e-6) ? v : null;
                 })
             : undefined,
           values: (_u, splits) => splits.map((v) => (v == null ? '' : axisText(spec.format(v)))),
@@ -341,7 +342,7 @@ export function makePlot(
             spanGaps: false,
             auto: !l.limit,
             fill: l.fill && (!spec.stacked || first) ? alpha(color, l.fill) : undefined,
-            points: { show: true, size: 4, fill: color, filter: lonely },
+            points: { show: true, size: 4, fill: color, filter: isolatedPoints },
           };
         }),
       ],
@@ -349,14 +350,14 @@ export function makePlot(
         drawClear: [
           (u) => {
             drawBands(u, live().decor);
-            drawDoubts(u, live().decor, true);
+            drawSuspectRanges(u, live().decor, true);
           },
         ],
         drawAxes: spec.paint ? [spec.paint] : [],
         draw: [
-          (u) => drawDoubts(u, live().decor, false),
+          (u) => drawSuspectRanges(u, live().decor, false),
           (u) => drawMarkers(u, live().decor),
-          (u) => drawAbove(u, shownLimits(u, spec.lines, hidden)),
+          (u) => drawLimitsAbove(u, visibleLimits(u, spec.lines, hidden)),
         ],
         setSelect: [
           (u) => {

@@ -5,7 +5,7 @@ export interface Stats {
   last: number;
 }
 
-/** The figures of a line between two times, of the counted points alone where these are given. */
+/** stats computes a line's figures between two times, of the counted points only when given. */
 export function stats(
   values: (number | null)[],
   x: number[],
@@ -30,16 +30,16 @@ export function stats(
   return n ? { min, mean: sum / n, max, last } : null;
 }
 
-/** What the figures of a legend are of; null where the chart does not tell phases apart. */
+/** Basis is what a legend's figures cover; null when the chart has no phases. */
 export type Basis = 'measurement' | 'warm-up' | null;
 
-/** The measurement, as soon as a point of it is to be seen: the warm-up has no part in any figure of a run. */
+/** basis is the measurement when any of its points is visible: the warm-up is in no figure of a run. */
 export function basis(x: number[], counted: boolean[] | undefined, from: number, to: number): Basis {
   if (!counted) return null;
   return x.some((t, i) => t >= from && t <= to && counted[i]) ? 'measurement' : 'warm-up';
 }
 
-/** The points outside the warm-up, of a chart that knows no more of the phases than where it lay; none without one. */
-export function beside(x: number[], bands: { from: number; to: number }[]): boolean[] | undefined {
+/** outsideWarmup flags points outside the warm-up band; undefined without one. */
+export function outsideWarmup(x: number[], bands: { from: number; to: number }[]): boolean[] | undefined {
   return bands.length === 0 ? undefined : x.map((t) => !bands.some((b) => t >= b.from && t <= b.to));
 }

@@ -1,9 +1,9 @@
-/** Reads a colour token as the current theme has it; canvases cannot use var(). */
+/** token resolves a colour token in the current theme; canvases cannot use var(). */
 export function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || '#888';
 }
 
-/** A font for canvases, at a size in CSS pixels. */
+/** canvasFont is a canvas font of a size in CSS pixels. */
 export function canvasFont(px: number): string {
   return `${px}px ${token('--font')}`;
 }
@@ -13,7 +13,7 @@ function channels(hex: string): [number, number, number] {
   return [0, 2, 4].map((i) => Number.parseInt(h.slice(i, i + 2), 16)) as [number, number, number];
 }
 
-/** A ramp of n colours through the heat tokens, from few to many. */
+/** heatRamp interpolates n colours through the heat tokens. */
 export function heatRamp(n = 64): string[] {
   const stops = [0, 1, 2, 3, 4].map((i) => channels(token(`--heat-${i}`)));
   return Array.from({ length: n }, (_, i) => {

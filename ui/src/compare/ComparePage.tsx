@@ -5,10 +5,10 @@ import { ActionsMenu } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
 import { Comparison, useComparison } from './Comparison';
-import { CopyComparison, Tolerance, useTolerance } from './Parts';
-import { mostRuns, runsFrom } from './model';
+import { CopyComparison, Tolerance, useTolerance } from './Tolerance';
+import { maxRuns, runsFrom } from './model';
 
-/** /compare?runs=a,b,…: two to eight runs, the first of which is the baseline. */
+/** ComparePage is /compare?runs=a,b,…: two to eight runs; the first is the baseline. */
 export function ComparePage() {
   usePageTitle('Compare runs');
   const [list, setList] = useParam('runs');
@@ -35,7 +35,7 @@ export function ComparePage() {
           <div className="actions">
             <Tolerance value={tolerance} onChange={setTolerance} />
             <CopyComparison compared={state.compared} tolerance={tolerance} />
-            {ids.length < mostRuns && (
+            {ids.length < maxRuns && (
               <Link href={`/history?selected=${ids.join(',')}`} className="btn" aria-label="Add a run">
                 <Icon name="plus" /> <span className="hide-phone">Add a run</span>
               </Link>
@@ -55,7 +55,7 @@ export function ComparePage() {
                 </Link>
               }
             >
-              Mark up to {mostRuns} runs in the list, the one to measure the others against first.
+              Mark up to {maxRuns} runs in the list, the one to measure the others against first.
             </Empty>
           </div>
         ) : (

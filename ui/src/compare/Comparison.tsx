@@ -2,7 +2,7 @@ import { useQueries } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import { api, asProblem } from '../api/client';
-import { type Comparison as Result, isTerminal, ofRun, type RunDetail } from '../api/types';
+import { type Comparison as Result, isTerminal, type RunDetail, runPoints } from '../api/types';
 import { useParam } from '../app/location';
 import { Chart } from '../charts/Chart';
 import { ChartGroup, type Zoom } from '../charts/group';
@@ -16,28 +16,28 @@ import { Empty, Notice, Skeleton } from '../design/States';
 import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
 import {
   aligned,
-  brokenOff,
   color,
   columnsOf,
   type Compared,
   difference,
-  differing,
+  endedEarly,
+  fieldDifferences,
   figure,
-  instead,
   interval,
+  isSimulated,
   letter,
-  named,
+  missingVerdict,
+  relabelNote,
   shapes,
-  simulated,
   type Verdict,
 } from './model';
-import { ByPart } from './ByPart';
-import { Heats } from './Heats';
-import { Overlay } from './Overlay';
+import { Breakdown } from './Breakdown';
+import { HeatMaps } from './HeatMaps';
+import { DistributionOverlay } from './DistributionOverlay';
 import './compare.css';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-const quiet = { bands: [], markers: [] };
+const noDecor = { bands: [], markers: [] };
 const percentiles = [
   { value: 'p50', label: 'P50' },
   { value: 'p95', label: 'P95' },
@@ -51,7 +51,7 @@ export const verdicts: Record<Verdict, { tone: string; shape: Parameters<typeof 
   unclear: { tone: 'warn', shape: 'half' },
 };
 
-export function VerdictWord({ verdict, reason }: { verdict: Verdict; reason?: string }) {
+export function VerdictLabel({ verdict, reason }: { verdict: Verdict; reason?: string }) {
   const v = verdicts[verdict];
   return (
     <span className={`badge ${v.tone}`} title={reason}>
@@ -61,16 +61,16 @@ export function VerdictWord({ verdict, reason }: { verdict: Verdict; reason?: st
   );
 }
 
-const live = (r: RunDetail | undefined) => r !== undefined && !isTerminal(r.status);
+const isRunning = (r: RunDetail | undefined) => r !== undefined && !isTerminal(r.status);
 
-/** Everything that a comparison of runs is made of; the first one is the baseline. */
+/** useComparison loads everything a comparison needs; the first run is the baseline. */
 export function useComparison(ids: string[], labels: (string | null)[], tolerance: number) {
   const details = useQueries({
     queries: ids.map((id) => ({
       queryKey: ['compare-run', id],
       queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/api/runs/{id}', { path: { id }, signal }),
       refetchInterval: (q: { state: { data?: RunDetail } }) =>
-        live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false,
+        isRunning(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false,
     })),
   });
   const series = useQueries({
@@ -79,9 +79,9 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         api
           .get('/api/runs/{id}/timeseries', { path: { id }, signal })
-          .then((r) => ({ points: ofRun(r.points), span: r.resolution_seconds })),
+          .then((r) => ({ points: runPoints(r.points), span: r.resolution_seconds })),
       enabled: details[i]?.data !== undefined && details[i]?.data?.status !== 'PREPARED',
-      refetchInterval: live(details[i]?.data) ? 2_000 : (false as const),
+      refetchInterval: isRunning(details[i]?.data) ? 2_000 : (false as const),
     })),
   });
   const base = details[0]?.data;
@@ -101,15 +101,15 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
   return { details, series, against, compared };
 }
 
-/** Figures with their differences, curves, distributions, and what else differs. */
+/** Comparison shows figures with differences, curves, distributions and what else differs. */
 export function Comparison(props: {
   ids: string[];
   labels: (string | null)[];
   state: ReturnType<typeof useComparison>;
   tolerance: number;
-  /** In a file, which leads to no page of a server. */
-  alone?: boolean;
-  /** Shown for a run in the table, after its name. */
+  /** In a report file, without links to a server. */
+  standalone?: boolean;
+  /** Shown after a run's name in the table. */
   action?: (id: string, i: number) => ReactNode;
 }) {
   const { ids, state } = props;
@@ -160,7 +160,7 @@ export function Comparison(props: {
     off +
     ids.join() +
     runs.map((r) => r?.test_name).join();
-  // The arrays change when what they were read from has: the stamp stands for that.
+  // The arrays are new objects each render: the stamp stands for their content.
   const throughput = useMemo(() => {
     const a = aligned(curves, (p) => p.qps);
     return { x: a.x, lines: lines(a.values) };
@@ -198,21 +198,23 @@ export function Comparison(props: {
       ),
     [runs, off],
   );
-  const differences = useMemo(() => differing(known), [known]);
-  const notes = [...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => named(n, ids, i + 1))))];
+  const differences = useMemo(() => fieldDifferences(known), [known]);
+  const notes = [
+    ...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => relabelNote(n, ids, i + 1)))),
+  ];
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 
   const read = state.details.every((d) => d.data || d.error);
-  const none = instead(state.details[0]?.data ?? (state.details[0]?.error ? null : undefined));
-  const over = read && known.every((r) => isTerminal(r.status));
-  const nothing = over
+  const none = missingVerdict(state.details[0]?.data ?? (state.details[0]?.error ? null : undefined));
+  const allEnded = read && known.every((r) => isTerminal(r.status));
+  const nothing = allEnded
     ? { title: 'Nothing was measured', empty: 'The runs ended before their measurement.' }
     : { title: 'Nothing to draw yet', empty: 'The curves begin with the first second of measurement.' };
-  const unreal = known.filter(simulated).length;
+  const simulatedCount = known.filter(isSimulated).length;
   return (
     <>
-      {unreal > 0 && unreal < known.length && (
+      {simulatedCount > 0 && simulatedCount < known.length && (
         <Notice tone="warn">
           <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real
           database, so neither do the differences.
@@ -223,13 +225,13 @@ export function Comparison(props: {
           d.error &&
           !d.data && (
             <Notice key={ids[i]} tone="warn">
-              <strong>Run {letter(i)} could not be read.</strong> {told(asProblem(d.error))}
+              <strong>Run {letter(i)} could not be read.</strong> {problemText(asProblem(d.error))}
             </Notice>
           ),
       )}
       {problems.map(({ i, p }) => (
         <Notice key={i} tone="warn">
-          <strong>{label(i)} could not be compared.</strong> {told(p)}
+          <strong>{label(i)} could not be compared.</strong> {problemText(p)}
         </Notice>
       ))}
       <section className="panel" aria-label="Figures">
@@ -284,7 +286,7 @@ export function Comparison(props: {
                           {letter(i)}
                         </button>
                         <span className="grow">
-                          {props.alone ? (
+                          {props.standalone ? (
                             <bdi className="name">{props.labels[i] ?? r?.test_name}</bdi>
                           ) : (
                             <Link href={`/runs/${id}`} className="name">
@@ -309,14 +311,14 @@ export function Comparison(props: {
                       <div className="row verdict-cell">
                         {unread ? (
                           <span className="badge warn">not read</span>
-                        ) : r && live(r) ? (
+                        ) : r && isRunning(r) ? (
                           <StatusBadge status={r.status} />
                         ) : r?.summary && r.summary.operations === 0 ? (
                           <StatusBadge status={r.status} />
                         ) : i === 0 ? (
                           <span className="badge">baseline</span>
                         ) : c?.data ? (
-                          <VerdictWord verdict={c.data.verdict} reason={slower(c.data, i)} />
+                          <VerdictLabel verdict={c.data.verdict} reason={slower(c.data, i)} />
                         ) : c?.error ? (
                           <span className="badge warn">not comparable</span>
                         ) : r && !r.summary ? (
@@ -328,8 +330,8 @@ export function Comparison(props: {
                         ) : (
                           <Skeleton width={64} />
                         )}
-                        {r && brokenOff(r) && <StatusBadge status={r.status} />}
-                        {r && simulated(r) && <SimulatedBadge of={r} />}
+                        {r && endedEarly(r) && <StatusBadge status={r.status} />}
+                        {r && isSimulated(r) && <SimulatedBadge of={r} />}
                         {r?.summary && r.summary.operations > 0 && r.summary.validity !== 'VALID' && (
                           <VerdictBadge verdict={r.summary.validity} of={r} />
                         )}
@@ -337,7 +339,7 @@ export function Comparison(props: {
                     </td>
                     {cols.map((col) => {
                       const m = c?.data?.metrics?.find((x) => x.name === col.name);
-                      const now = r && live(r) && r.live ? liveFigure(col.name, r) : undefined;
+                      const now = r && isRunning(r) && r.live ? liveFigure(col.name, r) : undefined;
                       return (
                         <td key={col.name} className="num" title={m?.reason}>
                           {unread ? (
@@ -375,9 +377,9 @@ export function Comparison(props: {
         )}
       </section>
 
-      <ByPart ids={ids} runs={runs} label={label} tolerance={props.tolerance} />
+      <Breakdown ids={ids} runs={runs} label={label} tolerance={props.tolerance} />
 
-      <ChartGroup name="compare" start={0} alone={props.alone} zoom={zoom} onZoom={setZoom}>
+      <ChartGroup name="compare" start={0} standalone={props.standalone} zoom={zoom} onZoom={setZoom}>
         <div className="compare-charts">
           <Chart
             title="Throughput"
@@ -385,7 +387,7 @@ export function Comparison(props: {
             file="comparison"
             {...throughput}
             format={rate}
-            decor={quiet}
+            decor={noDecor}
             state={{
               pending,
               error: state.series.find((s) => s.error)?.error,
@@ -399,7 +401,7 @@ export function Comparison(props: {
             file="comparison"
             {...slow}
             format={latency}
-            decor={quiet}
+            decor={noDecor}
             canLog
             note={
               <Segments label="Percentile" value={percentile as 'p95'} options={percentiles} onChange={setPercentile} />
@@ -408,7 +410,7 @@ export function Comparison(props: {
             empty={nothing.empty}
             emptyTitle={nothing.title}
           />
-          {!pending && <Heats curves={curves} label={label} hidden={(i) => hidden.has(i)} />}
+          {!pending && <HeatMaps curves={curves} label={label} hidden={(i) => hidden.has(i)} />}
         </div>
       </ChartGroup>
 
@@ -431,7 +433,7 @@ export function Comparison(props: {
         </header>
         <div className="body">
           {shape ? (
-            <Overlay
+            <DistributionOverlay
               shape={shape}
               labels={ids.map((_, i) => label(i))}
               cumulative={dist === 'below'}
@@ -439,7 +441,7 @@ export function Comparison(props: {
             />
           ) : (
             <Empty tight title={nothing.title}>
-              {over ? nothing.empty : 'The distribution of a run is there when it has ended.'}
+              {allEnded ? nothing.empty : 'The distribution of a run is there when it has ended.'}
             </Empty>
           )}
           <ul className="run-legend">

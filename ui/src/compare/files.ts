@@ -2,7 +2,7 @@ import type { PartComparison } from '../api/types';
 import { csv } from '../charts/export';
 import { type Compared, letter } from './model';
 
-/** The comparison with all digits: each run, and how it compares with the first. */
+/** asJson exports the comparison with all digits. */
 export function asJson(list: Compared[], tolerance_pct: number, parts: (PartComparison | null)[]): string {
   const runs = list.map((c, i) => ({
     letter: letter(i),
@@ -14,7 +14,7 @@ export function asJson(list: Compared[], tolerance_pct: number, parts: (PartComp
   return `${JSON.stringify({ tolerance_pct, runs }, null, 2)}\n`;
 }
 
-/** One line for each figure of each kind and statement, with all digits. */
+/** partsCsv writes one line per figure of each kind and statement, with all digits. */
 export function partsCsv(list: Compared[], parts: (PartComparison | null)[]): string {
   return csv(
     [

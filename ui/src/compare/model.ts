@@ -1,7 +1,7 @@
 import {
   type Comparison,
+  hasRates,
   type HistogramBucket,
-  isRated,
   isTerminal,
   type Metric,
   type Point,
@@ -13,30 +13,28 @@ import { errorRate, latency, missing, money, plain, type Quantity, rate } from '
 
 export type Verdict = Comparison['verdict'];
 
-/** So many runs have a colour of their own. */
-export const mostRuns = 8;
+/** maxRuns is the number of run colours. */
+export const maxRuns = 8;
 
 export const letter = (i: number) => String.fromCharCode(65 + i);
 
-/**
- * A note about the baseline and another run, whom the server calls A and B, with the letters that the page gives them.
- */
-export const named = (note: string, ids: string[], other: number) =>
+/** relabelNote replaces the server's A and B by the page's letters. */
+export const relabelNote = (note: string, ids: string[], other: number) =>
   ids.reduce(
     (text, id, i) => text.replaceAll(id, letter(i)),
     note.replace(/\b(Side|of) B\b/g, `$1 ${letter(other)}`).replace(/^Side /, 'Run '),
   );
-export const color = (i: number) => `--run-${(i % mostRuns) + 1}`;
+export const color = (i: number) => `--run-${(i % maxRuns) + 1}`;
 
-/** The runs that an address names, each once and in its order, so many at most. */
-export function runsFrom(text: string, most = mostRuns): string[] {
-  return [...new Set(text.split(',').map((s) => s.trim()))].filter(Boolean).slice(0, most);
+/** runsFrom parses the runs of an address: unique, in order, at most max. */
+export function runsFrom(text: string, max = maxRuns): string[] {
+  return [...new Set(text.split(',').map((s) => s.trim()))].filter(Boolean).slice(0, max);
 }
 
 export interface Column {
   name: string;
   title: string;
-  /** Reads the figure of a run that has ended. */
+  /** Reads a finished run's figure. */
   of: (r: RunDetail) => number | null | undefined;
   format: (n: number | null | undefined) => Quantity;
 }
@@ -51,7 +49,7 @@ const columns: Column[] = [
   {
     name: 'qps',
     title: 'Throughput',
-    of: (r) => (r.summary && isRated(r.summary) ? r.summary.qps : null),
+    of: (r) => (r.summary && hasRates(r.summary) ? r.summary.qps : null),
     format: rate,
   },
   { name: 'avg_ms', title: 'Mean', of: (r) => r.summary?.latency_ms?.avg, format: latency },
@@ -66,15 +64,15 @@ const columns: Column[] = [
   },
 ];
 
-/** The figures of a part of a run: those of all runs. */
+/** partMetrics are the figures of a kind or statement. */
 export const partMetrics: Pick<Column, 'name' | 'title'>[] = columns;
 
-/** Writes a figure by the name of its metric. */
+/** formatOf returns the format of a metric. */
 export const formatOf = (name: string) => columns.find((c) => c.name === name)?.format ?? rate;
 
 const costOf = (r: RunDetail) => r.summary?.cost?.price_per_million_operations;
 
-/** The figures that these runs have: the cost when any of them is paid for, the limit when any searched it. */
+/** columnsOf returns the figures these runs have: the cost when any is priced, the limit when any searched for it. */
 export function columnsOf(runs: RunDetail[]): Column[] {
   const currency = runs.map((r) => r.summary?.cost?.currency).find(Boolean);
   const measured: Column[] = currency
@@ -93,13 +91,13 @@ export function columnsOf(runs: RunDetail[]): Column[] {
   return [{ name: 'limit', title: 'Limit', of: limit, format }, ...measured];
 }
 
-/** A run's figure of a column as it is shown; a rate that is none says why. */
+/** figure formats a run's figure; a missing rate says why. */
 export const figure = (c: Column, r: RunDetail): Quantity =>
   !r.summary || r.summary.operations === 0 ? missing : c.name === 'qps' ? throughput(r.summary) : c.format(c.of(r));
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
 
-/** A difference as people read it: percent, or percentage points for a rate of errors. */
+/** difference is in percent, or in percentage points for an error rate. */
 export function difference(m: Metric): string {
   if (m.difference === null) return '';
   if (m.name === 'error_rate') return `${signed(m.difference * 100, 3)} pp`;
@@ -113,19 +111,19 @@ export function interval(m: Metric): string {
   return `${signed(m.low * scale, digits)} to ${signed(m.high * scale, digits)}`;
 }
 
-/** A run with the name it has in the comparison, and how it compares with the first. */
+/** Compared is a run, its label, and its comparison with the first. */
 export interface Compared {
   label: string;
   run: RunDetail;
-  /** Null for the baseline, and while it is not known. */
+  /** Null for the baseline, and until it is known. */
   against: Comparison | null;
 }
 
 /**
- * What stands in place of a verdict against the first run, and why; null where one is there or will come. The first one
- * is undefined while it is read, null when it cannot be.
+ * missingVerdict replaces a verdict that cannot exist, with the reason; null otherwise. The first run is undefined
+ * while loading, null when it cannot be read.
  */
-export function instead(base: RunDetail | null | undefined): { word: string; why: string } | null {
+export function missingVerdict(base: RunDetail | null | undefined): { word: string; why: string } | null {
   if (base === undefined || base?.summary?.operations) return null;
   if (base === null)
     return { word: 'no verdict', why: 'Run A could not be read, so there is nothing to compare with.' };
@@ -134,19 +132,19 @@ export function instead(base: RunDetail | null | undefined): { word: string; why
     : { word: 'no verdict yet', why: 'Run A has no figures to compare with before it has ended.' };
 }
 
-/** Whether a run has figures although it did not complete: a verdict alone would not tell. */
-export const brokenOff = (r: RunDetail): boolean =>
+/** endedEarly reports that a run has figures although it did not complete. */
+export const endedEarly = (r: RunDetail): boolean =>
   isTerminal(r.status) && r.status !== 'COMPLETED' && (r.summary?.operations ?? 0) > 0;
 
-/** What speaks against comparing the runs, each once, with their letters. */
-export function notesOf(list: Pick<Compared, 'run' | 'against'>[]): string[] {
+/** comparisonNotes are the caveats of the comparison, without repeats, with the page's letters. */
+function comparisonNotes(list: Pick<Compared, 'run' | 'against'>[]): string[] {
   const ids = list.map((c) => c.run.run_id);
-  return [...new Set(list.flatMap((c, i) => (c.against?.notes ?? []).map((n) => named(n, ids, i))))];
+  return [...new Set(list.flatMap((c, i) => (c.against?.notes ?? []).map((n) => relabelNote(n, ids, i))))];
 }
 
 const cell = (s: string) => s.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-/** The comparison as a table to paste into a ticket. */
+/** markdown writes the comparison as a table for a ticket. */
 export function markdown(list: Compared[], tolerance: number): string {
   const cols = columnsOf(list.map((c) => c.run));
   const lines = [
@@ -158,19 +156,19 @@ export function markdown(list: Compared[], tolerance: number): string {
         const m = c.against?.metrics?.find((x) => x.name === col.name);
         return m?.difference === null || m === undefined ? text : `${text} (${difference(m)}, ${m.verdict})`;
       });
-      const model = simulated(c.run) ? ` (${c.run.emulated ? 'emulated' : 'simulated'})` : '';
+      const model = isSimulated(c.run) ? ` (${c.run.emulated ? 'emulated' : 'simulated'})` : '';
       const name = `${letter(i)} ${cell(c.label)}${model}`;
       return `| ${name} | ${figures.join(' | ')} | ${i === 0 ? 'baseline' : (c.against?.verdict ?? '')} |`;
     }),
     '',
     `Differences are against ${letter(0)}; less than ${tolerance} % does not count.`,
     ...list.map((c, i) => `${letter(i)}: run ${c.run.run_id}`),
-    ...notesOf(list).map((n) => `- ${cell(n)}`),
+    ...comparisonNotes(list).map((n) => `- ${cell(n)}`),
   ];
   return `${lines.join('\n')}\n`;
 }
 
-/** One line for each figure of each run, with all digits. */
+/** asCsv writes one line per figure of each run, with all digits. */
 export function asCsv(list: Compared[]): string {
   const cols = columnsOf(list.map((c) => c.run));
   return csv(
@@ -181,7 +179,7 @@ export function asCsv(list: Compared[]): string {
         return [
           c.label,
           c.run.run_id,
-          String(simulated(c.run)),
+          String(isSimulated(c.run)),
           col.name,
           col.of(c.run) ?? '',
           m?.difference,
@@ -194,14 +192,14 @@ export function asCsv(list: Compared[]): string {
   );
 }
 
-export const simulated = (r: RunDetail) => Boolean(r.simulated || r.summary?.simulated || r.live?.simulated);
+export const isSimulated = (r: RunDetail) => Boolean(r.simulated || r.summary?.simulated || r.live?.simulated);
 
-/** Values of the measurement's seconds, each run from its own start of measurement. */
+/** aligned returns the values by seconds since each run's measurement start. */
 export function aligned(
   runs: {
     points: Point[] | null;
     start: number | null;
-    /** The seconds that each point stands for. */ span?: number;
+    /** The seconds a point stands for. */ span?: number;
   }[],
   of: (p: Point) => number | null,
 ): { x: number[]; values: (number | null)[][] } {
@@ -209,7 +207,7 @@ export function aligned(
     const seconds = new Map<number, number | null>();
     for (const p of points ?? []) {
       if (p.phase !== 'MEASUREMENT' || start === null) continue;
-      // A point tells of the seconds that end with it.
+      // A point covers the seconds that end with it.
       const end = Math.max(0, Math.round((Date.parse(p.timestamp) - start) / 1000));
       for (let t = Math.max(0, end - span + 1); t <= end; t++) seconds.set(t, of(p));
     }
@@ -221,13 +219,13 @@ export function aligned(
 }
 
 export interface Shape {
-  /** Bounds of the bins in milliseconds, one more than bins. */
+  /** Bin bounds in milliseconds, one more than bins. */
   bounds: number[];
-  /** The share of each run's operations in each bin. */
+  /** Each run's share of operations per bin. */
   shares: number[][];
 }
 
-/** Distributions over one set of bins, of equal width on a logarithmic axis. */
+/** shapes puts distributions on common bins of equal width on a logarithmic axis. */
 export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: number): Shape | null {
   const filled = list.map((l) => (l ?? []).filter((b) => b.count > 0 && b.to_ms > 0));
   const low = (b: HistogramBucket) => (b.from_ms > 0 ? b.from_ms : b.to_ms / 2);
@@ -235,7 +233,7 @@ export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: num
   if (all.length === 0) return null;
   const lo = Math.log(Math.min(...all.map(low)));
   const hi = Math.log(Math.max(...all.map((b) => b.to_ms)));
-  // A bin narrower than the buckets would draw teeth.
+  // A bin narrower than a bucket would draw spikes.
   const finest = Math.max(
     ...all
       .map((b) => Math.log(b.to_ms) - Math.log(low(b)))
@@ -249,7 +247,7 @@ export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: num
     const out = new Array<number>(n).fill(0);
     const total = l.reduce((s, b) => s + b.count, 0);
     for (const b of l) {
-      // A bucket that lies over several bins is shared out among them.
+      // A bucket that spans several bins is split among them.
       const from = (Math.log(low(b)) - lo) / width;
       const to = (Math.log(b.to_ms) - lo) / width;
       for (let i = Math.max(0, Math.floor(from)); i < Math.min(n, Math.ceil(to)); i++) {
@@ -262,15 +260,15 @@ export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: num
   return { bounds: Array.from({ length: n + 1 }, (_, i) => Math.exp(lo + i * width)), shares };
 }
 
-export interface Differing {
+interface FieldDifference {
   field: string;
   values: string[];
 }
 
-// What is different in any two runs says nothing about why their figures differ.
-const own = /^(name|description|template_id|template_name|tags\..*|.*dsn_sealed)$/;
+// These fields differ between any two runs, so they explain nothing.
+const ignoredFields = /^(name|description|template_id|template_name|tags\..*|.*dsn_sealed)$/;
 
-const made = / |^(driver|machine|Loadstone|simulated|figures)$/;
+const environmentFields = / |^(driver|machine|Loadstone|simulated|figures)$/;
 
 function flat(v: unknown, path: string, into: Map<string, string>): void {
   if (v === null || v === undefined || v === '') return;
@@ -285,10 +283,10 @@ function flat(v: unknown, path: string, into: Map<string, string>): void {
 function facts(r: RunDetail): Map<string, string> {
   const out = new Map<string, string>();
   flat(r.scenario_config, '', out);
-  for (const k of [...out.keys()]) if (own.test(k)) out.delete(k);
+  for (const k of [...out.keys()]) if (ignoredFields.test(k)) out.delete(k);
   const e = r.summary?.environment;
   if (e) {
-    // A run that ended before it looked at its target knows nothing of it.
+    // A run that ended before it read its target knows nothing about it.
     const unknown = 'not known';
     out.set('server version', e.server_version || unknown);
     out.set('driver', e.driver || unknown);
@@ -298,7 +296,7 @@ function facts(r: RunDetail): Map<string, string> {
     out.set('machine', e.hostname ? `${e.hostname}, ${e.cpus} CPUs, ${e.cpu_model}` : unknown);
   }
   if (r.summary) {
-    out.set('simulated', simulated(r) ? 'yes' : 'no');
+    out.set('simulated', isSimulated(r) ? 'yes' : 'no');
     out.set('figures', r.summary.validity.toLowerCase());
   }
   for (const p of r.summary?.plugins ?? [])
@@ -306,15 +304,15 @@ function facts(r: RunDetail): Map<string, string> {
   return out;
 }
 
-/** What differs between the runs: fields of their templates, and where they were made. */
-export function differing(runs: RunDetail[]): Differing[] {
+/** fieldDifferences lists template fields and environment facts that differ. */
+export function fieldDifferences(runs: RunDetail[]): FieldDifference[] {
   const all = runs.map(facts);
   const fields = [...new Set(all.flatMap((f) => [...f.keys()]))];
   return fields
     .map((field) => ({ field, values: all.map((f) => f.get(field) ?? '–') }))
     .filter((d) => {
-      // Where a run was made is known when it has ended; until then it differs in nothing.
-      const told = made.test(d.field) ? d.values.filter((_, i) => runs[i]!.summary) : d.values;
-      return new Set(told).size > 1;
+      // The environment of a run is known when it has ended; until then it is no difference.
+      const values = environmentFields.test(d.field) ? d.values.filter((_, i) => runs[i]!.summary) : d.values;
+      return new Set(values).size > 1;
     });
 }

@@ -1,6 +1,6 @@
 import { useId, useState } from 'react';
 import type { FieldError } from '../api/types';
-import { type Certificates, problemsOf } from './dsn';
+import { certificateProblems, type Certificates } from './dsn';
 
 const fields: { key: keyof Certificates; label: string; placeholder: string; help: string }[] = [
   {
@@ -26,8 +26,8 @@ const fields: { key: keyof Certificates; label: string; placeholder: string; hel
 ];
 
 /**
- * The certificates of a Postgres connection, pasted as PEM text. They are written, never read: a saved one
- * shows as such and can be replaced or removed.
+ * CertificateFields are the certificates of a Postgres connection as PEM text. They are write-only: a saved one can be
+ * replaced or removed.
  */
 export function CertificateFields(props: {
   parts: Certificates;
@@ -37,7 +37,7 @@ export function CertificateFields(props: {
 }) {
   const { parts, saved, onChange } = props;
   const any = fields.some(({ key }) => parts[key] !== '' || saved?.[key]);
-  const problems = problemsOf(props.wrong);
+  const problems = certificateProblems(props.wrong);
   const [open, setOpen] = useState(any);
   return (
     <details
@@ -75,14 +75,14 @@ function Certificate(props: {
 }) {
   const { label, value, saved, problem } = props;
   const id = useId();
-  const kept = saved !== '' && value === saved;
+  const keepsSaved = saved !== '' && value === saved;
   return (
     <div className="field">
       <label className="label" htmlFor={id}>
         {label}
-        {!kept && <span className="muted">optional</span>}
+        {!keepsSaved && <span className="muted">optional</span>}
       </label>
-      {kept ? (
+      {keepsSaved ? (
         <div className="row" id={id} role="group" aria-label={`${label}, saved`}>
           <span className="badge ok">saved</span>
           <button type="button" className="btn small" onClick={() => props.onChange('')}>

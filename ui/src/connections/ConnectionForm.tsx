@@ -3,7 +3,7 @@ import { type FormEvent, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { useMe } from '../api/queries';
 import type { Connection, ConnectionCheck, ConnectionInput } from '../api/types';
-import { AccessFields, accessInput, draftOf, useOwns } from '../app/AccessFields';
+import { AccessFields, accessInput, draftOf, useIsOwner } from '../app/AccessFields';
 import { Segments } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
 import { latency, plain } from '../design/format';
@@ -11,7 +11,7 @@ import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { SimulatedBadge } from '../design/Status';
-import { type Certificates, type DsnParts, fromUrl, noParts, problemInForm, problemsOf, toUrl } from './dsn';
+import { certificateProblems, type Certificates, type DsnParts, formProblem, fromUrl, noParts, toUrl } from './dsn';
 import { CertificateFields } from './CertificateFields';
 import { SnowflakeFields } from './SnowflakeFields';
 import { fromSnowflake, noSnowflake, type SnowflakeParts, toSnowflake } from './snowflake';
@@ -46,17 +46,17 @@ export function ConnectionForm(props: {
   const readable = existing ? (snowflake ? fromSnowflake(existing.dsn) : fromUrl(existing.dsn)) : noParts;
   const [name, setName] = useState(existing?.name ?? '');
   const [description, setDescription] = useState(existing?.description ?? '');
-  const [how, setHow] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
+  const [inputMode, setInputMode] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
   const [savedParts] = useState<DsnParts | null>(() => (existing ? fromUrl(existing.dsn) : null));
   const [parts, setParts] = useState<DsnParts>(savedParts ?? noParts);
   const [sfParts, setSfParts] = useState<SnowflakeParts>((existing && fromSnowflake(existing.dsn)) ?? noSnowflake);
   const [url, setUrl] = useState(existing?.dsn ?? '');
   const [production, setProduction] = useState(existing?.production ?? false);
   const [access, setAccess] = useState(draftOf(existing?.access));
-  const owns = useOwns(existing?.access);
+  const isOwner = useIsOwner(existing?.access);
   const admin = useMe().data?.role === 'admin';
   const fromFields = snowflake ? toSnowflake(sfParts) : toUrl(parts);
-  const dsn = how === 'url' ? url.trim() : fromFields;
+  const dsn = inputMode === 'url' ? url.trim() : fromFields;
 
   const test = useMutation({
     mutationFn: () =>
@@ -82,7 +82,7 @@ export function ConnectionForm(props: {
         : api.post('/api/connections', { body });
     },
     onSuccess: async (c) => {
-      // What was tested here is known of the saved one, too, once that has answered.
+      // A tested draft is tested again as the saved connection, so that its card shows the result.
       if (test.data?.ok && c)
         void api
           .post('/api/connections/{id}/test', { path: { id: c.connection_id } })
@@ -95,9 +95,9 @@ export function ConnectionForm(props: {
     },
   });
   const wrong = [save.error, test.error].flatMap((e) => (e ? asProblem(e).fields : []));
-  // What stands under its field is not said twice.
-  const inWords = (err: unknown) => (how === 'fields' && !snowflake ? problemInForm(err) : err);
-  const placed = how === 'fields' && !snowflake && Object.keys(problemsOf(wrong)).length > 0;
+  // Errors shown under a field are not repeated.
+  const inWords = (err: unknown) => (inputMode === 'fields' && !snowflake ? formProblem(err) : err);
+  const placed = inputMode === 'fields' && !snowflake && Object.keys(certificateProblems(wrong)).length > 0;
   const set = (k: keyof DsnParts) => (e: { target: { value: string } }) => {
     setParts({ ...parts, [k]: e.target.value });
     test.reset();
@@ -169,7 +169,7 @@ export function ConnectionForm(props: {
         <div className="row">
           <Segments
             label="How to enter the address"
-            value={how}
+            value={inputMode}
             options={[
               { value: 'fields', label: 'Fields' },
               { value: 'url', label: 'URL' },
@@ -178,14 +178,14 @@ export function ConnectionForm(props: {
               if (h === 'url') setUrl(fromFields);
               else if (snowflake) setSfParts(fromSnowflake(url) ?? sfParts);
               else setParts(fromUrl(url) ?? parts);
-              setHow(h);
+              setInputMode(h);
             }}
           />
-          {how === 'url' && url !== '' && !(snowflake ? fromSnowflake(url) : fromUrl(url)) && (
+          {inputMode === 'url' && url !== '' && !(snowflake ? fromSnowflake(url) : fromUrl(url)) && (
             <span className="muted">This form is passed to the driver as it is.</span>
           )}
         </div>
-        {how === 'fields' && snowflake ? (
+        {inputMode === 'fields' && snowflake ? (
           <SnowflakeFields
             parts={sfParts}
             saved={existing !== null}
@@ -194,7 +194,7 @@ export function ConnectionForm(props: {
               test.reset();
             }}
           />
-        ) : how === 'fields' ? (
+        ) : inputMode === 'fields' ? (
           <>
             <div className="dsn-grid">
               {field('host', 'Host or socket folder', 'db.example.com', { required: true })}
@@ -277,7 +277,7 @@ export function ConnectionForm(props: {
           <input
             type="checkbox"
             checked={production}
-            disabled={(existing?.production && !admin) || !owns}
+            disabled={(existing?.production && !admin) || !isOwner}
             onChange={(e) => setProduction(e.target.checked)}
           />
           <span>

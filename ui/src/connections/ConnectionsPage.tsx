@@ -1,21 +1,21 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem } from '../api/client';
 import { useConnections } from '../api/queries';
 import type { Connection } from '../api/types';
-import { accessWords } from '../app/AccessFields';
+import { accessText } from '../app/AccessFields';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { ago, dateTime, sentence } from '../design/format';
+import { ago, capitalize, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { CheckResult, ConnectionForm } from './ConnectionForm';
 import { shortDsn } from './dsn';
-import { listed, workedWords } from './used';
+import { lastAnswerText, nameList } from './usage';
 
 export function ConnectionsPage() {
   usePageTitle('Connections');
@@ -37,11 +37,11 @@ export function ConnectionsPage() {
           Databases that runs can load. Passwords are encrypted and never shown again.
         </span>
         <div className="actions">
-          <Writes>
+          <OperatorOnly>
             <button type="button" className="btn primary" onClick={() => setEditing('new')}>
               <Icon name="plus" /> New connection
             </button>
-          </Writes>
+          </OperatorOnly>
         </div>
       </header>
       <div className="page narrow">
@@ -107,7 +107,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
             query: { version: c.version },
           });
         } catch (err) {
-          // Behind the question is what it has become, or what uses it now.
+          // Refetch: the connection may have changed, or may be in use now.
           if (asProblem(err).status === 409) await qc.invalidateQueries({ queryKey: ['connections'] });
           throw err;
         }
@@ -135,16 +135,16 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
             )}
           </div>
           <code className="muted dsn">{shortDsn(c.dsn)}</code>
-          {(c.access.owner || c.access.restricted) && <p className="muted">{sentence(accessWords(c.access))}.</p>}
+          {(c.access.owner || c.access.restricted) && <p className="muted">{capitalize(accessText(c.access))}.</p>}
           {c.description && <p className="muted">{c.description}</p>}
-          <Used c={c} />
+          <ConnectionUsage c={c} />
         </div>
         <div className="row nowrap">
-          <Writes>
+          <OperatorOnly>
             <button type="button" className="btn" onClick={() => test.mutate()} disabled={test.isPending}>
               {test.isPending ? 'Testing…' : 'Test'}
             </button>
-          </Writes>
+          </OperatorOnly>
           {!c.builtin && (
             <ActionsMenu
               label={`Actions for ${c.name}`}
@@ -164,8 +164,8 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
   );
 }
 
-/** What uses a connection, and when its database last answered. */
-function Used({ c }: { c: Connection }) {
+/** ConnectionUsage shows what uses a connection and when its database last answered. */
+function ConnectionUsage({ c }: { c: Connection }) {
   const use = useQuery({
     queryKey: ['connection-use', c.connection_id, c.version],
     queryFn: ({ signal }) => api.get('/api/connections/{id}/use', { path: { id: c.connection_id }, signal }),
@@ -177,7 +177,7 @@ function Used({ c }: { c: Connection }) {
       <p className="muted used-by">
         {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && 'Nothing uses it yet.'}
         {u.templates.length > 0 && 'Used by '}
-        {u.templates.slice(0, shownTemplates).map((t, i) => (
+        {u.templates.slice(0, maxTemplatesListed).map((t, i) => (
           <span key={t.template_id}>
             {i > 0 && ', '}
             <Link href={`/templates/${encodeURIComponent(t.template_id)}`} className="wrap-anywhere">
@@ -185,12 +185,12 @@ function Used({ c }: { c: Connection }) {
             </Link>
           </span>
         ))}
-        {u.templates.length > shownTemplates && ` and ${u.templates.length - shownTemplates} more templates`}
+        {u.templates.length > maxTemplatesListed && ` and ${u.templates.length - maxTemplatesListed} more templates`}
         {u.templates.length > 0 && '. '}
         {u.sinks.length > 0 && (
           <>
             <Link href="/streams?show=sinks">{u.sinks.length === 1 ? 'The sink' : 'The sinks'}</Link>{' '}
-            <span className="wrap-anywhere">{listed(u.sinks, shownTemplates)}</span>{' '}
+            <span className="wrap-anywhere">{nameList(u.sinks, maxTemplatesListed)}</span>{' '}
             {u.sinks.length === 1 ? 'writes' : 'write'} to it.{' '}
           </>
         )}
@@ -202,10 +202,10 @@ function Used({ c }: { c: Connection }) {
         )}
       </p>
       <p className="muted" title={u.worked ? dateTime(u.worked.at) : undefined}>
-        {workedWords(u.worked)}
+        {lastAnswerText(u.worked)}
       </p>
     </>
   );
 }
 
-const shownTemplates = 5;
+const maxTemplatesListed = 5;

@@ -23,9 +23,7 @@ const signIns: { value: SignIn; label: string; help: string }[] = [
   },
 ];
 
-/**
- * SnowflakeFields are the inputs of a Snowflake connection. Secrets are written, never read: saved ones show as ***.
- */
+/** SnowflakeFields are the inputs of a Snowflake connection. Secrets are write-only: saved ones show as ***. */
 export function SnowflakeFields(props: {
   parts: SnowflakeParts;
   saved: boolean;

@@ -1,7 +1,7 @@
 import { asProblem, Problem } from '../api/client';
 import type { FieldError } from '../api/types';
 
-/** Certificates as PEM text; *** stands for a saved key. */
+/** Certificates are PEM text; *** stands for a saved key. */
 export interface Certificates {
   sslrootcert: string;
   sslcert: string;
@@ -11,7 +11,7 @@ export interface Certificates {
 const noCertificates: Certificates = { sslrootcert: '', sslcert: '', sslkey: '' };
 const certificateKeys = Object.keys(noCertificates) as (keyof Certificates)[];
 
-/** The parts of a Postgres URL that the form shows. */
+/** DsnParts are the fields of a Postgres URL in the form. */
 export interface DsnParts extends Certificates {
   host: string;
   port: string;
@@ -19,7 +19,7 @@ export interface DsnParts extends Certificates {
   user: string;
   password: string;
   sslmode: string;
-  /** Other parameters, kept as they are. */
+  /** Other parameters, kept unchanged. */
   rest: string;
 }
 
@@ -34,7 +34,7 @@ export const noParts: DsnParts = {
   rest: '',
 };
 
-/** Writes the parts as a URL; a unix socket's folder goes into the host parameter. */
+/** toUrl writes the parts as a URL; the folder of a unix socket becomes the host parameter. */
 export function toUrl(p: DsnParts): string {
   const enc = encodeURIComponent;
   const socket = p.host.startsWith('/');
@@ -49,7 +49,7 @@ export function toUrl(p: DsnParts): string {
   }
   if (p.sslmode && !socket) q.set('sslmode', p.sslmode);
   for (const key of certificateKeys) if (p[key].trim()) q.set(key, p[key]);
-  // Not every reader of such a URL takes a + for a space.
+  // Not every parser reads + as a space.
   const query = q.toString().replaceAll('+', '%20');
   const port = !socket && p.port ? `:${p.port}` : '';
   return `postgres://${user}${host}${port}/${enc(p.database)}${query ? `?${query}` : ''}`;
@@ -63,7 +63,7 @@ function decode(s: string): string {
   }
 }
 
-/** Reads a URL into parts; null when it is not a Postgres URL that the form can show. */
+/** fromUrl parses a URL; null when the form cannot show it. */
 export function fromUrl(text: string): DsnParts | null {
   const m = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(
     text.trim(),
@@ -78,7 +78,7 @@ export function fromUrl(text: string): DsnParts | null {
   const certificates = { ...noCertificates };
   for (const key of certificateKeys) {
     const value = q.get(key) ?? '';
-    // The name of a file is for the URL.
+    // File names belong in the URL.
     if (!value.includes('-----BEGIN ') && value !== '***') continue;
     certificates[key] = value;
     q.delete(key);
@@ -99,13 +99,13 @@ export function fromUrl(text: string): DsnParts | null {
   };
 }
 
-/** The server's complaints about certificates, by the field they are about. */
-export function problemsOf(errors: FieldError[]): Partial<Certificates> {
+/** certificateProblems maps the server's errors to the certificate fields. */
+export function certificateProblems(errors: FieldError[]): Partial<Certificates> {
   const out: Partial<Certificates> = {};
   for (const e of errors) {
     const key = /^The parameter (sslrootcert|sslcert|sslkey) /.exec(e.message)?.[1] as keyof Certificates | undefined;
     if (e.field === 'dsn' && key)
-      out[key] = inForm(
+      out[key] = withFormLabels(
         [
           e.message.replace(/^The parameter \w+ cannot be used: /, ''),
           (e.hint ?? '').replace(/; in a URL it is percent-encoded/, ''),
@@ -117,23 +117,24 @@ export function problemsOf(errors: FieldError[]): Partial<Certificates> {
   return out;
 }
 
-/** What the parameters of a connection string are called in the form that has fields for them. */
+/** labels are the form's names of connection string parameters. */
 const labels: [parameter: RegExp, label: string][] = [
   [/\bsslrootcert\b/g, '“CA certificate”'],
   [/\bsslcert\b/g, '“Client certificate”'],
   [/\bsslkey\b/g, '“Key of the client certificate”'],
 ];
 
-/** A message about a connection string in the words of the form. */
-export const inForm = (text: string): string => labels.reduce((t, [name, label]) => t.replace(name, label), text);
+/** withFormLabels replaces parameter names by the form's labels. */
+export const withFormLabels = (text: string): string =>
+  labels.reduce((t, [name, label]) => t.replace(name, label), text);
 
-/** A problem with a connection string in the words of the form. */
-export function problemInForm(err: unknown): Problem {
+/** formProblem is a problem with the form's labels. */
+export function formProblem(err: unknown): Problem {
   const p = asProblem(err);
-  return new Problem(p.status, p.code, inForm(p.message), inForm(p.hint), p.fields);
+  return new Problem(p.status, p.code, withFormLabels(p.message), withFormLabels(p.hint), p.fields);
 }
 
-/** An address for a list: a pasted certificate is only said to be there. */
+/** shortDsn is the address for a list; a pasted certificate is only mentioned. */
 export function shortDsn(dsn: string): string {
   return dsn.replace(/(ssl\w+=)('[^']*-----BEGIN[^']*'|-----BEGIN[^&]*)/g, '$1(pasted)');
 }

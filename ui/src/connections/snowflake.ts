@@ -1,7 +1,7 @@
-/** How a user of Snowflake signs in; the values are the DSN's authenticators. */
+/** SignIn is how a Snowflake user signs in; the values are the DSN's authenticators. */
 export type SignIn = 'snowflake' | 'snowflake_jwt' | 'oauth' | 'programmatic_access_token';
 
-/** The parts of a Snowflake DSN that the form shows. */
+/** SnowflakeParts are the fields of a Snowflake DSN in the form. */
 export interface SnowflakeParts {
   account: string;
   user: string;
@@ -14,7 +14,7 @@ export interface SnowflakeParts {
   warehouse: string;
   database: string;
   schema: string;
-  /** Other parameters, kept as they are. */
+  /** Other parameters, kept unchanged. */
   rest: string;
 }
 
@@ -35,7 +35,7 @@ export const noSnowflake: SnowflakeParts = {
 
 const secret = (s: string) => (s === '***' ? s : encodeURIComponent(s));
 
-/** Takes the account out of what people paste: the address of their Snowflake page. */
+/** accountOf extracts the account from a pasted Snowflake URL. */
 export function accountOf(text: string): string {
   return text
     .trim()
@@ -44,7 +44,7 @@ export function accountOf(text: string): string {
     .replace(/\.snowflakecomputing\.com$/i, '');
 }
 
-/** Writes the parts as a DSN. Secrets of another kind of sign-in are left out. */
+/** toSnowflake writes the parts as a DSN, without the secrets of other sign-in methods. */
 export function toSnowflake(p: SnowflakeParts): string {
   const enc = encodeURIComponent;
   const password = p.signIn === 'snowflake' && p.password ? `:${secret(p.password)}` : '';
@@ -73,7 +73,7 @@ function decode(s: string): string {
 
 const kinds: SignIn[] = ['snowflake', 'snowflake_jwt', 'oauth', 'programmatic_access_token'];
 
-/** Reads a DSN into parts; null when it is not one that the form can show. */
+/** fromSnowflake parses a DSN; null when the form cannot show it. */
 export function fromSnowflake(text: string): SnowflakeParts | null {
   const m = /^(?:snowflake:\/\/)?(?:([^@/?#]*)@)?([^/?#@]+)(?:\/([^/?#]*))?(?:\/([^/?#]*))?(?:\?([^#]*))?$/i.exec(
     text.trim(),
@@ -91,8 +91,8 @@ export function fromSnowflake(text: string): SnowflakeParts | null {
   };
   const privateKey = take('private_key', 'privateKey');
   const token = take('token');
-  const said = take('authenticator').toLowerCase();
-  const signIn = said || (privateKey ? 'snowflake_jwt' : token ? 'programmatic_access_token' : 'snowflake');
+  const authenticator = take('authenticator').toLowerCase();
+  const signIn = authenticator || (privateKey ? 'snowflake_jwt' : token ? 'programmatic_access_token' : 'snowflake');
   if (!kinds.includes(signIn as SignIn)) return null;
   return {
     account: decode(m[2] ?? ''),

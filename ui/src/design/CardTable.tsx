@@ -3,19 +3,19 @@ import type { ReactNode } from 'react';
 export interface CardColumn<T> {
   head: string;
   cell: (row: T) => ReactNode;
-  /** What is said of a cell on hover. */
+  /** Tooltip of a cell. */
   title?: (row: T) => string | undefined;
   num?: boolean;
-  /** A phone has no heads: a cell stands there after its head, alone, or not at all. */
+  /** How a cell looks on a phone, which has no header: with its header, alone, or hidden. */
   phone?: 'named' | 'alone' | 'out';
 }
 
-/** A short list with what can be done to each row: a table, and on a phone a stack of cards. */
+/** CardTable is a short list with actions: a table, and on a phone a stack of cards. */
 export function CardTable<T>(props: {
   label: string;
   rows: T[];
   id: (row: T) => string;
-  /** The first is what a row is known by. */
+  /** The first column identifies the row. */
   columns: CardColumn<T>[];
   acts: (row: T) => ReactNode;
   dense?: boolean;

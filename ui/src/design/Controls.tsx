@@ -1,13 +1,13 @@
 import * as Menu from '@radix-ui/react-dropdown-menu';
 import * as Tip from '@radix-ui/react-tooltip';
 import { type ReactNode, useState } from 'react';
-import { useMay } from '../api/queries';
+import { useHasRole } from '../api/queries';
 import { Icon } from './icons';
 import { useToast } from './Toast';
 
 export { Menu };
 
-/** Explains a term of art in one sentence, on hover, focus and touch. */
+/** Term explains a technical term on hover, focus and touch. */
 export function Term({ tip, children }: { tip: string; children: ReactNode }) {
   const [open, setOpen] = useState(false);
   return (
@@ -16,7 +16,7 @@ export function Term({ tip, children }: { tip: string; children: ReactNode }) {
         <button
           type="button"
           className="term"
-          // An explanation is no stop on the way: screen readers have it as the description.
+          // Not a tab stop: screen readers read it as the description.
           tabIndex={-1}
           aria-description={tip}
           onClick={(e) => {
@@ -44,17 +44,17 @@ export interface Action {
   danger?: boolean;
   disabled?: boolean;
   checked?: boolean;
-  /** The least role that may do it; it is not offered to others. */
+  /** The minimum role; the action is hidden from others. */
   needs?: 'operator' | 'admin';
   act: () => void;
 }
 
-/** A button that opens a short list of actions. */
+/** ActionsMenu is a button with a menu of actions. */
 export function ActionsMenu(props: { label: string; actions: (Action | null)[]; small?: boolean }) {
   const { label, small } = props;
-  const may = { operator: useMay('operator'), admin: useMay('admin') };
+  const may = { operator: useHasRole('operator'), admin: useHasRole('admin') };
   const allowed = props.actions.filter((a) => !a?.needs || may[a.needs]);
-  // A line stands between two actions.
+  // null is a separator.
   const actions = allowed.filter((a, i) => a !== null || (allowed[i - 1] != null && allowed[i + 1] != null));
   if (actions.length === 0) return null;
   return (
@@ -96,7 +96,7 @@ export function ActionsMenu(props: { label: string; actions: (Action | null)[]; 
   );
 }
 
-/** One choice out of a few that fit on a line. */
+/** Segments is a choice of a few options on one line. */
 export function Segments<T extends string>(props: {
   label: string;
   value: T;

@@ -1,9 +1,9 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { asProblem } from '../api/client';
 import { Notice } from './States';
-import { told } from './said';
+import { problemText } from './sentences';
 
-/** A modal dialog on the browser's own <dialog>: focus stays inside, Escape closes, focus returns afterwards. */
+/** Dialog uses the browser's <dialog>: focus stays inside, Escape closes, focus returns afterwards. */
 export function Dialog(props: { title: string; wide?: boolean; onClose: () => void; children: ReactNode }) {
   const ref = useRef<HTMLDialogElement>(null);
   const titleId = useId();
@@ -42,13 +42,13 @@ export interface Question {
   body: ReactNode;
   verb: string;
   danger?: boolean;
-  /** The word for not doing it. */
+  /** Label of the cancel button. */
   keep?: string;
   act: () => unknown;
 }
 
-/** Asks once, in words that name the thing, and shows why when the act is refused. */
-export function Confirm({ question, onClose }: { question: Question; onClose: () => void }) {
+/** Confirm asks for confirmation, and shows the error when the action fails. */
+function Confirm({ question, onClose }: { question: Question; onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const act = async () => {
@@ -59,7 +59,7 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
       onClose();
     } catch (err) {
       const p = asProblem(err);
-      setProblem(told(p));
+      setProblem(problemText(p));
       setBusy(false);
     }
   };
@@ -85,7 +85,7 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
   );
 }
 
-/** Keeps the question that is being asked; null when none is. */
+/** useConfirm returns the open confirmation, and a function that opens one. */
 export function useConfirm(): [ReactNode, (q: Question) => void] {
   const [question, ask] = useState<Question | null>(null);
   return [question ? <Confirm key={question.title} question={question} onClose={() => ask(null)} /> : null, ask];

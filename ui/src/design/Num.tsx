@@ -1,6 +1,6 @@
 import type { Quantity } from './format';
 
-/** Draws a quantity: the unit smaller and lighter, the exact figure on hover. */
+/** Num shows a quantity with a smaller unit and the exact figure on hover. */
 export function Num({ q }: { q: Quantity }) {
   return (
     <span className="quantity" title={q.exact}>

@@ -2,7 +2,7 @@ import { CopyButton } from './Controls';
 import { Dialog } from './Dialog';
 import { Notice } from './States';
 
-/** What a new secret is shown in, once: the text to copy, and what else there is to say of it. */
+/** ShownOnce shows a new secret once, with a copy button. */
 export function ShownOnce({
   title,
   text,
@@ -13,7 +13,7 @@ export function ShownOnce({
 }: {
   title: string;
   text: string;
-  /** The name of the button that copies the text. */
+  /** Label of the copy button. */
   copy: string;
   wide?: boolean;
   onClose: () => void;

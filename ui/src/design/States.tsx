@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react';
 import { asProblem } from '../api/client';
 import { Icon } from './icons';
-import { stated, told, toldOf } from './said';
+import { asSentence, fieldProblemText, problemText } from './sentences';
 
 export function Skeleton({ width = '100%', height = 14 }: { width?: number | string; height?: number | string }) {
   return <span className="skeleton" style={{ width, height }} />;
 }
 
-/** The shape of a table that is on its way. */
+/** SkeletonRows is the placeholder of a loading table. */
 export function SkeletonRows({ rows = 6, height = 18 }: { rows?: number; height?: number }) {
   return (
     <div className="stack" style={{ padding: 16, gap: 18 }} aria-busy="true">
@@ -41,7 +41,7 @@ export function Failed({ what, error, retry }: { what: string; error: unknown; r
     <div className="state" role="alert">
       <Icon name="alert" size={28} />
       <h2 className="h3">{what}</h2>
-      <p>{told(p)}</p>
+      <p>{problemText(p)}</p>
       {retry && (
         <div className="row">
           <button type="button" className="btn" onClick={() => void retry()}>
@@ -66,19 +66,19 @@ export function Notice({ tone = 'plain', children }: { tone?: Tone; children: Re
   );
 }
 
-/** Shows a refused request: the sentence, the hint, and the fields it names. */
+/** ProblemNotice shows an error: the sentence, the hint and the fields. */
 export function ProblemNotice({ error }: { error: unknown }) {
   const p = asProblem(error);
-  // A refusal of one field may be that field's own sentence.
+  // The error of a single field may equal the message.
   const fields = p.fields.filter((f) => f.message !== p.message);
   return (
     <Notice tone="bad">
-      <strong>{stated(p.message)}</strong> {stated(p.hint)}
+      <strong>{asSentence(p.message)}</strong> {asSentence(p.hint)}
       {fields.length > 0 && (
         <ul>
           {fields.map((f) => (
             <li key={f.field + f.message}>
-              <code>{f.field}</code>: {toldOf(f)}
+              <code>{f.field}</code>: {fieldProblemText(f)}
             </li>
           ))}
         </ul>
@@ -94,7 +94,7 @@ interface QueryLike<T> {
   refetch: () => unknown;
 }
 
-/** The four states of anything that is fetched. */
+/** Load handles the four states of fetched data: loading, failed, empty, ready. */
 export function Load<T>(props: {
   from: QueryLike<T>;
   what: string;

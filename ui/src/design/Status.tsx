@@ -1,24 +1,24 @@
 import type { Health, Phase, Status, Verdict } from '../api/types';
-import { sentence, words } from './format';
+import { capitalize, humanize } from './format';
 import { Mark } from './icons';
 
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
-const statuses: Record<Status, { tone: string; shape: Shape; word: string }> = {
-  PREPARED: { tone: '', shape: 'ring', word: 'Prepared' },
-  RUNNING: { tone: 'ok', shape: 'dot', word: 'Running' },
-  STOPPING: { tone: 'warn', shape: 'half', word: 'Stopping' },
-  CANCELLING: { tone: 'warn', shape: 'half', word: 'Cancelling' },
-  COMPLETED: { tone: 'ok', shape: 'square', word: 'Completed' },
-  FAILED: { tone: 'bad', shape: 'cross', word: 'Failed' },
-  CANCELLED: { tone: '', shape: 'square', word: 'Cancelled' },
+const statuses: Record<Status, { tone: string; shape: Shape; label: string }> = {
+  PREPARED: { tone: '', shape: 'ring', label: 'Prepared' },
+  RUNNING: { tone: 'ok', shape: 'dot', label: 'Running' },
+  STOPPING: { tone: 'warn', shape: 'half', label: 'Stopping' },
+  CANCELLING: { tone: 'warn', shape: 'half', label: 'Cancelling' },
+  COMPLETED: { tone: 'ok', shape: 'square', label: 'Completed' },
+  FAILED: { tone: 'bad', shape: 'cross', label: 'Failed' },
+  CANCELLED: { tone: '', shape: 'square', label: 'Cancelled' },
 };
 
-/** How many of a run's thresholds were not met. */
-export const unmet = (s: { thresholds?: { passed: boolean }[] | null } | null | undefined) =>
+/** unmetThresholds counts a run's failed thresholds. */
+export const unmetThresholds = (s: { thresholds?: { passed: boolean }[] | null } | null | undefined) =>
   s?.thresholds?.filter((t) => !t.passed).length ?? 0;
 
-/** A run's status as shape, word and colour. A judged run says whether its thresholds passed. */
+/** StatusBadge shows a run's status; a run with thresholds shows whether they passed. */
 export function StatusBadge({
   status,
   passed,
@@ -27,9 +27,9 @@ export function StatusBadge({
 }: {
   status: Status;
   passed?: boolean | null;
-  /** How many thresholds were not met: a run without any has not passed either when nothing of it succeeded. */
+  /** How many thresholds failed. A run without thresholds fails too when nothing succeeded. */
   failed?: number;
-  /** What a prepared run waits for that was started. */
+  /** What a started run waits for. */
   waits?: string;
 }) {
   if (status === 'PREPARED' && waits) {
@@ -40,7 +40,7 @@ export function StatusBadge({
       </span>
     );
   }
-  const s = statuses[status] ?? { tone: '', shape: 'ring' as const, word: status };
+  const s = statuses[status] ?? { tone: '', shape: 'ring' as const, label: status };
   if (status === 'COMPLETED' && passed === false) {
     return (
       <span
@@ -59,7 +59,7 @@ export function StatusBadge({
   return (
     <span className={`badge ${s.tone}`}>
       <Mark shape={s.shape} />
-      {s.word}
+      {s.label}
     </span>
   );
 }
@@ -73,7 +73,7 @@ const phaseTone: Record<Phase, string> = {
   PROCESSING: '',
 };
 
-const phaseWord: Record<Phase, string> = {
+const phaseLabels: Record<Phase, string> = {
   '': 'Done',
   PREPARING: 'Preparing',
   WARMUP: 'Warm-up',
@@ -83,7 +83,7 @@ const phaseWord: Record<Phase, string> = {
 };
 
 export function phaseName(p: Phase | null): string {
-  return phaseWord[p ?? ''] ?? sentence(words(p ?? ''));
+  return phaseLabels[p ?? ''] ?? capitalize(humanize(p ?? ''));
 }
 
 export function PhaseBadge({ phase }: { phase: Phase | null }) {
@@ -118,23 +118,23 @@ export function HealthBadge({ health }: { health: Health }) {
   );
 }
 
-/** What says of itself that a stand-in answered in the database's place. */
-interface OfStandIn {
+/** StandInFlags say that something other than the database answered. */
+interface StandInFlags {
   simulated?: boolean;
   emulated?: boolean;
 }
 
-/** The word for what answered in the database's place, empty when the database did. */
-export const standIn = (of: OfStandIn | null | undefined) =>
+/** standInLabel names the stand-in; '' for a real database. */
+const standInLabel = (of: StandInFlags | null | undefined) =>
   of?.emulated ? 'emulated' : of?.simulated ? 'simulated' : '';
 
 /**
- * The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database, and short
- * that they were measured for too short a time to be held against others.
+ * VerdictBadge shows the validity verdict. of names whose figures they are: valid figures of a stand-in say nothing
+ * about a database. short means that the measurement was too short to compare.
  */
-export function VerdictBadge(props: { verdict: Verdict; of?: OfStandIn | null; short?: boolean }) {
+export function VerdictBadge(props: { verdict: Verdict; of?: StandInFlags | null; short?: boolean }) {
   const { verdict, of, short } = props;
-  const words = [standIn(of), short ? 'short' : ''].filter(Boolean).join(', ');
+  const words = [standInLabel(of), short ? 'short' : ''].filter(Boolean).join(', ');
   const word = words && ` (${words})`;
   if (verdict === 'NONE')
     return (
@@ -147,7 +147,7 @@ export function VerdictBadge(props: { verdict: Verdict; of?: OfStandIn | null; s
     <span
       className="badge ok"
       title={
-        `Nothing degrades these figures${standIn(of) ? ', as those of a stand-in' : ''}` +
+        `Nothing degrades these figures${standInLabel(of) ? ', as those of a stand-in' : ''}` +
         (short ? ', but they were measured for less than 20 s: too short to be held against others.' : '.')
       }
     >
@@ -162,8 +162,8 @@ export function VerdictBadge(props: { verdict: Verdict; of?: OfStandIn | null; s
   );
 }
 
-/** Says that a stand-in gave these figures: they say nothing about a real database. */
-export function SimulatedBadge({ of }: { of?: OfStandIn | null }) {
+/** SimulatedBadge says that a stand-in produced the figures. */
+export function SimulatedBadge({ of }: { of?: StandInFlags | null }) {
   return of?.emulated ? (
     <span
       className="badge simulated"

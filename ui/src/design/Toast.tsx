@@ -15,7 +15,7 @@ interface Toast {
 
 const icons: Record<Tone, string> = { ok: 'check', warn: 'warn', bad: 'alert', plain: 'info' };
 
-/** Short notes in the corner, read out by screen readers. Bad news stays until it is closed. */
+/** Toasts are short notes, announced to screen readers. Errors stay until they are closed. */
 export function Toasts({ children }: { children: ReactNode }) {
   const [list, setList] = useState<Toast[]>([]);
   const next = useRef(1);

@@ -1,4 +1,4 @@
-/** A number split for display: the unit is drawn smaller and lighter than the value. */
+/** Quantity is a formatted number; the unit is shown smaller than the value. */
 export interface Quantity {
   value: string;
   unit: string;
@@ -10,12 +10,12 @@ export const missing: Quantity = { value: '–', unit: '', exact: 'no figure' };
 
 const exactFormat = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 });
 
-/** Writes a number with thousands separators and up to six decimals. */
+/** exact uses thousands separators and up to six decimals. */
 export function exact(n: number): string {
   return exactFormat.format(n);
 }
 
-/** Writes a number with three significant digits, without an exponent. */
+/** significant uses three significant digits, without an exponent. */
 export function significant(n: number, digits = 3): string {
   if (n === 0) return '0';
   const size = Math.floor(Math.log10(Math.abs(n)));
@@ -33,7 +33,7 @@ const steps: [number, string][] = [
   [1e3, 'k'],
 ];
 
-/** Scales a plain count: 1 234 567 → 1.23 M. Counts under 10 000 are written in full. */
+/** count scales a count: 1 234 567 → 1.23 M. Counts under 10 000 are written in full. */
 export function count(n: number | null | undefined): Quantity {
   if (n === null || n === undefined || !Number.isFinite(n)) return missing;
   const all = exact(n);
@@ -41,7 +41,7 @@ export function count(n: number | null | undefined): Quantity {
   return scaled(n, '', all);
 }
 
-/** Scales a rate: 31 245 → 31.2 k/s. */
+/** rate scales a rate: 31 245 → 31.2 k/s. */
 export function rate(n: number | null | undefined, per = '/s'): Quantity {
   if (n === null || n === undefined || !Number.isFinite(n)) return missing;
   return scaled(n, per, `${exact(n)} ${per === '/s' ? 'per second' : per}`);
@@ -54,7 +54,7 @@ function scaled(n: number, suffix: string, all: string): Quantity {
   return { value: significant(n), unit: suffix, exact: all };
 }
 
-/** Writes a latency given in milliseconds: 0.0523 → 52.3 µs, 12.4 → 12.4 ms, 1 230 → 1.23 s. */
+/** latency takes milliseconds: 0.0523 → 52.3 µs, 12.4 → 12.4 ms, 1 230 → 1.23 s. */
 export function latency(ms: number | null | undefined): Quantity {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return missing;
   const all = `${exact(ms)} ms`;
@@ -64,7 +64,7 @@ export function latency(ms: number | null | undefined): Quantity {
   return { value: significant(ms / 1000), unit: 's', exact: all };
 }
 
-/** Writes a percentage given as 0…100. */
+/** percent takes 0…100. */
 export function percent(p: number | null | undefined, digits = 3): Quantity {
   if (p === null || p === undefined || !Number.isFinite(p)) return missing;
   const size = Math.abs(p);
@@ -73,13 +73,13 @@ export function percent(p: number | null | undefined, digits = 3): Quantity {
   return { value, unit: '%', exact: `${exact(p)} %` };
 }
 
-/** An amount of money: three digits, the currency as its unit. */
+/** money has three digits and the currency as its unit. */
 export function money(n: number | null | undefined, currency: string): Quantity {
   if (n === null || n === undefined || !Number.isFinite(n)) return missing;
   return { value: significant(n), unit: currency, exact: `${exact(n)} ${currency}` };
 }
 
-/** Writes a fraction of operations as a percentage with three decimals at most. */
+/** errorRate takes a fraction and writes a percentage with at most three decimals. */
 export function errorRate(fraction: number | null | undefined): Quantity {
   if (fraction === null || fraction === undefined || !Number.isFinite(fraction)) return missing;
   const p = fraction * 100;
@@ -87,7 +87,7 @@ export function errorRate(fraction: number | null | undefined): Quantity {
   return { value: p >= 10 ? significant(p) : p.toFixed(3), unit: '%', exact: `${exact(p)} %` };
 }
 
-/** Writes bytes in binary units. */
+/** bytes uses binary units. */
 export function bytes(n: number | null | undefined): Quantity {
   if (n === null || n === undefined || !Number.isFinite(n)) return missing;
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -104,14 +104,14 @@ export function plain(q: Quantity): string {
   return q.unit ? `${q.value} ${q.unit}` : q.value;
 }
 
-/** Writes seconds as 00:02:05. */
+/** clock writes seconds as 00:02:05. */
 export function clock(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds + 1e-6));
   const two = (n: number) => String(n).padStart(2, '0');
   return `${two(Math.floor(s / 3600))}:${two(Math.floor((s % 3600) / 60))}:${two(s % 60)}`;
 }
 
-/** Writes elapsed seconds as briefly as an axis wants them: 45s, 2:05, 1:02:05. */
+/** elapsed writes seconds briefly for an axis: 45s, 2:05, 1:02:05. */
 export function elapsed(seconds: number): string {
   const sign = seconds < 0 ? '−' : '';
   const s = Math.abs(seconds);
@@ -123,7 +123,7 @@ export function elapsed(seconds: number): string {
   return h ? `${sign}${h}:${two(m)}:${two(whole % 60)}` : `${sign}${m}:${two(whole % 60)}`;
 }
 
-/** Writes a moment of a run to the millisecond: 4.288s, 1:05.288, 1:00:05.288. */
+/** moment writes seconds to the millisecond: 4.288s, 1:05.288, 1:00:05.288. */
 export function moment(seconds: number): string {
   const ms = Math.round(Math.abs(seconds) * 1000);
   const sign = seconds < 0 && ms > 0 ? '−' : '';
@@ -132,7 +132,7 @@ export function moment(seconds: number): string {
   return `${sign}${whole < 60 ? `${whole}.${part}s` : `${elapsed(whole)}.${part}`}`;
 }
 
-/** Writes a length of time in words: 20 s, 5 min, 1 h 5 min. */
+/** duration writes seconds as text: 20 s, 5 min, 1 h 5 min. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';
   if (seconds < 1) return seconds <= 0 ? '0 s' : `${Math.round(seconds * 1000)} ms`;
@@ -145,7 +145,7 @@ export function duration(seconds: number | null | undefined): string {
   return rest ? `${m} min ${rest} s` : `${m} min`;
 }
 
-/** Writes how long ago an instant was: just now, 5 min ago, 3 d ago. */
+/** ago writes an age: just now, 5 min ago, 3 d ago. */
 export function ago(iso: string | null | undefined, now = Date.now()): string {
   if (!iso) return 'never';
   const s = (now - Date.parse(iso)) / 1000;
@@ -157,7 +157,7 @@ export function ago(iso: string | null | undefined, now = Date.now()): string {
   return new Date(iso).toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
 }
 
-/** Writes an instant in the reader's own time zone. */
+/** dateTime writes an instant in the browser's time zone. */
 export function dateTime(iso: string | null | undefined): string {
   if (!iso) return '–';
   return new Date(iso).toLocaleString(undefined, {
@@ -171,7 +171,7 @@ export function dateTime(iso: string | null | undefined): string {
   });
 }
 
-/** Writes the time of day with milliseconds, for log lines. */
+/** timeOfDay has milliseconds, for log lines. */
 export function timeOfDay(iso: string): string {
   const d = new Date(iso);
   const two = (n: number) => String(n).padStart(2, '0');
@@ -179,8 +179,8 @@ export function timeOfDay(iso: string): string {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${ms}`;
 }
 
-/** Turns POINT_LOOKUP or generator_cpu into words. */
-export function words(name: string): string {
+/** humanize turns POINT_LOOKUP or generator_cpu into lower-case text. */
+export function humanize(name: string): string {
   const text = name.replaceAll('_', ' ').toLowerCase();
   return text
     .replace(/\bsql\b/, 'SQL')
@@ -188,6 +188,6 @@ export function words(name: string): string {
     .replace(/\bgc\b/, 'GC');
 }
 
-export function sentence(text: string): string {
+export function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -68,9 +68,7 @@ const paths: Record<string, ReactNode> = {
   file: <path d="M4.500 2.500h6l3.500 3.500v9.500h-9.500zM10.500 2.500V6H14" />,
 };
 
-export type IconName = keyof typeof paths;
-
-/** A line icon that takes the colour of its text; it is decoration, the words beside it carry the meaning. */
+/** Icon is a decorative line icon in the text's colour. */
 export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   return (
     <svg
@@ -90,7 +88,7 @@ export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   );
 }
 
-/** Shapes for states, so that colour is never the only sign. */
+/** Mark is a state's shape, so that colour is never the only sign. */
 export function Mark({
   shape,
   size = 8,

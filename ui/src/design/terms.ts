@@ -1,4 +1,4 @@
-/** One sentence for every term of art on the page. */
+/** terms explain each technical term of the page in one sentence. */
 export const terms = {
   throughput: 'Operations that ended per second, over all connections.',
   p50: 'Half of the operations were at least this fast.',

@@ -7,13 +7,13 @@ import { useParam } from '../app/location';
 import { difference, interval } from '../compare/model';
 import { Segments, Term } from '../design/Controls';
 import { Empty } from '../design/States';
-import { OverTime } from './OverTime';
-import { Key } from './Picture';
-import { Standing } from './Standing';
-import { useBaseline, useManyAgainst } from './baseline';
-import { asDrawn, dots, drawn, figureOf, figures, headline, measured, shownRuns } from './model';
+import { FigureOverTime } from './FigureOverTime';
+import { DotLegend } from './DotChart';
+import { DriftStateBadge } from './DriftStateBadge';
+import { useBaseline, useBaselineComparisons } from './baseline';
+import { chartedRuns, dots, driftHeadline, figureOf, figures, hasFigures, maxDots, toChartedRun } from './model';
 
-/** How a figure of a template's runs moved over time, beside that of its baseline. */
+/** Drift shows how a figure of a template's runs changed over time, with the baseline. */
 export function Drift({ template }: { template: string }) {
   const [param, setFigure] = useParam('figure', figures[0].value);
   const figure = figureOf(param);
@@ -28,13 +28,13 @@ export function Drift({ template }: { template: string }) {
   });
   const list = useMemo(() => {
     const newest = runs.data?.runs ?? [];
-    return shownRuns(
+    return chartedRuns(
       newest,
-      newest.find((r) => r.run_id === base) ?? (old && detail.data ? asDrawn(detail.data) : null),
+      newest.find((r) => r.run_id === base) ?? (old && detail.data ? toChartedRun(detail.data) : null),
     );
   }, [runs.data, base, old, detail.data]);
   const ids = useMemo(() => list.map((r) => r.run_id), [list]);
-  const against = useManyAgainst(base, ids);
+  const against = useBaselineComparisons(base, ids);
   const shown = useMemo(
     () => dots(list, base, (base && against.data) || {}, figure.value),
     [list, base, against.data, figure],
@@ -47,11 +47,11 @@ export function Drift({ template }: { template: string }) {
   };
   const waits = base !== null && against.isPending && list.length > 1;
   return (
-    <OverTime
+    <FigureOverTime
       title={
         <Term
           tip={
-            `The newest ${drawn} completed runs of the template. A run is worse than the baseline when it is so by ` +
+            `The newest ${maxDots} completed runs of the template. A run is worse than the baseline when it is so by ` +
             'more than 5 %, and by more than chance explains.'
           }
         >
@@ -62,16 +62,16 @@ export function Drift({ template }: { template: string }) {
       from={known}
       what="The runs of the template could not be read."
       empty={() =>
-        !list.some(measured) && (
+        !list.some(hasFigures) && (
           <Empty tight title="No run to draw yet">
             Each completed run of the template is a point here.
           </Empty>
         )
       }
-      says={(d) => (waits ? 'The runs are being compared with the baseline.' : headline(d, figure.label))}
+      headline={(d) => (waits ? 'The runs are being compared with the baseline.' : driftHeadline(d, figure.label))}
       label={figure.label}
       format={figure.format}
-      legend={<Key />}
+      legend={<DotLegend />}
       table="The runs as a table"
       more={[
         { head: 'Difference', num: true, cell: (d) => (d.metric ? difference(d.metric) : '–') },
@@ -80,8 +80,8 @@ export function Drift({ template }: { template: string }) {
           head: 'Against the baseline',
           cell: (d) => (
             <>
-              <Standing of={d.standing} reason={d.metric?.reason} />{' '}
-              {base && d.standing !== 'baseline' && (
+              <DriftStateBadge of={d.state} reason={d.metric?.reason} />{' '}
+              {base && d.state !== 'baseline' && (
                 <Link href={`/compare?runs=${base},${d.run.run_id}`} aria-label={`Compare ${d.run.test_name}`}>
                   Compare
                 </Link>

@@ -2,12 +2,12 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, asProblem, Problem } from '../api/client';
 import type { Comparison } from '../api/types';
 import { useToast } from '../design/Toast';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-/** Less than so many percent is no difference, as on the page Compare. */
+/** tolerance is the percentage below which there is no difference, as on the Compare page. */
 const tolerance = 5;
 
-/** The baseline of a template; null when it has none. */
+/** useBaseline is the baseline of a template; null without one. */
 export const useBaseline = (template: string | null) =>
   useQuery({
     queryKey: ['baseline', template],
@@ -15,7 +15,7 @@ export const useBaseline = (template: string | null) =>
       try {
         return (await api.get('/api/templates/{id}/baseline', { path: { id: template! }, signal })) ?? null;
       } catch (e) {
-        // The template has been deleted.
+        // The template was deleted.
         if (e instanceof Problem && e.status === 404) return null;
         throw e;
       }
@@ -23,7 +23,7 @@ export const useBaseline = (template: string | null) =>
     enabled: template !== null,
   });
 
-/** Makes a run the baseline of a template, or, without one, has the template have none. */
+/** useSetBaseline sets or, without a run, removes a template's baseline. */
 export function useSetBaseline(template: string) {
   const qc = useQueryClient();
   const toast = useToast();
@@ -38,7 +38,7 @@ export function useSetBaseline(template: string) {
     },
     onError: (e) => {
       const p = asProblem(e);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     },
   });
 }
@@ -50,15 +50,15 @@ const comparison = (base: string, id: string) => ({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-/** How a run compares with its baseline. */
-export const useAgainst = (base: string | null, id: string) =>
+/** useBaselineComparison compares a run with its baseline. */
+export const useBaselineComparison = (base: string | null, id: string) =>
   useQuery({ ...comparison(base ?? '', id), enabled: base !== null && base !== id });
 
 /**
- * How many runs compare with their baseline, asked one after another: the server compares only a few at a time, and
- * refuses the others. A run that cannot be compared is null.
+ * useBaselineComparisons compares runs one after another: the server limits concurrent comparisons. A run that cannot
+ * be compared is null.
  */
-export function useManyAgainst(base: string | null, ids: string[]) {
+export function useBaselineComparisons(base: string | null, ids: string[]) {
   const qc = useQueryClient();
   return useQuery({
     queryKey: ['compare-many', base, ids],

@@ -1,41 +1,42 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import type { FieldError } from '../api/types';
 import { Icon } from '../design/icons';
-import { Seen } from './Seen';
+import { VisibleText } from './VisibleText';
 import './editor.css';
 
 const lineHeight = 20;
 
-/** A stretch of text in one colour: key, string, number, comment or none. */
+/** Piece is a span of text in one colour: key, string, number, comment or none. */
 export interface Piece {
   text: string;
   kind: string;
 }
 
-export interface Offer {
-  /** What is put in place of the word. */
+export interface Completion {
+  /** Replaces the word. */
   text: string;
   label: string;
   detail: string;
 }
 
-/** What is offered at a caret, and where the word begins that an offer replaces. */
-export interface Offered {
+/** CompletionList is the offered completions and where the replaced word begins. */
+export interface CompletionList {
   from: number;
-  offers: Offer[];
+  offers: Completion[];
 }
 
-/** What an editor knows of the language that is written in it. */
+/** Language is what the editor knows of a language. */
 export interface Language {
-  /** Says to those who hear the page what completes, after "Control and space offers". */
-  offersWhat: string;
-  /** Cuts a text into lines of coloured pieces; joined, they are the text again. */
+  /** Completes "Control and space offers" for screen readers. */
+  completionHelp: string;
+  /** Splits a text into lines of coloured pieces; joined, they equal the text. */
   colour: (text: string) => Piece[][];
-  /** What may stand at the caret; asked says that it was asked for, not just typed. It may have to be fetched. */
-  offer: (text: string, caret: number, asked: boolean) => Offered | Promise<Offered>;
+  /** Completions at the caret, possibly fetched; explicit means that the user asked, not just typed. */
+  complete: (text: string, caret: number, explicit: boolean) => CompletionList | Promise<CompletionList>;
 }
 
-const howTo = (l: Language) => `Control and space offers ${l.offersWhat}; Escape, then Tab, leaves the editor.`;
+const keyboardHelp = (l: Language) =>
+  `Control and space offers ${l.completionHelp}; Escape, then Tab, leaves the editor.`;
 
 interface Props {
   label: string;
@@ -48,13 +49,13 @@ interface Props {
   readOnly?: boolean;
 }
 
-interface Menu extends Offered {
+interface Menu extends CompletionList {
   chosen: number;
   line: number;
   column: number;
 }
 
-/** A text editor: line numbers, colours, completion, errors at their places. */
+/** Editor is a text editor with line numbers, colours, completion and error marks. */
 export function Editor(props: Props) {
   const { language } = props;
   const area = useRef<HTMLTextAreaElement>(null);
@@ -81,7 +82,7 @@ export function Editor(props: Props) {
     scroll.current?.scrollTo({ top: (line - 4) * lineHeight });
   };
 
-  /** The browser's own insertion keeps undo working. */
+  /** insert uses the browser's own insertion, so that undo works. */
   const insert = (text: string, from?: number) => {
     const el = area.current!;
     if (from !== undefined) el.setSelectionRange(from, el.selectionEnd);
@@ -91,24 +92,24 @@ export function Editor(props: Props) {
     }
   };
 
-  const show = (found: Offered) => {
+  const show = (found: CompletionList) => {
     if (found.offers.length === 0) return setMenu(null);
     const above = area.current!.value.slice(0, found.from).split('\n');
     setMenu({ ...found, chosen: 0, line: above.length, column: above.at(-1)!.length });
   };
 
-  const offer = (asked: boolean) => {
+  const openMenu = (explicit: boolean) => {
     const el = area.current;
     if (!el || props.readOnly || el.selectionStart !== el.selectionEnd) return setMenu(null);
     const [text, caret] = [el.value, el.selectionEnd];
-    const found = language.offer(text, caret, asked);
+    const found = language.complete(text, caret, explicit);
     if (!(found instanceof Promise)) return show(found);
     setMenu(null);
-    const still = () => area.current?.value === text && area.current.selectionEnd === caret;
-    void found.then((f) => still() && document.activeElement === area.current && show(f)).catch(() => {});
+    const isUnchanged = () => area.current?.value === text && area.current.selectionEnd === caret;
+    void found.then((f) => isUnchanged() && document.activeElement === area.current && show(f)).catch(() => {});
   };
 
-  const accept = (o: Offer) => {
+  const accept = (o: Completion) => {
     insert(o.text, menu!.from);
     setMenu(null);
   };
@@ -123,7 +124,7 @@ export function Editor(props: Props) {
     }
     if (e.key === ' ' && e.ctrlKey) {
       e.preventDefault();
-      offer(true);
+      openMenu(true);
       return;
     }
     if (menu) {
@@ -183,10 +184,10 @@ export function Editor(props: Props) {
                   {l.map((p, k) =>
                     p.kind ? (
                       <span key={k} className={`q-${p.kind}`}>
-                        <Seen text={p.text} />
+                        <VisibleText text={p.text} />
                       </span>
                     ) : (
-                      <Seen key={k} text={p.text} />
+                      <VisibleText key={k} text={p.text} />
                     ),
                   )}
                   {wrong.get(i + 1)?.column ? (
@@ -198,7 +199,7 @@ export function Editor(props: Props) {
             <textarea
               ref={area}
               value={props.value}
-              aria-label={`${props.label}. ${howTo(language)}`}
+              aria-label={`${props.label}. ${keyboardHelp(language)}`}
               aria-invalid={errors.length > 0}
               aria-autocomplete="list"
               aria-controls={menu ? id : undefined}
@@ -211,7 +212,7 @@ export function Editor(props: Props) {
               wrap="off"
               onChange={(e) => {
                 props.onChange(e.target.value);
-                offer(false);
+                openMenu(false);
               }}
               onKeyDown={key}
               onBlur={() => setMenu(null)}

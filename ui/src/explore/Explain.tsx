@@ -1,5 +1,5 @@
 import { bytes, count, duration, percent, plain } from '../design/format';
-import type { Stats } from './ask';
+import type { Stats } from './promqlClient';
 
 interface Row {
   expr: string;
@@ -33,7 +33,7 @@ const empty = () => ({
   slowest: 0,
 });
 
-/** What each leaf took over all requests; requests of one query have the same leaves, but for the run. */
+/** rowsOf sums what each leaf took over all requests; the requests of a query have the same leaves, but for the run. */
 export function rowsOf(stats: Pick<Stats, 'leaves'>[]): Row[] {
   const rows: Row[] = [];
   for (const s of stats)
@@ -64,7 +64,7 @@ const stages = [
   ['merge_ms', 'merging, and evaluating the rest'],
 ] as const;
 
-/** How the query was answered: its stages, its leaves, and what evaluating each beside its series took. */
+/** Explain shows how a query was executed: stages, leaves and their cost. */
 export function Explain({ stats, tookMs }: { stats: Stats[]; tookMs: number }) {
   const rows = rowsOf(stats);
   const sum = (of: (r: Row) => number) => rows.reduce((n, r) => n + of(r), 0);

@@ -11,33 +11,43 @@ import { Empty, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Editor, type Language } from '../editor/Editor';
 import { useSavedQueries } from '../tables/queries';
-import { choicesOf, exploreChart, GoneQuery, Saved } from '../tables/Saved';
+import { choicesOf, exploreChart, MissingQuery, SavedQueries } from '../tables/SavedQueries';
 import '../tables/tables.css';
-import { type Asking, choices, fitsLink, fromAddress, type Over, rangeOf, spans, toAddress, zoomOf } from './address';
-import { namesWithin } from './ask';
-import { asked as askedOf, examples } from './examples';
+import {
+  type ExploreQuery,
+  fitsLink,
+  fromAddress,
+  type Over,
+  rangeOf,
+  spans,
+  toAddress,
+  viewParams,
+  zoomOf,
+} from './address';
+import { namesInRange } from './promqlClient';
+import { exampleQuery as askedOf, examples } from './examples';
 import './explore.css';
-import { byRun, draw } from './model';
-import { colourPromql, offersAt } from './promql';
-import { namesOf, RunBar, usePicked } from './Runs';
-import { Shown } from './Shown';
-import { clockTime, partsOf, timeOf } from './times';
-import { useAnswers } from './useAnswers';
-import { stated } from '../design/said';
+import { coloursByRun, plotResults } from './model';
+import { colourPromql, promqlCompletions } from './promql';
+import { RunBar, runNames, usePickedRuns } from './RunBar';
+import { QueryResult } from './QueryResult';
+import { clockTime, loadTime, queryParts } from './times';
+import { useExploreResult } from './useExploreResult';
+import { asSentence } from '../design/sentences';
 
-const overs: { value: Over; label: string }[] = [
+const overOptions: { value: Over; label: string }[] = [
   { value: 'time', label: 'Clock time' },
   { value: 'runs', label: 'Since each run’s start' },
 ];
 
 const steps = [0, 1, 2, 5, 10, 30, 60, 300, 3600];
 const pauses = [0, 2, 5, 10, 60];
-/** How often runs that go on are asked for, in seconds. */
-const followed = 2;
+/** followInterval is how often a live run is queried, in seconds. */
+const followInterval = 2;
 
 const normal = (search: string) => new URLSearchParams(search).toString();
 
-/** /explore: PromQL over the telemetry of runs. */
+/** ExplorePage is /explore: PromQL over run telemetry. */
 export function ExplorePage() {
   usePageTitle('Explore');
   const [, navigate] = useLocation();
@@ -45,63 +55,63 @@ export function ExplorePage() {
   const toast = useToast();
   const [a, setA] = useState(() => fromAddress(search));
   const [began] = useState(a.q);
-  const { outcome, progress, run: answer, cancel } = useAnswers();
-  const drawn = useMemo(() => outcome && draw(outcome.answers, outcome.step), [outcome]);
+  const { outcome, progress, run: answer, cancel } = useExploreResult();
+  const drawn = useMemo(() => outcome && plotResults(outcome.answers, outcome.step), [outcome]);
   const ids = useMemo(() => [...a.runs, ...a.base], [a.runs, a.base]);
-  const picked = usePicked(ids);
+  const picked = usePickedRuns(ids);
   const [name, setName] = useState(() => new URLSearchParams(search).get('saved') ?? '');
   const saved = useSavedQueries();
   const now = useRef(a);
   now.current = a;
-  const lastAsked = useRef<Asking | null>(null);
-  /** The address as this page has written it; another one is a link. */
-  const shownAt = useRef(normal(search));
+  const lastQuery = useRef<ExploreQuery | null>(null);
+  /** The address this page has written; any other is a link. */
+  const shownSearch = useRef(normal(search));
 
-  const change = (more: Partial<Asking>) => {
+  const change = (more: Partial<ExploreQuery>) => {
     const next = { ...now.current, ...more };
     now.current = next;
     setA(next);
     return next;
   };
 
-  /** The name of the saved query that is shown, as long as it is that. */
-  const keptAs = (q: string) => (saved.data?.find((s) => s.name === name)?.sql === q ? name : '');
+  /** savedNameOf is the name of the shown saved query, while its text is unchanged. */
+  const savedNameOf = (q: string) => (saved.data?.find((s) => s.name === name)?.sql === q ? name : '');
 
-  const show = (what: Asking, kept: string) => {
-    const to = toAddress(what, kept);
-    shownAt.current = normal(to.includes('?') ? to.slice(to.indexOf('?')) : '');
+  const show = (what: ExploreQuery, savedName: string) => {
+    const to = toAddress(what, savedName);
+    shownSearch.current = normal(to.includes('?') ? to.slice(to.indexOf('?')) : '');
     navigate(to, { replace: true });
   };
 
-  const send = (what: Asking) => {
+  const send = (what: ExploreQuery) => {
     if (!what.q.trim()) return;
-    const { parts, step, seconds } = partsOf(what, picked.runs, Date.now());
+    const { parts, step, seconds } = queryParts(what, picked.runs, Date.now());
     if (parts.length === 0) return;
-    void answer({ q: what.q, parts, step, seconds, name: namesOf(picked.runs) });
+    void answer({ q: what.q, parts, step, seconds, name: runNames(picked.runs) });
   };
 
-  /** Asks what is asked now, and has the address say so. */
-  const ask = (more: Partial<Asking> = {}) => {
+  /** ask runs the query and writes it to the address. */
+  const ask = (more: Partial<ExploreQuery> = {}) => {
     const next = change(more);
-    lastAsked.current = next;
-    show(next, keptAs(next.q));
+    lastQuery.current = next;
+    show(next, savedNameOf(next.q));
     send(next);
   };
   const again = useRef(ask);
   again.current = ask;
 
-  // A link is answered once its runs are known; another link while the page is open, too.
+  // A link is executed once its runs are known, also when the page is open.
   const answered = useRef('');
   const opened = useRef(name);
   const [links, setLinks] = useState(0);
   useEffect(() => {
-    if (normal(search) === shownAt.current) return;
-    shownAt.current = normal(search);
-    const kept = new URLSearchParams(search).get('saved') ?? '';
-    opened.current = kept;
-    setName(kept);
+    if (normal(search) === shownSearch.current) return;
+    shownSearch.current = normal(search);
+    const savedName = new URLSearchParams(search).get('saved') ?? '';
+    opened.current = savedName;
+    setName(savedName);
     // The text of a saved query is not in the address.
-    if (!kept) setA((now.current = fromAddress(search)));
+    if (!savedName) setA((now.current = fromAddress(search)));
     setLinks((n) => n + 1);
   }, [search]);
   const key = `${a.over} ${ids.join()} ${links}`;
@@ -111,61 +121,61 @@ export function ExplorePage() {
     again.current();
   }, [key, picked.pending]);
 
-  // A link that names a saved query shows that one; what else the link says goes before what is kept.
-  const wish = opened.current ? saved.data?.find((s) => s.name === opened.current) : undefined;
+  // A link to a saved query loads it; the link's other parameters take precedence.
+  const pendingSaved = opened.current ? saved.data?.find((s) => s.name === opened.current) : undefined;
   useEffect(() => {
-    if (!wish) return;
+    if (!pendingSaved) return;
     opened.current = '';
-    const kept = new URLSearchParams(choicesOf(wish));
-    new URLSearchParams(location.search).forEach((v, k) => k !== 'saved' && kept.set(k, v));
-    again.current({ ...fromAddress(kept.toString()), q: wish.sql });
-  }, [wish]);
+    const savedParams = new URLSearchParams(choicesOf(pendingSaved));
+    new URLSearchParams(location.search).forEach((v, k) => k !== 'saved' && savedParams.set(k, v));
+    again.current({ ...fromAddress(savedParams.toString()), q: pendingSaved.sql });
+  }, [pendingSaved]);
 
-  // What was asked is asked again, not what is being written; and not before it is answered.
+  // Repeats the last executed query, not the edited one, and only after a response.
   const repeat = useRef(() => {});
   repeat.current = () => {
-    if (!progress && lastAsked.current) send(lastAsked.current);
+    if (!progress && lastQuery.current) send(lastQuery.current);
   };
-  // A run that goes on is followed, and asked for once more when it has ended.
+  // A live run is followed, and queried once more when it has ended.
   const follows = a.over === 'runs' && picked.runs.some(isLive);
-  const pause = follows ? followed : a.over === 'time' && a.last ? a.every : 0;
+  const pause = follows ? followInterval : a.over === 'time' && a.last ? a.every : 0;
   useEffect(() => {
     if (!pause) return;
     const t = setInterval(() => repeat.current(), pause * 1000);
     return () => clearInterval(t);
   }, [pause]);
-  const followedSo = useRef(false);
+  const wasFollowing = useRef(false);
   useEffect(() => {
-    if (followedSo.current && !follows) repeat.current();
-    followedSo.current = follows;
+    if (wasFollowing.current && !follows) repeat.current();
+    wasFollowing.current = follows;
   }, [follows]);
 
   const names = useMemo(
     () =>
-      namesWithin(() => {
+      namesInRange(() => {
         const asking = now.current;
         if (asking.over === 'time') return clockTime(asking, Date.now());
-        const times = picked.runs.flatMap((r) => timeOf(r, Date.now()) ?? []);
+        const times = picked.runs.flatMap((r) => loadTime(r, Date.now()) ?? []);
         return times.length
           ? { start: Math.min(...times.map((t) => t.start)), end: Math.max(...times.map((t) => t.end)) }
           : { start: Date.now() / 1000 - 7 * 86_400, end: Date.now() / 1000 };
       }),
-    // Names are asked for anew when the time is another.
+    // Completion names are fetched again for another time range.
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what the function reads
     [a.over, a.last, a.from, a.to, picked.runs],
   );
   const language = useMemo<Language>(
     () => ({
-      offersWhat: 'metrics, labels, values and functions',
+      completionHelp: 'metrics, labels, values and functions',
       colour: colourPromql,
-      offer: (text, caret, asked) => offersAt(text, caret, asked, names),
+      complete: (text, caret, explicit) => promqlCompletions(text, caret, explicit, names),
     }),
     [names],
   );
 
   const link = async () => {
-    show(a, keptAs(a.q));
-    if (!keptAs(a.q) && !fitsLink(a.q)) {
+    show(a, savedNameOf(a.q));
+    if (!savedNameOf(a.q) && !fitsLink(a.q)) {
       toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
       return;
     }
@@ -177,10 +187,10 @@ export function ExplorePage() {
     }
   };
 
-  // A part of clock time that is chosen is asked for anew, finer; a part of runs is only shown larger.
-  const [wider, setWider] = useState<Partial<Asking> | null>(null);
+  // A zoom into clock time is queried again with a finer step; a zoom into runs only enlarges.
+  const [wider, setWider] = useState<Partial<ExploreQuery> | null>(null);
   const zoomTo = (z: Zoom | null) => {
-    if (a.over === 'runs') return show(change({ range: rangeOf(z) }), keptAs(a.q));
+    if (a.over === 'runs') return show(change({ range: rangeOf(z) }), savedNameOf(a.q));
     if (!z) {
       if (wider) ask(wider);
       setWider(null);
@@ -192,7 +202,7 @@ export function ExplorePage() {
     ask({ last: '', from, to: Math.max(from + 5_000, Math.round((outcome.zero + z.to) * 1000)), step: 0, every: 0 });
   };
 
-  // Runs that are laid over each other have phases of their own: those of the first are marked.
+  // Overlaid runs have different phases: those of the first are marked.
   const first = a.over === 'runs' ? picked.runs.find((r) => r.run_id === a.runs[0]) : undefined;
   const decor = useMemo(() => (first ? phases(first) : { bands: [], markers: [] }), [first]);
 
@@ -225,7 +235,7 @@ export function ExplorePage() {
         </div>
       </header>
       <div className="page explore">
-        <GoneQuery name={name} list={saved} />
+        <MissingQuery name={name} list={saved} />
         <div className="console">
           <Editor
             label="Query"
@@ -235,11 +245,11 @@ export function ExplorePage() {
             errors={errors}
             onRun={() => ask()}
           />
-          <Saved
+          <SavedQueries
             list={saved}
             current={name}
             sql={a.q}
-            chart={exploreChart(choices(a).toString())}
+            chart={exploreChart(viewParams(a).toString())}
             untouched={a.q === began || examples.some((x) => x.q === a.q)}
             onOpen={(q) => {
               setName(q.name);
@@ -260,29 +270,29 @@ export function ExplorePage() {
           <Segments
             label="Which time is shown"
             value={a.over}
-            options={overs}
+            options={overOptions}
             onChange={(over) => {
               ask({ over, range: '' });
             }}
           />
           {a.over === 'time' ? (
-            <Time a={a} onChange={(more) => (setWider(null), ask(more))} />
+            <TimeControls a={a} onChange={(more) => (setWider(null), ask(more))} />
           ) : (
             <RunBar
               runs={a.runs}
               base={a.base}
-              known={picked.runs}
-              coloured={!drawn || byRun(drawn)}
+              knownRuns={picked.runs}
+              coloured={!drawn || coloursByRun(drawn)}
               onChange={(runs, base) => change({ runs, base, over: 'runs' })}
             />
           )}
           {follows && (
             <span className="note" role="status">
-              A run goes on: asked again every {duration(followed)}.
+              A run goes on: asked again every {duration(followInterval)}.
             </span>
           )}
           {a.runs.length > 1 && a.over === 'runs' && decor.markers.length > 0 && (
-            <span className="note muted hide-phone">Phases are those of {namesOf(picked.runs)(a.runs[0]!)}.</span>
+            <span className="note muted hide-phone">Phases are those of {runNames(picked.runs)(a.runs[0]!)}.</span>
           )}
           <label className="row note">
             a point each
@@ -296,20 +306,20 @@ export function ExplorePage() {
           </label>
           <span className="note muted hide-phone">Ctrl+Enter runs, Ctrl+Space completes.</span>
         </div>
-        {picked.gone.length > 0 && (
+        {picked.missing.length > 0 && (
           <Notice tone="warn">
-            {picked.gone.length === 1 ? 'A run' : `${picked.gone.length} runs`} of the link could not be read; perhaps
-            deleted.
+            {picked.missing.length === 1 ? 'A run' : `${picked.missing.length} runs`} of the link could not be read;
+            perhaps deleted.
           </Notice>
         )}
-        {progress && <Working {...progress} />}
+        {progress && <QueryProgress {...progress} />}
         {problem && (
           <Notice tone={problem.code === 'cancelled' ? 'plain' : 'bad'}>
-            <strong>{stated(problem.message)}</strong> {stated(problem.hint)}
+            <strong>{asSentence(problem.message)}</strong> {asSentence(problem.hint)}
           </Notice>
         )}
         {outcome && drawn && (outcome.answers.length > 0 || !outcome.problem) ? (
-          <Shown
+          <QueryResult
             outcome={outcome}
             d={drawn}
             progress={progress}
@@ -319,8 +329,8 @@ export function ExplorePage() {
             stale={outcome.q !== a.q}
             view={a.view}
             unit={a.unit}
-            onView={(view) => show(change({ view }), keptAs(a.q))}
-            onUnit={(unit) => show(change({ unit }), keptAs(a.q))}
+            onView={(view) => show(change({ view }), savedNameOf(a.q))}
+            onUnit={(unit) => show(change({ unit }), savedNameOf(a.q))}
             zoom={a.over === 'runs' ? zoomOf(a.range) : null}
             onZoom={zoomTo}
           />
@@ -335,14 +345,14 @@ export function ExplorePage() {
             </Empty>
           </section>
         ) : (
-          <Try over={a.over} runs={a.runs.length} onTry={(i) => ask(askedOf(examples[i]!, now.current))} />
+          <Examples over={a.over} runs={a.runs.length} onTry={(i) => ask(askedOf(examples[i]!, now.current))} />
         )}
       </div>
     </>
   );
 }
 
-function Working({ done, of }: { done: number; of: number }) {
+function QueryProgress({ done, of }: { done: number; of: number }) {
   return (
     <div className="explore-progress" role="status">
       <div className="progress grow">
@@ -353,8 +363,8 @@ function Working({ done, of }: { done: number; of: number }) {
   );
 }
 
-/** Which clock time is shown, and how often it is asked again. */
-function Time({ a, onChange }: { a: Asking; onChange: (more: Partial<Asking>) => void }) {
+/** TimeControls chooses the clock time and the refresh interval. */
+function TimeControls({ a, onChange }: { a: ExploreQuery; onChange: (more: Partial<ExploreQuery>) => void }) {
   const iso = (ms: number) => dateTime(new Date(ms).toISOString());
   return (
     <>
@@ -393,7 +403,7 @@ function Time({ a, onChange }: { a: Asking; onChange: (more: Partial<Asking>) =>
   );
 }
 
-function Try(props: { over: Over; runs: number; onTry: (i: number) => void }) {
+function Examples(props: { over: Over; runs: number; onTry: (i: number) => void }) {
   return (
     <section className="panel" aria-label="Result">
       <Empty

@@ -1,26 +1,26 @@
-// What is asked on the page Explore, as it stands in its address: whoever opens a link sees what its sender saw.
+// The state of the Explore page in its address, so that a link shows what its sender saw.
 
 export type View = 'lines' | 'stacked' | 'heat' | 'table';
 export type Over = 'time' | 'runs';
 
-export interface Asking {
+export interface ExploreQuery {
   q: string;
-  /** Over clock time, or over the time of each run from its start. */
+  /** Over clock time, or over each run's time from its start. */
   over: Over;
-  /** How far back from now, as in 1h; '' with from and to, in milliseconds since the epoch of Unix. */
+  /** How far back from now, as in 1h; '' with from and to, in Unix milliseconds. */
   last: string;
   from: number;
   to: number;
-  /** The runs that are laid over each other, and those whose median is drawn beside them. */
+  /** The overlaid runs, and those whose median is drawn. */
   runs: string[];
   base: string[];
-  /** The part of the runs' time that is shown larger, as in 10-25.5 seconds; '' for all. */
+  /** The zoomed part of the runs' time, as in 10-25.5 seconds; '' for all. */
   range: string;
-  /** Seconds between two points; 0 follows from the time that is shown. */
+  /** Seconds between points; 0 is automatic. */
   step: number;
   view: View;
   unit: string;
-  /** Seconds after which it is asked again; 0 is never. */
+  /** Refresh interval in seconds; 0 is never. */
   every: number;
 }
 
@@ -34,7 +34,7 @@ export const spans = [
   ['30d', 'Last 30 days'],
 ] as const;
 
-export const nothing: Asking = {
+export const emptyQuery: ExploreQuery = {
   q: '',
   over: 'time',
   last: '1h',
@@ -49,20 +49,20 @@ export const nothing: Asking = {
   every: 0,
 };
 
-/** How many runs are laid over each other at most, and how many a median is of. */
-export const mostRuns = 8;
-export const mostBase = 20;
+/** maxRuns limits the overlaid runs, maxBaseRuns those of the median. */
+export const maxRuns = 8;
+export const maxBaseRuns = 20;
 
 const views = new Set(['lines', 'stacked', 'heat', 'table']);
 const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
 
-/** The seconds of a time such as 15m; null for none. */
+/** secondsOf parses a duration such as 15m; null when invalid. */
 export function secondsOf(text: string): number | null {
   const m = /^(\d{1,6})([smhd])$/.exec(text);
   return m ? Number(m[1]) * units[m[2]!]! : null;
 }
 
-/** A range as it stands in the address, of this page and of a run's. */
+/** zoomOf parses a range of an address, here and on the run's page. */
 export function zoomOf(text: string): { from: number; to: number } | null {
   const m = /^(\d{1,9}(?:\.\d{1,3})?)-(\d{1,9}(?:\.\d{1,3})?)$/.exec(text);
   return m && Number(m[2]) > Number(m[1]) ? { from: Number(m[1]), to: Number(m[2]) } : null;
@@ -71,29 +71,29 @@ export function zoomOf(text: string): { from: number; to: number } | null {
 export const rangeOf = (z: { from: number; to: number } | null) =>
   z ? `${z.from.toFixed(1)}-${Math.max(z.to, z.from + 0.5).toFixed(1)}` : '';
 
-/** A run's id or what passes for one; the server says whether there is one. */
-const list = (text: string | null, most: number) =>
-  [...new Set((text ?? '').split(',').filter((id) => /^[\w-]{1,64}$/.test(id)))].slice(0, most);
+/** Any id-like text passes; the server knows which runs exist. */
+const list = (text: string | null, limit: number) =>
+  [...new Set((text ?? '').split(',').filter((id) => /^[\w-]{1,64}$/.test(id)))].slice(0, limit);
 
-export function fromAddress(search: string): Asking {
+export function fromAddress(search: string): ExploreQuery {
   const p = new URLSearchParams(search);
-  const number = (name: string, most: number) => {
+  const number = (name: string, limit: number) => {
     const n = Number(p.get(name));
-    return Number.isFinite(n) && n > 0 ? Math.min(n, most) : 0;
+    return Number.isFinite(n) && n > 0 ? Math.min(n, limit) : 0;
   };
   const from = number('from', 8.64e15);
   const to = number('to', 8.64e15);
   const fixed = to > from && from > 0;
   const last = p.get('last') ?? '';
-  const runs = list(p.get('runs'), mostRuns);
+  const runs = list(p.get('runs'), maxRuns);
   return {
     q: p.get('q') ?? '',
     over: runs.length > 0 || p.get('over') === 'runs' ? 'runs' : 'time',
-    last: fixed ? '' : secondsOf(last) ? last : nothing.last,
+    last: fixed ? '' : secondsOf(last) ? last : emptyQuery.last,
     from: fixed ? from : 0,
     to: fixed ? to : 0,
     runs,
-    base: list(p.get('base'), mostBase),
+    base: list(p.get('base'), maxBaseRuns),
     range: runs.length > 0 && zoomOf(p.get('range') ?? '') ? p.get('range')! : '',
     step: number('step', 86_400),
     view: (views.has(p.get('view') ?? '') ? p.get('view') : 'lines') as View,
@@ -102,12 +102,12 @@ export function fromAddress(search: string): Asking {
   };
 }
 
-/** The address without the query, as it is saved with one. */
-export function choices(a: Asking): URLSearchParams {
+/** viewParams is the address without the query, as saved with a query. */
+export function viewParams(a: ExploreQuery): URLSearchParams {
   const p = new URLSearchParams();
   const set = (name: string, value: string | number) => value && p.set(name, String(value));
   if (a.over === 'time') {
-    if (a.last !== nothing.last) set('last', a.last);
+    if (a.last !== emptyQuery.last) set('last', a.last);
     if (!a.last) {
       set('from', a.from);
       set('to', a.to);
@@ -125,36 +125,36 @@ export function choices(a: Asking): URLSearchParams {
   return p;
 }
 
-/** The longest query that fits into an address; a server reads 16 KB of one, proxies less. */
-const mostInLink = 6_000;
+/** maxLinkLength is the longest query in an address; a server reads 16 KB of one, proxies less. */
+const maxLinkLength = 6_000;
 
-export const fitsLink = (q: string) => encodeURIComponent(q).length <= mostInLink;
+export const fitsLink = (q: string) => encodeURIComponent(q).length <= maxLinkLength;
 
-export function toAddress(a: Asking, saved = ''): string {
-  const p = choices(a);
+export function toAddress(a: ExploreQuery, saved = ''): string {
+  const p = viewParams(a);
   if (saved) p.set('saved', saved);
   else if (a.q && fitsLink(a.q)) p.set('q', a.q);
   const s = p.toString();
   return `/explore${s ? `?${s}` : ''}`;
 }
 
-/** Where a query is shown over the time of some runs. */
-export function exploreRun(q: string, run: string, more: Partial<Asking> = {}): string {
-  return toAddress({ ...nothing, ...more, q, over: 'runs', runs: [run] });
+/** exploreRun links to a query over the time of runs. */
+export function exploreRun(q: string, run: string, more: Partial<ExploreQuery> = {}): string {
+  return toAddress({ ...emptyQuery, ...more, q, over: 'runs', runs: [run] });
 }
 
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
-/** The step at which a time has about as many points as a chart has room for. */
+/** stepFor returns the step that gives about as many points as a chart can show. */
 export function stepFor(seconds: number): number {
   return steps.find((s) => seconds / s <= 400) ?? Math.ceil(seconds / 400 / 86_400) * 86_400;
 }
 
-/** What the variables of a query stand for. */
+/** variablesFor returns the values of a query's variables. */
 export function variablesFor(step: number, seconds: number): Record<string, string> {
   return {
     $__interval: `${step}s`,
-    // A rate needs two samples, which are a second apart; four seconds leave it steady.
+    // A rate needs two samples, one second apart; four seconds keep it steady.
     $__rate_interval: `${Math.max(4, step + 1)}s`,
     $__range: `${Math.max(1, Math.round(seconds))}s`,
   };

@@ -1,12 +1,12 @@
-import { type Asking, nothing } from './address';
+import { emptyQuery, type ExploreQuery } from './address';
 
 interface Example {
   question: string;
   q: string;
-  more?: Partial<Asking>;
+  more?: Partial<ExploreQuery>;
 }
 
-/** What may be tried, by the question that it answers. */
+/** examples are queries by the question they answer. */
 export const examples: Example[] = [
   {
     question: 'Throughput by statement',
@@ -43,12 +43,12 @@ export const examples: Example[] = [
   },
 ];
 
-/** An example as it is asked; the time that is shown stays. */
-export const asked = (e: Example, now: Asking): Asking => ({
+/** exampleQuery loads an example and keeps the shown time. */
+export const exampleQuery = (e: Example, now: ExploreQuery): ExploreQuery => ({
   ...now,
   step: 0,
   unit: '',
-  view: nothing.view,
+  view: emptyQuery.view,
   ...e.more,
   q: e.q,
   over: e.more?.over ?? now.over,

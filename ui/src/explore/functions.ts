@@ -1,7 +1,6 @@
-// The functions, aggregations and words of PromQL that completion offers. A test of the server compares the names with
-// those of the engine.
+// The PromQL functions, aggregations and keywords for completion. A server test compares the names with the engine's.
 
-/** Each function with what it takes, and the aggregations after them. */
+/** functions and aggregations, each with its arguments. */
 export const functions: Record<string, string> = {
   abs: 'vector',
   absent: 'vector',
@@ -93,12 +92,12 @@ export const aggregations: Record<string, string> = {
   topk: 'how many, vector',
 };
 
-/** Words before a list of labels in parentheses. */
+/** groupings precede a list of labels in parentheses. */
 export const groupings = ['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'];
 
 export const words = [...groupings, 'and', 'or', 'unless', 'atan2', 'bool', 'offset', 'inf', 'nan'];
 
-/** What stands for the step and the time that is shown, as in Grafana. */
+/** variables stand for the step and the shown time, as in Grafana. */
 export const variables: Record<string, string> = {
   $__rate_interval: 'a range that is wide enough for rate(): the step and a second, four seconds at least',
   $__interval: 'the step',

@@ -1,45 +1,45 @@
-// What answers come to on the page Explore, without drawing anything.
+// Results of the Explore page as data for charts and tables, without drawing.
 
-import { harmless } from '../api/harmless';
+import { safeText } from '../api/safeText';
 import type { QueryColumn } from '../api/types';
 import type { Line } from '../charts/plot';
 import type { Cell } from '../charts/histogram';
 import { bytes, count, latency, percent, type Quantity, rate } from '../design/format';
 import type { Cell as Value } from '../tables/model';
-import type { Histogram, Result, SeriesJson } from './ask';
+import type { Histogram, Result, SeriesJson } from './promqlClient';
 
-/** Labels that say which run a series is of; in all other respects runs can be compared. */
+/** Labels that identify the run of a series; otherwise runs are comparable. */
 const ofRun = new Set(['run', 'run_name', 'template', 'target', 'table', 'table_type']);
 
-/** An answer beside others: that of one run, or the only one. */
-export interface Answered {
+/** RunResult is the result of one run, or the only one. */
+export interface RunResult {
   result: Result;
-  /** When second 0 of the chart is, in seconds since the epoch of Unix. */
+  /** Second 0 of the chart, in Unix seconds. */
   zero: number;
-  /** The run that it is of, '' for none. */
+  /** The run; '' for none. */
   run: string;
-  /** What tells it apart from the other answers. */
+  /** Distinguishes the results. */
   name: string;
-  /** Of the runs whose median is drawn. */
+  /** A run of the median. */
   base?: boolean;
 }
 
-/** One curve: a series, or the median of one over several runs. */
+/** Curve is a series, or the median of one over several runs. */
 export interface Curve {
   key: string;
   labels: Record<string, string>;
   name: string;
-  /** Which of the answers it is of; the median of the others is of -1. */
+  /** Index of the result; -1 for the median. */
   of: number;
   values: (number | null)[];
   histograms: (Histogram | null)[];
 }
 
-export interface Drawn {
+export interface PlottedResult {
   /** Seconds from second 0. */
   x: number[];
   curves: Curve[];
-  /** What all series have in common. */
+  /** Labels common to all series. */
   common: Record<string, string>;
   histograms: boolean;
 }
@@ -52,16 +52,16 @@ function seriesOf(r: Result): SeriesJson[] {
   return [{ metric: {}, value: r.result as [number, string] }];
 }
 
-/** What a curve is of, whichever answer it is from. */
+/** keyOf identifies a curve regardless of its result. */
 const keyOf = (c: Curve) => c.key.replace(/^(?:\d+|median) /, '');
 
 const braces = (labels: [string, string][]) => labels.map(([k, v]) => `${k}="${v}"`).join(', ');
 
-/** Lays answers out on one grid of time: points are a step apart from second 0 on. */
-export function draw(answers: Answered[], step: number): Drawn {
+/** plotResults puts results on one time grid: points are a step apart from second 0. */
+export function plotResults(answers: RunResult[], step: number): PlottedResult {
   const relative = answers.some((a) => a.run !== '');
   let last = -1;
-  const at = (a: Answered, t: number) => Math.round((t - a.zero) / step);
+  const at = (a: RunResult, t: number) => Math.round((t - a.zero) / step);
   const all = answers.flatMap((a, of) =>
     seriesOf(a.result).map((s) => {
       const points = s.values ?? (s.value ? [s.value] : []);
@@ -69,11 +69,11 @@ export function draw(answers: Answered[], step: number): Drawn {
       for (const p of [points.at(-1), hist.at(-1)]) if (p) last = Math.max(last, at(a, p[0]));
       const labels: [string, string][] = Object.entries(s.metric)
         .filter(([k]) => !relative || !ofRun.has(k))
-        .map(([k, v]) => [k, harmless(v)]);
+        .map(([k, v]) => [k, safeText(v)]);
       return { a, of, s, points, hist, labels };
     }),
   );
-  // A series of one moment is worth a point; a grid of a billion is not.
+  // A series of one instant is one point; a grid of a billion points is too large.
   const n = Math.min(last + 1, 20_000);
   const curves = all.map(({ a, of, points, hist, labels }): Curve => {
     const values = new Array<number | null>(n).fill(null);
@@ -88,7 +88,7 @@ export function draw(answers: Answered[], step: number): Drawn {
   for (const c of curves) {
     const own = Object.entries(c.labels).filter(([k]) => !(k in common) && k !== '__name__');
     const metric = '__name__' in common ? '' : (c.labels.__name__ ?? '');
-    // One label that differs needs no name of its own.
+    // A single differing label needs no name.
     const text = own.length === 1 ? own[0]![1] || '(none)' : braces(own);
     c.name = [relative ? answers[c.of]!.name : '', metric, text].filter(Boolean).join(' · ');
     if (!c.name) c.name = common.__name__ ?? 'value';
@@ -101,8 +101,8 @@ export function draw(answers: Answered[], step: number): Drawn {
   };
 }
 
-/** The curves of the runs that are shown, and for the others one median of each series. */
-function medians(curves: Curve[], answers: Answered[]): Curve[] {
+/** medians returns the curves of the shown runs, and one median per series of the others. */
+function medians(curves: Curve[], answers: RunResult[]): Curve[] {
   const shown = curves.filter((c) => !answers[c.of]!.base);
   const groups = new Map<string, Curve[]>();
   for (const c of curves) if (answers[c.of]!.base) groups.set(keyOf(c), [...(groups.get(keyOf(c)) ?? []), c]);
@@ -125,28 +125,32 @@ export function median(values: (number | null)[]): number | null {
   return some.length % 2 ? some[half]! : (some[half - 1]! + some[half]!) / 2;
 }
 
-/** More curves than these are not told apart on a chart. */
-export const mostCurves = 40;
+/** maxCurves is how many curves a chart can tell apart. */
+export const maxCurves = 40;
 
-/** How much of a curve there is, for choosing which are drawn. */
+/** weight ranks curves by size. */
 const weight = (c: Curve) => c.values.reduce<number>((sum, v) => sum + Math.abs(v ?? 0), 0);
 
-/** The curves that are drawn as lines; those that there are too many of are the smallest. */
-function chosen(d: Drawn): { some: Curve[]; left: number } {
+/** largestCurves drops the smallest curves above the limit. */
+function largestCurves(d: PlottedResult): { some: Curve[]; omitted: number } {
   const all = d.curves.filter((c) => c.histograms.length === 0);
-  if (all.length <= mostCurves) return { some: all, left: 0 };
-  const kept = new Set([...all].sort((a, b) => weight(b) - weight(a)).slice(0, mostCurves));
-  return { some: all.filter((c) => kept.has(c)), left: all.length - mostCurves };
+  if (all.length <= maxCurves) return { some: all, omitted: 0 };
+  const largest = new Set([...all].sort((a, b) => weight(b) - weight(a)).slice(0, maxCurves));
+  return { some: all.filter((c) => largest.has(c)), omitted: all.length - maxCurves };
 }
 
 const kindsOf = (some: Curve[]) => [...new Set(some.map(keyOf))];
 
-/** Where each run has one curve, colours are those of the runs; else they tell the series apart. */
-export const byRun = (d: Drawn): boolean => kindsOf(chosen(d).some).length <= 1;
+/** coloursByRun reports that each run has one curve, so colours identify runs; otherwise they identify series. */
+export const coloursByRun = (d: PlottedResult): boolean => kindsOf(largestCurves(d).some).length <= 1;
 
-/** The curves as lines. `runOf` has the place of each answer's run among those that were chosen, if they were. */
-export function linesOf(d: Drawn, stacked: boolean, runOf: number[] | null): { lines: Line[]; left: number } {
-  const { some, left } = chosen(d);
+/** linesOf returns the curves as chart lines. `runOf` is the index of each result's run, if runs were chosen. */
+export function linesOf(
+  d: PlottedResult,
+  stacked: boolean,
+  runOf: number[] | null,
+): { lines: Line[]; omitted: number } {
+  const { some, omitted } = largestCurves(d);
   const kinds = kindsOf(some);
   const lines = some.map((c, i): Line => {
     const run = runOf?.[c.of] ?? 0;
@@ -162,12 +166,12 @@ export function linesOf(d: Drawn, stacked: boolean, runOf: number[] | null): { l
       dash: dashed?.length ? dashed : undefined,
     };
   });
-  return { lines, left };
+  return { lines, omitted };
 }
 
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [1, 3], [4, 1], [12, 2]];
 
-/** The filled buckets of a curve's histograms at each instant, with bounds so many times as large. */
+/** heatOf returns the filled buckets of a curve per instant, with bounds scaled by times. */
 export function heatOf(c: Curve, times = 1): Cell[][] {
   return c.histograms.map((h) =>
     (h?.buckets ?? [])
@@ -176,7 +180,7 @@ export function heatOf(c: Curve, times = 1): Cell[][] {
   );
 }
 
-/** Each unit with how a value is written in it. */
+/** units are the selectable units with their formats. */
 export const units: Record<string, { label: string; format: (n: number) => Quantity }> = {
   plain: { label: 'plain', format: count },
   rate: { label: 'per second', format: (n) => rate(n) },
@@ -185,24 +189,24 @@ export const units: Record<string, { label: string; format: (n: number) => Quant
   bytes: { label: 'bytes', format: bytes },
 };
 
-/** A query without its strings and comments. */
-const bare = (q: string) => q.replace(/"(?:[^"\\]|\\.)*"|#.*/g, '');
+/** withoutLiterals removes strings and comments from a query. */
+const withoutLiterals = (q: string) => q.replace(/"(?:[^"\\]|\\.)*"|#.*/g, '');
 
 const rated = /\bi?rate\s*\(/;
 
-/** What the buckets of a query's histograms count, in words and in short. */
-export function countedOf(q: string): { counted: string; unit: string } {
-  return rated.test(bare(q))
+/** bucketUnits says what the histogram buckets of a query count. */
+export function bucketUnits(q: string): { counted: string; unit: string } {
+  return rated.test(withoutLiterals(q))
     ? { counted: 'observations per second', unit: '/s' }
     : { counted: 'observations', unit: '' };
 }
 
-/** The unit that was chosen, if there is such a one, else that of the query. */
-export const unitFor = (chosen: string, q: string): string => (Object.hasOwn(units, chosen) ? chosen : unitOf(q));
+/** effectiveUnit is the chosen unit if valid, else the query's. */
+export const effectiveUnit = (chosen: string, q: string): string => (Object.hasOwn(units, chosen) ? chosen : unitOf(q));
 
-/** The unit that a query's names and functions speak of. */
+/** unitOf infers the unit from a query's metric names and functions. */
 export function unitOf(q: string): keyof typeof units {
-  const text = bare(q);
+  const text = withoutLiterals(q);
   const divided = /\/(?!\/)/.test(text);
   const counted = /\bhistogram_count\s*\(|\bcount\b|\bchanges\s*\(|\bresets\s*\(/.test(text);
   if (/_ratio\b/.test(text)) return 'ratio';
@@ -231,7 +235,7 @@ export function figures(values: (number | null)[]): Figures {
   };
 }
 
-/** The mean of one curve to that of another over the instants that both have: one may go on for longer. */
+/** shareOf is the ratio of two curves' means over their common instants. */
 function shareOf(a: (number | null)[], b: (number | null)[]): number | null {
   const mean = (v: (number | null)[], other: (number | null)[]) =>
     figures(v.filter((_, i) => (other[i] ?? null) !== null)).mean;
@@ -239,11 +243,11 @@ function shareOf(a: (number | null)[], b: (number | null)[]): number | null {
   return of === null || !to ? null : of / to;
 }
 
-/** Digits beyond these are noise of the arithmetic. */
+/** More digits would be floating-point noise. */
 const digits = (n: number | null) => (n === null ? null : Number(n.toPrecision(8)));
 
-/** A row for each curve: its labels, and the figures of its points. */
-export function tableOf(d: Drawn, answers: Answered[]): { columns: QueryColumn[]; rows: Value[][] } {
+/** tableOf has a row per curve: labels and figures. */
+export function tableOf(d: PlottedResult, answers: RunResult[]): { columns: QueryColumn[]; rows: Value[][] } {
   const relative = answers.some((a) => a.run !== '');
   const names = [...new Set(d.curves.flatMap((c) => Object.keys(c.labels)))];
   const own = (n: string) => (n in d.common ? 1 : 0);
@@ -271,5 +275,5 @@ export function tableOf(d: Drawn, answers: Answered[]): { columns: QueryColumn[]
   return { columns, rows };
 }
 
-/** Of histograms, how many observations they have. */
+/** For histograms: the number of observations. */
 const observed = (c: Curve): Figures => figures(c.histograms.map((h) => (h ? finite(number(h.count)) : null)));

@@ -1,7 +1,7 @@
-// What the page knows of PromQL: its tokens, and what follows from them. The server alone parses and judges.
+// A tokenizer for PromQL and what the editor derives from it. Only the server parses.
 
 import type { FieldError } from '../api/types';
-import type { Offer, Offered, Piece } from '../editor/Editor';
+import type { Completion, CompletionList, Piece } from '../editor/Editor';
 import { aggregations, functions, groupings, ranges, variables, words } from './functions';
 
 type Kind = 'space' | 'comment' | 'string' | 'number' | 'word' | 'variable' | 'sign';
@@ -21,13 +21,13 @@ const shapes: [RegExp, Kind][] = [
   [/[A-Za-z_:][\w:]*/y, 'word'],
 ];
 
-/** Cuts a text into tokens. Joined, they are the text again. */
+/** tokens splits a text; joined, the tokens equal the text. */
 export function tokens(text: string): Token[] {
   const all: Token[] = [];
   let bracket = false;
   for (let at = 0; at < text.length;) {
     let token: Token = { kind: 'sign', text: text[at]!, from: at };
-    // Within brackets a colon divides the range of a subquery from its step.
+    // Inside brackets a colon separates a subquery's range from its step.
     for (const [shape, kind] of bracket && text[at] === ':' ? [] : shapes) {
       shape.lastIndex = at;
       const m = shape.exec(text)?.[0];
@@ -44,7 +44,7 @@ export function tokens(text: string): Token[] {
 
 const isWord = new Set(words);
 
-/** Colours a text, line by line. */
+/** colourPromql colours a text by line. */
 export function colourPromql(text: string): Piece[][] {
   const lines: Piece[][] = [[]];
   const all = tokens(text);
@@ -63,33 +63,33 @@ export function colourPromql(text: string): Piece[][] {
   return lines;
 }
 
-/** The next token that is neither space nor comment. */
-function after(all: Token[], i: number): Token | undefined {
+/** nextToken skips spaces and comments. */
+function nextToken(all: Token[], i: number): Token | undefined {
   for (let k = i + 1; k < all.length; k++) if (all[k]!.kind !== 'space' && all[k]!.kind !== 'comment') return all[k];
   return undefined;
 }
 
-/** Whether a word is that of a function, an aggregation or a grouping. */
+/** isCall reports a function, an aggregation or a grouping. */
 function isCall(all: Token[], i: number): boolean {
-  const next = after(all, i);
+  const next = nextToken(all, i);
   if (next?.text === '(') return true;
-  // sum by (kind) (…): the grouping may stand before what is aggregated.
+  // sum by (kind) (…): the grouping may precede the operand.
   return all[i]!.text.toLowerCase() in aggregations && /^(?:by|without)$/i.test(next?.text ?? '');
 }
 
 type Place = 'expression' | 'matchers' | 'grouping' | 'range';
 
-/** What surrounds each token: the innermost bracket, and where it was opened. */
-interface Around {
+/** TokenContext is the innermost bracket around a token. */
+interface TokenContext {
   place: Place;
-  /** The token that opened it. */
+  /** Index of the opening token. */
   opened: number;
 }
 
-/** Follows the brackets of a text; the last entry is what surrounds its end. */
-function around(all: Token[]): Around[] {
-  const stack: Around[] = [{ place: 'expression', opened: -1 }];
-  const out: Around[] = [];
+/** tokenContexts tracks brackets; the last entry is the context at the end. */
+function tokenContexts(all: Token[]): TokenContext[] {
+  const stack: TokenContext[] = [{ place: 'expression', opened: -1 }];
+  const out: TokenContext[] = [];
   let before: Token | undefined;
   for (const [i, t] of all.entries()) {
     out.push(stack.at(-1)!);
@@ -108,29 +108,29 @@ function around(all: Token[]): Around[] {
   return out;
 }
 
-/** Whether a token names the metric of a selector. */
-function isMetric(all: Token[], places: Around[], i: number): boolean {
+/** isMetric reports that a token is a selector's metric name. */
+function isMetric(all: Token[], places: TokenContext[], i: number): boolean {
   const t = all[i]!;
   return t.kind === 'word' && places[i]!.place === 'expression' && !isWord.has(t.text.toLowerCase()) && !isCall(all, i);
 }
 
-/** The text with one more matcher, such as run="…", in each of its selectors. */
-export function withMatcher(text: string, matcher: string): Changed {
+/** withMatcher adds a matcher, such as run="…", to each selector. */
+export function withMatcher(text: string, matcher: string): EditedText {
   const all = tokens(text);
-  const places = around(all);
-  return change(
+  const places = tokenContexts(all);
+  return applyEdits(
     text,
     all.flatMap((t, i) => {
       if (t.text === '{' && t.kind === 'sign') return [{ from: t.from + 1, to: t.from + 1, by: `${matcher},` }];
-      if (!isMetric(all, places, i) || after(all, i)?.text === '{') return [];
+      if (!isMetric(all, places, i) || nextToken(all, i)?.text === '{') return [];
       const end = t.from + t.text.length;
       return [{ from: end, to: end, by: `{${matcher}}` }];
     }),
   );
 }
 
-/** A text that was changed, and where its characters were before. */
-export interface Changed {
+/** EditedText is a changed text with a map back to the original offsets. */
+export interface EditedText {
   text: string;
   before: (offset: number) => number;
 }
@@ -141,7 +141,7 @@ interface Edit {
   by: string;
 }
 
-function change(text: string, edits: Edit[]): Changed {
+function applyEdits(text: string, edits: Edit[]): EditedText {
   let out = '';
   let at = 0;
   const moved: { from: number; to: number; was: Edit }[] = [];
@@ -161,9 +161,9 @@ function change(text: string, edits: Edit[]): Changed {
   };
 }
 
-/** The text with its variables filled in; others are left for the server to refuse. */
-export function withVariables(text: string, values: Record<string, string>): Changed {
-  return change(
+/** withVariables fills in the variables; the server rejects unknown ones. */
+export function withVariables(text: string, values: Record<string, string>): EditedText {
+  return applyEdits(
     text,
     tokens(text)
       .filter((t) => t.kind === 'variable' && t.text in values)
@@ -171,15 +171,15 @@ export function withVariables(text: string, values: Record<string, string>): Cha
   );
 }
 
-/** A text in quotes, as PromQL reads it. */
+/** quote writes a PromQL string. */
 export function quote(text: string): string {
   const escaped = text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r');
   return `"${escaped}"`;
 }
 
-const placed = /(?:^|[\s:])(\d+):(\d+): (?:parse error: )?([\s\S]*)$/;
+const positionPattern = /(?:^|[\s:])(\d+):(\d+): (?:parse error: )?([\s\S]*)$/;
 
-/** The offset in characters of a line and a column, which the server counts in bytes. */
+/** offsetOf converts a line and column, which the server counts in bytes, to a character offset. */
 function offsetOf(text: string, line: number, column: number): number {
   const lines = text.split('\n');
   const start = lines.slice(0, line - 1).reduce((n, l) => n + l.length + 1, 0);
@@ -187,29 +187,26 @@ function offsetOf(text: string, line: number, column: number): number {
   return start + new TextDecoder().decode(bytes).length;
 }
 
-/**
- * What the server said of a text, at its place in the text that was written. asked is what was sent, before leads from
- * a place in it to the one in what was written.
- */
-export function errorAt(message: string, asked: string, written: string, before: (o: number) => number): FieldError {
-  const said = message.replace(/^invalid parameter "query": /, '');
-  const m = placed.exec(said);
-  if (!m) return { field: 'query', message: said };
-  const offset = Math.min(written.length, before(offsetOf(asked, Number(m[1]), Number(m[2]))));
-  const above = written.slice(0, offset).split('\n');
+/** errorAt maps a server error on the sent query to a position in the edited one; before maps offsets back. */
+export function errorAt(message: string, sent: string, source: string, before: (o: number) => number): FieldError {
+  const errorText = message.replace(/^invalid parameter "query": /, '');
+  const m = positionPattern.exec(errorText);
+  if (!m) return { field: 'query', message: errorText };
+  const offset = Math.min(source.length, before(offsetOf(sent, Number(m[1]), Number(m[2]))));
+  const above = source.slice(0, offset).split('\n');
   return { field: 'query', message: m[3]!, line: above.length, column: above.at(-1)!.length + 1 };
 }
 
-/** What completion asks for: names that the server knows. */
+/** Names fetches names for completion. */
 export interface Names {
   metrics: () => Promise<{ name: string; detail: string }[]>;
-  /** Of series that a selector selects. */
+  /** Labels of the series a selector matches. */
   labels: (selector: string) => Promise<string[]>;
   values: (label: string, selector: string) => Promise<string[]>;
 }
 
-/** Where a caret stands. */
-export type Caret =
+/** Caret describes what is at the caret. */
+type Caret =
   | { at: 'nothing' }
   | { at: 'word'; from: number; word: string }
   | { at: 'range'; from: number; word: string }
@@ -218,10 +215,10 @@ export type Caret =
 
 const wordEnd = /[\w:$]*$/;
 
-/** Says what is being written at a caret. */
+/** caretAt analyses what is being typed. */
 export function caretAt(text: string, caret: number): Caret {
   const all = tokens(text.slice(0, caret));
-  const places = around(all);
+  const places = tokenContexts(all);
   const last = all.at(-1);
   if (last?.kind === 'comment') return { at: 'nothing' };
   const here = places.at(-1)!;
@@ -260,14 +257,14 @@ function closed(text: string): boolean {
   return text.length > 1 && text.at(-1) === text[0] && (text[0] === '`' || !/(?:^|[^\\])(?:\\\\)*\\.$/.test(text));
 }
 
-/** The label whose value begins with the token i, as in kind="…. */
+/** matcherBefore returns the label whose value starts at token i, as in kind="…. */
 function matcherBefore(all: Token[], i: number): string | undefined {
   const some = all.slice(0, i).filter((t) => t.kind !== 'space' && t.kind !== 'comment');
   while (some.length && /^[=!~]$/.test(some.at(-1)!.text)) some.pop();
   return some.at(-1)?.kind === 'word' ? some.at(-1)!.text : undefined;
 }
 
-/** The selector whose braces were opened by a token, with the matchers that are whole before the token end. */
+/** selectorOf returns the selector opened by a token, with its complete matchers before end. */
 function selectorOf(all: Token[], opened: number, end: number): string {
   const before = all.slice(0, opened).findLast((t) => t.kind !== 'space' && t.kind !== 'comment');
   const metric = before?.kind === 'word' ? before.text : '';
@@ -280,37 +277,42 @@ function selectorOf(all: Token[], opened: number, end: number): string {
   return metric || whole ? `${metric}{${whole}}` : '';
 }
 
-const most = 60;
+const maxCompletions = 60;
 
-/** Those that have the word in them, such as begin with it first. */
-function fitting(all: Offer[], word: string): Offer[] {
-  const asked = word.toLowerCase();
-  const rank = (o: Offer) => (o.label.toLowerCase().startsWith(asked) ? 0 : 1);
+/** matchingCompletions contain the word; those that begin with it come first. */
+function matchingCompletions(all: Completion[], word: string): Completion[] {
+  const prefix = word.toLowerCase();
+  const rank = (o: Completion) => (o.label.toLowerCase().startsWith(prefix) ? 0 : 1);
   return all
-    .filter((o) => o.label.toLowerCase().includes(asked))
+    .filter((o) => o.label.toLowerCase().includes(prefix))
     .map((o, i) => ({ o, i }))
     .sort((a, b) => rank(a.o) - rank(b.o) || a.i - b.i)
     .map(({ o }) => o)
-    .slice(0, most);
+    .slice(0, maxCompletions);
 }
 
-const called = (names: Record<string, string>, detail: string): Offer[] =>
+const namedCompletions = (names: Record<string, string>, detail: string): Completion[] =>
   Object.entries(names).map(([name, takes]) => ({ text: `${name}(`, label: name, detail: `${detail} of (${takes})` }));
 
-const fixed: Offer[] = [
-  ...called(aggregations, 'aggregation'),
-  ...called(functions, 'function'),
+const fixed: Completion[] = [
+  ...namedCompletions(aggregations, 'aggregation'),
+  ...namedCompletions(functions, 'function'),
   ...words.map((w) => ({ text: groupings.includes(w) ? `${w} (` : w, label: w, detail: '' })),
 ];
 
-/** What may stand at a caret. */
-export async function offersAt(text: string, caret: number, asked: boolean, names: Names): Promise<Offered> {
+/** promqlCompletions returns the completions at a caret. */
+export async function promqlCompletions(
+  text: string,
+  caret: number,
+  explicit: boolean,
+  names: Names,
+): Promise<CompletionList> {
   const c = caretAt(text, caret);
   if (c.at === 'nothing') return { from: caret, offers: [] };
-  let all: Offer[] = [];
+  let all: Completion[] = [];
   switch (c.at) {
     case 'word': {
-      if (!asked && c.word === '') break;
+      if (!explicit && c.word === '') break;
       const metrics = await names.metrics();
       all = [...metrics.map((m) => ({ text: m.name, label: m.name, detail: m.detail })), ...fixed];
       break;
@@ -332,8 +334,8 @@ export async function offersAt(text: string, caret: number, asked: boolean, name
       all = values.map((v) => ({ text: text(v), label: v, detail: c.label }));
     }
   }
-  const offers = fitting(all, c.word);
-  // What is written out already need not be offered.
+  const offers = matchingCompletions(all, c.word);
+  // A fully typed word needs no completion.
   const done = offers.length === 1 && offers[0]!.text === c.word;
   return { from: c.from, offers: done ? [] : offers };
 }

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api } from '../api/client';
 import { type RunFilter, useRuns, useTemplates } from '../api/queries';
 import { isTerminal, type RunRow, type Status } from '../api/types';
@@ -12,18 +12,18 @@ import { count, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { useSettled } from '../design/settled';
-import { mostRuns, runsFrom } from '../compare/model';
+import { useDebounced } from '../design/useDebounced';
+import { maxRuns, runsFrom } from '../compare/model';
 import { Drift } from '../drift/Drift';
 import '../compare/compare.css';
-import { Bulk } from './Bulk';
+import { BulkActions } from './BulkActions';
 import { RunTable } from './RunTable';
 import { Trend } from './Trend';
 import { ColumnsMenu, ViewsMenu } from './Views';
-import { type Column, columnsFrom, keepColumns, keptColumns, standard } from './columns';
+import { type Column, columnsFrom, readSavedColumns, saveColumns, standard } from './columns';
 import { figures } from './figures';
 import { sortFrom } from './sorting';
-import { rangeStart, ranges } from './ranges';
+import { ranges, rangeStart } from './ranges';
 import { TagFilter, tagFrom } from './tags';
 
 const statuses = [
@@ -36,11 +36,11 @@ const statuses = [
   ['failed-thresholds', 'Thresholds failed'],
 ] as const;
 
-const judgedBad = 'failed-thresholds';
+const thresholdsFailed = 'failed-thresholds';
 const pageSize = 25;
 
-/** So many runs are marked at once; as many reports are one archive. */
-const mostMarked = 50;
+/** maxSelected limits the selection, and so the reports of one archive. */
+const maxSelected = 50;
 
 export function HistoryPage() {
   usePageTitle('Runs');
@@ -56,10 +56,10 @@ export function HistoryPage() {
   const order = sortFrom(sorted);
   const [named, setNamed] = useParam('columns');
   const [figure, setFigure] = useParam('trend');
-  const [kept, setKept] = useState(keptColumns);
-  const chosen = columnsFrom(named || kept);
-  const picked = useMemo(() => runsFrom(selection, mostMarked), [selection]);
-  const settled = useSettled(text);
+  const [savedColumns, setSavedColumns] = useState(readSavedColumns);
+  const chosen = columnsFrom(named || savedColumns);
+  const picked = useMemo(() => runsFrom(selection, maxSelected), [selection]);
+  const settled = useDebounced(text);
   const cursor = params.get('cursor') ?? '';
   const tags = params.getAll('tag').flatMap((t) => tagFrom(t) ?? []);
   const templates = useTemplates();
@@ -69,10 +69,10 @@ export function HistoryPage() {
 
   const since = useMemo(() => rangeStart(range), [range]);
   const filter: RunFilter = {
-    status: status && status !== judgedBad ? (status.split(',') as Status[]) : undefined,
-    thresholds: status === judgedBad ? 'failed' : undefined,
+    status: status && status !== thresholdsFailed ? (status.split(',') as Status[]) : undefined,
+    thresholds: status === thresholdsFailed ? 'failed' : undefined,
     sort: order?.by,
-    order: order?.way,
+    order: order?.direction,
     search: settled || undefined,
     template_id: template || undefined,
     since,
@@ -89,17 +89,17 @@ export function HistoryPage() {
   };
   const setColumns = (list: Column['name'][]) => {
     const text = list.join(',') === standard.join(',') ? '' : list.join(',');
-    keepColumns(text);
-    setKept(text);
+    saveColumns(text);
+    setSavedColumns(text);
     setNamed(text);
   };
   const mark = (ids: string[]) => {
-    if (ids.length > mostMarked) toast(`At most ${mostMarked} runs are marked at once.`, 'warn');
-    setSelection(ids.slice(0, mostMarked).join(','));
+    if (ids.length > maxSelected) toast(`At most ${maxSelected} runs are marked at once.`, 'warn');
+    setSelection(ids.slice(0, maxSelected).join(','));
   };
   const filtered = Boolean(status || text || template || range || tags.length);
 
-  /** A changed filter begins at the first page again. */
+  /** A changed filter returns to the first page. */
   const change = (set: (v: string) => void) => (v: string) => {
     const q = new URLSearchParams(location.search);
     if (q.has('cursor')) {
@@ -157,11 +157,11 @@ export function HistoryPage() {
           </span>
         )}
         <div className="actions">
-          <Writes>
+          <OperatorOnly>
             <Link href="/templates" className="btn primary">
               <Icon name="play" /> Run a template
             </Link>
-          </Writes>
+          </OperatorOnly>
         </div>
       </header>
       <div className="page">
@@ -204,7 +204,7 @@ export function HistoryPage() {
               </option>
             ))}
           </select>
-          <TagFilter tags={tags} known={known} onChange={setTags} />
+          <TagFilter tags={tags} suggestions={known} onChange={setTags} />
           {filtered && (
             <button type="button" className="btn quiet" onClick={clear}>
               Clear filters
@@ -219,8 +219,8 @@ export function HistoryPage() {
             >
               <Icon name="chart" /> Trend
             </button>
-            <ColumnsMenu shown={chosen ?? standard} onChange={setColumns} />
-            <ViewsMenu shown={chosen ?? standard} />
+            <ColumnsMenu shownColumns={chosen ?? standard} onChange={setColumns} />
+            <ViewsMenu shownColumns={chosen ?? standard} />
           </div>
         </div>
         {picked.length > 0 && (
@@ -232,19 +232,19 @@ export function HistoryPage() {
               marked
               {picked.length === 1
                 ? ': mark another one to compare it with'
-                : picked.length > mostRuns
-                  ? `: at most ${mostRuns} are compared at once`
+                : picked.length > maxRuns
+                  ? `: at most ${maxRuns} are compared at once`
                   : ', the first is the baseline'}
             </span>
             <span className="row end">
               <button type="button" className="btn quiet" onClick={() => setSelection('')}>
                 Clear
               </button>
-              <Bulk ids={picked} shown={runs.data?.runs ?? []} done={() => setSelection('')} />
+              <BulkActions ids={picked} visible={runs.data?.runs ?? []} done={() => setSelection('')} />
               <button
                 type="button"
                 className="btn primary"
-                disabled={picked.length < 2 || picked.length > mostRuns}
+                disabled={picked.length < 2 || picked.length > maxRuns}
                 onClick={() => navigate(`/compare?runs=${picked.join(',')}`)}
               >
                 <Icon name="chart" /> Compare
@@ -253,7 +253,7 @@ export function HistoryPage() {
           </div>
         )}
         {figure && (
-          <Trend name={figure} filter={filter} picked={picked} shown={runs.data?.runs ?? []} onChange={setFigure} />
+          <Trend name={figure} filter={filter} picked={picked} visible={runs.data?.runs ?? []} onChange={setFigure} />
         )}
         {template && <Drift key={template} template={template} />}
         <div className="panel">
@@ -301,7 +301,7 @@ export function HistoryPage() {
                   const here = (d.runs ?? []).map((r) => r.run_id);
                   mark(on ? [...new Set([...picked, ...here])] : picked.filter((x) => !here.includes(x)));
                 }}
-                shown={chosen ?? undefined}
+                shownColumns={chosen ?? undefined}
                 action={(r) => (
                   <ActionsMenu
                     small

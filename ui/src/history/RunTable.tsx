@@ -1,16 +1,16 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
-import { type RunSort, useNeeds } from '../api/queries';
+import { type RunSort, useNodeDemand } from '../api/queries';
 import type { RunRow } from '../api/types';
 import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { type Column, columns, compact, standard } from './columns';
-import { pressed, sortFrom } from './sorting';
+import { nextSort, sortFrom } from './sorting';
 import { Tags } from './tags';
 
-/** On a phone these say what they are. */
+/** On a phone these columns show their label. */
 const labelled = new Set<string>(['qps', 'p50_ms', 'p95_ms', 'error_rate']);
 
-/** Runs as a list: the name is the link, the whole row follows it. */
+/** RunTable lists runs; the name is the link, and the whole row follows it. */
 export function RunTable({
   runs,
   compact: brief,
@@ -19,36 +19,36 @@ export function RunTable({
   onPick,
   order = '',
   onOrder,
-  shown,
+  shownColumns,
   onPickAll,
 }: {
   runs: RunRow[];
   compact?: boolean;
   action?: (r: RunRow) => ReactNode;
-  /** Offers a box on each row; picked are the ids of those that are marked. */
+  /** Shows checkboxes; the ids of the selected runs. */
   picked?: string[];
   onPick?: (id: string, on: boolean) => void;
-  /** The order of the list, as the address says it; a press on a column's head asks for another. */
+  /** The order in the address; a click on a column header changes it. */
   order?: string;
   onOrder?: (order: string) => void;
-  /** The columns that were asked for; without them the usual ones, as far as there is room. */
-  shown?: Column['name'][];
+  /** The chosen columns; by default the standard ones that fit. */
+  shownColumns?: Column['name'][];
   onPickAll?: (on: boolean) => void;
 }) {
   const [, navigate] = useLocation();
-  const chosen = shown !== undefined;
-  const names = shown ?? (brief ? compact : standard);
+  const chosen = shownColumns !== undefined;
+  const names = shownColumns ?? (brief ? compact : standard);
   const cols = columns.filter((c) => names.includes(c.name));
   const look = (c: Column, cell: boolean) =>
     [
-      c.words ? '' : 'num',
+      c.isText ? '' : 'num',
       !chosen && cell && c.room !== undefined && c.room !== 'narrow' ? 'extra' : '',
       !chosen && (c.room === 'both' || c.room === 'narrow') ? 'less' : '',
     ]
       .filter(Boolean)
       .join(' ');
   const all = picked !== undefined && runs.length > 0 && runs.every((r) => picked.includes(r.run_id));
-  const needs = useNeeds(runs.some((r) => r.status === 'PREPARED'));
+  const needs = useNodeDemand(runs.some((r) => r.status === 'PREPARED'));
   const waits = new Map(needs.data?.waiting?.map((w) => [w.run_id, w.reason]));
   return (
     <div className="table-wrap">
@@ -56,7 +56,7 @@ export function RunTable({
       <table className="table cards">
         <thead>
           <tr>
-            <Head
+            <SortableHead
               by="name"
               order={order}
               onOrder={onOrder}
@@ -74,12 +74,12 @@ export function RunTable({
               }
             >
               Run
-            </Head>
-            <Head by="status" order={order} onOrder={onOrder}>
+            </SortableHead>
+            <SortableHead by="status" order={order} onOrder={onOrder}>
               Status
-            </Head>
+            </SortableHead>
             {cols.map((c) => (
-              <Head
+              <SortableHead
                 key={c.name}
                 by={c.sorts ? (c.name as RunSort) : null}
                 className={look(c, false)}
@@ -87,7 +87,7 @@ export function RunTable({
                 onOrder={onOrder}
               >
                 {c.title}
-              </Head>
+              </SortableHead>
             ))}
             {action && (
               <th>
@@ -132,7 +132,7 @@ export function RunTable({
                           .filter(Boolean)
                           .join(' · ')}
                       </span>
-                      {!brief && <Tags tags={s?.tags} most={3} />}
+                      {!brief && <Tags tags={s?.tags} limit={3} />}
                     </div>
                   </div>
                 </td>
@@ -156,7 +156,7 @@ export function RunTable({
                 {cols.map((c) => (
                   <td
                     key={c.name}
-                    className={`${look(c, true)}${c.words ? '' : ' nowrap'}`}
+                    className={`${look(c, true)}${c.isText ? '' : ' nowrap'}`}
                     data-label={chosen || labelled.has(c.name) ? c.title : undefined}
                     title={c.hint?.(r) || undefined}
                   >
@@ -173,8 +173,8 @@ export function RunTable({
   );
 }
 
-/** The head of a column that the list can be in the order of. */
-function Head(props: {
+/** SortableHead is a sortable column header. */
+function SortableHead(props: {
   by: RunSort | null;
   className?: string;
   order: string;
@@ -185,11 +185,11 @@ function Head(props: {
   const { by, order, onOrder } = props;
   if (!onOrder || !by) return <th className={props.className}>{props.children}</th>;
   const now = sortFrom(order);
-  const on = now?.by === by ? now.way : null;
+  const on = now?.by === by ? now.direction : null;
   return (
     <th className={props.className} aria-sort={on ? (on === 'asc' ? 'ascending' : 'descending') : undefined}>
       {props.before}
-      <button type="button" className="sort" onClick={() => onOrder(pressed(order, by))}>
+      <button type="button" className="sort" onClick={() => onOrder(nextSort(order, by))}>
         {props.children}
         <span aria-hidden="true">{on === 'asc' ? ' ↑' : on === 'desc' ? ' ↓' : ''}</span>
       </button>
@@ -197,7 +197,7 @@ function Head(props: {
   );
 }
 
-/** What the heads of the columns are for, on a phone, which has none. */
+/** PhoneHead replaces the column headers on a phone. */
 function PhoneHead(props: {
   order: string;
   onOrder: (order: string) => void;
@@ -206,7 +206,7 @@ function PhoneHead(props: {
 }) {
   const { order, onOrder } = props;
   const now = sortFrom(order);
-  const turned = now?.way === 'desc' ? now.by : `-${now?.by}`;
+  const turned = now?.direction === 'desc' ? now.by : `-${now?.by}`;
   return (
     <div className="phone-head row">
       {props.onPickAll && (
@@ -221,7 +221,7 @@ function PhoneHead(props: {
         className="input auto"
         aria-label="Order"
         value={now?.by ?? ''}
-        onChange={(e) => onOrder(e.target.value && pressed('', e.target.value as RunSort))}
+        onChange={(e) => onOrder(e.target.value && nextSort('', e.target.value as RunSort))}
       >
         <option value="">Newest first</option>
         <option value="name">By name</option>
@@ -238,10 +238,10 @@ function PhoneHead(props: {
         <button
           type="button"
           className="btn"
-          aria-label={now.way === 'desc' ? 'Greatest first: turn the order' : 'Smallest first: turn the order'}
+          aria-label={now.direction === 'desc' ? 'Greatest first: turn the order' : 'Smallest first: turn the order'}
           onClick={() => onOrder(turned)}
         >
-          {now.way === 'desc' ? '↓' : '↑'}
+          {now.direction === 'desc' ? '↓' : '↑'}
         </button>
       )}
     </div>

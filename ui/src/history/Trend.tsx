@@ -5,30 +5,30 @@ import { type RunFilter, useRuns } from '../api/queries';
 import type { RunRow } from '../api/types';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
-import { OverTime } from '../drift/OverTime';
-import { figureOf, figures, ofDetail, ofRow, said, trend } from './figures';
+import { FigureOverTime } from '../drift/FigureOverTime';
+import { figureOf, figures, trackedDetail, trackedRow, trend, trendHeadline } from './figures';
 
-/** So many runs are drawn, the newest that the filters find. */
-const most = 50;
+/** maxRuns limits the drawn runs to the newest. */
+const maxRuns = 50;
 
-/** How one figure moved over the marked runs or, with fewer than two, over those that the filters find. */
+/** Trend draws a figure over the selected runs, or over those of the filter with fewer than two. */
 export function Trend(props: {
   name: string;
   filter: RunFilter;
   picked: string[];
-  shown: RunRow[];
+  visible: RunRow[];
   onChange: (figure: string) => void;
 }) {
-  const { filter, picked, shown } = props;
+  const { filter, picked, visible } = props;
   const figure = figureOf(props.name) ?? figures[0]!;
   const marked = picked.length >= 2;
-  const found = useRuns({ ...filter, sort: 'created', order: 'desc', limit: most, cursor: undefined });
-  const away = marked ? picked.filter((id) => !shown.some((r) => r.run_id === id)) : [];
+  const newest = useRuns({ ...filter, sort: 'created', order: 'desc', limit: maxRuns, cursor: undefined });
+  const offPage = marked ? picked.filter((id) => !visible.some((r) => r.run_id === id)) : [];
   const details = useQueries({
-    queries: away.map((id) => ({
+    queries: offPage.map((id) => ({
       queryKey: ['run-trend', id],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get('/api/runs/{id}', { path: { id }, signal }).then(ofDetail),
+        api.get('/api/runs/{id}', { path: { id }, signal }).then(trackedDetail),
       staleTime: 60_000,
     })),
     combine: (list) => ({
@@ -38,34 +38,39 @@ export function Trend(props: {
       refetch: () => Promise.all(list.filter((q) => q.error).map((q) => q.refetch())),
     }),
   });
-  const rows = found.data?.runs;
+  const rows = newest.data?.runs;
   const dots = useMemo(
     () =>
       trend(
         marked
-          ? [...shown.filter((r) => picked.includes(r.run_id)).map(ofRow), ...details.data]
-          : (rows ?? []).map(ofRow),
+          ? [...visible.filter((r) => picked.includes(r.run_id)).map(trackedRow), ...details.data]
+          : (rows ?? []).map(trackedRow),
         figure,
       ),
-    [marked, shown, picked, details.data, rows, figure],
+    [marked, visible, picked, details.data, rows, figure],
   );
   const from = marked
     ? {
-        // A marked run may have been deleted: the others are drawn.
+        // Deleted selected runs are skipped.
         data: details.isPending ? undefined : dots,
         error: dots.length === 0 ? details.error : null,
         isPending: details.isPending,
         refetch: details.refetch,
       }
-    : { data: found.data ? dots : undefined, error: found.error, isPending: found.isPending, refetch: found.refetch };
-  const total = found.data?.total ?? 0;
+    : {
+        data: newest.data ? dots : undefined,
+        error: newest.error,
+        isPending: newest.isPending,
+        refetch: newest.refetch,
+      };
+  const total = newest.data?.total ?? 0;
   const of = marked
     ? `${picked.length} marked runs`
-    : total > most
-      ? `the newest ${most} of ${total} runs`
+    : total > maxRuns
+      ? `the newest ${maxRuns} of ${total} runs`
       : 'the runs of the list';
   return (
-    <OverTime
+    <FigureOverTime
       title={
         <>
           Trend <span className="muted">of {of}</span>
@@ -105,7 +110,7 @@ export function Trend(props: {
           </Empty>
         )
       }
-      says={(d) => said(d, figure)}
+      headline={(d) => trendHeadline(d, figure)}
       label={figure.label}
       format={figure.format}
       table="The trend as a table"

@@ -1,8 +1,8 @@
 import { useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { api, asProblem } from '../api/client';
-import { harmless } from '../api/harmless';
-import { useMay } from '../api/queries';
+import { safeText } from '../api/safeText';
+import { useHasRole } from '../api/queries';
 import type { RunView } from '../api/types';
 import { Menu } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
@@ -10,13 +10,13 @@ import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { type Column, columns, standard } from './columns';
-import { longestName, searchOf, viewOf, wrongName } from './saved';
-import { useMovedViews, useRunViews, useViewsChanged, type Views } from './views';
-import { told } from '../design/said';
+import { maxNameLength, nameProblem, normalizeQuery, viewQuery } from './localViews';
+import { useInvalidateViews, useMigratedViews, useRunViews, type Views } from './views';
+import { problemText } from '../design/sentences';
 
-/** Chooses the columns of the list. */
-export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: Column['name'][]) => void }) {
-  const { shown } = props;
+/** ColumnsMenu chooses the list's columns. */
+export function ColumnsMenu(props: { shownColumns: Column['name'][]; onChange: (list: Column['name'][]) => void }) {
+  const { shownColumns } = props;
   return (
     <Menu.Root modal={false}>
       <Menu.Trigger asChild>
@@ -29,13 +29,13 @@ export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: C
           {columns.map((c) => (
             <Menu.CheckboxItem
               key={c.name}
-              checked={shown.includes(c.name)}
-              // The last one stays: a list of names alone says nothing.
-              disabled={shown.length === 1 && shown[0] === c.name}
+              checked={shownColumns.includes(c.name)}
+              // The last column cannot be removed.
+              disabled={shownColumns.length === 1 && shownColumns[0] === c.name}
               onSelect={(e) => e.preventDefault()}
               onCheckedChange={(on) =>
                 props.onChange(
-                  columns.map((x) => x.name).filter((n) => (n === c.name ? on === true : shown.includes(n))),
+                  columns.map((x) => x.name).filter((n) => (n === c.name ? on === true : shownColumns.includes(n))),
                 )
               }
             >
@@ -56,16 +56,16 @@ export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: C
   );
 }
 
-/** The lists that the user has given a name, those that others share, and what is done with the one on the page. */
-export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
+/** ViewsMenu lists the user's and shared views, with actions for the current one. */
+export function ViewsMenu({ shownColumns }: { shownColumns: Column['name'][] }) {
   const { views, failed } = useRunViews();
-  const changed = useViewsChanged();
-  useMovedViews();
+  const changed = useInvalidateViews();
+  useMigratedViews();
   const [, navigate] = useLocation();
   const search = useSearch();
   const toast = useToast();
   const [dialog, setDialog] = useState<'save' | 'manage' | null>(null);
-  const now = viewOf(search, shown.join(','));
+  const now = viewQuery(search, shownColumns.join(','));
   const copy = async () => {
     const link = `${location.origin}/history?${now}`;
     try {
@@ -75,15 +75,15 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
       toast('The browser did not allow copying. The address of the page is the link too.', 'warn');
     }
   };
-  const item = (v: RunView, whose?: string) => (
+  const item = (v: RunView, owner?: string) => (
     <Menu.CheckboxItem
       key={v.view_id}
-      checked={searchOf(v.query) === now}
-      onSelect={() => navigate(`/history?${searchOf(v.query)}`)}
+      checked={normalizeQuery(v.query) === now}
+      onSelect={() => navigate(`/history?${normalizeQuery(v.query)}`)}
     >
       <bdi className="grow clip">{v.name}</bdi>
-      {whose && <bdi className="muted note clip">{whose}</bdi>}
-      {!whose && v.shared && <span className="muted note">shared</span>}
+      {owner && <bdi className="muted note clip">{owner}</bdi>}
+      {!owner && v.shared && <span className="muted note">shared</span>}
       <Menu.ItemIndicator>
         <Icon name="check" />
       </Menu.ItemIndicator>
@@ -132,12 +132,12 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
   );
 }
 
-/** Shares and deletes views. */
+/** ManageDialog shares and deletes views. */
 function ManageDialog({ views, onClose }: { views: Views; onClose: () => void }) {
-  const changed = useViewsChanged();
+  const changed = useInvalidateViews();
   const toast = useToast();
-  const mayShare = useMay('operator');
-  const admin = useMay('admin');
+  const mayShare = useHasRole('operator');
+  const admin = useHasRole('admin');
   const [busy, setBusy] = useState('');
   const act = async (v: RunView, done: string, does: () => Promise<unknown>) => {
     setBusy(v.view_id);
@@ -146,7 +146,7 @@ function ManageDialog({ views, onClose }: { views: Views; onClose: () => void })
       toast(done, 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
     await changed();
     setBusy('');
@@ -211,21 +211,21 @@ function ManageDialog({ views, onClose }: { views: Views; onClose: () => void })
 }
 
 function SaveDialog({ views, search, onClose }: { views: Views; search: string; onClose: () => void }) {
-  const changed = useViewsChanged();
+  const changed = useInvalidateViews();
   const toast = useToast();
   const [name, setName] = useState('');
   const [problem, setProblem] = useState('');
   const [busy, setBusy] = useState(false);
-  const wrong = wrongName(name, views.own, views.most);
-  const there = views.own.find((v) => v.name === harmless(name.trim()));
+  const wrong = nameProblem(name, views.own, views.limit);
+  const existing = views.own.find((v) => v.name === safeText(name.trim()));
   const save = async () => {
-    const body = { name: harmless(name.trim()), query: search };
+    const body = { name: safeText(name.trim()), query: search };
     setBusy(true);
     try {
-      if (there)
+      if (existing)
         await api.put('/api/v1/run-views/{id}', {
-          path: { id: there.view_id },
-          body: { ...body, version: there.version },
+          path: { id: existing.view_id },
+          body: { ...body, version: existing.version },
         });
       else await api.post('/api/v1/run-views', { body });
       toast(`The view “${body.name}” was saved.`, 'ok');
@@ -233,7 +233,7 @@ function SaveDialog({ views, search, onClose }: { views: Views; search: string; 
       onClose();
     } catch (err) {
       const p = asProblem(err);
-      setProblem(told(p));
+      setProblem(problemText(p));
       await changed();
       setBusy(false);
     }
@@ -254,7 +254,7 @@ function SaveDialog({ views, search, onClose }: { views: Views; search: string; 
           className="input"
           aria-label="Name of the view"
           placeholder="Checkout, slowest first"
-          maxLength={longestName}
+          maxLength={maxNameLength}
           autoFocus
           value={name}
           onChange={(e) => {
@@ -264,7 +264,7 @@ function SaveDialog({ views, search, onClose }: { views: Views; search: string; 
         />
         {wrong && <Notice tone="warn">{wrong}</Notice>}
         {problem && <Notice tone="bad">{problem}</Notice>}
-        {there && !wrong && !problem && <Notice>There is a view of this name; it is replaced.</Notice>}
+        {existing && !wrong && !problem && <Notice>There is a view of this name; it is replaced.</Notice>}
         <div className="actions">
           <button type="button" className="btn" onClick={onClose}>
             Cancel

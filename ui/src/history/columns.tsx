@@ -1,41 +1,41 @@
 import type { ReactNode } from 'react';
 import type { RunSort } from '../api/queries';
-import { reach } from '../api/reach';
+import { connectivity } from '../api/connectivity';
 import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
-import { judged, tooShort } from '../runs/known';
-import { norate } from '../runs/rates';
+import { isTooShort, listedVerdict } from '../runs/validity';
+import { noRate } from '../runs/rates';
 
-/** A column of the list beside the run's name and status, which are always there. */
+/** Column is a column besides name and status. */
 export interface Column {
   name: RunSort | 'target';
   title: string;
-  /** False for a column that the list cannot be in the order of. */
+  /** False when the server cannot sort by it. */
   sorts: boolean;
-  /** Words stand on the left, numbers on the right. */
-  words?: boolean;
-  /** There without being asked for. */
+  /** Text is aligned left, numbers right. */
+  isText?: boolean;
+  /** Shown by default. */
   standard?: boolean;
-  /** Left out, unless it is asked for, where there is little room: on a phone, and on a narrow screen. */
+  /** Hidden by default on small screens. */
   room?: 'phone' | 'narrow' | 'both';
   hint?: (r: RunRow) => string;
   cell: (r: RunRow) => ReactNode;
 }
 
-/** A run that ended before its load has no figures; a zero would be read as one. */
-const idle = (r: RunRow) => isTerminal(r.status) && r.total_ops === 0 && r.p50_ms === null;
+/** hadNoLoad: a run that ended before its load has no figures, and a zero would be misread. */
+const hadNoLoad = (r: RunRow) => isTerminal(r.status) && r.total_ops === 0 && r.p50_ms === null;
 
 function throughput(r: RunRow) {
-  if (!idle(r) && r.qps !== null && r.qps !== undefined) return rate(r.qps);
+  if (!hadNoLoad(r) && r.qps !== null && r.qps !== undefined) return rate(r.qps);
   if (!isTerminal(r.status) && r.current_qps > 0) return rate(r.current_qps);
-  return r.total_ops > 0 && isTerminal(r.status) ? norate : missing;
+  return r.total_ops > 0 && isTerminal(r.status) ? noRate : missing;
 }
 
 function length(r: RunRow): string {
   if (!r.start_time) return '–';
-  const end = r.end_time ? Date.parse(r.end_time) : reach.known();
+  const end = r.end_time ? Date.parse(r.end_time) : connectivity.lastContact();
   return duration(Math.max(1, Math.round((end - Date.parse(r.start_time)) / 1000)));
 }
 
@@ -65,7 +65,7 @@ export const columns: Column[] = [
     title: 'Errors',
     sorts: true,
     standard: true,
-    cell: (r) => <Num q={idle(r) ? missing : errorRate(r.error_rate)} />,
+    cell: (r) => <Num q={hadNoLoad(r) ? missing : errorRate(r.error_rate)} />,
   },
   {
     name: 'total_ops',
@@ -79,10 +79,10 @@ export const columns: Column[] = [
     name: 'validity',
     title: 'Figures',
     sorts: true,
-    words: true,
+    isText: true,
     standard: true,
     room: 'phone',
-    cell: (r) => (judged(r) ? <VerdictBadge verdict={judged(r)!} of={r} short={tooShort(r)} /> : none),
+    cell: (r) => (listedVerdict(r) ? <VerdictBadge verdict={listedVerdict(r)!} of={r} short={isTooShort(r)} /> : none),
   },
   {
     name: 'connections',
@@ -94,14 +94,14 @@ export const columns: Column[] = [
     name: 'target',
     title: 'Target',
     sorts: false,
-    words: true,
+    isText: true,
     cell: (r) => <span className="clip">{r.scenario_config?.target?.adapter || '–'}</span>,
   },
   {
     name: 'created_by',
     title: 'Started by',
     sorts: true,
-    words: true,
+    isText: true,
     hint: (r) => r.created_by ?? '',
     cell: (r) => (r.created_by ? <bdi className="clip by">{r.created_by}</bdi> : none),
   },
@@ -123,18 +123,15 @@ export const columns: Column[] = [
   },
 ];
 
-/** What the list shows without being asked. */
+/** standard is the default set. */
 export const standard = columns.filter((c) => c.standard).map((c) => c.name);
 
 const brief = new Set<Column['name']>(['total_ops', 'validity']);
 
-/** The columns of a short list. */
+/** compact is the set of a short list. */
 export const compact = standard.filter((n) => !brief.has(n));
 
-/**
- * The columns that an address or a browser names, in their own order; those that nobody knows any more are left out.
- * Null when that names none.
- */
+/** columnsFrom parses columns and drops unknown ones; null when none is left. */
 export function columnsFrom(text: string): Column['name'][] | null {
   const named = new Set(text.split(','));
   const known = columns.filter((c) => named.has(c.name)).map((c) => c.name);
@@ -143,8 +140,8 @@ export function columnsFrom(text: string): Column['name'][] | null {
 
 const key = 'loadstone.runs.columns';
 
-/** The columns that were chosen last in this browser; empty for the usual ones. */
-export function keptColumns(): string {
+/** readSavedColumns returns the columns last chosen in this browser; '' for the default. */
+export function readSavedColumns(): string {
   try {
     return localStorage.getItem(key) ?? '';
   } catch {
@@ -152,11 +149,11 @@ export function keptColumns(): string {
   }
 }
 
-export function keepColumns(text: string): void {
+export function saveColumns(text: string): void {
   try {
     if (text) localStorage.setItem(key, text);
     else localStorage.removeItem(key);
   } catch {
-    // They are in the address all the same.
+    // Without storage the address still has them.
   }
 }

@@ -1,9 +1,9 @@
 import { isTerminal, type RunDetail, type RunRow } from '../api/types';
-import { asDrawn, type Dot, type Drawn } from '../drift/model';
+import { type ChartedRun, type Dot, toChartedRun } from '../drift/model';
 import { count, duration, errorRate, latency, missing, plain, type Quantity, rate } from '../design/format';
 
-/** What the trend needs of a run. */
-export type Tracked = Drawn & Pick<RunRow, 'p50_ms' | 'end_time'> & { connections: number | null };
+/** Tracked is what the trend needs of a run. */
+export type Tracked = ChartedRun & Pick<RunRow, 'p50_ms' | 'end_time'> & { connections: number | null };
 
 export interface Figure {
   value: string;
@@ -30,38 +30,36 @@ export const figures: Figure[] = [
 
 export const figureOf = (name: string): Figure | undefined => figures.find((f) => f.value === name);
 
-/** A row of the list as the trend takes it. */
-export const ofRow = (r: RunRow): Tracked => ({
+export const trackedRow = (r: RunRow): Tracked => ({
   ...r,
   connections: r.scenario_config?.workload?.concurrent_connections ?? null,
 });
 
-/** A run as the trend takes it. */
-export const ofDetail = (r: RunDetail): Tracked => ({
-  ...asDrawn(r),
+export const trackedDetail = (r: RunDetail): Tracked => ({
+  ...toChartedRun(r),
   p50_ms: r.summary?.latency_ms?.p50 ?? null,
   end_time: r.end_time,
   connections: r.scenario_config?.workload?.concurrent_connections ?? null,
 });
 
-/** One figure of the runs that are over and have it, oldest first. */
+/** trend returns a figure of the finished runs that have it, oldest first. */
 export function trend(runs: Tracked[], figure: Figure): Dot[] {
   return runs
     .filter((r) => isTerminal(r.status) && r.start_time !== null && r.total_ops > 0)
     .flatMap((run): Dot[] => {
       const value = figure.of(run);
-      return value === null || value === undefined ? [] : [{ run, value, standing: 'same', metric: null }];
+      return value === null || value === undefined ? [] : [{ run, value, state: 'same', metric: null }];
     })
     .sort((a, b) => Date.parse(a.run.start_time ?? '') - Date.parse(b.run.start_time ?? ''));
 }
 
-/** What the trend says, as a sentence. */
-export function said(dots: Dot[], figure: Figure): string {
+/** trendHeadline summarizes the trend in a sentence. */
+export function trendHeadline(dots: Dot[], figure: Figure): string {
   const last = dots.at(-1);
   if (!last) return '';
   const text = (n: number) => plain(figure.format(n));
   if (dots.length === 1) return `${figure.label}: ${text(last.value)}, in the only run that has it.`;
   const all = dots.map((d) => d.value);
-  const reach = `${text(Math.min(...all))} to ${text(Math.max(...all))}`;
-  return `${figure.label} of ${dots.length} runs: ${reach}, the newest ${text(last.value)}.`;
+  const range = `${text(Math.min(...all))} to ${text(Math.max(...all))}`;
+  return `${figure.label} of ${dots.length} runs: ${range}, the newest ${text(last.value)}.`;
 }

@@ -1,4 +1,4 @@
-/** The time ranges a list can be narrowed to; the key is what the address says. */
+/** ranges are the time filters; the key is used in the address. */
 export const ranges = [
   ['', 'Any time'],
   ['1h', 'Last hour'],
@@ -8,8 +8,8 @@ export const ranges = [
 ] as const;
 
 /**
- * The beginning of a range as RFC 3339, to the minute so that equal questions have equal answers; undefined for any
- * time.
+ * rangeStart is the start of a range as RFC 3339, rounded to the minute so that repeated queries are equal; undefined
+ * for any time.
  */
 export function rangeStart(range: string, now = Date.now()): string | undefined {
   const m = /^(\d+)([hd])$/.exec(range);

@@ -19,17 +19,17 @@ const columns = new Set<string>([
 
 export interface Order {
   by: RunSort;
-  way: 'asc' | 'desc';
+  direction: 'asc' | 'desc';
 }
 
-/** The order of a list as the address says it: "p95_ms", or "-p95_ms" for the greatest first; null for newest first. */
+/** sortFrom parses the order of an address: "p95_ms", or "-p95_ms" for descending; null for newest first. */
 export function sortFrom(text: string): Order | null {
   const by = text.replace(/^-/, '');
-  return columns.has(by) ? { by: by as RunSort, way: text.startsWith('-') ? 'desc' : 'asc' } : null;
+  return columns.has(by) ? { by: by as RunSort, direction: text.startsWith('-') ? 'desc' : 'asc' } : null;
 }
 
-/** The order after a press on a column's head: the way that is asked for most, the other one, then newest first. */
-export function pressed(text: string, by: RunSort): string {
+/** nextSort is the order after a click on a header: the usual direction, the other one, then newest first. */
+export function nextSort(text: string, by: RunSort): string {
   const first =
     by === 'qps' || by === 'total_ops' || by === 'length' || by === 'ended' || by === 'connections' ? `-${by}` : by;
   const second = first.startsWith('-') ? by : `-${by}`;

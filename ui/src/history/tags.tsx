@@ -2,7 +2,7 @@ import { type FormEvent, useId, useState } from 'react';
 import { Link } from 'wouter';
 import { Icon } from '../design/icons';
 
-/** Reads what was typed as a tag: key:value, with or without spaces around them; null when it is none. */
+/** tagFrom parses key:value, with optional spaces; null when invalid. */
 export function tagFrom(text: string): string | null {
   const i = text.indexOf(':');
   if (i < 1) return null;
@@ -11,39 +11,39 @@ export function tagFrom(text: string): string | null {
   return key && value ? `${key}:${value}` : null;
 }
 
-/** The address of all runs that carry a tag. */
+/** tagAddress links to all runs with a tag. */
 export function tagAddress(key: string, value: string): string {
   return `/history?${new URLSearchParams({ tag: `${key}:${value}` })}`;
 }
 
-/** A run's tags; each leads to all runs that carry it. */
-export function Tags({ tags, most = 8 }: { tags: Record<string, string> | null | undefined; most?: number }) {
+/** Tags shows a run's tags; each links to all runs that have it. */
+export function Tags({ tags, limit = 8 }: { tags: Record<string, string> | null | undefined; limit?: number }) {
   const list = Object.entries(tags ?? {});
   if (list.length === 0) return null;
   return (
     <span className="run-tags">
-      {list.slice(0, most).map(([k, v]) => (
+      {list.slice(0, limit).map(([k, v]) => (
         <Link key={k} href={tagAddress(k, v)} className="tag" title={`All runs with ${k}: ${v}`}>
           {k}: {v}
         </Link>
       ))}
-      {list.length > most && (
+      {list.length > limit && (
         <span
           className="tag"
           title={list
-            .slice(most)
+            .slice(limit)
             .map(([k, v]) => `${k}: ${v}`)
             .join(', ')}
         >
-          +{list.length - most}
+          +{list.length - limit}
         </span>
       )}
     </span>
   );
 }
 
-/** Narrows a list to runs that carry all the tags named. */
-export function TagFilter(props: { tags: string[]; known: string[]; onChange: (tags: string[]) => void }) {
+/** TagFilter filters a list by tags; a run must have all of them. */
+export function TagFilter(props: { tags: string[]; suggestions: string[]; onChange: (tags: string[]) => void }) {
   const [text, setText] = useState('');
   const [wrong, setWrong] = useState(false);
   const id = useId();
@@ -86,11 +86,11 @@ export function TagFilter(props: { tags: string[]; known: string[]; onChange: (t
             setWrong(false);
             setText(e.target.value);
             // A choice from the list arrives whole; typing arrives letter by letter.
-            if (!('inputType' in e.nativeEvent) && props.known.includes(e.target.value)) add(e.target.value);
+            if (!('inputType' in e.nativeEvent) && props.suggestions.includes(e.target.value)) add(e.target.value);
           }}
         />
         <datalist id={`${id}-known`}>
-          {props.known.map((t) => (
+          {props.suggestions.map((t) => (
             <option key={t} value={t} />
           ))}
         </datalist>

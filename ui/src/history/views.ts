@@ -1,20 +1,20 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { api, Problem } from '../api/client';
-import { harmless } from '../api/harmless';
+import { safeText } from '../api/safeText';
 import { useMe } from '../api/queries';
 import type { RunView } from '../api/types';
 import { useToast } from '../design/Toast';
-import { browsersViews, leaveViews, nameFor } from './saved';
+import { localViews, saveLocalViews, uploadName } from './localViews';
 
-/** The user's views, those that others share, and how many a user may have. */
+/** Views are the user's and shared views, and the limit per user. */
 export interface Views {
   own: RunView[];
   shared: RunView[];
-  most: number;
+  limit: number;
 }
 
-const none: Views = { own: [], shared: [], most: 0 };
+const none: Views = { own: [], shared: [], limit: 0 };
 
 export function useRunViews() {
   const me = useMe().data?.user_id;
@@ -25,51 +25,51 @@ export function useRunViews() {
     select: (d): Views => ({
       own: d.views.filter((v) => v.owner_id === me),
       shared: d.views.filter((v) => v.owner_id !== me),
-      most: d.most,
+      limit: d.most,
     }),
   });
   return { views: list.data ?? none, failed: list.isError, me };
 }
 
-/** Asks for the views anew: another tab may have changed them. */
-export function useViewsChanged() {
+/** useInvalidateViews refetches the views: another tab may have changed them. */
+export function useInvalidateViews() {
   const qc = useQueryClient();
   return () => qc.invalidateQueries({ queryKey: ['run-views'] });
 }
 
-/** Whether a refusal says that there is a view of this name. */
-const isTaken = (err: unknown) =>
+/** isNameTaken reports a duplicate name error. */
+const isNameTaken = (err: unknown) =>
   err instanceof Problem && err.status === 409 && err.fields.some((f) => f.field === 'name');
 
-/** Gives the server the views that this browser has of a user, one after the other; how many could not be given. */
-async function moveViews(user: string): Promise<number> {
-  let left = browsersViews(user);
+/** migrateViews uploads the browser's views one by one; it returns how many failed. */
+async function migrateViews(user: string): Promise<number> {
+  let left = localViews(user);
   const { views } = await api.get('/api/v1/run-views', {});
   const own = views.filter((v) => v.owner_id === user);
   for (const v of [...left]) {
-    const name = nameFor({ ...v, name: harmless(v.name) }, own);
+    const name = uploadName({ ...v, name: safeText(v.name) }, own);
     try {
       if (name) own.push(await api.post('/api/v1/run-views', { body: { name, query: v.search } }));
     } catch (err) {
-      // Another tab is doing the same.
-      if (!isTaken(err)) return left.length;
+      // Another tab does the same.
+      if (!isNameTaken(err)) return left.length;
     }
     left = left.filter((o) => o !== v);
-    leaveViews(user, left);
+    saveLocalViews(user, left);
   }
   return 0;
 }
 
-/** Once on this page, has the server take over what the browser kept before it could. */
-export function useMovedViews(): void {
+/** useMigratedViews moves views from the browser to the server, once per page. */
+export function useMigratedViews(): void {
   const me = useMe().data?.user_id;
-  const changed = useViewsChanged();
+  const changed = useInvalidateViews();
   const toast = useToast();
   useEffect(() => {
     if (!me) return;
-    const all = browsersViews(me).length;
+    const all = localViews(me).length;
     if (all === 0) return;
-    moveViews(me)
+    migrateViews(me)
       .then(async (left) => {
         await changed();
         if (left)

@@ -1,23 +1,23 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import { Writes } from '../app/Writes';
-import { address, api, asProblem } from '../api/client';
+import { OperatorOnly } from '../app/OperatorOnly';
+import { api, asProblem, requestUrl } from '../api/client';
 import { useCreateRun } from '../api/queries';
 import { isTerminal, type Matrix } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { Comparison, useComparison } from '../compare/Comparison';
-import { CopyComparison, Tolerance, useTolerance } from '../compare/Parts';
+import { CopyComparison, Tolerance, useTolerance } from '../compare/Tolerance';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { Icon } from '../design/icons';
 import { Failed, Notice, SkeletonRows } from '../design/States';
 import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
-import { stopMatrixWords } from '../runs/stop';
-import { matrixScenario, targetsAsk, targetsRefused } from './ask';
-import { told } from '../design/said';
+import { stopMatrixText } from '../runs/stop';
+import { matrixScenario, targetsNeedingWrites, targetsRefusedWrites } from './targets';
+import { problemText } from '../design/sentences';
 
-/** /matrix/{id}: one workload on several targets, compared; live while it runs. */
+/** MatrixPage is /matrix/{id}: one workload on several targets, compared; live while it runs. */
 export function MatrixPage({ id }: { id: string }) {
   const matrix = useQuery({
     queryKey: ['matrix', id],
@@ -25,7 +25,7 @@ export function MatrixPage({ id }: { id: string }) {
     refetchInterval: (q) => (q.state.data && isTerminal(q.state.data.status) ? false : 1_500),
   });
   usePageTitle(matrix.data?.name ?? 'Matrix');
-  if (matrix.data) return <Shown m={matrix.data} />;
+  if (matrix.data) return <MatrixView m={matrix.data} />;
   return (
     <div className="page">
       <div className="panel">
@@ -39,7 +39,7 @@ export function MatrixPage({ id }: { id: string }) {
   );
 }
 
-function Shown({ m }: { m: Matrix }) {
+function MatrixView({ m }: { m: Matrix }) {
   const runs = m.runs ?? [];
   const ids = runs.map((r) => r.run_id);
   const labels = runs.map((r) => r.matrix_label ?? null);
@@ -52,7 +52,7 @@ function Shown({ m }: { m: Matrix }) {
   const path = { id: m.matrix_id };
   const failed = (err: unknown) => {
     const p = asProblem(err);
-    toast(told(p), 'bad');
+    toast(problemText(p), 'bad');
   };
   const act = useMutation({
     mutationFn: (verb: 'start' | 'stop') => api.post(`/api/matrices/{id}/${verb}`, { path }),
@@ -60,13 +60,13 @@ function Shown({ m }: { m: Matrix }) {
     onError: failed,
   });
   const create = useCreateRun();
-  /** What makes the matrix anew: its template, or else what its runs were made of. */
+  /** what is the request for a new matrix: the template, or the runs' scenarios. */
   const what = async () => {
     if (m.template_id) return { template_id: m.template_id };
     const all = await Promise.all(ids.map((id) => api.get('/api/runs/{id}', { path: { id }, asStored: true })));
     return { scenario: matrixScenario(m, all) ?? undefined };
   };
-  /** Asks once for what the runs do to tables that Loadstone did not make; the answer is the new matrix's. */
+  /** allow asks once for write permission on existing tables and starts the new matrix with it. */
   const allow = (asking: { label: string; line: string }[], replaces: boolean) =>
     ask({
       title: 'Let these runs write?',
@@ -88,18 +88,21 @@ function Shown({ m }: { m: Matrix }) {
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true, matrix: true });
         navigate(r.path, { replace: replaces });
-        // The matrix that had no leave was never started.
+        // The matrix without permission never started.
         if (replaces) void api.remove('/api/matrices/{id}', { path }).catch(() => undefined);
       },
     });
   const start = useMutation({
-    // A preflight that fails says nothing about writes: the server then judges each run.
+    // When the preflight fails, the server checks writes per run.
     mutationFn: async () =>
-      targetsAsk(await api.post('/api/preflight', { body: await what() }).catch(() => undefined), m.labels ?? []),
+      targetsNeedingWrites(
+        await api.post('/api/preflight', { body: await what() }).catch(() => undefined),
+        m.labels ?? [],
+      ),
     onSuccess: (asking) => (asking.length ? allow(asking, true) : act.mutate('start')),
     onError: failed,
   });
-  const refused = isTerminal(m.status) ? targetsRefused(runs) : [];
+  const refused = isTerminal(m.status) ? targetsRefusedWrites(runs) : [];
   const again = useMutation({
     mutationFn: async () => create.mutateAsync({ ...(await what()), start: true, matrix: true }),
     onSuccess: (r) => navigate(r.path),
@@ -108,7 +111,7 @@ function Shown({ m }: { m: Matrix }) {
   const stop = () =>
     ask({
       title: `Stop “${m.name}”?`,
-      body: stopMatrixWords(runs[0]?.scenario_config),
+      body: stopMatrixText(runs[0]?.scenario_config),
       verb: 'Stop and drain',
       act: () => act.mutateAsync('stop'),
     });
@@ -145,7 +148,7 @@ function Shown({ m }: { m: Matrix }) {
         <div className="actions">
           <Tolerance value={tolerance} onChange={setTolerance} />
           <CopyComparison compared={state.compared} tolerance={tolerance} />
-          <Writes>
+          <OperatorOnly>
             {m.status === 'PREPARED' && (
               <button
                 type="button"
@@ -176,7 +179,7 @@ function Shown({ m }: { m: Matrix }) {
                 <Icon name="stop" size={12} /> {m.status === 'CANCELLING' ? 'Draining…' : 'Stop and drain'}
               </button>
             )}
-          </Writes>
+          </OperatorOnly>
           <ActionsMenu
             label="More actions for this matrix"
             actions={[
@@ -189,7 +192,7 @@ function Shown({ m }: { m: Matrix }) {
                 disabled: done === 0,
                 act: () => {
                   const a = document.createElement('a');
-                  a.href = address('/api/matrices/{id}/report', path, { tolerance_pct: tolerance });
+                  a.href = requestUrl('/api/matrices/{id}/report', path, { tolerance_pct: tolerance });
                   a.download = 'matrix.json';
                   a.click();
                 },

@@ -1,6 +1,6 @@
 import { CopyButton } from '../design/Controls';
 
-/** What starts a machine as a node that joins with a token. */
+/** joinCommand starts a machine as a node. */
 export const joinCommand = (secret: string) =>
   `LOADSTONE_JOIN=${secret} loadstone worker --listen HOST:9090 --data-dir ./loadstone-node`;
 
@@ -19,7 +19,7 @@ export const joinSteps: { title: string; text: string }[] = [
   },
 ];
 
-/** How a node is added, to copy. */
+/** Join shows how to add a node. */
 export function Join() {
   return (
     <ol className="join">

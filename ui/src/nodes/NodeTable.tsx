@@ -7,44 +7,44 @@ import { ago, bytes, latency, percent, plain } from '../design/format';
 import { Num } from '../design/Num';
 import { HealthBadge } from '../design/Status';
 import { terms } from '../design/terms';
-import { reserved, room, runsOn } from './model';
-import { NodeStateBadge } from './State';
+import { nodeUsage, reserved, runsOn } from './model';
+import { NodeStateBadge } from './NodeState';
 
 type Verb = 'drain' | 'resume' | 'remove';
 
-/** What is asked before something is done to a node. */
+/** question is the confirmation before a node action. */
 export function question(n: Node, verb: Verb, act: () => unknown): Question {
   const workers = n.run_workers?.length ?? 0;
-  const carries = workers > 0 ? `It carries ${workers} run ${workers === 1 ? 'worker' : 'workers'} now. ` : '';
+  const loaded = workers > 0 ? `It carries ${workers} run ${workers === 1 ? 'worker' : 'workers'} now. ` : '';
   if (verb === 'resume')
     return { title: `Let ${n.node_id} take work again?`, body: 'New runs may be placed on it.', verb: 'Resume', act };
   if (verb === 'drain')
     return {
       title: `Drain ${n.node_id}?`,
-      body: `${carries}What it has goes on to its end, and nothing new is placed on it until it is resumed.`,
+      body: `${loaded}What it has goes on to its end, and nothing new is placed on it until it is resumed.`,
       verb: 'Drain',
       act,
     };
   return {
     title: `Remove ${n.node_id}?`,
     body:
-      `${carries}Its stream is closed and it is not let in any more. Its run workers stop by themselves and count as ` +
+      `${loaded}Its stream is closed and it is not let in any more. Its run workers stop by themselves and count as ` +
       'lost: drain it first to lose none.',
     verb: 'Remove',
     act,
   };
 }
 
-function Meter({ share, words, tone }: { share: number; words: string; tone?: string }) {
+function Meter({ share, label, tone }: { share: number; label: string; tone?: string }) {
   return (
-    <div className="meter" title={words}>
+    <div className="meter" title={label}>
       <div
         className={`progress ${tone ?? ''}`}
         role="meter"
         aria-valuenow={Math.round(share * 100)}
         aria-valuemin={0}
         aria-valuemax={100}
-        aria-label={words}
+        aria-label={label}
       >
         <i style={{ width: `${share * 100}%` }} />
       </div>
@@ -62,13 +62,13 @@ function Machine({ n }: { n: Node }) {
       <Meter
         share={Math.min(1, r.host_cpu_pct / 100)}
         tone={tone(r.host_cpu_pct)}
-        words={`CPU of the machine ${plain(percent(r.host_cpu_pct))}, of the node ${plain(percent(r.cpu_pct))}`}
+        label={`CPU of the machine ${plain(percent(r.host_cpu_pct))}, of the node ${plain(percent(r.cpu_pct))}`}
       />
       <span>Memory</span>
       <Meter
         share={Math.min(1, r.host_memory_pct / 100)}
         tone={tone(r.host_memory_pct)}
-        words={
+        label={
           `Memory of the machine ${plain(percent(r.host_memory_pct))}, of the node ` + `${plain(bytes(r.memory_bytes))}`
         }
       />
@@ -79,16 +79,16 @@ function Machine({ n }: { n: Node }) {
 function Clock({ n }: { n: Node }) {
   if (n.clock_offset_ms === null || n.clock_offset_ms === undefined) return <span className="muted">–</span>;
   const q = latency(Math.abs(n.clock_offset_ms));
-  const way = n.clock_offset_ms < 0 ? 'behind' : 'ahead of';
+  const direction = n.clock_offset_ms < 0 ? 'behind' : 'ahead of';
   return (
-    <span title={`${plain(q)} ${way} the server's clock, ± ${plain(latency(n.clock_error_ms))}`}>
+    <span title={`${plain(q)} ${direction} the server's clock, ± ${plain(latency(n.clock_error_ms))}`}>
       {n.clock_offset_ms < 0 ? '−' : '+'}
       <Num q={q} />
     </span>
   );
 }
 
-/** The nodes, a row each; on a phone a card each. */
+/** NodeTable lists nodes; on a phone as cards. */
 export function NodeTable(props: {
   nodes: Node[];
   server: string;
@@ -131,7 +131,7 @@ export function NodeTable(props: {
           </thead>
           <tbody>
             {props.nodes.map((n) => {
-              const held = reserved(n, props.server, props.needs);
+              const reservedConnections = reserved(n, props.server, props.needs);
               return (
                 <tr key={n.node_id || n.address} data-state={n.state}>
                   <td data-label="Node">
@@ -156,11 +156,11 @@ export function NodeTable(props: {
                     </div>
                   </td>
                   <td data-label="Connections">
-                    <Meter {...room(n)} />
-                    <div className="note">{room(n).words.replace(' connections', '')}</div>
-                    {held !== null && (
+                    <Meter {...nodeUsage(n)} />
+                    <div className="note">{nodeUsage(n).label.replace(' connections', '')}</div>
+                    {reservedConnections !== null && (
                       <div className="muted note" title="What the runs of all servers hold on it, used or not">
-                        {held.toLocaleString('en')} reserved
+                        {reservedConnections.toLocaleString('en')} reserved
                       </div>
                     )}
                   </td>

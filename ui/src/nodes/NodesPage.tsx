@@ -1,22 +1,22 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../api/client';
-import { useNeeds } from '../api/queries';
+import { useNodeDemand } from '../api/queries';
 import { usePageTitle } from '../app/location';
 import { Dialog, useConfirm } from '../design/Dialog';
 import { ago } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { Join } from './Join';
-import { summary } from './model';
+import { nodesSummary } from './model';
 import { NodeTable } from './NodeTable';
 import './nodes.css';
-import { Outgoing } from './Outgoing';
+import { TelemetryExport } from './TelemetryExport';
 import { Timeline } from './Timeline';
 import { Tokens } from './Tokens';
 import { WaitingRuns } from './WaitingRuns';
 
-/** /nodes: the machines that carry load, what they do now, and what became of them. */
+/** NodesPage is /nodes: load nodes, their work and their history. */
 export function NodesPage() {
   usePageTitle('Nodes');
   const qc = useQueryClient();
@@ -32,7 +32,7 @@ export function NodesPage() {
     queryFn: ({ signal }) => api.get('/api/v1/node-events', { query: { limit: 500 }, signal }),
     refetchInterval: 3_000,
   });
-  const needs = useNeeds(true);
+  const needs = useNodeDemand(true);
   const changed = () =>
     Promise.all([qc.invalidateQueries({ queryKey: ['nodes'] }), qc.invalidateQueries({ queryKey: ['node-events'] })]);
   const now = Date.parse(list.data?.at ?? '') || Date.now();
@@ -42,7 +42,7 @@ export function NodesPage() {
       <header className="page-head">
         <h1>Nodes</h1>
         <span className="sub hide-phone" role="status">
-          {list.data ? summary(list.data.nodes ?? []) : 'Machines that carry load.'}
+          {list.data ? nodesSummary(list.data.nodes ?? []) : 'Machines that carry load.'}
         </span>
         <div className="actions">
           <button type="button" className="btn primary" onClick={() => setAdding(true)}>
@@ -89,7 +89,7 @@ export function NodesPage() {
                 </section>
               )}
               <Tokens now={now} ask={ask} />
-              <Outgoing now={now} />
+              <TelemetryExport now={now} />
               <Timeline nodes={d.nodes ?? []} events={events.data?.events ?? []} server={d.server} now={now} />
             </>
           )}

@@ -1,10 +1,10 @@
 import { useState } from 'react';
 import type { Node, NodeEvent } from '../api/types';
 import { Segments } from '../design/Controls';
-import { dateTime, sentence, timeOfDay } from '../design/format';
+import { capitalize, dateTime, timeOfDay } from '../design/format';
 import { Empty } from '../design/States';
 import { lanes, type NodeState } from './model';
-import { stateColor, stateWord } from './State';
+import { stateColor, stateLabel } from './NodeState';
 
 const spans = [
   { value: '15', label: '15 min' },
@@ -14,9 +14,9 @@ const spans = [
 ] as const;
 type Minutes = (typeof spans)[number]['value'];
 
-const shown: NodeState[] = ['ACTIVE', 'DRAINING', 'PROBING', 'UNREACHABLE', 'REMOVED'];
+const legendStates: NodeState[] = ['ACTIVE', 'DRAINING', 'PROBING', 'UNREACHABLE', 'REMOVED'];
 
-/** What became of the nodes: a lane for each, and the same in words below it. */
+/** Timeline shows node history as lanes and as a list. */
 export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: string; now: number }) {
   const [minutes, setMinutes] = useState<Minutes>('60');
   const from = props.now - Number(minutes) * 60_000;
@@ -46,12 +46,12 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
                 className="lane-track"
                 role="img"
                 aria-label={`${l.id}: ${
-                  l.stretches
-                    .map((s) => `${stateWord(s.state)} from ${timeOfDay(new Date(s.from).toISOString())}`)
+                  l.stateSpans
+                    .map((s) => `${stateLabel(s.state)} from ${timeOfDay(new Date(s.from).toISOString())}`)
                     .join(', ') || 'not seen'
                 }`}
               >
-                {l.stretches.map((s) => (
+                {l.stateSpans.map((s) => (
                   <i
                     key={s.from}
                     className={s.state === 'ACTIVE' ? undefined : 'marked'}
@@ -60,12 +60,12 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
                       width: `calc(${share(s.to)} - ${share(s.from)})`,
                       background: stateColor(s.state),
                     }}
-                    title={`${stateWord(s.state)} from ${dateTime(new Date(s.from).toISOString())}${
+                    title={`${stateLabel(s.state)} from ${dateTime(new Date(s.from).toISOString())}${
                       s.reason && `: ${s.reason}`
                     }`}
                   />
                 ))}
-                {l.signs.map((s) => (
+                {l.events.map((s) => (
                   <b
                     key={s.event.seq}
                     style={{ left: share(s.at) }}
@@ -84,9 +84,9 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
             </div>
           </div>
           <div className="lane-legend">
-            {shown.map((s) => (
+            {legendStates.map((s) => (
               <span key={s}>
-                <i style={{ background: stateColor(s) }} /> {stateWord(s)}
+                <i style={{ background: stateColor(s) }} /> {stateLabel(s)}
               </span>
             ))}
             <span>
@@ -102,7 +102,7 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
             {words.map((e) => (
               <li key={e.seq}>
                 <time dateTime={e.at ?? undefined}>{dateTime(e.at)}</time> <code>{e.node_id}</code>{' '}
-                {e.kind === 'STATE' && e.to && <strong>{stateWord(e.to)}</strong>} {sentence(e.reason)}
+                {e.kind === 'STATE' && e.to && <strong>{stateLabel(e.to)}</strong>} {capitalize(e.reason)}
                 {e.by && `, by ${e.by}`}
               </li>
             ))}

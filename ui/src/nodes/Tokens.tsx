@@ -11,7 +11,7 @@ import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { joinCommand } from './Join';
 import { expires, usesLeft } from './model';
 
-/** The tokens by which machines join as nodes now: who made them, how far they are used up, when they are over. */
+/** Tokens lists valid join tokens: creator, uses left and expiry. */
 export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }) {
   const qc = useQueryClient();
   const [making, setMaking] = useState(false);

@@ -2,7 +2,7 @@ import { Link } from 'wouter';
 import type { Needs } from '../api/types';
 import { ago } from '../design/format';
 
-/** The runs that wait for room on the nodes, in the order in which they start; nothing when none waits. */
+/** WaitingRuns lists runs that wait for capacity, in start order; nothing without any. */
 export function WaitingRuns({ needs, now }: { needs: Needs | undefined; now: number }) {
   const runs = needs?.waiting ?? [];
   if (!needs || runs.length === 0) return null;

@@ -11,7 +11,7 @@ interface Doc {
   params: Record<string, unknown>;
 }
 
-/** The form that a template will show for a plugin, to try, with what it writes into the template. */
+/** Parameters previews a plugin's template form and the YAML it writes. */
 export function Parameters({ schema }: { schema: Schema }) {
   const [doc, setDoc] = useState<Doc>({ params: {} });
   const errors = useMemo(() => check(doc.params, schema, 'params'), [doc, schema]);
@@ -25,11 +25,11 @@ export function Parameters({ schema }: { schema: Schema }) {
     <div className="try-params">
       <FormContext.Provider
         value={{
-          // The form reads and writes paths; here the document is the parameters alone.
+          // The form uses paths; here the document is the parameters alone.
           config: doc as unknown as Scenario,
           errors,
           set: (path, value) => setDoc((d) => ({ ...d, ...set(d, path, value) })),
-          // No control of a plugin's parameters does more.
+          // No parameter control changes more than its field.
           change: () => {},
         }}
       >

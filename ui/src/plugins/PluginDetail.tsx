@@ -5,7 +5,7 @@ import { useMe, usePlugin } from '../api/queries';
 import type { Plugin, PluginStatement, PluginUse } from '../api/types';
 import { CopyButton, Term } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { ago, bytes, dateTime, plain, sentence, words } from '../design/format';
+import { ago, bytes, capitalize, dateTime, humanize, plain } from '../design/format';
 import { Icon, Mark } from '../design/icons';
 import { Empty, Failed, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
@@ -21,15 +21,15 @@ export function StateBadge({ p }: { p: Plugin }) {
   return (
     <span className={`badge ${tone}`}>
       <Mark shape={shape} />
-      {sentence(p.state)}
+      {capitalize(p.state)}
     </span>
   );
 }
 
-/** Everything that a plugin declares, and what can be done with it. */
+/** PluginDetail shows what a plugin declares, and its actions. */
 export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin[] }) {
   const detail = usePlugin(row.sha256);
-  // The list has all but the statements, and is there at once.
+  // The list has all but the statements and is available at once.
   const p = { ...row, manifest: { ...row.manifest, statements: detail.data?.manifest.statements } };
   const m = p.manifest;
   return (
@@ -142,7 +142,7 @@ function Facts({ p }: { p: Plugin }) {
       {m.kinds && m.kinds.length > 0 && (
         <>
           <dt>Operation kinds</dt>
-          <dd>{m.kinds.map((k) => sentence(words(k))).join(', ')}</dd>
+          <dd>{m.kinds.map((k) => capitalize(humanize(k))).join(', ')}</dd>
         </>
       )}
       {m.supports && (
@@ -188,7 +188,7 @@ function Facts({ p }: { p: Plugin }) {
   );
 }
 
-/** What an adapter may send, by what it is for. */
+/** sent lists the statements an adapter may send, by purpose. */
 const sent = (s: NonNullable<Plugin['manifest']['sends']>): [string, string[]][] =>
   (
     [
@@ -311,7 +311,7 @@ function Statements({ p, list }: { p: Plugin; list: PluginStatement[] }) {
           <figcaption className="row">
             <code>{s.id}</code>
             <span className="muted">
-              {sentence(words(s.kind))}
+              {capitalize(humanize(s.kind))}
               {s.table && ` on ${s.table}`}
             </span>
             {s.writes && <span className="badge warn">writes</span>}

@@ -4,9 +4,9 @@ import type { Plugin } from '../api/types';
 import { bytes, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
-import { stated } from '../design/said';
+import { asSentence } from '../design/sentences';
 
-/** The size limit of the server; a larger file is not sent at all. */
+/** maxBytes is the server's limit; larger files are not sent. */
 const maxBytes = 8 << 20;
 
 type State =
@@ -22,14 +22,14 @@ export interface Upload {
   dismiss: () => void;
 }
 
-/** One upload at a time, from the choice of a file to the server's answer. */
+/** useUpload manages one upload at a time. */
 export function useUpload(stored: (p: Plugin) => void): Upload {
   const [state, setState] = useState<State>({ at: 'idle' });
   const abort = useRef<AbortController | null>(null);
   const send = async (file: File) => {
     abort.current?.abort();
-    const mine = new AbortController();
-    abort.current = mine;
+    const controller = new AbortController();
+    abort.current = controller;
     const { name, size } = file;
     try {
       if (size > maxBytes)
@@ -41,14 +41,14 @@ export function useUpload(stored: (p: Plugin) => void): Upload {
       setState({ at: 'sending', name, size, sent: 0 });
       const plugin = await sendPlugin(
         file,
-        (sent) => abort.current === mine && setState({ at: 'sending', name, size, sent }),
-        mine.signal,
+        (sent) => abort.current === controller && setState({ at: 'sending', name, size, sent }),
+        controller.signal,
       );
       setState({ at: 'stored', plugin });
       stored(plugin);
     } catch (err) {
       const problem = asProblem(err);
-      if (abort.current !== mine) return;
+      if (abort.current !== controller) return;
       setState(problem.code === 'aborted' ? { at: 'idle' } : { at: 'refused', name, problem });
     }
   };
@@ -60,7 +60,7 @@ export function useUpload(stored: (p: Plugin) => void): Upload {
   };
 }
 
-/** Takes a file that is dropped anywhere on the page, or chosen with the button. */
+/** UploadZone accepts a dropped or chosen file. */
 export function UploadZone({ upload, children }: { upload: Upload; children: ReactNode }) {
   const [over, setOver] = useState(false);
   const holdsFile = (e: DragEvent) => [...e.dataTransfer.types].includes('Files');
@@ -84,23 +84,23 @@ export function UploadZone({ upload, children }: { upload: Upload; children: Rea
       }}
     >
       <section className={`dropzone${over ? ' over' : ''}`} aria-label="Upload a plugin">
-        <Told upload={upload} over={over} />
+        <UploadStatus upload={upload} over={over} />
       </section>
       {children}
     </div>
   );
 }
 
-function Told({ upload, over }: { upload: Upload; over: boolean }) {
+function UploadStatus({ upload, over }: { upload: Upload; over: boolean }) {
   const { state } = upload;
-  if (state.at === 'sending') return <Sending state={state} cancel={upload.cancel} />;
+  if (state.at === 'sending') return <UploadProgress state={state} cancel={upload.cancel} />;
   return (
     <>
       {state.at === 'refused' && (
         <Notice tone="bad">
           <strong>{state.name} was refused.</strong>
           <p className="verdict-sentence">{state.problem.message}</p>
-          {state.problem.hint && <p className="muted">{stated(state.problem.hint)}</p>}
+          {state.problem.hint && <p className="muted">{asSentence(state.problem.hint)}</p>}
         </Notice>
       )}
       {state.at === 'stored' && state.plugin.state === 'disabled' && (
@@ -154,7 +154,7 @@ function ChooseFile({ upload }: { upload: Upload }) {
         aria-label="Plugin file"
         onChange={(e) => {
           const file = e.target.files?.[0];
-          // The same file may be chosen again after it was mended.
+          // Reset, so that the same file can be chosen again.
           e.target.value = '';
           if (file) upload.send(file);
         }}
@@ -163,7 +163,7 @@ function ChooseFile({ upload }: { upload: Upload }) {
   );
 }
 
-function Sending({ state, cancel }: { state: Extract<State, { at: 'sending' }>; cancel: () => void }) {
+function UploadProgress({ state, cancel }: { state: Extract<State, { at: 'sending' }>; cancel: () => void }) {
   const share = state.size > 0 ? Math.min(1, state.sent / state.size) : 0;
   const arrived = share >= 1;
   return (

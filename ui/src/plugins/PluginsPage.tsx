@@ -9,7 +9,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { PluginDetail, StateBadge } from './PluginDetail';
 import { UploadZone, useUpload } from './PluginUpload';
-import { type Kind, meant, refOf, titleOf } from './refs';
+import { findPlugin, type Kind, refOf, titleOf } from './refs';
 
 const kinds: { kind: Kind; title: string; tip: string }[] = [
   { kind: 'workload', title: 'Workloads', tip: terms.workload },
@@ -24,11 +24,11 @@ export function PluginsPage() {
   const detail = useRef<HTMLDivElement>(null);
   const select = (ref: string) => {
     setSelected(ref);
-    // On a phone the plugin is under the list, out of sight.
+    // On a phone the plugin is below the list.
     if (matchMedia('(max-width: 820px)').matches) requestAnimationFrame(() => detail.current?.scrollIntoView());
   };
   const upload = useUpload((p) => {
-    // The answer is shown at once; the list follows.
+    // The uploaded plugin is shown at once; the list follows.
     qc.setQueryData<Plugin[]>(['plugins'], (d) => (d ? [...d.filter((o) => o.sha256 !== p.sha256), p] : d));
     void qc.invalidateQueries({ queryKey: ['plugins'] });
     setSelected(refOf(p));
@@ -61,7 +61,7 @@ export function PluginsPage() {
           }
         >
           {(d) => {
-            const shown = meant(d, null, selected) ?? d[0]!;
+            const shown = findPlugin(d, null, selected) ?? d[0]!;
             const versions = d.filter((p) => p.kind === shown.kind && p.name === shown.name);
             return (
               <div className="split plugins">
@@ -112,15 +112,15 @@ function Group(props: { title: string; tip: string; list: Plugin[]; shown: Plugi
           <span className="muted">
             {p.name} {p.version} · {plain(bytes(p.size_bytes))}
           </span>
-          <span className="muted">{story(p)}</span>
+          <span className="muted">{pluginSummary(p)}</span>
         </button>
       ))}
     </div>
   );
 }
 
-/** Where a plugin comes from and who uses it, on one line of the list. */
-function story(p: Plugin): string {
+/** pluginSummary says in one line where a plugin comes from and who uses it. */
+function pluginSummary(p: Plugin): string {
   const n = p.templates?.length ?? 0;
   const origin =
     p.origin === 'bundled'

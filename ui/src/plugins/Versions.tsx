@@ -5,11 +5,11 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { type Difference, differences } from './compare';
 import { refOf } from './refs';
 
-/** What another version of the same plugin declares otherwise. Versions are given with the highest first. */
+/** Versions compares a plugin's versions, highest first. */
 export function Versions({ p, versions }: { p: Plugin; versions: Plugin[] }) {
   const at = versions.findIndex((v) => v.sha256 === p.sha256);
   const others = versions.toSpliced(at, 1);
-  // The one before it is what an author has changed.
+  // By default compare with the previous version.
   const [chosen, choose] = useState((versions[at + 1] ?? others[0]!).sha256);
   const other = usePlugin(chosen);
   const isOlder = versions.findIndex((v) => v.sha256 === chosen) > at;

@@ -11,7 +11,7 @@ export interface Difference {
 
 type Parts = Map<string, string>;
 
-/** What one version declares, as texts by name. */
+/** parts lists what a version declares, by name. */
 function parts(p: Plugin): Record<Difference['what'], Parts> {
   const m = p.manifest;
   return {
@@ -34,7 +34,7 @@ function parts(p: Plugin): Record<Difference['what'], Parts> {
 
 type Table = NonNullable<Plugin['manifest']['tables']>[number];
 
-/** The pieces of SQL that a workload brings for creating its tables. */
+/** ownDDL lists a workload's own CREATE TABLE pieces. */
 export function ownDDL(t: Table): [string, string][] {
   return [
     ...(t.columns ?? []).flatMap((c) =>
@@ -53,10 +53,10 @@ function statementText(s: Declared): string {
   return [head, ...sql].join('\n');
 }
 
-/** The dialect of a statement's SQL in words. */
+/** dialectName names a statement's SQL dialect. */
 export const dialectName = (dialect: string) => (dialect === '*' ? 'any dialect' : dialect);
 
-/** What is declared in one version and not, or otherwise, in the other: from old to new. */
+/** differences lists what changed from the older to the newer version. */
 export function differences(older: Plugin, newer: Plugin): Difference[] {
   const a = parts(older);
   const b = parts(newer);

@@ -2,13 +2,13 @@ import type { Plugin } from '../api/types';
 
 export type Kind = 'workload' | 'adapter';
 
-/** Names exactly one version. */
+/** refOf names one exact version. */
 export const refOf = (p: Pick<Plugin, 'name' | 'version'>) => `${p.name}@${p.version}`;
 
 export const titleOf = (p: Plugin) => p.manifest.title || p.name;
 
-/** The plugin that a reference in a template means: a hash, a name with a version, or a name alone. */
-export function meant(plugins: Plugin[] | undefined, kind: Kind | null, ref: string): Plugin | undefined {
+/** findPlugin resolves a template's reference: a hash, a name with version, or a name. */
+export function findPlugin(plugins: Plugin[] | undefined, kind: Kind | null, ref: string): Plugin | undefined {
   const all = (plugins ?? []).filter((p) => kind === null || p.kind === kind);
   return (
     all.find((p) => p.sha256 === ref || refOf(p) === ref) ??
@@ -17,10 +17,8 @@ export function meant(plugins: Plugin[] | undefined, kind: Kind | null, ref: str
   );
 }
 
-/**
- * What a template can be given: each enabled plugin by its name and, where there are several versions, each of them.
- */
-export function choices(plugins: Plugin[] | undefined, kind: Kind): { value: string; label: string }[] {
+/** pluginOptions are the enabled plugins by name, and by version where there are several. */
+export function pluginOptions(plugins: Plugin[] | undefined, kind: Kind): { value: string; label: string }[] {
   const usable = (plugins ?? []).filter((p) => p.kind === kind && p.state === 'enabled');
   return usable
     .filter((p) => p.default)

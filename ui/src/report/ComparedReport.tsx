@@ -1,9 +1,9 @@
 import { Comparison, useComparison } from '../compare/Comparison';
 import { dateTime } from '../design/format';
-import type { Together } from './content';
+import type { ComparisonContent } from './content';
 
-/** The report of a comparison, drawn by what draws the page of comparisons. */
-export function ComparedReport({ c }: { c: Together }) {
+/** ComparedReport is the report of a comparison, with the page's components. */
+export function ComparedReport({ c }: { c: ComparisonContent }) {
   const ids = c.compared.map((x) => x.run.run_id);
   const labels = c.compared.map(() => null);
   const state = useComparison(ids, labels, c.tolerance_pct);
@@ -18,7 +18,7 @@ export function ComparedReport({ c }: { c: Together }) {
           Made on {dateTime(c.made_at)} by Loadstone {c.version}.
           {c.left_out.length > 0 && ` For its size it leaves out ${c.left_out.join(', ')}.`}
         </p>
-        <Comparison ids={ids} labels={labels} state={state} tolerance={c.tolerance_pct} alone />
+        <Comparison ids={ids} labels={labels} state={state} tolerance={c.tolerance_pct} standalone />
       </main>
     </>
   );

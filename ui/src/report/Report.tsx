@@ -2,20 +2,20 @@ import { type ReactNode, useMemo, useState } from 'react';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { count, dateTime, duration, plain } from '../design/format';
 import { Notice } from '../design/States';
-import { SimulatedBadge, StatusBadge, unmet } from '../design/Status';
+import { SimulatedBadge, StatusBadge, unmetThresholds } from '../design/Status';
 import { AccountingView } from '../runs/AccountingView';
 import { ByStatement } from '../runs/ByStatement';
 import { CostView } from '../runs/CostView';
 import { EnvironmentView } from '../runs/EnvironmentView';
-import { FindMaxAnswer } from '../runs/FindMax';
+import { FindMaxResultView } from '../runs/FindMax';
 import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTabs';
 import { Guardrails } from '../runs/Guardrails';
-import { DrawnKinds } from '../runs/KindCharts';
-import { began } from '../runs/known';
+import { KindChartGrid } from '../runs/KindCharts';
+import { hasOperations } from '../runs/validity';
 import { samples } from '../runs/history';
 import { LogPanel } from '../runs/LogPanel';
 import { ByLoad } from '../runs/ByLoad';
-import { MarkedMoments } from '../runs/Marked';
+import { MarkedMoments } from '../runs/MarkedMoments';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
@@ -23,12 +23,12 @@ import { ValidityNotice } from '../runs/RunPage';
 import { axisBegins, columns } from '../runs/series';
 import { Tiles } from '../runs/Tiles';
 import { FinishedWorkers } from '../runs/Workers';
-import type { Content } from './content';
+import type { RunContent } from './content';
 
-const there = { pending: false, error: null, retry: () => {} };
+const readyState = { pending: false, error: null, retry: () => {} };
 
-/** The report of a run: all of its result on one page, drawn by what draws the run's page. */
-export function Report({ c: content }: { c: Content }) {
+/** Report is the report of a run, with the components of its page. */
+export function Report({ c: content }: { c: RunContent }) {
   const { run } = content;
   const s = run.summary!;
   const [zoom, setZoom] = useState<Zoom | null>(null);
@@ -40,14 +40,14 @@ export function Report({ c: content }: { c: Content }) {
       }),
     [content, start],
   );
-  const drew = began(run, s, c.t.length);
+  const hasLoad = hasOperations(run, s, c.t.length);
   const parts: [string, string, ReactNode][] = [
-    ...(drew
+    ...(hasLoad
       ? ([
           [
             'charts',
             'Charts',
-            <RunCharts key="charts" run={run} marks={content.marks} live={null} c={c} state={there} />,
+            <RunCharts key="charts" run={run} marks={content.marks} live={null} c={c} state={readyState} />,
           ],
           ['distribution', 'Distribution', <DistributionTab key="distribution" s={s} />],
           [
@@ -55,7 +55,9 @@ export function Report({ c: content }: { c: Content }) {
             'By kind',
             <div key="kinds" className="stack">
               <ByKind s={s} />
-              {content.kinds && <DrawnKinds run={run} marks={content.marks} kinds={content.kinds} state={there} />}
+              {content.kinds && (
+                <KindChartGrid run={run} marks={content.marks} kinds={content.kinds} state={readyState} />
+              )}
               <ByStatement s={s} />
             </div>,
           ],
@@ -72,7 +74,7 @@ export function Report({ c: content }: { c: Content }) {
       <LogPanel
         key="log"
         logs={content.logs ?? []}
-        state={there}
+        state={readyState}
         dropped={0}
         follow={false}
         file={run.test_name}
@@ -81,12 +83,12 @@ export function Report({ c: content }: { c: Content }) {
     ],
   ];
   return (
-    <ChartGroup name={run.run_id} start={start} from={axisBegins(run, c)} alone zoom={zoom} onZoom={setZoom}>
+    <ChartGroup name={run.run_id} start={start} from={axisBegins(run, c)} standalone zoom={zoom} onZoom={setZoom}>
       <header className="page-head run-head">
         <div className="run-title">
           <div className="row">
             <h1 className="clip">{run.test_name}</h1>
-            <StatusBadge status={run.status} passed={s.passed} failed={unmet(s)} />
+            <StatusBadge status={run.status} passed={s.passed} failed={unmetThresholds(s)} />
             {run.simulated && <SimulatedBadge of={run} />}
           </div>
           <div className="row run-sub">
@@ -128,10 +130,10 @@ export function Report({ c: content }: { c: Content }) {
         <RunRemarks s={s} live={null} />
         <MarkedMoments run={run} marks={content.marks} />
         <Guardrails run={run} live={null} c={c} />
-        {s.find_max && <FindMaxAnswer r={s.find_max} />}
+        {s.find_max && <FindMaxResultView r={s.find_max} />}
         {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
         {parts.map(([id, title, part]) => (
-          // No landmark: what is inside is one already, by the same name.
+          // No landmark: its content is already one of the same name.
           <div key={id} id={id} tabIndex={-1} className="stack report-part">
             <h2>{title}</h2>
             {part}
@@ -142,7 +144,7 @@ export function Report({ c: content }: { c: Content }) {
   );
 }
 
-/** In a file, and in the sandbox of a shared link, an address of a part cannot be relied on. */
+/** goTo scrolls by script: fragments do not work in files and sandboxed share links. */
 function goTo(id: string): void {
   const part = document.getElementById(id);
   part?.scrollIntoView();

@@ -1,4 +1,4 @@
-import { read } from '../api/harmless';
+import { parseResponse } from '../api/safeText';
 import type {
   Comparison,
   KindCurves,
@@ -12,27 +12,27 @@ import type {
   WorkerPoint,
 } from '../api/types';
 
-/** What stands in the file of a report; server/handout writes it. */
-export interface Content {
+/** RunContent is the data in a report file; the server writes it. */
+export interface RunContent {
   version: string;
   made_at: string;
   run: RunDetail;
-  /** What was written about the run. */
+  /** The note of the run. */
   note: string;
-  /** What users have marked. */
+  /** The users' marks. */
   marks: Mark[];
   left_out: string[];
   resolution_seconds: number;
   points: Point[] | null;
   worker_points: WorkerPoint[];
-  /** Null where the run was not taken in yet. */
+  /** Null before the run was ingested. */
   kinds: KindCurves | null;
   logs: LogEntry[] | null;
   warehouse: { resolution_seconds: number; points: WarehousePoint[] | null; slots: WarehouseSlot[] | null } | null;
 }
 
-/** What stands in the file of a comparison. */
-export interface Together {
+/** ComparisonContent is the data in a comparison file. */
+export interface ComparisonContent {
   version: string;
   made_at: string;
   tolerance_pct: number;
@@ -46,9 +46,9 @@ export interface Together {
   }[];
 }
 
-/** Unpacks base64 of compressed JSON; texts of others come out harmless. */
-export async function unpacked(text: string): Promise<Content | Together> {
+/** unpack decodes base64 of compressed JSON and makes untrusted text safe. */
+export async function unpack(text: string): Promise<RunContent | ComparisonContent> {
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return read(await new Response(stream).text()) as Content | Together;
+  return parseResponse(await new Response(stream).text()) as RunContent | ComparisonContent;
 }

@@ -1,15 +1,15 @@
 import type { Accounting } from '../api/types';
 import { Term } from '../design/Controls';
-import { exact, sentence } from '../design/format';
+import { capitalize, exact } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { terms } from '../design/terms';
 
 /**
- * Whether a run worker ended without telling its counts, as the server puts it: then what is known of them is the least
- * that there can have been, and no side of an equation can be held against the other.
+ * hasUnreportedCounts: a run worker ended without reporting its counts. Known counts are then a lower bound, and the
+ * equations cannot be checked.
  */
-export const untold = (a: Pick<Accounting, 'problems'>) =>
+export const hasUnreportedCounts = (a: Pick<Accounting, 'problems'>) =>
   (a.problems ?? []).some((p) => p.includes('ended without telling its counts'));
 
 interface Part {
@@ -19,9 +19,9 @@ interface Part {
   tip?: string;
 }
 
-/** Draws "left = sum of parts" as two bars of one scale, so that a difference is visible as a length. */
-function Balance({ left, parts, of, told }: { left: Part; parts: Part[]; of: number; told: boolean }) {
-  if (!told) return <Told parts={[left, ...parts]} />;
+/** Balance draws "left = sum of parts" as two bars of one scale, so that a difference is visible. */
+function Balance({ left, parts, of, complete }: { left: Part; parts: Part[]; of: number; complete: boolean }) {
+  if (!complete) return <ReportedCounts parts={[left, ...parts]} />;
   const sum = parts.reduce((n, p) => n + p.value, 0);
   const balanced = sum === left.value;
   const lost = left.value - sum;
@@ -31,13 +31,13 @@ function Balance({ left, parts, of, told }: { left: Part; parts: Part[]; of: num
       <div className="equation">
         <Icon name={balanced ? 'check' : 'alert'} size={18} />
         <span>
-          <Named part={left} /> <b>{exact(left.value)}</b>
+          <PartLabel part={left} /> <b>{exact(left.value)}</b>
         </span>
         <span className="sign">{balanced ? '=' : '≠'}</span>
         {parts.map((p, i) => (
           <span key={p.label}>
             {i > 0 && <span className="sign">+ </span>}
-            <Named part={p} /> <b>{exact(p.value)}</b>
+            <PartLabel part={p} /> <b>{exact(p.value)}</b>
           </span>
         ))}
         {!balanced && <span className="difference">difference {exact(Math.abs(left.value - sum))}</span>}
@@ -57,8 +57,8 @@ function Balance({ left, parts, of, told }: { left: Part; parts: Part[]; of: num
   );
 }
 
-/** The counts of an equation that some run workers told and others did not; records are there or not. */
-function Told({ parts }: { parts: Part[] }) {
+/** ReportedCounts shows partially reported counts without an equation. */
+function ReportedCounts({ parts }: { parts: Part[] }) {
   const of = (p: Part) =>
     p.label === 'recorded' ? exact(p.value) : p.value > 0 ? `at least ${exact(p.value)}` : 'not told';
   return (
@@ -66,7 +66,7 @@ function Told({ parts }: { parts: Part[] }) {
       <div className="equation">
         {parts.map((p) => (
           <span key={p.label}>
-            <Named part={p} /> <b>{of(p)}</b>
+            <PartLabel part={p} /> <b>{of(p)}</b>
           </span>
         ))}
       </div>
@@ -74,11 +74,11 @@ function Told({ parts }: { parts: Part[] }) {
   );
 }
 
-function Named({ part }: { part: Part }) {
+function PartLabel({ part }: { part: Part }) {
   return part.tip ? <Term tip={part.tip}>{part.label}</Term> : part.label;
 }
 
-/** Why operations were dropped; runs of older versions do not say. */
+/** Dropped shows why operations were dropped; runs of older versions lack it. */
 function Dropped({ a }: { a: Accounting }) {
   const d = a.dropped_by_reason;
   if (!d || d.max_in_flight + d.stopped + d.not_dispatched === 0) return null;
@@ -95,22 +95,22 @@ function Dropped({ a }: { a: Accounting }) {
   );
 }
 
-/** Nothing was asked for, sent or recorded: a run that ended before its load began. */
+/** nothing: the run ended before its load began. */
 const nothing = (a: Accounting) => a.scheduled + a.started + a.recorded === 0;
 
-/** What the account comes to. Where nothing was asked for, it says that, and not that all of it is there. */
-const verdict = (a: Accounting, told: boolean) =>
+/** verdictText summarizes the account; a run without load is not called complete. */
+const verdictText = (a: Accounting, complete: boolean) =>
   !a.balanced
-    ? told
+    ? complete
       ? 'Does not balance'
       : 'Counts are missing'
     : nothing(a)
       ? 'No operation was asked for'
       : 'Everything is accounted for';
 
-/** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
+/** AccountingView shows that every scheduled operation is accounted for. */
 export function AccountingView({ a }: { a: Accounting }) {
-  const told = !untold(a);
+  const complete = !hasUnreportedCounts(a);
   const empty = a.balanced && nothing(a);
   return (
     <section className="panel">
@@ -118,19 +118,19 @@ export function AccountingView({ a }: { a: Accounting }) {
         <h2 className="h3">
           <Term tip={terms.accounting}>Accounting</Term>
         </h2>
-        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>{verdict(a, told)}</span>
+        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>{verdictText(a, complete)}</span>
       </header>
       <div className="body stack">
         {!a.balanced && (
           <Notice tone="bad">
-            {told ? (
+            {complete ? (
               <>
-                <strong>Some operations are not accounted for.</strong> {sentence((a.problems ?? []).join('; '))}. Do
+                <strong>Some operations are not accounted for.</strong> {capitalize((a.problems ?? []).join('; '))}. Do
                 not rely on these figures.
               </>
             ) : (
               <>
-                <strong>{sentence((a.problems ?? []).join('; '))}.</strong> How many operations were scheduled and
+                <strong>{capitalize((a.problems ?? []).join('; '))}.</strong> How many operations were scheduled and
                 started is not known, so that the record cannot be held against it.
               </>
             )}
@@ -139,15 +139,15 @@ export function AccountingView({ a }: { a: Accounting }) {
         {empty ? (
           <p className="muted">The run ended before its load began: there is nothing to hold against each other.</p>
         ) : (
-          <Sums a={a} told={told} />
+          <Sums a={a} complete={complete} />
         )}
       </div>
     </section>
   );
 }
 
-/** The equations of an account, and what is counted in them. */
-function Sums({ a, told }: { a: Accounting; told: boolean }) {
+/** Sums are the equations of an account. */
+function Sums({ a, complete }: { a: Accounting; complete: boolean }) {
   const of = Math.max(a.scheduled, a.started, a.recorded, 1);
   const scheduled: Part = {
     label: 'scheduled',
@@ -169,7 +169,7 @@ function Sums({ a, told }: { a: Accounting; told: boolean }) {
         left={scheduled}
         parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]}
         of={of}
-        told={told}
+        complete={complete}
       />
       <Balance
         left={started}
@@ -178,7 +178,7 @@ function Sums({ a, told }: { a: Accounting; told: boolean }) {
           { label: 'failed', value: a.failed, tone: 'bad' },
         ]}
         of={of}
-        told={told}
+        complete={complete}
       />
       <Balance
         left={started}
@@ -186,7 +186,7 @@ function Sums({ a, told }: { a: Accounting; told: boolean }) {
           { label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' },
         ]}
         of={of}
-        told={told}
+        complete={complete}
       />
       {a.dropped > 0 && <Dropped a={a} />}
       <p className="muted">

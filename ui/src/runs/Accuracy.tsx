@@ -3,20 +3,20 @@ import { dateTime, latency, plain, rate } from '../design/format';
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
 
-/** The error of percentiles that is furthest from zero, in milliseconds. */
+/** worst is the percentile error furthest from zero, in milliseconds. */
 export function worst(c: Calibration): number | null {
   const errors = (c.percentiles ?? []).map((p) => p.error_ms);
   return errors.length ? errors.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a)) : null;
 }
 
-/** What the live percentiles were off by, in words; empty where none were shown. */
+/** liveErrors describes the error of the live percentiles; '' without any. */
 export function liveErrors(list: LivePercentile[] | null | undefined): string {
   return (list ?? [])
     .flatMap((p) => (p.error_pct === null ? [] : [`P${p.percentile} ${signed(p.error_pct, 2)} %`]))
     .join(', ');
 }
 
-/** How far the figures of a run can be trusted: the generator's certificate, and the run's own live percentiles. */
+/** Accuracy shows the generator's calibration and the error of the live percentiles. */
 export function Accuracy({
   certificate: c,
   live,
@@ -25,7 +25,7 @@ export function Accuracy({
   live?: LivePercentile[] | null;
 }) {
   const error = c ? worst(c) : null;
-  const off = liveErrors(live);
+  const errorText = liveErrors(live);
   return (
     <section className="panel">
       <header>
@@ -33,7 +33,11 @@ export function Accuracy({
       </header>
       <dl className="body defs">
         <dt>Live percentiles</dt>
-        <dd>{off ? `${off} at the end of the measurement, against all recorded executions` : 'none were shown'}</dd>
+        <dd>
+          {errorText
+            ? `${errorText} at the end of the measurement, against all recorded executions`
+            : 'none were shown'}
+        </dd>
         {c ? (
           <>
             <dt>Generator</dt>

@@ -2,7 +2,7 @@ import type { RunDetail, Summary } from '../api/types';
 import { count, elapsed, latency, plain, rate } from '../design/format';
 import { Num } from '../design/Num';
 
-/** The measurement by the loads that users gave it; nothing where nobody changed it. */
+/** ByLoad splits the measurement by the load that users set; nothing when it never changed. */
 export function ByLoad({ run, s }: { run: RunDetail; s: Summary }) {
   const parts = s.by_load ?? [];
   if (parts.length === 0) return null;

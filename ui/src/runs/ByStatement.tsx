@@ -1,10 +1,10 @@
 import type { StatementFigures, Summary } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, exact, latency, plain, sentence, words } from '../design/format';
+import { capitalize, count, exact, humanize, latency, plain } from '../design/format';
 import { Num } from '../design/Num';
 import { rateOf } from './rates';
 
-/** Figures of every statement: on its own, and inside transactions, where it is part of the transaction that counts. */
+/** ByStatement shows figures per statement; inside a transaction, the transaction is what counts. */
 export function ByStatement({ s }: { s: Summary }) {
   const rows = s.by_statement ?? [];
   if (rows.length === 0) return null;
@@ -51,7 +51,7 @@ export function ByStatement({ s }: { s: Summary }) {
           {rows.map((f) => (
             <tr key={`${f.statement_id}/${f.kind}/${f.in_transaction}`}>
               <td>{f.statement_id || 'unnamed'}</td>
-              <td>{sentence(words(f.kind))}</td>
+              <td>{capitalize(humanize(f.kind))}</td>
               <td className="muted">{where(f)}</td>
               <td className="num">{exact(f.count)}</td>
               <td className="num">

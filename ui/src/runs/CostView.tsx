@@ -4,7 +4,7 @@ import { exact, money, significant } from '../design/format';
 import { Num } from '../design/Num';
 import { SimulatedBadge } from '../design/Status';
 
-/** What the measurement used of its warehouse. */
+/** CostView shows the warehouse cost of the measurement. */
 export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boolean; emulated?: boolean }) {
   const known = c.credits_per_hour > 0;
   const generation =

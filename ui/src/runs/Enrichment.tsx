@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { useEnrichment, useEnrichmentAct } from '../api/queries';
+import { useEnrichment, useEnrichmentAction } from '../api/queries';
 import type {
   AggregateStatements,
   Enrichment,
@@ -11,13 +11,13 @@ import type {
   Summary,
 } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, dateTime, exact, latency, percent, plain, sentence, timeOfDay, words } from '../design/format';
+import { capitalize, count, dateTime, exact, humanize, latency, percent, plain, timeOfDay } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { Empty, Notice, ProblemNotice } from '../design/States';
 import './enrichment.css';
 
-export const going = (e: Enrichment | undefined) => e?.status === 'PENDING' || e?.status === 'RUNNING';
+export const isEnriching = (e: Enrichment | undefined) => e?.status === 'PENDING' || e?.status === 'RUNNING';
 
 const parts: { key: keyof ServerSplit; label: string; color: string; tip: string }[] = [
   {
@@ -57,14 +57,14 @@ const tones: Record<Enrichment['status'], 'plain' | 'ok' | 'warn' | 'bad'> = {
   FAILED: 'bad',
 };
 
-/** What the target's own query history says of the run, beside what the client saw. */
+/** EnrichmentView compares the target's query history with the client's figures. */
 export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload | null; s: Summary }) {
   const qc = useQueryClient();
   const polled = useEnrichment(run.run_id, run.enrichment, live === null);
   const e = live?.enrichment ?? polled.data;
-  const act = useEnrichmentAct(run.run_id);
-  const under = going(e);
-  // Its parts belong to the run's list of artifacts, which is read again when it is over.
+  const act = useEnrichmentAction(run.run_id);
+  const under = isEnriching(e);
+  // The new files are in the run's artifacts; refetch them at the end.
   useEffect(() => {
     if (!under) void qc.invalidateQueries({ queryKey: ['run', run.run_id] });
   }, [under, qc, run.run_id]);
@@ -92,7 +92,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
               Enrichment
             </Term>
           </h2>
-          <span className={`chip judged ${tones[e.status]}`}>{sentence(words(e.status))}</span>
+          <span className={`chip judged ${tones[e.status]}`}>{capitalize(humanize(e.status))}</span>
           <div className="end">
             {under ? (
               <button type="button" className="btn" disabled={act.isPending} onClick={() => act.mutate('stop')}>
@@ -138,7 +138,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
                       <td>
                         <span className="row nowrap">
                           <i className="swatch" style={{ background: `var(--k-${kind.toLowerCase()})` }} />
-                          {sentence(words(kind))}
+                          {capitalize(humanize(kind))}
                         </span>
                       </td>
                       <td className="num">{exact(k.executions)}</td>
@@ -176,10 +176,10 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
   );
 }
 
-/** Where the mean latency of the found executions went, for all and each kind, to one scale. */
+/** Split breaks down the mean latency of matched executions, for all and each kind, on one scale. */
 function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, ServerFigures])[] }) {
   const rows: (readonly [string, ServerFigures])[] = [['All', of], ...kinds];
-  const most = Math.max(...rows.map(([, f]) => f.client_ms.avg), 1e-9);
+  const maxLatency = Math.max(...rows.map(([, f]) => f.client_ms.avg), 1e-9);
   const shown = parts.filter((p) => rows.some(([, f]) => Math.abs(f.split[p.key]) > 5e-4));
   return (
     <section className="panel">
@@ -198,12 +198,12 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
         </div>
         {rows.map(([name, f]) => (
           <div key={name} className="split-row">
-            <span>{name === 'All' ? 'All kinds' : sentence(words(name))}</span>
+            <span>{name === 'All' ? 'All kinds' : capitalize(humanize(name))}</span>
             <span
               className="split-bar"
               role="img"
               aria-label={shown.map((p) => `${p.label} ${plain(latency(f.split[p.key]))}`).join(', ')}
-              style={{ width: `${(f.client_ms.avg / most) * 100}%` }}
+              style={{ width: `${(f.client_ms.avg / maxLatency) * 100}%` }}
             >
               {shown.map((p) => (
                 <i
@@ -232,7 +232,7 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
             <tbody>
               {rows.map(([name, f]) => (
                 <tr key={name}>
-                  <td>{name === 'All' ? 'All kinds' : sentence(words(name))}</td>
+                  <td>{name === 'All' ? 'All kinds' : capitalize(humanize(name))}</td>
                   {shown.map((p) => (
                     <td key={p.key} className="num">
                       <Num q={latency(f.split[p.key])} />
@@ -325,7 +325,7 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
             The account’s aggregates
           </Term>
         </h2>
-        <span className={`chip judged ${tones[a.status]}`}>{sentence(words(a.status))}</span>
+        <span className={`chip judged ${tones[a.status]}`}>{capitalize(humanize(a.status))}</span>
       </header>
       <div className="body stack tightly">
         <p className="muted">
@@ -380,7 +380,7 @@ function AggregateRow({ r }: { r: AggregateStatements }) {
         {r.statement_id ? (
           <code>{r.statement_id}</code>
         ) : (
-          <span className="muted">{words(r.query_type)}, not of the run’s list</span>
+          <span className="muted">{humanize(r.query_type)}, not of the run’s list</span>
         )}
       </td>
       <td className="num">{exact(r.calls)}</td>

@@ -1,16 +1,16 @@
 import type { RunDetail, Summary } from '../api/types';
 import { CopyButton } from '../design/Controls';
 import { bytes, dateTime, plain } from '../design/format';
-import { said } from '../design/said';
+import { serverText } from '../design/sentences';
 import { Accuracy } from './Accuracy';
-import { targetOf } from './known';
+import { targetText } from './validity';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
-/** Where and with what a run was made: all that somebody needs to repeat it. */
+/** EnvironmentView shows what is needed to repeat a run. */
 export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
   const e = s.environment;
-  const notes = (s.validity_detail?.notes ?? []).map(said);
+  const notes = (s.validity_detail?.notes ?? []).map(serverText);
   return (
     <div className="stack">
       <ScenarioFacts scenario={run.scenario_config} />
@@ -45,7 +45,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
               {e.cpu_model || e.arch} · {e.cpus} CPUs · {plain(bytes(e.memory_bytes))} · {e.os}/{e.arch}
             </dd>
             <dt>Target</dt>
-            <dd>{targetOf(e)}</dd>
+            <dd>{targetText(e)}</dd>
             {notes.length > 0 && (
               <>
                 <dt>Notes</dt>

@@ -4,25 +4,33 @@ import { useLocation, useSearch } from 'wouter';
 import { api } from '../api/client';
 import { type Execution, isTerminal, kinds, type RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
-import { dateTime, exact, latency, moment, plain, sentence, words } from '../design/format';
+import { capitalize, dateTime, exact, humanize, latency, moment, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
-import { said } from '../design/said';
+import { serverText } from '../design/sentences';
 import { Empty, Load, Notice, SkeletonRows } from '../design/States';
-import { asked, narrowed, nothing, type Wanted, wantedFrom, withWanted, wrong } from './found';
-import { incomplete } from './known';
+import {
+  emptyFilter,
+  type ExecutionFilter,
+  executionsRequest,
+  filterFromSearch,
+  filterProblem,
+  isFiltered,
+  withFilter,
+} from './executionFilter';
+import { incompleteRecordText } from './validity';
 import { Parameters } from './Parameters';
 import './executions.css';
 
-/** Single executions of a run, by filters that are in the address, page by page. */
+/** Executions lists a run's executions, filtered by the address and paged. */
 export function Executions({ run }: { run: RunDetail }) {
   const search = useSearch();
   const [, navigate] = useLocation();
-  const wanted = wantedFrom(search);
+  const filter = filterFromSearch(search);
   const after = new URLSearchParams(search).get('after') ?? '';
   const start = run.start_time ? Date.parse(run.start_time) : 0;
-  const problem = wrong(wanted);
-  const request = asked(wanted, start, after);
+  const problem = filterProblem(filter);
+  const request = executionsRequest(filter, start, after);
   const page = useQuery({
     queryKey: ['executions', run.run_id, request],
     queryFn: ({ signal }) =>
@@ -30,8 +38,9 @@ export function Executions({ run }: { run: RunDetail }) {
     enabled: problem === '',
     placeholderData: (before) => before,
   });
-  const want = (w: Partial<Wanted>) => navigate(location.pathname + withWanted(location.search, w), { replace: true });
-  const turn = (cursor: string) => {
+  const setFilter = (w: Partial<ExecutionFilter>) =>
+    navigate(location.pathname + withFilter(location.search, w), { replace: true });
+  const goToPage = (cursor: string) => {
     const q = new URLSearchParams(location.search);
     if (cursor) q.set('after', cursor);
     else q.delete('after');
@@ -46,18 +55,18 @@ export function Executions({ run }: { run: RunDetail }) {
         {page.data && (
           <span className="muted note" role="status">
             of {exact(page.data.record.rows_count)} recorded
-            {page.data.record.complete ? '' : `, ${incomplete(run)}`}
+            {page.data.record.complete ? '' : `, ${incompleteRecordText(run)}`}
           </span>
         )}
         <div className="end">
-          {narrowed(wanted) && (
-            <button type="button" className="btn quiet small" onClick={() => want(nothing)}>
+          {isFiltered(filter) && (
+            <button type="button" className="btn quiet small" onClick={() => setFilter(emptyFilter)}>
               Clear filters
             </button>
           )}
         </div>
       </header>
-      <Filters run={run} wanted={wanted} want={want} />
+      <Filters run={run} filter={filter} setFilter={setFilter} />
       {problem ? (
         <div className="body">
           <Notice tone="warn">{problem}</Notice>
@@ -69,8 +78,8 @@ export function Executions({ run }: { run: RunDetail }) {
           skeleton={<SkeletonRows rows={8} />}
           empty={(d) =>
             d.executions.length === 0 && (
-              <Empty tight title={narrowed(wanted) ? 'No execution is like this' : 'Nothing is recorded yet'}>
-                {narrowed(wanted)
+              <Empty tight title={isFiltered(filter) ? 'No execution is like this' : 'Nothing is recorded yet'}>
+                {isFiltered(filter)
                   ? 'No recorded execution meets all of these filters.'
                   : isTerminal(run.status)
                     ? 'The run has no recorded executions.'
@@ -81,7 +90,7 @@ export function Executions({ run }: { run: RunDetail }) {
         >
           {(d) => (
             <>
-              <Table rows={d.executions} start={start} wanted={wanted} want={want} run={run} />
+              <Table rows={d.executions} start={start} filter={filter} setFilter={setFilter} run={run} />
               <footer className="pager">
                 <button type="button" className="btn small" disabled={!after} onClick={() => history.back()}>
                   Back
@@ -90,12 +99,12 @@ export function Executions({ run }: { run: RunDetail }) {
                   type="button"
                   className="btn small"
                   disabled={!d.next_cursor}
-                  onClick={() => turn(d.next_cursor)}
+                  onClick={() => goToPage(d.next_cursor)}
                 >
                   Next {exact(50)}
                 </button>
                 {after && (
-                  <button type="button" className="btn quiet small" onClick={() => turn('')}>
+                  <button type="button" className="btn quiet small" onClick={() => goToPage('')}>
                     First page
                   </button>
                 )}
@@ -108,24 +117,24 @@ export function Executions({ run }: { run: RunDetail }) {
   );
 }
 
-function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Wanted>) => void }) {
-  const { run, wanted, want } = props;
+function Filters(props: { run: RunDetail; filter: ExecutionFilter; setFilter: (w: Partial<ExecutionFilter>) => void }) {
+  const { run, filter, setFilter } = props;
   const statements = [...new Set((run.plan?.statements ?? []).map((s) => s.id))];
   const workers = (run.workers ?? []).map((w) => w.worker_id).filter((id): id is string => !!id);
   const classes = Object.keys(run.summary?.errors.by_class ?? run.live?.errors.by_class ?? {}).filter(
     (c) => c !== 'dropped',
   );
-  const pick = (label: string, name: keyof Wanted, options: [string, string][]) => (
+  const pick = (label: string, name: keyof ExecutionFilter, options: [string, string][]) => (
     <select
       className="input auto"
       aria-label={label}
-      value={wanted[name]}
-      onChange={(e) => want({ [name]: e.target.value })}
+      value={filter[name]}
+      onChange={(e) => setFilter({ [name]: e.target.value })}
     >
       <option value="">{label}: any</option>
       {/* What a link asks for is shown, also where the run has nothing of it. */}
-      {wanted[name] && !options.some(([v]) => v === wanted[name]) && (
-        <option value={wanted[name]}>{wanted[name]}</option>
+      {filter[name] && !options.some(([v]) => v === filter[name]) && (
+        <option value={filter[name]}>{filter[name]}</option>
       )}
       {options.map(([v, text]) => (
         <option key={v} value={v}>
@@ -134,10 +143,10 @@ function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Want
       ))}
     </select>
   );
-  const type = (label: string, name: keyof Wanted, unit: string) => (
+  const type = (label: string, name: keyof ExecutionFilter, unit: string) => (
     <label className="row nowrap bound">
       <span className="muted">{label}</span>
-      <Bound value={wanted[name]} label={`${label}, ${unit}`} onSettled={(v) => want({ [name]: v })} />
+      <BoundInput value={filter[name]} label={`${label}, ${unit}`} onSettled={(v) => setFilter({ [name]: v })} />
       <span className="muted">{unit}</span>
     </label>
   );
@@ -146,7 +155,7 @@ function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Want
       {pick(
         'Kind',
         'kind',
-        kinds.map((k) => [k, sentence(words(k))]),
+        kinds.map((k) => [k, capitalize(humanize(k))]),
       )}
       {pick(
         'Statement',
@@ -166,7 +175,7 @@ function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Want
       {pick(
         'Error',
         'class',
-        classes.map((c) => [c, sentence(words(c))]),
+        classes.map((c) => [c, capitalize(humanize(c))]),
       )}
       {pick('Phase', 'phase', [
         ['MEASUREMENT', 'Measurement'],
@@ -179,22 +188,22 @@ function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Want
       <label className="row nowrap">
         <input
           type="checkbox"
-          checked={wanted.inside === 'yes'}
-          onChange={(e) => want({ inside: e.target.checked ? 'yes' : '' })}
+          checked={filter.inside === 'yes'}
+          onChange={(e) => setFilter({ inside: e.target.checked ? 'yes' : '' })}
         />{' '}
         Inside transactions
       </label>
       {(['code', 'message'] as const).map(
         (n) =>
-          wanted[n] && (
+          filter[n] && (
             <button
               key={n}
               type="button"
               className="chip exact"
-              title={`${wanted[n]} (click to take the filter off)`}
-              onClick={() => want({ [n]: '' })}
+              title={`${filter[n]} (click to take the filter off)`}
+              onClick={() => setFilter({ [n]: '' })}
             >
-              {n}: {wanted[n]} <Icon name="close" size={12} />
+              {n}: {filter[n]} <Icon name="close" size={12} />
             </button>
           ),
       )}
@@ -202,8 +211,8 @@ function Filters(props: { run: RunDetail; wanted: Wanted; want: (w: Partial<Want
   );
 }
 
-/** A number that is asked for when it is entered, not with each key. */
-function Bound(props: { value: string; label: string; onSettled: (v: string) => void }) {
+/** BoundInput is a number that takes effect on Enter or blur, not with each key. */
+function BoundInput(props: { value: string; label: string; onSettled: (v: string) => void }) {
   return (
     <input
       key={props.value}
@@ -220,14 +229,14 @@ function Bound(props: { value: string; label: string; onSettled: (v: string) => 
 function Table(props: {
   rows: Execution[];
   start: number;
-  wanted: Wanted;
-  want: (w: Partial<Wanted>) => void;
+  filter: ExecutionFilter;
+  setFilter: (w: Partial<ExecutionFilter>) => void;
   run: RunDetail;
 }) {
-  const { rows, start, wanted, want } = props;
+  const { rows, start, filter, setFilter } = props;
   const [open, setOpen] = useState('');
-  const by = wanted.sort === 'latency' ? 'latency' : 'time';
-  const up = wanted.order === 'asc';
+  const by = filter.sort === 'latency' ? 'latency' : 'time';
+  const up = filter.order === 'asc';
   const head = (name: 'time' | 'latency', label: string) => (
     <th
       className={name === 'latency' ? 'num' : ''}
@@ -236,7 +245,7 @@ function Table(props: {
       <button
         type="button"
         className="sort"
-        onClick={() => want({ sort: name === 'time' ? '' : name, order: by === name && !up ? 'asc' : '' })}
+        onClick={() => setFilter({ sort: name === 'time' ? '' : name, order: by === name && !up ? 'asc' : '' })}
       >
         {label} <span aria-hidden>{by === name ? (up ? '▲' : '▼') : ''}</span>
       </button>
@@ -266,7 +275,7 @@ function Table(props: {
         <tbody>
           {rows.map((r) => {
             const id = `${r.worker_id}/${r.connection_id}/${r.seq}/${r.position}/${r.retries}`;
-            const where = `${r.seq} on connection ${r.connection_id} of ${r.worker_id}`;
+            const position = `${r.seq} on connection ${r.connection_id} of ${r.worker_id}`;
             return (
               <Fragment key={id}>
                 <tr className={r.phase === 'WARMUP' ? 'warmup' : ''}>
@@ -280,7 +289,7 @@ function Table(props: {
                   <td>
                     <span className="row nowrap">
                       <i className="swatch" style={{ background: `var(--k-${r.kind.toLowerCase()})` }} />
-                      {sentence(words(r.kind))}
+                      {capitalize(humanize(r.kind))}
                     </span>
                   </td>
                   <td>
@@ -296,14 +305,14 @@ function Table(props: {
                       ? r.rolled_back
                         ? 'rolled back as asked'
                         : 'succeeded'
-                      : `${words(r.error_class || 'failed')}: ${said(r.error_message)}`}
+                      : `${humanize(r.error_class || 'failed')}: ${serverText(r.error_message)}`}
                   </td>
                   <td>
                     <button
                       type="button"
                       className="btn quiet small"
                       aria-expanded={open === id}
-                      aria-label={`${open === id ? 'less' : 'more'} of execution ${where}`}
+                      aria-label={`${open === id ? 'less' : 'more'} of execution ${position}`}
                       onClick={() => setOpen(open === id ? '' : id)}
                     >
                       {open === id ? 'less' : 'more'}
@@ -350,11 +359,11 @@ function Details({ e, run }: { e: Execution; run: RunDetail }) {
           </div>
         ))}
       </dl>
-      {e.error_message && <p className="message">{said(e.error_message)}</p>}
+      {e.error_message && <p className="message">{serverText(e.error_message)}</p>}
       {sql && <pre className="sql">{sql}</pre>}
       <Parameters
         run={run}
-        told
+        hideText
         of={{
           worker: e.worker_id,
           connection: e.connection_id,

@@ -7,8 +7,8 @@ import { bytes, count, duration, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
 import { terms } from '../design/terms';
-import { reportAddress, Shares } from './HandOn';
-import { InAccount } from './InAccount';
+import { reportUrl, ShareLinks } from './ShareLinks';
+import { SnowflakeExport } from './SnowflakeExport';
 import { type Columns, names, resolution } from './series';
 
 function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
@@ -78,7 +78,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
             'attach, to keep.'
           }
           action={
-            <a className="btn primary" href={reportAddress(run.run_id)} download>
+            <a className="btn primary" href={reportUrl(run.run_id)} download>
               <Icon name="file" /> Download report
             </a>
           }
@@ -142,8 +142,8 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           }
         />
       </section>
-      <Shares run={run.run_id} />
-      <InAccount run={run} />
+      <ShareLinks run={run.run_id} />
+      <SnowflakeExport run={run} />
       <section className="panel">
         <header>
           <h2 className="h3">
@@ -174,7 +174,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
                   <tr key={a.name}>
                     <td>
                       {a.kind === 'binds' ? (
-                        // It has no download: its values are shown on request.
+                        // No download: values are shown on request.
                         <span className="mono">{a.name}</span>
                       ) : (
                         <a

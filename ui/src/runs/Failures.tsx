@@ -3,15 +3,15 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api/client';
 import type { Failure, RunDetail } from '../api/types';
-import { elapsed, exact, latency, plain, sentence, words } from '../design/format';
-import { said } from '../design/said';
+import { capitalize, elapsed, exact, humanize, latency, plain } from '../design/format';
+import { serverText } from '../design/sentences';
 import { Empty, Load, SkeletonRows } from '../design/States';
-import { tableOf } from './found';
-import { incomplete } from './known';
+import { executionsPath } from './executionFilter';
+import { incompleteRecordText } from './validity';
 import { Parameters } from './Parameters';
 import './executions.css';
 
-/** What failed in a run, by error and statement, with the way to each execution that did. */
+/** Failures groups failed executions by error and statement, with links to them. */
 export function Failures({ run }: { run: RunDetail }) {
   const [mask, setMask] = useState(false);
   const failures = useQuery({
@@ -50,7 +50,9 @@ export function Failures({ run }: { run: RunDetail }) {
         empty={(d) =>
           d.failures.length === 0 && (
             <Empty tight icon="check" title="No recorded execution failed">
-              {d.record.complete ? 'Neither in the warm-up nor afterwards.' : `${sentence(incomplete(run))}.`}
+              {d.record.complete
+                ? 'Neither in the warm-up nor afterwards.'
+                : `${capitalize(incompleteRecordText(run))}.`}
             </Empty>
           )
         }
@@ -87,11 +89,11 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
       <div className="failure-head">
         <strong className="num">{exact(f.count)}</strong>
         <span>
-          {sentence(words(f.error_class))} {f.error_code && <code>{f.error_code}</code>} in{' '}
+          {capitalize(humanize(f.error_class))} {f.error_code && <code>{f.error_code}</code>} in{' '}
           <code>{f.statement_id || 'unnamed'}</code>
           <span className="muted">
             {' '}
-            {words(f.kind)}
+            {humanize(f.kind)}
             {f.inside_transaction && ', inside a transaction'}
           </span>
         </span>
@@ -110,18 +112,18 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
           type="button"
           className="btn small"
           aria-expanded={open}
-          aria-label={`Parameters of ${f.error_code || words(f.error_class)} in ${f.statement_id || 'unnamed'}`}
+          aria-label={`Parameters of ${f.error_code || humanize(f.error_class)} in ${f.statement_id || 'unnamed'}`}
           onClick={() => setOpen(!open)}
         >
           Parameters
         </button>
-        <Link className="btn small beside" href={tableOf(run.run_id, filter)}>
+        <Link className="btn small beside" href={executionsPath(run.run_id, filter)}>
           Show all {exact(f.count)}
         </Link>
       </div>
       {f.examples.map((e) => (
         <p key={e.message} className="message">
-          {said(e.message)} <span className="muted">{exact(e.count)} times</span>
+          {serverText(e.message)} <span className="muted">{exact(e.count)} times</span>
         </p>
       ))}
       {f.messages_count > f.examples.length && (
@@ -131,7 +133,7 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
       {open && (
         <Parameters
           run={run}
-          told
+          hideText
           of={{
             why: 'failed',
             statement: f.statement_id,

@@ -3,6 +3,7 @@ import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMa
 import { Term } from '../design/Controls';
 import { axisText } from '../charts/plot';
 import {
+  capitalize,
   clock,
   count,
   errorRate,
@@ -12,26 +13,25 @@ import {
   plain,
   type Quantity,
   rate,
-  sentence,
 } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { terms } from '../design/terms';
-import { answer, held, word } from './held';
+import { answerLevel, confirmation, levelLabel } from './searchAnswer';
 
 type Unit = FindMaxState['unit'];
 
 export const level = (s: FindMaxStep) => s.target_qps ?? s.total_target_connections;
 const size = (unit: Unit, n: number): Quantity => (unit === 'rate' ? rate(n) : count(n));
-export const named = (unit: Unit, n: number) =>
+const levelText = (unit: Unit, n: number) =>
   unit === 'rate' ? plain(rate(n)) : `${plain(count(n))} ${n === 1 ? 'connection' : 'connections'}`;
 
-const outcomes: Record<FindMaxStep['outcome'], { tone: string; word: string }> = {
-  STABLE: { tone: 'ok', word: 'Holds' },
-  DEGRADED: { tone: 'bad', word: 'Too slow' },
-  ERROR_THRESHOLD: { tone: 'bad', word: 'Errors' },
-  QUEUE_DETECTED: { tone: 'bad', word: 'Queues' },
-  PLATEAU: { tone: 'warn', word: 'No gain' },
+const outcomes: Record<FindMaxStep['outcome'], { tone: string; label: string }> = {
+  STABLE: { tone: 'ok', label: 'Holds' },
+  DEGRADED: { tone: 'bad', label: 'Too slow' },
+  ERROR_THRESHOLD: { tone: 'bad', label: 'Errors' },
+  QUEUE_DETECTED: { tone: 'bad', label: 'Queues' },
+  PLATEAU: { tone: 'warn', label: 'No gain' },
 };
 
 const stages: Record<FindMaxState['status'], string> = {
@@ -41,7 +41,7 @@ const stages: Record<FindMaxState['status'], string> = {
   DONE: 'Done',
 };
 
-/** The search while it runs: where it stands, between which bounds, and every step so far. */
+/** FindMaxLive shows a running search: current level, bounds and all steps. */
 export function FindMaxLive({ f }: { f: FindMaxState }) {
   const now = f.target_qps ?? f.target_workers;
   const steps = f.steps ?? [];
@@ -61,7 +61,7 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
           <div className="find-step">
             <span>
               {(f.repeat ?? 1) > 1 && `Search ${f.repetition} of ${f.repeat}, `}
-              {(f.repeat ?? 1) > 1 ? 'step' : 'Step'} {f.current_step}: <strong>{named(f.unit, now)}</strong>
+              {(f.repeat ?? 1) > 1 ? 'step' : 'Step'} {f.current_step}: <strong>{levelText(f.unit, now)}</strong>
             </span>
             <span
               className="share wide"
@@ -89,15 +89,15 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
 function bounds(f: FindMaxState): string {
   const of = (n: number) => plain(size(f.unit, n));
   if (f.last_stable !== null && f.first_unstable !== null)
-    return `between ${of(f.last_stable)} and ${named(f.unit, f.first_unstable)}`;
-  if (f.first_unstable !== null) return `below ${named(f.unit, f.first_unstable)}`;
-  return `goes up to ${named(f.unit, f.upper_bound)}`;
+    return `between ${of(f.last_stable)} and ${levelText(f.unit, f.first_unstable)}`;
+  if (f.first_unstable !== null) return `below ${levelText(f.unit, f.first_unstable)}`;
+  return `goes up to ${levelText(f.unit, f.upper_bound)}`;
 }
 
-/** The answer of a search that is over, with what it rests on. */
-export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
-  const found = answer(r);
-  const sure = held(r)?.sure ?? false;
+/** FindMaxResultView shows the result of a finished search and its evidence. */
+export function FindMaxResultView({ r }: { r: FindMaxResult }) {
+  const found = answerLevel(r);
+  const confirmed = confirmation(r)?.confirmed ?? false;
   const steps = r.history ?? [];
   return (
     <section className="panel find-max" aria-label="Find Max">
@@ -106,9 +106,12 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
           <Term tip={terms.findMax}>Find Max</Term>
         </h2>
         {found !== null && (
-          <span className={`badge ${sure ? 'ok' : 'warn'}`} title="Of the steps that were made at the answer's level.">
-            <Icon name={sure ? 'check' : 'alert'} size={12} />
-            {sentence(held(r)!.words)}
+          <span
+            className={`badge ${confirmed ? 'ok' : 'warn'}`}
+            title="Of the steps that were made at the answer's level."
+          >
+            <Icon name={confirmed ? 'check' : 'alert'} size={12} />
+            {capitalize(confirmation(r)!.text)}
           </span>
         )}
       </header>
@@ -161,7 +164,7 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
   );
 }
 
-/** How far the answers of a repeated search lie apart. */
+/** SpreadFacts shows the spread of a repeated search. */
 function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<FindMaxResult['spread']> }) {
   const facts = (d: Dispersion, of: (n: number) => Quantity) => (
     <>
@@ -201,7 +204,7 @@ function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<Find
   );
 }
 
-/** The answer of each search of a repeated one. */
+/** Repetitions lists the result of each repetition. */
 function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: number | null }) {
   if (props.list.length === 0) return null;
   return (
@@ -247,11 +250,11 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
   );
 }
 
-/** Every step with its level as a rung, newest last. */
+/** Ladder lists the steps, newest last. */
 function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
   if (steps.length === 0)
     return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
-  const most = Math.max(...steps.map(level), 1);
+  const maxLevel = Math.max(...steps.map(level), 1);
   const several = steps.some((s) => (s.repetition ?? 1) > 1);
   return (
     <div className="table-wrap" tabIndex={0} role="group" aria-label="Steps, a table that scrolls">
@@ -275,14 +278,14 @@ function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; foun
         <tbody>
           {steps.map((s, i) => {
             const first = (steps[i - 1]?.repetition ?? 1) !== (s.repetition ?? 1) || i === 0;
-            const o = outcomes[s.outcome] ?? { tone: '', word: s.outcome };
+            const o = outcomes[s.outcome] ?? { tone: '', label: s.outcome };
             return (
               <tr key={s.step_number} className={found !== null && level(s) === found ? 'answer' : ''}>
                 {several && <td className="num">{first ? (s.repetition ?? 1) : ''}</td>}
                 <td className="num">{s.step_number}</td>
                 <td>
-                  <span className="rung" title={named(unit, level(s))}>
-                    <i className={o.tone} style={{ width: `${(level(s) / most) * 100}%` }} />
+                  <span className="rung" title={levelText(unit, level(s))}>
+                    <i className={o.tone} style={{ width: `${(level(s) / maxLevel) * 100}%` }} />
                     <span>{plain(size(unit, level(s)))}</span>
                   </span>
                 </td>
@@ -305,7 +308,7 @@ function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; foun
                 </td>
                 <td className="num">{exact(s.error_count)}</td>
                 <td title={s.stop_reason ?? ''}>
-                  <span className={`badge ${o.tone}`}>{o.word}</span>
+                  <span className={`badge ${o.tone}`}>{o.label}</span>
                   {s.stage === 'CONFIRMING' && <span className="muted"> repeated</span>}
                 </td>
               </tr>
@@ -327,7 +330,7 @@ function LevelCharts(props: { unit: Unit; steps: FindMaxStep[]; found: number | 
   );
 }
 
-/** One figure of every step over its level; the line goes through the first measurement of each level. */
+/** LevelChart draws a figure of each step over its level; the line connects the first measurement of each level. */
 function LevelChart(props: {
   unit: Unit;
   steps: FindMaxStep[];
@@ -341,9 +344,9 @@ function LevelChart(props: {
   useEffect(() => {
     const el = host.current;
     if (!el) return;
-    const seen = new ResizeObserver(() => setWidth(Math.max(240, el.clientWidth)));
-    seen.observe(el);
-    return () => seen.disconnect();
+    const resizeObserver = new ResizeObserver(() => setWidth(Math.max(240, el.clientWidth)));
+    resizeObserver.observe(el);
+    return () => resizeObserver.disconnect();
   }, []);
   const height = 220;
   const pad = { left: 60, right: 16, top: 22, bottom: 28 };
@@ -351,12 +354,12 @@ function LevelChart(props: {
     const v = props.value(s);
     return v === null ? [] : [{ s, x: level(s), v }];
   });
-  const most = Math.max(...points.map((p) => p.x), 1) * 1.04;
+  const maxLevel = Math.max(...points.map((p) => p.x), 1) * 1.04;
   const top = Math.max(...points.map((p) => p.v), 1e-9) * 1.08;
-  const x = (n: number) => pad.left + (n / most) * (width - pad.left - pad.right);
+  const x = (n: number) => pad.left + (n / maxLevel) * (width - pad.left - pad.right);
   const y = (n: number) => height - pad.bottom - (n / top) * (height - pad.top - pad.bottom);
   const line = [...new Map([...points].reverse().map((p) => [p.x, p])).values()].sort((a, b) => a.x - b.x);
-  const [gx, gy] = [spaced(most, Math.max(3, Math.floor(width / 90))), spaced(top, 4)];
+  const [gx, gy] = [spaced(maxLevel, Math.max(3, Math.floor(width / 90))), spaced(top, 4)];
   const toEnd = props.found !== null && x(props.found) > width * 0.6;
   return (
     <figure ref={host}>
@@ -385,7 +388,7 @@ function LevelChart(props: {
           <g className="limit">
             <line x1={x(props.found)} x2={x(props.found)} y1={pad.top - 6} y2={height - pad.bottom} />
             <text x={x(props.found) + (toEnd ? -6 : 6)} y={pad.top - 8} textAnchor={toEnd ? 'end' : 'start'}>
-              {word(props.steps, props.found)} {plain(size(props.unit, props.found))}
+              {levelLabel(props.steps, props.found)} {plain(size(props.unit, props.found))}
             </text>
           </g>
         )}
@@ -393,8 +396,8 @@ function LevelChart(props: {
         {points.map((p) => (
           <circle key={p.s.step_number} className={outcomes[p.s.outcome]?.tone} cx={x(p.x)} cy={y(p.v)} r={4}>
             <title>
-              {`Step ${p.s.step_number}, ${named(props.unit, p.x)}: ${plain(props.format(p.v))}, ` +
-                `${(outcomes[p.s.outcome]?.word ?? p.s.outcome).toLowerCase()}`}
+              {`Step ${p.s.step_number}, ${levelText(props.unit, p.x)}: ${plain(props.format(p.v))}, ` +
+                `${(outcomes[p.s.outcome]?.label ?? p.s.outcome).toLowerCase()}`}
             </title>
           </circle>
         ))}
@@ -403,7 +406,7 @@ function LevelChart(props: {
   );
 }
 
-/** Round values from 0 up to a bound, about so many. */
+/** spaced returns about so many round values from 0 to a bound. */
 function spaced(to: number, about: number): number[] {
   const raw = to / about;
   const unit = 10 ** Math.floor(Math.log10(raw));

@@ -6,23 +6,23 @@ import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
 import { PercentileCurve } from '../charts/PercentileCurve';
 import { Segments, Term } from '../design/Controls';
-import { count, dateTime, errorRate, exact, latency, percent, plain, sentence, words } from '../design/format';
+import { capitalize, count, dateTime, errorRate, exact, humanize, latency, percent, plain } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
-import { AccountingView, untold } from './AccountingView';
+import { AccountingView, hasUnreportedCounts } from './AccountingView';
 import { ByStatement } from './ByStatement';
 import { CostView } from './CostView';
-import { EnrichmentView, going } from './Enrichment';
+import { EnrichmentView, isEnriching } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
-import { Deleted } from './Deleted';
+import { DeletedExecutions } from './DeletedExecutions';
 import { Executions } from './Executions';
 import { ExportView } from './ExportView';
 import { Failures } from './Failures';
 import { SlowestParameters } from './Parameters';
-import { FindMaxAnswer } from './FindMax';
-import { tableOf } from './found';
+import { FindMaxResultView } from './FindMax';
+import { executionsPath } from './executionFilter';
 import { KindCharts } from './KindCharts';
-import { began } from './known';
+import { hasOperations } from './validity';
 import { LiveCharts } from './LiveCharts';
 import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
@@ -62,28 +62,32 @@ const titles: Record<(typeof tabs)[number], string> = {
 export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
   const [param, setTab] = useParam('tab', 'overview');
   const tab = (tabs as readonly string[]).includes(param) ? param : 'overview';
-  // On a phone the list of tabs scrolls, and a link may open one beyond its edge.
+  // On a phone the tab list scrolls, and a link may open one out of view.
   useEffect(() => {
     document.querySelector('.tabs-list [data-state=active]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [tab]);
   const s = run.summary!;
-  const shown = tabs.filter((t) => t !== 'server' || run.plan?.driver !== 'postgres');
+  const visibleTabs = tabs.filter((t) => t !== 'server' || run.plan?.driver !== 'postgres');
   return (
     <Tabs.Root value={tab} onValueChange={setTab} className="stack">
       <Tabs.List className="tabs-list" aria-label="Result">
-        {shown.map((t) => (
+        {visibleTabs.map((t) => (
           <Tabs.Trigger key={t} value={t}>
             {titles[t]}
             {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
-            {t === 'server' && going(state.live?.enrichment ?? run.enrichment) && <span className="count">asking</span>}
+            {t === 'server' && isEnriching(state.live?.enrichment ?? run.enrichment) && (
+              <span className="count">asking</span>
+            )}
             {t === 'accounting' && !s.accounting.balanced && (
-              <span className="count bad">{untold(s.accounting) ? 'counts missing' : 'does not balance'}</span>
+              <span className="count bad">
+                {hasUnreportedCounts(s.accounting) ? 'counts missing' : 'does not balance'}
+              </span>
             )}
           </Tabs.Trigger>
         ))}
       </Tabs.List>
       <Tabs.Content value="overview">
-        {!began(run, s, c.t.length) ? (
+        {!hasOperations(run, s, c.t.length) ? (
           <div className="stack">
             <section className="panel">
               <Empty icon="chart" title="No operation was sent to the database">
@@ -94,7 +98,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           </div>
         ) : (
           <div className="stack">
-            {s.find_max && <FindMaxAnswer r={s.find_max} />}
+            {s.find_max && <FindMaxResultView r={s.find_max} />}
             <LiveCharts run={run} live={null} c={c} state={state.seriesState} />
             {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
           </div>
@@ -124,12 +128,12 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       </Tabs.Content>
       <Tabs.Content value="slowest">
         <div className="stack">
-          <Slowest s={s} run={run} all={tableOf(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
+          <Slowest s={s} run={run} all={executionsPath(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
           {!run.executions_deleted_at && <SlowestParameters run={run} />}
         </div>
       </Tabs.Content>
       <Tabs.Content value="executions">
-        {run.executions_deleted_at ? <Deleted run={run} /> : <Executions run={run} />}
+        {run.executions_deleted_at ? <DeletedExecutions run={run} /> : <Executions run={run} />}
       </Tabs.Content>
       <Tabs.Content value="accounting">
         <AccountingView a={s.accounting} />
@@ -216,7 +220,7 @@ export function DistributionTab({ s }: { s: Summary }) {
   );
 }
 
-/** Kinds whose rows are those that they change. */
+/** changes are the kinds whose rows are changed rows. */
 const changes = new Set(['INSERT', 'UPDATE', 'DELETE']);
 
 export function ByKind({ s }: { s: Summary }) {
@@ -255,7 +259,7 @@ export function ByKind({ s }: { s: Summary }) {
                 <td>
                   <span className="row nowrap">
                     <i className="swatch" style={{ background: `var(--k-${kind.toLowerCase()})` }} />
-                    {sentence(words(kind))}
+                    {capitalize(humanize(kind))}
                   </span>
                 </td>
                 <td className="num">{exact(f.count)}</td>
@@ -302,7 +306,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
         </Empty>
       </section>
     );
-  const most = Math.max(...classes.map(([, n]) => n), 1);
+  const maxCount = Math.max(...classes.map(([, n]) => n), 1);
   return (
     <div className="columns errors-columns">
       <section className="panel">
@@ -315,9 +319,9 @@ export function ErrorsTab({ s }: { s: Summary }) {
         <div className="body stack tightly">
           {classes.map(([name, n]) => (
             <div key={name} className="bar-row">
-              <span>{sentence(words(name))}</span>
+              <span>{capitalize(humanize(name))}</span>
               <span className="share wide">
-                <i style={{ width: `${(n / most) * 100}%`, background: 'var(--bad-mark)' }} />
+                <i style={{ width: `${(n / maxCount) * 100}%`, background: 'var(--bad-mark)' }} />
               </span>
               <span className="num">{exact(n)}</span>
             </div>
@@ -342,7 +346,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
               {(s.errors.top ?? []).map((e) => (
                 <tr key={e.error_class + e.error_code + e.error_message}>
                   <td className="num">{exact(e.count)}</td>
-                  <td>{words(e.error_class)}</td>
+                  <td>{humanize(e.error_class)}</td>
                   <td>
                     <code>{e.error_code || '–'}</code>
                   </td>
@@ -357,7 +361,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
   );
 }
 
-/** The slowest executions; all leads to the others, where the server is there to be asked. */
+/** Slowest lists the slowest executions; all links to the full list, when there is a server. */
 export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: string }) {
   const rows = s.slowest ?? [];
   const texts = new Map((run?.plan?.statements ?? []).map((x) => [x.id, x.sql]));
@@ -404,7 +408,7 @@ export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: st
               <td>
                 <span className="row nowrap">
                   <i className="swatch" style={{ background: `var(--k-${r.kind.toLowerCase()})` }} />
-                  {sentence(words(r.kind))}
+                  {capitalize(humanize(r.kind))}
                 </span>
               </td>
               <td>
@@ -416,7 +420,7 @@ export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: st
               <td className="num">{exact(r.seq)}</td>
               <td className="num">{exact(r.rows)}</td>
               <td className="message">
-                {r.success ? 'succeeded' : `${words(r.error_class ?? 'failed')}: ${r.error_message ?? ''}`}
+                {r.success ? 'succeeded' : `${humanize(r.error_class ?? 'failed')}: ${r.error_message ?? ''}`}
               </td>
             </tr>
           ))}

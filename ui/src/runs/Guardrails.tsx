@@ -7,7 +7,7 @@ import type { Columns, Sample } from './series';
 
 type Limits = Record<GuardrailName, { label: string; unit: '%' | 'ms'; of: (s: Sample) => number | null }>;
 
-/** Seconds of the measurement only: the warm-up is not judged by what the target does. */
+/** measured ignores the warm-up, which guardrails do not evaluate. */
 const measured = (of: (s: Sample) => number | null) => (s: Sample) => (s.phase === 'WARMUP' ? null : of(s));
 
 const names: Limits = {
@@ -24,7 +24,7 @@ const names: Limits = {
   max_p99_ms: { label: 'P99', unit: 'ms', of: measured((s) => s.p99) },
 };
 
-/** The limits of a scenario in a few words each: "P95 100 ms". */
+/** limitWords lists a scenario's limits briefly: "P95 100 ms". */
 export function limitWords(limits: Scenario['guardrails']): string[] {
   return (Object.keys(names) as GuardrailName[]).flatMap((name) => {
     const limit = limits?.[name];
@@ -37,14 +37,14 @@ export interface Guard {
   label: string;
   unit: '%' | 'ms';
   limit: number;
-  /** The latest value of a live run, the highest of a finished one; null when nothing was reported. */
+  /** The latest value of a live run, the highest of a finished one; null without reports. */
   value: number | null;
-  /** For how many of how many seconds a live run has been over it; 0 when it is not. */
-  held: number;
+  /** How many of how many seconds a live run has exceeded it; 0 when it does not. */
+  heldSeconds: number;
   hold: number;
 }
 
-/** The limits that a run has, each with what was seen of it. */
+/** guards returns a run's limits with the observed values. */
 export function guards(run: Pick<RunDetail, 'scenario_config'>, c: Columns, live: Payload | null): Guard[] {
   const limits = run.scenario_config.guardrails ?? {};
   const peak = (of: (s: Sample) => number | null) =>
@@ -64,14 +64,14 @@ export function guards(run: Pick<RunDetail, 'scenario_config'>, c: Columns, live
         unit,
         limit,
         value: live ? (now?.value ?? null) : peak(of),
-        held: now?.held_seconds ?? 0,
+        heldSeconds: now?.held_seconds ?? 0,
         hold: now?.hold_seconds ?? limits.hold_seconds ?? 5,
       },
     ];
   });
 }
 
-/** The guardrails of a run: how far each is from its limit. Nothing when it has none. */
+/** Guardrails shows how close a run is to its limits; nothing without limits. */
 export function Guardrails({ run, c, live }: { run: RunDetail; c: Columns; live: Payload | null }) {
   const list = guards(run, c, live);
   if (list.length === 0) return null;
@@ -87,7 +87,7 @@ export function Guardrails({ run, c, live }: { run: RunDetail; c: Columns; live:
         const over = g.value !== null && g.value > g.limit;
         const near = !over && g.value !== null && g.value > g.limit * 0.85;
         const value = g.unit === '%' ? percent(g.value, 2) : latency(g.value);
-        // Percentages have an end of their own; the end of latencies is a little beyond the limit.
+        // Percentages end at 100; latencies end a little above the limit.
         const full = g.unit === '%' && g.name !== 'max_error_rate_pct' ? 100 : g.limit > 0 ? g.limit * 1.25 : 1;
         return (
           <div key={g.name} className={`guard ${over ? 'bad' : near ? 'warn' : ''}`}>
@@ -96,7 +96,7 @@ export function Guardrails({ run, c, live }: { run: RunDetail; c: Columns; live:
               {g.label} <b title={value.exact}>{plain(value)}</b>{' '}
               <span className="muted">
                 of {g.limit} {g.unit}
-                {live && g.held > 0 && ` for ${Math.round(g.held)} s`}
+                {live && g.heldSeconds > 0 && ` for ${Math.round(g.heldSeconds)} s`}
               </span>
               {over && <span className="sr">, over the limit</span>}
             </span>

@@ -6,7 +6,7 @@ import { useParam } from '../app/location';
 import { Chart } from '../charts/Chart';
 import type { Line } from '../charts/plot';
 import { Segments } from '../design/Controls';
-import { duration, latency, rate, sentence, words } from '../design/format';
+import { capitalize, duration, humanize, latency, rate } from '../design/format';
 import { useMarks, withMarks } from './marks';
 import { phases } from './series';
 
@@ -16,10 +16,10 @@ const percentiles = [
   { value: 'p99', label: 'P99' },
 ] as const;
 
-/** A run is taken in some seconds after its end; until then its kinds are asked for again. */
-const takenInWithin = 120_000;
+/** ingestTimeout: a run is ingested seconds after its end; until then its kinds are polled. */
+const ingestTimeout = 120_000;
 
-/** The kinds of a run over time, asked of its server. */
+/** KindCharts loads the kinds of a run over time. */
 export function KindCharts({ run }: { run: RunDetail }) {
   const kinds = useQuery({
     queryKey: ['kinds', run.run_id],
@@ -27,11 +27,11 @@ export function KindCharts({ run }: { run: RunDetail }) {
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,
     refetchInterval: (q) =>
-      q.state.error && run.end_time && Date.now() - Date.parse(run.end_time) < takenInWithin ? 3_000 : false,
+      q.state.error && run.end_time && Date.now() - Date.parse(run.end_time) < ingestTimeout ? 3_000 : false,
   });
   const marks = useMarks(run).data?.marks;
   return (
-    <DrawnKinds
+    <KindChartGrid
       run={run}
       marks={marks ?? []}
       kinds={kinds.data}
@@ -40,8 +40,8 @@ export function KindCharts({ run }: { run: RunDetail }) {
   );
 }
 
-/** Rate, latency and errors of each kind over time. */
-export function DrawnKinds(props: {
+/** KindChartGrid draws rate, latency and errors of each kind over time. */
+export function KindChartGrid(props: {
   run: RunDetail;
   marks: Mark[];
   kinds: KindCurves | undefined;
@@ -61,7 +61,7 @@ export function DrawnKinds(props: {
         const f = run.summary?.by_kind?.[k.kind];
         return {
           key: k.kind,
-          label: sentence(words(k.kind)),
+          label: capitalize(humanize(k.kind)),
           color: `--k-${k.kind.toLowerCase()}`,
           width: 1.75,
           values: of(k),

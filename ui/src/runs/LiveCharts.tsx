@@ -2,33 +2,33 @@ import type { ComponentProps } from 'react';
 import { useLocation } from 'wouter';
 import { isLive, kinds } from '../api/types';
 import { useParam } from '../app/location';
-import { sentence, words } from '../design/format';
-import { cellOf, momentOf, tableOf, type Wanted } from './found';
+import { capitalize, humanize } from '../design/format';
+import { cellFilter, type ExecutionFilter, executionsPath, timeFilter } from './executionFilter';
 import { useMarks } from './marks';
-import { onlyFrom } from './only';
+import { filterFromText } from './chartFilter';
 import { RunCharts } from './RunCharts';
-import { present } from './track';
-import { useOnly, useParts } from './useOnly';
+import { presentNames } from './track';
+import { useFilteredCharts, useParts } from './useFilteredCharts';
 
 /**
- * The charts of a run beside its server: with the marks of users, narrowed to a kind, a statement or a run worker, and
- * with cells and seconds that open their executions.
+ * LiveCharts are a run's charts with a server: with marks, a filter by kind, statement or worker, and links to
+ * executions.
  */
-export function LiveCharts(props: Omit<ComponentProps<typeof RunCharts>, 'marks' | 'onCell' | 'onMoment' | 'only'>) {
+export function LiveCharts(props: Omit<ComponentProps<typeof RunCharts>, 'marks' | 'onCell' | 'onMoment' | 'filter'>) {
   const { run, c } = props;
   const [, navigate] = useLocation();
   const marks = useMarks(run).data?.marks;
   const [text, setText] = useParam('only', '');
-  const only = onlyFrom(text);
-  const part = useOnly(run, only, c);
-  const open = (wanted: Partial<Wanted>) =>
-    navigate(tableOf(run.run_id, only ? { ...wanted, [only.of]: only.value } : wanted));
+  const filter = filterFromText(text);
+  const part = useFilteredCharts(run, filter, c);
+  const open = (executions: Partial<ExecutionFilter>) =>
+    navigate(executionsPath(run.run_id, filter ? { ...executions, [filter.of]: filter.value } : executions));
   return (
     <>
-      <Narrow {...props} text={text} onChange={setText} />
+      <PartSelect {...props} text={text} onChange={setText} />
       <RunCharts
         {...props}
-        {...(only && {
+        {...(filter && {
           c: part.c,
           state: {
             pending: part.answer.isPending,
@@ -36,10 +36,10 @@ export function LiveCharts(props: Omit<ComponentProps<typeof RunCharts>, 'marks'
             retry: () => void part.answer.refetch(),
           },
         })}
-        only={only}
+        filter={filter}
         marks={marks}
-        onMoment={(from, to) => open(momentOf(from, to))}
-        onCell={(from, to, cell) => open(cellOf(from, to, cell))}
+        onMoment={(from, to) => open(timeFilter(from, to))}
+        onCell={(from, to, cell) => open(cellFilter(from, to, cell))}
       />
     </>
   );
@@ -47,28 +47,28 @@ export function LiveCharts(props: Omit<ComponentProps<typeof RunCharts>, 'marks'
 
 type Choice = { value: string; label: string };
 
-/** Chooses the part of the run that the charts show. */
-function Narrow(
+/** PartSelect chooses the chart filter. */
+function PartSelect(
   props: Pick<ComponentProps<typeof RunCharts>, 'run' | 'c'> & { text: string; onChange: (t: string) => void },
 ) {
   const { run, c, text } = props;
   const parts = useParts(run).data;
-  const told = present(c, 'kinds', (s) => s.byKind, kinds);
-  const seen = kinds.filter((k) => told.includes(k));
+  const kindNames = presentNames(c, 'kinds', (s) => s.byKind, kinds);
+  const presentKinds = kinds.filter((k) => kindNames.includes(k));
   const groups: [string, Choice[]][] = [
-    ['Kind', seen.map((k) => ({ value: `kind:${k}`, label: sentence(words(k)) }))],
+    ['Kind', presentKinds.map((k) => ({ value: `kind:${k}`, label: capitalize(humanize(k)) }))],
     ['Statement', isLive(run) ? [] : (parts?.statements ?? []).map((s) => ({ value: `statement:${s}`, label: s }))],
     ['Worker', (parts?.workers ?? []).map((w) => ({ value: `worker:${w}`, label: w }))],
   ];
-  const known = text === '' || groups.some(([, all]) => all.some((x) => x.value === text));
-  const only = onlyFrom(text);
+  const isKnown = text === '' || groups.some(([, all]) => all.some((x) => x.value === text));
+  const part = filterFromText(text);
   return (
     <div className="toolbar narrow">
       <label className="row">
         <span className="muted">Charts of</span>
         <select className="input small" value={text} onChange={(e) => props.onChange(e.target.value)}>
           <option value="">the whole run</option>
-          {!known && <option value={text}>{only?.value ?? text}</option>}
+          {!isKnown && <option value={text}>{part?.value ?? text}</option>}
           {groups.map(
             ([name, all]) =>
               all.length > 0 && (
@@ -88,9 +88,9 @@ function Narrow(
           )}
         </select>
       </label>
-      {only && (
+      {part && (
         <span className="muted" role="status">
-          The charts show this {only.of} alone{isLive(run) && ', up to a few seconds ago'}; the figures above are of the
+          The charts show this {part.of} alone{isLive(run) && ', up to a few seconds ago'}; the figures above are of the
           whole run.
         </span>
       )}

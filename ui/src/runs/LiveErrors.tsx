@@ -1,11 +1,11 @@
 import { Link } from 'wouter';
 import type { Payload, RunDetail } from '../api/types';
-import { elapsed, exact, sentence, words } from '../design/format';
-import { said } from '../design/said';
-import { tableOf } from './found';
+import { capitalize, elapsed, exact, humanize } from '../design/format';
+import { serverText } from '../design/sentences';
+import { executionsPath } from './executionFilter';
 import './executions.css';
 
-/** What operations have failed with, the latest first, while the run goes on; nothing while nothing failed. */
+/** LiveErrors lists recent errors of a live run, latest first; nothing without errors. */
 export function LiveErrors({ run, live }: { run: RunDetail; live: Payload | null }) {
   const met = (live?.errors.recent ?? []).toReversed();
   if (met.length === 0) return null;
@@ -27,7 +27,7 @@ export function LiveErrors({ run, live }: { run: RunDetail; live: Payload | null
             <div className="failure-head">
               <strong className="num">{e.count > 0 ? exact(e.count) : '–'}</strong>
               <span>
-                {sentence(words(e.error_class))} {e.error_code && <code>{e.error_code}</code>}
+                {capitalize(humanize(e.error_class))} {e.error_code && <code>{e.error_code}</code>}
               </span>
               {e.count > 0 && (
                 <span className="muted">
@@ -36,12 +36,16 @@ export function LiveErrors({ run, live }: { run: RunDetail; live: Payload | null
               )}
               <Link
                 className="btn small"
-                href={tableOf(run.run_id, { class: e.error_class, code: e.error_code, message: e.error_message })}
+                href={executionsPath(run.run_id, {
+                  class: e.error_class,
+                  code: e.error_code,
+                  message: e.error_message,
+                })}
               >
                 Show executions
               </Link>
             </div>
-            <p className="message">{said(e.error_message)}</p>
+            <p className="message">{serverText(e.error_message)}</p>
           </li>
         ))}
       </ul>

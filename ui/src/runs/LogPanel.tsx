@@ -4,9 +4,9 @@ import { fileName, save } from '../charts/export';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { count, plain, timeOfDay } from '../design/format';
 import { Mark } from '../design/icons';
-import { said } from '../design/said';
+import { serverText } from '../design/sentences';
 import { Empty, Failed, SkeletonRows } from '../design/States';
-import { atLeast } from './logs';
+import { filterByLevel } from './logs';
 
 const levels = [
   { value: 'INFO', label: 'All' },
@@ -14,13 +14,13 @@ const levels = [
   { value: 'ERROR', label: 'Errors' },
 ] as const;
 
-/** How many lines a log shows that is followed, and how many at most: a page that is left open does not grow. */
-const recent = 200;
-const most = 1500;
+/** recentLines is the limit while following, maxLines the overall limit: an open page must not grow. */
+const recentLines = 200;
+const maxLines = 1500;
 
 const shapes = { INFO: 'ring', WARNING: 'triangle', ERROR: 'cross', CRITICAL: 'cross' } as const;
 
-/** The log of a run. It is drawn anew when lines come, not with each second. */
+/** LogPanel shows a run's log. It renders when lines arrive, not every second. */
 export const LogPanel = memo(function LogPanel(props: {
   logs: LogEntry[];
   state: { pending: boolean; error: unknown; retry: () => void };
@@ -32,11 +32,11 @@ export const LogPanel = memo(function LogPanel(props: {
   const [level, setLevel] = useState<LogLevel>('INFO');
   const [following, setFollowing] = useState(props.follow);
   const box = useRef<HTMLDivElement>(null);
-  const lines = useMemo(() => atLeast(level, props.logs), [level, props.logs]);
+  const lines = useMemo(() => filterByLevel(level, props.logs), [level, props.logs]);
   const newest = lines.at(-1)?.seq;
   const [earlier, setEarlier] = useState(!props.follow);
-  const shown = lines.slice(earlier && !following ? -most : -recent);
-  const before = Math.min(lines.length, most) - shown.length;
+  const visible = lines.slice(earlier && !following ? -maxLines : -recentLines);
+  const before = Math.min(lines.length, maxLines) - visible.length;
 
   const lastTop = useRef(0);
   const toEnd = () => {
@@ -46,12 +46,12 @@ export const LogPanel = memo(function LogPanel(props: {
     lastTop.current = el.scrollTop;
   };
 
-  // Before the picture is painted: a line that is new is never seen cut.
+  // Scroll before the paint, so that a new line is never seen cut.
   useLayoutEffect(() => {
     if (following) toEnd();
   }, [following, newest, lines.length]);
 
-  // Earlier lines come above: what was read stays where it is.
+  // Earlier lines are inserted above: keep the scroll position.
   const fromEnd = useRef<number | null>(null);
   useLayoutEffect(() => {
     const el = box.current;
@@ -59,9 +59,9 @@ export const LogPanel = memo(function LogPanel(props: {
     el.scrollTop = el.scrollHeight - fromEnd.current;
     lastTop.current = el.scrollTop;
     fromEnd.current = null;
-  }, [shown.length]);
+  }, [visible.length]);
 
-  // Fonts that arrive and windows that shrink wrap lines anew, without a new line.
+  // Loading fonts and resizing rewrap lines without a new line.
   const filled = lines.length > 0;
   useEffect(() => {
     const el = box.current;
@@ -117,7 +117,7 @@ export const LogPanel = memo(function LogPanel(props: {
             const up = el.scrollTop < lastTop.current - 1;
             lastTop.current = el.scrollTop;
             const atEnd = el.scrollHeight - el.scrollTop - el.clientHeight < 24;
-            // Only the reader scrolls up; growth alone must not end the following.
+            // Only the user scrolls up; growth alone must not stop following.
             if (following && up && !atEnd) setFollowing(false);
           }}
         >
@@ -135,7 +135,7 @@ export const LogPanel = memo(function LogPanel(props: {
                 {plain(count(before))} earlier {before === 1 ? 'line' : 'lines'}
               </button>
             )}
-            {shown.map((l) => (
+            {visible.map((l) => (
               <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
                 <time dateTime={l.timestamp} title={l.timestamp}>
                   {timeOfDay(l.timestamp)}
@@ -145,7 +145,7 @@ export const LogPanel = memo(function LogPanel(props: {
                   <span className="sr">{l.level}</span>
                 </span>
                 <span className="log-worker">{l.worker_id ?? ''}</span>
-                <span className="log-text">{said(l.message)}</span>
+                <span className="log-text">{serverText(l.message)}</span>
               </div>
             ))}
           </div>

@@ -5,10 +5,10 @@ import type { Mark, RunDetail } from '../api/types';
 import { Dialog } from '../design/Dialog';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 
-/** Now, or when the run ended. */
+/** endOf is the run's end, or now. */
 const endOf = (run: RunDetail) => (run.end_time ? Date.parse(run.end_time) : Date.now());
 
-/** Marks a moment of a run, or changes a mark: as it is when the dialog opens, not as the page has known it. */
+/** MarkDialog adds or changes a mark. It edits the stored mark, not the page's copy. */
 export function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark | null; onClose: () => void }) {
   const stored = useQuery({
     queryKey: ['mark', run.run_id, mark?.mark_id],
@@ -43,7 +43,7 @@ export function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark 
 
 interface FormProps {
   run: RunDetail;
-  /** The mark that is changed, as it was last read; null for a new one. */
+  /** The mark being changed, as last read; null for a new one. */
   was: Mark | null;
   reload: () => Promise<Mark | null>;
   onClose: () => void;
@@ -53,7 +53,7 @@ function MarkForm({ run, was, reload, onClose }: FormProps) {
   const qc = useQueryClient();
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   const secondOf = (ms: number) => ((ms - start) / 1000).toFixed(1);
-  // The moment is that of the key, not that of the last letter.
+  // The moment is when the dialog opened, not when it was saved.
   const [opened] = useState(() => ({ at: was ? Date.parse(was.at ?? '') : endOf(run) }));
   const [text, setText] = useState(was?.text ?? '');
   const [second, setSecond] = useState(secondOf(opened.at));
@@ -68,14 +68,14 @@ function MarkForm({ run, was, reload, onClose }: FormProps) {
     } catch (err) {
       setProblem(err);
       if (!was || !(err instanceof Problem) || err.status !== 409) return;
-      // What somebody else has made of it is there to be looked at; what was typed stays.
+      // Show the other user's change and keep the input.
       setOther(await reload());
       await qc.invalidateQueries({ queryKey: ['marks', run.run_id] });
     }
   };
   const save = (e: FormEvent) => {
     e.preventDefault();
-    // A moment that was not changed keeps its milliseconds, which the field does not show.
+    // An unchanged moment keeps its milliseconds, which the field does not show.
     const ms = second === secondOf(opened.at) ? opened.at : start + Number(second) * 1000;
     const at = new Date(ms).toISOString();
     void done(

@@ -2,12 +2,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { api } from '../api/client';
 import type { RunDetail, RunNote } from '../api/types';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { Dialog } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, ProblemNotice, SkeletonRows } from '../design/States';
-import { tagLines, tagsOf } from './tagLines';
+import { formatTags, parseTags } from './tagLines';
 
 const useNote = (id: string) =>
   useQuery({
@@ -15,7 +15,7 @@ const useNote = (id: string) =>
     queryFn: ({ signal }) => api.get('/api/runs/{id}/note', { path: { id }, signal, asStored: true }),
   });
 
-/** What was written about a run; nothing where nothing was. */
+/** NotePanel shows a run's note; nothing without one. */
 export function NotePanel({ run, onEdit }: { run: RunDetail; onEdit: () => void }) {
   const note = useNote(run.run_id).data;
   if (!note?.text) return null;
@@ -28,27 +28,27 @@ export function NotePanel({ run, onEdit }: { run: RunDetail; onEdit: () => void 
         <span title={dateTime(note.updated_at)}>
           {note.updated_by}, {ago(note.updated_at)}
         </span>
-        <Writes>
+        <OperatorOnly>
           <button type="button" className="btn quiet small" onClick={onEdit}>
             <Icon name="edit" size={14} /> Edit
           </button>
-        </Writes>
+        </OperatorOnly>
       </div>
     </section>
   );
 }
 
-/** What is edited: as it is when the dialog opens, not as the page has known it. */
-type Written = { note: RunNote; tags: Record<string, string> };
+/** StoredNote is the note when the dialog opened, not the page's copy. */
+type StoredNote = { note: RunNote; tags: Record<string, string> };
 
-/** Edits the note and the tags of a run. */
+/** NoteDialog edits a run's note and tags. */
 export function NoteDialog({ run, onClose }: { run: RunDetail; onClose: () => void }) {
   const id = run.run_id;
-  const written = useQuery({
+  const stored = useQuery({
     queryKey: ['note and tags', id],
     gcTime: 0,
     staleTime: Infinity,
-    queryFn: async ({ signal }): Promise<Written> => {
+    queryFn: async ({ signal }): Promise<StoredNote> => {
       const [note, there] = await Promise.all([
         api.get('/api/runs/{id}/note', { path: { id }, signal, asStored: true }),
         api.get('/api/runs/{id}', { path: { id }, signal, asStored: true }),
@@ -58,10 +58,10 @@ export function NoteDialog({ run, onClose }: { run: RunDetail; onClose: () => vo
   });
   return (
     <Dialog title={`Note and tags of “${run.test_name}”`} wide onClose={onClose}>
-      {written.data ? (
-        <NoteForm id={id} written={written.data} reload={() => written.refetch()} onClose={onClose} />
-      ) : written.error ? (
-        <Failed what="The note could not be read." error={written.error} retry={() => written.refetch()} />
+      {stored.data ? (
+        <NoteForm id={id} stored={stored.data} reload={() => stored.refetch()} onClose={onClose} />
+      ) : stored.error ? (
+        <Failed what="The note could not be read." error={stored.error} retry={() => stored.refetch()} />
       ) : (
         <SkeletonRows rows={3} />
       )}
@@ -69,17 +69,17 @@ export function NoteDialog({ run, onClose }: { run: RunDetail; onClose: () => vo
   );
 }
 
-function NoteForm(props: { id: string; written: Written; reload: () => Promise<unknown>; onClose: () => void }) {
-  const { note, tags: was } = props.written;
+function NoteForm(props: { id: string; stored: StoredNote; reload: () => Promise<unknown>; onClose: () => void }) {
+  const { note, tags: was } = props.stored;
   const [text, setText] = useState(note.text);
-  const [lines, setLines] = useState(() => tagLines(was));
-  // What was read when the form opened: a field that nobody has changed since is not saved.
-  const [opened] = useState({ text, lines: tagLines(was) });
+  const [lines, setLines] = useState(() => formatTags(was));
+  // The state when the form opened: unchanged fields are not saved.
+  const [opened] = useState({ text, lines: formatTags(was) });
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const qc = useQueryClient();
   const id = useId();
-  const tags = tagsOf(lines);
+  const tags = parseTags(lines);
   const save = async () => {
     if (typeof tags === 'string') return;
     setBusy(true);
@@ -91,7 +91,7 @@ function NoteForm(props: { id: string; written: Written; reload: () => Promise<u
           ['note', props.id],
           await api.put('/api/runs/{id}/note', { path, body: { text, version: note.version } }),
         );
-      if (tagLines(tags) !== opened.lines && tagLines(tags) !== tagLines(was)) {
+      if (formatTags(tags) !== opened.lines && formatTags(tags) !== formatTags(was)) {
         await api.put('/api/runs/{id}/tags', { path, body: { tags, was } });
         await qc.invalidateQueries({ queryKey: ['run', props.id] });
         void qc.invalidateQueries({ queryKey: ['runs'] });
@@ -99,7 +99,7 @@ function NoteForm(props: { id: string; written: Written; reload: () => Promise<u
       props.onClose();
     } catch (e) {
       setError(e);
-      // What somebody else has written meanwhile is there to be looked at; what was typed stays.
+      // Show the other user's change and keep the input.
       await Promise.all([
         props.reload(),
         qc.invalidateQueries({ queryKey: ['note', props.id] }),

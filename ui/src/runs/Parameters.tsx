@@ -1,66 +1,66 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { api } from '../api/client';
-import { useMay } from '../api/queries';
-import type { KeptCall, KeptExecution, KeptBinds, RunDetail } from '../api/types';
-import { dateTime, elapsed, exact, latency, plain, words } from '../design/format';
-import { said } from '../design/said';
+import { useHasRole } from '../api/queries';
+import type { KeptBinds, KeptCall, KeptExecution, RunDetail } from '../api/types';
+import { dateTime, elapsed, exact, humanize, latency, plain } from '../design/format';
+import { serverText } from '../design/sentences';
 import { Load, ProblemNotice, SkeletonRows } from '../design/States';
-import { type BindsOf, cutOff, leftOut, shown, unseen } from './parameters';
+import { hiddenValuesNote, omittedNote, type ParameterQuery, truncationNote, valueText } from './parameters';
 import './parameters.css';
 
 /**
- * The parameters that a run has kept of these executions; their values where somebody who may asks for them. told says
- * that the text of the statement stands beside it already.
+ * Parameters shows captured parameters of executions, and their values on request. hideText omits the statement's text,
+ * which is shown next to it.
  */
-export function Parameters({ run, of, told }: { run: RunDetail; of: BindsOf; told?: boolean }) {
+export function Parameters({ run, of, hideText }: { run: RunDetail; of: ParameterQuery; hideText?: boolean }) {
   const path = { id: run.run_id };
-  const kept = useQuery({
+  const binds = useQuery({
     queryKey: ['binds', run.run_id, of],
     queryFn: ({ signal }) => api.get('/api/v1/runs/{id}/binds', { path, query: of, signal }),
   });
-  // Values live in this component: closing it forgets them, and another look is another line of the audit log.
-  const plainly = useMutation({
+  // Values live in this component: closing it discards them, and showing them again is audited again.
+  const reveal = useMutation({
     mutationFn: () => api.post('/api/v1/runs/{id}/binds', { path, query: of }),
     gcTime: 0,
   });
-  // What was opened is brought into sight, with as much of it as there is room for.
+  // Scroll the opened details into view as far as they fit.
   const box = useRef<HTMLDivElement>(null);
-  const there = kept.isSuccess;
+  const isLoaded = binds.isSuccess;
   useEffect(() => {
-    if (there) box.current?.scrollIntoView({ block: 'nearest' });
-  }, [there]);
-  const may = useMay('operator');
+    if (isLoaded) box.current?.scrollIntoView({ block: 'nearest' });
+  }, [isLoaded]);
+  const may = useHasRole('operator');
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   return (
     <div className="parameters" ref={box}>
-      <Load from={kept} what="The parameters could not be read." skeleton={<SkeletonRows rows={2} />}>
+      <Load from={binds} what="The parameters could not be read." skeleton={<SkeletonRows rows={2} />}>
         {(masked) => {
-          const d = plainly.data ?? masked;
-          const once = oneText(d.executions);
+          const d = reveal.data ?? masked;
+          const once = commonText(d.executions);
           return (
             <>
               <div className="row parameters-said">
                 <span className="muted" role="status">
-                  {count(d)} {unseen(d)} {leftOut(d)}
+                  {count(d)} {hiddenValuesNote(d)} {omittedNote(d)}
                 </span>
                 {d.mode === 'plain' && may && d.executions.length > 0 && (
                   <button
                     type="button"
                     className="btn small"
-                    disabled={plainly.isPending}
+                    disabled={reveal.isPending}
                     title={d.values_shown ? undefined : 'It is noted in the audit log who has looked at the values.'}
-                    onClick={() => (d.values_shown ? plainly.reset() : plainly.mutate())}
+                    onClick={() => (d.values_shown ? reveal.reset() : reveal.mutate())}
                   >
                     {d.values_shown ? 'Hide values' : 'Show values'}
                   </button>
                 )}
               </div>
-              {plainly.error && <ProblemNotice error={plainly.error} />}
-              {once && !told && <pre className="sql">{once}</pre>}
+              {reveal.error && <ProblemNotice error={reveal.error} />}
+              {once && !hideText && <pre className="sql">{once}</pre>}
               <ul>
                 {d.executions.map((e) => (
-                  <One
+                  <KeptParameters
                     texts={!once}
                     key={`${e.why}/${e.worker_id}/${e.connection_id}/${e.seq}/${e.position}/${e.retries}`}
                     e={e}
@@ -76,8 +76,8 @@ export function Parameters({ run, of, told }: { run: RunDetail; of: BindsOf; tol
   );
 }
 
-/** The text of the statement, where it is the same for all; else empty. */
-function oneText(all: KeptExecution[]): string {
+/** commonText is the statement's text when all executions share it, else ''. */
+function commonText(all: KeptExecution[]): string {
   const text = all[0]?.calls[0]?.sql ?? '';
   return all.every((e) => e.calls.length === 1 && e.calls[0]?.sql === text) ? text : '';
 }
@@ -91,7 +91,7 @@ function count(d: KeptBinds): string {
   return `${all} ${n === 1 ? 'execution' : 'executions'} with parameters.`;
 }
 
-function One({ e, start, texts }: { e: KeptExecution; start: number; texts: boolean }) {
+function KeptParameters({ e, start, texts }: { e: KeptExecution; start: number; texts: boolean }) {
   return (
     <li>
       <p className="parameters-head">
@@ -106,12 +106,12 @@ function One({ e, start, texts }: { e: KeptExecution; start: number; texts: bool
         </span>
         {e.why === 'failed' && (
           <span className="message">
-            {words(e.error_class)}: {said(e.error_message)}
+            {humanize(e.error_class)}: {serverText(e.error_message)}
           </span>
         )}
       </p>
       {e.calls.map((c, i) => (
-        <CallRows key={i} c={c} alone={e.calls.length === 1} text={texts} />
+        <CallRows key={i} c={c} isOnlyCall={e.calls.length === 1} text={texts} />
       ))}
       {e.calls_left_out > 0 && (
         <p className="muted">and {exact(e.calls_left_out)} further statements of the transaction</p>
@@ -120,13 +120,13 @@ function One({ e, start, texts }: { e: KeptExecution; start: number; texts: bool
   );
 }
 
-function CallRows({ c, alone, text }: { c: KeptCall; alone: boolean; text: boolean }) {
+function CallRows({ c, isOnlyCall, text }: { c: KeptCall; isOnlyCall: boolean; text: boolean }) {
   const [all, setAll] = useState(false);
-  const most = 12;
-  const values = all ? c.values : c.values.slice(0, most);
+  const maxShown = 12;
+  const values = all ? c.values : c.values.slice(0, maxShown);
   return (
     <div className="parameters-call">
-      {!alone && (
+      {!isOnlyCall && (
         <p className="muted">
           {exact(c.position)}. <code>{c.statement_id}</code>
         </p>
@@ -137,7 +137,7 @@ function CallRows({ c, alone, text }: { c: KeptCall; alone: boolean; text: boole
       ) : (
         <dl>
           {values.map((v, i) => {
-            const s = shown(v);
+            const s = valueText(v);
             return (
               <div key={i}>
                 <dt>
@@ -145,16 +145,16 @@ function CallRows({ c, alone, text }: { c: KeptCall; alone: boolean; text: boole
                 </dt>
                 <dd className={s.value ? 'mono' : 'muted'}>
                   {s.text === '' ? <span className="muted">empty text</span> : s.text}
-                  {v.cut && <span className="muted"> … ({cutOff(v)})</span>}
+                  {v.cut && <span className="muted"> … ({truncationNote(v)})</span>}
                 </dd>
               </div>
             );
           })}
         </dl>
       )}
-      {!all && c.values.length > most && (
+      {!all && c.values.length > maxShown && (
         <button type="button" className="btn quiet small" onClick={() => setAll(true)}>
-          {exact(c.values.length - most)} more
+          {exact(c.values.length - maxShown)} more
         </button>
       )}
       {c.values_left_out > 0 && <p className="muted">and {exact(c.values_left_out)} further parameters, not kept</p>}
@@ -162,7 +162,7 @@ function CallRows({ c, alone, text }: { c: KeptCall; alone: boolean; text: boole
   );
 }
 
-/** The slowest executions of each statement, each opened with its parameters. */
+/** SlowestParameters lists each statement's slowest executions with their parameters. */
 export function SlowestParameters({ run }: { run: RunDetail }) {
   const [open, setOpen] = useState('');
   const statements = [...new Set((run.plan?.statements ?? []).flatMap((s) => [s.id, s.transaction || s.id]))];

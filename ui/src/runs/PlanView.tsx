@@ -1,7 +1,7 @@
 import type { Statement, Table } from '../api/types';
-import { count, plain, sentence, words } from '../design/format';
+import { capitalize, count, humanize, plain } from '../design/format';
 
-/** Every statement the run can execute, and nothing else can be executed. */
+/** StatementList shows every statement the run may execute. */
 export function StatementList({ statements }: { statements: Statement[] }) {
   return (
     <div className="stack tightly">
@@ -14,7 +14,7 @@ export function StatementList({ statements }: { statements: Statement[] }) {
           <figcaption className="row">
             <span className="chip">
               <i className="swatch" style={{ background: `var(--k-${s.kind.toLowerCase()})` }} />
-              {sentence(words(s.kind))}
+              {capitalize(humanize(s.kind))}
             </span>
             <code>{s.id}</code>
             <span className="muted">

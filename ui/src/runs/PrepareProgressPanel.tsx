@@ -1,7 +1,7 @@
 import type { Payload, PrepareProgress } from '../api/types';
 import { count, duration, plain, rate } from '../design/format';
 
-/** The steps in their order: how each is called, and what is said while it lasts. */
+/** prepareSteps are the steps in order, with their texts. */
 export const prepareSteps = [
   { name: 'Connect', now: 'Connecting to the target' },
   { name: 'Inspect the table', now: 'Inspecting the table' },
@@ -14,15 +14,15 @@ export const prepareSteps = [
 const wire = ['connect', 'inspect', 'create', 'load', 'index'];
 
 /**
- * The place of a report among the steps, −1 when it is none of them. The wire has one word, connect, for the
- * first step and the last: only the last counts something, and it counts connections.
+ * stepOf is the index of the reported step, −1 for an unknown one. The wire uses connect for the first and the last
+ * step: only the last reports a count.
  */
 export function stepOf(p: Pick<PrepareProgress, 'step' | 'rows_total'> | null): number {
   if (!p) return -1;
   return p.step === 'connect' && p.rows_total > 0 ? prepareSteps.length - 1 : wire.indexOf(p.step);
 }
 
-/** How far the set-up is. It goes on when the page is left; the header's stop button cancels it. */
+/** PrepareProgressPanel shows preparation progress. */
 export function PrepareProgressPanel({ live }: { live: Payload | null }) {
   const p = live?.prepare ?? null;
   const share = p && p.rows_total > 0 ? Math.min(1, p.rows_done / p.rows_total) : 0;

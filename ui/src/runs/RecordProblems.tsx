@@ -1,15 +1,14 @@
 import type { RunDetail } from '../api/types';
 import { Notice } from '../design/States';
-import { useRecordProblems } from './taken';
+import { useRecordProblems } from './exportStatus';
 
-/** How many parts are named. */
-const listed = 5;
+const maxListed = 5;
 
-/** The parts of the record that were lost or damaged when the run was taken into the results database. */
+/** RecordProblems lists the record parts that were missing or damaged at ingestion. */
 export function RecordProblems({ run }: { run: RunDetail }) {
-  const taken = useRecordProblems(run);
-  if (!taken?.problems.length) return null;
-  const { problems, parts } = taken;
+  const record = useRecordProblems(run);
+  if (!record?.problems.length) return null;
+  const { problems, parts } = record;
   return (
     <Notice tone="warn">
       <strong>
@@ -17,10 +16,10 @@ export function RecordProblems({ run }: { run: RunDetail }) {
       </strong>{' '}
       Tables and queries have the rest.
       <ul>
-        {problems.slice(0, listed).map((p) => (
+        {problems.slice(0, maxListed).map((p) => (
           <li key={p}>{p}</li>
         ))}
-        {problems.length > listed && <li>and {problems.length - listed} more</li>}
+        {problems.length > maxListed && <li>and {problems.length - maxListed} more</li>}
       </ul>
     </Notice>
   );

@@ -1,7 +1,7 @@
 import type { Payload, Summary } from '../api/types';
-import { connectionsLine, summaryLines } from './lines';
+import { connectionsLine, summaryLines } from './summaryLines';
 
-/** Below the tiles: what must be known to read them right. Nothing when there is nothing to say. */
+/** RunRemarks shows what a reader of the tiles must know; nothing otherwise. */
 export function RunRemarks({ s, live }: { s: Summary | null; live: Payload | null }) {
   const connections = connectionsLine(s ? s.connections : live?.connections);
   const lines = [...(s ? summaryLines(s) : []), ...(connections ? [connections] : [])];

@@ -1,4 +1,4 @@
-import type { Payload, Rule, RunDetail, RuleState } from '../api/types';
+import type { Payload, Rule, RuleState, RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
 import { count, timeOfDay } from '../design/format';
 import { Mark } from '../design/icons';
@@ -7,19 +7,19 @@ import { terms } from '../design/terms';
 
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
-const words: Record<RuleState['status'], { word: string; tone: string; shape: Shape; what: string }> = {
-  RUNNING: { word: 'Watching', tone: 'ok', shape: 'dot', what: 'It reads what the run reports.' },
-  TRIGGERED: { word: 'Stopped the run', tone: 'bad', shape: 'cross', what: 'Its row is the reason of the run.' },
-  ENDED: { word: 'Ended', tone: '', shape: 'square', what: 'It ended with its run.' },
-  FAILED: { word: 'Failed', tone: 'bad', shape: 'cross', what: 'It could not go on; the run went on without it.' },
+const ruleStateLabels: Record<RuleState['status'], { label: string; tone: string; shape: Shape; what: string }> = {
+  RUNNING: { label: 'Watching', tone: 'ok', shape: 'dot', what: 'It reads what the run reports.' },
+  TRIGGERED: { label: 'Stopped the run', tone: 'bad', shape: 'cross', what: 'Its row is the reason of the run.' },
+  ENDED: { label: 'Ended', tone: '', shape: 'square', what: 'It ended with its run.' },
+  FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'It could not go on; the run went on without it.' },
 };
 
-/** The rules of a run as they stand: of a live run now, else as they ended. */
-export function ruleStates(run: RunDetail, live: Payload | null): RuleState[] {
+/** ruleStates are the current states in a live run, else the final ones. */
+function ruleStates(run: RunDetail, live: Payload | null): RuleState[] {
   return live?.rules?.length ? live.rules : (run.rules ?? []);
 }
 
-/** The rules of a run, with what they gave. Nothing when it has none. */
+/** Rules lists a run's rules and their results; nothing without rules. */
 export function Rules({ run, live }: { run: RunDetail; live: Payload | null }) {
   const rules = run.scenario_config.rules ?? [];
   if (rules.length === 0) return null;
@@ -31,15 +31,15 @@ export function Rules({ run, live }: { run: RunDetail; live: Payload | null }) {
       </h2>
       <ul>
         {rules.map((r) => (
-          <One key={r.name} rule={r} state={states.find((s) => s.name === r.name)} />
+          <RuleRow key={r.name} rule={r} state={states.find((s) => s.name === r.name)} />
         ))}
       </ul>
     </section>
   );
 }
 
-function One({ rule, state }: { rule: Rule; state: RuleState | undefined }) {
-  const s = state && words[state.status];
+function RuleRow({ rule, state }: { rule: Rule; state: RuleState | undefined }) {
+  const s = state && ruleStateLabels[state.status];
   return (
     <li>
       <div className="rule-head">
@@ -47,7 +47,7 @@ function One({ rule, state }: { rule: Rule; state: RuleState | undefined }) {
         {s && (
           <span className={`badge ${s.tone}`} title={s.what}>
             <Mark shape={s.shape} />
-            {s.word}
+            {s.label}
           </span>
         )}
         <span className="muted">

@@ -1,21 +1,21 @@
 import { useMemo } from 'react';
-import { isRated, isTerminal, kinds, type LatencySplit, type Mark, type Payload, type RunDetail } from '../api/types';
+import { hasRates, isTerminal, kinds, type LatencySplit, type Mark, type Payload, type RunDetail } from '../api/types';
 import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
-import { HeatMap } from '../charts/HeatMap';
+import { LatencyHeatMap } from '../charts/LatencyHeatMap';
 import type { Cell } from '../charts/histogram';
 import type { Line } from '../charts/plot';
-import { count, duration, latency, percent, rate, sentence, words } from '../design/format';
+import { capitalize, count, duration, humanize, latency, percent, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
-import { changedAt } from './atLoad';
-import { doubtful } from './known';
-import { inExplore } from './asked';
-import { type Limit, limits, withMarks } from './marks';
+import { lastLoadChange } from './loadFigures';
+import { suspectIntervals } from './validity';
+import { exploreLink } from './exploreLinks';
+import { type Limit, thresholdLines, withMarks } from './marks';
 import { WarehousePanel } from './Warehouse';
-import type { Only } from './only';
+import type { ChartFilter } from './chartFilter';
 import { type Columns, phases, resolution, type Sample } from './series';
-import { fold, perSecond, present, some, values } from './track';
+import { anyRow, fold, lineValues, perSecond, presentNames } from './track';
 
 const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
 
@@ -27,7 +27,7 @@ const constant = (c: Columns, value: number) =>
     (all) => all.push(value),
   );
 
-/** A threshold as a line over the whole chart. */
+/** limitLine draws a threshold across the chart. */
 const limitLine = (l: Limit, c: Columns): Line => ({
   key: `limit ${l.label}`,
   label: l.label,
@@ -41,26 +41,26 @@ const limitLine = (l: Limit, c: Columns): Line => ({
 
 interface Props {
   run: RunDetail;
-  /** What users have marked; a report has none. */
+  /** The users' marks; a report has none. */
   marks?: Mark[];
-  /** Opens a cell of the heat map, where there is a server to be asked. */
+  /** Opens a heat map cell, when there is a server. */
   onCell?: (from: number, to: number, cell: Cell) => void;
-  /** Opens the executions of a time, in seconds of the run; where there is a server, too. */
+  /** Opens the executions of a time range in run seconds, when there is a server. */
   onMoment?: (from: number, to: number) => void;
-  /** The part of the run that c is of; the figures of the whole are not its own. */
-  only?: Only | null;
+  /** The filter of c; totals of the whole run do not apply then. */
+  filter?: ChartFilter | null;
   live: Payload | null;
   c: Columns;
   state: { pending: boolean; error: unknown; retry: () => void };
 }
 
-/** The six charts of a run; the same ones while it runs and afterwards. */
-export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }: Props) {
+/** RunCharts draws the charts of a live or finished run. */
+export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter }: Props) {
   const { zoom, setZoom } = useGroup();
-  // The payload knows of a phase change a moment before the stored run does.
+  // The payload knows of a phase change before the stored run.
   const timing = live?.timing;
   const causes = (live?.validity ?? run.summary?.validity_detail)?.causes ?? [];
-  const told = causes.map((x) => `${x.from}/${x.to}`).join();
+  const causeKey = causes.map((x) => `${x.from}/${x.to}`).join();
   const phased = useMemo(
     () => ({
       ...phases({
@@ -69,10 +69,10 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         warmup_end_time: timing?.warmup_end_time ?? run.warmup_end_time,
         measurement_end_time: timing?.measurement_end_time ?? run.measurement_end_time,
       }),
-      doubts: doubtful(causes, timing?.start_time ?? run.start_time),
+      doubts: suspectIntervals(causes, timing?.start_time ?? run.start_time),
     }),
-    // Times are strings: equal texts need no new drawing.
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- told stands for the causes
+    // Times are strings: equal texts need no redraw.
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- causeKey stands for the causes
     [
       timing?.start_time,
       timing?.warmup_start_time,
@@ -82,12 +82,12 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
       run.warmup_start_time,
       run.warmup_end_time,
       run.measurement_end_time,
-      told,
+      causeKey,
     ],
   );
   const decor = useMemo(
     () => ({ ...phased, markers: withMarks(phased.markers, marks ?? [], run) }),
-    // A tick brings a run with other figures, and the same events.
+    // A tick brings new figures but the same events.
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the count stands for the events
     [phased, marks, run.run_id, run.start_time, run.load_changes?.length],
   );
@@ -96,8 +96,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
     const begin = timing.warmup_start_time ?? timing.start_time;
     const lead = (Date.parse(begin) - Date.parse(timing.start_time)) / 1000;
     const all = lead + timing.warmup_seconds + timing.duration_seconds;
-    // A long run would leave the curve a sliver: its axis grows instead.
-    // Neither is there an end to see when a search decides it.
+    // In a long run the curve would be a sliver: the axis grows instead, as it does when a search decides the end.
     return all <= 1800 && timing.duration_seconds > 0 ? all : undefined;
   }, [timing]);
 
@@ -107,26 +106,26 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
     (): boolean[] => [],
     (all, s) => all.push(s?.phase === 'MEASUREMENT'),
   );
-  // A finished run's exact figures; while it runs, those that are computed so far.
-  const s = only || live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
-  const exactly = only
+  // Exact figures of a finished run; the figures so far of a live one.
+  const s = filter || live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
+  const exactly = filter
     ? null
     : live
       ? live.phase === 'MEASUREMENT'
         ? live.latency_total
         : null
       : (s?.latency_ms ?? null);
-  const kindsOf = s && isRated(s) ? s.by_kind : null;
+  const kindsOf = s && hasRates(s) ? s.by_kind : null;
 
-  // A threshold is of the whole run.
-  const thresholds = only ? null : run.scenario_config.thresholds;
+  // Thresholds apply to the whole run.
+  const thresholds = filter ? null : run.scenario_config.thresholds;
   const throughput = useMemo<Line[]>(() => {
-    const lines: Line[] = present(c, 'kinds', (s) => s.byKind, kinds).map((k) => ({
+    const lines: Line[] = presentNames(c, 'kinds', (s) => s.byKind, kinds).map((k) => ({
       key: k,
-      label: sentence(words(k)),
+      label: capitalize(humanize(k)),
       color: `--k-${k.toLowerCase()}`,
       fill: 0.28,
-      values: values(c, `kind ${k}`, (s) => s.byKind[k] ?? 0),
+      values: lineValues(c, `kind ${k}`, (s) => s.byKind[k] ?? 0),
       overall: kindsOf?.[k]?.qps,
     }));
     if (lines.length === 0 && c.rows.length > 0)
@@ -135,31 +134,31 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         label: 'All operations',
         color: '--accent',
         fill: 0.2,
-        values: values(c, 'qps', (s) => s.qps),
+        values: lineValues(c, 'qps', (s) => s.qps),
       });
-    if (some(c, 'rate', (s) => s.rate != null))
+    if (anyRow(c, 'rate', (s) => s.rate != null))
       lines.push({
         key: 'target',
         label: 'Target',
         color: '--text-2',
         dash: [5, 4],
         unstacked: true,
-        values: values(c, 'rate', (s) => s.rate),
+        values: lineValues(c, 'rate', (s) => s.rate),
       });
-    for (const l of limits(thresholds).filter((x) => x.metric === 'qps')) lines.push(limitLine(l, c));
+    for (const l of thresholdLines(thresholds).filter((x) => x.metric === 'qps')) lines.push(limitLine(l, c));
     return lines;
   }, [c, kindsOf, thresholds]);
 
   const percentiles = useMemo<Line[]>(() => {
-    // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
+    // The few operations a drain waits for are the slowest and would flatten the curve.
     const of = (k: 'p50' | 'p95' | 'p99' | 'service95') =>
-      values(c, `latency ${k}`, (s) => (s.phase !== 'COOLDOWN' ? s[k] : null));
+      lineValues(c, `latency ${k}`, (s) => (s.phase !== 'COOLDOWN' ? s[k] : null));
     const lines: Line[] = [
       { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of('p99'), overall: exactly?.p99 },
       { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of('p95'), overall: exactly?.p95 },
       { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of('p50'), overall: exactly?.p50 },
     ];
-    if (some(c, 'service95', (s) => s.service95 != null))
+    if (anyRow(c, 'service95', (s) => s.service95 != null))
       lines.push({
         key: 'service95',
         label: 'P95 of service',
@@ -167,7 +166,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         dash: [5, 4],
         values: of('service95'),
       });
-    for (const l of limits(thresholds).filter((x) => x.metric !== 'qps')) lines.push(limitLine(l, c));
+    for (const l of thresholdLines(thresholds).filter((x) => x.metric !== 'qps')) lines.push(limitLine(l, c));
     return lines;
   }, [c, exactly?.p50, exactly?.p95, exactly?.p99, thresholds]);
 
@@ -177,34 +176,34 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
       label,
       color,
       fill: 0.3,
-      values: values(c, `split ${key}`, (s) => (s.split && s.phase !== 'COOLDOWN' ? of(s.split) : null)),
+      values: lineValues(c, `split ${key}`, (s) => (s.split && s.phase !== 'COOLDOWN' ? of(s.split) : null)),
     });
     return [
       part('server', 'Round trip', '--accent', (s) => s.round_trip_ms),
       part('decode', 'Decoding', '--k-point_lookup', (s) => s.decode_ms),
       part('wait', 'Pool wait', '--warn-mark', (s) => s.pool_wait_ms),
       part('lag', 'Generator late', '--e-1', (s) => s.schedule_lag_ms),
-      // The parts that a run has; in a closed loop nothing waits.
+      // The latency parts of a run; in a closed loop nothing waits.
     ].filter((l) => l.values.some((v) => (v ?? 0) > 0));
   }, [c]);
 
   const flight = useMemo<Line[]>(
     () =>
-      some(c, 'flight', (s) => s.inFlight > 0)
+      anyRow(c, 'flight', (s) => s.inFlight > 0)
         ? [
             {
               key: 'flight',
               label: 'Due, not finished',
               color: '--accent',
               fill: 0.16,
-              values: values(c, 'flight', (s) => s.inFlight),
+              values: lineValues(c, 'flight', (s) => s.inFlight),
             },
             {
               key: 'waiting',
               label: 'Waiting',
               color: '--warn-mark',
               width: 1.75,
-              values: values(c, 'waiting', (s) => s.waiting),
+              values: lineValues(c, 'waiting', (s) => s.waiting),
             },
           ]
         : [],
@@ -212,10 +211,10 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   );
 
   const errors = useMemo<Line[]>(() => {
-    const classes = present(c, 'classes', (s) => s.byClass, []).filter((k) => k !== 'dropped');
+    const classes = presentNames(c, 'classes', (s) => s.byClass, []).filter((k) => k !== 'dropped');
     const lines: Line[] = classes.map((k, i) => ({
       key: k,
-      label: sentence(words(k)),
+      label: capitalize(humanize(k)),
       color: classColors[i % classColors.length]!,
       fill: 0.3,
       values: perSecond(c, `class ${k}`, (s) => s.byClass[k] ?? 0),
@@ -226,10 +225,10 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         label: 'All errors',
         color: '--e-1',
         fill: 0.3,
-        values: values(c, 'errors', (s) => s.errors),
+        values: lineValues(c, 'errors', (s) => s.errors),
       });
     const dropped = (s: Sample) => s.byClass['dropped'] ?? s.dropped;
-    if (some(c, 'dropped', (s) => (dropped(s) ?? 0) > 0))
+    if (anyRow(c, 'dropped', (s) => (dropped(s) ?? 0) > 0))
       lines.push({
         key: 'dropped',
         label: 'Dropped',
@@ -241,11 +240,11 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
     return lines;
   }, [c]);
 
-  const byLoad = only?.of !== 'kind' && only?.of !== 'statement';
-  // A chart of nothing but zero takes the place of one that says something.
-  const calm =
+  const byLoad = filter?.of !== 'kind' && filter?.of !== 'statement';
+  // A chart of only zeros takes the place of a useful one.
+  const noSuspects =
     c.rows.length > 0 &&
-    !some(c, 'failed', (s) => s.errors !== 0 || !!s.dropped || Object.values(s.byClass).some((n) => n !== 0));
+    !anyRow(c, 'failed', (s) => s.errors !== 0 || !!s.dropped || Object.values(s.byClass).some((n) => n !== 0));
 
   const connections = useMemo<Line[]>(
     () =>
@@ -257,14 +256,14 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
               label: 'Active',
               color: '--accent',
               fill: 0.16,
-              values: values(c, 'active', (s) => s.active),
+              values: lineValues(c, 'active', (s) => s.active),
             },
             {
               key: 'target',
               label: 'Target',
               color: '--text-2',
               dash: [5, 4],
-              values: values(c, 'target', (s) => s.target),
+              values: lineValues(c, 'target', (s) => s.target),
             },
           ],
     [c, byLoad],
@@ -272,25 +271,25 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
 
   const cpu = useMemo<Line[]>(
     () =>
-      some(c, 'cpu', (s) => s.cpu != null)
-        ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: values(c, 'cpu', (s) => s.cpu) }]
+      anyRow(c, 'cpu', (s) => s.cpu != null)
+        ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: lineValues(c, 'cpu', (s) => s.cpu) }]
         : [],
     [c],
   );
 
-  // What the telemetry does not keep by what the charts are narrowed to.
-  const lacks = (charts: Only['of'][]) =>
-    only && charts.includes(only.of)
-      ? { emptyTitle: `Not kept by ${only.of}`, empty: 'Choose the whole run to see it.' }
+  // Telemetry lacks these by filter.
+  const lacks = (charts: ChartFilter['of'][]) =>
+    filter && charts.includes(filter.of)
+      ? { emptyTitle: `Not kept by ${filter.of}`, empty: 'Choose the whole run to see it.' }
       : {};
-  const over = live === null && isTerminal(run.status);
+  const hasEnded = live === null && isTerminal(run.status);
   const openLoop = run.scenario_config.workload.load_mode === 'QPS';
   const onEnter =
     onMoment && ((i: number) => onMoment(Math.max(0, c.t[i]! - Math.max(1, c.rows[i]?.span ?? 1)), c.t[i]!));
   const opens = onMoment && 'the executions of the second';
-  // While it goes on, pictures move by steps, not with every second.
-  const grows = !over && !only;
-  const loads = live ? changedAt(run, live.timing) !== null : (s?.by_load?.length ?? 0) > 1;
+  // A live chart moves in steps, not every second.
+  const grows = !hasEnded && !filter;
+  const loads = live ? lastLoadChange(run, live.timing) !== null : (s?.by_load?.length ?? 0) > 1;
   const common = { file: run.test_name, x: c.t, counted, loads, decor, until, grows, state, onEnter, opens };
   const method = live?.latency_aggregation_method;
   const step = resolution(c, zoom?.from, zoom?.to);
@@ -303,7 +302,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
       )}
       {step > 1 && (
         <p className="muted resolution" role="status">
-          {only
+          {filter
             ? `Each point stands for ${duration(step)}, and for all operations in them.`
             : `A point stands for up to ${duration(step)}: rates and P50 are means, P95 and P99 the highest of any ` +
               'second. Select a part of a chart to see it finer.'}
@@ -313,7 +312,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         <Chart
           {...common}
           title="Operations per second, by kind"
-          explore={inExplore('throughput', run.run_id, zoom)}
+          explore={exploreLink('throughput', run.run_id, zoom)}
           tip={terms.throughput}
           lines={throughput}
           format={rate}
@@ -322,7 +321,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         <Chart
           {...common}
           title="Latency percentiles"
-          explore={inExplore('percentiles', run.run_id, zoom)}
+          explore={exploreLink('percentiles', run.run_id, zoom)}
           tip={openLoop ? terms.fromDue : terms.percentiles}
           note={
             method && (
@@ -335,8 +334,8 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           format={latency}
           canLog
         />
-        <HeatMap
-          explore={inExplore('heat', run.run_id, zoom)}
+        <LatencyHeatMap
+          explore={exploreLink('heat', run.run_id, zoom)}
           file={run.test_name}
           c={c}
           onCell={onCell}
@@ -344,18 +343,18 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           until={until}
           grows={grows}
           state={state}
-          emptyTitle={step > 1 && !only ? 'Too coarse to draw' : undefined}
+          emptyTitle={step > 1 && !filter ? 'Too coarse to draw' : undefined}
           empty={
-            step > 1 && !only
+            step > 1 && !filter
               ? 'The heat map is drawn of single seconds. Select an hour or less of a chart to see it.'
               : undefined
           }
         />
-        {!calm && (
+        {!noSuspects && (
           <Chart
             {...common}
             title="Errors and drops by class"
-            explore={inExplore('errors', run.run_id, zoom)}
+            explore={exploreLink('errors', run.run_id, zoom)}
             tip={terms.errors}
             lines={errors}
             format={rate}
@@ -383,7 +382,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           <Chart
             {...common}
             title="Operations in flight"
-            explore={inExplore('flight', run.run_id, zoom)}
+            explore={exploreLink('flight', run.run_id, zoom)}
             tip={terms.inFlight}
             lines={flight}
             format={count}
@@ -395,7 +394,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         <Chart
           {...common}
           title="Connections"
-          explore={inExplore('connections', run.run_id, zoom)}
+          explore={exploreLink('connections', run.run_id, zoom)}
           lines={connections}
           format={count}
           height={140}
@@ -404,7 +403,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         <Chart
           {...common}
           title="Generator CPU"
-          explore={inExplore('cpu', run.run_id, zoom)}
+          explore={exploreLink('cpu', run.run_id, zoom)}
           tip={terms.generator}
           lines={cpu}
           format={percent}
@@ -417,11 +416,11 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           live={live}
           decor={decor}
           until={until}
-          end={over ? c.t.at(-1) : undefined}
+          end={hasEnded ? c.t.at(-1) : undefined}
           zoom={zoom}
         />
       </div>
-      {calm && (
+      {noSuspects && (
         <p className="panel calm">
           <Icon name="check" size={14} /> No errors and no drops in what the charts show.
         </p>

@@ -1,26 +1,26 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { memo, useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem } from '../api/client';
-import { useCreateRun, useRunAct } from '../api/queries';
+import { useCreateRun, useRunAction } from '../api/queries';
 import { isLive, isTerminal, type Payload, type RunDetail } from '../api/types';
 import { type Action, ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { count, duration, plain, sentence } from '../design/format';
+import { capitalize, count, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
-import { said, told } from '../design/said';
-import { PhaseBadge, SimulatedBadge, StatusBadge, unmet } from '../design/Status';
+import { problemText, serverText } from '../design/sentences';
+import { PhaseBadge, SimulatedBadge, StatusBadge, unmetThresholds } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import { clocks, freshness } from './clocks';
-import { headline, soFar } from './held';
-import { began, metSoFar } from './known';
+import { partialAnswer, searchHeadline } from './searchAnswer';
+import { hasOperations, partialThresholdText } from './validity';
 import type { RunState } from './live';
-import { reportAddress, ShareDialog } from './HandOn';
+import { reportUrl, ShareDialog } from './ShareLinks';
 import { NoteDialog } from './Notes';
-import { stopWords } from './stop';
-import { asksToWrite, refusedWrites } from './writes';
+import { stopText } from './stop';
+import { neededWrites, refusedWrites } from './writePermission';
 
 export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
   const live = state.live;
@@ -39,14 +39,14 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
             <StatusBadge
               status={status}
               passed={run.summary?.passed}
-              failed={unmet(run.summary)}
+              failed={unmetThresholds(run.summary)}
               waits={run.waiting?.reason}
             />
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
           {(run.simulated || live?.simulated) && <SimulatedBadge of={live?.emulated ? live : run} />}
           {live && !isTerminal(status) && <Timers live={live} />}
-          <LinkState state={state} />
+          <FreshnessBadge state={state} />
         </div>
         <div className="row run-sub">
           <span className="sub">
@@ -89,7 +89,7 @@ export function TargetLine({ run, live }: { run: RunDetail; live: Payload | null
   const connection =
     typeof s.target?.connection === 'string' ? s.target?.connection : (s.target?.connection?.driver ?? 'inline');
   const workers = live?.workers?.length || run.total_workers_expected || s.scaling.worker_count;
-  // A search changes them as it goes.
+  // A search changes these as it runs.
   const connections = live?.connections.target || s.workload.concurrent_connections;
   const parts = [
     s.target?.adapter,
@@ -104,16 +104,16 @@ export function TargetLine({ run, live }: { run: RunDetail; live: Payload | null
   return <>{parts.filter(Boolean).join(' · ')}</>;
 }
 
-/** Says how fresh the page is, only when it is not. */
-function LinkState({ state }: { state: RunState }) {
+/** FreshnessBadge appears only when the data is stale. */
+function FreshnessBadge({ state }: { state: RunState }) {
   const [now, setNow] = useState(Date.now);
-  const going = state.run !== undefined && isLive(state.run);
+  const isRunning = state.run !== undefined && isLive(state.run);
   useEffect(() => {
-    if (!going) return;
+    if (!isRunning) return;
     const t = setInterval(() => setNow(Date.now()), 1000);
     return () => clearInterval(t);
-  }, [going]);
-  const words = going ? freshness(state.link, state.newsAt, now) : null;
+  }, [isRunning]);
+  const words = isRunning ? freshness(state.link, state.lastMessageAt, now) : null;
   if (words === null) return null;
   return (
     <span className="badge warn" role="status">
@@ -124,18 +124,18 @@ function LinkState({ state }: { state: RunState }) {
 }
 
 export function VerdictLine({ run }: { run: RunDetail }) {
-  // A run that failed before its load has no figure to judge.
-  const judged = run.status === 'COMPLETED' || (run.summary !== null && began(run, run.summary));
+  // A run that failed before its load has no figures to judge.
+  const judged = run.status === 'COMPLETED' || (run.summary !== null && hasOperations(run, run.summary));
   const thresholds = judged ? (run.summary?.thresholds ?? []) : [];
-  const reason = run.cancellation_reason && said(run.cancellation_reason);
+  const reason = run.cancellation_reason && serverText(run.cancellation_reason);
   const length = run.summary?.duration_seconds;
-  const search = run.summary?.find_max && headline(run.summary.find_max);
+  const search = run.summary?.find_max && searchHeadline(run.summary.find_max);
   if (run.status === 'COMPLETED' && thresholds.length === 0 && run.summary)
     return (
       <div className="verdict">
         <span>
           {search ? (
-            <strong>{sentence(search)}.</strong>
+            <strong>{capitalize(search)}.</strong>
           ) : (
             `Completed: ${plain(count(run.summary.operations))} operations in ${duration(length)}.`
           )}{' '}
@@ -158,17 +158,17 @@ export function VerdictLine({ run }: { run: RunDetail }) {
                   ? 'Completed'
                   : run.summary.passed
                     ? 'Passed'
-                    : unmet(run.summary) > 0
+                    : unmetThresholds(run.summary) > 0
                       ? 'Thresholds failed'
                       : 'Nothing succeeded'}
           </strong>
           {reason && `: ${reason}`}
-          {search && (reason ? ` · ${soFar(run.summary!.find_max!)}` : `: ${search}`)}
+          {search && (reason ? ` · ${partialAnswer(run.summary!.find_max!)}` : `: ${search}`)}
           {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
         </span>
       </span>
       {thresholds.map((t) => {
-        const part = metSoFar(run, t);
+        const part = partialThresholdText(run, t);
         return (
           <span
             key={t.threshold}
@@ -188,7 +188,7 @@ export function VerdictLine({ run }: { run: RunDetail }) {
   );
 }
 
-/** What can be done with a run. It does not depend on the seconds that come, so that they do not draw it. */
+/** RunActions does not depend on live seconds, so they do not render it. */
 const RunActions = memo(function RunActions({
   run,
   status,
@@ -201,16 +201,16 @@ const RunActions = memo(function RunActions({
   const [, navigate] = useLocation();
   const toast = useToast();
   const qc = useQueryClient();
-  const act = useRunAct(run.run_id);
+  const act = useRunAction(run.run_id);
   const create = useCreateRun();
   const [dialog, ask] = useConfirm();
   const [open, setOpen] = useState<'share' | 'note' | null>(null);
   const reported = isTerminal(status) && run.summary !== null;
   const failed = (err: unknown) => {
     const p = asProblem(err);
-    toast(told(p), 'bad');
+    toast(problemText(p), 'bad');
   };
-  /** What the run was made of, as it is stored. */
+  /** what is the request that repeats the run. */
   const what = async () =>
     run.template_id && !run.matrix_id
       ? { template_id: run.template_id }
@@ -222,7 +222,7 @@ const RunActions = memo(function RunActions({
       .then((made) => create.mutateAsync({ ...made, start: true }))
       .then((r) => navigate(r.path), failed);
   };
-  /** Asks once for what the run does to tables that Loadstone did not make; the answer is the new run's. */
+  /** allow asks once for write permission on existing tables and starts the new run with it. */
   const allow = (line: string, replaces: boolean) =>
     ask({
       title: 'Let this run write?',
@@ -237,12 +237,12 @@ const RunActions = memo(function RunActions({
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true });
         navigate(r.path, { replace: replaces });
-        // The run that had no leave was never started.
+        // The run without permission never started.
         if (replaces) void api.remove('/api/runs/{id}', { path: { id: run.run_id } }).catch(() => undefined);
       },
     });
   const start = () => {
-    const line = asksToWrite(qc.getQueryData(['preflight', run.run_id]), run.matrix_index ?? 0);
+    const line = neededWrites(qc.getQueryData(['preflight', run.run_id]), run.matrix_index ?? 0);
     if (line && run.matrix_id)
       return ask({
         title: 'Start the whole matrix?',
@@ -260,7 +260,7 @@ const RunActions = memo(function RunActions({
   const stop = () =>
     ask({
       title: `Stop run “${run.test_name}”?`,
-      body: stopWords(run.scenario_config, status, phase),
+      body: stopText(run.scenario_config, status, phase),
       verb: 'Stop and drain',
       keep: 'Let it run',
       act: () => act.mutateAsync('stop'),
@@ -300,7 +300,7 @@ const RunActions = memo(function RunActions({
             icon: 'download',
             act: () => {
               const a = document.createElement('a');
-              a.href = reportAddress(run.run_id);
+              a.href = reportUrl(run.run_id);
               a.download = '';
               a.click();
             },
@@ -315,11 +315,11 @@ const RunActions = memo(function RunActions({
   return (
     <div className="actions">
       {reported && (
-        <a className="btn hide-phone" href={reportAddress(run.run_id)} download>
+        <a className="btn hide-phone" href={reportUrl(run.run_id)} download>
           <Icon name="download" /> Report
         </a>
       )}
-      <Writes>
+      <OperatorOnly>
         {status === 'PREPARED' && (
           <>
             <button
@@ -357,7 +357,7 @@ const RunActions = memo(function RunActions({
             <Icon name="play" /> Run again
           </button>
         )}
-      </Writes>
+      </OperatorOnly>
       <ActionsMenu label="More actions for this run" actions={menu} />
       {open === 'share' && <ShareDialog run={run} onClose={() => setOpen(null)} />}
       {open === 'note' && <NoteDialog run={run} onClose={() => setOpen(null)} />}

@@ -3,24 +3,24 @@ import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
-import { Against } from '../drift/Against';
+import { BaselineComparison } from '../drift/BaselineComparison';
 import { Failed, Notice, Skeleton } from '../design/States';
-import { said } from '../design/said';
+import { serverText } from '../design/sentences';
 import { useToast } from '../design/Toast';
 import { Executions } from './Executions';
 import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
 import { Rules } from './Rules';
-import { covers, doubt, interval, within } from './known';
+import { causeInterval, causesSummary, coverageText, intervalText } from './validity';
 import { LiveCharts } from './LiveCharts';
 import { LiveErrors } from './LiveErrors';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { NoteDialog, NotePanel } from './Notes';
-import { Prepared } from './Prepared';
+import { PreparedRun } from './PreparedRun';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
-import { Deleted } from './Deleted';
+import { DeletedExecutions } from './DeletedExecutions';
 import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
 import { ByLoad } from './ByLoad';
@@ -54,12 +54,12 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
   const c = state.c;
   useReasonToast(run);
   const start = run.start_time ? Date.parse(run.start_time) : 0;
-  // A payload tells of a phase before the stored run does.
+  // A payload has the new phase before the stored run.
   const from = axisBegins(state.live?.timing ?? run, c);
-  const over = isTerminal(run.status) && !isLive(run);
+  const hasEnded = isTerminal(run.status) && !isLive(run);
   const status = state.live?.status ?? run.status;
   const phase = state.live ? state.live.phase : run.phase;
-  const preparing = !over && run.status !== 'PREPARED' && phase === 'PREPARING';
+  const preparing = !hasEnded && run.status !== 'PREPARED' && phase === 'PREPARING';
   const [tab] = useParam('tab');
   const measured = run.summary !== null && isTerminal(run.status);
 
@@ -67,18 +67,18 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
     <ChartGroup name={run.run_id} start={start} from={from} zoom={zoom} onZoom={setZoom}>
       <RunHeader state={state} run={run} />
       <div className="page run">
-        {!over && <UnresponsiveNotice state={state} />}
+        {!hasEnded && <UnresponsiveNotice state={state} />}
         {run.status === 'PREPARED' ? (
-          <Prepared run={run} />
+          <PreparedRun run={run} />
         ) : (
           <>
-            {over && <Note run={run} />}
+            {hasEnded && <Note run={run} />}
             <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
             {measured && <RecordProblems run={run} />}
-            <Deleted run={run} />
+            <DeletedExecutions run={run} />
             <Tiles run={run} live={state.live} c={c} />
             {measured && <ByLoad run={run} s={run.summary!} />}
-            {over && <Against run={run} />}
+            {hasEnded && <BaselineComparison run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
             <Rules run={run} live={state.live} />
@@ -90,9 +90,9 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
-                {!over && <LiveErrors run={run} live={state.live} />}
+                {!hasEnded && <LiveErrors run={run} live={state.live} />}
                 {tab === 'executions' && <Executions run={run} />}
-                {!preparing && !over && <Workers run={run} live={state.live} newsAt={state.newsAt} />}
+                {!preparing && !hasEnded && <Workers run={run} live={state.live} lastMessageAt={state.lastMessageAt} />}
                 <LogPanel
                   logs={state.logs}
                   state={state.logsState}
@@ -119,7 +119,7 @@ function Note({ run }: { run: RunDetail }) {
   );
 }
 
-/** The zoom lives in the address, so that a link shows what its sender saw. */
+/** useZoom keeps the zoom in the address, so that a link shows what its sender saw. */
 function useZoom(): [Zoom | null, (z: Zoom | null) => void] {
   const search = useSearch();
   const [, setRange] = useParam('range', '', true);
@@ -134,23 +134,23 @@ function useZoom(): [Zoom | null, (z: Zoom | null) => void] {
   return [zoom, set];
 }
 
-/** Tells once why a run ended early, when it happens before the reader's eyes. */
+/** useReasonToast shows once why a run ended early, when the user watches it. */
 function useReasonToast(run: RunDetail) {
   const toast = useToast();
   const before = useRef(run.cancellation_reason);
   useEffect(() => {
     if (run.cancellation_reason && !before.current)
       toast(
-        said(run.cancellation_reason),
+        serverText(run.cancellation_reason),
         run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn',
       );
     before.current = run.cancellation_reason;
   }, [run.cancellation_reason, run.status, run.stop_reason, toast]);
 }
 
-/** The run workers that are not heard of. */
+/** UnresponsiveNotice shows run workers that stopped reporting. */
 function UnresponsiveNotice({ state }: { state: RunState }) {
-  const u = unresponsive(state.live, state.newsAt);
+  const u = unresponsive(state.live, state.lastMessageAt);
   if (!u) return null;
   return (
     <Notice tone={u.tone}>
@@ -164,28 +164,28 @@ function UnresponsiveNotice({ state }: { state: RunState }) {
   );
 }
 
-/** More causes than these are counted, not listed. */
-const listed = 8;
+/** maxCausesListed: further causes are counted. */
+const maxCausesListed = 8;
 
-/** What speaks against the figures, while the run goes on and afterwards, with the seconds in which it held. */
+/** ValidityNotice shows validity causes with their times, live and afterwards. */
 export function ValidityNotice({ run, live, c }: { run: RunDetail; live: RunState['live']; c: Columns }) {
   const s = live ? null : isTerminal(run.status) ? run.summary : null;
   const validity = live ? live.validity : s?.validity_detail;
   const causes = validity?.causes ?? [];
-  const known = s && covers(run, s, causes, c.t.at(-1) ?? null);
-  // A run that ended before its measurement has no figures to doubt, but it may have lost what it did.
-  if ((validity?.verdict !== 'DEGRADED' && !known) || causes.length === 0) return null;
+  const coverage = s && coverageText(run, s, causes, c.t.at(-1) ?? null);
+  // A run that ended before its measurement has no figures to doubt, but its record may be lost.
+  if ((validity?.verdict !== 'DEGRADED' && !coverage) || causes.length === 0) return null;
   return (
     <Notice tone="warn">
-      <strong>{doubt(causes)}</strong> {known}
+      <strong>{causesSummary(causes)}</strong> {coverage}
       <ul>
-        {causes.slice(0, listed).map((x) => (
+        {causes.slice(0, maxCausesListed).map((x) => (
           <li key={x.cause + x.from + x.detail}>
-            {said(x.detail)}
-            <span className="muted"> {within(interval(x, live?.timing.start_time ?? run.start_time))}</span>
+            {serverText(x.detail)}
+            <span className="muted"> {intervalText(causeInterval(x, live?.timing.start_time ?? run.start_time))}</span>
           </li>
         ))}
-        {causes.length > listed && <li>and {causes.length - listed} more</li>}
+        {causes.length > maxCausesListed && <li>and {causes.length - maxCausesListed} more</li>}
       </ul>
     </Notice>
   );

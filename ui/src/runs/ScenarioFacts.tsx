@@ -1,25 +1,25 @@
 import type { Scenario } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, duration, plain, sentence, words } from '../design/format';
+import { capitalize, count, duration, humanize, plain } from '../design/format';
 import { terms } from '../design/terms';
 import { Tags } from '../history/tags';
 import { limitWords } from './Guardrails';
 
-/** Writes a parameter's value for people: {a: 1, b: 2} becomes "a 1, b 2". */
-export function shortly(v: unknown): string {
-  if (Array.isArray(v)) return v.map(shortly).join(', ');
+/** briefValue formats a parameter: {a: 1, b: 2} becomes "a 1, b 2". */
+function briefValue(v: unknown): string {
+  if (Array.isArray(v)) return v.map(briefValue).join(', ');
   if (typeof v === 'object' && v !== null)
     return Object.entries(v)
       .filter(([, x]) => x !== 0)
-      .map(([k, x]) => `${words(k)} ${shortly(x)}`)
+      .map(([k, x]) => `${humanize(k)} ${briefValue(x)}`)
       .join(', ');
   return String(v);
 }
 
-/** What becomes of a table that exists. */
+/** existing says what happens to an existing table. */
 const existing = { use: 'used as it is', recreate: 'dropped and made anew', fail: 'refused' };
 
-/** The scenario in a few lines, for a reader who wants to know what was asked for. */
+/** ScenarioFacts summarizes a scenario in a few lines. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
   const connection =
     typeof s.target?.connection === 'string'
@@ -27,6 +27,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       : `${s.target?.connection?.driver ?? ''} (spelled out)`;
   const prepare = s.target?.prepare;
   const searches = s.workload.load_mode === 'FIND_MAX_CONCURRENCY';
+  const mode = s.workload.load_mode;
   const guards = limitWords(s.guardrails);
   const params = Object.entries(s.workload.params ?? {});
   return (
@@ -55,7 +56,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
           {s.workload.plugin}
           {params.map(([k, v]) => (
             <span key={k} className="param">
-              <span className="muted">{words(k)}:</span> {shortly(v)}
+              <span className="muted">{humanize(k)}:</span> {briefValue(v)}
             </span>
           ))}
         </dd>
@@ -65,7 +66,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dd>
           {searches
             ? `search for the limit, in ${s.find_max?.unit === 'rate' ? 'operations per second' : 'connections'}`
-            : `${s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} ` +
+            : `${mode === 'CONCURRENCY' ? 'closed loop' : capitalize(humanize(mode))} ` +
               `· ${s.workload.concurrent_connections} connections`}
           {s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
           {s.workload.think_time_ms ? ` · think time ${s.workload.think_time_ms} ms` : ''} · seed {s.workload.seed}
@@ -80,7 +81,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         </dd>
         <dt>Scaling</dt>
         <dd>
-          {sentence(words(s.scaling.mode))} · {s.scaling.worker_count}{' '}
+          {capitalize(humanize(s.scaling.mode))} · {s.scaling.worker_count}{' '}
           {s.scaling.worker_count === 1 ? 'worker' : 'workers'} of up to {s.scaling.per_worker_capacity} connections
         </dd>
         {Object.keys(s.tags ?? {}).length > 0 && (
@@ -89,7 +90,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
               <Term tip={terms.tags}>Tags</Term>
             </dt>
             <dd>
-              <Tags tags={s.tags} most={50} />
+              <Tags tags={s.tags} limit={50} />
             </dd>
           </>
         )}

@@ -1,25 +1,25 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
 import { api } from '../api/client';
-import { useMay } from '../api/queries';
+import { useHasRole } from '../api/queries';
 import type { Mark, Payload, RunDetail } from '../api/types';
 import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
 import { MarkDialog } from './MarkDialog';
-import { MarkedMoments } from './Marked';
-import { changeable, useMarks } from './marks';
+import { MarkedMoments } from './MarkedMoments';
+import { adjustableLoad, useMarks } from './marks';
 import './steering.css';
 
-/** A key that is typed into a field or a dialog is no command. */
+/** typing: a key in a field or dialog is no command. */
 const typing = (e: KeyboardEvent) =>
   !!(e.target as HTMLElement | null)?.closest('input, textarea, select, [contenteditable], dialog, [role="menu"]');
 
-/** What users do to a run beside watching it: marks, another load, the whole screen. */
+/** Steering are the controls of a live run: marks, load changes, full screen. */
 export function Steering({ run, live }: { run: RunDetail; live: Payload | null }) {
-  const may = useMay('operator');
+  const may = useHasRole('operator');
   const marks = useMarks(run);
   const [open, setOpen] = useState<'mark' | 'load' | Mark | null>(null);
-  const what = changeable(run);
+  const what = adjustableLoad(run);
   useEffect(() => {
     if (!may) return;
     const key = (e: KeyboardEvent) => {

@@ -1,17 +1,17 @@
 import type { ReactNode } from 'react';
-import { isRated, isTerminal, type Payload, type RunDetail, type Summary } from '../api/types';
+import { hasRates, isTerminal, type Payload, type RunDetail, type Summary } from '../api/types';
 import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
 import { count, duration, errorRate, latency, missing, percent, plain, type Quantity, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
-import { atLoad, changedAt } from './atLoad';
-import { began, tooShort } from './known';
+import { lastLoadChange, loadFigures } from './loadFigures';
+import { hasOperations, isTooShort } from './validity';
 import { loadChanges } from './marks';
 import { rateOf } from './rates';
 import type { Columns } from './series';
-import { nothingHeard, unheard } from './unresponsive';
+import { allSilent, workerCounts } from './unresponsive';
 
 function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode; side?: ReactNode; tone?: string }) {
   return (
@@ -28,16 +28,16 @@ function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode
   );
 }
 
-/** The share of errors, or, when an open loop dropped operations, how many. */
+/** errorNote is the share of errors, or the dropped operations of an open loop. */
 function errorNote(share: number, dropped: number, retries: number | undefined): string {
   const note = dropped > 0 ? `and ${plain(count(dropped))} dropped` : `${plain(errorRate(share))} of operations`;
-  return note + repeated(retries);
+  return note + retriesText(retries);
 }
 
-/** What the throughput is of. */
+/** throughputNote says what the throughput covers. */
 function throughputNote(s: Summary, changed: boolean): string {
-  if (isRated(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads: each is below`;
-  if (!isRated(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
+  if (hasRates(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads: each is below`;
+  if (!hasRates(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
   return s.target_qps
     ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}${changed ? ' on average' : ''}`
@@ -46,15 +46,15 @@ function throughputNote(s: Summary, changed: boolean): string {
       : `${plain(count(s.operations))} operations`;
 }
 
-/** The figures of the run: of the last second while it runs, exact ones when they are there. */
+/** Tiles shows a run's figures: of the last second while live, exact ones afterwards. */
 export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; c: Columns }) {
   const s = isTerminal(run.status) ? run.summary : null;
   const spark = <Sparkline values={c.rows.slice(-60).map((r) => r?.qps ?? null)} />;
   if (s) {
     const l = s.latency_ms;
-    const ran = began(run, s, c.t.length);
+    const ran = hasOperations(run, s, c.t.length);
     const measured = ran && s.validity !== 'NONE';
-    // Nothing of the measurement is recorded, and something of it was seen.
+    // The measurement was seen live, but nothing of it is recorded.
     const unrecorded = measured && s.operations === 0 && run.total_ops > 0;
     return (
       <div className="tiles">
@@ -107,7 +107,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
               <VerdictBadge
                 verdict={s.validity}
                 of={s}
-                short={tooShort({ ...run, measured_seconds: s.duration_seconds })}
+                short={isTooShort({ ...run, measured_seconds: s.duration_seconds })}
               />
             ) : (
               '–'
@@ -126,11 +126,11 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const t = live?.latency_total;
   const active = live !== null && live.phase !== 'PREPARING';
   // Nothing is known of this second: zero would be a figure.
-  const heard = active ? unheard(live) : { going: 0, silent: 0 };
-  const nothing = active && nothingHeard(live);
+  const counted = active ? workerCounts(live) : { expected: 0, silent: 0 };
+  const nothing = active && allSilent(live);
   const cpu = live?.custom_metrics?.resources?.cpu_pct;
-  const changed = live ? changedAt(run, live.timing) : null;
-  const now = changed === null ? null : atLoad(c, changed);
+  const changed = live ? lastLoadChange(run, live.timing) : null;
+  const now = changed === null ? null : loadFigures(c, changed);
   const total = (of: 'p50' | 'p95' | 'p99') => {
     const v = changed === null ? t?.[of] : now?.[of];
     return v === null || v === undefined ? '' : `${plain(latency(v))} ${changed === null ? 'so far' : 'at this load'}`;
@@ -147,8 +147,8 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             ? ''
             : nothing
               ? 'no run worker is heard of'
-              : heard.silent > 0
-                ? `${heard.silent} of ${heard.going} workers silent: their last figure counts`
+              : counted.silent > 0
+                ? `${counted.silent} of ${counted.expected} workers silent: their last figure counts`
                 : live.target_qps
                   ? `target ${plain(rate(live.target_qps))}`
                   : now
@@ -181,7 +181,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   );
 }
 
-/** How often failed operations were repeated, where they were. */
-function repeated(retries: number | undefined): string {
+/** retriesText says how often failed operations were retried. */
+function retriesText(retries: number | undefined): string {
   return retries ? ` · ${plain(count(retries))} retries` : '';
 }

@@ -4,45 +4,45 @@ import { isTerminal, type Payload, type RunDetail, type Warehouse, type Warehous
 import { Chart } from '../charts/Chart';
 import type { Decor, Line } from '../charts/plot';
 import { Term } from '../design/Controls';
-import { count, exact, sentence, timeOfDay, words } from '../design/format';
+import { capitalize, count, exact, humanize, timeOfDay } from '../design/format';
 import { Notice } from '../design/States';
-import { inExplore } from './asked';
+import { exploreLink } from './exploreLinks';
 import './enrichment.css';
 
-/** Joins what was stored with what the socket told since; polls are told apart by their time. */
-export function joinPolls(stored: WarehousePoint[], seen: WarehousePoint[]): WarehousePoint[] {
+/** mergePolls adds live polls to stored ones, by time. */
+export function mergePolls(stored: WarehousePoint[], livePolls: WarehousePoint[]): WarehousePoint[] {
   const at = new Map<string, WarehousePoint>();
-  for (const p of [...stored, ...seen]) at.set(p.timestamp, p);
+  for (const p of [...stored, ...livePolls]) at.set(p.timestamp, p);
   return [...at.values()].sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
 }
 
-/** The run's warehouse: state, queries that run and wait, clusters. Nothing where the target has none. */
+/** WarehousePanel shows the warehouse's state, queries and clusters; nothing without a warehouse. */
 export function WarehousePanel(props: {
   run: RunDetail;
   live: Payload | null;
   decor: Decor;
-  /** The last second of the other charts' axis. */
+  /** Last second of the other charts' axis. */
   until?: number;
-  /** Where a run that is over ended: what comes after is not drawn. */
+  /** The end of a finished run; later polls are not drawn. */
   end?: number;
   zoom: Span | null;
 }) {
   const { run, live, decor, end, zoom } = props;
   const has = run.plan !== null ? run.plan.driver === 'snowflake' : !!live?.warehouse;
   const all = useWarehouse(run.run_id, has && run.status !== 'PREPARED');
-  // Of a long run only some polls are there; of a part of it, all.
+  // A long run has only some polls; part of it has all.
   const finer = useWarehouse(run.run_id, has && zoom !== null && (all.data?.resolution ?? 5) > 5, zoom);
   const history = finer.data && zoom ? finer : all;
-  const [seen, setSeen] = useState<WarehousePoint[]>([]);
+  const [livePolls, setLivePolls] = useState<WarehousePoint[]>([]);
   const now = live?.warehouse ?? null;
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   useEffect(() => {
     if (!now?.polled_at) return;
     const p = { ...now, timestamp: now.polled_at, elapsed_seconds: (Date.parse(now.polled_at) - start) / 1000 };
-    setSeen((all) => (all.some((o) => o.timestamp === p.timestamp) ? all : [...all, p]));
+    setLivePolls((all) => (all.some((o) => o.timestamp === p.timestamp) ? all : [...all, p]));
   }, [now, start]);
-  const points = useMemo(() => joinPolls(history.data?.points ?? [], seen), [history.data, seen]);
-  // A run that is over is drawn in even steps, with gaps where nothing was polled.
+  const points = useMemo(() => mergePolls(history.data?.points ?? [], livePolls), [history.data, livePolls]);
+  // A finished run is drawn in even steps, with gaps where nothing was polled.
   const slots = history.data?.slots;
   const drawn = useMemo(
     () =>
@@ -80,7 +80,7 @@ export function WarehousePanel(props: {
           'seconds by the server.'
         }
         file={`${run.test_name}-warehouse`}
-        explore={inExplore('warehouse', run.run_id, props.zoom)}
+        explore={exploreLink('warehouse', run.run_id, props.zoom)}
         x={drawn.map((p) => p.elapsed_seconds)}
         lines={lines}
         format={(n) => count(n)}
@@ -99,8 +99,8 @@ function Facts({ w }: { w: Warehouse }) {
     <span className="muted note">
       {[
         w.size,
-        w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : sentence(words(w.type)),
-        sentence(words(w.state)),
+        w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : capitalize(humanize(w.type)),
+        capitalize(humanize(w.state)),
       ]
         .filter(Boolean)
         .join(', ')}

@@ -3,19 +3,19 @@ import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
 import { ago, count, errorRate, latency, percent, plain, rate } from '../design/format';
 import { Num } from '../design/Num';
-import { said } from '../design/said';
+import { serverText } from '../design/sentences';
 import { Empty } from '../design/States';
 import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
-import { beganWords } from './began';
+import { startTimingText } from './startTiming';
 import { throughput } from './rates';
-import { silence } from './unresponsive';
+import { silenceText } from './unresponsive';
 import { useLastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
 
 const spark = { width: 132, height: 24 };
 
-/** The tops of the axes of all workers: one scale, so that a slow worker is seen as such. */
-function tops(curves: Map<string, WorkerCurve>, last: number): { qps: number; p95: number } {
+/** axisTops is one scale for all workers, so that a slow one stands out. */
+function axisTops(curves: Map<string, WorkerCurve>, last: number): { qps: number; p95: number } {
   let qps = 1e-9;
   let p95 = 1e-9;
   for (const c of curves.values()) {
@@ -36,11 +36,11 @@ function Curve(props: {
   return <Sparkline {...spark} {...props} values={props.values} fill />;
 }
 
-/** How late the load of a run worker began, and how wrong its times may be. */
-function Start({ beginning: b }: { beginning: Beginning | null | undefined }) {
+/** StartTiming shows how late a worker's load started, and its clock error. */
+function StartTiming({ beginning: b }: { beginning: Beginning | null | undefined }) {
   if (!b) return <span className="muted">–</span>;
   return (
-    <span title={beganWords(b)}>
+    <span title={startTimingText(b)}>
       <Num q={latency(b.start_late_ms)} />
       <span className="second">
         {b.clock_error_ms === null ? 'clock unknown' : `± ${plain(latency(b.clock_error_ms))}`}
@@ -49,11 +49,11 @@ function Start({ beginning: b }: { beginning: Beginning | null | undefined }) {
   );
 }
 
-/** The run workers of a live run, with the curve of their last minute. */
-export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload | null; newsAt: number }) {
+/** Workers lists the workers of a live run with their last minute. */
+export function Workers({ run, live, lastMessageAt }: { run: RunDetail; live: Payload | null; lastMessageAt: number }) {
   const rows = (live?.workers ?? []).toSorted((a, b) => a.worker_group_id - b.worker_group_id);
   const curves = useLastMinute(run, live);
-  const top = tops(curves, 60);
+  const top = axisTops(curves, 60);
   return (
     <section className="panel" aria-label="Workers">
       <header>
@@ -98,9 +98,9 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
               {rows.map((w) => (
                 <tr key={w.worker_id}>
                   <td className="mono">{w.worker_id}</td>
-                  <td title={`Last heartbeat ${ago(w.last_heartbeat, newsAt)}`}>
+                  <td title={`Last heartbeat ${ago(w.last_heartbeat, lastMessageAt)}`}>
                     <HealthBadge health={w.health} />
-                    {silence(live, w) && <span className="second">{silence(live, w)}</span>}
+                    {silenceText(live, w) && <span className="second">{silenceText(live, w)}</span>}
                   </td>
                   <td>
                     <Curve
@@ -136,7 +136,7 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                     <Num q={percent(w.metrics.cpu_pct)} />
                   </td>
                   <td className="num">
-                    <Start beginning={w.beginning} />
+                    <StartTiming beginning={w.beginning} />
                   </td>
                   <td>
                     {w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}
@@ -152,11 +152,11 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
   );
 }
 
-/** The run workers of a finished run, with the curves of all of it. */
+/** FinishedWorkers lists the workers of a finished run with their whole curves. */
 export function FinishedWorkers({ run }: { run: RunDetail }) {
   const rows = (run.workers ?? []).toSorted((a, b) => (a.worker_group_id ?? 0) - (b.worker_group_id ?? 0));
   const curves = useWorkerCurves(run);
-  const top = tops(curves, Number.POSITIVE_INFINITY);
+  const top = axisTops(curves, Number.POSITIVE_INFINITY);
   const all = Number.POSITIVE_INFINITY;
   return (
     <section className="panel" aria-label="Workers">
@@ -203,7 +203,7 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                     <td className="mono">{id}</td>
                     <td>
                       <StatusBadge status={w.status} />
-                      {w.failure_reason && <span className="second">{said(w.failure_reason)}</span>}
+                      {w.failure_reason && <span className="second">{serverText(w.failure_reason)}</span>}
                     </td>
                     <td>
                       <Curve
@@ -243,7 +243,7 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                       {f && f.errors.count > 0 && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
                     </td>
                     <td className="num">
-                      <Start beginning={f?.beginning} />
+                      <StartTiming beginning={f?.beginning} />
                     </td>
                   </tr>
                 );

@@ -1,18 +1,18 @@
 import type { Payload, Phase } from '../api/types';
-import type { Link } from '../api/socket';
+import type { LinkState } from '../api/socket';
 import { clock } from '../design/format';
 
-export interface Clocks {
-  /** Time since the run was started, its preparation included. */
+interface Clocks {
+  /** Time since the run started, with preparation. */
   elapsed: string;
-  /** What the whole run takes, preparation included; empty while it cannot be known. */
+  /** Expected total with preparation; empty while unknown. */
   total: string;
-  /** What follows the preparation, which takes as long as it takes. */
+  /** What follows the preparation, whose length is unknown. */
   then: string;
   phase: { at: string; of: string } | null;
 }
 
-/** The clocks of a live run. Preparation counts in all of them, so that elapsed never passes the total. */
+/** clocks of a live run. All include preparation, so elapsed never exceeds total. */
 export function clocks(t: Payload['timing'], phase: Phase | null): Clocks {
   const elapsed = clock(t.elapsed_display_seconds);
   const load = t.expected_seconds_total;
@@ -31,12 +31,12 @@ export function clocks(t: Payload['timing'], phase: Phase | null): Clocks {
   };
 }
 
-/** Payloads come once a second; after this silence the page says how old its figures are. */
-export const staleAfter = 2_000;
+/** staleAfter: payloads arrive once a second; after this silence the page shows their age. */
+const staleAfter = 2_000;
 
-/** How fresh the figures of a live run are, in words; null while they are. */
-export function freshness(link: Link | 'off', newsAt: number, now: number): string | null {
-  const age = Math.max(0, now - newsAt);
+/** freshness describes stale figures; null while they are fresh. */
+export function freshness(link: LinkState | 'off', lastMessageAt: number, now: number): string | null {
+  const age = Math.max(0, now - lastMessageAt);
   const seconds = Math.round(age / 1000);
   if (link === 'lost') return `reconnecting, last update ${seconds} s ago`;
   if ((link === 'open' || link === 'connecting') && age >= staleAfter) return `no update for ${seconds} s`;

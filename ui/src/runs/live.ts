@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { type Span, useLogs, useRun } from '../api/queries';
-import { follow, type Link } from '../api/socket';
+import { followRun, type LinkState } from '../api/socket';
 import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
-import { hole, mergeLogs } from './logs';
-import { changeable } from './marks';
+import { firstGap, mergeLogs } from './logs';
+import { adjustableLoad } from './marks';
 import { type History, historyKey, useHistory } from './history';
 import { type Columns, fromPayload, refine } from './series';
 import { Track } from './track';
@@ -13,11 +13,11 @@ export interface RunState {
   run: RunDetail | undefined;
   error: unknown;
   retry: () => void;
-  /** The latest live payload; null when the run is not live and none was seen. */
+  /** The latest live payload; null without one. */
   live: Payload | null;
-  link: Link | 'off';
-  /** When the latest news of a live run arrived, in Unix milliseconds. */
-  newsAt: number;
+  link: LinkState | 'off';
+  /** Arrival of the latest message, in Unix milliseconds. */
+  lastMessageAt: number;
   /** The seconds that the charts draw. */
   c: Columns;
   seriesState: { pending: boolean; error: unknown; retry: () => void };
@@ -25,28 +25,26 @@ export interface RunState {
   logsState: { pending: boolean; error: unknown; retry: () => void };
 }
 
-/** What a list of the page is waiting for. It holds nothing but what it is given: see useSocket. */
+/** waiting is a list's loading state. It must not capture more: see useSocket. */
 const waiting = (pending: boolean, error: unknown, refetch: () => unknown) => ({
   pending,
   error,
   retry: () => void refetch(),
 });
 
-/** What the socket of a run has told. */
-interface Told {
+/** SocketData is what the run's socket sent. */
+interface SocketData {
   live: Payload | null;
-  link: Link | 'off';
-  newsAt: number;
-  /** Counts what was put into the track. */
-  heard: number;
+  link: LinkState | 'off';
+  lastMessageAt: number;
+  /** Counts samples added to the track. */
+  received: number;
   lines: LogEntry[];
 }
 
 /**
- * Follows a run, and puts what the socket tells into the track; after each second, shorten is called.
- *
- * What stays for as long as the socket does keeps everything alive that its function could see when it began. So this
- * one sees no list of seconds, and those that are joined later are let go.
+ * useSocket follows a run and adds its samples to the track; after each, it calls shorten. The socket's closure keeps
+ * everything in its scope alive. This function therefore sees no list of samples, so that joined ones are freed.
  */
 function useSocket(
   id: string,
@@ -54,27 +52,27 @@ function useSocket(
   track: Track,
   shorten: RefObject<() => void>,
   setOpen: (open: boolean) => void,
-): Told {
+): SocketData {
   const qc = useQueryClient();
-  const [link, setLink] = useState<Link | 'off'>('off');
+  const [link, setLink] = useState<LinkState | 'off'>('off');
   const [live, setLive] = useState<Payload | null>(null);
-  const [heard, setHeard] = useState(0);
+  const [received, setReceived] = useState(0);
   const [lines, setLines] = useState<LogEntry[]>([]);
-  const [newsAt, setNewsAt] = useState(() => Date.now());
+  const [lastMessageAt, setLastMessageAt] = useState(() => Date.now());
   const wasLost = useRef(false);
-  // What of the load a user can change, and what it was when the socket last told.
-  const steered = useRef<ReturnType<typeof changeable>>(null);
+  // The adjustable load in the last payload.
+  const steered = useRef<ReturnType<typeof adjustableLoad>>(null);
   const load = useRef<number | null>(null);
 
   const following = run !== undefined && isLive(run);
-  steered.current = run ? changeable(run) : null;
+  steered.current = run ? adjustableLoad(run) : null;
 
   useEffect(() => {
     if (!following) return;
     const take = (p: Payload) => {
-      setNewsAt(Date.now());
+      setLastMessageAt(Date.now());
       setLive(p);
-      // Somebody else has changed the load: the event is stored with the run.
+      // Another user changed the load: the event is stored with the run.
       const now = steered.current === 'connections' ? p.connections.target : (p.target_qps ?? null);
       if (steered.current && load.current !== null && now !== null && now !== load.current)
         void qc.invalidateQueries({ queryKey: ['run', id] });
@@ -82,25 +80,25 @@ function useSocket(
       const start = p.timing.start_time ? Date.parse(p.timing.start_time) : 0;
       const s = fromPayload(p, start);
       if (s) {
-        track.hear(s);
+        track.add(s);
         shorten.current();
-        setHeard((n) => n + 1);
+        setReceived((n) => n + 1);
       }
       setLines((l) => mergeLogs(l, p.logs));
     };
-    const linked = (l: Link | 'off') => {
+    const linked = (l: LinkState | 'off') => {
       setLink(l);
       setOpen(l === 'open');
     };
     linked('connecting');
-    const asked = Date.now();
-    const stop = follow(id, {
+    const startedAt = Date.now();
+    const stop = followRun(id, {
       onPayload: take,
       onLink: (l) => {
         linked(l);
         if (l === 'lost') wasLost.current = true;
-        // History was read when the page was opened: what happened until a slow socket came is missing in it.
-        if (l === 'open' && (wasLost.current || Date.now() - asked > 1500)) {
+        // History was read when the page opened and misses what happened until a slow socket connected.
+        if (l === 'open' && (wasLost.current || Date.now() - startedAt > 1500)) {
           wasLost.current = false;
           for (const key of ['timeseries', 'worker-series', 'logs']) void qc.invalidateQueries({ queryKey: [key, id] });
         }
@@ -117,47 +115,47 @@ function useSocket(
     };
   }, [id, following, qc, track, shorten, setOpen]);
 
-  // A polled detail is news too, and carries the payload while the socket is away.
+  // A polled detail counts as a message and has the payload while the socket is down.
   const polled = run?.live ?? null;
   useEffect(() => {
     if (!polled || link === 'open') return;
-    setNewsAt(Date.now());
+    setLastMessageAt(Date.now());
     setLive((have) => (have && Date.parse(have.timestamp) > Date.parse(polled.timestamp) ? have : polled));
     const s = fromPayload(polled, polled.timing.start_time ? Date.parse(polled.timing.start_time) : 0);
     if (s) {
-      track.hear(s);
-      setHeard((n) => n + 1);
+      track.add(s);
+      setReceived((n) => n + 1);
     }
     setLines((l) => mergeLogs(l, polled.logs));
   }, [polled, link, track]);
 
-  // The socket may tell of the end before the detail does.
+  // The socket may report the end before the detail does.
   const stale = live !== null && run !== undefined && live.status !== run.status;
   useEffect(() => {
     if (stale) void qc.invalidateQueries({ queryKey: ['run', id] });
   }, [stale, id, qc]);
 
-  return { live, link, newsAt, heard, lines };
+  return { live, link, lastMessageAt, received, lines };
 }
 
-/** The log of a run: what is stored of it, and the lines that the socket told. */
-function useRunLogs(id: string, began: boolean, told: LogEntry[]): Pick<RunState, 'logs' | 'logsState'> {
+/** useRunLogs merges the stored log with the socket's lines. */
+function useRunLogs(id: string, began: boolean, socketLines: LogEntry[]): Pick<RunState, 'logs' | 'logsState'> {
   const qc = useQueryClient();
   const stored = useLogs(id, began);
-  const logs = useMemo(() => mergeLogs(stored.data ?? [], told), [stored.data, told]);
+  const logs = useMemo(() => mergeLogs(stored.data ?? [], socketLines), [stored.data, socketLines]);
   const { isPending, error, refetch } = stored;
   const logsState = useMemo(() => waiting(began && isPending, error, refetch), [began, isPending, error, refetch]);
 
-  // A payload holds the newest lines. Those between them and the last that are known
-  // are stored a second later; a few that the store never got are not asked for again.
-  const missing = useMemo(() => hole(logs), [logs]);
-  const asked = useRef({ after: -1, times: 0 });
+  // A payload holds the newest lines. Missing ones are stored a second later; lines the store never got are not
+  // requested again.
+  const missing = useMemo(() => firstGap(logs), [logs]);
+  const request = useRef({ after: -1, times: 0 });
   useEffect(() => {
     if (missing === null || !began) return;
-    if (asked.current.after !== missing) asked.current = { after: missing, times: 0 };
-    if (asked.current.times >= 3) return;
+    if (request.current.after !== missing) request.current = { after: missing, times: 0 };
+    if (request.current.times >= 3) return;
     const timer = setTimeout(() => {
-      asked.current.times++;
+      request.current.times++;
       void qc.invalidateQueries({ queryKey: ['logs', id] });
     }, 1500);
     return () => clearTimeout(timer);
@@ -166,9 +164,8 @@ function useRunLogs(id: string, began: boolean, told: LogEntry[]): Pick<RunState
 }
 
 /**
- * Everything the page knows of a run: its detail, the history of its curve and
- * log, and what the socket tells, as one. While the socket is lost the detail
- * is polled, and history is read again when it is back, so that no second is missing.
+ * useRunState combines a run's detail, history, log and socket. While the socket is down it polls the detail, and after
+ * a reconnect it reads history again, so that no second is missing.
  */
 export function useRunState(id: string, zoom: Span | null = null): RunState {
   const qc = useQueryClient();
@@ -179,41 +176,41 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
 
   const detail = useRun(id, open);
   const run = detail.data;
-  const { live, link, newsAt, heard, lines } = useSocket(id, run, track, shorten, setOpen);
+  const { live, link, lastMessageAt, received, lines } = useSocket(id, run, track, shorten, setOpen);
   const began = run !== undefined && run.status !== 'PREPARED';
   const start = run?.start_time ? Date.parse(run.start_time) : 0;
   const history = useHistory(id, began, start);
-  // A long run comes in steps of several seconds; of the part that is looked at, finer ones are there.
-  const coarse = (history.data?.resolution ?? 1) > 1;
-  const part = useHistory(id, began && coarse && zoom !== null, start, zoom);
+  // A long run has coarse steps; the zoomed part has finer ones.
+  const isCoarse = (history.data?.resolution ?? 1) > 1;
+  const part = useHistory(id, began && isCoarse && zoom !== null, start, zoom);
 
-  // What the track has joined takes the place of the history that it was joined of. A part that is looked at is finer.
+  // The track's joined samples replace the history they came from. A zoomed part is finer.
   shorten.current = () => {
     const samples = zoom === null && history.data ? track.thin() : null;
     const resolution = (samples ?? []).reduce((most, s) => Math.max(most, s.span), 1);
     if (samples) qc.setQueryData<History>(historyKey(id, start), { samples, resolution });
   };
 
-  const whole = history.data?.samples;
-  const finer = part.data?.samples;
-  const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
-  const told = useMemo(
-    () => refine(whole ?? [], coarse && zoom !== null ? (finer ?? []) : []),
-    [whole, finer, coarse, zoom],
+  const samplesOfRun = history.data?.samples;
+  const fineSamples = part.data?.samples;
+  const hasEnded = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
+  const refinedHistory = useMemo(
+    () => refine(samplesOfRun ?? [], isCoarse && zoom !== null ? (fineSamples ?? []) : []),
+    [samplesOfRun, fineSamples, isCoarse, zoom],
   );
   const c = useMemo(() => {
-    track.history(told);
+    track.history(refinedHistory);
     return track.columns();
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- what was heard is counted
-  }, [track, told, heard]);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- received counts what was added
+  }, [track, refinedHistory, received]);
 
   return {
     run,
     error: detail.error,
     retry: () => void detail.refetch(),
-    live: over ? null : live,
+    live: hasEnded ? null : live,
     link,
-    newsAt,
+    lastMessageAt,
     c,
     seriesState: waiting(began && history.isPending, history.error, history.refetch),
     ...useRunLogs(id, began, lines),

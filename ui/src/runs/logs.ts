@@ -1,6 +1,6 @@
 import type { LogEntry, LogLevel } from '../api/types';
 
-/** Adds log lines that are not known yet, in the order of their numbers, keeping the newest. */
+/** mergeLogs adds new lines by sequence number and keeps the newest. */
 export function mergeLogs(have: LogEntry[], more: LogEntry[] | null | undefined, keep = 5000): LogEntry[] {
   if (!more?.length) return have;
   const last = have.length ? have[have.length - 1]!.seq : 0;
@@ -16,14 +16,14 @@ export function mergeLogs(have: LogEntry[], more: LogEntry[] | null | undefined,
   return all.length > keep ? all.slice(-keep) : all;
 }
 
-/** The number after which lines are missing, among those that are known; null when none are. */
-export function hole(lines: LogEntry[]): number | null {
+/** firstGap is the sequence number before a gap; null without a gap. */
+export function firstGap(lines: LogEntry[]): number | null {
   for (let i = 1; i < lines.length; i++) if (lines[i]!.seq > lines[i - 1]!.seq + 1) return lines[i - 1]!.seq;
   return lines.length > 0 && lines[0]!.seq > 1 ? 0 : null;
 }
 
 const severity: Record<LogLevel, number> = { INFO: 0, WARNING: 1, ERROR: 2, CRITICAL: 3 };
 
-export function atLeast(level: LogLevel, lines: LogEntry[]): LogEntry[] {
+export function filterByLevel(level: LogLevel, lines: LogEntry[]): LogEntry[] {
   return level === 'INFO' ? lines : lines.filter((l) => (severity[l.level] ?? 0) >= severity[level]);
 }

@@ -4,7 +4,7 @@ import { isLive, type Mark, type RunDetail, type RunEvent } from '../api/types';
 import { plain, rate } from '../design/format';
 import type { Marker } from './series';
 
-/** What is marked in a run; who else marks it meanwhile is seen within seconds. */
+/** useMarks polls a run's marks; other users' marks appear within seconds. */
 export const useMarks = (run: RunDetail) =>
   useQuery({
     queryKey: ['marks', run.run_id],
@@ -13,8 +13,8 @@ export const useMarks = (run: RunDetail) =>
     refetchInterval: isLive(run) ? 3_000 : false,
   });
 
-/** Says what a user has changed of the load. */
-export function changed(e: RunEvent): string {
+/** loadChangeText describes a load change. */
+export function loadChangeText(e: RunEvent): string {
   const d = e.event_data;
   if (d.target_qps != null) return `rate ${plain(rate(d.target_qps))}`;
   const n = d.target_connections ?? 0;
@@ -23,19 +23,20 @@ export function changed(e: RunEvent): string {
 
 export const loadChanges = (run: RunDetail): RunEvent[] => run.load_changes ?? [];
 
-/** The longest label that is written beside a line in a chart. */
-const longest = 28;
+/** maxLabelLength limits a label next to a chart line. */
+const maxLabelLength = 28;
 
-/** Marks and changes of the load as lines of a chart, beside those of the phases, in the order of time. */
+/** withMarks adds marks and load changes to the phase markers, in time order. */
 export function withMarks(phases: Marker[], marks: Mark[], run: RunDetail): Marker[] {
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   if (!start) return phases;
   const at = (iso: string | null) => (Date.parse(iso ?? '') - start) / 1000;
-  const short = (text: string) => ([...text].length > longest ? `${[...text].slice(0, longest - 1).join('')}…` : text);
+  const short = (text: string) =>
+    [...text].length > maxLabelLength ? `${[...text].slice(0, maxLabelLength - 1).join('')}…` : text;
   return [
     ...phases,
     ...marks.map((m) => ({ t: at(m.at), label: short(m.text) })),
-    ...loadChanges(run).map((e) => ({ t: at(e.created_at), label: changed(e) })),
+    ...loadChanges(run).map((e) => ({ t: at(e.created_at), label: loadChangeText(e) })),
   ].sort((a, b) => a.t - b.t);
 }
 
@@ -45,8 +46,8 @@ export interface Limit {
   label: string;
 }
 
-/** The thresholds of a template that a chart of the run can show as a line. */
-export function limits(thresholds: string[] | null | undefined): Limit[] {
+/** thresholdLines are the thresholds that a chart can show as a line. */
+export function thresholdLines(thresholds: string[] | null | undefined): Limit[] {
   return (thresholds ?? []).flatMap((t) => {
     const m = /^\s*(?:(p50|p95|p99)_ms|(qps))\s*([<>]=?)\s*(\d+(?:\.\d+)?)\s*$/.exec(t);
     if (!m) return [];
@@ -57,8 +58,8 @@ export function limits(thresholds: string[] | null | undefined): Limit[] {
   });
 }
 
-/** What of a run's load can be changed while it goes on. */
-export function changeable(run: RunDetail): 'target_qps' | 'connections' | null {
+/** adjustableLoad is what can be changed in a live run. */
+export function adjustableLoad(run: RunDetail): 'target_qps' | 'connections' | null {
   const w = run.scenario_config.workload;
   if (run.status !== 'RUNNING' || (w.stages?.length ?? 0) > 0 || w.arrival === 'workload') return null;
   if (w.load_mode === 'QPS') return 'target_qps';

@@ -1,9 +1,9 @@
-// What is asked for of the parameters that a run has kept, and how one of them reads.
-import type { KeptValue, KeptBinds } from '../api/types';
+// Queries for captured parameters, and their formatting.
+import type { KeptBinds, KeptValue } from '../api/types';
 import { exact } from '../design/format';
 
-/** Which executions: what is left out does not narrow. */
-export interface BindsOf {
+/** ParameterQuery selects executions; omitted fields do not filter. */
+export interface ParameterQuery {
   why?: 'failed' | 'slow';
   statement?: string;
   error_class?: string;
@@ -22,8 +22,8 @@ const units: Record<string, string> = {
   ref: 'of an earlier answer',
 };
 
-/** A value as the page shows it, and whether it is the value itself. */
-export function shown(v: KeptValue): { text: string; value: boolean } {
+/** valueText formats a value, and reports whether it is the value itself. */
+export function valueText(v: KeptValue): { text: string; value: boolean } {
   if (v.type === 'null') return { text: 'NULL', value: true };
   if (v.text === null) {
     const long = v.type === 'text' || v.type === 'bytes';
@@ -32,13 +32,13 @@ export function shown(v: KeptValue): { text: string; value: boolean } {
   return { text: v.type === 'bytes' ? `\\x${v.text}` : v.text, value: true };
 }
 
-/** How much of a long value is not there. */
-export const cutOff = (v: KeptValue) => (v.cut ? `the beginning of ${exact(v.length)} bytes` : '');
+/** truncationNote says how much of a long value is missing. */
+export const truncationNote = (v: KeptValue) => (v.cut ? `the beginning of ${exact(v.length)} bytes` : '');
 
-/** What a list of parameters says of itself where no values are in it; empty where they are. */
-export function unseen(kept: Pick<KeptBinds, 'mode' | 'values_shown'>): string {
-  if (kept.values_shown) return '';
-  switch (kept.mode) {
+/** hiddenValuesNote explains why a list has no values; '' when it has. */
+export function hiddenValuesNote(binds: Pick<KeptBinds, 'mode' | 'values_shown'>): string {
+  if (binds.values_shown) return '';
+  switch (binds.mode) {
     case 'plain':
       return 'The values are kept, and not shown.';
     case 'masked':
@@ -48,9 +48,9 @@ export function unseen(kept: Pick<KeptBinds, 'mode' | 'values_shown'>): string {
   }
 }
 
-/** What a list of parameters says of executions of the whole run for which there was no room; empty where there was. */
-export function leftOut(kept: Pick<KeptBinds, 'left_out'>): string {
-  const n = kept.left_out;
+/** omittedNote counts the run's executions without captured parameters; '' when there are none. */
+export function omittedNote(binds: Pick<KeptBinds, 'left_out'>): string {
+  const n = binds.left_out;
   if (!n) return '';
   return `There was no room for ${exact(n)} further ${n === 1 ? 'execution' : 'executions'} of this run.`;
 }

@@ -1,21 +1,21 @@
 import type { Figures, Summary } from '../api/types';
 import { type Quantity, rate } from '../design/format';
 
-/** A rate that is none, with the reason. */
-export const norate: Quantity = {
+/** noRate is a missing rate with its reason. */
+export const noRate: Quantity = {
   value: '–',
   unit: '',
   exact: 'No rate: all of the record of these operations is lost, so how long they took together is not known.',
 };
 
-/** A rate of figures whose record may be lost: then there is none, and it says why. */
+/** rateOf returns noRate when the record is lost. */
 export function rateOf(
   f: Pick<Figures, 'covered_seconds'> | null | undefined,
   perSecond: number | null | undefined,
 ): Quantity {
-  return f?.covered_seconds === 0 ? norate : rate(perSecond);
+  return f?.covered_seconds === 0 ? noRate : rate(perSecond);
 }
 
-/** The same of a run's own throughput. */
+/** throughput is the run's own rate. */
 export const throughput = (s: Pick<Summary, 'covered_seconds' | 'qps'> | null | undefined): Quantity =>
   rateOf(s, s?.qps);

@@ -1,14 +1,14 @@
 import type { HistogramData, LatencySplit, Payload, Phase, Point, Run } from '../api/types';
-import { nothingHeard } from './unresponsive';
+import { allSilent } from './unresponsive';
 import { merge } from '../charts/histogram';
 
-/** One second of a run as the charts draw it. */
+/** Sample is one second of a run in the charts. */
 export interface Sample {
   /** Seconds since the run's start. */
   t: number;
   /** Unix time in milliseconds. */
   at: number;
-  /** The seconds that it stands for; of several, rates and P50 are means, P95 and P99 the highest. */
+  /** The seconds it covers; over several, rates and P50 are means, P95 and P99 are maxima. */
   span: number;
   phase: Phase;
   qps: number;
@@ -19,7 +19,7 @@ export interface Sample {
   errors: number;
   /** Errors so far in the phase, by class. */
   byClass: Record<string, number>;
-  /** Operations dropped so far in the phase; null where history does not keep it. */
+  /** Operations dropped so far in the phase; null when history lacks it. */
   dropped: number | null;
   active: number;
   target: number;
@@ -28,9 +28,9 @@ export interface Sample {
   memory: number | null;
   hostCpu: number | null;
   hostMemory: number | null;
-  /** The rate of an open loop's schedule; null in a closed one. */
+  /** The scheduled rate of an open loop; null in a closed one. */
   rate: number | null;
-  /** P95 from when an operation was begun; null in a closed loop, where it is p95. */
+  /** P95 from the start of an operation; null in a closed loop, where it equals p95. */
   service95: number | null;
   split: LatencySplit | null;
   inFlight: number;
@@ -41,16 +41,16 @@ export interface Series {
   samples: Sample[];
 }
 
-/** Samples closer than this are the same second, told by history and by the socket. */
-export const sameSecond = 0.5;
-/** Reports whether nothing is missing between two seconds; across a gap nothing is drawn. */
-export const continues = (a: Sample, b: Sample) => b.t - a.t <= 1.6 + Math.max(a.span, b.span);
+/** sameSecondWithin: closer samples are the same second, from history and the socket. */
+export const sameSecondWithin = 0.5;
+/** isContiguous reports that no second is missing between two samples; lines do not cross gaps. */
+export const isContiguous = (a: Sample, b: Sample) => b.t - a.t <= 1.6 + Math.max(a.span, b.span);
 
-function seconds(at: number, start: number, told: number): number {
-  return start > 0 ? (at - start) / 1000 : told;
+function seconds(at: number, start: number, elapsed: number): number {
+  return start > 0 ? (at - start) / 1000 : elapsed;
 }
 
-/** What history and the socket tell alike of a schedule and of where the time went. */
+/** detail reads what history and payloads have in common about schedule and latency split. */
 function detail(p: Point | Payload) {
   return {
     rate: p.target_qps ?? null,
@@ -61,10 +61,7 @@ function detail(p: Point | Payload) {
   };
 }
 
-/**
- * Reads a row of history, which stands for span seconds. start is the run's start in Unix milliseconds, 0 when
- * unknown.
- */
+/** fromPoint converts a history row of span seconds. start is the run's, in Unix milliseconds, 0 when unknown. */
 export function fromPoint(p: Point, start: number, span = 1): Sample {
   const at = Date.parse(p.timestamp);
   return {
@@ -91,14 +88,11 @@ export function fromPoint(p: Point, start: number, span = 1): Sample {
   };
 }
 
-/**
- * Reads a live payload. It is null while nothing is being executed, and while no run worker is heard of: that is no
- * second of load, or none of which anything is known.
- */
+/** fromPayload converts a live payload; null without load, and while no run worker reports. */
 export function fromPayload(p: Payload, start: number): Sample | null {
   if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT' && p.phase !== 'COOLDOWN') return null;
-  if (nothingHeard(p)) return null;
-  // Reports come with what the process uses: before the first ones nothing is known, and that is no rate of zero.
+  if (allSilent(p)) return null;
+  // Before the first reports with resource usage, rates are unknown, not zero.
   if (p.custom_metrics?.resources?.goroutines === 0) return null;
   const at = Date.parse(p.timestamp);
   const byKind: Record<string, number> = {};
@@ -107,7 +101,7 @@ export function fromPayload(p: Payload, start: number): Sample | null {
     t: seconds(at, start, p.elapsed),
     at,
     span: 1,
-    phase: holdsWarmup(p) ? 'WARMUP' : p.phase,
+    phase: isWarmup(p) ? 'WARMUP' : p.phase,
     qps: p.ops.current_per_sec,
     byKind,
     p50: p.latency.p50,
@@ -127,44 +121,44 @@ export function fromPayload(p: Payload, start: number): Sample | null {
   };
 }
 
-/** A second that began in the warm-up is one of it, as the server stores it: no figure of the measurement has any. */
-const holdsWarmup = (p: Payload) =>
+/** isWarmup: a second that began in the warm-up belongs to it, as in the store. */
+const isWarmup = (p: Payload) =>
   p.phase === 'MEASUREMENT' && p.timing.warmup_seconds > 0 && (p.timing.phase_elapsed_seconds ?? 1) < 1;
 
-/** Puts a sample into a list in its place; one of a second that is known already replaces it. */
-export function put(list: Sample[], s: Sample): void {
+/** insertSample adds a sample in order; an existing one of the same second replaces it. */
+export function insertSample(list: Sample[], s: Sample): void {
   const last = list[list.length - 1];
-  if (!last || s.t >= last.t + sameSecond) {
+  if (!last || s.t >= last.t + sameSecondWithin) {
     list.push(s);
     return;
   }
   const near = nearest(list, s.t);
-  if (Math.abs(list[near]!.t - s.t) < sameSecond) list[near] = s;
+  if (Math.abs(list[near]!.t - s.t) < sameSecondWithin) list[near] = s;
   else list.splice(list[near]!.t > s.t ? near : near + 1, 0, s);
 }
 
-/** Sorts history by time, where it is not. */
-export function inOrder(history: Sample[]): Sample[] {
+/** sortedByTime copies history only when it is unsorted. */
+function sortedByTime(history: Sample[]): Sample[] {
   return history.every((s, i) => i === 0 || history[i - 1]!.t <= s.t) ? history : history.toSorted((a, b) => a.t - b.t);
 }
 
-/** Joins history with what the socket told; where both know a second, history wins. */
-export function join(history: Sample[], live: Series): Series {
-  const out = [...inOrder(history)];
+/** joinHistory merges history and socket samples; history wins. */
+export function joinHistory(history: Sample[], live: Series): Series {
+  const out = [...sortedByTime(history)];
   for (const s of live.samples) {
     const near = nearest(out, s.t);
     const was = out[near];
-    if (!was || Math.abs(was.t - s.t) >= sameSecond) put(out, s);
+    if (!was || Math.abs(was.t - s.t) >= sameSecondWithin) insertSample(out, s);
     else if (was.dropped === null && s.dropped !== null) out[near] = { ...was, dropped: s.dropped };
   }
   return { samples: out };
 }
 
 /**
- * Two neighbours as one, as the server makes them of history: rates and P50 are means, P95 and P99 the highest,
- * histograms are added, and the rest is that of the later one.
+ * mergePair merges two neighbours as the server does: rates and P50 are means, P95 and P99 maxima, histograms are
+ * added, the rest comes from the later one.
  */
-export function pair(a: Sample, b: Sample): Sample {
+export function mergePair(a: Sample, b: Sample): Sample {
   const span = a.span + b.span;
   const mean = (x: number, y: number) => (x * a.span + y * b.span) / span;
   const known = (of: (x: number, y: number) => number, x: number | null, y: number | null) =>
@@ -172,7 +166,7 @@ export function pair(a: Sample, b: Sample): Sample {
   const byKind: Record<string, number> = {};
   for (const k of Object.keys({ ...a.byKind, ...b.byKind })) byKind[k] = mean(a.byKind[k] ?? 0, b.byKind[k] ?? 0);
   const alike = a.histogram && b.histogram && a.histogram.schema === b.histogram.schema;
-  // Written out, so that it takes no more room than one that was told.
+  // Written out field by field, so that it takes no more memory than a received sample.
   return {
     t: b.t,
     at: b.at,
@@ -201,52 +195,54 @@ export function pair(a: Sample, b: Sample): Sample {
   };
 }
 
-/** About how many samples a page holds, how many of the newest stay as they came, and how many are joined at a time. */
-export const held = 3600;
-const fine = 600;
-export const joined = 240;
+/**
+ * maxSamples is about how many samples a page holds; samplesKeptFine of the newest stay unmerged; samplesPerJoin are
+ * merged at a time.
+ */
+export const maxSamples = 3600;
+const samplesKeptFine = 600;
+export const samplesPerJoin = 240;
 
 /**
- * Joins the oldest of the finest samples that are old enough, two to one, where there are more than can be held. A list
- * that need not, or cannot, be shortened is returned as it is. Neighbours of two phases, with a gap between them or of
- * which one is idle stay apart.
+ * thin merges pairs of the oldest fine samples above the limit. A list that need not or cannot shrink is returned as
+ * is. Neighbours in different phases, across a gap, or with one idle are not merged.
  */
-export function thinned(list: Sample[]): Sample[] {
-  if (list.length < held + joined / 2) return list;
-  const old = list.slice(0, -fine);
+export function thin(list: Sample[]): Sample[] {
+  if (list.length < maxSamples + samplesPerJoin / 2) return list;
+  const old = list.slice(0, -samplesKeptFine);
   const count = new Map<number, number>();
   for (const s of old) count.set(s.span, (count.get(s.span) ?? 0) + 1);
-  const enough = [...count].filter(([, n]) => n >= joined).map(([span]) => span);
+  const enough = [...count].filter(([, n]) => n >= samplesPerJoin).map(([span]) => span);
   const span = Math.min(...enough);
   const first = old.findIndex((s) => s.span === span);
   if (first < 0) return list;
   const out = list.slice(0, first);
   let i = first;
-  for (; i < old.length && i < first + joined; i++) {
+  for (; i < old.length && i < first + samplesPerJoin; i++) {
     const [a, b] = [old[i]!, old[i + 1]];
-    const both = b && a.span === span && b.span === span && a.phase === b.phase && idle(a) === idle(b);
-    out.push(both && continues(a, b) ? pair(a, b) : a);
-    if (both && continues(a, b)) i++;
+    const both = b && a.span === span && b.span === span && a.phase === b.phase && isIdle(a) === isIdle(b);
+    out.push(both && isContiguous(a, b) ? mergePair(a, b) : a);
+    if (both && isContiguous(a, b)) i++;
   }
   return out.length === i ? list : [...out, ...list.slice(i)];
 }
 
-/** Puts the finer samples of a part of a run in the place of the coarse ones there. */
+/** refine replaces coarse samples by finer ones of a part. */
 export function refine(coarse: Sample[], fine: Sample[]): Sample[] {
   const first = fine[0];
   const last = fine[fine.length - 1];
   if (!first || !last) return coarse;
-  const from = first.t - sameSecond;
-  const to = last.t + sameSecond;
+  const from = first.t - sameSecondWithin;
+  const to = last.t + sameSecondWithin;
   return [...coarse.filter((s) => s.t < from), ...fine, ...coarse.filter((s) => s.t > to)];
 }
 
-/** The most seconds that a point within a part of the time stands for: what is drawn there is that coarse. */
+/** resolution is the largest span of a point within a range. */
 export function resolution(c: Columns, from = 0, to = Number.POSITIVE_INFINITY): number {
   return c.rows.reduce((n, s) => (s && s.t >= from && s.t <= to ? Math.max(n, s.span) : n), 1);
 }
 
-/** Index of the sample nearest to t, by bisection; −1 when there is none. */
+/** nearest is the index of the sample nearest to t, by bisection; −1 when empty. */
 export function nearest(samples: Sample[], t: number): number {
   if (samples.length === 0) return -1;
   let lo = 0;
@@ -264,27 +260,26 @@ export interface Columns {
   t: number[];
   at: number[];
   rows: (Sample | null)[];
-  /** The same object for columns that came to be by adding rows to others: what was read of those still holds. */
-  stem: object;
+  /** The same object while rows are only appended, so that derived data can be reused. */
+  cacheKey: object;
 }
 
-/** Reports whether nothing was open and nothing was executed: before the first connection, and after the last. */
-export const idle = (s: Sample) => s.active === 0 && s.qps === 0;
+/** isIdle: no connection was open and nothing executed, as before the first connection and after the last. */
+export const isIdle = (s: Sample) => s.active === 0 && s.qps === 0;
 
 /**
- * Lays samples out along the time axis with an empty row in every gap. Idle
- * seconds at either end are left out: they would pass for a throughput of zero. In the
- * middle of a run zero is zero, and is drawn.
+ * columns lays samples out on the time axis with an empty row in every gap. Idle seconds at either end are omitted:
+ * they would look like zero throughput. In the middle, zero is drawn.
  */
 export function columns(series: Series): Columns {
   const t: number[] = [];
   const at: number[] = [];
   const rows: (Sample | null)[] = [];
   let last: Sample | null = null;
-  const first = series.samples.findIndex((s) => !idle(s));
-  const end = series.samples.findLastIndex((s) => !idle(s));
+  const first = series.samples.findIndex((s) => !isIdle(s));
+  const end = series.samples.findLastIndex((s) => !isIdle(s));
   for (const s of first < 0 ? [] : series.samples.slice(first, end + 1)) {
-    if (last && !continues(last, s)) {
+    if (last && !isContiguous(last, s)) {
       t.push(last.t + 1);
       at.push(last.at + 1000);
       rows.push(null);
@@ -294,19 +289,19 @@ export function columns(series: Series): Columns {
     rows.push(s);
     last = s;
   }
-  return { t, at, rows, stem: {} };
+  return { t, at, rows, cacheKey: {} };
 }
 
-/** Names that occur in a per-name record of any sample, in a given order, then alphabetically. */
+/** names lists the names in a per-name record of any sample: in the given order, then alphabetically. */
 export function names(
   series: Series,
   of: (s: Sample) => Record<string, number>,
   order: readonly string[] = [],
 ): string[] {
-  const seen = new Set<string>();
-  for (const s of series.samples) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
-  const known = order.filter((k) => seen.has(k));
-  return [...known, ...[...seen].filter((k) => !order.includes(k)).sort()];
+  const used = new Set<string>();
+  for (const s of series.samples) for (const [k, v] of Object.entries(of(s))) if (v > 0) used.add(k);
+  const known = order.filter((k) => used.has(k));
+  return [...known, ...[...used].filter((k) => !order.includes(k)).sort()];
 }
 
 export interface PhaseBand {
@@ -320,23 +315,20 @@ export interface Marker {
   label: string;
 }
 
-/** A preparation that took longer than this, in seconds, has no room on the axis of charts that show nothing of it. */
+/** preparedFor: a longer preparation, in seconds, is left off the chart axis. */
 const preparedFor = 5;
 
-/**
- * The second at which the charts of a run begin: 0, or, after a slow preparation, just before its first load, whether
- * its phases tell when that was or its samples alone.
- */
+/** axisBegins is the first second of a run's charts: 0, or just before the first load after a slow preparation. */
 export function axisBegins(run: Parameters<typeof phases>[0], c: Columns): number {
-  const told = [run.warmup_start_time, run.warmup_end_time].map(
+  const warmupTimes = [run.warmup_start_time, run.warmup_end_time].map(
     (t) => (Date.parse(t ?? '') - Date.parse(run.start_time ?? '')) / 1000,
   );
-  const seen = c.t.slice(0, 1).map((t) => t - (c.rows[0]?.span ?? 1));
-  const first = Math.min(...[...told, ...seen].filter(Number.isFinite));
+  const firstSecond = c.t.slice(0, 1).map((t) => t - (c.rows[0]?.span ?? 1));
+  const first = Math.min(...[...warmupTimes, ...firstSecond].filter(Number.isFinite));
   return Number.isFinite(first) && first > preparedFor ? Math.floor(first) - 1 : 0;
 }
 
-/** Where the phases of a run lie on the time axis, from the run's own times. */
+/** phases returns the run's phases on the time axis. */
 export function phases(
   run: Pick<Run, 'start_time' | 'warmup_start_time' | 'warmup_end_time' | 'measurement_end_time'>,
 ): { bands: PhaseBand[]; markers: Marker[] } {

@@ -1,12 +1,12 @@
 import { duration } from '../design/format';
 import type { Phase, Scenario, Status } from '../api/types';
 
-/** What a user's stop leaves to operations in flight, in seconds, unless the template says. */
-const usual = 5;
+/** defaultDrainSeconds is how long a user's stop waits for operations in flight, unless the template sets it. */
+const defaultDrainSeconds = 5;
 
-export const drainSeconds = (s: Pick<Scenario, 'workload'> | undefined): number => {
+const drainSeconds = (s: Pick<Scenario, 'workload'> | undefined): number => {
   const stop = s?.workload.stop as { drain_seconds?: number | null } | null | undefined;
-  return stop?.drain_seconds ?? usual;
+  return stop?.drain_seconds ?? defaultDrainSeconds;
 };
 
 const inFlight = (drain: number, open: boolean) =>
@@ -16,8 +16,8 @@ const inFlight = (drain: number, open: boolean) =>
       : 'Operations in flight are cancelled at once'
   } and count as failed.${open ? ' What is due and has not begun is dropped, and counted.' : ''}`;
 
-/** What stopping the run does, and when. */
-export function stopWords(scenario: Scenario, status: Status, phase: Phase | null): string {
+/** stopText says what stopping the run does, and when. */
+export function stopText(scenario: Scenario, status: Status, phase: Phase | null): string {
   const drain = drainSeconds(scenario);
   if (status === 'RUNNING' && (!phase || phase === 'PREPARING'))
     return 'The set-up is cancelled, and no load begins. The run cannot be resumed.';
@@ -30,8 +30,8 @@ export function stopWords(scenario: Scenario, status: Status, phase: Phase | nul
   );
 }
 
-/** The same for a matrix, of whose run under way only the workload is known. */
-export const stopMatrixWords = (scenario: Pick<Scenario, 'workload'> | undefined): string =>
+/** stopMatrixText is stopText for a matrix, of which only the workload is known. */
+export const stopMatrixText = (scenario: Pick<Scenario, 'workload'> | undefined): string =>
   'The run under way takes no new operation. ' +
   `${inFlight(drainSeconds(scenario), scenario?.workload.load_mode === 'QPS')} The targets after it are ` +
   'not run.';

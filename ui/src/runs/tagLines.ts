@@ -1,15 +1,15 @@
 type Tags = Record<string, string>;
 
-/** Tags as they are edited: one a line, by name. */
-export function tagLines(tags: Tags | null | undefined): string {
+/** formatTags writes one tag per line, by name. */
+export function formatTags(tags: Tags | null | undefined): string {
   return Object.entries(tags ?? {})
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([k, v]) => `${k}:${v}`)
     .join('\n');
 }
 
-/** Reads tags that were written one a line, or says in a sentence which line is none. */
-export function tagsOf(lines: string): Tags | string {
+/** parseTags parses one tag per line, or returns which line is invalid. */
+export function parseTags(lines: string): Tags | string {
   const tags = new Map<string, string>();
   for (const [i, line] of lines.split('\n').entries()) {
     if (!line.trim()) continue;

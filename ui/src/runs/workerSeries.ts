@@ -2,21 +2,21 @@ import { useEffect, useMemo, useState } from 'react';
 import { useWorkerSeries } from '../api/queries';
 import type { Payload, RunDetail, WorkerPoint as Recorded } from '../api/types';
 
-/** What a curve needs to know of a second of a run worker; the socket tells no more. */
+/** WorkerPoint is what a curve needs of a worker's second; the socket has no more. */
 export type WorkerPoint = Pick<
   Recorded,
   'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'qps' | 'p95_latency_ms'
 >;
 
-/** What the curves of one run worker are drawn from, one element a second. */
+/** WorkerCurve is one worker's data, one element per second. */
 export interface WorkerCurve {
   at: number[];
   qps: number[];
   p95: (number | null)[];
 }
 
-/** Sorts the points of all run workers into one curve each, by time, up to an instant in Unix milliseconds. */
-export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INFINITY): Map<string, WorkerCurve> {
+/** workerCurves splits points by worker, in time order, up to an instant in Unix milliseconds. */
+export function workerCurves(points: readonly WorkerPoint[], end = Number.POSITIVE_INFINITY): Map<string, WorkerCurve> {
   const out = new Map<string, WorkerCurve>();
   for (const p of points.toSorted((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp))) {
     if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT') continue;
@@ -24,7 +24,7 @@ export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INF
     out.set(p.worker_id, c);
     const at = Date.parse(p.timestamp);
     if (at > end) continue;
-    // History and the socket tell of the same second; whichever came first stays.
+    // History and the socket report the same second; the first one stays.
     if (c.at.length > 0 && at - c.at[c.at.length - 1]! < 500) continue;
     c.at.push(at);
     c.qps.push(p.qps);
@@ -33,7 +33,7 @@ export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INF
   return out;
 }
 
-/** The last minute of each curve; in the history of a long run a point may stand for more than a second. */
+/** lastMinute cuts the curves; in a long run a point may cover several seconds. */
 export function lastMinute(all: Map<string, WorkerCurve>): Map<string, WorkerCurve> {
   const end = Math.max(...[...all.values()].map((c) => c.at.at(-1) ?? 0));
   const cut = (c: WorkerCurve) => {
@@ -45,8 +45,8 @@ export function lastMinute(all: Map<string, WorkerCurve>): Map<string, WorkerCur
   return new Map([...all].map(([id, c]) => [id, cut(c)]));
 }
 
-/** The run workers of a payload, in the form in which history tells of them. */
-export function pointsOf(p: Payload): WorkerPoint[] {
+/** payloadPoints converts a payload's workers to history points. */
+export function payloadPoints(p: Payload): WorkerPoint[] {
   return (p.workers ?? []).map((w) => ({
     timestamp: p.timestamp,
     elapsed_seconds: p.elapsed,
@@ -57,22 +57,22 @@ export function pointsOf(p: Payload): WorkerPoint[] {
   }));
 }
 
-/** The curves of the workers of a finished run. */
+/** useWorkerCurves loads the curves of a finished run. */
 export function useWorkerCurves(run: RunDetail): Map<string, WorkerCurve> {
   const history = useWorkerSeries(run.run_id, true);
   const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
-  return useMemo(() => curves(history.data ?? [], end), [history.data, end]);
+  return useMemo(() => workerCurves(history.data ?? [], end), [history.data, end]);
 }
 
-/** The last minute of a run's workers: what is stored when the page is opened, and what the socket has told since. */
+/** useLastMinute merges the stored last minute with live seconds. */
 export function useLastMinute(run: RunDetail, live: Payload | null): Map<string, WorkerCurve> {
   const workers = Math.max(run.total_workers_expected, run.scenario_config.scaling.worker_count, 1);
-  // Of an hour before nothing is shown.
+  // Older seconds are not shown.
   const history = useWorkerSeries(run.run_id, live !== null, Math.max(0, Math.floor((live?.elapsed ?? 0) - 120)));
   const [ticks, setTicks] = useState<WorkerPoint[]>([]);
   useEffect(() => {
-    if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
+    if (live) setTicks((t) => [...t, ...payloadPoints(live)].slice(-90 * workers));
   }, [live, workers]);
   const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
-  return useMemo(() => lastMinute(curves([...(history.data ?? []), ...ticks], end)), [history.data, ticks, end]);
+  return useMemo(() => lastMinute(workerCurves([...(history.data ?? []), ...ticks], end)), [history.data, ticks, end]);
 }

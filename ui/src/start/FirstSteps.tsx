@@ -1,22 +1,22 @@
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { Link } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem, type Problem } from '../api/client';
 import { useConnections, useRun, useTemplates } from '../api/queries';
-import { isLive, type Preflight, type RunDetail, type Sketch } from '../api/types';
+import { isLive, type Preflight, type RunDetail, type ScenarioDraft } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { Segments } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
-import { going, meaning } from './meaning';
+import { explainRun, progressText } from './explanation';
 import './start.css';
 
 const connections = 8;
 
 const ConnectionForm = lazy(() => import('../connections/ConnectionForm').then((m) => ({ default: m.ConnectionForm })));
 
-/** The scenario of the first 20 seconds: on a sample table everything, on a table of the user's only reads. */
-export function scenarioOf(name: string, connection: string, table: string, sample: boolean): Sketch {
+/** scenarioOf is the scenario of the first 20 seconds: mixed on a sample table, read-only on a user's table. */
+export function scenarioOf(name: string, connection: string, table: string, sample: boolean): ScenarioDraft {
   return {
     name,
     description: 'Made by the first steps.',
@@ -56,7 +56,7 @@ function Step(props: { n: number; title: string; children: ReactNode }) {
   );
 }
 
-/** A guided path: a database, a look at it, 20 seconds of load, and what they mean. */
+/** FirstSteps is the guided path: connect, check, 20 seconds of load, explanation. */
 export function FirstSteps() {
   usePageTitle('First steps');
   const saved = useConnections();
@@ -66,7 +66,7 @@ export function FirstSteps() {
   const connection = chosen || list.find((c) => !c.builtin)?.name || list[0]?.name || '';
   const [sample, setSample] = useState(true);
   const [table, setTable] = useState('first_steps');
-  const [looked, setLooked] = useState<{ of: string; found: Preflight } | null>(null);
+  const [checked, setChecked] = useState<{ of: string; found: Preflight } | null>(null);
   const [run, setRun] = useParam('run', '');
   const [connecting, setConnecting] = useState(false);
   const [busy, setBusy] = useState('');
@@ -74,7 +74,7 @@ export function FirstSteps() {
   const name = `first steps: ${connection}, ${table}`;
   const config = scenarioOf(name, connection, table, sample);
   const subject = JSON.stringify(config);
-  const ready = looked?.of === subject && looked.found.ok;
+  const ready = checked?.of === subject && checked.found.ok;
 
   const act = async (what: string, f: () => Promise<void>) => {
     setBusy(what);
@@ -90,7 +90,7 @@ export function FirstSteps() {
   const look = () =>
     act('look', async () => {
       const found = await api.post('/api/preflight', { body: { scenario: config } });
-      setLooked({ of: subject, found: found });
+      setChecked({ of: subject, found: found });
     });
   const start = () =>
     act('run', async () => {
@@ -127,11 +127,11 @@ export function FirstSteps() {
                 </option>
               ))}
             </select>
-            <Writes>
+            <OperatorOnly>
               <button type="button" className="btn" onClick={() => setConnecting(true)}>
                 Connect your own Postgres
               </button>
-            </Writes>
+            </OperatorOnly>
           </div>
         </Step>
         <Step n={2} title="A table">
@@ -158,14 +158,14 @@ export function FirstSteps() {
           </p>
         </Step>
         <Step n={3} title="A look before">
-          <Writes>
+          <OperatorOnly>
             <button type="button" className="btn fit" disabled={busy !== '' || !connection} onClick={() => void look()}>
               {busy === 'look' ? 'Looking…' : 'Check it, without load'}
             </button>
-          </Writes>
-          {looked?.of === subject && (
+          </OperatorOnly>
+          {checked?.of === subject && (
             <ul className="checks" aria-label="Checks">
-              {(looked.found.checks ?? []).map((c, i) => (
+              {(checked.found.checks ?? []).map((c, i) => (
                 <li key={i} className={c.outcome}>
                   <Icon name={c.outcome === 'ok' ? 'check' : c.outcome === 'failed' ? 'alert' : 'warn'} size={14} />
                   <span>
@@ -177,7 +177,7 @@ export function FirstSteps() {
           )}
         </Step>
         <Step n={4} title="20 seconds of load">
-          <Writes>
+          <OperatorOnly>
             <button
               type="button"
               className="btn primary fit"
@@ -186,7 +186,7 @@ export function FirstSteps() {
             >
               <Icon name="play" /> {busy === 'run' ? 'Starting…' : 'Run it'}
             </button>
-          </Writes>
+          </OperatorOnly>
           {!ready && !run && <span className="muted">When the check has found nothing wrong.</span>}
           {refused && <ProblemNotice error={refused} />}
         </Step>
@@ -221,11 +221,11 @@ function Result({ id }: { id: string }) {
   if (isLive(r) || r.status === 'PREPARED' || (!s && r.status === 'COMPLETED'))
     return (
       <div role="status">
-        <p>{going(r)}</p>
+        <p>{progressText(r)}</p>
         {page}
       </div>
     );
-  const m = meaning({
+  const m = explainRun({
     operations: s?.operations ?? 0,
     qps: s?.qps ?? 0,
     p95_ms: s?.latency_ms?.p95 ?? null,

@@ -4,7 +4,7 @@ import { Icon } from '../design/icons';
 import { questions } from './gallery';
 import './start.css';
 
-/** Templates by the question that they answer. */
+/** GalleryPage lists templates by the question they answer. */
 export function GalleryPage() {
   usePageTitle('Templates by question');
   return (

@@ -1,4 +1,4 @@
-// Templates by the question that they answer. Their texts are the examples of the repository.
+// Templates by the question they answer, from the repository's examples.
 import tableTypes from '../../../examples/table-types-matrix.yaml?raw';
 import findMax from '../../../examples/find-max.yaml?raw';
 import firstRun from '../../../examples/first-run.yaml?raw';

@@ -1,5 +1,5 @@
 import type { GeneratorSample, TrialFault } from '../api/types';
-import { Problems, tone, useErrors, wrong } from '../templates/fields';
+import { hasErrors, Problems, tone, useErrors } from '../templates/fields';
 import { shownAs } from '../templates/schema';
 import {
   type Bind,
@@ -15,19 +15,19 @@ import type { Place } from './columns';
 
 const types = ['i64', 'f64', 'text', 'bytes', 'bool', 'timestamp'];
 
-/** A parameter: its name, what makes its values, and some of them. */
+/** BindRow edits a parameter: name, generator and samples. */
 export function BindRow(props: {
   bind: Bind;
   path: string;
-  /** A replay gives the values: only the type is asked for. */
+  /** A replay supplies the values: only the type is edited. */
   plain: boolean;
-  /** The statements before it in its transaction. */
+  /** The earlier statements of its transaction. */
   earlier: string[];
   sample: GeneratorSample | undefined;
   values: (string | null)[] | undefined;
-  /** Where it stands in the statement, as far as that is known. */
+  /** Where the parameter is used, if known. */
   place: Place | undefined;
-  /** What the database has against its value, in the last trial. */
+  /** The database's error about its value in the last trial. */
   fault: TrialFault | undefined;
   onChange: (b: Bind) => void;
 }) {
@@ -68,7 +68,7 @@ export function BindRow(props: {
           <select
             className="input"
             aria-label={`Generator of :${b.name}`}
-            aria-invalid={wrong(errors) || Boolean(problem)}
+            aria-invalid={hasErrors(errors) || Boolean(problem)}
             data-field={props.path}
             value={generator}
             onChange={(e) => props.onChange(withGenerator(b, e.target.value))}
@@ -128,9 +128,9 @@ export function BindRow(props: {
 function FieldInput(props: { field: GeneratorField; of: string; value: unknown; onChange: (v: unknown) => void }) {
   const { field: f } = props;
   const list = f.kind === 'values' || f.kind === 'numbers';
-  const told = list ? writeValues(props.value) : shownAs(props.value);
-  const [text, setText] = useState(told);
-  useEffect(() => setText(told), [told]);
+  const valueAsText = list ? writeValues(props.value) : shownAs(props.value);
+  const [text, setText] = useState(valueAsText);
+  useEffect(() => setText(valueAsText), [valueAsText]);
   const read = (t: string): unknown => {
     if (t.trim() === '') return undefined;
     if (list) return readValues(t);
@@ -148,7 +148,7 @@ function FieldInput(props: { field: GeneratorField; of: string; value: unknown; 
         spellCheck={false}
         onChange={(e) => {
           setText(e.target.value);
-          // A list is read when it is left: a comma at its end is no value yet.
+          // A list is parsed on blur: a trailing comma is not a value yet.
           if (!list) props.onChange(read(e.target.value));
         }}
         onBlur={() => list && props.onChange(read(text))}

@@ -1,30 +1,30 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useEffectEvent, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem, type Problem } from '../api/client';
-import { useMay } from '../api/queries';
-import type { Sketch, StatementTrial, TrialFault } from '../api/types';
+import { useHasRole } from '../api/queries';
+import type { ScenarioDraft, StatementTrial, TrialFault } from '../api/types';
 import { percent, plain as inWords } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { Editor, type Language } from '../editor/Editor';
-import { offers, wordAt } from '../tables/sql';
-import { Problems, tone, useErrors, useForm, wrong } from '../templates/fields';
+import { sqlCompletions, wordAt } from '../tables/sql';
+import { hasErrors, Problems, tone, useErrors, useForm } from '../templates/fields';
 import { useRelations } from '../templates/relations';
 import { get, shownAs } from '../templates/schema';
 import { BindRow } from './Binds';
-import { type Bind, freshId, newMemory, type Statement, withSql } from './binds';
+import { type Bind, newMemory, type Statement, unusedId, withSql } from './binds';
 import { type Place, placesOf } from './columns';
-import { colourStatement, named, parametersOf } from './params';
+import { colourStatement, parametersOf, withNamedParameters } from './params';
 import './statements.css';
-import { Tried } from './Tried';
+import { TrialResult } from './TrialResult';
 
-/** Statements, each with its text, its parameters and what the database says of it. */
+/** StatementsField edits statements with their parameters and trials. */
 export default function StatementsField({ path, plain }: { path: string; plain: boolean }) {
   const { config, set } = useForm();
-  const told = get(config, path);
-  const list = useMemo(() => (Array.isArray(told) ? (told as Statement[]) : []), [told]);
+  const stored = get(config, path);
+  const list = useMemo(() => (Array.isArray(stored) ? (stored as Statement[]) : []), [stored]);
   const relations = useRelations(config);
   const errors = useErrors(path).filter((e) => e.field === path);
   const language = useMemo<Language>(() => {
@@ -34,12 +34,12 @@ export default function StatementsField({ path, plain }: { path: string; plain: 
       kind: 'table' as const,
     }));
     return {
-      offersWhat: 'tables and columns',
+      completionHelp: 'tables and columns',
       colour: colourStatement,
-      offer: (text, caret, asked) => {
+      complete: (text, caret, explicit) => {
         const { word, before, from } = wordAt(text, caret);
         if (text[from - 1] === ':') return { from, offers: [] };
-        return { from, offers: asked || word || before ? offers(text, caret, catalog as never) : [] };
+        return { from, offers: explicit || word || before ? sqlCompletions(text, caret, catalog as never) : [] };
       },
     };
   }, [relations]);
@@ -49,7 +49,7 @@ export default function StatementsField({ path, plain }: { path: string; plain: 
     <div className="stack" data-field={path}>
       <div className="row">
         <div className="label grow">Statements</div>
-        <button type="button" className="btn small" onClick={() => change([...list, { id: freshId(list), sql: '' }])}>
+        <button type="button" className="btn small" onClick={() => change([...list, { id: unusedId(list), sql: '' }])}>
           <Icon name="plus" size={14} /> Add statement
         </button>
         {!plain && (
@@ -57,8 +57,8 @@ export default function StatementsField({ path, plain }: { path: string; plain: 
             type="button"
             className="btn small"
             onClick={() => {
-              const first = freshId(list);
-              change([...list, { id: freshId(list, 'transaction'), transaction: [{ id: first, sql: '' }] }]);
+              const first = unusedId(list);
+              change([...list, { id: unusedId(list, 'transaction'), transaction: [{ id: first, sql: '' }] }]);
             }}
           >
             <Icon name="plus" size={14} /> Add transaction
@@ -100,13 +100,13 @@ interface EntryProps {
   statement: Statement;
   language: Language;
   plain: boolean;
-  /** What is sent for a trial: the statement, or the transaction that it belongs to. */
+  /** What a trial sends: the statement, or its transaction. */
   alone: Statement;
   onChange: (s: Statement) => void;
   onRemove: () => void;
 }
 
-/** A statement with its weight, or a transaction of several. */
+/** Group is a statement with its weight, or a transaction of several. */
 function Group(props: EntryProps & { share: number; all: Statement[] }) {
   const { statement: s, path } = props;
   const inner = s.transaction;
@@ -179,7 +179,7 @@ function Group(props: EntryProps & { share: number; all: Statement[] }) {
           <button
             type="button"
             className="btn small fit"
-            onClick={() => props.onChange({ ...s, transaction: [...inner, { id: freshId(props.all), sql: '' }] })}
+            onClick={() => props.onChange({ ...s, transaction: [...inner, { id: unusedId(props.all), sql: '' }] })}
           >
             <Icon name="plus" size={14} /> Add statement to the transaction
           </button>
@@ -207,7 +207,7 @@ function IdInput(props: { path: string; value: string; onChange: (id: string) =>
       aria-label="Id of the statement"
       title={errors[0]?.message ?? 'Its name in figures'}
       data-field={`${props.path}.id`}
-      aria-invalid={wrong(errors)}
+      aria-invalid={hasErrors(errors)}
       value={props.value}
       spellCheck={false}
       onChange={(e) => props.onChange(e.target.value)}
@@ -215,7 +215,7 @@ function IdInput(props: { path: string; value: string; onChange: (id: string) =>
   );
 }
 
-/** The text of one statement with its parameters, and the button that tries it. */
+/** Text edits one statement and its parameters, and tries it. */
 function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
   const { statement: s, path } = props;
   const { config } = useForm();
@@ -232,7 +232,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
   const places = useMemo(() => placesOf(sql, relations, table), [sql, relations, table]);
   const update = (text: string) =>
     props.onChange(withSql(s, text, memory.current, props.shared, props.plain, placesOf(text, relations, table)));
-  // Whoever writes faster than the tables are read has guesses by names, which are made again.
+  // A user who types before the tables are loaded gets guesses by name, which are repeated afterwards.
   const again = useEffectEvent(() => {
     if (memory.current.guessed.size === 0) return;
     const next = withSql(s, sql, memory.current, props.shared, props.plain, places);
@@ -272,7 +272,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
       {foreign.length > 0 && (
         <Notice tone="warn">
           Parameters are written with names here, as <code>:id</code>.{' '}
-          <button type="button" className="btn small" onClick={() => update(named(sql))}>
+          <button type="button" className="btn small" onClick={() => update(withNamedParameters(sql))}>
             Write {foreign[0]!.form === 'number' ? `$${foreign[0]!.name}` : '?'} as{' '}
             {foreign[0]!.form === 'number' ? `:p${foreign[0]!.name}` : ':p1'}
           </button>
@@ -288,7 +288,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
         faults={faults}
         onChange={(binds) => props.onChange({ ...s, binds })}
       />
-      <Writes>
+      <OperatorOnly>
         <div className="row">
           <button type="button" className="btn small" disabled={busy || sql.trim() === ''} onClick={() => void tryIt()}>
             <Icon name="play" size={12} /> {busy ? 'Trying…' : 'Try it'}
@@ -297,7 +297,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
             Explains it with values of its generators and, if it only reads, executes it once. Nothing is written.
           </span>
         </div>
-      </Writes>
+      </OperatorOnly>
       {production.length > 0 ? (
         <Notice tone="warn">
           {production.map((p) => `“${p}”`).join(', ')} is production.{' '}
@@ -308,13 +308,13 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
       ) : (
         refused && <ProblemNotice error={refused} />
       )}
-      {trial && <Tried trial={trial.found} stale={trial.of !== subject} />}
+      {trial && <TrialResult trial={trial.found} stale={trial.of !== subject} />}
     </div>
   );
 }
 
-/** The document of a trial: the template with this statement alone, and whatever may be wrong elsewhere left out. */
-function draftOf(config: Sketch, alone: Statement, plain: boolean) {
+/** draftOf is the document of a trial: the template with this statement alone, without parts that may be invalid. */
+function draftOf(config: ScenarioDraft, alone: Statement, plain: boolean) {
   const { target, matrix, workload } = config;
   const { weight: _weight, ...bare } = alone;
   return {
@@ -328,7 +328,7 @@ function draftOf(config: Sketch, alone: Statement, plain: boolean) {
   };
 }
 
-/** A statement of a replay has no generators: its trial draws values of the types. */
+/** withGenerators adds generators of the types to a replay's statement, which has none. */
 function withGenerators(s: Statement): Statement {
   const of: Record<string, Record<string, unknown>> = {
     i64: { generator: 'uniform', min: 1, max: 1000 },
@@ -351,7 +351,7 @@ function Parameters(props: {
   onChange: (binds: Bind[]) => void;
 }) {
   const { binds } = props;
-  const may = useMay('operator');
+  const may = useHasRole('operator');
   const samples = useQuery({
     queryKey: ['samples', JSON.stringify(binds)],
     enabled: may && !props.plain && binds.length > 0,
@@ -359,7 +359,7 @@ function Parameters(props: {
     retry: 3, // a plugin is compiled when it is first asked
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }) => {
-      // Whoever types goes on; what is asked for is what stands when she pauses.
+      // Typing is not interrupted: the samples are of the text after a pause.
       await new Promise((r) => setTimeout(r, 300));
       if (signal.aborted) throw new DOMException('', 'AbortError');
       return api.post('/api/statements/samples', { body: { binds: binds }, signal });

@@ -1,4 +1,4 @@
-// Statements of the workload sql as the form edits them, and the generators of their parameters.
+// Statements of the workload sql in the form, and the generators of their parameters.
 import type { Place } from './columns';
 import { namesOf } from './params';
 
@@ -37,7 +37,7 @@ const text = (name: string, label: string, placeholder?: string): GeneratorField
   placeholder,
 });
 
-/** The generators, in the order in which they are offered, with what each takes. */
+/** generators are in menu order, with their fields. */
 export const generators: Record<string, { label: string; fields: GeneratorField[]; start: Record<string, unknown> }> = {
   uniform: {
     label: 'Uniform: any number of a range',
@@ -93,28 +93,28 @@ export const generators: Record<string, { label: string; fields: GeneratorField[
   constant: { label: 'Always the same', fields: [text('value', 'Value')], start: { value: 1 } },
 };
 
-/** The generator of a bind; a list alone is a choice, a value alone is constant. */
+/** generatorOf: a list alone is a choice, a value alone is a constant. */
 export function generatorOf(b: Bind): string {
   if (b.ref !== undefined) return 'ref';
   return b.generator ?? (b.values !== undefined ? 'choice' : b.value !== undefined ? 'constant' : '');
 }
 
-/** The bind with another generator, which takes other fields. */
+/** withGenerator switches a bind's generator and drops fields that do not apply. */
 export function withGenerator(b: Bind, generator: string): Bind {
   if (generator === 'ref') return { name: b.name, ref: '' };
-  const kept = Object.fromEntries(
+  const common = Object.fromEntries(
     Object.entries(b).filter(
       ([k]) => ['nulls', 'type'].includes(k) || generators[generator]!.fields.some((f) => f.name === k),
     ),
   );
-  return { name: b.name, generator, ...generators[generator]!.start, ...kept };
+  return { name: b.name, generator, ...generators[generator]!.start, ...common };
 }
 
 /**
- * What a new parameter likely is: by its cast, by the column that it stands for, and else by its name. What finds rows
- * of the template's own table by its key takes keys that are there.
+ * guessBind picks a generator by the cast, the column, or the name. A key lookup in the template's own table uses
+ * existing keys.
  */
-export function guess(name: string, cast: string, place?: Place): Bind {
+export function guessBind(name: string, cast: string, place?: Place): Bind {
   const is = (generator: string, more: Record<string, unknown> = {}) => ({
     ...withGenerator({ name }, generator),
     ...more,
@@ -141,7 +141,7 @@ export function guess(name: string, cast: string, place?: Place): Bind {
 
 const whole = /^(?:smallint|integer|int\d?|bigint|oid)\b/;
 
-/** Elements of arrays as patterns, whose digits are drawn. */
+/** Array elements as patterns with random digits. */
 const elements: [RegExp, string][] = [
   [whole, '{1#,2#}'],
   [/^(?:numeric|real|double|float)/, '{1#.#,2#.#}'],
@@ -160,7 +160,7 @@ const patterns: [RegExp, string][] = [
   [/^point/, '(1#,2#)'],
 ];
 
-/** The generator for a type of a database, in lower case; null for one that is not known. */
+/** ofType is the generator of a database type, in lower case; null when unknown. */
 function ofType(
   type: string,
   name: string,
@@ -189,15 +189,19 @@ function ofType(
   if (/^(?:real|double|float|money)/.test(type)) return is('uniform', { max: 1000, decimals: 2 });
   const text = /^(?:text|character|varchar|char|bpchar|citext|name|string)\b[^(]*(?:\((\d+)\))?/.exec(type);
   if (text) {
-    const most = text[1] ? Number(text[1]) : type === 'character' || type === 'char' ? 1 : Number.POSITIVE_INFINITY;
+    const maxLength = text[1]
+      ? Number(text[1])
+      : type === 'character' || type === 'char'
+        ? 1
+        : Number.POSITIVE_INFINITY;
     const mail = '????????@example.com';
-    if (/e?_?mail$/i.test(name) && most >= mail.length) return pattern(mail);
-    return is('text', { length: Math.min(16, most) });
+    if (/e?_?mail$/i.test(name) && maxLength >= mail.length) return pattern(mail);
+    return is('text', { length: Math.min(16, maxLength) });
   }
   return null;
 }
 
-/** The type of a replayed value, which the database reads as its column's. */
+/** plainType is the type of a replayed value, which the database reads as its column's type. */
 function plainType(place?: Place): string {
   const type = place?.column?.type ?? '';
   if (!type || whole.test(type) || place?.use === 'limit' || place?.use === 'offset') return 'i64';
@@ -207,7 +211,7 @@ function plainType(place?: Place): string {
   return /^(?:bytea|binary)/.test(type) ? 'bytes' : 'text';
 }
 
-/** What the editor remembers of a statement: binds that went, and what was guessed for those that nobody chose. */
+/** Memory keeps removed binds, and guesses the user has not changed. */
 export interface Memory {
   binds: Map<string, Bind>;
   guessed: Map<string, string>;
@@ -216,9 +220,8 @@ export interface Memory {
 export const newMemory = (): Memory => ({ binds: new Map(), guessed: new Map() });
 
 /**
- * The statement with another text: parameters that came have a generator, those that went have none. What a parameter
- * had is remembered, so that one that is written again is as it was; what was only guessed is guessed anew. Names in
- * shared belong to the transaction.
+ * withSql changes a statement's text: new parameters get a generator, removed ones lose it. A parameter that returns
+ * gets its old generator; guesses are repeated. Names in shared belong to the transaction.
  */
 export function withSql(
   s: Statement,
@@ -235,7 +238,7 @@ export function withSql(
       const had = memory.binds.get(name);
       if (had && JSON.stringify(had) !== memory.guessed.get(name)) return had;
       const place = places.get(name);
-      const fresh = plain ? { name, type: plainType(place) } : guess(name, cast, place);
+      const fresh = plain ? { name, type: plainType(place) } : guessBind(name, cast, place);
       memory.guessed.set(name, JSON.stringify(fresh));
       return fresh;
     });
@@ -245,13 +248,13 @@ export function withSql(
   return next;
 }
 
-/** An id that no statement has yet. */
-export function freshId(list: Statement[], begin = 'statement'): string {
+/** unusedId returns an id that no statement has. */
+export function unusedId(list: Statement[], begin = 'statement'): string {
   const used = new Set(list.flatMap((s) => [s.id, ...(s.transaction ?? []).map((t) => t.id)]));
   for (let n = 1; ; n++) if (!used.has(`${begin}_${n}`)) return `${begin}_${n}`;
 }
 
-/** Reads "new, paid, 3, null" as a list of values; what is in quotes is text. */
+/** readValues parses "new, paid, 3, null"; quoted values are strings. */
 export function readValues(text: string): unknown[] {
   const parts = text.match(/\s*"(?:[^"]|"")*"\s*|[^,]+/g) ?? [];
   return parts
@@ -265,7 +268,7 @@ export function readValues(text: string): unknown[] {
     });
 }
 
-/** Writes a list of values so that readValues reads it. */
+/** writeValues is the inverse of readValues. */
 export function writeValues(list: unknown): string {
   if (!Array.isArray(list)) return '';
   return list

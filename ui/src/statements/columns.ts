@@ -1,16 +1,16 @@
-// Which columns the parameters of a statement stand for, as far as its text tells: what is compared with a column or
-// stored in one, and what bounds the rows. The database alone judges; what is not found here goes by its name.
+// Infers from the text which columns a statement's parameters stand for. Only the database knows for sure; an
+// unresolved parameter goes by its name.
 import type { CatalogColumn, CatalogRelation } from '../api/types';
 import { parametersOf } from './params';
 
-/** What becomes of a value: it finds rows, is like a part of a text, one of an array, is stored, or bounds the rows. */
+/** Use is how a value is used: as a lookup, a pattern, an array element, a stored value, or a row limit. */
 export type Use = 'find' | 'like' | 'any' | 'store' | 'limit' | 'offset';
 
 export interface Place {
   use: Use;
   column?: CatalogColumn;
   relation?: CatalogRelation;
-  /** The column is one of the template's own table. */
+  /** The column belongs to the template's own table. */
   own: boolean;
 }
 
@@ -30,7 +30,7 @@ const shape = new RegExp(
   'y',
 );
 
-/** The words, names and signs of a text; a cast and its type are left out. */
+/** tokensOf splits a text into words, names and signs, without casts. */
 function tokensOf(sql: string): Token[] {
   const params = new Map(parametersOf(sql).map((p) => [p.at, p]));
   const list: Token[] = [];
@@ -84,8 +84,8 @@ const reserved = new Set(
 const compares = ['=', '<', '>', '<=', '>=', '<>', '!='];
 const likes = ['like', 'ilike', '~~', '~~*', '!~~', '!~~*'];
 
-/** The tables that a text names, by the names under which their columns are found. */
-function reach(tokens: Token[], relations: CatalogRelation[]): Map<string, CatalogRelation> {
+/** referencedTables maps the names and aliases in a text to tables. */
+function referencedTables(tokens: Token[], relations: CatalogRelation[]): Map<string, CatalogRelation> {
   const found = new Map<string, CatalogRelation>();
   for (let i = 0; i < tokens.length; i++) {
     if (!is(tokens[i], 'from', 'join', 'into', 'update', 'using')) continue;
@@ -111,18 +111,18 @@ function reach(tokens: Token[], relations: CatalogRelation[]): Map<string, Catal
   return found;
 }
 
-// Names that the database writes in capitals are found by any.
+// Names the database stores in upper case match any case.
 const same = (a: string, b: string) => a === b || (a === a.toUpperCase() && a === b.toUpperCase());
 
 /**
- * Where each parameter of a statement stands, by its name; the first place of several counts, one with a column before
- * one without. {table} is the table of the template.
+ * placesOf maps each parameter to its place; a place with a column wins over one without. {table} is the template's
+ * table.
  */
 export function placesOf(sql: string, relations: CatalogRelation[], table = ''): Map<string, Place> {
   const own = table.trim();
   const tokens = tokensOf(own ? sql.replaceAll('{table}', own) : sql);
-  const tables = reach(tokens, relations);
-  const ownRelation = own ? [...reach(tokensOf(`from ${own}`), relations).values()][0] : undefined;
+  const tables = referencedTables(tokens, relations);
+  const ownRelation = own ? [...referencedTables(tokensOf(`from ${own}`), relations).values()][0] : undefined;
   const places = new Map<string, Place>();
 
   const column = (at: number, use: Use): Place | null => {
@@ -139,7 +139,7 @@ export function placesOf(sql: string, relations: CatalogRelation[], table = ''):
   const add = (name: string, place: Place | null) => {
     if (place && !(places.get(name)?.column || (places.has(name) && !place.column))) places.set(name, place);
   };
-  /** The place of the bracket that the token at stands in; -1 outside of any. */
+  /** opening is the index of the bracket around a token; -1 without one. */
   const opening = (at: number) => {
     for (let i = at - 1, deep = 0; i >= 0; i--) {
       if (is(tokens[i], ')')) deep++;
@@ -158,7 +158,7 @@ export function placesOf(sql: string, relations: CatalogRelation[], table = ''):
     }
     const use: Use = storing(tokens, i) ? 'store' : 'find';
     const bracket = opening(i);
-    const asked = tokens[bracket - 1];
+    const callee = tokens[bracket - 1];
     const not = (at: number) => (is(tokens[at], 'not') ? at - 1 : at);
     if (is(before, ...compares)) add(t.text, column(i - 2, use));
     else if (is(before, ...likes)) add(t.text, column(not(i - 2), 'like'));
@@ -167,21 +167,21 @@ export function placesOf(sql: string, relations: CatalogRelation[], table = ''):
     else if (is(before, 'and') && is(tokens[i - 3], 'between')) add(t.text, column(not(i - 4), 'find'));
     if (is(after, ...compares, '+', '-', '*', '/', '%')) add(t.text, column(last(tokens, i + 2), use));
     if (bracket < 0) continue;
-    if (is(asked, 'in')) add(t.text, column(not(bracket - 2), 'find'));
-    else if (is(asked, 'any', 'all', 'some') && is(tokens[bracket - 2], ...compares))
+    if (is(callee, 'in')) add(t.text, column(not(bracket - 2), 'find'));
+    else if (is(callee, 'any', 'all', 'some') && is(tokens[bracket - 2], ...compares))
       add(t.text, column(bracket - 3, 'any'));
   }
   for (const [name, place] of stored(tokens, tables, ownRelation)) add(name, place);
   return places;
 }
 
-/** The last part of a name that begins at: the column of a.b. */
+/** last is the end of a name such as a.b: the column. */
 function last(tokens: Token[], at: number): number {
   while (is(tokens[at + 1], '.')) at += 2;
   return at;
 }
 
-/** Whether what stands at is set by an UPDATE, and not looked for. */
+/** storing reports that an UPDATE sets the value. */
 function storing(tokens: Token[], at: number): boolean {
   for (let i = at; i >= 0; i--) {
     if (is(tokens[i], 'set')) return true;
@@ -190,7 +190,7 @@ function storing(tokens: Token[], at: number): boolean {
   return false;
 }
 
-/** What an INSERT stores of its VALUES, or of the list of its SELECT. */
+/** stored yields the values an INSERT stores from VALUES or a SELECT list. */
 function* stored(
   tokens: Token[],
   tables: Map<string, CatalogRelation>,

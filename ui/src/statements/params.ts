@@ -1,19 +1,19 @@
-// What the editor of statements knows of parameters: where they stand in SQL, and how they are coloured. The rules are
-// those of the server's reader of SQL: what only looks like a parameter is left alone.
+// Finds and colours parameters in SQL by the rules of the server's parser: text that only looks like a parameter is
+// ignored.
 import type { Piece } from '../editor/Editor';
 import { colourSql } from '../tables/sql';
 
-/** A parameter in SQL: :name, or a form that the workload does not take: $1, ?. */
+/** Param is a parameter in SQL: :name, or the unsupported forms $1 and ?. */
 export interface Param {
   at: number;
   end: number;
   name: string;
   form: 'name' | 'number' | 'mark';
-  /** What it is cast to on the spot, "timestamptz"; "" without a cast. */
+  /** Its inline cast, such as "timestamptz"; "" without one. */
   cast: string;
 }
 
-// Each matches at one place: what is passed over whole, and what is a parameter.
+// Each pattern matches at one position: text to skip, or a parameter.
 const passed = new RegExp(
   [
     /--[^\n]*/,
@@ -28,7 +28,7 @@ const passed = new RegExp(
     .join('|'),
   'y',
 );
-const found = /:([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)|\$(\d+)|\?(?![?|&-])/y;
+const parameter = /:([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)|\$(\d+)|\?(?![?|&-])/y;
 const castTo = /\s*::\s*([A-Za-z_][\w ]*?)(?=\s*(?:\(|\[|[^\w\s]|$|\s))/y;
 
 function comment(sql: string, at: number): number {
@@ -45,7 +45,7 @@ function comment(sql: string, at: number): number {
   return sql.length;
 }
 
-/** The parameters of a text, in their order, each as often as it stands there. */
+/** parametersOf lists every occurrence in order. */
 export function parametersOf(sql: string): Param[] {
   const list: Param[] = [];
   for (let at = 0; at < sql.length;) {
@@ -53,8 +53,8 @@ export function parametersOf(sql: string): Param[] {
       at = comment(sql, at);
       continue;
     }
-    found.lastIndex = at;
-    const m = found.exec(sql);
+    parameter.lastIndex = at;
+    const m = parameter.exec(sql);
     if (m) {
       const end = at + m[0].length;
       castTo.lastIndex = end;
@@ -70,7 +70,7 @@ export function parametersOf(sql: string): Param[] {
   return list;
 }
 
-/** The names in SQL, each once, in the order in which they come first. */
+/** namesOf lists each name once, in order of first occurrence. */
 export function namesOf(sql: string): { name: string; cast: string }[] {
   const seen = new Map<string, string>();
   for (const p of parametersOf(sql))
@@ -78,8 +78,8 @@ export function namesOf(sql: string): { name: string; cast: string }[] {
   return [...seen].map(([name, cast]) => ({ name, cast }));
 }
 
-/** The SQL with $1, $2 and ? written as the workload takes them: :p1, :p2. */
-export function named(sql: string): string {
+/** withNamedParameters rewrites $1, $2 and ? as :p1, :p2. */
+export function withNamedParameters(sql: string): string {
   let out = '';
   let at = 0;
   let marks = 0;
@@ -91,11 +91,11 @@ export function named(sql: string): string {
   return out + sql.slice(at);
 }
 
-// The words of statements that change rows, which the console of results has no use for.
+// Keywords that change rows, which the SQL console does not support.
 const writes =
   /^(?:insert|into|update|set|delete|merge|returning|default|conflict|do|nothing|matched|call|for|skip|locked)$/i;
 
-/** Colours SQL with its parameters. */
+/** colourStatement colours SQL and its parameters. */
 export function colourStatement(text: string): Piece[][] {
   return colourSql(text).map((line) =>
     line.flatMap((piece): Piece[] => {

@@ -3,17 +3,17 @@ import type { StreamAlert } from '../api/types';
 import { dateTime } from '../design/format';
 import { Empty } from '../design/States';
 
-const shownFirst = 20;
+const initialCount = 20;
 
-/** What rules have told: runs that were stopped, rows that were posted or could not be. */
+/** Alerts lists what rules did: stopped runs, posted rows and failed posts. */
 export function Alerts({ alerts }: { alerts: StreamAlert[] }) {
   return (
     <section className="panel" aria-label="Alerts">
       <header>
         <h2>Alerts</h2>
-        {alerts.length > shownFirst && (
+        {alerts.length > initialCount && (
           <span className="note muted">
-            the last {shownFirst} of {alerts.length}
+            the last {initialCount} of {alerts.length}
           </span>
         )}
       </header>
@@ -33,12 +33,12 @@ export function Alerts({ alerts }: { alerts: StreamAlert[] }) {
               </tr>
             </thead>
             <tbody>
-              {alerts.slice(0, shownFirst).map((a, i) => (
+              {alerts.slice(0, initialCount).map((a, i) => (
                 <tr key={`${a.at} ${a.query_id} ${i}`}>
                   <td className="nowrap">{dateTime(a.at)}</td>
                   <td>{a.query}</td>
                   <td>
-                    <Did alert={a} />
+                    <AlertOutcome alert={a} />
                   </td>
                   <td className="alert-row">
                     <code>{a.row}</code>
@@ -55,7 +55,7 @@ export function Alerts({ alerts }: { alerts: StreamAlert[] }) {
   );
 }
 
-function Did({ alert: a }: { alert: StreamAlert }) {
+function AlertOutcome({ alert: a }: { alert: StreamAlert }) {
   if (a.failure) return <span className="badge bad">{a.run_id ? 'Could not stop it' : 'Not posted'}</span>;
   if (!a.run_id) return <span className="badge ok">Posted</span>;
   return (

@@ -4,9 +4,9 @@ import type { StreamCatalog } from '../api/types';
 import { ActionsMenu, SearchBox, Segments } from '../design/Controls';
 import type { Question } from '../design/Dialog';
 import { Empty } from '../design/States';
-import { NodeStateBadge } from '../nodes/State';
+import { NodeStateBadge } from '../nodes/NodeState';
 import { execute } from './StreamsPage';
-import { named, schemaOf } from './model';
+import { quotedName, schemaOf } from './model';
 
 const tabs = [
   { value: 'sources', label: 'Sources' },
@@ -19,19 +19,19 @@ interface Props {
   catalog: StreamCatalog;
   ask: (q: Question) => void;
   changed: () => unknown;
-  said: (message: string) => void;
+  notify: (message: string) => void;
 }
 
-/** What there is to write statements about. */
+/** Catalog lists sources, sinks and workers. */
 export function Catalog(props: Props) {
   const { catalog: c } = props;
   const [path, navigate] = useLocation();
-  const asked = new URLSearchParams(useSearch());
-  const tab = tabs.find((t) => t.value === asked.get('show'))?.value ?? 'sources';
+  const params = new URLSearchParams(useSearch());
+  const tab = tabs.find((t) => t.value === params.get('show'))?.value ?? 'sources';
   const [search, setSearch] = useState('');
   const pick = (t: Tab) => {
-    asked.set('show', t);
-    navigate(`${path}?${asked.toString()}`, { replace: true });
+    params.set('show', t);
+    navigate(`${path}?${params.toString()}`, { replace: true });
   };
   const drop = (what: string, name: string, statement: string) => ({
     label: 'Drop',
@@ -45,7 +45,7 @@ export function Catalog(props: Props) {
         verb: `Drop ${what}`,
         act: async () => {
           await execute(statement);
-          props.said(`The ${what} ${name} is dropped.`);
+          props.notify(`The ${what} ${name} is dropped.`);
           await props.changed();
         },
       }),
@@ -82,7 +82,7 @@ export function Catalog(props: Props) {
             <ActionsMenu
               small
               label={`Actions for the source ${s.name}`}
-              actions={[drop('logical source', s.name, `DROP LOGICAL SOURCE ${named(s.name)}`)]}
+              actions={[drop('logical source', s.name, `DROP LOGICAL SOURCE ${quotedName(s.name)}`)]}
             />
           </td>
         </tr>
@@ -103,7 +103,7 @@ export function Catalog(props: Props) {
             <ActionsMenu
               small
               label={`Actions for the sink ${s.name}`}
-              actions={[drop('sink', s.name, `DROP SINK ${named(s.name)}`)]}
+              actions={[drop('sink', s.name, `DROP SINK ${quotedName(s.name)}`)]}
             />
           </td>
         </tr>
@@ -155,19 +155,19 @@ export function Catalog(props: Props) {
       </>
     ),
   };
-  const whole = { sources: c.sources.length, sinks: c.sinks.length, workers: c.workers.length }[tab];
+  const total = { sources: c.sources.length, sinks: c.sinks.length, workers: c.workers.length }[tab];
   return (
     <section className="panel stream-catalog" aria-label="Catalog">
       <header>
         <h2>Catalog</h2>
         <Segments label="What is listed" value={tab} options={tabs} onChange={pick} />
         <div className="end">
-          {whole > 8 && <SearchBox value={search} placeholder="Name, type or column" onChange={setSearch} />}
+          {total > 8 && <SearchBox value={search} placeholder="Name, type or column" onChange={setSearch} />}
         </div>
       </header>
       {rows[tab].length === 0 ? (
-        <Empty tight icon="search" title={whole > 0 ? `Nothing has “${search}” in it` : empty[tab][0]}>
-          {whole === 0 && empty[tab][1]}
+        <Empty tight icon="search" title={total > 0 ? `Nothing has “${search}” in it` : empty[tab][0]}>
+          {total === 0 && empty[tab][1]}
         </Empty>
       ) : (
         <div className="table-wrap" tabIndex={0} role="group" aria-label="Catalog, a table that scrolls">

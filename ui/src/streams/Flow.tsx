@@ -1,13 +1,13 @@
 import { Mark } from '../design/icons';
-import type { Picture } from './model';
+import type { FlowDiagram } from './model';
 
 const box = { w: 208, gapX: 92, gapY: 16, pad: 2, line: 17, head: 26 };
 
-/** Boxes and arrows, from left to right; each box with what stands in it. */
-export function Flow({ picture, label }: { picture: Picture; label: string }) {
+/** Flow draws boxes and arrows from left to right. */
+export function Flow({ picture, label }: { picture: FlowDiagram; label: string }) {
   const { boxes, arrows } = picture;
   const high = (n: number) => box.head + n * box.line + 8;
-  // All boxes of a row are as high as the highest.
+  // Boxes of a row share the largest height.
   const rows: number[] = [];
   for (const b of boxes) rows[b.row] = Math.max(rows[b.row] ?? 0, high(b.lines.length));
   const tops = rows.map((_, i) => box.pad + rows.slice(0, i).reduce((y, h) => y + h + box.gapY, 0));
@@ -47,7 +47,7 @@ export function Flow({ picture, label }: { picture: Picture; label: string }) {
             const p = at.get(b.id)!;
             const to = arrows.filter((a) => a.from === b.id);
             return (
-              <li key={b.id} style={{ left: p.x, top: p.y, width: box.w, height: p.h }} title={b.said || undefined}>
+              <li key={b.id} style={{ left: p.x, top: p.y, width: box.w, height: p.h }} title={b.problem || undefined}>
                 <strong>
                   {b.shape && (
                     <span className={`mark ${b.tone ?? ''}`}>

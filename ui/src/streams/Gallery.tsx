@@ -1,6 +1,6 @@
 import { gallery } from './gallery';
 
-/** Queries to begin with: each is put into the editor, where it is read and changed before it runs. */
+/** Gallery offers example queries, which open in the editor. */
 export function Gallery({ onPick }: { onPick: (text: string) => void }) {
   return (
     <section className="panel gallery" aria-label="Examples">

@@ -7,40 +7,40 @@ import { Mark } from '../design/icons';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { execute } from './StreamsPage';
-import { flowing, isOver, lagOf, losses, named, states } from './model';
+import { hasEnded, lagOf, liveCounts, lossCounts, quotedName, states } from './model';
 
-const shownFirst = 100;
+const initialCount = 100;
 
 export function StateBadge({ query }: { query: StreamQuery }) {
   const s = states[query.state];
   return (
     <span className={`badge ${s.tone}`} title={s.what}>
       <Mark shape={s.shape} />
-      {s.word}
+      {s.label}
     </span>
   );
 }
 
-/** A figure of a query that runs. */
+/** Figure shows a live figure of a query. */
 function Figure({ query, of }: { query: StreamQuery; of: (live: StreamCounts) => Quantity }) {
-  const live = flowing(query);
+  const live = liveCounts(query);
   return live ? <Num q={of(live)} /> : '–';
 }
 
-/** The continuous queries, each with its rates. */
+/** Queries lists the continuous queries with their rates. */
 export function Queries(props: {
   catalog: StreamCatalog;
   current?: string;
   onShow: (name: string) => void;
   ask: (q: Question) => void;
   changed: () => unknown;
-  said: (message: string) => void;
+  notify: (message: string) => void;
 }) {
   const [search, setSearch] = useState('');
   const all = props.catalog.queries;
   const fit = all.filter((q) => `${q.name} ${q.sink} ${q.state}`.toLowerCase().includes(search.toLowerCase()));
   const drop = (q: StreamQuery, graceful: boolean) => {
-    const over = isOver(q);
+    const over = hasEnded(q);
     props.ask({
       title: over ? `Drop query ${q.name}?` : graceful ? `Stop and drain ${q.name}?` : `Stop ${q.name} now?`,
       body: over
@@ -50,8 +50,8 @@ export function Queries(props: {
           : 'Rows on their way and open windows are lost. It is dropped, and cannot be brought back.',
       verb: over ? 'Drop query' : graceful ? 'Stop and drain' : 'Stop now',
       act: async () => {
-        await execute(`DROP QUERY ${named(q.name)} ${graceful ? 'GRACEFUL' : 'FORCEFUL'}`);
-        props.said(`Query ${q.name} is ${over ? 'dropped' : 'stopping'}.`);
+        await execute(`DROP QUERY ${quotedName(q.name)} ${graceful ? 'GRACEFUL' : 'FORCEFUL'}`);
+        props.notify(`Query ${q.name} is ${over ? 'dropped' : 'stopping'}.`);
         await props.changed();
       },
     });
@@ -95,7 +95,7 @@ export function Queries(props: {
               </tr>
             </thead>
             <tbody>
-              {fit.slice(0, shownFirst).map((q) => (
+              {fit.slice(0, initialCount).map((q) => (
                 <tr key={q.query_id} className={`link${q.name === props.current ? ' current' : ''}`}>
                   <td>
                     <button
@@ -107,7 +107,7 @@ export function Queries(props: {
                     >
                       {q.name}
                     </button>
-                    {losses(q).map(([word, n]) => (
+                    {lossCounts(q).map(([word, n]) => (
                       <span key={word} className="second warn-text">
                         {n.toLocaleString('en-US')} {word}
                       </span>
@@ -146,7 +146,7 @@ export function Queries(props: {
                       small
                       label={`Actions for ${q.name}`}
                       actions={
-                        isOver(q)
+                        hasEnded(q)
                           ? [
                               {
                                 label: 'Drop',
@@ -175,9 +175,9 @@ export function Queries(props: {
           </table>
         </div>
       )}
-      {fit.length > shownFirst && (
+      {fit.length > initialCount && (
         <p className="body note muted">
-          The first {shownFirst} of {fit.length}; search for others.
+          The first {initialCount} of {fit.length}; search for others.
         </p>
       )}
     </section>

@@ -5,16 +5,16 @@ import { ago, bytes, count, dateTime, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Notice } from '../design/States';
 import { Flow } from './Flow';
-import { isOver, lagOf, losses, parted, planOf, runningPicture, states } from './model';
+import { hasEnded, lagOf, lossCounts, planDiagram, queryDiagram, splitFailure, states } from './model';
 import { StateBadge } from './Queries';
 
 const failures = (n: number) => (n === 1 ? 'One attempt has' : `${n} attempts have`);
 
-/** One query: what flows where, what it came to, and what it printed last. */
+/** QueryPanel shows one query: its flow, totals and last output. */
 export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; onClose: () => void }) {
   const { query: q, catalog } = props;
   const l = q.live;
-  const lost = losses(q);
+  const lost = lossCounts(q);
   const prints = catalog.sinks.some((s) => s.name === q.sink && s.type === 'PRINT');
   const rateOf = (n: number) => plain(rate(n));
   return (
@@ -42,20 +42,17 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
             {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows for which there is no room are dropped'}.
           </Notice>
         )}
-        <Flow
-          picture={runningPicture(q, catalog, rateOf, `lag ${lagOf(q)}`)}
-          label={`How rows flow through ${q.name}`}
-        />
+        <Flow picture={queryDiagram(q, catalog, rateOf, `lag ${lagOf(q)}`)} label={`How rows flow through ${q.name}`} />
         {l ? (
           <p className="note">
             {count(l.in).exact} rows in, {count(l.out).exact} out
-            {!isOver(q) && `; ${plain(bytes(l.state_bytes))} held in windows, joins and LAG`}.{' '}
+            {!hasEnded(q) && `; ${plain(bytes(l.state_bytes))} held in windows, joins and LAG`}.{' '}
             {lost.length > 0 && (
               <strong>{lost.map(([word, n]) => `${n.toLocaleString('en-US')} ${word}`).join(', ')}.</strong>
             )}
           </p>
         ) : (
-          !isOver(q) && <p className="note muted">It has no figures here: another server runs it, or nobody yet.</p>
+          !hasEnded(q) && <p className="note muted">It has no figures here: another server runs it, or nobody yet.</p>
         )}
         {prints && (
           <div className="stack tightly">
@@ -79,7 +76,7 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
             {q.fragments.map((f) => (
               <Flow
                 key={f.host_name}
-                picture={planOf(f.plan.trimEnd().split('\n'))}
+                picture={planDiagram(f.plan.trimEnd().split('\n'))}
                 label={`The plan of the fragment on ${f.host_name}`}
               />
             ))}
@@ -90,9 +87,9 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
   );
 }
 
-/** Why a query has failed, and what to do. */
+/** Failure shows why a query failed and how to fix it. */
 function Failure({ query: q }: { query: StreamQuery }) {
-  const [what, hint] = parted(q.failure);
+  const [what, hint] = splitFailure(q.failure);
   return (
     <Notice tone={q.state === 'FAILED' ? 'bad' : 'warn'}>
       {q.state === 'FAILED' ? what : `${states[q.state].what} ${what[0]!.toUpperCase()}${what.slice(1)}.`}
@@ -101,7 +98,7 @@ function Failure({ query: q }: { query: StreamQuery }) {
   );
 }
 
-/** The last rows that a query printed, the newest last; it stays at the end unless its reader has scrolled up. */
+/** Output shows the last printed rows and follows the end unless the user scrolls up. */
 function Output({ rows }: { rows: string[] }) {
   const ref = useRef<HTMLPreElement>(null);
   const follow = useRef(true);

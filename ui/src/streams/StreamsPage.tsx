@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useRef, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { api, asProblem } from '../api/client';
-import { useMay } from '../api/queries';
+import { useHasRole } from '../api/queries';
 import type { FieldError, StatementResult } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { useConfirm } from '../design/Dialog';
@@ -14,12 +14,12 @@ import { Alerts } from './Alerts';
 import { Catalog } from './Catalog';
 import { Gallery } from './Gallery';
 import { streamLanguage } from './language';
-import { explaining, placed, statementsOf, summary } from './model';
+import { explainRequest, shiftErrors, statementsOf, summary } from './model';
 import { Queries } from './Queries';
 import { QueryPanel } from './QueryPanel';
-import { Answer } from './Answer';
+import { StatementOutcome } from './StatementOutcome';
 import './streams.css';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
 const key = ['streams'];
 const path = '/api/v1/streams/statements';
@@ -28,21 +28,21 @@ export interface Outcome {
   sql: string;
   results?: StatementResult[];
   errors?: FieldError[];
-  /** What went wrong though nothing is wrong with the text. */
+  /** A problem that is not in the text. */
   problem?: string;
 }
 
-/** Carries statements out that the page itself has written. */
+/** execute runs statements written by the page. */
 export async function execute(sql: string): Promise<StatementResult[]> {
   return (await api.post(path, { body: { sql } })).results;
 }
 
-/** /streams: the catalog of streams, statements over it, and continuous queries as they run. */
+/** StreamsPage is /streams: catalog, editor and running queries. */
 export function StreamsPage() {
   usePageTitle('Streams');
   const [, navigate] = useLocation();
-  const asked = new URLSearchParams(useSearch());
-  const may = useMay('operator');
+  const params = new URLSearchParams(useSearch());
+  const may = useHasRole('operator');
   const qc = useQueryClient();
   const toast = useToast();
   const [dialog, ask] = useConfirm();
@@ -54,9 +54,9 @@ export function StreamsPage() {
     queryFn: ({ signal }) => api.get('/api/v1/streams', { signal }),
     refetchInterval: 1_000,
   });
-  const known = useRef(list.data);
-  known.current = list.data;
-  const language = useMemo(() => streamLanguage(() => known.current), []);
+  const previous = useRef(list.data);
+  previous.current = list.data;
+  const language = useMemo(() => streamLanguage(() => previous.current), []);
   const changed = () => qc.invalidateQueries({ queryKey: key });
 
   const send = async (what: 'run' | 'explain') => {
@@ -64,7 +64,7 @@ export function StreamsPage() {
     const request =
       what === 'run'
         ? { sql: text, line: 0, shift: 0 }
-        : explaining(
+        : explainRequest(
             text,
             (list.data?.sinks ?? []).map((s) => s.name),
           );
@@ -78,14 +78,14 @@ export function StreamsPage() {
       await changed();
     } catch (err) {
       const p = asProblem(err);
-      const errors = placed(
+      const errors = shiftErrors(
         p.fields.filter((f) => f.field === 'sql'),
         request,
       );
       const kind = /^\w+: /.exec(p.message)?.[0] ?? '';
       if (errors.length > 0)
         setOutcome({ sql: text, errors: errors.map((e) => ({ ...e, message: kind + e.message })) });
-      else setOutcome({ sql: text, problem: told(p) });
+      else setOutcome({ sql: text, problem: problemText(p) });
     }
     setBusy(null);
   };
@@ -145,7 +145,7 @@ export function StreamsPage() {
                 {many > 1 ? `${many} statements, carried out as one: all of them, or none. ` : ''}
                 <span className="hide-phone">Ctrl+Enter runs, Ctrl+Space completes.</span>
               </p>
-              <Answer outcome={outcome} busy={busy} stale={outcome !== null && outcome.sql !== text} />
+              <StatementOutcome outcome={outcome} busy={busy} stale={outcome !== null && outcome.sql !== text} />
             </div>
             <Gallery onPick={fill} />
           </div>
@@ -162,7 +162,7 @@ export function StreamsPage() {
           }
         >
           {(c) => {
-            const chosen = asked.get('query');
+            const chosen = params.get('query');
             const current = c.queries.find((q) => q.name === chosen);
             return (
               <>
@@ -172,14 +172,14 @@ export function StreamsPage() {
                   onShow={show}
                   ask={ask}
                   changed={changed}
-                  said={(m) => toast(m, 'ok')}
+                  notify={(m) => toast(m, 'ok')}
                 />
                 {current && <QueryPanel key={current.query_id} query={current} catalog={c} onClose={() => show('')} />}
                 {chosen && !current && (
                   <Notice>There is no query {chosen} any more: it was dropped, and has stopped.</Notice>
                 )}
                 <Alerts alerts={c.alerts} />
-                <Catalog catalog={c} ask={ask} changed={changed} said={(m) => toast(m, 'ok')} />
+                <Catalog catalog={c} ask={ask} changed={changed} notify={(m) => toast(m, 'ok')} />
               </>
             );
           }}

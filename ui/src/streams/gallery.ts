@@ -1,19 +1,18 @@
-// Continuous queries to begin with. Their texts are the queries of the test files of the repository, which make slt
-// runs; here each has the sink that it is for.
+// Example queries from the repository's test files, each with its own sink.
 import executions from '../../../examples/streams/executions.slt?raw';
 import heartbeats from '../../../examples/streams/heartbeats.slt?raw';
 import overload from '../../../examples/streams/overload.slt?raw';
 import rules from '../../../examples/streams/rules.slt?raw';
 import throughput from '../../../examples/streams/throughput.slt?raw';
 
-export interface Begin {
+interface GalleryQuery {
   id: string;
   title: string;
   what: string;
   text: string;
 }
 
-/** The queries of a test file that give rows to a sink, as they stand there. */
+/** queriesOf extracts the queries of a test file that write to a sink. */
 export function queriesOf(slt: string, sink: string): string[] {
   return slt
     .split(/\n{2,}/)
@@ -24,24 +23,24 @@ export function queriesOf(slt: string, sink: string): string[] {
     .map((r) => r.replace(/;?\s*$/, ''));
 }
 
-/** What a test file creates a sink with. */
+/** sinkOf extracts the CREATE SINK statement of a test file. */
 const sinkOf = (slt: string, sink: string): string =>
   new RegExp(`CREATE SINK ${sink}\\b[^;]*?(?=;|\\n\\n)`).exec(slt)![0].replace(/\s+$/, '');
 
-/** A group of two statements: the sink, and the query under a name. */
+/** group is two statements: the sink, and the query under a name. */
 function group(create: string, name: string, query: string): string {
   const [, remarks, select] = /^((?:--[^\n]*\n)*)([\s\S]*)$/.exec(query)!;
   return `${remarks}${create};\nCREATE QUERY ${name} AS\n${select};\n`;
 }
 
-/** A rule with a sink of its own, so that several of them can be begun. */
+/** stopping is a rule with its own sink, so that several can run. */
 const stopping = (sink: string, name: string, query: string): string =>
   group(`CREATE SINK ${sink} TYPE GUARDRAIL`, name, query.replace(/INTO stop_run$/, `INTO ${sink}`));
 const webhook = "CREATE SINK page_me TYPE WEBHOOK SET('https://example.com/hook' AS SINK.URL)";
 
 const table = "CREATE SINK my_table TYPE POSTGRES SET('playground' AS SINK.CONNECTION, 'worker_seconds' AS SINK.TABLE)";
 
-export const gallery: Begin[] = [
+export const gallery: GalleryQuery[] = [
   {
     id: 'slow',
     title: 'Stop a run that is too slow',

@@ -1,8 +1,8 @@
-// What the editor knows of statements about streams. The server alone judges.
+// Editor support for stream statements. Only the server parses.
 import type { StreamCatalog } from '../api/types';
-import type { Language, Offer, Piece } from '../editor/Editor';
+import type { Completion, Language, Piece } from '../editor/Editor';
 import { colourSql, inText, wordAt } from '../tables/sql';
-import { named } from './model';
+import { quotedName } from './model';
 
 const keywords = (
   'CREATE DROP GET SHOW EXPLAIN LOGICAL PHYSICAL SOURCE SOURCES SINK SINKS QUERY QUERIES WORKER WORKERS FOR TYPE SET ' +
@@ -40,7 +40,7 @@ const settings = [
   'SINK.SCHEMA',
 ];
 
-/** Statements as coloured pieces: those of SQL, with more words. */
+/** colour extends the SQL colours by stream keywords. */
 function colour(text: string): Piece[][] {
   return colourSql(text).map((line) =>
     line.flatMap((p) =>
@@ -54,24 +54,28 @@ function colour(text: string): Piece[][] {
   );
 }
 
-const most = 12;
+const maxCompletions = 12;
 const offer = (detail: string) => (text: string) => ({ text, label: text, detail });
 
-/** What may stand at the caret, the likeliest first. */
-export function streamOffers(text: string, caret: number, catalog: StreamCatalog | undefined): Offer[] {
+/** streamCompletions returns the completions at a caret, best first. */
+export function streamCompletions(text: string, caret: number, catalog: StreamCatalog | undefined): Completion[] {
   if (inText(text, caret)) return [];
   const { from, word, before } = wordAt(text, caret);
   const statement = text.slice(text.lastIndexOf(';', from - 1) + 1, from);
   const rest = text.slice(from).split(';')[0]!;
-  const sources = (catalog?.sources ?? []).map((s) => ({ text: named(s.name), label: s.name, detail: 'source' }));
-  const sinks = (catalog?.sinks ?? []).map((s) => ({ text: named(s.name), label: s.name, detail: `sink ${s.type}` }));
-  const queries = (catalog?.queries ?? []).map((q) => ({ text: named(q.name), label: q.name, detail: 'query' }));
+  const sources = (catalog?.sources ?? []).map((s) => ({ text: quotedName(s.name), label: s.name, detail: 'source' }));
+  const sinks = (catalog?.sinks ?? []).map((s) => ({
+    text: quotedName(s.name),
+    label: s.name,
+    detail: `sink ${s.type}`,
+  }));
+  const queries = (catalog?.queries ?? []).map((q) => ({ text: quotedName(q.name), label: q.name, detail: 'query' }));
   const workers = (catalog?.workers ?? []).map((w) => ({
-    text: named(w.host_name),
+    text: quotedName(w.host_name),
     label: w.host_name,
     detail: 'worker',
   }));
-  // The columns of the sources that the statement reads; before a FROM was written, of all.
+  // Columns of the sources in the statement; before a FROM, of all sources.
   const read = new Set([...(statement + rest).matchAll(/\b(?:FROM|JOIN)\s+"?(\w+)/gi)].map((m) => m[1]!.toLowerCase()));
   const aliases = new Map(
     [...(statement + rest).matchAll(/\b(?:FROM|JOIN)\s+"?(\w+)"?\s+(?:AS\s+)?(\w+)/gi)].map((m) => [
@@ -82,10 +86,12 @@ export function streamOffers(text: string, caret: number, catalog: StreamCatalog
   const of = (aliases.get(before.toLowerCase()) ?? before).toLowerCase();
   const columns = (catalog?.sources ?? [])
     .filter((s) => (before ? s.name.toLowerCase() === of : read.has(s.name.toLowerCase())))
-    .flatMap((s) => s.columns.map((c) => ({ text: named(c.name), label: c.name, detail: `${c.type} · ${s.name}` })));
+    .flatMap((s) =>
+      s.columns.map((c) => ({ text: quotedName(c.name), label: c.name, detail: `${c.type} · ${s.name}` })),
+    );
   const after = /(\w+)\s+$/.exec(statement)?.[1]?.toUpperCase() ?? '';
   const setting = /^(SOURCE|SINK|PARSER)$/i.test(before);
-  let all: Offer[];
+  let all: Completion[];
   if (setting)
     all = settings
       .filter((s) => s.startsWith(`${before.toUpperCase()}.`))
@@ -105,27 +111,27 @@ export function streamOffers(text: string, caret: number, catalog: StreamCatalog
     const words = [...functions.map(offer('function')), ...keywords.map(offer(''))];
     all = word === '' ? [...columns, ...sources] : [...columns, ...words, ...sources, ...sinks];
   }
-  const asked = word.replace(/^"/, '').toLowerCase();
+  const prefix = word.replace(/^"/, '').toLowerCase();
   const seen = new Set<string>();
   const fit = all.filter((o) => {
-    if (!o.label.toLowerCase().includes(asked) || seen.has(o.text)) return false;
+    if (!o.label.toLowerCase().includes(prefix) || seen.has(o.text)) return false;
     seen.add(o.text);
     return true;
   });
-  const rank = (o: Offer) => (o.label.toLowerCase().startsWith(asked) ? 0 : 1);
+  const rank = (o: Completion) => (o.label.toLowerCase().startsWith(prefix) ? 0 : 1);
   const sorted = fit.map((o, i) => ({ o, i })).sort((a, b) => rank(a.o) - rank(b.o) || a.i - b.i);
   if (sorted.length === 1 && sorted[0]!.o.text.toLowerCase() === word.toLowerCase()) return [];
-  return sorted.slice(0, most).map((s) => s.o);
+  return sorted.slice(0, maxCompletions).map((s) => s.o);
 }
 
-/** The language of the editor; catalog is asked for whenever something is offered, as it changes by the second. */
+/** streamLanguage reads the catalog at each completion, as it changes every second. */
 export function streamLanguage(catalog: () => StreamCatalog | undefined): Language {
   return {
-    offersWhat: 'keywords, names of the catalog and columns',
+    completionHelp: 'keywords, names of the catalog and columns',
     colour,
-    offer: (text, caret, asked) => {
+    complete: (text, caret, prefix) => {
       const { word, before, from } = wordAt(text, caret);
-      return { from, offers: asked || word || before ? streamOffers(text, caret, catalog()) : [] };
+      return { from, offers: prefix || word || before ? streamCompletions(text, caret, catalog()) : [] };
     },
   };
 }

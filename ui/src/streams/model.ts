@@ -1,49 +1,48 @@
-// What the page of streams makes of the catalog: words for states, statements that the page writes, and where the boxes
-// of a picture stand.
+// State labels, generated statements and diagram layout of the streams page.
 import { duration } from '../design/format';
 import type { FieldError, StreamCatalog, StreamQuery } from '../api/types';
 import type { Mark } from '../design/icons';
 
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
-export interface Word {
-  word: string;
+interface StateLabel {
+  label: string;
   tone: '' | 'ok' | 'warn' | 'bad';
   shape: Shape;
   what: string;
 }
 
-export const states: Record<StreamQuery['state'], Word> = {
-  PENDING: { word: 'Pending', tone: '', shape: 'ring', what: 'It is accepted; nothing has been opened yet.' },
-  DEPLOYING: { word: 'Deploying', tone: 'warn', shape: 'half', what: 'Its fragments are being started.' },
-  RUNNING: { word: 'Running', tone: 'ok', shape: 'dot', what: 'All its fragments run.' },
-  STOPPING: { word: 'Stopping', tone: 'warn', shape: 'half', what: 'It was dropped; its fragments stop.' },
+export const states: Record<StreamQuery['state'], StateLabel> = {
+  PENDING: { label: 'Pending', tone: '', shape: 'ring', what: 'It is accepted; nothing has been opened yet.' },
+  DEPLOYING: { label: 'Deploying', tone: 'warn', shape: 'half', what: 'Its fragments are being started.' },
+  RUNNING: { label: 'Running', tone: 'ok', shape: 'dot', what: 'All its fragments run.' },
+  STOPPING: { label: 'Stopping', tone: 'warn', shape: 'half', what: 'It was dropped; its fragments stop.' },
   STOPPING_STUCK: {
-    word: 'Stuck',
+    label: 'Stuck',
     tone: 'warn',
     shape: 'triangle',
     what: 'It was dropped, and a worker does not confirm it. Its name is taken until then.',
   },
-  STOPPED: { word: 'Stopped', tone: '', shape: 'square', what: 'Nothing of it runs.' },
-  TERMINATED: { word: 'Ended', tone: '', shape: 'square', what: 'Its sources have ended.' },
-  TERMINATING: { word: 'Failing', tone: 'bad', shape: 'half', what: 'It failed; its other fragments stop.' },
-  FAILED: { word: 'Failed', tone: 'bad', shape: 'cross', what: 'It failed, and is kept until it is dropped.' },
+  STOPPED: { label: 'Stopped', tone: '', shape: 'square', what: 'Nothing of it runs.' },
+  TERMINATED: { label: 'Ended', tone: '', shape: 'square', what: 'Its sources have ended.' },
+  TERMINATING: { label: 'Failing', tone: 'bad', shape: 'half', what: 'It failed; its other fragments stop.' },
+  FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'It failed, and is kept until it is dropped.' },
 };
 
-/** Whether nothing of the query runs any more. */
-export const isOver = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED'].includes(q.state);
+/** hasEnded reports that no part of the query runs. */
+export const hasEnded = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED'].includes(q.state);
 
-/** The rates of a query, its lag and what it holds; those of one that is over are nobody's. */
-export const flowing = (q: StreamQuery): StreamQuery['live'] => (isOver(q) ? null : q.live);
+/** liveCounts are a running query's rates and lag; null after its end. */
+export const liveCounts = (q: StreamQuery): StreamQuery['live'] => (hasEnded(q) ? null : q.live);
 
-/** How far the newest row is behind the clock, in words. */
+/** lagOf says how far the newest row is behind the clock. */
 export function lagOf(q: StreamQuery): string {
-  const ms = flowing(q)?.lag_ms;
+  const ms = liveCounts(q)?.lag_ms;
   return ms == null ? '–' : ms < 1000 ? 'under 1 s' : duration(Math.round(ms / 1000));
 }
 
-/** What was lost or set aside on the way, in words; nothing of it is usual. */
-export function losses(q: StreamQuery): [string, number][] {
+/** lossCounts lists lost and quarantined rows by reason. */
+export function lossCounts(q: StreamQuery): [string, number][] {
   const l = q.live;
   if (!l) return [];
   const all: [string, number][] = [
@@ -59,13 +58,13 @@ export function losses(q: StreamQuery): [string, number][] {
   return all.filter(([, n]) => n > 0);
 }
 
-/** A failure without its hint, and the hint as a sentence. */
-export function parted(failure: string): [what: string, hint: string] {
+/** splitFailure separates a failure from its hint. */
+export function splitFailure(failure: string): [what: string, hint: string] {
   const [what, hint] = failure.split(/\s*\n\s*hint: /);
   return [what!, hint ? `${hint[0]!.toUpperCase()}${hint.slice(1)}${/[.!?]$/.test(hint) ? '' : '.'}` : ''];
 }
 
-/** One line about all queries. */
+/** summary is one line about all queries. */
 export function summary(c: StreamCatalog): string {
   if (c.queries.length === 0) return 'No continuous query runs.';
   const running = c.queries.filter((q) => q.state === 'RUNNING').length;
@@ -80,20 +79,20 @@ export function summary(c: StreamCatalog): string {
   return `${[`${running} of ${c.queries.length} queries run`, ...also].join(', ')}.`;
 }
 
-/** A name as a statement has to write it. */
-export const named = (name: string): string =>
+/** quotedName quotes a name where SQL requires it. */
+export const quotedName = (name: string): string =>
   /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 
-/** The columns of a source or sink, as they are created. */
+/** schemaOf writes the columns of a source or sink as in CREATE. */
 export const schemaOf = (columns: StreamCatalog['sinks'][number]['columns']): string =>
   columns.map((c) => `${c.name} ${c.type}${c.not_null ? ' NOT NULL' : ''}`).join(', ');
 
-// ---- the text that is sent
+// ---- requests
 
 const token =
   /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:\\[\s\S]|''|[^'\\])*'?|"(?:""|[^"])*"?|`[^`]*`?|;|[^;'"`/-]+|[\s\S]/g;
 
-/** Where each statement of a text begins and ends, without its semicolon. */
+/** statementsOf returns the range of each statement, without its semicolon. */
 export function statementsOf(text: string): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
   let from = 0;
@@ -111,8 +110,8 @@ export function statementsOf(text: string): { from: number; to: number }[] {
   return found;
 }
 
-/** A request that was made of a text, and by how much a line of it was shifted. */
-export interface Asked {
+/** ShiftedRequest is a request made from a text, and the shift of one of its lines. */
+interface ShiftedRequest {
   sql: string;
   line: number;
   shift: number;
@@ -121,10 +120,10 @@ export interface Asked {
 const blank = (text: string) => text.replace(/[^\n]/g, ' ');
 
 /**
- * EXPLAIN of the last query of a text; null where there is none. Everything else stays out, but lines and columns stay
- * as they are. A sink that the text itself creates is not there yet: the query is explained without it.
+ * explainRequest is EXPLAIN of a text's last query; null without one. The rest is blanked, so lines and columns stay. A
+ * sink created by the same text does not exist yet: the query is explained without it.
  */
-export function explaining(text: string, sinks: string[]): Asked | null {
+export function explainRequest(text: string, sinks: string[]): ShiftedRequest | null {
   const explain = 'EXPLAIN ';
   for (const { from, to } of statementsOf(text).reverse()) {
     const statement = text.slice(from, to);
@@ -140,7 +139,7 @@ export function explaining(text: string, sinks: string[]): Asked | null {
     const before = blank(text.slice(0, from + head[0].length));
     const lastLine = before.slice(before.lastIndexOf('\n') + 1);
     const line = before.split('\n').length;
-    // Where there is room before it on its line, nothing moves.
+    // With enough space before it on its line, nothing moves.
     if (lastLine.length >= explain.length)
       return { sql: before.slice(0, -explain.length) + explain + body, line, shift: 0 };
     return { sql: before + explain + body, line, shift: explain.length };
@@ -154,46 +153,46 @@ const creates = (text: string, sink: string) =>
     return m && (m[1] ?? m[2] ?? m[3])!.toLowerCase() === sink.toLowerCase();
   });
 
-/** What was said about a text that was sent in another form, at the places of the text. */
-export const placed = (fields: FieldError[], asked: Asked): FieldError[] =>
+/** shiftErrors maps errors of the sent request back to the text. */
+export const shiftErrors = (fields: FieldError[], request: ShiftedRequest): FieldError[] =>
   fields.map((f) =>
-    f.line === asked.line && f.column && f.column > asked.shift ? { ...f, column: f.column - asked.shift } : f,
+    f.line === request.line && f.column && f.column > request.shift ? { ...f, column: f.column - request.shift } : f,
   );
 
-// ---- pictures
+// ---- diagrams
 
-export interface Box {
+interface Box {
   id: string;
   column: number;
   row: number;
   title: string;
   lines: string[];
-  tone?: Word['tone'];
+  tone?: StateLabel['tone'];
   shape?: Shape;
-  said?: string;
+  problem?: string;
 }
 
-export interface Picture {
+export interface FlowDiagram {
   boxes: Box[];
   arrows: { from: string; to: string; label?: string }[];
 }
 
 const verbs = /^(Scan|Filter|Project|Aggregate|Join|Lag)\b\s*/;
 
-/** The plan of EXPLAIN as a picture: the last step is written first, what it reads below it, further to the right. */
-export function planOf(lines: string[]): Picture {
+/** planDiagram draws an EXPLAIN plan: the last step is first, its inputs are indented below. */
+export function planDiagram(lines: string[]): FlowDiagram {
   const steps = lines.filter((l) => !l.startsWith('Fragment'));
   const depth = (l: string) => /^ */.exec(l)![0].length / 2;
   const deepest = Math.max(0, ...steps.map(depth));
   const boxes: Box[] = [];
-  const arrows: Picture['arrows'] = [];
+  const arrows: FlowDiagram['arrows'] = [];
   const above: string[] = [];
   let row = 0;
   steps.forEach((l, i) => {
     const d = depth(l);
     const [text, verb] = [l.trim(), verbs.exec(l.trim())?.[1]];
     const id = `s${i}`;
-    // A second input of the same step has a row of its own.
+    // A second input of a step has its own row.
     if (i > 0 && d <= depth(steps[i - 1]!)) row++;
     boxes.push({
       id,
@@ -208,37 +207,37 @@ export function planOf(lines: string[]): Picture {
   return { boxes, arrows };
 }
 
-/** A query as it runs: what it reads, its fragments, and its sink. */
-export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: number) => string, lag: string): Picture {
+/** queryDiagram draws a running query: sources, fragments and sink. */
+export function queryDiagram(q: StreamQuery, c: StreamCatalog, rate: (n: number) => string, lag: string): FlowDiagram {
   const boxes: Box[] = [];
-  const arrows: Picture['arrows'] = [];
+  const arrows: FlowDiagram['arrows'] = [];
   const place = (host: string) => (host && host !== 'server' ? [`on ${host}`] : []);
   const fragments = q.fragments.length > 0 ? q.fragments : [];
   const sink = c.sinks.find((s) => s.name.toLowerCase() === q.sink.toLowerCase());
-  const named = (host: string) => fragments.findIndex((f) => f.host_name === host);
-  const last = Math.max(named(sink?.placement || 'server'), 0);
+  const quotedName = (host: string) => fragments.findIndex((f) => f.host_name === host);
+  const last = Math.max(quotedName(sink?.placement || 'server'), 0);
   const two = fragments.length > 1;
   let row = 0;
   for (const s of c.sources)
     for (const p of s.physical.filter((p) => q.sources.includes(p.id))) {
       const id = `p${p.id}`;
       boxes.push({ id, column: 0, row: row++, title: s.name, lines: [`${p.type} ${p.id}`, ...place(p.placement)] });
-      if (fragments.length > 0) arrows.push({ from: id, to: `f${Math.max(named(p.placement || 'server'), 0)}` });
+      if (fragments.length > 0) arrows.push({ from: id, to: `f${Math.max(quotedName(p.placement || 'server'), 0)}` });
       else arrows.push({ from: id, to: 'sink' });
     }
-  let beside = 0;
+  let extraHeight = 0;
   fragments.forEach((f, i) => {
     const s = fragmentWords[f.state];
     const end = i === last;
     boxes.push({
       id: `f${i}`,
       column: two && end ? 2 : 1,
-      row: two && end ? 0 : beside++,
+      row: two && end ? 0 : extraHeight++,
       title: `Fragment on ${f.host_name}`,
-      lines: [s.word + (f.attempts > 1 ? `, attempt ${f.attempts}` : ''), ...(end && flowing(q) ? [lag] : [])],
+      lines: [s.label + (f.attempts > 1 ? `, attempt ${f.attempts}` : ''), ...(end && liveCounts(q) ? [lag] : [])],
       tone: s.tone,
       shape: s.shape,
-      said: f.failure,
+      problem: f.failure,
     });
     const sent = f.live ? { label: rate(f.live.out_per_second) } : {};
     if (two && !end) arrows.push({ from: `f${i}`, to: `f${last}`, ...sent });
@@ -246,7 +245,7 @@ export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: numbe
   const column = two ? 3 : 2;
   boxes.push({ id: 'sink', column, row: 0, title: q.sink, lines: [sink?.type ?? '', ...place(sink?.placement ?? '')] });
   if (fragments.length > 0) arrows.push({ from: `f${last}`, to: 'sink' });
-  const flow = flowing(q);
+  const flow = liveCounts(q);
   if (flow) {
     const into = arrows.find((a) => a.from.startsWith('p'));
     if (into) into.label = rate(flow.in_per_second);
@@ -255,11 +254,11 @@ export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: numbe
   return { boxes, arrows };
 }
 
-const fragmentWords: Record<StreamQuery['fragments'][number]['state'], Word> = {
-  REGISTERED: { word: 'not started', tone: '', shape: 'ring', what: '' },
-  STARTED: { word: 'starting', tone: 'warn', shape: 'half', what: '' },
-  RUNNING: { word: 'running', tone: 'ok', shape: 'dot', what: '' },
-  STOPPED: { word: 'stopped', tone: '', shape: 'square', what: '' },
-  TERMINATED: { word: 'ended', tone: '', shape: 'square', what: '' },
-  FAILED: { word: 'failed', tone: 'bad', shape: 'cross', what: '' },
+const fragmentWords: Record<StreamQuery['fragments'][number]['state'], StateLabel> = {
+  REGISTERED: { label: 'not started', tone: '', shape: 'ring', what: '' },
+  STARTED: { label: 'starting', tone: 'warn', shape: 'half', what: '' },
+  RUNNING: { label: 'running', tone: 'ok', shape: 'dot', what: '' },
+  STOPPED: { label: 'stopped', tone: '', shape: 'square', what: '' },
+  TERMINATED: { label: 'ended', tone: '', shape: 'square', what: '' },
+  FAILED: { label: 'failed', tone: 'bad', shape: 'cross', what: '' },
 };

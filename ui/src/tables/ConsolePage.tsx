@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import type { FieldError, QueryAnswer } from '../api/types';
 import { usePageTitle } from '../app/location';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
@@ -14,17 +14,17 @@ import { download } from './download';
 import { Grid } from './Grid';
 import { type Cell, type ChartChoice, queryId, readChoice, tabSeparated, writeChoice } from './model';
 import { useCatalog, useSavedQueries } from './queries';
-import { GoneQuery, Saved } from './Saved';
+import { MissingQuery, SavedQueries } from './SavedQueries';
 import { SqlEditor } from './SqlEditor';
 import './tables.css';
-import { stated, told } from '../design/said';
+import { asSentence, problemText } from '../design/sentences';
 
 const start = 'SELECT started_at, adapter, load_mode, p95_ms\nFROM run_summary\nORDER BY started_at DESC\n';
 
 const limits = [100, 1_000, 10_000, 100_000];
 
-/** The longest query that fits into an address; a server reads 16 KB of one, proxies less. */
-const mostInLink = 6_000;
+/** maxLinkLength is the longest query in an address; a server reads 16 KB of one, proxies less. */
+const maxLinkLength = 6_000;
 
 interface Running {
   id: string;
@@ -39,7 +39,7 @@ interface Outcome {
   problem?: Problem;
 }
 
-/** What the address says: a query or the name of a saved one, and how its answer is drawn. */
+/** fromAddress parses a query or the name of a saved one, and the chart. */
 function fromAddress(search: string) {
   const q = new URLSearchParams(search);
   const chart = new URLSearchParams();
@@ -52,7 +52,7 @@ function fromAddress(search: string) {
   };
 }
 
-function useTicking(on: boolean): number {
+function useElapsedTick(on: boolean): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (!on) return;
@@ -63,7 +63,7 @@ function useTicking(on: boolean): number {
   return now;
 }
 
-/** /query: SQL over results. A query that came with the address is shown, and executed when its reader asks. */
+/** ConsolePage is /query: SQL over results. A query from the address is shown, and runs only on request. */
 export function ConsolePage() {
   usePageTitle('Query');
   const [, navigate] = useLocation();
@@ -78,29 +78,29 @@ export function ConsolePage() {
   const [name, setName] = useState(opened.saved);
   const catalog = useCatalog();
   const saved = useSavedQueries();
-  const now = useTicking(running !== null);
+  const now = useElapsedTick(running !== null);
   const live = useRef(running);
   live.current = running;
 
-  // A link that names a saved query shows that one.
-  const wanted = opened.saved ? saved.data?.find((q) => q.name === opened.saved) : undefined;
-  const taken = useRef(false);
+  // A link to a saved query loads it.
+  const linked = opened.saved ? saved.data?.find((q) => q.name === opened.saved) : undefined;
+  const wasOpened = useRef(false);
   useEffect(() => {
-    if (!wanted || taken.current) return;
-    taken.current = true;
-    setSql(wanted.sql);
-    if (!opened.chart && wanted.chart) {
-      setChart(wanted.chart);
+    if (!linked || wasOpened.current) return;
+    wasOpened.current = true;
+    setSql(linked.sql);
+    if (!opened.chart && linked.chart) {
+      setChart(linked.chart);
       setView('chart');
     }
-  }, [wanted, opened.chart]);
+  }, [linked, opened.chart]);
 
   const show = useCallback(
     (next: { sql: string; view: string; chart: string; saved: string }) => {
       const q = new URLSearchParams(next.view === 'chart' ? next.chart : '');
       if (next.view === 'chart') q.set('view', 'chart');
       if (next.saved) q.set('saved', next.saved);
-      else if (encodeURIComponent(next.sql).length <= mostInLink) q.set('q', next.sql);
+      else if (encodeURIComponent(next.sql).length <= maxLinkLength) q.set('q', next.sql);
       const s = q.toString();
       navigate(`/query${s ? `?${s}` : ''}`, { replace: true });
     },
@@ -113,36 +113,36 @@ export function ConsolePage() {
   const run = async () => {
     if (running || !sql.trim()) return;
     const abort = new AbortController();
-    const mine = { id: queryId(), since: Date.now(), abort };
-    setRunning(mine);
+    const started = { id: queryId(), since: Date.now(), abort };
+    setRunning(started);
     show({ sql, view, chart, saved: unchanged });
-    const asked = { sql, limit };
+    const request = { sql, limit };
     try {
       const answer = await api.post('/api/query', {
-        body: { sql, max_rows: limit, query_id: mine.id },
+        body: { sql, max_rows: limit, query_id: started.id },
         signal: abort.signal,
       });
-      setOutcome({ ...asked, answer });
+      setOutcome({ ...request, answer });
     } catch (err) {
       if (abort.signal.aborted)
-        setOutcome({ ...asked, problem: new Problem(0, 'cancelled', 'The query was cancelled.') });
-      else setOutcome({ ...asked, problem: asProblem(err) });
+        setOutcome({ ...request, problem: new Problem(0, 'cancelled', 'The query was cancelled.') });
+      else setOutcome({ ...request, problem: asProblem(err) });
     }
     setRunning(null);
   };
 
   const cancel = async () => {
-    const mine = running;
-    if (!mine) return;
-    // The server ends the query in the database; when it cannot be asked, nobody waits for the answer any more.
-    await api.post('/api/query/cancel', { body: { query_id: mine.id } }).catch(() => mine.abort.abort());
+    const current = running;
+    if (!current) return;
+    // The server cancels the query in the database; when it is unreachable, the page stops waiting.
+    await api.post('/api/query/cancel', { body: { query_id: current.id } }).catch(() => current.abort.abort());
   };
 
-  // Whoever leaves the page wants no answer.
+  // Leaving the page cancels.
   useEffect(
     () => () => {
-      const mine = live.current;
-      if (mine) void api.post('/api/query/cancel', { body: { query_id: mine.id } }).catch(() => {});
+      const current = live.current;
+      if (current) void api.post('/api/query/cancel', { body: { query_id: current.id } }).catch(() => {});
     },
     [],
   );
@@ -158,7 +158,7 @@ export function ConsolePage() {
   };
   const link = async () => {
     show({ sql, view, chart, saved: unchanged });
-    if (!unchanged && encodeURIComponent(sql).length > mostInLink) {
+    if (!unchanged && encodeURIComponent(sql).length > maxLinkLength) {
       toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
       return;
     }
@@ -208,7 +208,7 @@ export function ConsolePage() {
         </div>
       </header>
       <div className="page">
-        <GoneQuery name={name} list={saved} />
+        <MissingQuery name={name} list={saved} />
         <div className="console">
           <div className="stack">
             <SqlEditor
@@ -231,14 +231,14 @@ export function ConsolePage() {
                 </select>
               </label>
               <span className="note muted hide-phone">and 25 s. Ctrl+Enter runs, Ctrl+Space completes.</span>
-              <Writes>
+              <OperatorOnly>
                 <Link href={`/tables/new?q=${encodeURIComponent(sql)}`} className="btn quiet small end">
                   <Icon name="table" size={14} /> Keep it as a table
                 </Link>
-              </Writes>
+              </OperatorOnly>
             </div>
           </div>
-          <Saved
+          <SavedQueries
             list={saved}
             current={name}
             sql={sql}
@@ -310,7 +310,7 @@ function Result(props: {
             icon={outcome.problem.code === 'cancelled' || outcome.problem.code === 'conflict' ? 'stop' : 'alert'}
             title={outcome.problem.message}
           >
-            {stated(outcome.problem.fields[0]?.message ?? outcome.problem.hint)}
+            {asSentence(outcome.problem.fields[0]?.message ?? outcome.problem.hint)}
           </Empty>
         ) : (
           <Empty tight icon="table" title="Nothing asked yet">
@@ -333,7 +333,7 @@ function Result(props: {
       if (more) toast('The file has the first 100 000 rows; there are more.', 'warn');
     } catch (err) {
       const p = asProblem(err);
-      toast(told({ message: p.message, hint: p.fields[0]?.message ?? p.hint }), 'bad');
+      toast(problemText({ message: p.message, hint: p.fields[0]?.message ?? p.hint }), 'bad');
     }
   };
   const actions: (Action | null)[] = [

@@ -1,12 +1,12 @@
 import { Link } from 'wouter';
 import type { DerivedTable } from '../api/types';
 import { Mark } from '../design/icons';
-import { layers, standing, tablePath } from './model';
-import { standings } from './Standing';
+import { freshness, layers, tablePath } from './model';
+import { freshnessLabels } from './Freshness';
 
 const box = { w: 216, h: 38, gapX: 64, gapY: 14, pad: 12 };
 
-/** Which table reads which, drawn from left to right; each leads to its page. */
+/** Graph draws which table reads which, from left to right. */
 export function Graph(props: { tables: DerivedTable[]; now: number; current?: string }) {
   const { nodes, via } = layers(props.tables);
   const at = new Map(nodes.map((n) => [n.name, n]));
@@ -25,7 +25,7 @@ export function Graph(props: { tables: DerivedTable[]; now: number; current?: st
               if (!a || !b) return null;
               const [x1, y1] = [left(a) + box.w, top(a) + box.h / 2];
               const [x2, y2] = [left(b), top(b) + box.h / 2];
-              // From stop to stop, straight through the columns between.
+              // A polyline straight through the columns between.
               const stops = [
                 { x: x1, y: y1 },
                 ...(via.get(`${s} ${t.name}`) ?? []).flatMap((v) => {
@@ -55,7 +55,7 @@ export function Graph(props: { tables: DerivedTable[]; now: number; current?: st
         <ul>
           {props.tables.map((t) => {
             const n = at.get(t.name)!;
-            const s = standings[standing(t, props.now)];
+            const s = freshnessLabels[freshness(t, props.now)];
             const reads = t.sources.length ? `, reads ${t.sources.join(', ')}` : '';
             return (
               <li key={t.name} style={{ left: left(n), top: top(n), width: box.w, height: box.h }}>
@@ -63,14 +63,14 @@ export function Graph(props: { tables: DerivedTable[]; now: number; current?: st
                   href={tablePath(t.name)}
                   className={t.name === props.current ? 'current' : ''}
                   aria-current={t.name === props.current ? 'page' : undefined}
-                  title={`${t.name}: ${s.word}`}
+                  title={`${t.name}: ${s.label}`}
                 >
                   <span className={`mark ${s.tone}`}>
                     <Mark shape={s.shape} size={9} />
                   </span>
                   <span className="word">{t.name}</span>
                   <span className="sr">
-                    {s.word}
+                    {s.label}
                     {reads}
                   </span>
                 </Link>

@@ -1,25 +1,25 @@
 import { useMemo, useState } from 'react';
 import type { QueryColumn } from '../api/types';
-import { type Cell, columnKind, shown } from './model';
+import { type Cell, cellText, columnKind } from './model';
 
 const rowHeight = 28;
-const beyond = 12;
+const overscan = 12;
 
-/** The rows of an answer. Only those in sight are in the page, however many there are. */
+/** Grid shows rows; only visible ones are rendered. */
 export function Grid(props: { columns: QueryColumn[]; rows: Cell[][]; label: string; height?: number }) {
   const { columns, rows } = props;
-  const most = props.height ?? 460;
+  const maxHeight = props.height ?? 460;
   const [top, setTop] = useState(0);
   const widths = useMemo(
     () =>
       columns.map((c, i) => {
-        const longest = rows.slice(0, 200).reduce((n, r) => Math.max(n, shown(r[i]).length), c.name.length + 2);
+        const longest = rows.slice(0, 200).reduce((n, r) => Math.max(n, cellText(r[i]).length), c.name.length + 2);
         return Math.min(44, Math.max(7, longest)) * 7.6 + 26;
       }),
     [columns, rows],
   );
-  const from = Math.max(0, Math.floor(top / rowHeight) - beyond);
-  const to = Math.min(rows.length, Math.ceil((top + most) / rowHeight) + beyond);
+  const from = Math.max(0, Math.floor(top / rowHeight) - overscan);
+  const to = Math.min(rows.length, Math.ceil((top + maxHeight) / rowHeight) + overscan);
   const gap = (n: number, key: string) =>
     n > 0 && (
       <tr key={key} aria-hidden="true" className="gap">
@@ -29,7 +29,7 @@ export function Grid(props: { columns: QueryColumn[]; rows: Cell[][]; label: str
   return (
     <div
       className="grid-rows"
-      style={{ maxHeight: most }}
+      style={{ maxHeight: maxHeight }}
       tabIndex={0}
       role="group"
       aria-label={`${props.label}, a table that scrolls`}
@@ -63,7 +63,7 @@ export function Grid(props: { columns: QueryColumn[]; rows: Cell[][]; label: str
               <td className="num muted">{from + i + 1}</td>
               {columns.map((c, k) => {
                 const v = r[k];
-                const text = shown(v);
+                const text = cellText(v);
                 return (
                   <td
                     key={k}

@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import type { QueryColumn } from '../api/types';
 import { Segments } from '../design/Controls';
 import { Empty } from '../design/States';
-import { type Cell, type ChartChoice, columnKind, curves, type Shape, undrawn } from './model';
+import { type Cell, type ChartChoice, chartData, columnKind, omittedText, type Shape } from './model';
 import { XYChart } from './XYChart';
 
 const shapes: { value: Shape; label: string }[] = [
@@ -11,7 +11,7 @@ const shapes: { value: Shape; label: string }[] = [
   { value: 'points', label: 'Points' },
 ];
 
-/** An answer as a chart, with what stands at its axes to choose. */
+/** ResultChart draws a result with selectable axes. */
 export function ResultChart(props: {
   columns: QueryColumn[];
   rows: Cell[][];
@@ -19,7 +19,7 @@ export function ResultChart(props: {
   onChange: (c: ChartChoice) => void;
 }) {
   const { columns, rows, choice } = props;
-  const drawn = useMemo(() => curves(columns, rows, choice), [columns, rows, choice]);
+  const drawn = useMemo(() => chartData(columns, rows, choice), [columns, rows, choice]);
   const select = (label: string, value: string, options: string[], set: (v: string) => void, none?: string) => (
     <label className="row note">
       {label}
@@ -33,7 +33,7 @@ export function ResultChart(props: {
   );
   const names = [...new Set(columns.map((c) => c.name))];
   const numbers = [...new Set(columns.filter((c) => columnKind(c) === 'number').map((c) => c.name))];
-  const left = undrawn(drawn, rows.length);
+  const left = omittedText(drawn, rows.length);
   const title = `${choice.y} by ${choice.x}${choice.series ? `, for each ${choice.series}` : ''}`;
   return (
     <div className="body stack">

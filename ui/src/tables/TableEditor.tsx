@@ -1,15 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, asProblem } from '../api/client';
 import type { DerivedTable, FieldError, TablePreview } from '../api/types';
-import { useMay } from '../api/queries';
+import { useHasRole } from '../api/queries';
 import { usePageTitle, useParam } from '../app/location';
 import { Term } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
+import { useDebounced } from '../design/useDebounced';
 import { Grid } from './Grid';
 import { type Cell, tablePath } from './model';
 import { useCatalog, useEditedTable, useTablesChanged } from './queries';
@@ -45,12 +46,12 @@ function draftOf(t: DerivedTable | null, definition: string): Draft {
   };
 }
 
-/** /tables/new and /table/NAME/edit: a definition, and beside it what it would give. */
+/** TableEditor is /tables/new and /table/NAME/edit: a definition with a preview. */
 export function TableEditor({ name }: { name: string | null }) {
   usePageTitle(name ? `Edit ${name}` : 'New table');
   const table = useEditedTable(name);
   const [start] = useParam('q');
-  if (!useMay('operator')) return <NotForViewers back={name ? tablePath(name) : '/tables'} />;
+  if (!useHasRole('operator')) return <NotForViewers back={name ? tablePath(name) : '/tables'} />;
   if (name === null) return <Form table={null} start={start} />;
   return (
     <Load
@@ -67,7 +68,7 @@ export function TableEditor({ name }: { name: string | null }) {
   );
 }
 
-/** What an address that somebody has sent shows to who may not change tables. */
+/** NotForViewers is shown to viewers who open an edit link. */
 function NotForViewers({ back }: { back: string }) {
   return (
     <div className="page">
@@ -89,20 +90,10 @@ function NotForViewers({ back }: { back: string }) {
   );
 }
 
-/** The text once typing rests. */
-function useRested(text: string, ms: number): string {
-  const [rested, setRested] = useState(text);
-  useEffect(() => {
-    const t = setTimeout(() => setRested(text), ms);
-    return () => clearTimeout(t);
-  }, [text, ms]);
-  return rested;
-}
-
 const priority = 0;
 
-/** What somebody else has changed of a table, in the words of the form. */
-function changes(before: DerivedTable, after: DerivedTable): string[] {
+/** editedFields lists what another user changed, with the form's labels. */
+function editedFields(before: DerivedTable, after: DerivedTable): string[] {
   const was = draftOf(before, '');
   const is = draftOf(after, '');
   const words = {
@@ -124,12 +115,12 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
   const [, navigate] = useLocation();
   const catalog = useCatalog();
   const changed = useTablesChanged();
-  const rested = useRested(draft.definition, 700);
+  const debounced = useDebounced(draft.definition, 700);
   const preview = useQuery({
-    queryKey: ['table-preview', draft.name, rested],
+    queryKey: ['table-preview', draft.name, debounced],
     queryFn: ({ signal }) =>
-      api.post('/api/v1/table-preview', { body: { name: draft.name, definition: rested }, signal }),
-    enabled: rested.trim() !== '',
+      api.post('/api/v1/table-preview', { body: { name: draft.name, definition: debounced }, signal }),
+    enabled: debounced.trim() !== '',
     retry: false,
     staleTime: 10_000,
     placeholderData: (before) => before,
@@ -138,7 +129,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
     setRefusal(null);
     setDraft((d) => ({ ...d, ...part }));
   };
-  const problem = preview.error && rested === draft.definition ? asProblem(preview.error) : null;
+  const problem = preview.error && debounced === draft.definition ? asProblem(preview.error) : null;
   const placed: FieldError[] = problem
     ? problem.fields.length
       ? problem.fields
@@ -205,7 +196,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
         {conflict && table && (
           <Notice tone="bad">
             <strong>{asProblem(refusal).message}</strong>{' '}
-            {theirs && `Changed: ${changes(table, theirs).join(', ') || 'nothing that is shown here'}.`}
+            {theirs && `Changed: ${editedFields(table, theirs).join(', ') || 'nothing that is shown here'}.`}
             <div className="row choices">
               <button type="button" className="btn small" onClick={() => void props.reload?.()}>
                 <Icon name="refresh" size={14} /> Load the newest version, without my changes
@@ -325,7 +316,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
           </div>
           <Preview
             preview={problem ? undefined : preview.data}
-            pending={preview.isFetching || rested !== draft.definition}
+            pending={preview.isFetching || debounced !== draft.definition}
             refused={problem !== null}
           />
         </div>

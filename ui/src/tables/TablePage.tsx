@@ -4,44 +4,44 @@ import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import type { DerivedTable, DerivedTableDetail, RefreshRecord } from '../api/types';
 import { usePageTitle } from '../app/location';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { ActionsMenu, CopyButton } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, bytes, count, dateTime, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
-import { Seen } from '../editor/Seen';
+import { VisibleText } from '../editor/VisibleText';
 import { Empty, Failed, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
 import { Grid } from './Grid';
 import {
-  around,
   type Cell,
   claimAge,
   dueIn,
-  failing,
-  leftAlone,
+  failureText,
+  isAbandoned,
   nextRefresh,
   type Point,
+  relatedTables,
   tablePath,
-  written,
+  writtenRefreshes,
 } from './model';
 import { useRefreshes, useTable, useTables, useTablesChanged } from './queries';
 import { colourSql, fullName } from './sql';
-import { Lag, StandingBadge } from './Standing';
+import { FreshnessBadge, Lag } from './Freshness';
 import '../editor/editor.css';
 import './tables.css';
 import { XYChart } from './XYChart';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-/** /table/NAME: one derived table. */
+/** TablePage is /table/NAME: one derived table. */
 export function TablePage({ name }: { name: string }) {
   usePageTitle(name);
   const table = useTable(name);
-  const gone = table.error instanceof Problem && table.error.status === 404;
+  const isDeleted = table.error instanceof Problem && table.error.status === 404;
   return (
     <>
-      {gone ? (
+      {isDeleted ? (
         <Failed what={`There is no table ${name}.`} error={table.error} />
       ) : (
         <Load
@@ -53,14 +53,14 @@ export function TablePage({ name }: { name: string }) {
             </div>
           }
         >
-          {(d) => <Shown d={d} stale={Boolean(table.error)} />}
+          {(d) => <TableView d={d} stale={Boolean(table.error)} />}
         </Load>
       )}
     </>
   );
 }
 
-function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
+function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
   const t = d.table;
   const now = Date.parse(d.at ?? '') || Date.now();
   const changed = useTablesChanged();
@@ -75,7 +75,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
       await changed();
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
     setBusy(false);
   };
@@ -90,7 +90,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
         navigate('/tables');
       },
     });
-  const failed = failing(t);
+  const failed = failureText(t);
   const select = `SELECT * FROM ${fullName({ schema: 'tables', name: t.name })}`;
   return (
     <>
@@ -99,14 +99,14 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
           <Icon name="back" />
         </Link>
         <h1 className="mono clip">{t.name}</h1>
-        <StandingBadge table={t} now={now} />
+        <FreshnessBadge table={t} now={now} />
         <div className="actions">
           {t.kind === 'SQL' && (
             <Link href={`/query?q=${encodeURIComponent(select)}`} className="btn hide-phone">
               <Icon name="search" /> Query
             </Link>
           )}
-          <Writes>
+          <OperatorOnly>
             {t.status !== 'ACTIVE' ? (
               <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
                 <Icon name="play" /> Resume
@@ -116,7 +116,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                 <button type="button" className="btn" disabled={busy} onClick={() => void act('suspend')}>
                   <Icon name="stop" /> Suspend
                 </button>
-                {leftAlone(t) && (
+                {isAbandoned(t) && (
                   <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
                     <Icon name="refresh" /> Try again
                   </button>
@@ -133,7 +133,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                 )}
               </>
             )}
-          </Writes>
+          </OperatorOnly>
           {!t.bundled && (
             <ActionsMenu
               label={`More for ${t.name}`}
@@ -149,9 +149,9 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
       <div className="page">
         {stale && <Notice tone="warn">The server does not answer; what is shown is of {ago(d.at)}.</Notice>}
         {failed && (
-          <Notice tone={t.status === 'FAILED' || leftAlone(t) ? 'bad' : 'warn'}>
-            <strong>{failed.said}</strong> {failed.error}
-            {leftAlone(t) && ' Remove the cause, then have it tried again.'}
+          <Notice tone={t.status === 'FAILED' || isAbandoned(t) ? 'bad' : 'warn'}>
+            <strong>{failed.text}</strong> {failed.error}
+            {isAbandoned(t) && ' Remove the cause, then have it tried again.'}
             {t.status === 'FAILED' &&
               (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}
           </Notice>
@@ -170,11 +170,11 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
               <div className="end">
                 <CopyButton text={t.definition} label="Copy the definition" />
                 {!t.bundled && (
-                  <Writes>
+                  <OperatorOnly>
                     <Link href={`${tablePath(t.name)}/edit`} className="btn small">
                       <Icon name="edit" size={14} /> Edit
                     </Link>
-                  </Writes>
+                  </OperatorOnly>
                 )}
               </div>
             </header>
@@ -184,7 +184,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                   <div key={i}>
                     {l.map((p, k) => (
                       <span key={k} className={p.kind && `q-${p.kind}`}>
-                        <Seen text={p.text} />
+                        <VisibleText text={p.text} />
                       </span>
                     ))}
                     {l.length === 0 && ' '}
@@ -200,7 +200,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
   );
 }
 
-/** What a refresh replaces, and into how many parts it divides that. */
+/** replaces says what a refresh replaces, and in how many parts. */
 function replaces(t: DerivedTable): string {
   const what = t.partition_by === 'DAY' ? 'days' : 'runs';
   const rows =
@@ -258,8 +258,8 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
 }
 
 function Claims({ d, now }: { d: DerivedTableDetail; now: number }) {
-  const held = new Set(d.claims.map((c) => c.subtask));
-  const waiting = d.pending.filter((p) => !held.has(p.subtask));
+  const claimed = new Set(d.claims.map((c) => c.subtask));
+  const waiting = d.pending.filter((p) => !claimed.has(p.subtask));
   return (
     <section className="panel" aria-label="Claims">
       <header>
@@ -333,13 +333,13 @@ function History({ name }: { name: string }) {
           )
         }
       >
-        {(h) => <HistoryShown records={h} />}
+        {(h) => <HistoryTable records={h} />}
       </Load>
     </section>
   );
 }
 
-function HistoryShown({ records }: { records: RefreshRecord[] }) {
+function HistoryTable({ records }: { records: RefreshRecord[] }) {
   const [all, setAll] = useState(false);
   const at = new Map(records.map((r) => [Date.parse(r.ended_at ?? ''), r]));
   const points = (of: RefreshRecord[], y: (r: RefreshRecord) => number): Point[] =>
@@ -367,13 +367,13 @@ function HistoryShown({ records }: { records: RefreshRecord[] }) {
           more={more}
           note={note}
         />
-        {written(records).length > 0 && (
+        {writtenRefreshes(records).length > 0 && (
           <XYChart
             title="Rows written"
             kind="time"
             shape="bars"
             height={190}
-            curves={[{ name: 'rows', points: points(written(records), (r) => r.row_count) }]}
+            curves={[{ name: 'rows', points: points(writtenRefreshes(records), (r) => r.row_count) }]}
             more={more}
           />
         )}
@@ -450,7 +450,7 @@ function HistoryShown({ records }: { records: RefreshRecord[] }) {
 
 function Dependencies({ name, now }: { name: string; now: number }) {
   const tables = useTables();
-  const near = around(tables.data?.tables ?? [], name);
+  const near = relatedTables(tables.data?.tables ?? [], name);
   if (near.length < 2) return null;
   return (
     <section className="panel" aria-label="Dependencies">

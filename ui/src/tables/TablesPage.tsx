@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem } from '../api/client';
 import type { DerivedTable, DerivedTableList } from '../api/types';
 import { usePageTitle } from '../app/location';
@@ -12,14 +12,14 @@ import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
-import { allWait, claimAge, failing, leftAlone, standing, tablePath, tries } from './model';
+import { claimAge, failureText, freshness, isAbandoned, tablePath, triesText, waitReason } from './model';
 import { useTables, useTablesChanged } from './queries';
-import { Lag, StandingBadge } from './Standing';
+import { FreshnessBadge, Lag } from './Freshness';
 import './tables.css';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
-/** What a table is about to do, or did last. */
-export function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
+/** NextRefresh shows a table's current or next refresh. */
+export function NextRefresh({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
   const claims = list.claims.filter((c) => c.dynamic_table === t.name);
   if (claims.length > 0)
     return (
@@ -36,7 +36,7 @@ export function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList
     ) : (
       <>
         <span>waits for a worker</span>
-        {allWait(list.workers) && <span className="second">{allWait(list.workers)}</span>}
+        {waitReason(list.workers) && <span className="second">{waitReason(list.workers)}</span>}
       </>
     );
   }
@@ -46,14 +46,14 @@ export function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList
   return <span className="muted">{t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change'}</span>;
 }
 
-export function Last({ t, now }: { t: DerivedTable; now: number }) {
-  const f = failing(t);
+function LastRefresh({ t, now }: { t: DerivedTable; now: number }) {
+  const f = failureText(t);
   if (f)
     return (
-      <span className="clip-2 why-bad" title={`${f.said} ${f.error}`}>
-        {leftAlone(t)
+      <span className="clip-2 why-bad" title={`${f.text} ${f.error}`}>
+        {isAbandoned(t)
           ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
-          : `${tries(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
+          : `${triesText(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
         {f.error}
       </span>
     );
@@ -65,14 +65,14 @@ export function Last({ t, now }: { t: DerivedTable; now: number }) {
   );
 }
 
-/** /tables: the derived tables, how fresh they are, and which reads which. */
+/** TablesPage is /tables: derived tables, their freshness and dependencies. */
 export function TablesPage() {
   usePageTitle('Tables');
   const list = useTables();
   const [text, setText] = useState('');
   const now = Date.parse(list.data?.at ?? '') || Date.now();
-  const stands = (list.data?.tables ?? []).map((t) => standing(t, now));
-  const [late, shaky] = ['failed', 'failing'].map((s) => stands.filter((one) => one === s).length);
+  const states = (list.data?.tables ?? []).map((t) => freshness(t, now));
+  const [late, failingCount] = ['failed', 'failing'].map((s) => states.filter((one) => one === s).length);
   return (
     <>
       <header className="page-head">
@@ -81,18 +81,18 @@ export function TablesPage() {
           {list.data
             ? `${list.data.tables.length} tables, ${list.data.claims.length} being refreshed, ` +
               `${list.data.pending.length - list.data.claims.length} waiting` +
-              `${late ? `, ${late} failed` : ''}${shaky ? `, ${shaky} failing` : ''}`
+              `${late ? `, ${late} failed` : ''}${failingCount ? `, ${failingCount} failing` : ''}`
             : 'Results of many runs, kept fresh.'}
         </span>
         <div className="actions">
           <Link href="/query" className="btn">
             <Icon name="search" /> Query
           </Link>
-          <Writes>
+          <OperatorOnly>
             <Link href="/tables/new" className="btn primary">
               <Icon name="plus" /> New table
             </Link>
-          </Writes>
+          </OperatorOnly>
         </div>
       </header>
       <div className="page">
@@ -123,8 +123,8 @@ export function TablesPage() {
               <div className="toolbar">
                 <SearchBox value={text} placeholder="Search tables" onChange={setText} />
               </div>
-              <List list={d} now={now} search={text} />
-              <Workers list={d} />
+              <TableList list={d} now={now} search={text} />
+              <RefreshWorkers list={d} />
               <section className="panel" aria-label="Dependencies">
                 <header>
                   <h2>Which table reads which</h2>
@@ -139,8 +139,8 @@ export function TablesPage() {
   );
 }
 
-/** Who refreshes, and what each of them holds. */
-function Workers({ list }: { list: DerivedTableList }) {
+/** RefreshWorkers lists the refresh workers and their claims. */
+function RefreshWorkers({ list }: { list: DerivedTableList }) {
   if (list.workers.length === 0) return null;
   return (
     <section className="panel" aria-label="Workers">
@@ -187,7 +187,7 @@ function Workers({ list }: { list: DerivedTableList }) {
   );
 }
 
-function List({ list, now, search }: { list: DerivedTableList; now: number; search: string }) {
+function TableList({ list, now, search }: { list: DerivedTableList; now: number; search: string }) {
   const changed = useTablesChanged();
   const toast = useToast();
   const [, navigate] = useLocation();
@@ -198,12 +198,12 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
       await changed();
     } catch (err) {
       const p = asProblem(err);
-      toast(told(p), 'bad');
+      toast(problemText(p), 'bad');
     }
   };
-  const wanted = search.trim().toLowerCase();
+  const needle = search.trim().toLowerCase();
   const rows = list.tables
-    .filter((t) => `${t.name} ${t.description}`.toLowerCase().includes(wanted))
+    .filter((t) => `${t.name} ${t.description}`.toLowerCase().includes(needle))
     .sort((a, b) => Number(a.bundled) - Number(b.bundled) || (a.name < b.name ? -1 : 1));
   if (rows.length === 0)
     return (
@@ -243,16 +243,16 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
                   </span>
                 </td>
                 <td>
-                  <StandingBadge table={t} now={now} />
+                  <FreshnessBadge table={t} now={now} />
                 </td>
                 <td data-label="Lag">
                   <Lag table={t} now={now} />
                 </td>
                 <td data-label="Next">
-                  <Next t={t} list={list} now={now} />
+                  <NextRefresh t={t} list={list} now={now} />
                 </td>
                 <td data-label="Last">
-                  <Last t={t} now={now} />
+                  <LastRefresh t={t} now={now} />
                 </td>
                 <td className="act">
                   <ActionsMenu
@@ -269,7 +269,7 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
                             },
                           ]
                         : []),
-                      ...(leftAlone(t)
+                      ...(isAbandoned(t)
                         ? [
                             {
                               label: 'Try again',

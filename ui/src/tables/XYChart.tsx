@@ -1,37 +1,37 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { axisText } from '../charts/plot';
 import { count, plain, type Quantity } from '../design/format';
-import { type Curve, type Point, type Shape, unbroken } from './model';
+import { type Curve, type Point, segments, type Shape } from './model';
 
 interface Props {
   title: string;
   curves: Curve[];
   kind: 'time' | 'number' | 'text';
-  /** Whether times are instants, shown in the browser's zone, as everywhere else; other times are shown as written. */
+  /** Times are instants in the browser's zone; otherwise they are shown as written. */
   zoned?: boolean;
   labels?: string[];
   shape: Shape;
   height?: number;
   format?: (n: number) => Quantity;
-  /** What else the tip says of a point. */
+  /** Additional tooltip text of a point. */
   more?: (p: Point) => string;
   note?: ReactNode;
 }
 
-/** Of a line with more points than these none has a dot of its own. */
-const mostDots = 120;
+/** maxDots: longer lines have no dots. */
+const maxDots = 120;
 
 const pad = { left: 64, right: 14, top: 12, bottom: 26 };
-export const curveColor = (i: number) => `var(--run-${(i % 8) + 1})`;
+const curveColor = (i: number) => `var(--run-${(i % 8) + 1})`;
 
-/** Round steps between two values, so many at most. */
-export function ticks(from: number, to: number, most: number): number[] {
+/** ticks are round steps between two values, at most maxTicks. */
+export function ticks(from: number, to: number, maxTicks: number): number[] {
   if (!(to > from)) return [from];
-  const raw = (to - from) / Math.max(1, most);
+  const raw = (to - from) / Math.max(1, maxTicks);
   const size = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((n) => n * size).find((s) => s >= raw)!;
   const out: number[] = [];
-  // Steps are counted, not added up: sums of fractions miss the last one.
+  // Multiply instead of adding: sums of fractions miss the last step.
   for (let i = Math.ceil(from / step - 1e-6); i * step <= to + step * 1e-6; i++)
     out.push(Number((i * step).toPrecision(12)));
   return out;
@@ -39,11 +39,11 @@ export function ticks(from: number, to: number, most: number): number[] {
 
 const timeSteps = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800, 2592000, 7776000];
 
-/** How many milliseconds local clocks are behind those of UTC at a time. */
+/** behindUtc is the local offset from UTC in milliseconds. */
 const behindUtc = (t: number, zoned: boolean) => (zoned ? new Date(t).getTimezoneOffset() * 60_000 : 0);
 
-export function timeTicks(from: number, to: number, most: number, zoned: boolean): number[] {
-  const step = (timeSteps.find((s) => s * 1000 >= (to - from) / Math.max(1, most)) ?? 31536000) * 1000;
+export function timeTicks(from: number, to: number, maxTicks: number, zoned: boolean): number[] {
+  const step = (timeSteps.find((s) => s * 1000 >= (to - from) / Math.max(1, maxTicks)) ?? 31536000) * 1000;
   const shift = behindUtc(from, zoned);
   const out: number[] = [];
   for (let v = Math.ceil((from - shift) / step) * step + shift; v <= to; v += step) out.push(v);
@@ -51,7 +51,7 @@ export function timeTicks(from: number, to: number, most: number, zoned: boolean
 }
 
 export function timeText(t: number, step: number, span: number, zoned: boolean, fine = false): string {
-  // What its getters say in UTC is what the clock at the wall says.
+  // Its UTC getters return local clock time.
   const d = new Date(t - behindUtc(t, zoned));
   const two = (n: number) => String(n).padStart(2, '0');
   const day = `${d.toLocaleString('en-US', { month: 'short', timeZone: 'UTC' })} ${d.getUTCDate()}`;
@@ -62,7 +62,7 @@ export function timeText(t: number, step: number, span: number, zoned: boolean, 
   return step < 60_000 ? `${at}:${two(d.getUTCSeconds())}` : at;
 }
 
-/** The browser's zone at a time, "UTC+02:00"; '' where it is UTC, as a table shows times. */
+/** zoneOf is the browser's zone, "UTC+02:00"; '' for UTC, as in tables. */
 export function zoneOf(t: number): string {
   const ahead = -new Date(t).getTimezoneOffset();
   if (ahead === 0) return '';
@@ -77,15 +77,15 @@ function useWidth() {
   useEffect(() => {
     const el = ref.current;
     if (!el) return;
-    const seen = new ResizeObserver(() => setWidth(Math.max(220, el.clientWidth)));
-    seen.observe(el);
+    const resizeObserver = new ResizeObserver(() => setWidth(Math.max(220, el.clientWidth)));
+    resizeObserver.observe(el);
     setWidth(Math.max(220, el.clientWidth));
-    return () => seen.disconnect();
+    return () => resizeObserver.disconnect();
   }, []);
   return [ref, width] as const;
 }
 
-/** A chart of any two columns: lines, bars or points, one colour for each series. */
+/** XYChart draws any two columns as lines, bars or points, with a colour per series. */
 export function XYChart(props: Props) {
   const [ref, width] = useWidth();
   const titleId = useId();
@@ -191,12 +191,12 @@ export function XYChart(props: Props) {
           {props.curves.map((c, i) => (
             <g key={c.name} style={{ color: curveColor(i) }}>
               {props.shape === 'line' &&
-                unbroken(c.points).map((part, k) =>
+                segments(c.points).map((part, k) =>
                   part.length > 1 ? (
                     <polyline key={k} className="xy-line" points={part.map((p) => `${sx(p.x)},${sy(p.y)}`).join(' ')} />
                   ) : (
-                    // A point between two gaps has no line to be seen by.
-                    c.points.length > mostDots && (
+                    // A point between two gaps has no line.
+                    c.points.length > maxDots && (
                       <circle key={k} className="xy-dot" cx={sx(part[0]!.x)} cy={sy(part[0]!.y)} r={2.5} />
                     )
                   ),
@@ -212,7 +212,7 @@ export function XYChart(props: Props) {
                     height={Math.max(p.bad ? 4 : 1, Math.abs(sy(0) - sy(p.y)))}
                   />
                 ))}
-              {(props.shape === 'points' || (props.shape === 'line' && c.points.length <= mostDots)) &&
+              {(props.shape === 'points' || (props.shape === 'line' && c.points.length <= maxDots)) &&
                 c.points.map((p, k) => <circle key={k} className="xy-dot" cx={sx(p.x)} cy={sy(p.y)} r={2.5} />)}
             </g>
           ))}

@@ -1,110 +1,111 @@
-// What the pages about derived tables decide, without drawing anything.
+// Logic of the derived table pages, without drawing.
 
-import { forSheets } from '../charts/export';
+import { escapeFormula } from '../charts/export';
 import type { DerivedTable, DerivedTableDetail, QueryColumn, RefreshClaim, RefreshRecord } from '../api/types';
 import { dateTime, duration } from '../design/format';
 
-/** How many seconds a table is behind what it reads; 0 when it has everything. */
+/** lagSeconds is how far a table is behind its sources; 0 when current. */
 export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kind'>, now: number): number {
   if (!t.behind_since) return 0;
   return Math.max(0, (now - Date.parse(t.behind_since)) / 1000);
 }
 
-/** A table that was refreshed once; before that there is nothing that could be behind. Runs are taken in one by one. */
-export const isMade = (t: Pick<DerivedTable, 'as_of' | 'kind'>) => t.kind !== 'SQL' || t.as_of !== null;
+/** isBuilt: before its first refresh a table has no lag. Runs are ingested one by one. */
+export const isBuilt = (t: Pick<DerivedTable, 'as_of' | 'kind'>) => t.kind !== 'SQL' || t.as_of !== null;
 
-/** Why nothing is refreshed though there are workers: what all of them wait for, as the first says; '' if one works. */
-export function allWait(workers: readonly { waits_for: string }[]): string {
+/** waitReason says what all refresh workers wait for, by the first one; '' when any works. */
+export function waitReason(workers: readonly { waits_for: string }[]): string {
   return workers.every((w) => w.waits_for) ? (workers[0]?.waits_for ?? '') : '';
 }
 
-/** Runs have failed too often to be taken in, and are left alone until somebody has them tried again. */
-export function leftAlone(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>): boolean {
+/** isAbandoned: runs failed too often to be ingested and wait for a manual retry. */
+export function isAbandoned(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>): boolean {
   return t.kind === 'INGEST' && t.status === 'ACTIVE' && t.failures > 0;
 }
 
-/** How often in a row something is tried before it is left alone. */
-const mostTries = 5;
+/** maxTries is how often in a row something is tried. */
+const maxTries = 5;
 
-type Trying = Pick<DerivedTable, 'kind' | 'status' | 'failures' | 'error'> & {
+type RetryState = Pick<DerivedTable, 'kind' | 'status' | 'failures' | 'error'> & {
   failing: readonly DerivedTable['failing'][number][];
 };
 
-/** The runs or parts of a table that have failed, and are tried again. */
-const retried = (t: Trying) => (t.status === 'ACTIVE' ? t.failing.filter((f) => !f.given_up) : []);
+/** retriedParts are the failed runs or parts that are retried. */
+const retriedParts = (t: RetryState) => (t.status === 'ACTIVE' ? t.failing.filter((f) => !f.given_up) : []);
 
-/** How many tries have failed of what is tried again: '3 of 5 tries failed'; '' when nothing is. */
-export function tries(t: Trying): string {
+/** triesText says how many tries failed: '3 of 5 tries failed'; '' without failures. */
+export function triesText(t: RetryState): string {
   if (t.status !== 'ACTIVE') return '';
-  const most = Math.max(t.kind === 'SQL' ? t.failures : 0, ...retried(t).map((f) => f.failures));
-  return most === 0 ? '' : `${Math.min(most, mostTries)} of ${mostTries} tries failed`;
+  const failed = Math.max(t.kind === 'SQL' ? t.failures : 0, ...retriedParts(t).map((f) => f.failures));
+  return failed === 0 ? '' : `${Math.min(failed, maxTries)} of ${maxTries} tries failed`;
 }
 
-/** What a table says of its failures, and the error of the last; null when there is none. */
-export function failing(t: Trying): { said: string; error: string } | null {
+/** failureText summarizes a table's failures and its last error; null without any. */
+export function failureText(t: RetryState): { text: string; error: string } | null {
   if (t.status === 'FAILED')
-    return { said: `Its refresh failed ${t.failures} times, and is not tried any more.`, error: t.error };
-  if (leftAlone(t))
+    return { text: `Its refresh failed ${t.failures} times, and is not tried any more.`, error: t.error };
+  if (isAbandoned(t))
     return {
-      said:
+      text:
         t.failures === 1
           ? 'One run could not be taken in, and is not tried any more.'
           : `${t.failures} runs could not be taken in, and are not tried any more. The last:`,
       error: t.error,
     };
-  const [last] = retried(t);
+  const [last] = retriedParts(t);
   if (t.status === 'ACTIVE' && t.kind === 'SQL' && t.failures > 0)
-    return { said: `Its refresh failed, ${tries(t)}; it is tried again.`, error: t.error };
-  if (last === undefined) return t.error ? { said: 'Its last refresh failed.', error: t.error } : null;
-  const most = retried(t).length;
+    return { text: `Its refresh failed, ${triesText(t)}; it is tried again.`, error: t.error };
+  if (last === undefined) return t.error ? { text: 'Its last refresh failed.', error: t.error } : null;
+  const failingCount = retriedParts(t).length;
   const what = t.kind === 'INGEST' ? 'run' : 'part';
-  const count = most === 1 ? `One ${what}` : `${most < mostListed ? most : `${mostListed} or more`} ${what}s`;
+  const count =
+    failingCount === 1 ? `One ${what}` : `${failingCount < maxListed ? failingCount : `${maxListed} or more`} ${what}s`;
   return {
-    said:
-      `${count} could not be ${t.kind === 'INGEST' ? 'taken in' : 'made'}, ${tries(t)}; ` +
-      `${most === 1 ? 'it is' : 'they are'} tried again.`,
+    text:
+      `${count} could not be ${t.kind === 'INGEST' ? 'taken in' : 'made'}, ${triesText(t)}; ` +
+      `${failingCount === 1 ? 'it is' : 'they are'} tried again.`,
     error: `${t.kind === 'INGEST' ? 'Run' : 'Part'} ${last.subtask}: ${last.error}`,
   };
 }
 
-/** As many failing runs or parts are listed at most. */
-const mostListed = 20;
+/** maxListed is the server's limit of listed failures. */
+const maxListed = 20;
 
-/** What becomes of a run that could not be taken in: it is tried again, or left alone; null where nobody says. */
-export function fate(t: Trying, run: string): { then: 'again' | 'left'; tries: string } | null {
+/** ingestOutcome says whether a run that failed to ingest is retried or abandoned; null when unknown. */
+export function ingestOutcome(t: RetryState, run: string): { then: 'again' | 'left'; tries: string } | null {
   const f = t.failing.find((one) => one.subtask === run);
   if (!f) return null;
   return f.given_up || t.status !== 'ACTIVE'
     ? { then: 'left', tries: `${f.failures} tries failed` }
-    : { then: 'again', tries: `${f.failures} of ${mostTries} tries failed` };
+    : { then: 'again', tries: `${f.failures} of ${maxTries} tries failed` };
 }
 
-/** The refreshes that have written rows, or had none to write: a failed one changes nothing. */
-export const written = (records: RefreshRecord[]) => records.filter((r) => !r.error);
+/** writtenRefreshes are the refreshes that succeeded; a failed one changes nothing. */
+export const writtenRefreshes = (records: RefreshRecord[]) => records.filter((r) => !r.error);
 
-export type Standing = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed' | 'failing';
+export type Freshness = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed' | 'failing';
 
-/** How a table stands, in one word. */
-export function standing(t: DerivedTable, now: number): Standing {
+/** freshness classifies a table. */
+export function freshness(t: DerivedTable, now: number): Freshness {
   if (t.status === 'SUSPENDED') return 'suspended';
   if (t.status === 'FAILED') return 'failed';
-  if (leftAlone(t) || tries(t)) return 'failing';
-  if (!isMade(t)) return 'new';
+  if (isAbandoned(t) || triesText(t)) return 'failing';
+  if (!isBuilt(t)) return 'new';
   const lag = lagSeconds(t, now);
   if (lag === 0) return 'fresh';
-  // A refresh begins a little late at times; a second is what the promise allows.
+  // A refresh may start slightly late; one second is tolerated.
   return lag > t.target_lag_seconds + 1 ? 'late' : 'behind';
 }
 
-export interface GraphNode {
+interface GraphNode {
   name: string;
   level: number;
   row: number;
 }
 
 /**
- * Puts tables into columns, each to the right of those that it reads. A line over several columns
- * has a row of its own in those between, where no table stands: via names them, by "source table".
+ * layers puts tables into columns, each right of its sources. A line across columns gets an empty row in each: via has
+ * these, by "source table".
  */
 export function layers(tables: Pick<DerivedTable, 'name' | 'sources'>[]): {
   nodes: GraphNode[];
@@ -115,7 +116,7 @@ export function layers(tables: Pick<DerivedTable, 'name' | 'sources'>[]): {
   const level = (name: string, above: Set<string>): number => {
     const done = levels.get(name);
     if (done !== undefined) return done;
-    // The store refuses circles; a picture must not hang on one all the same.
+    // The store rejects cycles; the drawing must not hang on one anyway.
     if (above.has(name)) return 0;
     const path = new Set(above).add(name);
     const below = (byName.get(name)?.sources ?? []).filter((s) => byName.has(s)).map((s) => level(s, path));
@@ -145,28 +146,28 @@ export function layers(tables: Pick<DerivedTable, 'name' | 'sources'>[]): {
   return { nodes, via };
 }
 
-/** The tables around one: what it reads, through others too, and what reads it. */
-export function around<T extends Pick<DerivedTable, 'name' | 'sources'>>(tables: T[], name: string): T[] {
-  const kept = new Set([name]);
+/** relatedTables are a table's sources and dependents, direct and indirect. */
+export function relatedTables<T extends Pick<DerivedTable, 'name' | 'sources'>>(tables: T[], name: string): T[] {
+  const related = new Set([name]);
   const walk = (next: (n: string) => string[]) => {
     const todo = [name];
     for (let n = todo.pop(); n !== undefined; n = todo.pop())
       for (const m of next(n)) {
-        if (kept.has(m) && m !== name) continue;
-        if (!kept.has(m)) todo.push(m);
-        kept.add(m);
+        if (related.has(m) && m !== name) continue;
+        if (!related.has(m)) todo.push(m);
+        related.add(m);
       }
   };
   walk((n) => tables.find((t) => t.name === n)?.sources ?? []);
   walk((n) => tables.filter((t) => t.sources.includes(n)).map((t) => t.name));
-  return tables.filter((t) => kept.has(t.name));
+  return tables.filter((t) => related.has(t.name));
 }
 
 export type Cell = string | number | boolean | null | object;
 
-export type ColumnKind = 'time' | 'number' | 'text';
+type ColumnKind = 'time' | 'number' | 'text';
 
-/** What a column of an answer is to a chart. */
+/** columnKind is a column's role in a chart. */
 export function columnKind(c: QueryColumn): ColumnKind {
   if (/^(?:timestamp|timestamptz|date)$/.test(c.type) || /^timestamp/.test(c.type)) return 'time';
   if (/^(?:int[248]|float[48]|numeric|oid|smallint|integer|bigint|real|double precision)$/.test(c.type))
@@ -183,11 +184,11 @@ export interface ChartChoice {
   shape: Shape;
 }
 
-/** A chart that may fit an answer; null when nothing in it is a number. */
-export function sensible(columns: QueryColumn[], rows: Cell[][]): ChartChoice | null {
+/** suggestChart picks a chart for a result; null without a numeric column. */
+export function suggestChart(columns: QueryColumn[], rows: Cell[][]): ChartChoice | null {
   const of = (kind: ColumnKind) => columns.filter((c) => columnKind(c) === kind);
   const numbers = of('number');
-  const distinct = (c: QueryColumn) => new Set(rows.map((r) => shown(r[columns.indexOf(c)]))).size;
+  const distinct = (c: QueryColumn) => new Set(rows.map((r) => cellText(r[columns.indexOf(c)]))).size;
   const texts = of('text').filter((c) => distinct(c) > 0);
   const ordered = numbers.find((c) =>
     /(?:second|elapsed|bucket|hour|day|size|workers|connections|number|^n$)/.test(c.name),
@@ -201,15 +202,15 @@ export function sensible(columns: QueryColumn[], rows: Cell[][]): ChartChoice | 
   return { x: x.name, y: y.name, series: series?.name ?? '', shape };
 }
 
-/** Reads a choice from the address or a saved query; what the answer has not is left out. */
+/** readChoice parses a chart choice; columns the result lacks are dropped. */
 export function readChoice(text: string, columns: QueryColumn[], rows: Cell[][]): ChartChoice | null {
-  const usual = sensible(columns, rows);
+  const suggested = suggestChart(columns, rows);
   const q = new URLSearchParams(text);
   const has = (name: string | null, number = false) =>
     columns.some((c) => c.name === name && (!number || columnKind(c) === 'number'));
   const x = q.get('x');
   const y = q.get('y');
-  if (!has(x) || !has(y, true)) return usual;
+  if (!has(x) || !has(y, true)) return suggested;
   const shape = q.get('shape');
   return {
     x: x!,
@@ -229,10 +230,10 @@ export function writeChoice(c: ChartChoice): string {
 export interface Point {
   x: number;
   y: number;
-  /** What stands at the axis where x is a word. */
+  /** Axis label when x is text. */
   label?: string;
   bad?: boolean;
-  /** Between the point before and this one a row has no value: a line is not drawn across. */
+  /** A row without a value precedes this point: the line is broken. */
   gap?: boolean;
 }
 
@@ -241,40 +242,41 @@ export interface Curve {
   points: Point[];
 }
 
-export const mostCurves = 8;
+export const maxCurves = 8;
 
-/** The curves of an answer, and the rows that are in none of them. */
-export interface Drawn {
+/** ChartData is the curves of a result, and counts of the rows they omit. */
+interface ChartData {
   kind: ColumnKind;
-  /** Times that stand in an answer with their zone are shown in that of the browser, others as they are written. */
+  /** Times with a zone are shown in the browser's zone, others as written. */
   zoned: boolean;
   curves: Curve[];
   labels: string[];
-  /** Rows without a number at y, or with nothing at x. */
+  /** Rows without a number at y, or without x. */
   lacking: number;
-  /** Rows of series beyond the first few, and how many series those are. */
+  /** Rows of omitted series, and how many series those are. */
   beyond: number;
   series: number;
 }
 
-/** The curves of an answer. A row without a number at y breaks the line of its series. */
-export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice): Drawn {
+/** chartData builds the curves. A row without a number at y breaks its line. */
+export function chartData(columns: QueryColumn[], rows: Cell[][], c: ChartChoice): ChartData {
   const at = (name: string) => columns.findIndex((k) => k.name === name);
   const [xi, yi, si] = [at(c.x), at(c.y), at(c.series)];
   const kind = xi < 0 ? 'text' : columnKind(columns[xi]!);
   const byName = new Map<string, { x: number; y: number | null; label?: string }[]>();
-  const further = new Set<string>();
+  const extraSeries = new Set<string>();
   const labels = new Map<string, number>();
   let [lacking, beyond] = [0, 0];
   for (const row of rows) {
     const raw = row[xi];
-    // What a number cannot hold with all of its digits is a text, and is near enough for a chart.
-    const told = row[yi];
-    const n = typeof told === 'string' && yi >= 0 && columnKind(columns[yi]!) === 'number' ? Number(told) : told;
+    // A number with too many digits arrives as a string; a float is precise enough for a chart.
+    const cellValue = row[yi];
+    const n =
+      typeof cellValue === 'string' && yi >= 0 && columnKind(columns[yi]!) === 'number' ? Number(cellValue) : cellValue;
     const y = typeof n === 'number' && Number.isFinite(n) ? n : null;
-    const name = si < 0 ? c.y : row[si] === null ? 'null' : shown(row[si]);
-    if (!byName.has(name) && byName.size >= mostCurves) {
-      further.add(name);
+    const name = si < 0 ? c.y : row[si] === null ? 'null' : cellText(row[si]);
+    if (!byName.has(name) && byName.size >= maxCurves) {
+      extraSeries.add(name);
       beyond++;
       continue;
     }
@@ -282,16 +284,16 @@ export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice): 
     byName.set(name, points);
     let x = Number.NaN;
     if (raw !== null && raw !== undefined) {
-      if (kind === 'time') x = instant(shown(raw));
+      if (kind === 'time') x = parseInstant(cellText(raw));
       else if (kind === 'number') x = Number(raw);
       else {
-        const label = shown(raw);
+        const label = cellText(raw);
         if (!labels.has(label)) labels.set(label, labels.size);
         x = labels.get(label)!;
       }
     }
     if (y === null || !Number.isFinite(x)) lacking++;
-    if (Number.isFinite(x)) points.push({ x, y, label: kind === 'text' ? shown(raw) : undefined });
+    if (Number.isFinite(x)) points.push({ x, y, label: kind === 'text' ? cellText(raw) : undefined });
   }
   const list: Curve[] = [];
   for (const [name, all] of byName) {
@@ -314,12 +316,12 @@ export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice): 
     labels: [...labels.keys()],
     lacking,
     beyond,
-    series: further.size,
+    series: extraSeries.size,
   };
 }
 
-/** The parts of a line between its gaps. */
-export function unbroken(points: Point[]): Point[][] {
+/** segments splits a line at its gaps. */
+export function segments(points: Point[]): Point[][] {
   const parts: Point[][] = [];
   for (const p of points) {
     if (p.gap || parts.length === 0) parts.push([]);
@@ -328,23 +330,23 @@ export function unbroken(points: Point[]): Point[][] {
   return parts;
 }
 
-/** What a chart does not draw of an answer, in words; '' when it draws all of it. */
-export function undrawn(d: Pick<Drawn, 'lacking' | 'beyond' | 'series'>, rows: number): string {
-  const told = (n: number) => n.toLocaleString('en-US');
+/** omittedText says what a chart omits; '' for nothing. */
+export function omittedText(d: Pick<ChartData, 'lacking' | 'beyond' | 'series'>, rows: number): string {
+  const count = (n: number) => n.toLocaleString('en-US');
   const why = [];
-  if (d.lacking > 0) why.push(`${told(d.lacking)} ${d.lacking === 1 ? 'lacks' : 'lack'} a value`);
+  if (d.lacking > 0) why.push(`${count(d.lacking)} ${d.lacking === 1 ? 'lacks' : 'lack'} a value`);
   if (d.beyond > 0)
     why.push(
-      `${told(d.beyond)} ${d.beyond === 1 ? 'is' : 'are'} of ${told(d.series)} series beyond the first ${mostCurves}`,
+      `${count(d.beyond)} ${d.beyond === 1 ? 'is' : 'are'} of ${count(d.series)} series beyond the first ${maxCurves}`,
     );
   const all = d.lacking + d.beyond;
   return all === 0
     ? ''
-    : `${told(all)} of ${told(rows)} rows ${all === 1 ? 'is' : 'are'} not drawn: ${why.join(', ')}.`;
+    : `${count(all)} of ${count(rows)} rows ${all === 1 ? 'is' : 'are'} not drawn: ${why.join(', ')}.`;
 }
 
-/** A time as Postgres writes it: 2026-11-22 12:00:00.5+00. */
-export function instant(text: string): number {
+/** parseInstant parses a Postgres time: 2026-11-22 12:00:00.5+00. */
+export function parseInstant(text: string): number {
   const t = text.trim().replace(' ', 'T');
   if (/^\d{4}-\d\d-\d\d$/.test(t)) return Date.parse(`${t}T00:00:00Z`);
   const zone = /([+-]\d\d)(:?\d\d)?$/.exec(t);
@@ -352,20 +354,20 @@ export function instant(text: string): number {
   return Date.parse(/Z$/.test(t) ? t : `${t}Z`);
 }
 
-/** A value as a table shows it. */
-export function shown(v: Cell | undefined): string {
+/** cellText formats a table value. */
+export function cellText(v: Cell | undefined): string {
   if (v === null || v === undefined) return '';
   return typeof v === 'object' ? JSON.stringify(v) : String(v);
 }
 
-/** Rows for the clipboard, as spreadsheets read them. */
+/** tabSeparated writes rows for the clipboard. */
 export function tabSeparated(columns: QueryColumn[], rows: Cell[][]): string {
   const cell = (v: Cell, i: number) => {
-    const text = shown(v).replace(/[\t\n\r]+/g, ' ');
+    const text = cellText(v).replace(/[\t\n\r]+/g, ' ');
     const number = columnKind(columns[i]!) === 'number' && /^-?\d+(?:\.\d+)?$/.test(text);
-    return typeof v === 'string' && !number ? forSheets(text) : text;
+    return typeof v === 'string' && !number ? escapeFormula(text) : text;
   };
-  const head = columns.map((c) => forSheets(shown(c.name).replace(/[\t\n\r]+/g, ' ')));
+  const head = columns.map((c) => escapeFormula(cellText(c.name).replace(/[\t\n\r]+/g, ' ')));
   return [head.join('\t'), ...rows.map((r) => r.map(cell).join('\t'))].join('\n');
 }
 
@@ -373,7 +375,7 @@ export function claimAge(c: Pick<RefreshClaim, 'claimed_at'>, now: number): numb
   return c.claimed_at ? Math.max(0, (now - Date.parse(c.claimed_at)) / 1000) : 0;
 }
 
-/** How many milliseconds an entry of the queue waits yet; 0 when it is due. */
+/** dueIn is the milliseconds until a queue entry is due; 0 when it is. */
 export const dueIn = (p: { next_refresh_due: string | null }, now: number) =>
   Math.max(0, (Date.parse(p.next_refresh_due ?? '') || 0) - now);
 
@@ -382,7 +384,7 @@ type Queue = { pending: Pick<DerivedTableDetail['pending'][number], 'next_refres
   claims: Pick<RefreshClaim, 'claimed_at'>[];
 };
 
-/** When a table is refreshed next. What is being refreshed is not due: it was. */
+/** nextRefresh says when a table is refreshed next. A running refresh is no longer due. */
 export function nextRefresh(t: Planned, queue: Queue, now: number): string {
   const age = Math.max(...queue.claims.map((c) => claimAge(c, now)));
   if (queue.claims.length > 0) return `being refreshed for ${duration(Math.round(age))}`;
@@ -393,10 +395,10 @@ export function nextRefresh(t: Planned, queue: Queue, now: number): string {
   return t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change';
 }
 
-/** A name for one query, by which it can be cancelled; randomUUID needs a secure origin. */
+/** queryId names a query so that it can be cancelled; randomUUID needs a secure origin. */
 export function queryId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-/** The address of a table's page. */
+/** tablePath is the address of a table's page. */
 export const tablePath = (name: string) => `/table/${encodeURIComponent(name)}`;

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { api } from '../api/client';
 
-/** Every derived table, the queue and the claims; asked often, so that lag and claims move. */
+/** useTables polls all derived tables, the queue and the claims. */
 export const useTables = () =>
   useQuery({
     queryKey: ['tables'],
@@ -16,7 +16,7 @@ export const useTable = (name: string) =>
     refetchInterval: 2_000,
   });
 
-/** A table as it is edited: as it is stored, and not changed under the editor. */
+/** useEditedTable loads a table unmodified, and does not refetch under the editor. */
 export const useEditedTable = (name: string | null) =>
   useQuery({
     queryKey: ['edited-table', name],
@@ -36,7 +36,7 @@ export const useRefreshes = (name: string) =>
     refetchInterval: 4_000,
   });
 
-/** What can be read, for completion. */
+/** useCatalog lists relations for completion. */
 export const useCatalog = () =>
   useQuery({
     queryKey: ['query-catalog'],
@@ -50,7 +50,7 @@ export const useSavedQueries = () =>
     queryFn: ({ signal }) => api.get('/api/v1/queries', { signal, asStored: true }).then((r) => r.queries),
   });
 
-/** Asks for everything about tables anew. */
+/** useTablesChanged refetches everything about tables. */
 export function useTablesChanged() {
   const qc = useQueryClient();
   return () =>

@@ -1,11 +1,11 @@
-// What the editor of SQL knows of it: colours, and what may come next. The database alone judges.
+// Colours and completion of SQL. Only the database parses.
 
 import type { QueryRelation } from '../api/types';
-import type { Offer } from '../editor/Editor';
+import type { Completion } from '../editor/Editor';
 
-export type SqlKind = '' | 'key' | 'string' | 'number' | 'comment';
+type SqlKind = '' | 'key' | 'string' | 'number' | 'comment';
 
-export interface SqlPiece {
+interface SqlPiece {
   text: string;
   kind: SqlKind;
 }
@@ -54,7 +54,7 @@ function nextPiece(text: string, at: number): SqlPiece {
   return { text: text[at]!, kind: '' };
 }
 
-/** Cuts SQL into coloured pieces, line by line. Joined, the lines are the text again. */
+/** colourSql colours SQL by line; joined, the pieces equal the text. */
 export function colourSql(text: string): SqlPiece[][] {
   const lines: SqlPiece[][] = [[]];
   for (let at = 0; at < text.length;) {
@@ -72,12 +72,12 @@ export function colourSql(text: string): SqlPiece[][] {
   return lines;
 }
 
-/** A name as it has to be written: in quotes unless it is a plain one. */
+/** quoted quotes a name where necessary. */
 export function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) && !known.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table as a query names it; roll-ups keep their schema, since a derived table may have the same name. */
+/** fullName is a table's name in a query; roll-ups keep their schema, since a derived table may have the same name. */
 export function fullName(r: Pick<QueryRelation, 'schema' | 'name'>): string {
   return r.schema === 'tables' ? quoted(r.name) : `${r.schema}.${quoted(r.name)}`;
 }
@@ -87,8 +87,8 @@ const bare = (name: string) => (name.startsWith('"') ? name.slice(1, -1).replace
 const relation =
   /\b(?:from|join|into|update)\s+((?:"(?:[^"]|"")+"|\w+)(?:\.(?:"(?:[^"]|"")+"|\w+))?)(?:\s+(?:as\s+)?("?[\w]+"?))?/gi;
 
-/** The tables that a text reads, by the names under which their columns are found. */
-function inReach(text: string, catalog: QueryRelation[]): Map<string, QueryRelation> {
+/** referencedTables maps the names and aliases in a text to tables. */
+function referencedTables(text: string, catalog: QueryRelation[]): Map<string, QueryRelation> {
   const found = new Map<string, QueryRelation>();
   for (const m of text.matchAll(relation)) {
     const parts = m[1]!.match(/"(?:[^"]|"")+"|\w+/g)!.map(bare);
@@ -104,7 +104,7 @@ function inReach(text: string, catalog: QueryRelation[]): Map<string, QueryRelat
   return found;
 }
 
-/** The word that is being written: where it begins, and what stands before its last dot. */
+/** wordAt is the word at the caret, where it begins, and what precedes its last dot. */
 export function wordAt(text: string, caret: number): { from: number; word: string; before: string } {
   const m = /(?:((?:"(?:[^"]|"")*"|[\p{L}_][\p{L}\p{N}_$]*))\.)?("(?:[^"]|"")*|[\p{L}_][\p{L}\p{N}_$]*)?$/u.exec(
     text.slice(0, caret),
@@ -113,7 +113,7 @@ export function wordAt(text: string, caret: number): { from: number; word: strin
   return { from: caret - word.length, word, before: m[1] ? bare(m[1]) : '' };
 }
 
-/** Whether the caret stands in a text or a comment, where nothing is offered. */
+/** inText reports that the caret is in a string or comment, where nothing is completed. */
 export function inText(text: string, caret: number): boolean {
   for (let at = 0; at < caret;) {
     const piece = nextPiece(text, at);
@@ -125,19 +125,19 @@ export function inText(text: string, caret: number): boolean {
   return false;
 }
 
-const most = 12;
+const maxCompletions = 12;
 
-/** What may stand at the caret, the likeliest first. */
-export function offers(text: string, caret: number, catalog: QueryRelation[]): Offer[] {
+/** sqlCompletions returns the completions at a caret, best first. */
+export function sqlCompletions(text: string, caret: number, catalog: QueryRelation[]): Completion[] {
   if (inText(text, caret)) return [];
   const { from, word, before } = wordAt(text, caret);
-  const asked = word.replace(/^"/, '').toLowerCase();
-  const reach = inReach(text, catalog);
-  const columns = (r: QueryRelation): Offer[] =>
+  const prefix = word.replace(/^"/, '').toLowerCase();
+  const referenced = referencedTables(text, catalog);
+  const columns = (r: QueryRelation): Completion[] =>
     r.columns.map((c) => ({ text: quoted(c.name), label: c.name, detail: `${c.type} · ${r.name}` }));
-  let all: Offer[];
+  let all: Completion[];
   if (before) {
-    const r = reach.get(before) ?? catalog.find((c) => c.name === before && c.schema === 'tables');
+    const r = referenced.get(before) ?? catalog.find((c) => c.name === before && c.schema === 'tables');
     const ofSchema = catalog.filter((c) => c.schema === before);
     all = [
       ...(r ? columns(r) : []),
@@ -155,20 +155,20 @@ export function offers(text: string, caret: number, catalog: QueryRelation[]): O
       label: k,
       detail: k.endsWith('(') || k.endsWith(')') ? 'function' : '',
     }));
-    const ofReach = [...reach.values()].flatMap(columns);
+    const ofReach = [...referenced.values()].flatMap(columns);
     all = wantsTable ? relations : [...ofReach, ...words, ...relations];
-    if (!wantsTable && asked === '') all = [...ofReach, ...relations];
+    if (!wantsTable && prefix === '') all = [...ofReach, ...relations];
   }
   const seen = new Set<string>();
   const fit = all.filter((o) => {
     const label = o.label.toLowerCase();
-    // A roll-up is found by its schema too.
-    if (!`${label} ${o.text.toLowerCase()}`.includes(asked) || seen.has(o.text)) return false;
+    // A roll-up is also found by its schema.
+    if (!`${label} ${o.text.toLowerCase()}`.includes(prefix) || seen.has(o.text)) return false;
     seen.add(o.text);
     return true;
   });
-  const rank = (o: Offer) => (o.label.toLowerCase().startsWith(asked) ? 0 : 1);
+  const rank = (o: Completion) => (o.label.toLowerCase().startsWith(prefix) ? 0 : 1);
   const sorted = fit.map((o, i) => ({ o, i })).sort((a, b) => rank(a.o) - rank(b.o) || a.i - b.i);
   const done = sorted.length === 1 && sorted[0]!.o.text.toLowerCase() === word.toLowerCase();
-  return done ? [] : sorted.slice(0, most).map((s) => s.o);
+  return done ? [] : sorted.slice(0, maxCompletions).map((s) => s.o);
 }

@@ -3,40 +3,40 @@ import { api } from '../api/client';
 import type { Template } from '../api/types';
 import { ago } from '../design/format';
 import { Icon } from '../design/icons';
-import { Seen } from '../editor/Seen';
+import { VisibleText } from '../editor/VisibleText';
 import { Failed, SkeletonRows } from '../design/States';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { diffLines, hunks } from './diff';
-import { body, type Draft } from './draft';
+import { type Draft, draftBody } from './draft';
 
-/** A document as the server writes it, so that two of them differ in what they say and not in how. */
-async function written(config: Draft['config']): Promise<string> {
+/** canonicalText formats a document on the server, so that a diff shows content and not style. */
+async function canonicalText(config: Draft['config']): Promise<string> {
   const v = await api.post('/api/templates/validate', { body: { config }, asStored: true });
   return v.source;
 }
 
-async function both(id: string, draft: Draft): Promise<{ theirs: Template; lines: ReturnType<typeof hunks> }> {
+async function loadBoth(id: string, draft: Draft): Promise<{ theirs: Template; lines: ReturnType<typeof hunks> }> {
   const theirs = await api.get('/api/templates/{id}', { path: { id }, asStored: true });
-  const asText = 'source' in body(draft);
+  const asText = 'source' in draftBody(draft);
   const [a, b] = asText
     ? [theirs.source ?? '', draft.source]
-    : await Promise.all([written(theirs.config), written(draft.config)]);
+    : await Promise.all([canonicalText(theirs.config), canonicalText(draft.config)]);
   return { theirs, lines: hunks(diffLines(a, b)) };
 }
 
-/** A template that somebody else has saved meanwhile: what differs, and what can be done. */
+/** Conflict shows a template that another user saved meanwhile, with a diff and choices. */
 export function Conflict(props: {
   id: string;
   draft: Draft;
   /** Saves the draft over this version. */
   onMine: (version: number) => void;
   onTheirs: (theirs: Template) => void;
-  /** Saves the draft as a template of its own. */
+  /** Saves the draft as a new template. */
   onCopy: () => void;
   busy: boolean;
 }) {
   const { id, draft } = props;
-  const found = useQuery({ queryKey: ['conflict', id, draft], gcTime: 0, queryFn: () => both(id, draft) });
+  const found = useQuery({ queryKey: ['conflict', id, draft], gcTime: 0, queryFn: () => loadBoth(id, draft) });
   if (found.error)
     return <Failed what="The saved version could not be read." error={found.error} retry={found.refetch} />;
   if (!found.data) return <SkeletonRows rows={4} />;
@@ -62,7 +62,7 @@ export function Conflict(props: {
               <div key={i} className={l.kind}>
                 <span className="sr">{l.kind === 'theirs' ? 'saved: ' : l.kind === 'mine' ? 'yours: ' : ''}</span>
                 <span aria-hidden="true">{l.kind === 'theirs' ? '− ' : l.kind === 'mine' ? '+ ' : '  '}</span>
-                {l.text ? <Seen text={l.text} /> : ' '}
+                {l.text ? <VisibleText text={l.text} /> : ' '}
               </div>
             ),
           )}
@@ -71,23 +71,23 @@ export function Conflict(props: {
         <p>Both say the same: nothing has to be chosen.</p>
       )}
       <div className="row">
-        <Writes>
+        <OperatorOnly>
           {differs && (
             <button type="button" className="btn" disabled={props.busy} onClick={() => props.onMine(theirs.version)}>
               Save mine over it
             </button>
           )}
-        </Writes>
+        </OperatorOnly>
         <button type="button" className="btn" disabled={props.busy} onClick={() => props.onTheirs(theirs)}>
           Take the saved version
         </button>
-        <Writes>
+        <OperatorOnly>
           {differs && (
             <button type="button" className="btn" disabled={props.busy} onClick={props.onCopy}>
               <Icon name="copy" size={14} /> Save mine as a new template
             </button>
           )}
-        </Writes>
+        </OperatorOnly>
         {differs && (
           <span className="muted note">Lines with − are those of the saved version, lines with + are yours.</span>
         )}

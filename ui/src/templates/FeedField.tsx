@@ -1,16 +1,16 @@
 import { useId, useRef, useState } from 'react';
 import { Segments, Term } from '../design/Controls';
 import { terms } from '../design/terms';
-import { badLine } from './badLine';
+import { firstInvalidLine } from './utf8';
 import { Problems, TextField, useErrors, useForm } from './fields';
-import { type Feeding, fedFrom } from './resets';
+import { type FeedSource, withFeed } from './resets';
 import { RunPicker } from './RunPicker';
 import { get } from './schema';
 
-/** What a server keeps of a file, see engine.MaxFeedCSV. */
-const most = 4 << 20;
+/** maxFileBytes is the server's limit, see engine.MaxFeedCSV. */
+const maxFileBytes = 4 << 20;
 
-/** Where a workload that issues given operations takes them from: a recorded run, or a file of CSV or JSON lines. */
+/** FeedField chooses a replay's source: a recorded run, or a file of CSV or JSON lines. */
 export function FeedField() {
   const { config, set, change } = useForm();
   const path = 'workload.feed';
@@ -19,23 +19,23 @@ export function FeedField() {
   const errors = useErrors(path).filter((e) => e.field === path);
   const [refused, setRefused] = useState('');
   const id = useId();
-  /** What was given of the other source before this one was chosen. */
-  const other = useRef<Feeding | null>(null);
+  /** The input of the other source, restored when it is chosen again. */
+  const other = useRef<FeedSource | null>(null);
   const choose = (kind: string) => {
     if ((kind === 'csv') === csv) return;
     const next = other.current ?? { feed: kind === 'csv' ? { csv: '' } : { run: '' } };
     const statements = get(config, 'workload.params.statements');
     other.current = { feed: csv ? { csv: feed.csv! } : { run: feed?.run ?? '' }, statements };
-    change(path, (c) => fedFrom(c, next));
+    change(path, (c) => withFeed(c, next));
   };
   const read = async (file: File | undefined) => {
     if (!file) return;
-    if (file.size > most) {
+    if (file.size > maxFileBytes) {
       setRefused(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; 4 MB is the most. Replay a part of it.`);
       return;
     }
     const bytes = new Uint8Array(await file.arrayBuffer());
-    const line = badLine(bytes);
+    const line = firstInvalidLine(bytes);
     if (line > 0) {
       setRefused(
         `Line ${line} of ${file.name} is not UTF-8 text. Save the file as UTF-8; bytes are written in hexadecimal.`,

@@ -2,7 +2,7 @@ import { terms } from '../design/terms';
 import { NumberField, SelectField, useForm } from './fields';
 import { get } from './schema';
 
-/** How the limit is searched. */
+/** FindMaxFields configures the search for the limit. */
 export function FindMaxFields() {
   const { config } = useForm();
   const rate = get(config, 'find_max.unit') === 'rate';

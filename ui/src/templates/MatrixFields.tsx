@@ -1,10 +1,10 @@
-import { harmless } from '../api/harmless';
+import { safeText } from '../api/safeText';
 import { useConnections, usePlugins } from '../api/queries';
-import { choices } from '../plugins/refs';
+import { pluginOptions } from '../plugins/refs';
 import { Icon } from '../design/icons';
 import { useForm } from './fields';
 import { get, shownAs } from './schema';
-import { toldOf } from '../design/said';
+import { fieldProblemText } from '../design/sentences';
 
 interface Entry {
   label?: string;
@@ -15,9 +15,9 @@ interface Entry {
   [more: string]: unknown;
 }
 
-const most = 8;
+const maxTargets = 8;
 
-/** Turns one target into the first of several. */
+/** AddTarget turns one target into the first of several. */
 export function AddTarget() {
   const { config, set } = useForm();
   const several = () => {
@@ -38,21 +38,21 @@ export function AddTarget() {
   );
 }
 
-/** The targets of a matrix, one row each; what has no field here is kept as the YAML has it. */
+/** MatrixFields edits the targets of a matrix; what has no field here stays as in the YAML. */
 export function MatrixFields() {
   const { config, errors, set } = useForm();
   const connections = useConnections();
   const plugins = usePlugins();
-  const adapters = choices(plugins.data, 'adapter');
+  const adapters = pluginOptions(plugins.data, 'adapter');
   const list = (get(config, 'matrix.targets') as Entry[] | undefined) ?? [];
   const put = (next: Entry[]) => set('matrix.targets', next);
   const change = (i: number, more: Entry) => put(list.with(i, { ...list[i], ...more }));
   const drop = (i: number) => {
     const rest = list.filter((_, k) => k !== i);
     if (rest.length > 1) return put(rest);
-    const only = { ...rest[0] };
-    delete only.label;
-    set('target', only);
+    const lastTarget = { ...rest[0] };
+    delete lastTarget.label;
+    set('target', lastTarget);
     set('matrix', undefined);
   };
   return (
@@ -89,7 +89,7 @@ export function MatrixFields() {
                 >
                   {inline && <option value={'\u0000inline'}>spelled out in the YAML</option>}
                   {!inline && !(connections.data ?? []).some((c) => c.name === t.connection) && (
-                    <option value={shownAs(t.connection)}>{harmless(shownAs(t.connection)) || 'Choose…'}</option>
+                    <option value={shownAs(t.connection)}>{safeText(shownAs(t.connection)) || 'Choose…'}</option>
                   )}
                   {(connections.data ?? []).map((c) => (
                     <option key={c.connection_id} value={c.name}>
@@ -150,7 +150,7 @@ export function MatrixFields() {
             </div>
             {wrong.map((e) => (
               <p key={e.field + e.message} className={e.warning ? 'caution' : 'problem'} role="alert">
-                <code>{e.field.replace(`matrix.targets[${i}].`, '')}</code> {toldOf(e)}
+                <code>{e.field.replace(`matrix.targets[${i}].`, '')}</code> {fieldProblemText(e)}
               </p>
             ))}
             <button type="button" className="btn quiet small" onClick={() => drop(i)} aria-label={`Remove ${name}`}>
@@ -163,7 +163,7 @@ export function MatrixFields() {
         <button
           type="button"
           className="btn"
-          disabled={list.length >= most}
+          disabled={list.length >= maxTargets}
           onClick={() => put([...list, { ...list[list.length - 1], label: `target ${list.length + 1}` }])}
         >
           <Icon name="plus" /> Add a target

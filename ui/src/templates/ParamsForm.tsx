@@ -1,13 +1,13 @@
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { sentence, words } from '../design/format';
+import { capitalize, humanize } from '../design/format';
 import { SkeletonRows } from '../design/States';
 import { Field, NumberInput, Problems, tone, useErrors, useForm } from './fields';
 import { fieldKind, get, limits, type Schema, schemaType, shownAs } from './schema';
 
-/** The editor of statements has an editor of text in it, which other workloads do not need. */
+/** Lazy: the statement editor includes a text editor that other workloads do not need. */
 const StatementsField = lazy(() => import('../statements/StatementsField'));
 
-const title = (key: string, s: Schema) => s.title ?? sentence(words(key));
+const title = (key: string, s: Schema) => s.title ?? capitalize(humanize(key));
 
 function help(s: Schema): string {
   const fallback =
@@ -17,7 +17,7 @@ function help(s: Schema): string {
   return [s.description, fallback].filter(Boolean).join(' ');
 }
 
-/** The form of a plugin's parameters, drawn from its JSON Schema. */
+/** ParamsForm is a plugin's parameter form, generated from its JSON Schema. */
 export function ParamsForm({ schema, path }: { schema: Schema; path: string }) {
   const fields = Object.entries(schema.properties ?? {});
   const big = fields.filter(([, s]) => ['weights', 'json', 'list'].includes(fieldKind(s)));
@@ -149,12 +149,12 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
   }
 }
 
-/** Shares of a whole: each with a number and with the part that it makes of all. */
+/** Weights edits shares, each with its percentage of the total. */
 function Weights({ label, schema, path }: { label: string; schema: Schema; path: string }) {
   const { config, set } = useForm();
   const errors = useErrors(path);
-  const told = get(config, path) as Record<string, number> | undefined;
-  const used = told ?? ((schema.default ?? schema.examples?.[0]) as Record<string, number> | undefined) ?? {};
+  const weights = get(config, path) as Record<string, number> | undefined;
+  const used = weights ?? ((schema.default ?? schema.examples?.[0]) as Record<string, number> | undefined) ?? {};
   const total = Object.values(used).reduce((n, v) => n + (typeof v === 'number' ? v : 0), 0);
   const colorOf = (k: string, i: number) =>
     /^[A-Z_]+$/.test(k) ? `var(--k-${k.toLowerCase()}, var(--accent))` : `var(--e-${(i % 5) + 1})`;
@@ -174,7 +174,7 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
             <label key={k} title={p.description}>
               <span className="row nowrap">
                 <i className="swatch" style={{ background: colorOf(k, i) }} />
-                {p.title ?? sentence(words(k))}
+                {p.title ?? capitalize(humanize(k))}
               </span>
               <NumberInput
                 value={used[k] ?? 0}
@@ -196,14 +196,14 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
   );
 }
 
-/** A parameter too free for a form is edited as JSON. */
+/** JsonParam edits an unstructured parameter as JSON. */
 function JsonParam({ label, schema, path }: { label: string; schema: Schema; path: string }) {
   const { config, set } = useForm();
   const value = get(config, path);
-  const told = value === undefined ? '' : JSON.stringify(value, null, 2);
-  const [text, setText] = useState(told);
+  const json = value === undefined ? '' : JSON.stringify(value, null, 2);
+  const [text, setText] = useState(json);
   const [bad, setBad] = useState(false);
-  useEffect(() => setText(told), [told]);
+  useEffect(() => setText(json), [json]);
   return (
     <Field path={path} label={label} keepHelp help={bad ? 'This is not JSON yet.' : `${help(schema)} As JSON.`}>
       {(a) => (

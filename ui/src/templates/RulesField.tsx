@@ -1,23 +1,23 @@
-import type { FieldError, SketchRule } from '../api/types';
+import type { FieldError, RuleDraft } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
-import { Problems, tone, useErrors, useForm, wrong } from './fields';
+import { hasErrors, Problems, tone, useErrors, useForm } from './fields';
 
 const path = 'rules';
 
-/** What a rule begins with that is added: it is one that stops a run whose answers stay slow. */
+/** first is the default of a new rule: it stops a run whose latency stays high. */
 const first = `SELECT MAX(p99Ms) AS p99 FROM worker_statistics WHERE phase = 'MEASUREMENT'
 WINDOW SLIDING(timestamp, SIZE 10 SEC, ADVANCE BY 1 SEC)
 HAVING MIN(p99Ms) > 200 AND MAX(timestamp) - MIN(timestamp) > 8500`;
 
-/** The rules of a run: statements, and what follows from their rows. What is wrong stands under its statement. */
+/** RulesField edits a run's rules; errors appear below their statement. */
 export function RulesField() {
   const { config, set } = useForm();
   const list = config.rules ?? [];
   const errors = useErrors(path);
-  const change = (next: SketchRule[]) => set(path, next.length ? next : undefined);
-  const put = (i: number, part: Partial<SketchRule>) => change(list.with(i, { ...list[i]!, ...part }));
+  const change = (next: RuleDraft[]) => set(path, next.length ? next : undefined);
+  const put = (i: number, part: Partial<RuleDraft>) => change(list.with(i, { ...list[i]!, ...part }));
   const free = () => {
     let n = list.length + 1;
     while (list.some((r) => r.name?.toLowerCase() === `rule ${n}`)) n++;
@@ -33,7 +33,7 @@ export function RulesField() {
         const found = errors.filter((e) => e.field.startsWith(`${path}[${i}]`));
         const attrs = (field: string, label: string) => ({
           'aria-label': `Rule ${i + 1}: ${label}`,
-          'aria-invalid': wrong(found.filter((e) => e.field === of(field) || e.field === `${path}[${i}]`)),
+          'aria-invalid': hasErrors(found.filter((e) => e.field === of(field) || e.field === `${path}[${i}]`)),
           'data-field': of(field),
         });
         const posts = r.do === 'webhook';
@@ -113,5 +113,5 @@ export function RulesField() {
   );
 }
 
-/** What is wrong with the list itself. */
+/** own are the errors of the list itself. */
 const own = (errors: FieldError[]) => errors.filter((e) => e.field === path);

@@ -6,30 +6,30 @@ import { useRun, useRuns } from '../api/queries';
 import { isTerminal, type RunDetail, type RunRow } from '../api/types';
 import { SearchBox } from '../design/Controls';
 import { ago, count, plain } from '../design/format';
-import { useSettled } from '../design/settled';
+import { useDebounced } from '../design/useDebounced';
 import { Failed, Notice, SkeletonRows } from '../design/States';
 import { Field, useForm } from './fields';
 import { get } from './schema';
 
-/** The most executions that a replay takes, see engine/replay. */
-const most = 5_000_000;
+/** maxExecutions is the server's replay limit. */
+const maxExecutions = 5_000_000;
 
-/** Why a run cannot be replayed, as far as its row tells; "" when it can. */
-export function hindrance(
+/** replayProblem says why a run cannot be replayed, judged by its list row; "" when it can. */
+export function replayProblem(
   r: Pick<RunRow, 'status' | 'total_ops' | 'scenario_config' | 'executions_deleted_at'>,
 ): string {
   if (!isTerminal(r.status)) return 'has not ended';
   if (r.total_ops === 0) return 'recorded no operation';
-  if (r.total_ops > most) return 'has more operations than a replay takes';
+  if (r.total_ops > maxExecutions) return 'has more operations than a replay takes';
   if (r.executions_deleted_at) return 'has no executions any more';
-  // A list has scenarios without their feeds.
+  // List rows have scenarios without their feeds.
   const { feed, plugin } = r.scenario_config.workload;
   if (feed || /^replay(@|$)/.test(plugin ?? '')) return 'is a replay itself';
   return '';
 }
 
-/** What the record of a run that was chosen lacks for a replay; "" when nothing is known to be missing. */
-export function lacking(r: RunDetail): string {
+/** missingForReplay says what a chosen run's record lacks; "" when nothing is known to be missing. */
+function missingForReplay(r: RunDetail): string {
   if (!isTerminal(r.status)) return 'The run has not ended: it can be replayed when it has.';
   if (r.scenario_config.workload.feed) return 'This run is a replay itself: name the run that it replayed.';
   if (r.phase !== 'PROCESSING' && (r.artifacts_total ?? 0) === 0)
@@ -39,18 +39,18 @@ export function lacking(r: RunDetail): string {
   return '';
 }
 
-/** A recorded run, from the list of those that can be replayed; an id that is typed or pasted will do. */
+/** RunPicker chooses a recorded run from a list, or by a typed id. */
 export function RunPicker({ path }: { path: string }) {
   const { config, set } = useForm();
-  const told = get(config, path);
-  const id = typeof told === 'string' ? told.trim() : '';
+  const feedRun = get(config, path);
+  const id = typeof feedRun === 'string' ? feedRun.trim() : '';
   const [text, setText] = useState('');
   const runs = useRuns({
     status: ['COMPLETED', 'FAILED', 'CANCELLED'],
-    search: useSettled(text) || undefined,
+    search: useDebounced(text) || undefined,
     limit: 100,
   });
-  const fit = (runs.data?.runs ?? []).filter((r) => !hindrance(r));
+  const fit = (runs.data?.runs ?? []).filter((r) => !replayProblem(r));
   return (
     <>
       <div className="stack tightly">
@@ -58,7 +58,7 @@ export function RunPicker({ path }: { path: string }) {
         {runs.data ? (
           <div className="run-list" role="radiogroup" aria-label="Runs that can be replayed">
             {fit.map((r) => (
-              <Offered key={r.run_id} r={r} name={path} chosen={r.run_id === id} pick={() => set(path, r.run_id)} />
+              <RunOption key={r.run_id} r={r} name={path} chosen={r.run_id === id} pick={() => set(path, r.run_id)} />
             ))}
             {fit.length === 0 && (
               <p className="muted">
@@ -79,20 +79,23 @@ export function RunPicker({ path }: { path: string }) {
           <input
             {...a}
             className="input mono"
-            value={typeof told === 'string' ? told : ''}
+            value={typeof feedRun === 'string' ? feedRun : ''}
             placeholder="3f2a1c8e-…"
             spellCheck={false}
             onChange={(e) => set(path, e.target.value.trim())}
           />
         )}
       </Field>
-      {/^[0-9a-f-]{36}$/.test(id) && <Chosen id={id} key={id} />}
+      {/^[0-9a-f-]{36}$/.test(id) && <ChosenRun id={id} key={id} />}
     </>
   );
 }
 
-/** A run of the list. What a failed one recorded its row does not tell: one without a record cannot be chosen. */
-function Offered(props: { r: RunRow; name: string; chosen: boolean; pick: () => void }) {
+/**
+ * RunOption is a run of the list. A failed run's row does not tell whether it has a record, so it cannot be chosen
+ * without one.
+ */
+function RunOption(props: { r: RunRow; name: string; chosen: boolean; pick: () => void }) {
   const { r } = props;
   const detail = useQuery({
     queryKey: ['run', r.run_id],
@@ -100,7 +103,7 @@ function Offered(props: { r: RunRow; name: string; chosen: boolean; pick: () => 
     enabled: r.status === 'FAILED',
     staleTime: 60_000,
   });
-  const problem = r.status === 'FAILED' && detail.data ? lacking(detail.data) : '';
+  const problem = r.status === 'FAILED' && detail.data ? missingForReplay(detail.data) : '';
   return (
     <label data-row>
       <input
@@ -122,12 +125,12 @@ function Offered(props: { r: RunRow; name: string; chosen: boolean; pick: () => 
   );
 }
 
-function Chosen({ id }: { id: string }) {
+function ChosenRun({ id }: { id: string }) {
   const run = useRun(id, true);
   if (run.error instanceof Problem && run.error.status === 404)
     return <Notice tone="bad">There is no run of this id here.</Notice>;
   if (!run.data) return null;
-  const problem = lacking(run.data);
+  const problem = missingForReplay(run.data);
   if (problem) return <Notice tone="bad">{problem}</Notice>;
   return (
     <p className="muted">

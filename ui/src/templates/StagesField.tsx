@@ -1,12 +1,12 @@
-import type { FieldError, SketchStage } from '../api/types';
+import type { FieldError, StageDraft } from '../api/types';
 import { Term } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { NumberInput, Problems, useErrors, useForm } from './fields';
-import { corners, type StageLevel, total } from './stages';
+import { corners, type StageLevel, totalSeconds } from './stages';
 
-/** Ramps and steps of the rate or of the connections: one row each, and the curve that they make. */
+/** StagesField edits ramps and steps of the rate or connections, with a preview. */
 export function StagesField() {
   const { config, set } = useForm();
   const path = 'workload.stages';
@@ -15,10 +15,10 @@ export function StagesField() {
   const start = of === 'target_qps' ? config.workload.target_qps : config.workload.concurrent_connections;
   const list = config.workload.stages ?? [];
   const errors = useErrors(path);
-  const change = (next: SketchStage[]) => set(path, next.length ? next : undefined);
+  const change = (next: StageDraft[]) => set(path, next.length ? next : undefined);
   const wrong = (i: number, field: string) =>
     errors.some((e) => e.field === `${path}[${i}].${field}` || e.field === `${path}[${i}]`);
-  const put = (i: number, field: keyof SketchStage, v: unknown) => change(list.with(i, { ...list[i]!, [field]: v }));
+  const put = (i: number, field: keyof StageDraft, v: unknown) => change(list.with(i, { ...list[i]!, [field]: v }));
   const attrs = (i: number, field: string, label: string) => ({
     'aria-label': `Stage ${i + 1}: ${label}`,
     'aria-invalid': wrong(i, field),
@@ -76,7 +76,7 @@ export function StagesField() {
         {errors.length ? (
           <Problems errors={errors.map(inWords)} path={path} />
         ) : list.length ? (
-          `They make up the measurement: ${duration(total(list))}.`
+          `They make up the measurement: ${duration(totalSeconds(list))}.`
         ) : (
           `Without stages the ${of === 'target_qps' ? 'rate' : 'number of connections'} stays as it is.`
         )}
@@ -85,7 +85,7 @@ export function StagesField() {
   );
 }
 
-/** Names the stage that an error is about as the page counts it, from 1. */
+/** inWords numbers the stage of an error from 1. */
 function inWords(e: FieldError): FieldError {
   const at = /^workload\.stages\[(\d+)\](?:\.(\w+))?$/.exec(e.field);
   if (!at) return e;

@@ -2,15 +2,15 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import type { Template } from '../api/types';
-import { AccessFields, accessInput, draftOf, useOwns } from '../app/AccessFields';
+import { AccessFields, accessInput, draftOf, useIsOwner } from '../app/AccessFields';
 import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
 import { useToast } from '../design/Toast';
 
-/** Says who may use a template. */
+/** TemplateAccess edits who may use a template. */
 export function TemplateAccess({ template, onClose }: { template: Template; onClose: () => void }) {
   const [draft, setDraft] = useState(draftOf(template.access));
-  const owns = useOwns(template.access);
+  const owns = useIsOwner(template.access);
   const qc = useQueryClient();
   const toast = useToast();
   const save = useMutation({
@@ -18,7 +18,7 @@ export function TemplateAccess({ template, onClose }: { template: Template; onCl
       const access = accessInput(draft, template.access);
       if (!access) return;
       const path = { id: template.template_id };
-      // The list leaves out what is large; the whole is saved with its access.
+      // List rows omit large fields; saving needs the whole template.
       const whole = await api.get('/api/templates/{id}', { path, asStored: true });
       await api.put('/api/templates/{id}', { path, body: { source: whole.source, version: whole.version, access } });
     },

@@ -1,11 +1,11 @@
 import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
-import { mayChange } from '../app/AccessFields';
-import { Writes } from '../app/Writes';
+import { canEdit } from '../app/AccessFields';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem, Problem } from '../api/client';
-import { harmless } from '../api/harmless';
-import { useConnections, useCreateRun, useMay, useMe, usePlugins, useTemplate } from '../api/queries';
+import { safeText } from '../api/safeText';
+import { useConnections, useCreateRun, useHasRole, useMe, usePlugins, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -16,16 +16,16 @@ import { Icon } from '../design/icons';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Conflict } from './Conflict';
-import { asNew, blank, body, concerns, type Draft, elsewhere, unshown } from './draft';
+import { appliesTo, asNewTemplate, blank, type Draft, draftBody, exampleSource, unplacedErrors } from './draft';
 import { FormContext } from './fields';
-import { type Finding, inForm } from './findings';
+import { type Finding, withFormLabels } from './findings';
 import { withTableType, withWorkload } from './resets';
 import { TemplateForm } from './TemplateForm';
 import { dropDraft, savedDraft, useDraft } from './useDraft';
 import { YamlEditor } from './YamlEditor';
 import { hasComments } from './yaml';
 
-/** Loads what the editor begins with: a saved template, a copy of one, a run's scenario, or a blank one. */
+/** TemplateEditor loads its start: a saved template, a copy, a run's scenario, or a blank one. */
 export default function TemplateEditor({ id }: { id: string | null }) {
   const search = useSearch();
   const params = new URLSearchParams(search);
@@ -82,13 +82,14 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   const t = saved.data;
   let initial: Draft;
   if (id !== null && t) initial = { config: t.config, source: t.source ?? '', edited: null };
-  else if (copy !== null && t) initial = { config: asNew(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
+  else if (copy !== null && t)
+    initial = { config: asNewTemplate(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
   else if (from !== null && run.data)
-    initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
+    initial = { config: asNewTemplate(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
   else if (example !== null && gallery.data)
     initial = {
       config: blank(connections.data),
-      source: elsewhere(gallery.data.find((q) => q.id === example)?.source ?? '', connections.data),
+      source: exampleSource(gallery.data.find((q) => q.id === example)?.source ?? '', connections.data),
       edited: gallery.data.some((q) => q.id === example) ? 'yaml' : null,
     };
   else if (workload !== null && plugins.data)
@@ -106,13 +107,13 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   );
 }
 
-/** What was refused on the page that this one has taken the place of; told once. */
-function carried(): Problem | null {
+/** carriedProblem is a rejection from the previous page, shown once. */
+function carriedProblem(): Problem | null {
   const { refused } = (history.state ?? {}) as { refused?: Problem };
   return refused ? new Problem(refused.status, refused.code, refused.message, refused.hint, refused.fields) : null;
 }
 
-/** A problem as the history of the browser can hold it. */
+/** carry makes a problem serializable for the browser's history. */
 const carry = (p: Problem) => ({
   refused: { status: p.status, code: p.code, message: p.message, hint: p.hint, fields: p.fields },
 });
@@ -129,31 +130,33 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const toast = useToast();
   const create = useCreateRun();
   const [saving, setSaving] = useState(false);
-  const [refused, setRefused] = useState<Problem | null>(carried);
-  const told = useRef<HTMLDivElement>(null);
-  const [tried, setTried] = useState(false);
+  const [refused, setRefused] = useState<Problem | null>(carriedProblem);
+  const messageRef = useRef<HTMLDivElement>(null);
+  const [wasValidated, setWasValidated] = useState(false);
   const [version, setVersion] = useState(template?.version ?? 0);
   const [dialog, ask] = useConfirm();
-  const name = harmless(e.draft.config.name ?? '');
-  const savedName = harmless(template?.name ?? '');
+  const name = safeText(e.draft.config.name ?? '');
+  const savedName = safeText(template?.name ?? '');
   usePageTitle(name || 'New template');
 
   useEffect(() => {
     if (history.state !== null) history.replaceState(null, '');
   }, []);
-  // A refusal stands at the top of the page, and the button that led to it may be pressed anywhere.
+  // An error appears at the top; the button that caused it may be anywhere.
   useEffect(() => {
-    if (refused) told.current?.scrollIntoView({ block: 'center' });
+    if (refused) messageRef.current?.scrollIntoView({ block: 'center' });
   }, [refused]);
 
   const wrong = e.errors.some((x) => !x.warning);
-  // An untouched field of a new template is not wrong yet.
+  // An untouched field of a new template is not an error yet.
   const shown = useMemo(
     () =>
-      tried || id !== null || tab === 'yaml'
+      wasValidated || id !== null || tab === 'yaml'
         ? e.errors
-        : e.errors.filter((x) => x.warning || [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p))),
-    [e.errors, e.touched, tried, id, tab],
+        : e.errors.filter(
+            (x) => x.warning || [...e.touched].some((p) => appliesTo(p, x.field) || appliesTo(x.field, p)),
+          ),
+    [e.errors, e.touched, wasValidated, id, tab],
   );
 
   const firstWrong = () =>
@@ -163,11 +166,11 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       el?.scrollIntoView({ block: 'center' });
     });
 
-  /** Saves and returns the template; null when something is wrong with it. */
+  /** save returns the saved template; null when it is invalid. */
   const save = async (over = version): Promise<Template | null> => {
-    setTried(true);
+    setWasValidated(true);
     setRefused(null);
-    // While an answer is awaited, what is known may be old: the server judges then.
+    // While a check is pending, known errors may be outdated: the server decides.
     if (wrong && e.state !== 'checking') {
       firstWrong();
       return null;
@@ -177,10 +180,10 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       const t = id
         ? await api.put('/api/templates/{id}', {
             path: { id },
-            body: { ...body(e.draft), version: over },
+            body: { ...draftBody(e.draft), version: over },
             asStored: true,
           })
-        : await api.post('/api/templates', { body: body(e.draft), asStored: true });
+        : await api.post('/api/templates', { body: draftBody(e.draft), asStored: true });
       dropDraft(key);
       setRestored(false);
       setVersion(t.version);
@@ -199,7 +202,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const onSave = async (over?: number) => {
     const t = await save(over);
     if (!t) return;
-    toast(`Template “${harmless(t.name)}” was saved.`, 'ok');
+    toast(`Template “${safeText(t.name)}” was saved.`, 'ok');
     if (!id) navigate(`/templates/${t.template_id}${tab === 'yaml' ? '?as=yaml' : ''}`, { replace: true });
   };
 
@@ -220,11 +223,14 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     setSaving(true);
     try {
       const config = { ...e.draft.config, name: `${e.draft.config.name} (mine)` };
-      const t = await api.post('/api/templates', { body: { config: asNew(config, config.name) }, asStored: true });
+      const t = await api.post('/api/templates', {
+        body: { config: asNewTemplate(config, config.name) },
+        asStored: true,
+      });
       dropDraft(key);
       e.reset(initial);
       await qc.invalidateQueries({ queryKey: ['templates'] });
-      toast(`Template “${harmless(t.name)}” was saved.`, 'ok');
+      toast(`Template “${safeText(t.name)}” was saved.`, 'ok');
       navigate(`/templates/${t.template_id}`);
     } catch (err) {
       setRefused(asProblem(err));
@@ -258,7 +264,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   };
 
   const busy = saving || create.isPending;
-  const may = useMay('operator');
+  const may = useHasRole('operator');
   const me = useMe().data;
   useKeys({
     s: () => may && !busy && (e.dirty || !id) && void onSave(),
@@ -288,7 +294,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           </div>
         </div>
         <div className="actions">
-          <Writes>
+          <OperatorOnly>
             <button
               type="button"
               className="btn"
@@ -309,7 +315,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             >
               <Icon name="play" /> {create.isPending ? 'Starting…' : e.dirty || !id ? 'Save and run' : 'Run'}
             </button>
-          </Writes>
+          </OperatorOnly>
           <ActionsMenu
             label="More actions for this template"
             actions={[
@@ -364,10 +370,10 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             </span>
           )}
         </div>
-        {id && template && me && may && !mayChange(template.access, me) && (
+        {id && template && me && may && !canEdit(template.access, me) && (
           <Notice>
             <strong>
-              This template is {template.access.owner ? `${harmless(template.access.owner)}’s` : 'an admin’s'}.
+              This template is {template.access.owner ? `${safeText(template.access.owner)}’s` : 'an admin’s'}.
             </strong>{' '}
             What you change can be saved in a copy of your own.{' '}
             <Link href={`/templates/new?copy=${id}`} className="btn small">
@@ -392,7 +398,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           </Notice>
         )}
         {refused && (
-          <div ref={told}>
+          <div ref={messageRef}>
             {id && refused.fields.some((f) => f.field === 'version') ? (
               <Conflict
                 id={id}
@@ -407,7 +413,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             )}
           </div>
         )}
-        {e.unseen && may && (
+        {e.hasHiddenCharacters && may && (
           <Notice tone="warn">
             <strong>This template has characters that nobody sees, or that turn the text around them.</strong> Each is
             marked, and the fields say which they are.{' '}
@@ -425,7 +431,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           <YamlEditor value={e.draft.source} onChange={e.setSource} errors={shown} />
         ) : e.formable ? (
           <FormContext.Provider value={{ config: e.draft.config, errors: shown, set: e.setField, change: e.change }}>
-            <Orphans errors={shown} />
+            <UnplacedErrors errors={shown} />
             <TemplateForm isNew={id === null} />
           </FormContext.Provider>
         ) : (
@@ -452,7 +458,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   );
 }
 
-/** Keys together with Ctrl or ⌘, wherever the focus is. */
+/** useKeys binds keys with Ctrl or ⌘, wherever the focus is. */
 function useKeys(keys: Record<string, () => unknown>) {
   const current = useRef(keys);
   useEffect(() => {
@@ -470,14 +476,13 @@ function useKeys(keys: Record<string, () => unknown>) {
   }, []);
 }
 
-/** Errors of fields that the form shows no control for now; they must not go unseen. */
-function Orphans({ errors }: { errors: Finding[] }) {
+/** UnplacedErrors shows errors of fields that have no visible control. */
+function UnplacedErrors({ errors }: { errors: Finding[] }) {
   const [lost, setLost] = useState<Finding[]>([]);
-  // The controls depend on the mode, the plugin and its schema: only the page knows which are there. Whatever changes
-  // them is checked anew.
+  // The visible controls depend on mode, plugin and schema, so the page is scanned again after each change.
   useLayoutEffect(() => {
-    const there = [...document.querySelectorAll<HTMLElement>('[data-field]')].map((c) => c.dataset.field!);
-    const next = unshown(errors, there);
+    const fieldPaths = [...document.querySelectorAll<HTMLElement>('[data-field]')].map((c) => c.dataset.field!);
+    const next = unplacedErrors(errors, fieldPaths);
     setLost((now) => (JSON.stringify(now) === JSON.stringify(next) ? now : next));
   }, [errors]);
   if (lost.length === 0) return null;
@@ -487,8 +492,8 @@ function Orphans({ errors }: { errors: Finding[] }) {
       <ul>
         {lost.map((e) => (
           <li key={e.field + e.message}>
-            <code>{e.field}</code> {inForm(e.message)}
-            {e.hint ? `: ${inForm(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
+            <code>{e.field}</code> {withFormLabels(e.message)}
+            {e.hint ? `: ${withFormLabels(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
           </li>
         ))}
       </ul>

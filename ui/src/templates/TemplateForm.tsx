@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { harmless } from '../api/harmless';
+import { safeText } from '../api/safeText';
 import { useConnections, usePlugins } from '../api/queries';
 import type { GuardrailName } from '../api/types';
 import { Segments } from '../design/Controls';
@@ -11,12 +11,12 @@ import { FeedField } from './FeedField';
 import { FindMaxFields } from './FindMaxFields';
 import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
-import { choices, meant } from '../plugins/refs';
+import { findPlugin, pluginOptions } from '../plugins/refs';
 import { RulesField } from './RulesField';
 import { StagesField } from './StagesField';
-import { bringsStatements, tablesOf, withTableType, withWorkload } from './resets';
+import { feedHasStatements, tablesOf, withTableType, withWorkload } from './resets';
 import { get, type Schema, shownAs } from './schema';
-import { total } from './stages';
+import { totalSeconds } from './stages';
 
 function Section(props: { title: string; note: ReactNode; children: ReactNode }) {
   return (
@@ -30,7 +30,7 @@ function Section(props: { title: string; note: ReactNode; children: ReactNode })
   );
 }
 
-/** The template as a form. Each control edits one path of the document. */
+/** TemplateForm edits a template; each control sets one path of the document. */
 export function TemplateForm({ isNew }: { isNew: boolean }) {
   return (
     <div className="stack">
@@ -96,8 +96,8 @@ function TargetSection() {
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
   const { first, several, none, sized } = tablesOf(plugins.data, shownAs(get(config, 'workload.plugin')));
-  const adapters = choices(plugins.data, 'adapter');
-  const adapter = meant(plugins.data, 'adapter', shownAs(get(config, 'target.adapter')) || 'postgres');
+  const adapters = pluginOptions(plugins.data, 'adapter');
+  const adapter = findPlugin(plugins.data, 'adapter', shownAs(get(config, 'target.adapter')) || 'postgres');
   const own = adapter?.manifest.parameters as Schema | undefined;
   return (
     <Section title="Target" note="Which table of which database takes the load.">
@@ -121,7 +121,7 @@ function TargetSection() {
               }
             >
               {!inline && !(connections.data ?? []).some((c) => c.name === ref) && (
-                <option value={shownAs(ref)}>{harmless(shownAs(ref)) || 'Choose…'}</option>
+                <option value={shownAs(ref)}>{safeText(shownAs(ref)) || 'Choose…'}</option>
               )}
               {(connections.data ?? []).map((c) => (
                 <option key={c.connection_id} value={c.name}>
@@ -248,7 +248,7 @@ function TargetSection() {
   );
 }
 
-/** The parameters of a workload whose statements a recorded run brings. */
+/** withoutStatements drops the statements parameter when a recorded run supplies it. */
 function withoutStatements(schema: Schema): Schema {
   const { statements: _, ...properties } = schema.properties ?? {};
   return { ...schema, properties };
@@ -258,7 +258,7 @@ function WorkloadSection() {
   const { config, change } = useForm();
   const plugins = usePlugins();
   const name = shownAs(get(config, 'workload.plugin'));
-  const chosen = meant(plugins.data, 'workload', name);
+  const chosen = findPlugin(plugins.data, 'workload', name);
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
     <Section
@@ -271,7 +271,7 @@ function WorkloadSection() {
           label="Plugin"
           tip={terms.workload}
           onPick={(v) => change('workload.plugin', (c) => withWorkload(c, v, plugins.data))}
-          options={choices(plugins.data, 'workload')}
+          options={pluginOptions(plugins.data, 'workload')}
           help={
             plugins.error
               ? 'The list of plugins could not be read; the name is kept as it is.'
@@ -285,7 +285,7 @@ function WorkloadSection() {
       {schema && (
         <ParamsForm
           key={chosen!.sha256}
-          schema={chosen!.manifest.feed && bringsStatements(config) ? withoutStatements(schema) : schema}
+          schema={chosen!.manifest.feed && feedHasStatements(config) ? withoutStatements(schema) : schema}
           path="workload.params"
         />
       )}
@@ -302,14 +302,14 @@ function LoadSection() {
   const overRate = searches && get(config, 'find_max.unit') === 'rate';
   const paced = get(config, 'workload.arrival') === 'workload';
   const stages = config.workload.stages?.length ? config.workload.stages : null;
-  const length = stages ? total(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
+  const length = stages ? totalSeconds(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
   const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : terms.findMax;
-  const lasting =
+  const durationNote =
     Number.isFinite(warm + length) && warm + length > 0
       ? `The run takes about ${duration(warm + length)}, plus the time to prepare.`
       : 'How much, and for how long.';
   return (
-    <Section title="Load" note={searches ? 'The run ends when it knows the answer.' : lasting}>
+    <Section title="Load" note={searches ? 'The run ends when it knows the answer.' : durationNote}>
       <div className="form-grid">
         <SelectField
           path="workload.load_mode"

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { Writes } from '../app/Writes';
+import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem } from '../api/client';
 import { useCreateRun, useRuns, useTemplates } from '../api/queries';
 import type { RunRow, Template } from '../api/types';
@@ -14,7 +14,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { TemplateAccess } from './TemplateAccess';
-import { told } from '../design/said';
+import { problemText } from '../design/sentences';
 
 const modeWords: Record<string, string> = {
   CONCURRENCY: 'Closed loop',
@@ -47,7 +47,7 @@ export function TemplatesPage() {
         onSuccess: (r) => navigate(r.path),
         onError: (err) => {
           const p = asProblem(err);
-          toast(told(p), 'bad');
+          toast(problemText(p), 'bad');
         },
       },
     );
@@ -75,11 +75,11 @@ export function TemplatesPage() {
         <h1>Templates</h1>
         <span className="sub hide-phone">What a run does, saved to be run again.</span>
         <div className="actions">
-          <Writes>
+          <OperatorOnly>
             <Link href="/templates/new" data-new className="btn primary">
               <Icon name="plus" /> New template
             </Link>
-          </Writes>
+          </OperatorOnly>
         </div>
       </header>
       <div className="page">
@@ -97,14 +97,14 @@ export function TemplatesPage() {
                   icon="templates"
                   title="No template yet"
                   actions={
-                    <Writes>
+                    <OperatorOnly>
                       <Link href="/templates/gallery" className="btn primary">
                         Begin with a question
                       </Link>
                       <Link href="/templates/new" className="btn">
                         New template
                       </Link>
-                    </Writes>
+                    </OperatorOnly>
                   }
                 >
                   A template names the table, the operations and the load, so that the same run can be repeated and
@@ -199,7 +199,7 @@ export function TemplatesPage() {
                           </td>
                           <td className="act">
                             <div className="row nowrap row-actions">
-                              <Writes>
+                              <OperatorOnly>
                                 <button
                                   type="button"
                                   className="btn small"
@@ -209,7 +209,7 @@ export function TemplatesPage() {
                                 >
                                   <Icon name="play" size={12} /> Run
                                 </button>
-                              </Writes>
+                              </OperatorOnly>
                               <ActionsMenu
                                 small
                                 label={`Actions for ${t.name}`}

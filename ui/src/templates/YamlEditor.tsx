@@ -1,15 +1,15 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react';
 import { Icon } from '../design/icons';
-import { Seen } from '../editor/Seen';
+import { VisibleText } from '../editor/VisibleText';
 import type { Finding } from './findings';
 import { colour } from './yaml';
 
-/** A text editor for YAML: line numbers, colours, and errors at their lines, without a byte of a library. */
+/** YamlEditor is a YAML editor with line numbers, colours and error marks, without a library. */
 export function YamlEditor(props: {
   value: string;
   onChange: (v: string) => void;
   errors: Finding[];
-  /** What is edited; a template where nothing is said. */
+  /** What is edited; 'template' by default. */
   what?: string;
 }) {
   const area = useRef<HTMLTextAreaElement>(null);
@@ -80,10 +80,10 @@ export function YamlEditor(props: {
                 {colour(l).map((p, k) =>
                   p.kind ? (
                     <span key={k} className={`y-${p.kind}`}>
-                      <Seen text={p.text} />
+                      <VisibleText text={p.text} />
                     </span>
                   ) : (
-                    <Seen key={k} text={p.text} />
+                    <VisibleText key={k} text={p.text} />
                   ),
                 )}
               </div>

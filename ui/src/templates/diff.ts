@@ -1,13 +1,13 @@
-/** A line of two texts that are compared. */
-export interface DiffLine {
+/** DiffLine is a line of a diff. */
+interface DiffLine {
   kind: 'same' | 'theirs' | 'mine';
   text: string;
 }
 
-/** Beyond so many pairs of lines, what differs is not aligned. */
-const mostPairs = 4_000_000;
+/** maxPairs: larger texts are not aligned. */
+const maxPairs = 4_000_000;
 
-/** Compares two texts line by line: what only the first has is theirs, what only the second has is mine. */
+/** diffLines compares by line: lines only in the first are theirs, only in the second are mine. */
 export function diffLines(theirs: string, mine: string): DiffLine[] {
   const a = theirs.trimEnd().split('\n');
   const b = mine.trimEnd().split('\n');
@@ -23,11 +23,11 @@ export function diffLines(theirs: string, mine: string): DiffLine[] {
   ];
 }
 
-/** The longest common subsequence, by its table. */
+/** aligned computes the longest common subsequence. */
 function aligned(a: string[], b: string[]): DiffLine[] {
   const theirs = (text: string): DiffLine => ({ kind: 'theirs', text });
   const mine = (text: string): DiffLine => ({ kind: 'mine', text });
-  if (a.length * b.length > mostPairs) return [...a.map(theirs), ...b.map(mine)];
+  if (a.length * b.length > maxPairs) return [...a.map(theirs), ...b.map(mine)];
   const width = b.length + 1;
   const long = new Uint32Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--)
@@ -50,7 +50,7 @@ function aligned(a: string[], b: string[]): DiffLine[] {
   return out;
 }
 
-/** What is shown of a comparison: what differs with a few lines around it, and how many lines were left out between. */
+/** hunks returns changed lines with context, and the count of skipped lines between. */
 export function hunks(lines: DiffLine[], around = 2): (DiffLine | { kind: 'gap'; lines: number })[] {
   const near = lines.map(() => false);
   lines.forEach((l, i) => {

@@ -1,20 +1,20 @@
-import type { FieldError, Sketch } from '../api/types';
+import type { FieldError, ScenarioDraft } from '../api/types';
 import { get, set } from './schema';
 
-/** What the editor holds: the document in both forms, and which of them the user touched last. */
+/** Draft is the document as form and as text, and which of them was edited last. */
 export interface Draft {
-  config: Sketch;
+  config: ScenarioDraft;
   source: string;
   edited: 'form' | 'yaml' | null;
 }
 
-/** The connection to the database that a server brings. */
+/** builtin is the server's built-in connection. */
 const builtin = 'playground';
 type Connections = readonly { name: string }[] | undefined;
 const without = (connections: Connections) => connections?.every((c) => c.name !== builtin);
 
-/** The text of an example, which names the built-in database: none, as below, where there is none. */
-export const elsewhere = (source: string, connections: Connections) =>
+/** exampleSource drops the built-in connection from an example when the server has none. */
+export const exampleSource = (source: string, connections: Connections) =>
   without(connections)
     ? source.replaceAll(
         new RegExp(`^([ -]*connection:) ${builtin}\\b.*$`, 'gm'),
@@ -22,8 +22,8 @@ export const elsewhere = (source: string, connections: Connections) =>
       )
     : source;
 
-/** A new template. Where the built-in database is not among the connections, which may not be known, it names none. */
-export function blank(connections?: Connections): Sketch {
+/** blank is a new template. Without the built-in connection it names none. */
+export function blank(connections?: Connections): ScenarioDraft {
   return {
     name: '',
     target: {
@@ -47,39 +47,39 @@ export function blank(connections?: Connections): Sketch {
   };
 }
 
-/** The scenario without the fields that say where it came from. */
-export function asNew(s: Sketch, name: string): Sketch {
+/** asNewTemplate drops the fields that identify the original. */
+export function asNewTemplate(s: ScenarioDraft, name: string): ScenarioDraft {
   const { template_id: _id, template_name: _name, ...rest } = s;
   return { ...rest, name };
 }
 
 /**
- * Changes one field of the form's document. A capacity that was just enough for
- * the connections follows them, so that raising the load is one change and not two.
+ * edit changes one field. A capacity that just fits the connections grows with them, so that raising the load is one
+ * change.
  */
-export function edit(config: Sketch, path: string, value: unknown): Sketch {
+export function edit(config: ScenarioDraft, path: string, value: unknown): ScenarioDraft {
   let next = set(config, path, value);
   if (path === 'workload.concurrent_connections' || path === 'scaling.worker_count') {
     const c = config.workload.concurrent_connections ?? 0;
     const n = config.scaling.worker_count ?? 0;
-    const enough = Math.ceil(c / Math.max(1, n));
+    const required = Math.ceil(c / Math.max(1, n));
     const c2 = next.workload.concurrent_connections ?? 0;
     const n2 = next.scaling.worker_count ?? 0;
-    if (config.scaling.per_worker_capacity === enough && c2 > 0 && n2 > 0)
+    if (config.scaling.per_worker_capacity === required && c2 > 0 && n2 > 0)
       next = set(next, 'scaling.per_worker_capacity', Math.ceil(c2 / n2));
   }
-  // Without a number of retries there is no policy, rather than one with the default number.
+  // Without a retry count there is no policy, rather than one with the default count.
   if (path === 'workload.retry.max' && value === undefined) next = set(next, 'workload.retry', undefined);
-  // An emptied drain leaves nothing of its group.
+  // An empty drain removes its group.
   if (path === 'workload.stop.drain_seconds' && value === undefined) next = set(next, 'workload.stop', undefined);
-  // An emptied objective is none, and without one there are none.
+  // An empty objective is none; without objectives the group goes.
   if (path.startsWith('find_max.slo.') && value === undefined) {
     const slo = get(next, 'find_max.slo') as Record<string, unknown> | undefined;
     if (Object.values(slo ?? {}).every((v) => v == null)) next = set(next, 'find_max.slo', undefined);
   }
   if (path === 'find_max.unit') next = searchOver(next, value === 'rate');
   if (path === 'workload.load_mode') {
-    // What the other mode has no meaning for goes; what this one needs comes.
+    // Fields of the other mode go; fields of this mode appear.
     next = set(next, 'workload.stages', undefined);
     if (value === 'QPS') {
       next = set(next, 'workload.think_time_ms', undefined);
@@ -101,17 +101,14 @@ export function edit(config: Sketch, path: string, value: unknown): Sketch {
       next = set(next, 'workload.stages', undefined);
     } else if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
   }
-  // The stages say how long the measurement is.
+  // The stages define the measurement's length.
   if (next.workload.stages?.length) next = set(next, 'workload.duration_seconds', undefined);
   else if (config.workload.stages?.length) next = set(next, 'workload.duration_seconds', 60);
   return next;
 }
 
-/**
- * Prepares the document for a search over the rate or over connections: with
- * the fields that it needs, and room on the workers to climb.
- */
-function searchOver(config: Sketch, rate: boolean): Sketch {
+/** searchOver prepares a search over rate or connections: required fields, and enough worker capacity. */
+function searchOver(config: ScenarioDraft, rate: boolean): ScenarioDraft {
   let next = set(config, 'find_max.enabled', true);
   next = set(next, 'find_max.unit', rate ? 'rate' : 'connections');
   next = set(next, 'find_max.start_rate', rate ? (get(next, 'find_max.start_rate') ?? 500) : undefined);
@@ -126,20 +123,20 @@ function searchOver(config: Sketch, rate: boolean): Sketch {
   return next;
 }
 
-/** What is sent to the server: the text where the user wrote text, else the document. */
-export function body(d: Draft): { source: string } | { config: Sketch } {
+/** draftBody is the request body: the text when it was edited, else the document. */
+export function draftBody(d: Draft): { source: string } | { config: ScenarioDraft } {
   return d.edited === 'yaml' ? { source: d.source } : { config: d.config };
 }
 
-/** The parts of the document that the form shows whatever is chosen, as a whole. */
-const always = ['target', 'matrix', 'workload.params', 'guardrails', 'thresholds', 'rules', 'tags'];
+/** shownPaths are always visible in the form as a whole. */
+const shownPaths = ['target', 'matrix', 'workload.params', 'guardrails', 'thresholds', 'rules', 'tags'];
 
-/** The errors that no control shows; there are the paths of the controls on the page. */
-export function unshown(errors: FieldError[], there: string[]): FieldError[] {
-  return errors.filter((e) => ![...always, ...there].some((p) => concerns(p, e.field)));
+/** unplacedErrors are errors without a control; fieldPaths are the visible controls. */
+export function unplacedErrors(errors: FieldError[], fieldPaths: string[]): FieldError[] {
+  return errors.filter((e) => ![...shownPaths, ...fieldPaths].some((p) => appliesTo(p, e.field)));
 }
 
-/** Reports whether an error at field belongs to a control for path: the field itself, or a part of it. */
-export function concerns(path: string, field: string): boolean {
+/** appliesTo reports whether an error belongs to a control: its field, or a part of it. */
+export function appliesTo(path: string, field: string): boolean {
   return field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
 }

@@ -1,18 +1,18 @@
-// What the lines of a replay's file name, held against the statements beside it. The server reads them before a run.
-import { harmless } from '../api/harmless';
-import type { Sketch } from '../api/types';
+// Checks the statement names of a replay file against the statements. The server checks them before a run.
+import { safeText } from '../api/safeText';
+import type { ScenarioDraft } from '../api/types';
 import type { Finding } from './findings';
 import { distance } from './relations';
 import { get } from './schema';
 
-/** What stands in the place of a statement and is none. */
+/** controls are transaction commands, not statements. */
 const controls = new Set(['BEGIN', 'COMMIT', 'ROLLBACK']);
 
-/** The lines of CSV that begin a record, counted from 1, and their second fields. */
+/** ofCsv yields the line and second field of each CSV record. */
 function* ofCsv(text: string): Generator<[line: number, statement: string]> {
   let line = 1;
   for (let at = 0; at < text.length;) {
-    const begun = line;
+    const startLine = line;
     const fields: string[] = [];
     for (let ended = false; !ended;) {
       let field = '';
@@ -35,12 +35,12 @@ function* ofCsv(text: string): Generator<[line: number, statement: string]> {
     }
     line++;
     const [ms, statement] = fields;
-    const heading = begun === 1 && ms!.trim().toLowerCase() === 'at_ms';
-    if (statement !== undefined && !heading) yield [begun, statement.trim()];
+    const heading = startLine === 1 && ms!.trim().toLowerCase() === 'at_ms';
+    if (statement !== undefined && !heading) yield [startLine, statement.trim()];
   }
 }
 
-/** The same of JSON lines; one that is no JSON is passed over. */
+/** ofJson does the same for JSON lines; invalid lines are skipped. */
 function* ofJson(text: string): Generator<[line: number, statement: string]> {
   let line = 0;
   for (const one of text.split('\n')) {
@@ -49,12 +49,12 @@ function* ofJson(text: string): Generator<[line: number, statement: string]> {
       const o = JSON.parse(one) as { statement?: unknown } | null;
       if (typeof o?.statement === 'string') yield [line, o.statement.trim()];
     } catch {
-      // The server says what is wrong with it.
+      // The server reports the error.
     }
   }
 }
 
-/** The first line of a file that names none of these statements; null when there is none. */
+/** unknownStatement is the first line that names an unknown statement; null without one. */
 export function unknownStatement(text: string, ids: ReadonlySet<string>): { line: number; name: string } | null {
   const plain = text.replace(/^\ufeff/, '');
   for (const [line, name] of /^\s*\{/.test(plain) ? ofJson(plain) : ofCsv(plain))
@@ -62,23 +62,26 @@ export function unknownStatement(text: string, ids: ReadonlySet<string>): { line
   return null;
 }
 
-/** What is to be said at the field of a file whose lines name a statement that is not there. */
-export function strangeLines(feed: unknown, statements: unknown): Finding[] {
-  const text = (feed as Sketch['workload']['feed'])?.csv;
+/** unknownStatementFindings reports unknown statement names at the file's field. */
+export function unknownStatementFindings(feed: unknown, statements: unknown): Finding[] {
+  const text = (feed as ScenarioDraft['workload']['feed'])?.csv;
   if (typeof text !== 'string' || !Array.isArray(statements)) return [];
   const ids = statements.map((s) => get(s, 'id')).filter((id) => typeof id === 'string');
-  const strange = unknownStatement(text, new Set(ids));
-  if (!strange) return [];
-  const { line, name } = strange;
-  const far = (id: string) => distance(name.toLowerCase(), id.toLowerCase());
-  const near = ids.toSorted((a, b) => far(a) - far(b))[0];
-  const meant = near !== undefined && far(near) <= Math.max(2, Math.floor(near.length / 3)) ? near : null;
+  const unknown = unknownStatement(text, new Set(ids));
+  if (!unknown) return [];
+  const { line, name } = unknown;
+  const distanceTo = (id: string) => distance(name.toLowerCase(), id.toLowerCase());
+  const nearest = ids.toSorted((a, b) => distanceTo(a) - distanceTo(b))[0];
+  const suggestion =
+    nearest !== undefined && distanceTo(nearest) <= Math.max(2, Math.floor(nearest.length / 3)) ? nearest : null;
   return [
     {
       field: 'workload.feed.csv',
-      message: `line ${line}: there is no statement "${harmless(name)}"`,
+      message: `line ${line}: there is no statement "${safeText(name)}"`,
       hint:
-        meant === null ? 'add it to the statements below, or correct the line' : `did you mean "${harmless(meant)}"?`,
+        suggestion === null
+          ? 'add it to the statements below, or correct the line'
+          : `did you mean "${safeText(suggestion)}"?`,
     },
   ];
 }

@@ -1,27 +1,32 @@
 import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react';
-import { harmless } from '../api/harmless';
-import type { Sketch } from '../api/types';
+import { safeText } from '../api/safeText';
+import type { ScenarioDraft } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
-import { concerns } from './draft';
-import { type Finding, inForm } from './findings';
+import { appliesTo } from './draft';
+import { type Finding, withFormLabels } from './findings';
 import { get, shownAs } from './schema';
 
 interface Form {
-  config: Sketch;
+  config: ScenarioDraft;
   errors: Finding[];
   set: (path: string, value: unknown) => void;
-  /** Changes the document where a control does more than setting its field. */
-  change: (path: string, next: (config: Sketch) => Sketch) => void;
+  /** Changes the document when a control does more than setting its field. */
+  change: (path: string, next: (config: ScenarioDraft) => ScenarioDraft) => void;
 }
 
-export const FormContext = createContext<Form>({ config: {} as Sketch, errors: [], set: () => {}, change: () => {} });
+export const FormContext = createContext<Form>({
+  config: {} as ScenarioDraft,
+  errors: [],
+  set: () => {},
+  change: () => {},
+});
 export const useForm = () => useContext(FormContext);
 
-/** The errors that belong to a control. */
+/** useErrors returns the errors of a control. */
 export function useErrors(path: string): Finding[] {
   const { errors } = useForm();
-  return errors.filter((e) => concerns(path, e.field));
+  return errors.filter((e) => appliesTo(path, e.field));
 }
 
 interface FieldProps {
@@ -31,11 +36,11 @@ interface FieldProps {
   help?: ReactNode;
   optional?: boolean;
   className?: string;
-  /** Keeps the help beside what is wrong, where it says how the value is written. */
+  /** Keeps the help next to errors, when it explains the format. */
   keepHelp?: boolean;
 }
 
-/** A labelled control with its help, or with what is wrong and what to do about it. */
+/** Field is a labelled control with help or errors. */
 export function Field(
   props: FieldProps & {
     children: (a: {
@@ -55,7 +60,7 @@ export function Field(
         {props.tip ? <Term tip={props.tip}>{props.label}</Term> : props.label}
         {props.optional && <span className="muted">optional</span>}
       </label>
-      {props.children({ id, 'aria-invalid': wrong(errors), 'aria-describedby': note, 'data-field': props.path })}
+      {props.children({ id, 'aria-invalid': hasErrors(errors), 'aria-describedby': note, 'data-field': props.path })}
       <div id={note} className={tone(errors)}>
         {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
       </div>
@@ -64,23 +69,23 @@ export function Field(
   );
 }
 
-/** Whether any of the findings is more than a warning. */
-export const wrong = (errors: Finding[]) => errors.some((e) => !e.warning);
+/** hasErrors ignores warnings. */
+export const hasErrors = (errors: Finding[]) => errors.some((e) => !e.warning);
 
-/** How the line below a control looks: its help, what is wrong, or what is to be looked at. */
-export const tone = (errors: Finding[]) => (errors.length === 0 ? 'help' : wrong(errors) ? 'problem' : 'caution');
+/** tone is the style of the line below a control: help, error or warning. */
+export const tone = (errors: Finding[]) => (errors.length === 0 ? 'help' : hasErrors(errors) ? 'problem' : 'caution');
 
 export function Problems({ errors, path }: { errors: Finding[]; path: string }) {
   return (
     <>
-      <Icon name={wrong(errors) ? 'alert' : 'warn'} size={14} />
+      <Icon name={hasErrors(errors) ? 'alert' : 'warn'} size={14} />
       <span>
         {errors.map((e, i) => (
           <span key={e.field + e.message}>
             {i > 0 && ' '}
             {e.field !== path && <code>{e.field.slice(path.length).replace(/^\./, '')} </code>}
-            {inForm(e.message)}
-            {e.hint ? `: ${inForm(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
+            {withFormLabels(e.message)}
+            {e.hint ? `: ${withFormLabels(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
           </span>
         ))}
       </span>
@@ -123,7 +128,7 @@ export function TextField(
   );
 }
 
-/** A number that may be cleared while typing; what is not a number yet is sent as it is, so that its error shows. */
+/** NumberInput can be empty while typing; invalid text is sent unchanged, so that its error appears. */
 export function NumberInput(props: {
   value: unknown;
   onChange: (v: number | string | undefined) => void;
@@ -131,11 +136,13 @@ export function NumberInput(props: {
   placeholder?: string;
   attrs?: Record<string, unknown>;
 }) {
-  const told = shownAs(props.value);
-  const [text, setText] = useState(told);
+  const valueAsText = shownAs(props.value);
+  const [text, setText] = useState(valueAsText);
   useEffect(() => {
-    setText((now) => (now.trim() !== '' && Number(now) === Number(told) && told !== '' ? now : told));
-  }, [told]);
+    setText((now) =>
+      now.trim() !== '' && Number(now) === Number(valueAsText) && valueAsText !== '' ? now : valueAsText,
+    );
+  }, [valueAsText]);
   return (
     <div className={props.unit ? 'with-unit' : ''}>
       <input
@@ -177,9 +184,9 @@ export function NumberField(props: FieldProps & { unit?: string; placeholder?: s
 export function SelectField(
   props: FieldProps & {
     options: { value: string; label: string; disabled?: boolean }[];
-    /** The option that holds when the field is left out. */
+    /** Label of the default, when the field is omitted. */
     unset?: string;
-    /** In place of setting the field, where more than it depends on the choice. */
+    /** Replaces setting the field, when the choice affects more. */
     onPick?: (value: string) => void;
   },
 ) {
@@ -195,7 +202,7 @@ export function SelectField(
           value={value}
           onChange={(e) => (props.onPick ? props.onPick(e.target.value) : set(props.path, e.target.value))}
         >
-          {!known && <option value={value}>{value === '' ? 'Choose…' : harmless(value)}</option>}
+          {!known && <option value={value}>{value === '' ? 'Choose…' : safeText(value)}</option>}
           {props.options.map((o) => (
             <option key={o.value} value={o.value} disabled={o.disabled}>
               {o.label}
@@ -207,7 +214,7 @@ export function SelectField(
   );
 }
 
-/** A short list of texts, one to a line. */
+/** ListField is a short list of texts, one per line. */
 export function ListField(props: FieldProps & { placeholder: string; add: string }) {
   const { config, set } = useForm();
   const list = (get(config, props.path) as string[] | null | undefined) ?? [];
@@ -246,21 +253,19 @@ export function ListField(props: FieldProps & { placeholder: string; add: string
   );
 }
 
-/**
- * Names with values. Rows are kept apart from the document, so that a name may be empty or double while it is typed.
- */
+/** TagsField keeps its rows apart from the document, so that a name may be empty or duplicate while it is typed. */
 export function TagsField(props: FieldProps & { add: string }) {
   const { config, set } = useForm();
-  const told = (get(config, props.path) as Record<string, string> | null | undefined) ?? {};
-  const [rows, setRows] = useState<[string, string][]>(() => Object.entries(told));
+  const storedTags = (get(config, props.path) as Record<string, string> | null | undefined) ?? {};
+  const [rows, setRows] = useState<[string, string][]>(() => Object.entries(storedTags));
   const errors = useErrors(props.path);
-  const toldText = JSON.stringify(told);
+  const storedJson = JSON.stringify(storedTags);
   useEffect(() => {
     setRows((now) => {
-      const mine = JSON.stringify(Object.fromEntries(now.filter(([k]) => k !== '')));
-      return mine === toldText ? now : Object.entries(JSON.parse(toldText) as Record<string, string>);
+      const currentJson = JSON.stringify(Object.fromEntries(now.filter(([k]) => k !== '')));
+      return currentJson === storedJson ? now : Object.entries(JSON.parse(storedJson) as Record<string, string>);
     });
-  }, [toldText]);
+  }, [storedJson]);
   const change = (next: [string, string][]) => {
     setRows(next);
     const doc = Object.fromEntries(next.filter(([k]) => k !== ''));

@@ -1,16 +1,16 @@
-// What is wrong with a template, at its place in the text as it is now.
+// Errors of a template, mapped to positions in the current text.
 import type { FieldError } from '../api/types';
 
-/** Something found in a template: an error, or a warning that does not keep it from being saved. */
+/** Finding is an error, or a warning that does not prevent saving. */
 export interface Finding extends FieldError {
   warning?: true;
 }
 
 /**
- * Where the findings of one text are in another: those before the lines that were changed keep their places, those
- * after them move along. Inside, a line keeps its number only while no line came or went.
+ * moveFindings maps findings from one text to another: before the changed lines they stay, after them they shift.
+ * Inside, a line keeps its number only when the line count is unchanged.
  */
-export function moved<F extends FieldError>(found: F[], from: string, to: string): F[] {
+export function moveFindings<F extends FieldError>(found: F[], from: string, to: string): F[] {
   if (from === to) return found;
   const a = from.split('\n');
   const b = to.split('\n');
@@ -26,8 +26,8 @@ export function moved<F extends FieldError>(found: F[], from: string, to: string
   });
 }
 
-/** Sorts findings by their lines; those without one come last. */
-export function inOrder<F extends FieldError>(found: F[]): F[] {
+/** sortByLine puts findings without a line last. */
+export function sortByLine<F extends FieldError>(found: F[]): F[] {
   const at = (e: F) => (e.line ? e.line * 1e6 + (e.column ?? 0) : Number.POSITIVE_INFINITY);
   return found
     .map((e, i) => ({ e, i }))
@@ -38,8 +38,8 @@ export function inOrder<F extends FieldError>(found: F[]): F[] {
 const steps = (field: string) => field.match(/[^.[\]]+/g) ?? [];
 
 /**
- * The line of a field in block YAML, or of the nearest group around it; undefined when the text has neither. It need
- * not understand what it passes: the server knows the lines of what it checks, this is for what the page finds.
+ * lineOf finds a field, or its nearest parent, in block YAML; undefined without either. It is for the page's own
+ * findings: the server reports lines itself.
  */
 export function lineOf(source: string, field: string): number | undefined {
   const lines = source.split('\n');
@@ -69,7 +69,7 @@ export function lineOf(source: string, field: string): number | undefined {
     if (at < 0) break;
     best = at + 1;
     indent = level;
-    // What belongs to it is indented further, or is on its own line.
+    // Children are indented further, or on the same line.
     let end = at + 1;
     while (end < to) {
       const line = lines[end]!;
@@ -85,7 +85,7 @@ export function lineOf(source: string, field: string): number | undefined {
   return best;
 }
 
-/** What the fields of a template are called in its form. */
+/** labels are the form's names of template fields. */
 const labels: Record<string, string> = {
   'workload.concurrent_connections': 'Connections',
   'workload.target_qps': 'Target rate',
@@ -120,8 +120,8 @@ const values: Record<string, string> = {
   'arrival: workload': 'Arrivals “Workload”',
 };
 
-/** A message of the server as the form says it: its labels in place of paths, and its choices in place of values. */
-export function inForm(text: string): string {
+/** withFormLabels replaces paths and values in a server message by the form's labels. */
+export function withFormLabels(text: string): string {
   let out = text.replace(/ \(load_mode: [A-Z_]+\)/g, '');
   for (const [value, words] of Object.entries(values)) out = out.replaceAll(value, words);
   for (const [path, label] of Object.entries(labels)) out = out.replaceAll(path, `“${label}”`);

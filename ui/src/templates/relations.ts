@@ -1,17 +1,17 @@
 import { queryOptions, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api } from '../api/client';
-import { harmless } from '../api/harmless';
-import { useConnections, useMay, useMe } from '../api/queries';
-import { mayUse } from '../app/AccessFields';
-import type { CatalogRelation, Connection, RelationCatalog, Sketch, User } from '../api/types';
+import { safeText } from '../api/safeText';
+import { useConnections, useHasRole, useMe } from '../api/queries';
+import { canUse } from '../app/AccessFields';
+import type { CatalogRelation, Connection, RelationCatalog, ScenarioDraft, User } from '../api/types';
 import type { Finding } from './findings';
 import { get, shownAs } from './schema';
 
-/** The name of a saved connection; empty where one is spelled out, or none is named. */
+/** named is the name of a saved connection; empty for an inline one, or none. */
 const named = (ref: unknown) => (typeof ref === 'string' ? ref : '');
 
-/** What the user of a connection sees, for who may look. */
+/** catalogOf queries what a connection's user sees, if allowed. */
 const catalogOf = (connection: string, may: boolean) =>
   queryOptions({
     queryKey: ['relations', connection],
@@ -21,18 +21,18 @@ const catalogOf = (connection: string, may: boolean) =>
     queryFn: ({ signal }) => api.post('/api/statements/catalog', { body: { connection }, signal }),
   });
 
-/** What the chosen connection's user sees; undefined while it is not known, or where it cannot be read. */
-function useCatalog(config: Sketch): RelationCatalog | undefined {
-  return useQuery(catalogOf(named(get(config, 'target.connection')), useMay('operator'))).data;
+/** useCatalog is the catalog of the chosen connection; undefined while unknown or unreadable. */
+function useCatalog(config: ScenarioDraft): RelationCatalog | undefined {
+  return useQuery(catalogOf(named(get(config, 'target.connection')), useHasRole('operator'))).data;
 }
 
-/** The tables of the chosen connection; nothing where they cannot be read. */
-export function useRelations(config: Sketch): CatalogRelation[] {
+/** useRelations lists the tables of the chosen connection; empty when unreadable. */
+export function useRelations(config: ScenarioDraft): CatalogRelation[] {
   const found = useCatalog(config);
   return useMemo(() => found?.relations ?? [], [found]);
 }
 
-/** How many letters two words differ by: added, left out, changed, or two that changed places. */
+/** distance is the edit distance of two words, with transpositions. */
 export function distance(a: string, b: string): number {
   let before: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, i) => i);
@@ -52,21 +52,21 @@ export function distance(a: string, b: string): number {
 
 const plainName = (r: CatalogRelation) => (r.schema.toLowerCase() === 'public' ? r.name : `${r.schema}.${r.name}`);
 
-/** The targets of a template, each with where it stands: one, or those of a matrix. */
-function targets(config: Sketch): { field: string; target: unknown }[] {
+/** targets lists the targets of a template with their paths. */
+function targets(config: ScenarioDraft): { field: string; target: unknown }[] {
   const several = get(config, 'matrix.targets');
   if (get(config, 'matrix') == null) return [{ field: 'target', target: get(config, 'target') }];
   return Array.isArray(several) ? several.map((target: unknown, i) => ({ field: `matrix.targets[${i}]`, target })) : [];
 }
 
-/** What a connection's user sees, by the name of the connection; undefined where it is not known. */
+/** Catalogs returns a connection's catalog by name; undefined when unknown. */
 type Catalogs = (connection: string) => RelationCatalog | undefined;
 
 /**
- * What is to be said of tables that are not there: a run makes one only when rows are to be loaded. A warning, as the
- * table may come before the run does; nothing where names are prefixes, or not all tables are known.
+ * unknownTables warns about missing tables; a run creates one only when it loads rows. Not an error, as the table may
+ * be created later. Nothing where names are prefixes, or the catalog is incomplete.
  */
-export function unknownTables(config: Sketch, catalogs: Catalogs, several: boolean): Finding[] {
+export function unknownTables(config: ScenarioDraft, catalogs: Catalogs, several: boolean): Finding[] {
   if (several) return [];
   return targets(config).flatMap(({ field, target }) => {
     const catalog = catalogs(named(get(target, 'connection')));
@@ -78,62 +78,67 @@ export function unknownTables(config: Sketch, catalogs: Catalogs, several: boole
 
 function unknownTable(field: string, name: string, catalog: RelationCatalog): Finding[] {
   const relations = catalog.relations ?? [];
-  const said = name.replaceAll('"', '').toLowerCase();
+  const lower = name.replaceAll('"', '').toLowerCase();
   const known = relations.flatMap((r) => [r.name, `${r.schema}.${r.name}`]).map((n) => n.toLowerCase());
-  if (known.some((n) => n === said || said.endsWith(`.${n}`))) return [];
+  if (known.some((n) => n === lower || lower.endsWith(`.${n}`))) return [];
   let near = '';
-  let least = 1 + Math.max(2, Math.floor(said.length / 3));
+  let minDistance = 1 + Math.max(2, Math.floor(lower.length / 3));
   for (const r of relations)
     for (const n of [r.name, `${r.schema}.${r.name}`]) {
-      const d = distance(said, n.toLowerCase());
-      if (d < least) [near, least] = [plainName(r), d];
+      const d = distance(lower, n.toLowerCase());
+      if (d < minDistance) [near, minDistance] = [plainName(r), d];
     }
   return [
     {
       field,
-      message: `the connection sees no table "${harmless(name)}", and no rows are to be loaded`,
+      message: `the connection sees no table "${safeText(name)}", and no rows are to be loaded`,
       hint: near ? `did you mean "${near}"?` : 'it is looked for when the run begins',
       warning: true,
     },
   ];
 }
 
-/** The same, of the draft as it is. */
-export function useUnknownTables(config: Sketch, several: boolean): Finding[] {
-  const may = useMay('operator');
+export function useUnknownTables(config: ScenarioDraft, several: boolean): Finding[] {
+  const may = useHasRole('operator');
   const names = [...new Set(targets(config).map(({ target }) => named(get(target, 'connection'))))];
-  const seen = useQueries({
+  const results = useQueries({
     queries: names.map((n) => catalogOf(n, may)),
     combine: (all) => all.map((one): RelationCatalog | undefined => one.data),
   });
   return useMemo(
-    () => unknownTables(config, (n) => seen[names.indexOf(n)], several),
+    () => unknownTables(config, (n) => results[names.indexOf(n)], several),
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the names are those of the document
-    [config, seen, several],
+    [config, results, several],
   );
 }
 
-/** What is to be said of connections that the user may not use: it can save the template, and not run it. */
-export function barred(config: Sketch, connections: Connection[], me: Pick<User, 'user_id' | 'role'>): Finding[] {
+/** forbiddenConnections warns about connections the user may not use: the template can be saved, but not run. */
+export function forbiddenConnections(
+  config: ScenarioDraft,
+  connections: Connection[],
+  me: Pick<User, 'user_id' | 'role'>,
+): Finding[] {
   if (me.role === 'viewer') return []; // who runs nothing is told so elsewhere
   return targets(config).flatMap(({ field, target }) => {
     const c = connections.find((o) => o.name === named(get(target, 'connection')));
-    if (!c || mayUse(c.access, me)) return [];
-    const whom = c.access.owner ? `its owner ${harmless(c.access.owner)} or an admin` : 'an admin';
+    if (!c || canUse(c.access, me)) return [];
+    const owner = c.access.owner ? `its owner ${safeText(c.access.owner)} or an admin` : 'an admin';
     return [
       {
         field: `${field}.connection`,
         message: 'you may not use this connection, so that you cannot run this template',
-        hint: `ask ${whom} to name you under “Who may use it”`,
+        hint: `ask ${owner} to name you under “Who may use it”`,
         warning: true,
       },
     ];
   });
 }
 
-/** The same, of the draft as it is. */
-export function useBarred(config: Sketch): Finding[] {
+export function useForbiddenConnections(config: ScenarioDraft): Finding[] {
   const me = useMe().data;
   const connections = useConnections().data;
-  return useMemo(() => (me && connections ? barred(config, connections, me) : []), [config, connections, me]);
+  return useMemo(
+    () => (me && connections ? forbiddenConnections(config, connections, me) : []),
+    [config, connections, me],
+  );
 }

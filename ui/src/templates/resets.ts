@@ -1,26 +1,23 @@
-// What else changes in a document when its workload or its table type does.
-import type { Plugin, Sketch } from '../api/types';
-import { meant } from '../plugins/refs';
+// What else changes when a document's workload or table type changes.
+import type { Plugin, ScenarioDraft } from '../api/types';
+import { findPlugin } from '../plugins/refs';
 import { get, set, shownAs } from './schema';
 
-/**
- * What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's
- * scale).
- */
+/** tablesOf says whether a workload has several tables, and whether its parameters set their rows (tpcb's scale). */
 export function tablesOf(plugins: Plugin[] | undefined, workload: string) {
-  const chosen = meant(plugins, 'workload', workload);
+  const chosen = findPlugin(plugins, 'workload', workload);
   const tables = chosen?.manifest.tables ?? [];
   const several = tables.length > 1;
-  /** Own SQL and replays work on what is there. */
+  /** Own SQL and replays use existing tables. */
   const none = chosen !== undefined && tables.length === 0;
   return { first: tables[0]?.name, several, none, sized: several && tables.every((t) => t.rows || t.empty) };
 }
 
 /**
- * The document with another workload. It has other parameters, and with several tables of its own no use
- * for the name and the rows of one; a recording is for a workload that plays one.
+ * withWorkload switches the workload. Parameters reset; a workload with several tables needs no table name or rows; a
+ * recording needs a replay workload.
  */
-export function withWorkload(config: Sketch, workload: string, plugins: Plugin[] | undefined): Sketch {
+export function withWorkload(config: ScenarioDraft, workload: string, plugins: Plugin[] | undefined): ScenarioDraft {
   const before = tablesOf(plugins, shownAs(config.workload.plugin));
   const now = tablesOf(plugins, workload);
   let next = set(config, 'workload.plugin', workload);
@@ -29,28 +26,28 @@ export function withWorkload(config: Sketch, workload: string, plugins: Plugin[]
   if (now.none) next = set(next, 'target.prepare', undefined);
   else if (before.none) next = set(next, 'target.prepare', { rows: 100_000, if_exists: 'use' });
   if (now.sized && get(next, 'target.prepare')) next = set(next, 'target.prepare.rows', undefined);
-  if (!meant(plugins, 'workload', workload)?.manifest.feed) next = set(next, 'workload.feed', undefined);
+  if (!findPlugin(plugins, 'workload', workload)?.manifest.feed) next = set(next, 'workload.feed', undefined);
   return next;
 }
 
-/** What a replay takes its operations from, and the statements that stand in the document beside it. */
-export interface Feeding {
+/** FeedSource is a replay's source and the document's statements. */
+export interface FeedSource {
   feed: { run: string } | { csv: string };
   statements?: unknown;
 }
 
-/** The document with another source of operations. A recorded run brings its statements: none may be beside it. */
-export function fedFrom(config: Sketch, { feed, statements }: Feeding): Sketch {
+/** withFeed switches the replay's source. A recorded run supplies its statements, so the document must have none. */
+export function withFeed(config: ScenarioDraft, { feed, statements }: FeedSource): ScenarioDraft {
   return set(set(config, 'workload.feed', feed), 'workload.params.statements', 'run' in feed ? undefined : statements);
 }
 
-/** Whether the statements of a replay come with its run, so that a form has none to ask for. */
-export function bringsStatements(config: Sketch): boolean {
+/** feedHasStatements reports that a recorded run supplies the statements. */
+export function feedHasStatements(config: ScenarioDraft): boolean {
   const csv = get(config, 'workload.feed.csv');
   return typeof csv !== 'string' && get(config, 'workload.params.statements') === undefined;
 }
 
-/** The document with another table type, which has other parameters. */
-export function withTableType(config: Sketch, adapter: string): Sketch {
+/** withTableType switches the table type and resets its parameters. */
+export function withTableType(config: ScenarioDraft, adapter: string): ScenarioDraft {
   return set(set(config, 'target.adapter', adapter), 'target.params', undefined);
 }

@@ -1,4 +1,4 @@
-/** The part of JSON Schema that parameter forms are drawn from. */
+/** Schema is the subset of JSON Schema that forms support. */
 export interface Schema {
   type?: string | string[];
   title?: string;
@@ -19,7 +19,7 @@ export interface Schema {
   additionalProperties?: boolean | Schema;
 }
 
-export type FieldKind = 'number' | 'integer' | 'text' | 'choice' | 'switch' | 'group' | 'weights' | 'list' | 'json';
+type FieldKind = 'number' | 'integer' | 'text' | 'choice' | 'switch' | 'group' | 'weights' | 'list' | 'json';
 
 export function schemaType(s: Schema): string {
   const t = Array.isArray(s.type) ? s.type.find((x) => x !== 'null') : s.type;
@@ -28,7 +28,7 @@ export function schemaType(s: Schema): string {
   return s.enum ? typeof s.enum[0] : 'any';
 }
 
-/** Decides how a parameter is edited. */
+/** fieldKind picks a parameter's control. */
 export function fieldKind(s: Schema): FieldKind {
   if (s.enum) return 'choice';
   switch (schemaType(s)) {
@@ -43,7 +43,7 @@ export function fieldKind(s: Schema): FieldKind {
     case 'object': {
       const all = Object.values(s.properties ?? {});
       if (all.length === 0) return 'json';
-      // A handful of non-negative numbers without a common unit are shares of a whole.
+      // A few non-negative numbers without a common unit are weights.
       const shares =
         all.length > 2 && all.every((p) => ['number', 'integer'].includes(schemaType(p)) && p.minimum === 0 && !p.enum);
       return shares ? 'weights' : 'group';
@@ -55,7 +55,7 @@ export function fieldKind(s: Schema): FieldKind {
   }
 }
 
-/** A parameter's limits in words: "0 to 5", "at least 1", "". */
+/** limits describes a parameter's range: "0 to 5", "at least 1", "". */
 export function limits(s: Schema): string {
   const lo = s.minimum ?? s.exclusiveMinimum;
   const hi = s.maximum ?? s.exclusiveMaximum;
@@ -67,9 +67,7 @@ export function limits(s: Schema): string {
   return '';
 }
 
-/**
- * Checks a value against its schema and says what is wrong, or nothing. Absent values are checked by "required" only.
- */
+/** check validates a value against its schema. Only "required" concerns missing values. */
 export function check(value: unknown, s: Schema, path: string): { field: string; message: string; hint?: string }[] {
   if (value === undefined || value === null) return [];
   const types = Array.isArray(s.type) ? s.type.filter((x) => x !== 'null') : [];
@@ -131,14 +129,14 @@ export function check(value: unknown, s: Schema, path: string): { field: string;
   return out;
 }
 
-export interface Described {
+interface Described {
   path: string;
   type: string;
   fallback: string;
   description: string;
 }
 
-/** Lists all parameters of a schema, nested ones with their path. */
+/** describe lists all parameters with their paths. */
 export function describe(s: Schema, prefix = ''): Described[] {
   return Object.entries(s.properties ?? {}).flatMap(([k, p]) => {
     const path = prefix ? `${prefix}.${k}` : k;
@@ -155,13 +153,13 @@ export function describe(s: Schema, prefix = ''): Described[] {
   });
 }
 
-/** A value of a document as a control shows it: nothing for none, JSON for what has parts. */
+/** shownAs formats a value for a control: '' for none, JSON for objects and arrays. */
 export function shownAs(v: unknown): string {
   if (v === undefined || v === null) return '';
   return typeof v === 'string' ? v : JSON.stringify(v);
 }
 
-/** Reads a value at a path such as "workload.params.keys". */
+/** get reads a path such as "workload.params.keys". */
 export function get(doc: unknown, path: string): unknown {
   let at: unknown = doc;
   for (const key of path.split('.')) {
@@ -171,10 +169,7 @@ export function get(doc: unknown, path: string): unknown {
   return at;
 }
 
-/**
- * Returns the document with the value at a path replaced; undefined removes the field. What is not on the path is
- * shared.
- */
+/** set returns a copy with the value at a path replaced; undefined removes it. The rest is shared. */
 export function set<T>(doc: T, path: string, value: unknown): T {
   const [key, ...rest] = path.split('.');
   const base = (typeof doc === 'object' && doc !== null ? doc : {}) as Record<string, unknown>;

@@ -1,35 +1,35 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { usePlugins } from '../api/queries';
-import type { Sketch } from '../api/types';
-import { meant } from '../plugins/refs';
-import { body, type Draft, edit } from './draft';
-import { type Finding, inOrder, lineOf, moved } from './findings';
-import { strangeLines } from './feedLines';
-import { useBarred, useUnknownTables } from './relations';
+import type { ScenarioDraft } from '../api/types';
+import { findPlugin } from '../plugins/refs';
+import { type Draft, draftBody, edit } from './draft';
+import { type Finding, lineOf, moveFindings, sortByLine } from './findings';
+import { unknownStatementFindings } from './feedLines';
+import { useForbiddenConnections, useUnknownTables } from './relations';
 import { tablesOf } from './resets';
 import { check, get, type Schema, shownAs } from './schema';
-import { unseenTexts, withoutUnseen } from './unseen';
+import { hiddenCharacterWarnings, removeHiddenCharacters } from './hiddenCharacters';
 import { writeYaml } from './yaml';
 
-export interface Editing {
+interface Editing {
   draft: Draft;
-  /** What is wrong, in the order of the lines of the text as it is now. */
+  /** Errors in line order of the current text. */
   errors: Finding[];
-  /** idle: what is shown is checked; checking: an answer is awaited; unreachable: the server did not answer. */
+  /** idle: the content is checked; checking: a check is pending; unreachable: the server did not answer. */
   state: 'idle' | 'checking' | 'unreachable';
-  /** Reports whether the form can show the document: not while the text does not parse. */
+  /** Whether the form can show the document: not while the text does not parse. */
   formable: boolean;
   dirty: boolean;
   touched: ReadonlySet<string>;
-  /** Changes the document where the control at path does more than setting its field. */
-  change: (path: string, next: (config: Sketch) => Sketch) => void;
+  /** Changes the document when the control at path does more than setting its field. */
+  change: (path: string, next: (config: ScenarioDraft) => ScenarioDraft) => void;
   setField: (path: string, value: unknown) => void;
   setSource: (s: string) => void;
-  /** Makes the text stand for the document; called when the text is about to be shown. */
+  /** Makes the text the edited form; call it before showing the text. */
   showText: () => void;
-  /** Whether a text has characters that nobody sees, and what takes them out. */
-  unseen: boolean;
+  /** Whether a text has hidden characters, and a function that removes them. */
+  hasHiddenCharacters: boolean;
   removeUnseen: () => void;
   reset: (d: Draft) => void;
 }
@@ -38,7 +38,7 @@ function draftKey(id: string): string {
   return `loadstone.draft.${id}`;
 }
 
-/** What was typed and not saved before the page was left. */
+/** savedDraft restores unsaved input of an earlier visit. */
 export function savedDraft(id: string): Draft | null {
   try {
     const text = sessionStorage.getItem(draftKey(id));
@@ -52,40 +52,40 @@ export function dropDraft(id: string): void {
   try {
     sessionStorage.removeItem(draftKey(id));
   } catch {
-    // Nothing was kept then.
+    // Without storage nothing was saved.
   }
 }
 
 /**
- * Keeps form and text of a template in step. Whichever was edited is sent to
- * the server after a short rest; its answer becomes the other one.
+ * useDraft keeps form and text in sync. The edited one is sent to the server after a pause; the response updates the
+ * other.
  */
 export function useDraft(id: string, initial: Draft): Editing {
   const [draft, setDraft] = useState<Draft>(initial);
-  const [found, setFound] = useState<Found>({ list: [], text: null, of: null });
+  const [found, setFound] = useState<CheckedFindings>({ list: [], text: null, of: null });
   const [state, setState] = useState<Editing['state']>('idle');
   const [textValid, setTextValid] = useState(true);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
-  const asked = useRef(0);
+  const requestCount = useRef(0);
   const plugins = usePlugins();
 
   const revision = useRef(0);
   useEffect(() => {
-    const mine = ++asked.current;
+    const request = ++requestCount.current;
     setState('checking');
     const abort = new AbortController();
     const ask = async () => {
       try {
         const v = await api.post('/api/templates/validate', {
-          body: body(draft),
+          body: draftBody(draft),
           signal: abort.signal,
           asStored: true,
         });
-        if (asked.current !== mine) return;
+        if (requestCount.current !== request) return;
         setFound({
           list: [...(v.errors ?? []), ...v.warnings.map((w) => ({ ...w, warning: true as const }))],
           text: draft.edited === 'yaml' ? draft.source : null,
-          of: subject(draft),
+          of: checkedContent(draft),
         });
         setState('idle');
         if (draft.edited === 'yaml') setTextValid(v.config !== null);
@@ -96,9 +96,9 @@ export function useDraft(id: string, initial: Draft): Editing {
             : { ...d, source: d.edited === null ? d.source : '' };
         });
       } catch (err) {
-        if (asked.current !== mine || abort.signal.aborted) return;
+        if (requestCount.current !== request || abort.signal.aborted) return;
         const p = asProblem(err);
-        setFound({ list: p.fields, text: null, of: subject(draft) });
+        setFound({ list: p.fields, text: null, of: checkedContent(draft) });
         setState(p.status === 0 || p.status >= 500 ? 'unreachable' : 'idle');
       }
     };
@@ -107,27 +107,27 @@ export function useDraft(id: string, initial: Draft): Editing {
       clearTimeout(timer);
       abort.abort();
     };
-    // Only what was edited is checked, not what the answer filled in.
+    // Only edits are checked, not updates from responses.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [subject(draft), draft.edited]);
+  }, [checkedContent(draft), draft.edited]);
 
   const dirty = draft.edited !== null;
   useEffect(() => {
     if (!dirty) return;
     try {
-      // A spelled-out address may hold a password: such a draft is not kept.
+      // An inline address may hold a password: such a draft is not stored.
       const inline = typeof draft.config.target?.connection === 'object' || /\bdsn\s*:/.test(draft.source);
       if (inline) sessionStorage.removeItem(draftKey(id));
       else sessionStorage.setItem(draftKey(id), JSON.stringify(draft));
     } catch {
-      // Full or forbidden storage: the draft then lives as long as the page.
+      // Storage is full or blocked: the draft lives as long as the page.
     }
     const warn = (e: BeforeUnloadEvent) => e.preventDefault();
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [id, draft, dirty]);
 
-  const change = useCallback((path: string, next: (config: Sketch) => Sketch) => {
+  const change = useCallback((path: string, next: (config: ScenarioDraft) => ScenarioDraft) => {
     revision.current++;
     setTouched((t) => new Set(t).add(path));
     setTextValid(true);
@@ -153,11 +153,11 @@ export function useDraft(id: string, initial: Draft): Editing {
     revision.current++;
     setTextValid(true);
     setDraft((d) => {
-      const source = withoutUnseen(d.source);
-      // They may be written as escapes, which the text itself does not show.
+      const source = removeHiddenCharacters(d.source);
+      // The text may have them as escapes.
       return source !== d.source && d.edited !== 'form'
         ? { ...d, source, edited: 'yaml' }
-        : { ...d, config: withoutUnseen(d.config), edited: 'form' };
+        : { ...d, config: removeHiddenCharacters(d.config), edited: 'form' };
     });
   }, []);
 
@@ -168,23 +168,23 @@ export function useDraft(id: string, initial: Draft): Editing {
     setDraft(d);
   }, []);
 
-  // The server's check of a template does not ask the plugin; its schema is checked here.
+  // The server's template check does not ask the plugin; its schema is checked here.
   const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
   const tables = tablesOf(plugins.data, shownAs(get(draft.config, 'workload.plugin')));
   const unknown = useUnknownTables(draft.config, tables.several);
-  const closed = useBarred(draft.config);
+  const closed = useForbiddenConnections(draft.config);
   const [feed, statements] = [get(draft.config, 'workload.feed'), get(draft.config, 'workload.params.statements')];
-  const strange = useMemo(() => strangeLines(feed, statements), [feed, statements]);
-  const odd = useMemo(() => unseenTexts(draft.config), [draft.config]);
+  const feedFindings = useMemo(() => unknownStatementFindings(feed, statements), [feed, statements]);
+  const hiddenWarnings = useMemo(() => hiddenCharacterWarnings(draft.config), [draft.config]);
   const errors = useMemo(() => {
-    const here = [...own, ...closed, ...unknown, ...strange, ...odd].filter(
+    const here = [...own, ...closed, ...unknown, ...feedFindings, ...hiddenWarnings].filter(
       (e) => !found.list.some((f) => f.field === e.field),
     );
-    return inOrder([...placed(found, draft.source), ...located(here, draft.source)]);
-  }, [found, own, closed, unknown, strange, odd, draft.source]);
+    return sortByLine([...placeFindings(found, draft.source), ...withLines(here, draft.source)]);
+  }, [found, own, closed, unknown, feedFindings, hiddenWarnings, draft.source]);
 
-  // Between a key and the request that follows it, too, what is known is about what stood there before.
-  const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;
+  // Between a key press and the request too, known errors are of the earlier text.
+  const now = state === 'idle' && found.of !== checkedContent(draft) ? 'checking' : state;
   return {
     draft,
     errors,
@@ -196,7 +196,7 @@ export function useDraft(id: string, initial: Draft): Editing {
     setField,
     setSource,
     showText,
-    unseen: odd.length > 0,
+    hasHiddenCharacters: hiddenWarnings.length > 0,
     removeUnseen,
     reset,
   };
@@ -204,27 +204,27 @@ export function useDraft(id: string, initial: Draft): Editing {
 
 type PluginList = ReturnType<typeof usePlugins>['data'];
 
-function paramErrors(config: Sketch, plugins: PluginList): Finding[] {
+function paramErrors(config: ScenarioDraft, plugins: PluginList): Finding[] {
   const name = shownAs(get(config, 'workload.plugin'));
-  const schema = meant(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
+  const schema = findPlugin(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
   return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
 }
 
-/** What a check found, and the text that it read; null when it read the form's document, which has no lines. */
-interface Found {
+/** CheckedFindings are a check's findings and its text; null when it checked the document, which has no lines. */
+interface CheckedFindings {
   list: Finding[];
   text: string | null;
-  /** What was checked, see subject. */
+  /** The checked content, see checkedContent. */
   of: unknown;
 }
 
-/** What of a draft is checked: the text or the document, whichever was edited. */
-const subject = (d: Draft): unknown => (d.edited === 'yaml' ? d.source : d.config);
+/** checkedContent is the text or the document, whichever was edited. */
+const checkedContent = (d: Draft): unknown => (d.edited === 'yaml' ? d.source : d.config);
 
-function placed(found: Found, source: string): Finding[] {
-  return found.text === null ? located(found.list, source) : moved(found.list, found.text, source);
+function placeFindings(found: CheckedFindings, source: string): Finding[] {
+  return found.text === null ? withLines(found.list, source) : moveFindings(found.list, found.text, source);
 }
 
-function located(list: Finding[], source: string): Finding[] {
+function withLines(list: Finding[], source: string): Finding[] {
   return list.map((e) => ({ ...e, line: lineOf(source, e.field), column: undefined }));
 }

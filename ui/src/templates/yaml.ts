@@ -1,5 +1,4 @@
-// The server reads and writes templates. What is here serves the editor: a
-// fallback text for a form that is not valid yet, and colours.
+// YAML for the editor only: a fallback text for an invalid form, and colours. The server parses and writes templates.
 
 function scalar(v: unknown): string {
   if (v === null || v === undefined) return 'null';
@@ -15,7 +14,7 @@ function scalar(v: unknown): string {
 
 const isPlain = (v: unknown): v is Record<string, unknown> => typeof v === 'object' && v !== null && !Array.isArray(v);
 
-/** Writes a JSON document as block YAML. */
+/** writeYaml writes a JSON document as block YAML. */
 export function writeYaml(doc: unknown, indent = ''): string {
   if (Array.isArray(doc)) {
     return doc
@@ -41,7 +40,7 @@ export interface Piece {
   kind: '' | 'key' | 'string' | 'number' | 'comment';
 }
 
-/** Cuts one line of YAML into coloured pieces. Joined, they are the line again. */
+/** colour splits a YAML line into coloured pieces; joined, they equal the line. */
 export function colour(line: string): Piece[] {
   const out: Piece[] = [];
   let i = 0;
@@ -72,7 +71,7 @@ export function colour(line: string): Piece[] {
   return out;
 }
 
-/** Reports whether the text has comments that a rewritten one would lose. */
+/** hasComments reports comments that rewriting would lose. */
 export function hasComments(source: string): boolean {
   return source.split('\n').some((l) => colour(l).some((p) => p.kind === 'comment'));
 }

@@ -1,0 +1,142 @@
+import { useQuery } from '@tanstack/react-query';
+import { useHasRole } from '../api/queries';
+import { api } from '../api/client';
+import type { CheckResult, RunDetail } from '../api/types';
+import { Term } from '../design/Controls';
+import { ago, count, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { Failed, Notice, SkeletonRows } from '../design/States';
+import { terms } from '../design/terms';
+import { PreflightFix } from './PreflightFix';
+import { StatementList, TableList } from './PlanView';
+import { ScenarioFacts } from './ScenarioFacts';
+
+const icons = { ok: 'check', warning: 'warn', failed: 'alert' } as const;
+const tones = { ok: 'ok', warning: 'warn', failed: 'bad' } as const;
+
+/** outcomeOf: a third-party adapter may report an unknown outcome. */
+const outcomeOf = (c: CheckResult) => (c.outcome in icons ? (c.outcome as keyof typeof icons) : 'warning');
+
+/** PreparedRun shows a run before its start: plan and preflight. */
+export function PreparedRun({ run }: { run: RunDetail }) {
+  const may = useHasRole('operator'); // who looks only does not have the target looked at
+  const preflight = useQuery({
+    queryKey: ['preflight', run.run_id],
+    queryFn: async ({ signal }) =>
+      api.post('/api/preflight', {
+        body: run.template_id
+          ? { template_id: run.template_id }
+          : {
+              scenario: (await api.get('/api/runs/{id}', { path: { id: run.run_id }, signal, asStored: true }))
+                .scenario_config,
+            },
+        signal,
+      }),
+    enabled: run.plan === null && may,
+    staleTime: 30_000,
+    retry: false,
+  });
+  // A matrix run is one of its template's targets.
+  const targetPreflight = preflight.data?.targets?.[run.matrix_index ?? 0] ?? preflight.data;
+  const plan = run.plan ?? targetPreflight?.plan ?? null;
+  const statements = plan?.statements ?? null;
+  const checks = targetPreflight?.checks ?? [];
+  const creates = targetPreflight?.creates ?? [];
+  const failures = checks.filter((c) => c.outcome === 'failed');
+  const lacksOnlyWrites = failures.length > 0 && failures.every((c) => (c.field ?? '').endsWith('.allow_writes'));
+  return (
+    <>
+      {run.waiting ? (
+        <Notice tone="warn">
+          <strong>
+            {run.waiting.position === 1 ? 'Next to start.' : `Number ${run.waiting.position} of those that wait.`}
+          </strong>{' '}
+          The run {run.waiting.reason} (asked for {ago(run.waiting.since)}). It starts by itself as soon as the nodes
+          have room; nothing has touched the target yet.
+        </Notice>
+      ) : run.plan === null && targetPreflight?.ok === false && lacksOnlyWrites ? (
+        <Notice tone="warn">
+          <strong>This run writes to tables that Loadstone did not make.</strong> Nothing has touched the target yet.
+          “Start run” asks once whether it may.
+        </Notice>
+      ) : run.plan === null && targetPreflight?.ok === false ? (
+        <Notice tone="warn">
+          <strong>This run would fail.</strong> Nothing has touched the target yet. What is red below ends the run
+          before it makes or changes anything; mend it, then check again.
+        </Notice>
+      ) : !may ? (
+        <Notice tone="plain">
+          <strong>Not started.</strong> Nothing has touched the target yet. An operator can check it and start it.
+        </Notice>
+      ) : (
+        <Notice tone="plain">
+          <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then
+          press “Start run”.
+        </Notice>
+      )}
+      <ScenarioFacts scenario={run.scenario_config} />
+      <section className="panel">
+        <header>
+          <h2 className="h3">
+            <Term tip={terms.preflight}>Preflight</Term>
+          </h2>
+          <div className="end">
+            {run.plan === null && (
+              <button
+                type="button"
+                className="btn quiet small"
+                onClick={() => void preflight.refetch()}
+                disabled={preflight.isFetching}
+              >
+                <Icon name="refresh" size={14} /> {preflight.isFetching ? 'Checking…' : 'Check again'}
+              </button>
+            )}
+          </div>
+        </header>
+        {run.plan === null && preflight.isPending ? (
+          <SkeletonRows rows={4} />
+        ) : run.plan === null && preflight.error ? (
+          <Failed what="The preflight found a problem." error={preflight.error} retry={() => preflight.refetch()} />
+        ) : (
+          <div className="body stack">
+            {checks.length > 0 && (
+              <ul className="checks">
+                {checks.map((c) => (
+                  <li key={c.name + c.message} className={tones[outcomeOf(c)]}>
+                    <Icon name={icons[outcomeOf(c)]} />
+                    <span>
+                      <span className="what">{c.name.replaceAll('_', ' ')}</span>
+                      {c.message}
+                      {c.fix && <PreflightFix text={c.fix} />}
+                    </span>
+                  </li>
+                ))}
+                {creates.map((t) => (
+                  <li key={t.name} className={t.drops ? 'warn' : 'ok'}>
+                    <Icon name={t.drops ? 'warn' : 'plus'} />
+                    <span>
+                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with{' '}
+                      {plain(count(t.rows))} sample rows.
+                      {(t.ddl?.length ?? 0) > 0 && (
+                        <details>
+                          <summary>What is executed</summary>
+                          <pre className="muted">{t.ddl!.join(';\n\n')}</pre>
+                        </details>
+                      )}
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )}
+            {plan?.tables && plan.tables.length > 0 && <TableList tables={plan.tables} />}
+            {statements && statements.length > 0 ? (
+              <StatementList statements={statements} />
+            ) : (
+              <p className="muted">The list of statements is made when the run prepares, before any load.</p>
+            )}
+          </div>
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,70 @@
+import type { FindMaxResult, FindMaxStep } from '../api/types';
+import { count, latency, plain, rate } from '../design/format';
+
+/** answerLevel is the level of the answer; null without one. */
+export const answerLevel = (
+  r: Pick<FindMaxResult, 'found' | 'max_target_qps' | 'max_connections'> | null | undefined,
+) => (r?.found ? (r.max_target_qps ?? r.max_connections ?? null) : null);
+
+interface Confirmation {
+  /** How many steps at the answer's level passed. */
+  passes: number;
+  attempts: number;
+  /** How many repeated searches reached the answer; null for a single search. */
+  searches: { reached: number; of: number } | null;
+  /** Whether every repetition agreed. */
+  confirmed: boolean;
+  text: string;
+}
+
+/** confirmation counts the steps at the answer's level that passed. */
+export function confirmation(r: FindMaxResult): Confirmation | null {
+  const found = answerLevel(r);
+  if (found === null) return null;
+  const at = (r.history ?? []).filter((s) => (s.target_qps ?? s.total_target_connections) === found);
+  // On a plateau more load brings no more throughput, but the level still passes.
+  const n = at.filter((s) => s.outcome === 'STABLE' || s.outcome === 'PLATEAU').length;
+  const searches = r.spread
+    ? {
+        reached: (r.repetitions ?? []).filter((x) => x.level !== null && x.level >= found).length,
+        of: r.spread.asked,
+      }
+    : null;
+  const times = at.length === 1 && n === 1 ? 'held once, not repeated' : `held ${n} of ${at.length} times`;
+  return {
+    passes: n,
+    attempts: at.length,
+    searches,
+    confirmed: at.length > 1 && n === at.length && (!searches || searches.reached === searches.of),
+    text: searches ? `${times}, ${searches.reached} of ${searches.of} searches reach it` : times,
+  };
+}
+
+/** levelLabel is 'limit' only when a higher level failed. */
+export function levelLabel(
+  steps: Pick<FindMaxStep, 'outcome' | 'target_qps' | 'total_target_connections'>[],
+  found: number,
+) {
+  const above = steps.some((s) => (s.target_qps ?? s.total_target_connections) > found && s.outcome !== 'STABLE');
+  return above ? 'limit' : 'sustained';
+}
+
+/** searchHeadline is the answer as the run's headline. */
+export function searchHeadline(r: FindMaxResult): string {
+  const found = answerLevel(r);
+  if (found === null)
+    return r.history?.length ? 'sustains no level that was tried' : 'no step of the search was finished';
+  const level =
+    r.unit === 'rate' ? plain(rate(found)) : `${plain(count(found))} ${found === 1 ? 'connection' : 'connections'}`;
+  const atLevel = [
+    r.unit === 'rate' ? '' : plain(rate(r.qps)),
+    r.p95_latency_ms === null ? '' : `P95 ${plain(latency(r.p95_latency_ms))}`,
+  ].filter(Boolean);
+  return `sustains ${level}${atLevel.length ? ` with ${atLevel.join(', ')}` : ''} (${confirmation(r)!.text})`;
+}
+
+/** partialAnswer is the answer so far, when a search ended early. */
+export function partialAnswer(r: FindMaxResult): string {
+  const attempts = answerLevel(r) !== null || (r.history ?? []).length > 0;
+  return attempts ? `as far as it came, the target ${searchHeadline(r)}` : searchHeadline(r);
+}

@@ -1,0 +1,35 @@
+import type { Payload, Summary } from '../api/types';
+import { exact, latency, plain } from '../design/format';
+import { serverText } from '../design/sentences';
+
+const some = (n: number | undefined, words: string) => (n ? [`${exact(n)} ${words}`] : []);
+
+/** connectionsLine summarizes connection losses; null without any. Planned reconnects are part of the reopened ones. */
+export function connectionsLine(c: Summary['connections'] | Payload['connections'] | undefined): string | null {
+  if (!c) return null;
+  const problems = [
+    ...some(c.lost, 'lost'),
+    ...some(c.refused, 'refused'),
+    ...some(c.reopened, 'reopened'),
+    ...some('missing' in c ? c.missing : undefined, 'missing now'),
+    ...some('most_missing' in c ? c.most_missing : undefined, 'missing at once, at most'),
+  ];
+  return problems.length ? `Connections: ${problems.join(', ')}.` : null;
+}
+
+/** maxNotes: further notes are counted; *Environment* lists all. */
+const maxNotes = 8;
+
+/** summaryLines are the notes that the tiles omit; readers of valid figures need them too. */
+export function summaryLines(s: Summary): string[] {
+  const notes = s.validity_detail?.notes ?? [];
+  const lines = notes.slice(0, maxNotes).map(serverText);
+  if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes are under Environment.`);
+  if (s.finished_late && !notes.some((n) => n.includes('ended after the measurement')))
+    lines.push(
+      `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
+        `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: ` +
+        `${s.finished_late === 1 ? 'its latency counts, it is' : 'their latency counts, they are'} in no rate.`,
+    );
+  return lines;
+}

@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest';
+import { problemFrom } from '../src/api/client';
+import { asSentence, fieldProblemText, problemText, serverText } from '../src/design/sentences';
+
+it('writes nouns in their number', () => {
+  expect(serverText('1 other run(s) were live on this server at the same time.')).toBe(
+    '1 other run was live on this server at the same time.',
+  );
+  expect(serverText('3 other run(s) were live on this server at the same time.')).toBe(
+    '3 other runs were live on this server at the same time.',
+  );
+  expect(serverText('Worker failure: 1 worker(s) stopped responding')).toBe(
+    'Worker failure: 1 worker stopped responding',
+  );
+  expect(serverText('the connection cannot be deleted: 1 template(s) and 2 run(s) that have not ended use it')).toBe(
+    'the connection cannot be deleted: 1 template and 2 runs that have not ended use it',
+  );
+  expect(serverText('back after 1.1 s; 11 write(s) waited, 1,001 part(s), 1 of 1 cluster(s)')).toBe(
+    'back after 1.1 s; 11 writes waited, 1,001 parts, 1 of 1 cluster',
+  );
+  expect(serverText('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
+});
+
+it('tells what a run has lost by the clock of who reads it', () => {
+  const lost =
+    'The server restarted; its executions from 2026-11-28T23:36:02.560Z to 2026-11-28T23:36:20.036Z are not recorded';
+  expect(serverText(lost)).toMatch(
+    /^The server restarted; its executions from \d\d:\d\d:02\.560 to \d\d:\d\d:20\.036 are not recorded$/,
+  );
+  const example = 'write it as 2026-11-28T23:36:02Z';
+  expect(serverText(example)).toBe(example);
+});
+
+it('leads to the field for a certificate', () =>
+  expect(
+    serverText(
+      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to ' +
+        'encrypt without checking who answers.',
+    ),
+  ).toBe(
+    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to ' +
+      'encrypt without checking who answers.',
+  ));
+
+it('names the page’s own controls in place of flags', () => {
+  const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
+  expect(serverText(fix)).toBe(
+    'allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read',
+  );
+  const line =
+    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
+  const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
+  expect(serverText(reason)).toBe(`${line}. “Run again” asks whether it may.`);
+  expect(
+    serverText('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv'),
+  ).not.toContain('--feed');
+  const p = problemFrom(
+    422,
+    JSON.stringify({
+      detail: 'no',
+      hint: fix,
+      errors: [{ field: 'target.allow_writes', message: 'is not set', hint: fix }],
+    }),
+  );
+  expect(p.hint + p.fields[0]!.hint).not.toContain('--allow-writes');
+});
+
+it('says what is wrong and what to do in two sentences', () => {
+  expect(problemText({ message: 'There is no such run.', hint: 'it may have been deleted' })).toBe(
+    'There is no such run. It may have been deleted.',
+  );
+  expect(problemText({ message: 'the run is RUNNING', hint: 'did you mean "x"?' })).toBe(
+    'The run is RUNNING. Did you mean "x"?',
+  );
+  expect(problemText({ message: 'Nothing was measured.', hint: '' })).toBe('Nothing was measured.');
+  expect(problemText({ message: 'It failed' })).toBe('It failed.');
+  // A field name is followed by its sentence.
+  expect(fieldProblemText({ message: 'is given, and the run brings its own', hint: 'leave it out' })).toBe(
+    'is given, and the run brings its own. Leave it out.',
+  );
+  // Names keep their case, and multi-line database messages are unchanged.
+  for (const name of [
+    'workload.feed is empty.',
+    'at_ms is no number.',
+    'loadstone signin prints another.',
+    'https://x.',
+  ])
+    expect(asSentence(name)).toBe(name);
+  expect(asSentence('syntax error\nLINE 1: x')).toBe('syntax error\nLINE 1: x');
+  expect(asSentence('it’s “so.”')).toBe('It’s “so.”');
+  expect(asSentence()).toBe('');
+});
