@@ -1,6 +1,6 @@
--- What a run came to: one row for the run (test_id = run_id) and one for each
--- run worker, and the index of the Parquet parts.
+-- The results of runs, and the index of their Parquet files.
 
+-- test_results has one row for the run (test_id = run_id) and one row for each of its workers.
 CREATE TABLE IF NOT EXISTS test_results (
     test_id            text PRIMARY KEY CHECK (test_id <> ''),
     run_id             text NOT NULL REFERENCES run_status ON DELETE CASCADE,
@@ -20,8 +20,10 @@ CREATE TABLE IF NOT EXISTS test_results (
     find_max_result    jsonb,
     enrichment_status  text NOT NULL DEFAULT '' CONSTRAINT enrichment_known CHECK (enrichment_status IN
                            ('', 'PENDING', 'RUNNING', 'COMPLETED', 'PARTIAL', 'SKIPPED', 'FAILED')),
+    -- What the query history of the target says about the executions.
+    enrichment         jsonb,
     failure_reason     text NOT NULL DEFAULT '',
-    -- What lists and comparisons read without opening the document.
+    -- Lists and comparisons read these columns and do not open the documents.
     total_operations   bigint GENERATED ALWAYS AS ((figures ->> 'operations')::bigint) STORED,
     read_operations    bigint GENERATED ALWAYS AS ((figures ->> 'reads')::bigint) STORED,
     write_operations   bigint GENERATED ALWAYS AS ((figures ->> 'writes')::bigint) STORED,
@@ -37,24 +39,23 @@ CREATE TABLE IF NOT EXISTS test_results (
     verdict            text GENERATED ALWAYS AS (validity ->> 'verdict') STORED,
     created_at         timestamptz NOT NULL DEFAULT now(),
     updated_at         timestamptz NOT NULL DEFAULT now(),
-    -- A run worker's row needs its run's row; the run's row is its own parent.
+    -- The row of a worker needs the row of its run. The row of the run is its own parent.
     CONSTRAINT result_parent FOREIGN KEY (run_id) REFERENCES test_results (test_id) ON DELETE CASCADE,
     CONSTRAINT result_worker CHECK ((test_id = run_id) = (worker_id IS NULL))
 );
 
--- What the database's own history told of the executions (engine.Enrichment).
-ALTER TABLE test_results ADD COLUMN IF NOT EXISTS enrichment jsonb;
-
-CREATE INDEX IF NOT EXISTS test_results_enriching ON test_results (run_id) WHERE enrichment_status IN ('PENDING', 'RUNNING');
-
+CREATE INDEX IF NOT EXISTS test_results_enriching ON test_results (run_id)
+    WHERE enrichment_status IN ('PENDING', 'RUNNING');
 CREATE UNIQUE INDEX IF NOT EXISTS test_results_worker ON test_results (run_id, worker_id);
 
+-- query_execution_artifacts has one row per Parquet file. Rows are never updated.
 CREATE TABLE IF NOT EXISTS query_execution_artifacts (
     artifact_id             text PRIMARY KEY,
     run_id                  text NOT NULL REFERENCES run_status ON DELETE CASCADE,
     test_id                 text NOT NULL,
     worker_id               text NOT NULL DEFAULT '',
-    kind                    text NOT NULL CHECK (kind IN ('executions', 'enrichment')),
+    -- binds: the parameters of a few executions that failed or were slow.
+    kind                    text NOT NULL CHECK (kind IN ('executions', 'enrichment', 'binds')),
     name                    text NOT NULL CHECK (name <> ''),
     artifact_size_bytes     bigint NOT NULL CHECK (artifact_size_bytes >= 0),
     artifact_checksum       text NOT NULL CHECK (artifact_checksum <> ''),
@@ -65,11 +66,6 @@ CREATE TABLE IF NOT EXISTS query_execution_artifacts (
     created_at              timestamptz NOT NULL DEFAULT now(),
     UNIQUE (run_id, name)
 );
-
--- binds are parameters of a few executions, which failed or were slow.
-ALTER TABLE query_execution_artifacts DROP CONSTRAINT IF EXISTS query_execution_artifacts_kind_check;
-ALTER TABLE query_execution_artifacts ADD CONSTRAINT query_execution_artifacts_kind_check
-    CHECK (kind IN ('executions', 'enrichment', 'binds'));
 
 CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON query_execution_artifacts
     FOR EACH ROW EXECUTE FUNCTION refuse_change();

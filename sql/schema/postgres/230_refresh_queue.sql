@@ -1,16 +1,48 @@
--- How refreshes are claimed and what becomes of claims. The queue's rows come and go all the time, and while a
--- transaction stays open somewhere no dead one can be removed. Nothing here may therefore walk past those that have
--- been claimed and released: who claims begins at a bound that moves on with them.
+-- The queue of refreshes: what is due, who has claimed it, and how claims end.
+--
+-- Rows of the queue come and go all the time, and while any transaction stays open no dead row can be removed.
+-- Nothing here may therefore scan rows that were claimed and released long ago: a claim starts at a bound that moves
+-- on with them.
 
--- No entry of a priority is due before its bound. Whoever puts entries into the queue lowers it where one is; it is
--- raised while nobody is putting any there.
+-- pending_refreshes has one entry at most for each table, or for each part of a table. The subtask '' is the whole
+-- table. The settings have dead rows removed early, and leave space in pages for new ones.
+CREATE TABLE IF NOT EXISTS pending_refreshes (
+    dynamic_table     text NOT NULL REFERENCES dynamic_tables ON DELETE CASCADE,
+    subtask           text NOT NULL DEFAULT '',
+    priority          integer NOT NULL DEFAULT 0,
+    next_refresh_due  timestamptz NOT NULL,
+    enqueued_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (dynamic_table, subtask)
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX IF NOT EXISTS pending_refreshes_order
+    ON pending_refreshes (priority DESC, next_refresh_due, dynamic_table, subtask);
+
+-- refresh_claims has the claims. Only expires_at decides whether one holds. The epochs of a table only rise: a claim
+-- takes the next number while it holds the lock on the row of pending_refreshes.
+CREATE SEQUENCE IF NOT EXISTS refresh_epochs;
+CREATE TABLE IF NOT EXISTS refresh_claims (
+    dynamic_table  text NOT NULL,
+    subtask        text NOT NULL DEFAULT '',
+    worker_id      text NOT NULL CHECK (worker_id <> ''),
+    epoch          bigint NOT NULL UNIQUE CHECK (epoch > 0),
+    claimed_at     timestamptz NOT NULL,
+    heartbeat_at   timestamptz NOT NULL CHECK (heartbeat_at >= claimed_at),
+    expires_at     timestamptz NOT NULL CHECK (expires_at > heartbeat_at),
+    PRIMARY KEY (dynamic_table, subtask),
+    FOREIGN KEY (dynamic_table, subtask) REFERENCES pending_refreshes ON DELETE CASCADE
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+-- refresh_bounds has one bound per priority: no entry of the priority is due before it. Adding entries lowers the
+-- bound, and it is raised only while nobody adds any.
 CREATE TABLE IF NOT EXISTS refresh_bounds (
     priority  integer PRIMARY KEY,
     due       timestamptz NOT NULL
 ) WITH (fillfactor = 20);
-INSERT INTO refresh_bounds SELECT priority, min(next_refresh_due) FROM pending_refreshes GROUP BY priority
-    ON CONFLICT DO NOTHING;
 
+-- lower_refresh_bounds makes bounds hold for the entries that a statement added.
 CREATE OR REPLACE FUNCTION lower_refresh_bounds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     -- Who raises bounds does so before this transaction has the lock, and then it is seen below, or after its end.
@@ -23,13 +55,14 @@ BEGIN
         WHERE a.priority = b.priority AND a.due < b.due;
     RETURN NULL;
 END $$;
+
 CREATE OR REPLACE TRIGGER lower_refresh_bounds_of_new AFTER INSERT ON pending_refreshes
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION lower_refresh_bounds();
 CREATE OR REPLACE TRIGGER lower_refresh_bounds_of_changed AFTER UPDATE ON pending_refreshes
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION lower_refresh_bounds();
 
--- raise_refresh_bounds moves bounds up to the first entry that is left, and not over what is due within a few seconds:
--- most of what comes is due when it comes, and lowers nothing.
+-- raise_refresh_bounds moves each bound up to the first entry that is left, but always leaves it a few seconds in the
+-- past: most new entries are due at once, and then need not lower it.
 CREATE OR REPLACE FUNCTION raise_refresh_bounds() RETURNS void LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
@@ -42,9 +75,9 @@ BEGIN
     END IF;
 END $$;
 
--- claim_refreshes claims at most so many entries that are due and not claimed, by priority and then by their due times.
--- An entry stays locked until its claim is committed, and the epoch is taken under that lock. The settings keep
--- the way through the index, whatever statistics say of a queue that was empty a moment ago.
+-- claim_refreshes claims at most that many entries that are due and not claimed, ordered by priority and then by due
+-- time. An entry stays locked until its claim is committed, and the epoch is taken under that lock. The planner
+-- settings force the index, whatever the statistics say about a queue that was empty a moment ago.
 CREATE OR REPLACE FUNCTION claim_refreshes(worker text, most integer, life_seconds double precision, of_kinds text[])
     RETURNS SETOF refresh_claims LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -73,8 +106,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- divide_refresh gives a table's own claim back and has the parts of the table refreshed in its place, each a task of
--- its own. When all are there the table is due again. anew forgets the parts of an earlier division.
+-- divide_refresh gives back the claim of a whole table and queues the parts of the table, each as a task of its own.
+-- When all parts are done the table is due again. anew discards the parts of an earlier division.
 CREATE OR REPLACE FUNCTION divide_refresh(tbl text, held bigint, parts text[], anew boolean) RETURNS boolean
     LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
@@ -108,9 +141,9 @@ BEGIN
     RETURN true;
 END $$;
 
--- release_refresh ends a claim with the result of the refresh, all in one statement; false when the claim is lost,
--- and then nothing has changed. pauses are how long to wait after the first failure, the second, …; with one more the
--- task has failed. Here and below no plan that was made while a table was small may read all of it later.
+-- release_refresh ends a claim with the result of the refresh. It returns false and changes nothing when the claim
+-- was lost. pauses are the delays after the first failure, the second and so on; one failure more fails the task. The
+-- planner settings here and below keep a plan that was made for a small table from scanning all of it later.
 CREATE OR REPLACE FUNCTION release_refresh(tbl text, sub text, held bigint, failure text, how text, why text,
     row_total bigint, byte_total bigint, unchanged boolean, gone boolean, pauses double precision[])
     RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off AS $$
@@ -185,9 +218,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- release_refreshes ends several claims in one transaction and returns the epochs of those that were held. Most of what
--- ends many at a time are runs that were taken in: they are ended together, statement by statement; what has failed, and
--- what belongs to all of a table, one by one.
+-- release_refreshes ends several claims in one transaction and returns the epochs of those that still held. Most of
+-- them are runs that were taken in: they end together, in a few statements. Failures and whole tables end one by one.
 CREATE OR REPLACE FUNCTION release_refreshes(tables text[], subs text[], helds bigint[], failures text[], hows text[],
     whys text[], row_totals bigint[], byte_totals bigint[], unchangeds boolean[], gones boolean[],
     pauses double precision[]) RETURNS SETOF bigint LANGUAGE plpgsql
@@ -236,10 +268,10 @@ BEGIN
             e.how, e.why, e.row_total, e.byte_total, e.unchanged, e.gone, pauses);
 END $$;
 
--- tell_refresh_readers says to the tables that read one that it has changed. Those that know of a change already, and
--- that nobody has begun to refresh since, need not hear of one more: who begins later reads both. So rows of
--- dynamic_tables, which many releases share, are written seldom. They are locked in the order of their names, so that
--- no two releases wait for each other.
+-- tell_refresh_readers notes at the tables that read a table that it has changed. A table that knows of a change
+-- already, and that nobody has begun to refresh since, is left alone: whoever begins later reads both changes. So the
+-- rows of dynamic_tables, which many releases share, are seldom written. They are locked in the order of their names,
+-- which rules out deadlocks.
 CREATE OR REPLACE FUNCTION tell_refresh_readers(tbl text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     deaf  text[];
@@ -277,3 +309,33 @@ BEGIN
     END IF;
     RETURN attempts;
 END $$;
+
+-- tell_refresh wakes the processes that refresh tables.
+CREATE OR REPLACE FUNCTION tell_refresh() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('loadstone_refresh', '');
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER tell_refresh_of_end AFTER UPDATE ON run_status FOR EACH ROW
+    WHEN (NEW.phase IS NULL AND OLD.phase IS NOT NULL) EXECUTE FUNCTION tell_refresh();
+CREATE OR REPLACE TRIGGER tell_refresh_of_work AFTER INSERT ON pending_refreshes
+    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh();
+
+-- tell_refresh_of_deletion marks a deleted run as taken in, even if it never was, so that a refresh looks for its
+-- rows in the results database and deletes them: a run writes its seconds there while it goes on.
+CREATE OR REPLACE FUNCTION tell_refresh_of_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO refresh_subtasks (dynamic_table, subtask, status)
+        SELECT t.name, g.run_id, 'DONE' FROM gone g, dynamic_tables t
+        WHERE t.name = 'runs' AND t.kind = 'INGEST' AND g.start_time IS NOT NULL
+        ORDER BY g.run_id ON CONFLICT (dynamic_table, subtask) DO UPDATE SET updated_at = clock_timestamp();
+    -- What could not be taken in may well be removed.
+    UPDATE refresh_subtasks u SET status = 'DONE', failures = 0, error = '' FROM gone g
+        WHERE u.subtask = g.run_id AND u.status = 'FAILED';
+    PERFORM pg_notify('loadstone_refresh', '');
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER tell_refresh_of_deletion AFTER DELETE ON run_status REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh_of_deletion();
