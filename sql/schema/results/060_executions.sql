@@ -1,6 +1,6 @@
--- Single executions, of runs that were taken in with --ingest executions. Each run is a partition, which is filled by
--- itself and attached as a whole, and goes as a whole; partitions are in the schema "staging", where readers do not see
--- them. Columns mean what they mean in the record (Parquet); those of 8 bytes come first, which saves space.
+-- Single executions, of runs that were taken in with --ingest executions. Each run is a partition: it is filled
+-- first, then attached, and dropped as a whole. Partitions are in the schema "staging", where readers do not see
+-- them. Columns mean the same as in the Parquet files; columns of 8 bytes come first, which saves space.
 
 CREATE TABLE IF NOT EXISTS rollup.executions (
     run_id           text NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS rollup.executions (
     step             integer NOT NULL,
     row_count        integer NOT NULL,
     retries          integer NOT NULL,
-    -- 0 for an execution; other rows are statements inside the transaction of the same connection and seq.
+    -- 0 for an execution; above 0 for a statement inside the transaction with the same connection_id and seq.
     position         integer NOT NULL,
     warmup           boolean NOT NULL,
     success          boolean NOT NULL,
@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS rollup.executions (
     server_query_id  text
 ) PARTITION BY LIST (run_id);
 
--- Which runs have their executions there, and of which parts: they are kept while other things of the run change.
+-- execution_runs says which runs have their executions here, and from which Parquet files (fingerprint). The
+-- executions stay when something else of the run changes.
 CREATE TABLE IF NOT EXISTS rollup.execution_runs (
     run_id       text PRIMARY KEY,
     partition    text NOT NULL UNIQUE,
@@ -37,8 +38,8 @@ CREATE TABLE IF NOT EXISTS rollup.execution_runs (
     row_count    bigint NOT NULL CHECK (row_count >= 0)
 );
 
--- The 100 slowest of each run's measurement. They are found when the run is taken in: a statement that looks at the
--- partitions of several runs has to open those of all.
+-- slow_executions has the 100 slowest executions in the measurement of each run. They are found when the run is taken
+-- in, because a statement over the partitions of several runs has to open all partitions.
 CREATE TABLE IF NOT EXISTS rollup.slow_executions (
     run_id           text NOT NULL,
     place            bigint NOT NULL,
