@@ -112,7 +112,8 @@ func TestOlderSchemasAreRefused(t *testing.T) {
 // refusal looks at the sentence: the version of the database, and both commands.
 func refusal(t testing.TB, from, sentence string, version int, hash string) {
 	t.Helper()
-	for _, part := range []string{fmt.Sprintf("(version %d, %s)", version, hash), "`loadstone backup ", "`loadstone restore "} {
+	for _, part := range []string{fmt.Sprintf("(version %d, %s)", version, hash), "`loadstone backup ",
+		"`loadstone restore "} {
 		if !strings.Contains(sentence, part) {
 			t.Errorf("%s: %q is missing in %q", from, part, sentence)
 		}
