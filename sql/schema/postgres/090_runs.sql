@@ -121,7 +121,7 @@ CREATE TABLE IF NOT EXISTS start_grants (
     grant_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     run_id      text UNIQUE REFERENCES run_status ON DELETE CASCADE,
     matrix_id   text UNIQUE REFERENCES matrices ON DELETE CASCADE,
-    -- No foreign key: the row stays when the user is deleted, and the start is then judged without that user.
+    -- No foreign key: the row stays when the user is deleted, so that the lookup finds the user missing.
     user_id     text NOT NULL CHECK (user_id <> ''),
     user_name   text NOT NULL DEFAULT '',
     confirmed   text[] NOT NULL DEFAULT '{}',

@@ -4,7 +4,7 @@
 -- dynamic_tables has one row per derived table. Refreshes update it all the time, hence the settings of autovacuum.
 CREATE TABLE IF NOT EXISTS dynamic_tables (
     name                text PRIMARY KEY CONSTRAINT dynamic_table_name CHECK (name <> '' AND octet_length(name) <= 63),
-    -- INGEST: the table "runs", which takes runs into the results database. SQL: any other one, from its definition.
+    -- SQL: the rows of a SELECT, the definition. INGEST: what is taken in of finished runs; each run is a subtask.
     kind                text NOT NULL CHECK (kind IN ('SQL', 'INGEST')),
     definition          text NOT NULL DEFAULT '',
     description         text NOT NULL DEFAULT '',
