@@ -1,5 +1,5 @@
 // Package sql embeds the schema of the control store: rerunnable DDL, one file
-// for each subject, applied in the order of their names.
+// for each noun, applied in the order of their names.
 package sql
 
 import (
@@ -8,19 +8,55 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 )
 
 // Version is the version of the schema. It rises with each change that an
 // older binary could not live with, or that needs to be applied.
-const Version = 14
+const Version = 15
+
+// The only older schema that is upgraded: its tables are those of Version. The files have no statements that would
+// change the tables of still older ones, because none of them was ever released.
+const (
+	upgradableVersion = 14
+	upgradableHash    = "bf778fb83ea9ffea"
+)
+
+// tooOld is what is said of the others. Its verbs are the version and the hash of the database.
+const tooOld = "The database's schema (version %[1]s, %[2]s) is too old to be upgraded: export it with the Loadstone " +
+	"that made it (`loadstone backup --executions --with-key --out FILE`), and import FILE into an empty database or " +
+	"data directory with this one (`loadstone restore FILE`)."
+
+// TooOld returns what to say of a database with this version and hash when applying the files does not upgrade it, and
+// "" when it does. A database that is newer than Version is not too old.
+func TooOld(version int, hash string) string {
+	if version >= Version || version == upgradableVersion && hash == upgradableHash {
+		return ""
+	}
+	return fmt.Sprintf(tooOld, strconv.Itoa(version), hash)
+}
+
+// refuseTooOld is TooOld in SQL, for the printed script.
+var refuseTooOld = fmt.Sprintf(`DO $$
+DECLARE
+    have  record;
+BEGIN
+    IF to_regclass('schema_version') IS NOT NULL THEN
+        SELECT version, hash INTO have FROM schema_version;
+        IF have.version < %d AND (have.version <> %d OR have.hash <> '%s') THEN
+            RAISE EXCEPTION '%s', have.version, have.hash;
+        END IF;
+    END IF;
+END $$;
+`, Version, upgradableVersion, upgradableHash, strings.ReplaceAll(fmt.Sprintf(tooOld, "%", "%"), "'", "''"))
 
 //go:embed schema/postgres/*.sql
 var files embed.FS
 
 // File is one file of the schema.
 type File struct {
-	Name string // "020_runs.sql"
+	Name string // "090_runs.sql"
 	Text string
 }
 
@@ -47,7 +83,7 @@ func filesOf(embedded embed.FS, folder string) []File {
 // their own tools.
 func Print() string {
 	var b strings.Builder
-	b.WriteString("BEGIN;\n")
+	b.WriteString("BEGIN;\n\n" + refuseTooOld)
 	for _, f := range Schema() {
 		fmt.Fprintf(&b, "\n-- %s\n\n%s", f.Name, f.Text)
 	}

@@ -160,7 +160,7 @@ func (d *Database) apply(ctx context.Context) error {
 		return invalidURL(readerFlag, err, "names a role of another server than "+ownerFlag+": "+said.Message,
 			"name the same database, as its reader")
 	}
-	if errors.As(err, &said) && said.Code == "42501" {
+	if errors.As(err, &said) && (said.Code == "42501" || said.Code == codeTooOld) {
 		return connecting(ownerFlag, err)
 	}
 	return failed("applying the schema of the results database", err)

@@ -118,6 +118,8 @@ func connecting(flag string, err error) error {
 		case "28P01", "28000":
 			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The results database refuses the login of " +
 				flag + ".", Hint: "Check user and password there, and pg_hba.conf: " + said.Message + "."}
+		case codeTooOld:
+			return &engine.Error{Code: engine.CodeUnavailable, Cause: err, Message: said.Message}
 		case "3D000":
 			return invalidURL(flag, err, "names a database that does not exist", "CREATE DATABASE results OWNER …")
 		case "42501":
@@ -149,6 +151,8 @@ func away(err error) error {
 
 const (
 	codeDiskFull = "53100"
+	// codeTooOld is raised by the schema for a results database that it does not upgrade.
+	codeTooOld = "LS006"
 	// codeLimit is what a statement hears that needs more temporary files than its session may have.
 	codeLimit = "53400"
 )

@@ -174,13 +174,15 @@ func (o *outside) used(t *testing.T, keeper, reader string) {
 	if err := ask(); err != nil {
 		t.Errorf("when it is back: %v", err)
 	}
-	// As it was before live seconds came.
-	if _, err := own.Exec(t.Context(), `DROP TABLE staging.applied, staging.live_runs; DROP POLICY live ON rollup.runs;
-		ALTER TABLE rollup.runs DISABLE ROW LEVEL SECURITY; ALTER TABLE rollup.runs DROP COLUMN provisional;
-		DROP TABLE rollup.segments; ALTER TABLE staging.partitions DROP COLUMN day`,
-		pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
+	do := func(text string) {
+		t.Helper()
+		if _, err := own.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
 	}
+	// Another version has applied its schema, which had fewer tables.
+	do(`UPDATE staging.applied SET schema_sha256 = 'another'; DROP POLICY live ON rollup.runs;
+		ALTER TABLE rollup.runs DISABLE ROW LEVEL SECURITY; DROP TABLE staging.live_runs, rollup.segments`)
 	later, err := derived.Open(t.Context(), keeper, reader)
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +194,25 @@ func (o *outside) used(t *testing.T, keeper, reader string) {
 	if n := count(t, read, "SELECT sum(operations)::bigint FROM rollup.run_seconds WHERE NOT provisional"); n != 600 {
 		t.Errorf("%d operations of 600 in a schema that was an older one", n)
 	}
+	// One that lacks columns is not upgraded.
+	do("UPDATE staging.applied SET schema_sha256 = 'too old'; ALTER TABLE rollup.exports DROP COLUMN whole")
+	refused, err := derived.Open(t.Context(), keeper, reader)
+	if err == nil {
+		refused.Close()
+	}
+	if !engine.HasCode(err, engine.CodeUnavailable) ||
+		!strings.Contains(engine.AsError(err).Message, "DROP SCHEMA rollup, tables, staging CASCADE") {
+		t.Errorf("an older one: %v", err)
+	}
+	if n := count(t, own, "SELECT count(*) FROM staging.applied WHERE schema_sha256 <> 'too old'"); n != 0 {
+		t.Error("an older one is noted as current")
+	}
+	do("DROP SCHEMA rollup, tables, staging CASCADE")
+	anew, err := derived.Open(t.Context(), keeper, reader)
+	if err != nil {
+		t.Fatalf("after what the sentence says: %v", err)
+	}
+	anew.Close()
 }
 
 // way leads to an address, until it is cut.

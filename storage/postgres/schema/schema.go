@@ -25,7 +25,7 @@ const applyCommand = "loadstone schema apply --database-url …"
 
 // Apply brings a database to this binary's schema, in one transaction and
 // under a lock, so that several may try at once. Applying it again changes
-// nothing. A schema that is newer than this binary is left alone, with an error.
+// nothing. A schema that is newer than this binary, or too old to be upgraded, is left alone, with an error.
 func Apply(ctx context.Context, dsn string) error {
 	conn, err := connect(ctx, dsn)
 	if err != nil {
@@ -40,11 +40,11 @@ func Apply(ctx context.Context, dsn string) error {
 		if err != nil {
 			return err
 		}
-		if state.version > sql.Version {
-			return state.problem()
-		}
 		if state.current() {
 			return nil
+		}
+		if state.present && (state.version > sql.Version || sql.TooOld(state.version, state.hash) != "") {
+			return state.problem()
 		}
 		return applyFiles(ctx, tx)
 	})
@@ -162,6 +162,8 @@ func (s schemaState) problem() error {
 			Message: fmt.Sprintf("The database's schema (version %d) is newer than this binary (version %d).", s.version,
 				sql.Version),
 			Hint: "Use a Loadstone that is at least as new as the one that applied it."}
+	case sql.TooOld(s.version, s.hash) != "":
+		return &engine.Error{Code: engine.CodeUnavailable, Message: sql.TooOld(s.version, s.hash)}
 	default:
 		return &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The database's schema (version %d, %s) is older than this binary (version %d, %s).", s.version,

@@ -26,13 +26,15 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 		}, true},
 		"mended": {[]damage{
 			{"DROP TABLE plugin_files", "the table plugin_files is missing"},
-			{"ALTER TABLE plugins DROP COLUMN inspection", "the column inspection of plugins is missing"},
 			{"ALTER TABLE audit_log DISABLE TRIGGER refuse_change", "the trigger refuse_change of audit_log is"},
 			{"DROP TRIGGER guard_run_status ON run_status", "the trigger guard_run_status of run_status is missing"},
 			{"CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 				"the function refuse_change() is another one"},
 			{"DROP INDEX plugins_by_name", "of plugins is missing"},
 		}, true},
+		"a column is gone": {[]damage{
+			{"ALTER TABLE plugins DROP COLUMN inspection", "the column inspection of plugins is missing"},
+		}, false},
 		"changed": {[]damage{
 			{"ALTER TABLE users DROP COLUMN role", "the column role of users is missing"},
 			{"ALTER TABLE users ALTER COLUMN created_at DROP NOT NULL",
