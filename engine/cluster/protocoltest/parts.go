@@ -54,7 +54,7 @@ func Lies(good protocol.WorkReady, path string) map[string]protocol.WorkReady {
 		"a size beyond measure":   func(p *protocol.WorkReady) { p.Artifact.SizeBytes = protocol.MaxPart + 1 },
 		"rows below zero":         func(p *protocol.WorkReady) { p.Artifact.RowCount = -1 },
 		"no sum":                  func(p *protocol.WorkReady) { p.Artifact.SHA256 = "" },
-		"a sum that climbs":       func(p *protocol.WorkReady) { p.Artifact.SHA256 = strings.Repeat("../protocol/", 21) + "x" },
+		"a sum that climbs":       func(p *protocol.WorkReady) { p.Artifact.SHA256 = strings.Repeat("../", 21) + "x" },
 	} {
 		p := good
 		change(&p)
