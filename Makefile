@@ -136,7 +136,7 @@ test: need-test build test-go test-ui test-first-run test-matrix test-tutorial t
 # One package more at a time than there are processors: many tests wait for a clock or another process.
 PACKAGES_AT_ONCE := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Those that take longest are begun first, so that nobody waits for one of them alone at the end.
-LONGEST := ./server ./engine/orchestrator ./storage/results ./plugins/bundled
+LONGEST := ./server ./engine/run ./storage/results ./plugins/bundled
 
 # $(call tested,NAME,PACKAGES,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more
 # strictly. Up to three that fail, in all calls together, are run once more, and named at the end
@@ -162,7 +162,7 @@ test-go: build examples $(GOTESTSUM)
 		>/dev/null 2>&1 & \
 	compiling=$$!; trap 'kill -TERM $$compiling 2>/dev/null || true; wait $$compiling || true; rm -rf "$$ahead" || true' EXIT; \
 	export CGO_ENABLED=0; \
-	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,-buildvcs=false)
+	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/run/simtest ./engine/analytics/refresh ./storage/results,-buildvcs=false)
 	CGO_ENABLED=0 deploy/scratch.sh $(GO) test -vet=off -buildvcs=false -trimpath $(LAZY) -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
 	deploy/scratch.sh $(GO) test -race -vet=off -trimpath $(LAZY) -timeout 12m -run "$$(deploy/unraced.sh -own)" ./cli

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 version=1.75.0
 go=${GO:-go}
-made=engine/control/controlpb
+made=engine/cluster/rpc/pb
 
 buf=.cache/buf-$version/node_modules/.bin/buf
 if [ ! -x "$buf" ]; then

@@ -30,7 +30,7 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
 # A thousand cancelled queries leave nothing on the nodes.
-LOADSTONE_SOAK=1 go test ./engine/explore/ask -run '^TestACancelledQueryEndsOnItsNodes$' -v -count 1 -timeout 20m
+LOADSTONE_SOAK=1 go test ./engine/analytics/promql -run '^TestACancelledQueryEndsOnItsNodes$' -v -count 1 -timeout 20m
 # Two servers and a node share the parts of one derived table, and nothing is refreshed beside a measurement.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # Nodes take runs in from S3 and are killed; runs are deleted meanwhile, parts damaged, Postgres restarted, its disk full (root).
@@ -49,17 +49,17 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestServersThatStandStillInARefresh$' -v -
 # server is killed.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestQueriesAreAnsweredByNodesOfOtherProcesses|TestQueriesWhileNodesAndServersFail)$' -v -count 1 -timeout 20m
 # The database of two POSTGRES sinks is down for a minute while rows keep coming.
-LOADSTONE_SOAK=1 go test ./cli/streamtest -run '^TestAnOutageUnderLoad$' -v -count 1 -timeout 20m
+LOADSTONE_SOAK=1 go test ./cli -run '^TestAnOutageUnderLoad$' -v -count 1 -timeout 20m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncations)' -v -count 1 -timeout 60m
-LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test -race ./engine/worker/load -run '^TestChaos$' -count 1 -timeout 30m
 # 10 000 seeds of the simulation; make test lives 100.
-LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeeds$' -count 1 -timeout 120m
+LOADSTONE_SEEDS=10000 go test ./engine/run/simtest -run '^TestSeeds$' -count 1 -timeout 120m
 # The same of the catalog of streams, its reconcilers and fragments on servers and nodes; make test lives 200.
-LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeedsOfStreams$' -count 1 -timeout 120m
+LOADSTONE_SEEDS=10000 go test ./engine/run/simtest -run '^TestSeedsOfStreams$' -count 1 -timeout 120m
 # 50 000 random continuous queries over random rows, which Postgres answers too; make test asks 200.
-LOADSTONE_QUERIES=1000 go test ./engine/stream -run '^TestRandomQueriesAreThoseOfPostgres$' -v -count 1 -timeout 90m
+LOADSTONE_QUERIES=1000 go test ./engine/stream/exec -run '^TestRandomQueriesAreThoseOfPostgres$' -v -count 1 -timeout 90m
 # PromQL: 2 000 expressions from a generator, also asked of a TSDB of Prometheus that has the same samples.
 (cd deploy/promsuite && LOADSTONE_EXPRESSIONS=2000 go test -run '^TestAsPrometheusWould$' -v -count 1 -timeout 30m .)

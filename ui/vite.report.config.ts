@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-// What reports are made of: one script and one style sheet, which server/handout writes into each file.
+// What reports are made of: one script and one style sheet, which server/api writes into each file.
 export default defineConfig({
   plugins: [react()],
   publicDir: false,
