@@ -74,7 +74,7 @@ func TestEachErrorOfARequestIsShown(t *testing.T) {
 				}
 			case name == "refusals":
 				if !slices.ContainsFunc(refused, func(r [2]string) bool { return r[1] == kind && is(request, begins, r[0]) }) {
-					t.Errorf("no statement of %s is refused with %s in cli/streamtest/streams_test.go", request, kind)
+					t.Errorf("no statement of %s is refused with %s in cli/streams_test.go", request, kind)
 				}
 			case !recorded(t, filepath.Join("examples/streams", name), kind,
 				func(s string) bool { return is(request, begins, s) }):
@@ -123,7 +123,7 @@ func testNames(t *testing.T) map[string]bool {
 // refusals are the statements that the test over HTTP has refused, with the error of each.
 func refusals(t *testing.T) (list [][2]string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "cli/streamtest/streams_test.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "cli/streams_test.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func refusals(t *testing.T) (list [][2]string) {
 		return false
 	})
 	if len(list) == 0 {
-		t.Fatal("there are no refusals in cli/streamtest/streams_test.go")
+		t.Fatal("there are no refusals in cli/streams_test.go")
 	}
 	return list
 }

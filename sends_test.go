@@ -19,8 +19,8 @@ import (
 // folder belongs to it.
 var managers = []string{"engine/results/record", "engine/run", "engine/cluster/protocol", "engine/cluster/discovery", "engine/cluster/nodes",
 	"engine/run/writer", "engine/cluster/nodes", "engine/cluster/membership", "engine/run", "engine/run/finalize", "engine/run/recovery",
-	"engine/cluster/nodes", "engine/run", "engine/cluster/assignment", "engine/worker", "server/gate", "server/live",
-	"cli/nodeserve", "cli/wiring"}
+	"engine/cluster/nodes", "engine/run", "engine/cluster/assignment", "engine/worker", "server/httpx", "server/live",
+	"cli", "cli/wiring"}
 
 // room begins the comment on the line of a send, or on the one above, that says why the channel
 // has room for it. The rule then looks for the buffer.

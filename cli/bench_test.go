@@ -16,7 +16,7 @@ import (
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
-	"github.com/loadstone-db/loadstone/server"
+	rootserver "github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -113,7 +113,7 @@ func BenchmarkLargestRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	runs := enginerun.New(enginerun.Options{Store: db, Results: folder, Plugins: h, Log: zerolog.Nop()})
-	srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: runs, Store: db, Files: folder, Plugins: lib,
+	srv, err := rootserver.New(rootserver.Options{Addr: "127.0.0.1:0", Runs: runs, Store: db, Files: folder, Plugins: lib,
 		Log: zerolog.Nop()})
 	if err != nil {
 		b.Fatal(err)

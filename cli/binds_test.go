@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/params"
 	"github.com/loadstone-db/loadstone/engine/results/record"
-	apibinds "github.com/loadstone-db/loadstone/server/binds"
+	apibinds "github.com/loadstone-db/loadstone/server/api"
 )
 
 // failsAndSleeps is a workload with a statement that fails for one value and one that is slow for another, and a

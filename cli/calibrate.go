@@ -9,8 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/certificate"
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
@@ -31,7 +29,7 @@ type calibrateCommand struct {
 	DataDir     string  `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where the result is kept (default: the system's data directory)."`
 }
 
-func (c *calibrateCommand) Run(e *command.Env) error {
+func (c *calibrateCommand) Run(e *terminal.Env) error {
 	switch {
 	case math.IsNaN(c.Seconds) || c.Seconds < 1 || c.Seconds > 600:
 		return engine.InvalidField("--seconds", "is not between 1 and 600", "5 is enough on an idle machine")
@@ -49,16 +47,16 @@ func (c *calibrateCommand) Run(e *command.Env) error {
 		return err
 	}
 	result, err := calibrate.Run(e.Ctx,
-		calibrate.Options{Driver: postgres.NewDriver(), Start: certificate.StartTarget, Connections: c.Connections,
+		calibrate.Options{Driver: postgres.NewDriver(), Start: wiring.StartTarget, Connections: c.Connections,
 			Rate: c.Rate, Seconds: c.Seconds,
-			CPU: certificate.ProcessCPU, SpoolDir: dir, Log: e.Log,
+			CPU: wiring.ProcessCPU, SpoolDir: dir, Log: e.Log,
 			Progress: func(text string) { _, _ = fmt.Fprintln(e.Stderr, text) }})
 	if err != nil {
 		return err
 	}
 	result.MachineFingerprint, result.LoadstoneVersion = host.Fingerprint(), version
-	path := filepath.Join(dir, certificate.File)
-	if err := certificate.Keep(path, result); err != nil {
+	path := filepath.Join(dir, wiring.File)
+	if err := wiring.Keep(path, result); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -94,7 +92,7 @@ type nullTargetCommand struct {
 	Servers int           `help:"How many executions are in service at once; 0 is no bound."`
 }
 
-func (c *nullTargetCommand) Run(e *command.Env) error {
+func (c *nullTargetCommand) Run(e *terminal.Env) error {
 	s, err := nullpg.Listen(e.Ctx, c.Listen,
 		nullpg.Options{Latency: c.Latency, Spread: c.Spread, Servers: c.Servers, Stats: c.Latency > 0})
 	if err != nil {

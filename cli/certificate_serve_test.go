@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
-	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -24,7 +24,7 @@ import (
 // The program is built without the race detector, and nothing of this package runs beside it: the
 // measurement gives up after its five seconds, which is what it should do on a machine that is too slow.
 func TestAServerMeasuresItsMachineOnce(t *testing.T) {
-	binary := quarantinetest.Binary(t)
+	binary := quarantine.Binary(t)
 	said, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	load := pgtest.Start(t).NewDatabase(t)
 	const measured = "this machine was measured as a load generator"
-	path := filepath.Join(dir, certificate.File)
+	path := filepath.Join(dir, wiring.File)
 	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n "+
 		" prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: "+
@@ -52,13 +52,13 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 		if i == 0 {
 			clitest.Until(t, time.Minute, func() bool {
 				return strings.Contains(p.Out.String(), measured) &&
-					certificate.Read(path, version) != nil
+					wiring.Read(path, version) != nil
 			}, p.Out.String)
 			if kept, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
 		}
-		made := certificate.Read(path, version)
+		made := wiring.Read(path, version)
 		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
 			made.LoadstoneVersion != version || made.MachineFingerprint != host.Fingerprint() {
 			t.Fatalf("measured %+v", made)

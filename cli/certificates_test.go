@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -126,7 +126,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 		"of a stranger": {dsn(root, theirs, theirKey), "", "sslcert and sslkey"},
 	} {
 		status, body := send("POST", "/api/connections/test", map[string]string{"driver": "postgres", "dsn": c.dsn}, nil)
-		var p command.Problem
+		var p terminal.Problem
 		if err := json.Unmarshal([]byte(body), &p); err != nil || status/100 != 4 {
 			t.Errorf("%s: %d %s", name, status, body)
 			continue

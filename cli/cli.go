@@ -15,12 +15,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/loadstone-db/loadstone/cli/backup"
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/frontdoor"
-	"github.com/loadstone-db/loadstone/cli/heap"
-	"github.com/loadstone-db/loadstone/cli/nodeserve"
-	"github.com/loadstone-db/loadstone/cli/sltfile"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
@@ -32,7 +26,7 @@ var version = "development"
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
-	Worker     nodeserve.Command `cmd:"" help:"Run a node that carries the load of servers on other machines."`
+	Worker     Command           `cmd:"" help:"Run a node that carries the load of servers on other machines."`
 	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
@@ -46,15 +40,15 @@ type commands struct {
 	Mark       markCommand       `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
 	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
 	Apply      applyCommand      `cmd:"" help:"Carry out statements of the catalog of streams from files, all or none."`
-	Slt        sltfile.Command   `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
+	Slt        SLTCommand        `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
-	Backup     backup.Backup     `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
-	Restore    backup.Restore    `cmd:"" help:"Put a backup into an empty control store."`
+	Backup     Backup            `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
+	Restore    Restore           `cmd:"" help:"Put a backup into an empty control store."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
-	Health     frontdoor.Health  `cmd:"" help:"Ask a server on this machine whether it is ready."`
+	Health     Health            `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 
 	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
@@ -69,9 +63,9 @@ type commands struct {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	settle := heap.Start()
+	settle := Start()
 	defer settle()
-	heap.Limit()
+	Limit()
 	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 
@@ -80,7 +74,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 		if !utf8.ValidString(arg) {
 			// The parser would replace the bytes, and something else would run than was asked for.
 			_, _ = fmt.Fprintf(stderr, "loadstone: the argument %q is not valid UTF-8\n", arg)
-			return command.ExitUsage
+			return terminal.ExitUsage
 		}
 	}
 	var c commands
@@ -95,9 +89,9 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
-		return command.ExitUsage
+		return terminal.ExitUsage
 	}
-	code := command.ExitUsage
+	code := terminal.ExitUsage
 	parsed, err := func() (k *kong.Context, err error) {
 		// --help prints and asks to exit in the middle of parsing.
 		defer func() {
@@ -113,7 +107,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	}()
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: %s --help\n", err, commandOf(err))
-		return command.ExitUsage
+		return terminal.ExitUsage
 	}
 	if parsed == nil {
 		return code
@@ -121,12 +115,12 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	// The log and the progress of a run share standard error without tearing each other's lines.
 	shared := terminal.NewScreen(stderr)
 	log, traced := terminal.Logger(shared, c.LogLevel, c.LogFormat)
-	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
+	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Log: log, Traced: traced}
 	if !strings.HasPrefix(parsed.Command(), "run ") {
 		settle() // only a run says when its start is over
 	}
-	return exitCode(stderr, command.Interrupted(ctx, parsed.Run(e)))
+	return exitCode(stderr, terminal.Interrupted(ctx, parsed.Run(e)))
 }
 
 // commandOf is as much of a command as was given before the error.
@@ -149,10 +143,10 @@ type helpShown int
 // exitCode prints what a user should see of err and returns the exit code.
 func exitCode(stderr io.Writer, err error) int {
 	if err == nil {
-		return command.ExitPassed
+		return terminal.ExitPassed
 	}
-	code := command.ExitUsage
-	var exit *command.Error
+	code := terminal.ExitUsage
+	var exit *terminal.Error
 	if errors.As(err, &exit) {
 		code, err = exit.Code, exit.Err
 		if err == nil {
@@ -162,7 +156,7 @@ func exitCode(stderr io.Writer, err error) int {
 	text := err.Error()
 	var user *engine.Error
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
-		text = command.OfTheLine(user).Error()
+		text = terminal.OfTheLine(user).Error()
 	}
 	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(jsonx.WithoutGo(text, err)))
 	return code
@@ -170,7 +164,7 @@ func exitCode(stderr io.Writer, err error) int {
 
 type versionCommand struct{}
 
-func (versionCommand) Run(e *command.Env) error {
+func (versionCommand) Run(e *terminal.Env) error {
 	_, err := fmt.Fprintln(e.Stdout, versionLine())
 	return err
 }

@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/handreport"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -35,12 +33,12 @@ type compareCommand struct {
 	wiring.StoreFlags
 }
 
-func (c *compareCommand) Run(e *command.Env) error {
+func (c *compareCommand) Run(e *terminal.Env) error {
 	if math.IsNaN(c.Tolerance) || c.Tolerance < 0 || c.Tolerance > 1000 {
 		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance),
 			"give 0 to 1000, for example 5")
 	}
-	together := handreport.Together{File: c.HTML, Tolerance: c.Tolerance, StoreFlags: c.StoreFlags}
+	together := Together{File: c.HTML, Tolerance: c.Tolerance, StoreFlags: c.StoreFlags}
 	if err := together.Between(c.A, c.B); err != nil {
 		return err
 	}
@@ -73,18 +71,18 @@ func (c *compareCommand) Run(e *command.Env) error {
 	done() // the report opens the data directory itself
 	wrote = errors.Join(wrote, together.Write(e, read))
 	report.Comparison(e.Stdout, result)
-	code := command.ExitPassed
+	code := terminal.ExitPassed
 	switch {
 	case result.Verdict == compare.Worse:
-		code = command.ExitThresholds
+		code = terminal.ExitThresholds
 	case result.Verdict == compare.Unclear && c.RequireClear:
-		code = command.ExitInvalid
+		code = terminal.ExitInvalid
 	}
 	return verdict(code, wrote)
 }
 
 // source returns what reads a run by its name. The data directory is opened when the first id needs it.
-func (c *compareCommand) source(e *command.Env) (from func(name string) (report.File, error), read handreport.Read,
+func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report.File, error), read Read,
 	done func(), err error) {
 	var s *wiring.Services
 	closed := func() {}
@@ -94,7 +92,7 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 	}
 	byID := func(id string) (report.File, error) {
 		if s == nil {
-			opened, end, err := handreport.Open(e, c.StoreFlags)
+			opened, end, err := Open(e, c.StoreFlags)
 			if err != nil {
 				return report.File{}, err
 			}
@@ -102,7 +100,7 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 		}
 		detail, err := s.Runs.Detail(e.Ctx, id)
 		if err != nil {
-			return report.File{}, handreport.Named(id, err)
+			return report.File{}, ReportNamed(id, err)
 		}
 		seconds, err := s.Runs.Seconds(e.Ctx, id)
 		return report.FileOf(detail.Summary, seconds), err
@@ -113,7 +111,7 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 			return nil, nil, nil, err
 		}
 		read = client.get
-		byID = func(id string) (report.File, error) { return handreport.File(e.Ctx, client.get, id) }
+		byID = func(id string) (report.File, error) { return File(e.Ctx, client.get, id) }
 	}
 	return func(name string) (report.File, error) {
 		if name == "" {
@@ -127,7 +125,7 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 		case err == nil:
 			return report.Read(name)
 		case !errors.Is(err, fs.ErrNotExist):
-			return report.File{}, input.Unreadable("The report "+name, err)
+			return report.File{}, terminal.Unreadable("The report "+name, err)
 		}
 		if uuid.Validate(name) != nil {
 			return report.File{}, &engine.Error{Code: engine.CodeInvalid,

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
@@ -21,7 +21,7 @@ func TestAComparisonIsWrittenAsCSVAndJSON(t *testing.T) {
 	table, document := filepath.Join(dir, "c.csv"), filepath.Join(dir, "c.json")
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), func() {}, []string{"compare", a, b, "--csv", table, "--json", document}, &out,
-		&errs); code != command.ExitThresholds {
+		&errs); code != terminal.ExitThresholds {
 		t.Fatalf("exit %d\n%s%s", code, out.String(), errs.String())
 	}
 	text, err := os.ReadFile(table)
@@ -52,7 +52,7 @@ func TestAComparisonIsWrittenAsCSVAndJSON(t *testing.T) {
 		out.Reset()
 		errs.Reset()
 		code := run(t.Context(), func() {}, append([]string{"compare"}, args...), &out, &errs)
-		if code != command.ExitUsage || errs.Len() == 0 || strings.ContainsAny(errs.String(), "\x1b\u202e") {
+		if code != terminal.ExitUsage || errs.Len() == 0 || strings.ContainsAny(errs.String(), "\x1b\u202e") {
 			t.Errorf("%s: exit %d, %q", name, code, errs.String())
 		}
 		if _, err := os.Stat(filepath.Join(dir, "c.html")); err == nil {
@@ -81,7 +81,7 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connect
 	check := func(where, file string, code int, text string) {
 		t.Helper()
 		page, err := os.ReadFile(file)
-		if err != nil || code != command.ExitPassed || !strings.Contains(text, "qps") ||
+		if err != nil || code != terminal.ExitPassed || !strings.Contains(text, "qps") ||
 			!strings.Contains(string(page), "Comparison of 2 runs") || !strings.Contains(string(page), `id="content"`) {
 			t.Errorf("%s: exit %d, %v: %s\n%.300s", where, code, err, text, page)
 		}
@@ -90,17 +90,17 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connect
 	code, text := p.Command("compare", ids[0], ids[1], "--data-dir", p.Path("data"), "--html", file)
 	check("this machine", file, code, text)
 	code, text = p.Command("compare", ids[0], otherID, "--data-dir", p.Path("data"), "--html", p.Path("none.html"))
-	if code != command.ExitUsage || !strings.Contains(text, "no run "+otherID) {
+	if code != terminal.ExitUsage || !strings.Contains(text, "no run "+otherID) {
 		t.Errorf("a run that is not there: exit %d: %s", code, text)
 	}
 	code, text = p.Command("report", ids[0][:8], "--data-dir", p.Path("data"))
-	if code != command.ExitUsage || !strings.Contains(text, ids[0][:8]+" is not the id of a run") {
+	if code != terminal.ExitUsage || !strings.Contains(text, ids[0][:8]+" is not the id of a run") {
 		t.Errorf("the beginning of an id: exit %d: %s", code, text)
 	}
 	for _, args := range [][]string{{"report", ids[0]}, {"compare", ids[0], ids[1]},
 		{"backup", "--out", p.Path("none.backup")}} {
 		code, text = p.Command(append(args, "--data-dir", p.Path("nowhere"))...)
-		if code != command.ExitUsage || !strings.Contains(text, p.Path("nowhere")) || !strings.Contains(text, "--data-dir") {
+		if code != terminal.ExitUsage || !strings.Contains(text, p.Path("nowhere")) || !strings.Contains(text, "--data-dir") {
 			t.Errorf("%s where nothing is: exit %d: %s", args[0], code, text)
 		}
 	}
@@ -113,7 +113,7 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connect
 	}
 	defer func() { _ = lock.Close() }()
 	code, text = p.Command("report", ids[0], "--data-dir", p.Path("data"))
-	if code != command.ExitUsage || !strings.Contains(text, "--server URL") {
+	if code != terminal.ExitUsage || !strings.Contains(text, "--server URL") {
 		t.Errorf("beside a server: exit %d: %s", code, text)
 	}
 }

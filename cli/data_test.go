@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -99,8 +99,8 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 		code       int
 		failed     int
 	}{
-		{"", command.ExitThresholds, 1},
-		{"thresholds: [\"INSERT.error_rate <= 1\"]", command.ExitPassed, 0},
+		{"", terminal.ExitThresholds, 1},
+		{"thresholds: [\"INSERT.error_rate <= 1\"]", terminal.ExitPassed, 0},
 	} {
 		var sum engine.Summary
 		code, said := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum,
@@ -143,7 +143,7 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 		}
 		return n
 	}
-	if code, said := s.drive(template, nil); code != command.ExitUsage || changed() != 0 ||
+	if code, said := s.drive(template, nil); code != terminal.ExitUsage || changed() != 0 ||
 		!strings.Contains(said, "--allow-writes") {
 		t.Errorf("without leave: exit %d, %d rows changed\n%s", code, changed(), said)
 	}
@@ -153,7 +153,7 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 		} `json:"targets"`
 	}
 	code, said := s.drive(template, &report, "--allow-writes")
-	if code != command.ExitPassed || changed() == 0 || len(report.Targets) != 2 {
+	if code != terminal.ExitPassed || changed() == 0 || len(report.Targets) != 2 {
 		t.Fatalf("with leave: exit %d, %d rows changed\n%s", code, changed(), said)
 	}
 	for i, r := range report.Targets {
@@ -177,7 +177,7 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 		code, said := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum,
 			"--allow-writes")
 		lookups, inserts := sum.ByKind[engine.KindPointLookup], sum.ByKind[engine.KindInsert]
-		if code != command.ExitPassed || lookups == nil || inserts == nil {
+		if code != terminal.ExitPassed || lookups == nil || inserts == nil {
 			t.Fatalf("%s: exit %d\n%s", table, code, said)
 		}
 		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {

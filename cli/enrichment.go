@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -17,7 +17,7 @@ const enrichmentLook = 500 * time.Millisecond
 // --wait-enrichment at most, and returns their states. An interrupt, also one of
 // before, ends the wait and nothing else. What is missing then is no failure: the
 // server of the data directory goes on with it.
-func (c *runCommand) awaitEnrichment(e *command.Env, look func(context.Context) ([]engine.Enrichment, error)) (
+func (c *runCommand) awaitEnrichment(e *terminal.Env, look func(context.Context) ([]engine.Enrichment, error)) (
 	[]engine.Enrichment, error) {
 	background := context.WithoutCancel(e.Ctx)
 	show := report.NewProgress(e.Stderr)

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -38,7 +38,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 				time.AfterFunc(c.press, cancel)
 			}
 			var out bytes.Buffer
-			e := &command.Env{Ctx: ctx, Stderr: &out, Forget: func() {}}
+			e := &terminal.Env{Ctx: ctx, Stderr: &out, Forget: func() {}}
 			begin := time.Now()
 			states, err := (&runCommand{WaitEnrichment: c.limit}).awaitEnrichment(e,
 				func(ctx context.Context) ([]engine.Enrichment, error) {
@@ -59,7 +59,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 		})
 	}
 	failed := errors.New("the store is away")
-	_, err := (&runCommand{}).awaitEnrichment(&command.Env{Ctx: t.Context(), Stderr: &bytes.Buffer{}},
+	_, err := (&runCommand{}).awaitEnrichment(&terminal.Env{Ctx: t.Context(), Stderr: &bytes.Buffer{}},
 		func(context.Context) ([]engine.Enrichment, error) { return nil, failed })
 	if !errors.Is(err, failed) {
 		t.Error(err)

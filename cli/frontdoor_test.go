@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/server/front"
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // TestServeOverTLS: the program with a certificate of its own, its operator's commands, a command of somebody else who
@@ -56,7 +56,7 @@ func TestServeOverTLS(t *testing.T) {
 			t.Errorf("health: %d %s", code, text)
 		}
 		if code, text := p.Command("node", "list", "--server", base, "--token", "lst_of_another", "--server-ca", ca); code !=
-			command.ExitUsage || !strings.Contains(text, base+" does not know this token") ||
+			terminal.ExitUsage || !strings.Contains(text, base+" does not know this token") ||
 			!strings.Contains(text, "LOADSTONE_TOKEN") || strings.Contains(text, "browser") {
 			t.Errorf("a token of another server: %d %s", code, text)
 		}
@@ -83,7 +83,7 @@ func TestServeOverTLS(t *testing.T) {
 // TestServeRefusesToBeSeenThrough: what cannot work together, and plain HTTP where others can listen in.
 func TestServeRefusesToBeSeenThrough(t *testing.T) {
 	p := clitest.NewProgram(t)
-	cert, key, err := front.Sign([]string{"a.example"}, time.Hour)
+	cert, key, err := httpx.Sign([]string{"a.example"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

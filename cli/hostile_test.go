@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
-	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
 )
 
 // growthLimit is how much memory the corpus may cost the server for good.
@@ -40,7 +40,7 @@ type live struct {
 
 func startServer(t *testing.T) *live {
 	t.Helper()
-	binary := quarantinetest.Binary(t)
+	binary := quarantine.Binary(t)
 	dir, err := os.MkdirTemp("", "loadstone-hostile-")
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +364,7 @@ func judgeAnswer(t *testing.T, f hostile.File, status int, media string, body []
 	if !refused {
 		return
 	}
-	var p command.Problem
+	var p terminal.Problem
 	if err := json.Unmarshal(body, &p); err != nil || media != "application/problem+json" || p.Code == "" ||
 		len(p.Detail) < 10 {
 		t.Errorf("%s: %s is no problem: %s", f.Name, media, body)

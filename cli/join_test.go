@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -29,7 +29,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	node4 := func(args ...string) string {
 		t.Helper()
 		code, text := p.Command(append(append([]string{"node"}, args...), "--data-dir", dir)...)
-		if code != command.ExitPassed {
+		if code != terminal.ExitPassed {
 			t.Fatalf("node %v: exit %d: %s", args, code, text)
 		}
 		return text
@@ -130,14 +130,14 @@ func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 	} {
 		code, text := p.Command(append([]string{"worker", "--data-dir", p.Path("node"), "--listen", "127.0.0.1:0"},
 			c.args...)...)
-		if code != command.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
+		if code != terminal.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
 		}
 	}
 	// Set and not filled in is not the same as not set.
 	for _, name := range []string{"LOADSTONE_JOIN", "LOADSTONE_JOIN_FILE", "LOADSTONE_WORKER_TOKEN_FILE"} {
 		code, text := p.CommandIn([]string{name + "="}, "worker", "--data-dir", p.Path("node"), "--listen", "127.0.0.1:0")
-		if code != command.ExitUsage || !strings.Contains(text, name) || !strings.Contains(text, "empty") {
+		if code != terminal.ExitUsage || !strings.Contains(text, name) || !strings.Contains(text, "empty") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
 		}
 	}

@@ -3,7 +3,7 @@ package cli
 import (
 	"slices"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
@@ -12,25 +12,25 @@ import (
 func judge(s *engine.Summary, setupFailed, requireValid bool) int {
 	switch {
 	case s.Status == engine.StatusFailed && setupFailed:
-		return command.ExitUsage
+		return terminal.ExitUsage
 	case s.Status != engine.StatusCompleted:
-		return command.ExitFailed
+		return terminal.ExitFailed
 	case !s.Accounting.Balanced:
 		// Records are missing: whatever the figures say, they do not say it of the whole run.
-		return command.ExitFailed
+		return terminal.ExitFailed
 	}
 	for _, t := range s.Thresholds {
 		if !t.Passed {
-			return command.ExitThresholds
+			return terminal.ExitThresholds
 		}
 	}
 	if !s.Worked() {
-		return command.ExitFailed
+		return terminal.ExitFailed
 	}
 	if requireValid && s.Validity != engine.VerdictValid {
-		return command.ExitInvalid
+		return terminal.ExitInvalid
 	}
-	return command.ExitPassed
+	return terminal.ExitPassed
 }
 
 // judgeMatrix is the exit code of all targets together: that of the worst.
@@ -39,20 +39,20 @@ func judgeMatrix(r matrix.Report, requireValid bool) int {
 	for _, t := range r.Targets {
 		codes = append(codes, judgeTarget(t, requireValid))
 	}
-	for _, code := range []int{command.ExitFailed, command.ExitUsage, command.ExitThresholds, command.ExitInvalid} {
+	for _, code := range []int{terminal.ExitFailed, terminal.ExitUsage, terminal.ExitThresholds, terminal.ExitInvalid} {
 		if slices.Contains(codes, code) {
 			return code
 		}
 	}
-	return command.ExitPassed
+	return terminal.ExitPassed
 }
 
 func judgeTarget(t matrix.TargetReport, requireValid bool) int {
 	if t.Summary == nil {
 		if t.SetupFailed {
-			return command.ExitUsage
+			return terminal.ExitUsage
 		}
-		return command.ExitFailed
+		return terminal.ExitFailed
 	}
 	return judge(t.Summary, t.SetupFailed, requireValid)
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -29,7 +29,7 @@ type matrices interface {
 }
 
 // matrix runs a template with several targets, shows it, and judges each of them.
-func (c *runCommand) matrix(e *command.Env, source []byte, scenario engine.Scenario) error {
+func (c *runCommand) matrix(e *terminal.Env, source []byte, scenario engine.Scenario) error {
 	where, page, done, err := c.beginMatrix(e, source, scenario)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *runCommand) matrix(e *command.Env, source []byte, scenario engine.Scena
 	background := context.WithoutCancel(e.Ctx)
 	result, err := where.report(background)
 	if err != nil {
-		return &command.Error{Code: command.ExitFailed, Err: err}
+		return &terminal.Error{Code: terminal.ExitFailed, Err: err}
 	}
 	var ids []string
 	for _, t := range result.Targets {
@@ -72,7 +72,7 @@ func (c *runCommand) matrix(e *command.Env, source []byte, scenario engine.Scena
 	return verdict(judgeMatrix(result, c.RequireValid), wrote)
 }
 
-func (c *runCommand) beginMatrix(e *command.Env, source []byte, scenario engine.Scenario) (where matrices, page string,
+func (c *runCommand) beginMatrix(e *terminal.Env, source []byte, scenario engine.Scenario) (where matrices, page string,
 	done func(), err error) {
 	if c.Server != "" {
 		client, err := c.connect(c.Server)
@@ -152,7 +152,7 @@ func (m remoteMatrix) report(ctx context.Context) (r matrix.Report, err error) {
 
 // followMatrix shows the runs as they come until the matrix is over. The first
 // interrupt stops it; a second ends the process.
-func (c *runCommand) followMatrix(e *command.Env, where matrices) error {
+func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 	background := context.WithoutCancel(e.Ctx)
 	stop := stopping{e: e, what: "matrix", do: func() error { return where.stop(background) }}
 	ticker := time.NewTicker(500 * time.Millisecond)
@@ -173,7 +173,7 @@ func (c *runCommand) followMatrix(e *command.Env, where matrices) error {
 				return lost("the matrix", err)
 			}
 		case err != nil:
-			return &command.Error{Code: command.ExitFailed, Err: err}
+			return &terminal.Error{Code: terminal.ExitFailed, Err: err}
 		default:
 			away = time.Time{}
 			if state.Status.Terminal() {

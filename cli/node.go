@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/nodeadmin"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -47,22 +46,22 @@ type nodeTokenNewCommand struct {
 }
 
 // Run prints the token, alone, so that a program can take it.
-func (c *nodeTokenNewCommand) Run(e *command.Env) error {
+func (c *nodeTokenNewCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Token(e, c.Uses, c.Valid)
+	return API(client.do).Token(e, c.Uses, c.Valid)
 }
 
 type nodeTokenListCommand struct{ nodeFlags }
 
-func (c *nodeTokenListCommand) Run(e *command.Env) error {
+func (c *nodeTokenListCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Tokens(e.Ctx, e.Stdout)
+	return API(client.do).Tokens(e.Ctx, e.Stdout)
 }
 
 type nodeTokenEndCommand struct {
@@ -70,12 +69,12 @@ type nodeTokenEndCommand struct {
 	nodeFlags
 }
 
-func (c *nodeTokenEndCommand) Run(e *command.Env) error {
+func (c *nodeTokenEndCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).EndToken(e, c.ID)
+	return API(client.do).EndToken(e, c.ID)
 }
 
 type nodeAddCommand struct {
@@ -83,12 +82,12 @@ type nodeAddCommand struct {
 	nodeFlags
 }
 
-func (c *nodeAddCommand) Run(e *command.Env) error {
+func (c *nodeAddCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Add(e, c.Address)
+	return API(client.do).Add(e, c.Address)
 }
 
 type nodeListCommand struct {
@@ -97,15 +96,15 @@ type nodeListCommand struct {
 	nodeFlags
 }
 
-func (c *nodeListCommand) Run(e *command.Env) error {
+func (c *nodeListCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	switch {
 	case err != nil:
 		return err
 	case c.Catalog:
-		return nodeadmin.API(client.do).Catalog(e.Ctx, e.Stdout)
+		return API(client.do).Catalog(e.Ctx, e.Stdout)
 	}
-	return nodeadmin.API(client.do).List(e.Ctx, e.Stdout, c.JSON)
+	return API(client.do).List(e.Ctx, e.Stdout, c.JSON)
 }
 
 type nodeDrainCommand struct {
@@ -114,7 +113,7 @@ type nodeDrainCommand struct {
 	nodeFlags
 }
 
-func (c *nodeDrainCommand) Run(e *command.Env) error {
+func (c *nodeDrainCommand) Run(e *terminal.Env) error {
 	if c.Wait < 0 {
 		return engine.InvalidField("--wait", fmt.Sprintf("is %s", c.Wait), "more than nothing, for example 5m")
 	}
@@ -122,7 +121,7 @@ func (c *nodeDrainCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Drain(e, c.Node, c.Wait)
+	return API(client.do).Drain(e, c.Node, c.Wait)
 }
 
 type nodeResumeCommand struct {
@@ -130,12 +129,12 @@ type nodeResumeCommand struct {
 	nodeFlags
 }
 
-func (c *nodeResumeCommand) Run(e *command.Env) error {
+func (c *nodeResumeCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Resume(e, c.Node)
+	return API(client.do).Resume(e, c.Node)
 }
 
 type nodeRemoveCommand struct {
@@ -143,12 +142,12 @@ type nodeRemoveCommand struct {
 	nodeFlags
 }
 
-func (c *nodeRemoveCommand) Run(e *command.Env) error {
+func (c *nodeRemoveCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Remove(e, c.Address)
+	return API(client.do).Remove(e, c.Address)
 }
 
 type nodeRevokeCommand struct {
@@ -156,10 +155,10 @@ type nodeRevokeCommand struct {
 	nodeFlags
 }
 
-func (c *nodeRevokeCommand) Run(e *command.Env) error {
+func (c *nodeRevokeCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	return nodeadmin.API(client.do).Revoke(e, c.ID)
+	return API(client.do).Revoke(e, c.ID)
 }

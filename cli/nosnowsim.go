@@ -3,7 +3,7 @@
 package cli
 
 import (
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 )
 
@@ -12,4 +12,4 @@ type snowsimCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" hidden:""`
 }
 
-func (*snowsimCommand) Run(*command.Env) error { return wiring.ErrNoSnowflake }
+func (*snowsimCommand) Run(*terminal.Env) error { return wiring.ErrNoSnowflake }

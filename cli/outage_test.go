@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -262,7 +262,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				}
 			}
 			if err := follower.Wait(t, 30*time.Second); err == nil ||
-				follower.Cmd.ProcessState.ExitCode() != command.ExitFailed {
+				follower.Cmd.ProcessState.ExitCode() != terminal.ExitFailed {
 				t.Errorf("the interrupted command: %v\n%s", err, follower.Out.String())
 			}
 			db, err := pgx.Connect(t.Context(), url)

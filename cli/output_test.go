@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -53,7 +53,7 @@ func TestADashIsStandardOutputAndNothingElseGoesThere(t *testing.T) {
 	for _, dash := range []string{"-", "/dev/stdout"} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), func() {}, []string{"compare", a, b, "--out", dash}, &out,
-			&errs); code != command.ExitPassed {
+			&errs); code != terminal.ExitPassed {
 			t.Fatalf("exit %d\n%s", code, errs.String())
 		}
 		var c struct{ Verdict string }
@@ -84,7 +84,7 @@ func TestTwoResultsDoNotShareAFile(t *testing.T) {
 	for _, pair := range [][2]string{{"-", "-"}, {"-", "/dev/stdout"}, {there, there}, {there, link}, {none, none}} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"run", template, "--out", pair[0], "--junit", pair[1]}, &out, &errs)
-		if code != command.ExitUsage || !strings.Contains(errs.String(), "cannot both go") {
+		if code != terminal.ExitUsage || !strings.Contains(errs.String(), "cannot both go") {
 			t.Errorf("%v: exit %d\n%s", pair, code, errs.String())
 		}
 	}
@@ -101,7 +101,7 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
 		for _, args := range [][]string{{"plugin", "inspect", path}, {"plugin", "test", path}, {"plugin", "bench", path}} {
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), func() {}, args, &out, &errs); code != command.ExitUsage ||
+			if code := run(t.Context(), func() {}, args, &out, &errs); code != terminal.ExitUsage ||
 				!strings.Contains(errs.String(), "not a regular file") {
 				t.Errorf("%v: exit %d\n%s", args, code, errs.String())
 			}
@@ -111,7 +111,7 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 
 func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != command.ExitUsage ||
+	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != terminal.ExitUsage ||
 		!strings.Contains(errs.String(), "more than the limit of 2 MB") {
 		t.Errorf("exit %d\n%s", code, errs.String())
 	}
@@ -127,13 +127,13 @@ func TestComparingWhatIsNotThere(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"compare", a, bad}, &out, &errs)
-		if code != command.ExitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "json:") {
+		if code != terminal.ExitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "json:") {
 			t.Errorf("%s: exit %d\n%s", text, code, errs.String())
 		}
 	}
 	for name, want := range map[string]string{"none.json": "There is no file none.json", t.TempDir(): "is a folder"} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != command.ExitUsage ||
+		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != terminal.ExitUsage ||
 			!strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit %d\n%s", name, code, errs.String())
 		}
@@ -145,7 +145,7 @@ func TestComparingARunWithItself(t *testing.T) {
 	for _, path := range []string{long, short} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"compare", path, path, "--require-clear"}, &out, &errs)
-		if code != command.ExitPassed || !strings.Contains(out.String(), "the same run") {
+		if code != terminal.ExitPassed || !strings.Contains(out.String(), "the same run") {
 			t.Errorf("exit %d\n%s%s", code, out.String(), errs.String())
 		}
 	}
@@ -171,7 +171,7 @@ func TestWhatASignalEndsIsToldAsInterrupted(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	away := &engine.Error{Code: engine.CodeUnavailable, Message: "The server does not answer.", Cause: context.Canceled}
-	own := &command.Error{Code: command.ExitFailed, Err: away}
+	own := &terminal.Error{Code: terminal.ExitFailed, Err: away}
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		err  error
@@ -182,7 +182,7 @@ func TestWhatASignalEndsIsToldAsInterrupted(t *testing.T) {
 		"a run":          {ended, own, away.Message},
 		"something else": {ended, errors.New("no such table"), "no such table"},
 	} {
-		if got := command.Interrupted(c.ctx, c.err).Error(); got != c.want {
+		if got := terminal.Interrupted(c.ctx, c.err).Error(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
@@ -42,7 +40,7 @@ type pluginInspect struct {
 }
 
 // inspect examines a file as a server would.
-func inspect(e *command.Env, file []byte) (info plugin.Info, err error) {
+func inspect(e *terminal.Env, file []byte) (info plugin.Info, err error) {
 	h, err := host.New(e.Ctx, host.Options{Log: e.Log})
 	if err != nil {
 		return info, err
@@ -51,8 +49,8 @@ func inspect(e *command.Env, file []byte) (info plugin.Info, err error) {
 	return h.Inspect(e.Ctx, file)
 }
 
-func (c pluginInspect) Run(e *command.Env) error {
-	file, err := input.Plugin(c.File)
+func (c pluginInspect) Run(e *terminal.Env) error {
+	file, err := terminal.Plugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -129,8 +127,8 @@ type pluginTest struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
-func (c pluginTest) Run(e *command.Env) error {
-	file, err := input.Plugin(c.File)
+func (c pluginTest) Run(e *terminal.Env) error {
+	file, err := terminal.Plugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -164,7 +162,7 @@ func (c pluginTest) Run(e *command.Env) error {
 		_, _ = fmt.Fprintln(e.Stdout)
 	}
 	if !result.Passed {
-		return &command.Error{Code: command.ExitUsage, Err: &engine.Error{Code: engine.CodePlugin,
+		return &terminal.Error{Code: terminal.ExitUsage, Err: &engine.Error{Code: engine.CodePlugin,
 			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed,
 				len(result.Checks))}}
 	}
@@ -178,7 +176,7 @@ var newQuarantine = quarantine.New
 // examineAsUploaded has a file that passes the suite examined once more, in the process
 // that a server starts for an upload: the suite itself bounds neither the memory nor the
 // time that compiling and trying a file takes. What stands in the way here skips the check.
-func examineAsUploaded(e *command.Env, file []byte, r *trial.Report) error {
+func examineAsUploaded(e *terminal.Env, file []byte, r *trial.Report) error {
 	if !r.Passed {
 		return nil
 	}

@@ -8,9 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/author"
@@ -24,7 +23,7 @@ type pluginNew struct {
 	Dir      string `placeholder:"DIR" help:"The project's folder (default: NAME)."`
 }
 
-func (c pluginNew) Run(e *command.Env) error {
+func (c pluginNew) Run(e *terminal.Env) error {
 	dir := c.Dir
 	if dir == "" {
 		dir = c.Name
@@ -57,19 +56,19 @@ type pluginBuild struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-func (c pluginBuild) Run(e *command.Env) error {
+func (c pluginBuild) Run(e *terminal.Env) error {
 	out, err := author.Build(e.Ctx, c.Dir)
 	if err != nil {
 		return err
 	}
-	file, err := input.Plugin(out)
+	file, err := terminal.Plugin(out)
 	if err != nil {
 		return err
 	}
 	// What no server would take shall be said now.
 	info, err := inspect(e, file)
 	if err != nil {
-		return input.RefusedPlugin(out, err)
+		return terminal.RefusedPlugin(out, err)
 	}
 	if c.JSON {
 		return report.JSON(e.Stdout, struct {
@@ -88,11 +87,11 @@ type pluginBench struct {
 	JSON     bool          `name:"json" help:"Print JSON."`
 }
 
-func (c pluginBench) Run(e *command.Env) error {
+func (c pluginBench) Run(e *terminal.Env) error {
 	if c.Duration < 10*time.Millisecond || c.Duration > 10*time.Minute {
 		return engine.InvalidField("--duration", fmt.Sprintf("%s is not a time to measure for", c.Duration), "10ms to 10m")
 	}
-	file, err := input.Plugin(c.File)
+	file, err := terminal.Plugin(c.File)
 	if err != nil {
 		return err
 	}

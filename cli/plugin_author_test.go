@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
-	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
@@ -55,7 +54,7 @@ func TestRefusedFiles(t *testing.T) {
 			if verb == "test" {
 				said = stdout + stderr
 			}
-			if code != command.ExitUsage || !strings.Contains(said, says) {
+			if code != terminal.ExitUsage || !strings.Contains(said, says) {
 				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, said, says)
 			}
 			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 ||
@@ -89,7 +88,7 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 // quarantine leave no room for a test binary.
 func withQuarantine(t *testing.T) {
 	t.Helper()
-	binary, made := quarantinetest.Binary(t), newQuarantine
+	binary, made := quarantine.Binary(t), newQuarantine
 	t.Cleanup(func() { newQuarantine = made })
 	newQuarantine = func(o quarantine.Options) (*quarantine.Quarantine, error) {
 		o.Program = []string{binary, quarantine.Command}
@@ -123,7 +122,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		if f.Name != "compiler/64-arguments-in-every-call" {
 			continue
 		}
-		if code, said := test(f.Bytes()); code != command.ExitUsage || !strings.Contains(said, "FAIL  upload: ") ||
+		if code, said := test(f.Bytes()); code != terminal.ExitUsage || !strings.Contains(said, "FAIL  upload: ") ||
 			!strings.Contains(said, "256 MB") {
 			t.Errorf("%s: exit %d, %s", f.Name, code, said)
 		}
@@ -136,7 +135,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {
 	// In the program itself: with the race detector the conformance suite takes half a minute of a processor.
-	binary := quarantinetest.Binary(t)
+	binary := quarantine.Binary(t)
 	invoke := func(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		t.Helper()
 		var out, err bytes.Buffer
@@ -183,7 +182,7 @@ func TestAuthorsCommands(t *testing.T) {
 		{"add", []string{"bench", built.File, "--params", `{"add":7}`}},
 		{"not a JSON object", []string{"bench", built.File, "--params", `[]`}},
 	} {
-		if code, out, stderr := invoke(t, append([]string{"plugin"}, c.args...)...); code != command.ExitUsage ||
+		if code, out, stderr := invoke(t, append([]string{"plugin"}, c.args...)...); code != terminal.ExitUsage ||
 			!strings.Contains(stderr, c.says) {
 			t.Errorf("%q: exit %d, %s%s; expected %q", c.args, code, out, stderr, c.says)
 		}
@@ -196,7 +195,7 @@ func TestAPluginIsNotCalledAsOneThatComesAlong(t *testing.T) {
 	for _, name := range []string{"mix", "postgres"} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"plugin", "new", name, "--language", "c", "--dir", dir}, &out, &errs)
-		if code != command.ExitUsage || !strings.Contains(errs.String(), name+`" is the name of a plugin that comes`) {
+		if code != terminal.ExitUsage || !strings.Contains(errs.String(), name+`" is the name of a plugin that comes`) {
 			t.Errorf("%s: exit %d: %s", name, code, errs.String())
 		}
 	}

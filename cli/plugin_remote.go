@@ -9,8 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
@@ -43,8 +41,8 @@ type (
 	}
 )
 
-func (c pluginUpload) Run(e *command.Env) error {
-	file, err := input.Plugin(c.File)
+func (c pluginUpload) Run(e *terminal.Env) error {
+	file, err := terminal.Plugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -77,7 +75,7 @@ func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
 	return err
 }
 
-func (c pluginList) Run(e *command.Env) error {
+func (c pluginList) Run(e *terminal.Env) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
@@ -102,7 +100,7 @@ func (c pluginList) Run(e *command.Env) error {
 
 // Run enables what is named. A name may mean several files that wait, and an approval
 // is of one file: then it says which there are, and asks for the hash.
-func (c pluginEnable) Run(e *command.Env) error {
+func (c pluginEnable) Run(e *terminal.Env) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
@@ -135,12 +133,14 @@ func (c pluginEnable) Run(e *command.Env) error {
 	return c.change(e, http.MethodPost, "/enable", "enabled")
 }
 
-func (c pluginDisable) Run(e *command.Env) error {
+func (c pluginDisable) Run(e *terminal.Env) error {
 	return c.change(e, http.MethodPost, "/disable", "disabled")
 }
-func (c pluginDelete) Run(e *command.Env) error { return c.change(e, http.MethodDelete, "", "deleted") }
+func (c pluginDelete) Run(e *terminal.Env) error {
+	return c.change(e, http.MethodDelete, "", "deleted")
+}
 
-func (c pluginRefArg) change(e *command.Env, method, verb, done string) error {
+func (c pluginRefArg) change(e *terminal.Env, method, verb, done string) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 )
 
@@ -20,7 +20,7 @@ it with --prices, which comes before the page:
 Costs follow the list as it is when they are shown; a change needs no restart.`
 }
 
-func (*pricesCommand) Run(e *command.Env) error {
+func (*pricesCommand) Run(e *terminal.Env) error {
 	if _, err := e.Stdout.Write(cost.Embedded()); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}

@@ -3,16 +3,16 @@ package cli
 import (
 	"os"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 )
 
 // quarantineCommand is the child process of package quarantine; nobody types it.
 type quarantineCommand struct{}
 
-func (quarantineCommand) Run(e *command.Env) error {
+func (quarantineCommand) Run(e *terminal.Env) error {
 	if code := quarantine.Child(os.Stdin, e.Stdout); code != 0 {
-		return &command.Error{Code: code}
+		return &terminal.Error{Code: code}
 	}
 	return nil
 }

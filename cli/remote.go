@@ -11,17 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/frontdoor"
-	"github.com/loadstone-db/loadstone/cli/handreport"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 )
 
 // remote runs the template on a server and follows it there.
-func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
+func (c *runCommand) remote(e *terminal.Env, source []byte) (outcome, error) {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return outcome{}, err
@@ -36,9 +34,9 @@ func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
 	}
 	var list report.File
 	if c.Out != "" && detail.Summary != nil {
-		list, err = handreport.File(context.WithoutCancel(e.Ctx), client.get, run.RunID)
+		list, err = File(context.WithoutCancel(e.Ctx), client.get, run.RunID)
 		if err != nil {
-			return outcome{}, &command.Error{Code: command.ExitFailed, Err: err}
+			return outcome{}, &terminal.Error{Code: terminal.ExitFailed, Err: err}
 		}
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
@@ -143,7 +141,7 @@ func (c *client) take(ctx context.Context, method, path, media string, body io.R
 		req.Header.Set("Content-Type", media)
 	}
 	res, err := c.http.Do(req)
-	if frontdoor.Distrusted(err) {
+	if Distrusted(err) {
 		return nil, &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The certificate of the server %s is not trusted: %v.", c.base, err),
 			Hint: "name its authority with --server-ca FILE (LOADSTONE_SERVER_CA); of a self-signed one, the certificate " +
@@ -164,7 +162,7 @@ func (c *client) take(ctx context.Context, method, path, media string, body io.R
 			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
 	}
 	if res.StatusCode >= 300 {
-		return nil, command.Refused(c.base, res.Status, text)
+		return nil, terminal.Refused(c.base, res.Status, text)
 	}
 	return text, nil
 }
@@ -178,7 +176,7 @@ func lost(what string, err error) error {
 	e := &engine.Error{Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
 		Hint:    "when the server is back, its page and API say what became of it", Cause: err}
-	return &command.Error{Code: command.ExitFailed, Err: e}
+	return &terminal.Error{Code: terminal.ExitFailed, Err: e}
 }
 
 // neverBegun is the end of a run that was ended before it was started, nil for others: it has no figures.
@@ -186,12 +184,12 @@ func neverBegun(d engine.RunDetail) error {
 	if !d.Status.Terminal() || d.Phase != engine.PhaseNone || d.Summary != nil || !d.StartTime.IsZero() {
 		return nil
 	}
-	return &command.Error{Code: command.ExitFailed, Err: query.NeverBegun(d.Run)}
+	return &terminal.Error{Code: terminal.ExitFailed, Err: query.NeverBegun(d.Run)}
 }
 
 // follow polls the run until its figures are there. A server that is away for
 // a moment is asked again; the run goes on without us.
-func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDetail, error) {
+func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunDetail, error) {
 	background := context.WithoutCancel(e.Ctx)
 	show := report.NewProgress(e.Stderr)
 	defer show.End()
@@ -231,7 +229,7 @@ func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDe
 				return nil, lost("run "+runID, err)
 			}
 		default:
-			return nil, &command.Error{Code: command.ExitFailed, Err: err}
+			return nil, &terminal.Error{Code: terminal.ExitFailed, Err: err}
 		}
 		stop.wait(ticker.C, show)
 	}
@@ -239,7 +237,7 @@ func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDe
 
 // stopping stops what is followed on the first interrupt; a second one ends the process.
 type stopping struct {
-	e    *command.Env
+	e    *terminal.Env
 	what string
 	do   func() error
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 )
 
 // TestExit2WhenTheServerDiesMidRun: what was begun and whose end nobody knows has not passed, and is no usage error.
@@ -50,7 +50,7 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := run(t.Context(), func() {}, []string{"run", template, "--server", server.URL, "--token", "x"}, &out, &errs)
 			server.Close()
-			if code != command.ExitFailed || !strings.Contains(errs.String(), "loadstone: ") {
+			if code != terminal.ExitFailed || !strings.Contains(errs.String(), "loadstone: ") {
 				t.Errorf("%s, %s: exit %d\n%s", name, filepath.Base(template), code, errs.String())
 			}
 		}
@@ -58,7 +58,7 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 	// One that never answered began nothing: that is a mistake of the command line.
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), func() {}, []string{"run", one, "--server", "http://127.0.0.1:1", "--token", "x"}, &out,
-		&errs); code != command.ExitUsage {
+		&errs); code != terminal.ExitUsage {
 		t.Errorf("a server that never answered: exit %d\n%s", code, errs.String())
 	}
 }
@@ -89,10 +89,10 @@ func TestEnableAsksWithTheHash(t *testing.T) {
 		ref, path, says string
 		code            int
 	}{
-		{"twice", "", "sha256 22", command.ExitUsage},
-		{"twice@2", "/api/plugins/22/enable", "is enabled", command.ExitPassed},
-		{"mine", "/api/plugins/aa/enable", "sha256  aa", command.ExitPassed},
-		{"22", "/api/plugins/22/enable", "is enabled", command.ExitPassed},
+		{"twice", "", "sha256 22", terminal.ExitUsage},
+		{"twice@2", "/api/plugins/22/enable", "is enabled", terminal.ExitPassed},
+		{"mine", "/api/plugins/aa/enable", "sha256  aa", terminal.ExitPassed},
+		{"22", "/api/plugins/22/enable", "is enabled", terminal.ExitPassed},
 	} {
 		enabled = ""
 		var out, errs bytes.Buffer
@@ -125,12 +125,12 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		var out, errs bytes.Buffer
 		return run(t.Context(), func() {}, args, &out, &errs), out.String() + errs.String()
 	}
-	if code, said := call("plugin", "list", "--server", server.URL, "--token-file", token); code != command.ExitPassed ||
+	if code, said := call("plugin", "list", "--server", server.URL, "--token-file", token); code != terminal.ExitPassed ||
 		got != "Bearer s3cret" {
 		t.Errorf("exit %d, %q\n%s", code, got, said)
 	}
 	t.Setenv("LOADSTONE_TOKEN_FILE", token)
-	if code, said := call("plugin", "list", "--server", server.URL); code != command.ExitPassed {
+	if code, said := call("plugin", "list", "--server", server.URL); code != terminal.ExitPassed {
 		t.Errorf("from the environment: exit %d\n%s", code, said)
 	}
 	url := write("url", "postgres://u:s3cret@127.0.0.1:1/d?connect_timeout=1\n")
@@ -151,7 +151,7 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		{[]string{"run", template, "--set-file", "target.connection.dsn=" + empty}, "is empty"},
 		{[]string{"run", template, "--plugin", "x.wasm", "--server", server.URL}, "loadstone plugin upload x.wasm"},
 	} {
-		if code, said := call(c.args...); code != command.ExitUsage || !strings.Contains(said, c.says) ||
+		if code, said := call(c.args...); code != terminal.ExitUsage || !strings.Contains(said, c.says) ||
 			strings.Contains(said, "s3cret") {
 			t.Errorf("%v: exit %d, want %q\n%s", c.args, code, c.says, said)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -38,29 +38,29 @@ func TestExitCodes(t *testing.T) {
 		setup, valid bool
 		want         int
 	}{
-		"passed": {s: summary(), want: command.ExitPassed},
+		"passed": {s: summary(), want: terminal.ExitPassed},
 		"set-up failed": {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), setup: true,
-			want: command.ExitUsage},
-		"failed": {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), want: command.ExitFailed},
+			want: terminal.ExitUsage},
+		"failed": {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), want: terminal.ExitFailed},
 		"cancelled": {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled }),
-			want: command.ExitFailed},
+			want: terminal.ExitFailed},
 		"cancelled, thresholds": {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled; failed(s) }),
-			want: command.ExitFailed},
-		"threshold": {s: change(failed), want: command.ExitThresholds},
+			want: terminal.ExitFailed},
+		"threshold": {s: change(failed), want: terminal.ExitThresholds},
 		"records lost": {s: change(func(s *engine.Summary) { s.Accounting.Recorded--; s.Accounting.Check() }),
-			want: command.ExitFailed},
+			want: terminal.ExitFailed},
 		"degraded": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }),
-			want: command.ExitPassed},
+			want: terminal.ExitPassed},
 		"degraded, must be valid": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), valid: true,
-			want: command.ExitInvalid},
+			want: terminal.ExitInvalid},
 		"no operation succeeded": {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations }), valid: true,
-			want: command.ExitFailed},
+			want: terminal.ExitFailed},
 		"no operation begun": {s: change(func(s *engine.Summary) { s.Operations, s.Errors.Count = 0, 0 }),
-			want: command.ExitFailed},
+			want: terminal.ExitFailed},
 		"all failed, threshold": {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations; failed(s) }),
-			want: command.ExitThresholds},
+			want: terminal.ExitThresholds},
 		"thresholds win": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded; failed(s) }),
-			valid: true, want: command.ExitThresholds},
+			valid: true, want: terminal.ExitThresholds},
 	} {
 		if got := judge(tc.s, tc.setup, tc.valid); got != tc.want {
 			t.Errorf("%s: exit %d, want %d", name, got, tc.want)
@@ -111,7 +111,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, tc.args, &out, &errs)
-		if code != command.ExitUsage || !strings.Contains(errs.String(), tc.words) {
+		if code != terminal.ExitUsage || !strings.Contains(errs.String(), tc.words) {
 			t.Errorf("loadstone %s: exit %d\n%s\nwant exit 1 and %q", strings.Join(tc.args, " "), code, errs.String(), tc.words)
 		}
 	}
@@ -121,7 +121,7 @@ func TestReportShowsNoInternals(t *testing.T) {
 	var b bytes.Buffer
 	code := exitCode(&b, &engine.Error{Code: engine.CodeTarget, Message: "It is away.", Hint: "start it",
 		Cause: errors.New("dial tcp")})
-	if code != command.ExitUsage || strings.Contains(b.String(), "dial tcp") || !strings.Contains(b.String(), "start it") {
+	if code != terminal.ExitUsage || strings.Contains(b.String(), "dial tcp") || !strings.Contains(b.String(), "start it") {
 		t.Errorf("exit %d: %s", code, b.String())
 	}
 }

@@ -15,10 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/cli/certificate"
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
@@ -41,10 +39,10 @@ type runCommand struct {
 	tokenFlags
 	wiring.StoreFlags
 	wiring.TraceFlags
-	certificate.CalibrateFlag
+	wiring.CalibrateFlag
 }
 
-func (c *runCommand) Run(e *command.Env) error {
+func (c *runCommand) Run(e *terminal.Env) error {
 	if c.Server != "" && len(c.Plugin) > 0 {
 		return &engine.Error{Code: engine.CodeInvalid,
 			Message: "--plugin loads a plugin into this process; the run of --server takes place there.",
@@ -114,9 +112,9 @@ const maxTemplate = 2 << 20
 // source reads the template and applies --set.
 func (c *runCommand) source() (source []byte, err error) {
 	if c.Template == "-" {
-		source, err = input.All("The template", "standard input", os.Stdin, maxTemplate)
+		source, err = terminal.All("The template", "standard input", os.Stdin, maxTemplate)
 	} else {
-		source, err = input.Bounded("The template", c.Template, maxTemplate)
+		source, err = terminal.Bounded("The template", c.Template, maxTemplate)
 	}
 	if err != nil {
 		return nil, err
@@ -177,7 +175,7 @@ func invalidUTF8(text []byte) int {
 }
 
 // open hosts everything in this process; done closes it.
-func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err error) {
+func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err error) {
 	// What the user should know is in the run's own log, which is shown.
 	quiet := zerolog.Nop()
 	if e.Log.GetLevel() == zerolog.DebugLevel {
@@ -209,7 +207,7 @@ func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err 
 	}
 	if c.Calibrate != "off" {
 		// The folder of this run alone has none, but the machine's may.
-		if kept := certificate.Read(filepath.Join(wiring.DefaultDataDir(), certificate.File), version); kept != nil &&
+		if kept := wiring.Read(filepath.Join(wiring.DefaultDataDir(), wiring.File), version); kept != nil &&
 			s.Certificate.Current() == nil {
 			s.Certificate.Adopt(kept)
 		}
@@ -226,7 +224,7 @@ func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err 
 }
 
 // local runs in this process.
-func (c *runCommand) local(e *command.Env, scenario engine.Scenario) (outcome, error) {
+func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (outcome, error) {
 	s, done, err := c.open(e)
 	if err != nil {
 		return outcome{}, err
@@ -279,7 +277,7 @@ const (
 
 // follow starts a run in this process, shows it live, and waits for its
 // figures. The first interrupt stops the run; a second ends the process.
-func follow(e *command.Env, s *wiring.Services, runID string, quiet bool,
+func follow(e *terminal.Env, s *wiring.Services, runID string, quiet bool,
 	start func(context.Context) error) (*engine.Summary, error) {
 	background := context.WithoutCancel(e.Ctx)
 	updates, cancel, err := s.Runs.Subscribe(runID)
@@ -333,13 +331,13 @@ func follow(e *command.Env, s *wiring.Services, runID string, quiet bool,
 	show.End()
 	summary, err := s.Runs.Wait(background, runID)
 	if err != nil {
-		return nil, &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for the figures: %w", err)}
+		return nil, &terminal.Error{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for the figures: %w", err)}
 	}
 	return summary, nil
 }
 
 // conclude writes the reports and turns the result into an exit code.
-func (c *runCommand) conclude(e *command.Env, o outcome) error {
+func (c *runCommand) conclude(e *terminal.Env, o outcome) error {
 	s := o.summary
 	// What cannot be written shall not hide the result.
 	wrote := errors.Join(
@@ -361,11 +359,11 @@ func (c *runCommand) conclude(e *command.Env, o outcome) error {
 // verdict is the end of a command whose result has the exit code; wrote is why a
 // file of the result could not be written.
 func verdict(code int, wrote error) error {
-	if code == command.ExitPassed && wrote == nil {
+	if code == terminal.ExitPassed && wrote == nil {
 		return nil
 	}
-	if code == command.ExitPassed {
-		code = command.ExitUsage
+	if code == terminal.ExitPassed {
+		code = terminal.ExitUsage
 	}
-	return &command.Error{Code: code, Err: wrote}
+	return &terminal.Error{Code: code, Err: wrote}
 }

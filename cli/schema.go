@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
@@ -18,7 +18,7 @@ type schemaCommand struct {
 }
 
 // ofDatabase does something with the control store that the flags name.
-func ofDatabase(f wiring.DatabaseFlags, e *command.Env, do func(ctx context.Context, url string) error) error {
+func ofDatabase(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx context.Context, url string) error) error {
 	url, err := f.URL()
 	if err != nil {
 		return err
@@ -37,15 +37,17 @@ func ofDatabase(f wiring.DatabaseFlags, e *command.Env, do func(ctx context.Cont
 
 type schemaApply struct{ wiring.DatabaseFlags }
 
-func (c schemaApply) Run(e *command.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Repair) }
+func (c schemaApply) Run(e *terminal.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Repair) }
 
 type schemaCheck struct{ wiring.DatabaseFlags }
 
-func (c schemaCheck) Run(e *command.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Compare) }
+func (c schemaCheck) Run(e *terminal.Env) error {
+	return ofDatabase(c.DatabaseFlags, e, schema.Compare)
+}
 
 type schemaPrint struct{}
 
-func (schemaPrint) Run(e *command.Env) error {
+func (schemaPrint) Run(e *terminal.Env) error {
 	_, err := fmt.Fprint(e.Stdout, sql.Print())
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -24,7 +24,7 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		var out bytes.Buffer
 		args := []string{"run", "../examples/first-run.yaml", "--database-url", control, "--data-dir",
 			filepath.Join(t.TempDir(), "data")}
-		if code = run(ctx, cancel, args, &out, &out); code == command.ExitPassed {
+		if code = run(ctx, cancel, args, &out, &out); code == terminal.ExitPassed {
 			t.Fatalf("it ran:\n%s", out.String())
 		}
 		return code, out.String()
@@ -51,7 +51,7 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		}
 		change(control, c.sql)
 		code, says := start(control)
-		if code != command.ExitUsage || !strings.Contains(says, c.says) || !strings.Contains(says, "loadstone schema apply") {
+		if code != terminal.ExitUsage || !strings.Contains(says, c.says) || !strings.Contains(says, "loadstone schema apply") {
 			t.Errorf("%s: exit %d, %s", c.sql, code, says)
 		}
 	}

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/cli/frontdoor"
-	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 )
@@ -19,7 +18,9 @@ type tokenFlags struct {
 	ServerCA  string `name:"server-ca" placeholder:"FILE" env:"LOADSTONE_SERVER_CA" help:"Authorities that the server's certificate may be of, in PEM; the certificate itself where it is self-signed (default: the system's)."`
 }
 
-func (f tokenFlags) token() (string, error) { return input.SecretOf("--token", f.Token, f.TokenFile) }
+func (f tokenFlags) token() (string, error) {
+	return terminal.SecretOf("--token", f.Token, f.TokenFile)
+}
 
 // connect returns a client for the server at address.
 func (f tokenFlags) connect(address string) (*client, error) {
@@ -31,11 +32,11 @@ func (f tokenFlags) connect(address string) (*client, error) {
 	if err != nil || f.ServerCA == "" {
 		return c, err
 	}
-	text, err := input.Bounded("The file of --server-ca", f.ServerCA, 1<<20)
+	text, err := terminal.Bounded("The file of --server-ca", f.ServerCA, 1<<20)
 	if err != nil {
 		return nil, err
 	}
-	c.http.Transport, err = frontdoor.Trusting(text)
+	c.http.Transport, err = Trusting(text)
 	return c, err
 }
 
@@ -48,7 +49,7 @@ func fromFiles(list []string) ([]template.Assignment, error) {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set-file %s names no file.", set),
 				Hint: "write --set-file path=FILE, for example --set-file target.connection.dsn=/run/secrets/dsn"}
 		}
-		secret, err := input.Secret("The file of --set-file "+path, file)
+		secret, err := terminal.Secret("The file of --set-file "+path, file)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -190,7 +190,7 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 				t.Parallel()
 				p := clitest.Launch(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--calibrate", "off",
 					"--local-capacity", "0", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader, c.reader)
-				if err := p.Wait(t, clitest.StartLimit); err == nil || p.Cmd.ProcessState.ExitCode() != command.ExitUsage {
+				if err := p.Wait(t, clitest.StartLimit); err == nil || p.Cmd.ProcessState.ExitCode() != terminal.ExitUsage {
 					t.Errorf("it ended with %v", err)
 				}
 				said(t, p.Out.String(), c.says...)

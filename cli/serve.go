@@ -10,15 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/certificate"
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/frontdoor"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
-	"github.com/loadstone-db/loadstone/cli/singlesignon"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
-	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
@@ -26,7 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server"
+	rootserver "github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/ui"
 )
@@ -40,20 +34,20 @@ type serveCommand struct {
 	Listen   string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
 	LiveRuns int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
-	frontdoor.Flags
-	SSO singlesignon.Flags `embed:""`
+	HTTPFlags
+	SSO OIDCFlags `embed:""`
 	wiring.StoreFlags
 	wiring.NodeFlags
 	wiring.TraceFlags
 	wiring.OutFlags
 	wiring.TargetFlags
 	wiring.RefreshFlags
-	certificate.CalibrateFlag
-	tables  *wiring.Tables `kong:"-"`
-	streams *feeds.Streams `kong:"-"`
+	wiring.CalibrateFlag
+	tables  *wiring.Tables  `kong:"-"`
+	streams *wiring.Streams `kong:"-"`
 }
 
-func (c *serveCommand) Run(e *command.Env) error {
+func (c *serveCommand) Run(e *terminal.Env) error {
 	flags, listen := c.StoreFlags, cmp.Or(c.Listen, defaultListen)
 	if flags.DataDir == "" {
 		flags.DataDir = wiring.DefaultDataDir()
@@ -73,7 +67,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := command.CanListen("--listen", c.Listen); err != nil {
+	if err := terminal.CanListen("--listen", c.Listen); err != nil {
 		return err
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
@@ -155,7 +149,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 
 // firstLink is the address to open, and how to sign in there: the link that does is
 // printed as long as nobody has signed in, and later when the operator asks for it.
-func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how string, err error) {
+func firstLink(ctx context.Context, srv *rootserver.Server, dir string) (link, how string, err error) {
 	signedIn, err := srv.SignedIn(ctx)
 	if err != nil {
 		return "", "", err
@@ -170,7 +164,7 @@ func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how s
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider *oidc.Options) (*server.Server,
+func (c *serveCommand) listen(s *wiring.Services, door *Door, provider *oidc.Options) (*rootserver.Server,
 	string, error) {
 	address := c.Listen
 	if address == "" {
@@ -183,7 +177,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 			_ = probe.Close()
 		}
 	}
-	options := server.Options{
+	options := rootserver.Options{
 		Addr:       address,
 		PublicURL:  door.PublicURL,
 		OIDC:       provider,
@@ -223,7 +217,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 	if c.tables != nil {
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}
-	var srv *server.Server
+	var srv *rootserver.Server
 	options.Notices, options.Settings = s.OpenNotices(func() string {
 		if srv == nil { // a run that ends while the server starts
 			return door.PublicURL
@@ -231,13 +225,13 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 		return srv.URL()
 	}), s.Store
 	var err error
-	srv, err = server.New(options)
+	srv, err = rootserver.New(options)
 	if err != nil {
 		return nil, "", err
 	}
 	bound, err := srv.Listen()
 	if err != nil {
-		return nil, "", command.NotListening("--listen", address, err)
+		return nil, "", terminal.NotListening("--listen", address, err)
 	}
 	return srv, bound, nil
 }
@@ -259,7 +253,7 @@ type firstRun struct {
 }
 
 func readFirstRun(path string) (*firstRun, error) {
-	source, err := input.Bounded("The template", path, maxTemplate)
+	source, err := terminal.Bounded("The template", path, maxTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +265,7 @@ func readFirstRun(path string) (*firstRun, error) {
 }
 
 // run saves the template (once), makes a run of it and shows it to the end.
-func (f *firstRun) run(e *command.Env, s *wiring.Services, base string) error {
+func (f *firstRun) run(e *terminal.Env, s *wiring.Services, base string) error {
 	saved, err := s.Store.TemplateByName(e.Ctx, f.scenario.Name)
 	if errors.Is(err, store.ErrNotFound) {
 		saved, err = s.Store.CreateTemplate(e.Ctx, store.Template{
@@ -302,7 +296,7 @@ func (f *firstRun) run(e *command.Env, s *wiring.Services, base string) error {
 }
 
 // matrix runs a template with several targets once, and shows it to the end.
-func (f *firstRun) matrix(e *command.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
+func (f *firstRun) matrix(e *terminal.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
 	m, err := s.Matrices.Create(e.Ctx, scenario, "serve")
 	if err != nil {
 		return err

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/frontdoor"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -20,7 +19,7 @@ func (f operatorFlags) client() (*client, error) {
 	if dir == "" {
 		dir = wiring.DefaultDataDir()
 	}
-	o, err := frontdoor.ReadOperator(dir)
+	o, err := ReadOperator(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func (f operatorFlags) client() (*client, error) {
 type signinCommand struct{ operatorFlags }
 
 // Run prints a link that signs a browser in.
-func (c *signinCommand) Run(e *command.Env) error {
+func (c *signinCommand) Run(e *terminal.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
@@ -63,7 +62,7 @@ type tokenCommand struct {
 const longestToken = 3650
 
 // Run makes a token and prints its secret, alone, so that a program can take it.
-func (c *tokenCommand) Run(e *command.Env) error {
+func (c *tokenCommand) Run(e *terminal.Env) error {
 	if c.Days < 1 || c.Days > longestToken {
 		return engine.InvalidField("--days", fmt.Sprintf("is %d", c.Days), fmt.Sprintf("from 1 to %d", longestToken))
 	}

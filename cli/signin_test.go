@@ -14,7 +14,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -42,7 +42,7 @@ func serve(t *testing.T, control, dir string) *served {
 	s.end = func() {
 		if s.end = func() {}; ctx.Err() == nil {
 			cancel()
-			if code := <-ended; code != command.ExitPassed {
+			if code := <-ended; code != terminal.ExitPassed {
 				t.Errorf("serve ended with %d:\n%s", code, out.String())
 			}
 		}
@@ -71,7 +71,7 @@ func (s *served) token(args ...string) string {
 	s.t.Helper()
 	code, out, errs := s.loadstone(append([]string{"token"}, args...)...)
 	secret := strings.TrimSpace(out)
-	if code != command.ExitPassed || !strings.HasPrefix(secret, auth.PrefixAPI) || strings.Contains(secret, "\n") ||
+	if code != terminal.ExitPassed || !strings.HasPrefix(secret, auth.PrefixAPI) || strings.Contains(secret, "\n") ||
 		errs != "" {
 		s.t.Fatalf("token %v: exit %d, %q, %q", args, code, out, errs)
 	}
@@ -162,7 +162,7 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		t.Helper()
 		code, out, errs := one.loadstone("signin")
 		_, secret, ok := strings.Cut(strings.TrimSpace(out), one.base+"/signin?token=")
-		if code != command.ExitPassed || !ok || !strings.Contains(errs, "within an hour") {
+		if code != terminal.ExitPassed || !ok || !strings.Contains(errs, "within an hour") {
 			t.Fatalf("signin: exit %d, %q, %q", code, out, errs)
 		}
 		return `{"token": "` + secret + `"}`
@@ -227,13 +227,13 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		{[]string{"token", "", "--days", "3"}, "NAME"},
 		{[]string{"token", "x", "--scope", "root"}, "read"},
 	} {
-		if code, out, errs := one.loadstone(c.args...); code != command.ExitUsage || out != "" ||
+		if code, out, errs := one.loadstone(c.args...); code != terminal.ExitUsage || out != "" ||
 			!strings.Contains(strings.ToLower(errs), strings.ToLower(c.want)) {
 			t.Errorf("%q: exit %d, %q, %q", c.args, code, out, errs)
 		}
 	}
 	one.end()
-	if code, _, errs := one.loadstone("token", "late"); code != command.ExitUsage ||
+	if code, _, errs := one.loadstone("token", "late"); code != terminal.ExitUsage ||
 		!strings.Contains(errs, "No server runs on the data directory") {
 		t.Errorf("a token without a server: exit %d, %q", code, errs)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -70,7 +70,7 @@ func TestSimulatedAgainstRealIsSaidFirst(t *testing.T) {
 		out := filepath.Join(dir, "out.json")
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), func() {}, []string{"compare", c.a, c.b, "--out", out}, &stdout,
-			&stderr); code != command.ExitPassed {
+			&stderr); code != terminal.ExitPassed {
 			t.Fatalf("%s against %s: exit %d\n%s", c.b, c.a, code, stderr.String())
 		}
 		if text := strings.TrimLeft(stdout.String(), " "); !strings.HasPrefix(text, c.first) ||

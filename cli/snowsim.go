@@ -13,12 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/snowsim"
-	"github.com/loadstone-db/loadstone/snowsim/history"
+	snowsimhistory "github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -65,12 +64,12 @@ queue. Everything about it is simulated: its figures say nothing about Snowflake
 Faults can be changed while it runs: GET, POST (a JSON list) and DELETE http://ADDRESS/snowsim/faults.`
 }
 
-func (c *snowsimCommand) Run(e *command.Env) error {
+func (c *snowsimCommand) Run(e *terminal.Env) error {
 	var err error
-	if c.Password, err = input.SecretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
+	if c.Password, err = terminal.SecretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
 		return err
 	}
-	if c.Postgres, err = input.SecretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
+	if c.Postgres, err = terminal.SecretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
 		return err
 	}
 	options, err := c.options()
@@ -166,7 +165,7 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 	o = snowsim.Options{Listen: c.Listen, Postgres: c.Postgres, TimeScale: c.TimeScale, Seed: c.Seed,
 		Warehouses: []warehouse.Spec{house,
 			{Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, Size: size, AutoResume: true}},
-		History: history.Options{Lag: c.Lag, AggregateLag: c.Lag}}
+		History: snowsimhistory.Options{Lag: c.Lag, AggregateLag: c.Lag}}
 	if c.Password != "" || c.User != "" {
 		o.Users = []snowsim.User{{Name: strings.ToUpper(c.User), Password: c.Password}}
 		if c.Password == "" {
@@ -220,7 +219,7 @@ func (c *snowsimCommand) credentials(u *snowsim.User) error {
 }
 
 // startSnowsimPostgres starts a Postgres that the stand-in has for itself.
-func startSnowsimPostgres(e *command.Env, dir string) (*embedded.Postgres, error) {
+func startSnowsimPostgres(e *terminal.Env, dir string) (*embedded.Postgres, error) {
 	dir, err := wiring.MakeDataDir(dir)
 	if err != nil {
 		return nil, err

@@ -2,13 +2,6 @@ package cli
 
 import (
 	"github.com/alecthomas/kong"
-
-	"github.com/loadstone-db/loadstone/cli/handreport"
-	"github.com/loadstone-db/loadstone/cli/mark"
-	"github.com/loadstone-db/loadstone/cli/sqlshell"
-	"github.com/loadstone-db/loadstone/cli/stopall"
-	"github.com/loadstone-db/loadstone/cli/tableadmin"
-	"github.com/loadstone-db/loadstone/cli/useradmin"
 )
 
 // asked gives commands of other packages the server that its flags name.
@@ -16,42 +9,42 @@ type asked struct{ nodeFlags }
 
 // AfterApply is called by the parser, before the command.
 func (a *asked) AfterApply(k *kong.Context) error {
-	return k.BindSingletonProvider(func() (sqlshell.Do, error) { c, err := a.client(); return c.do, err })
+	return k.BindSingletonProvider(func() (Do, error) { c, err := a.client(); return c.do, err })
 }
 
 type sqlCommand struct {
-	sqlshell.Flags
+	Flags
 	asked
 }
 
 type applyCommand struct {
-	sqlshell.ApplyFlags
+	ApplyFlags
 	asked
 }
 
 type queryUserCommand struct {
-	sqlshell.UserFlags
+	UserFlags
 	asked
 }
 
 type tableCommand struct {
-	tableadmin.Commands
+	Commands
 	asked
 }
 
 type stopCommand struct {
-	stopall.Flags
+	StopAllFlags
 	asked
 }
 
 type reportCommand struct {
-	handreport.Flags
+	ReportFlags
 	tokenFlags
 }
 
 // AfterApply is called by the parser, before the command.
 func (c *reportCommand) AfterApply(k *kong.Context) error {
-	return k.BindSingletonProvider(func() (handreport.Read, error) {
+	return k.BindSingletonProvider(func() (Read, error) {
 		if c.Server == "" {
 			return nil, nil
 		}
@@ -61,11 +54,11 @@ func (c *reportCommand) AfterApply(k *kong.Context) error {
 }
 
 type markCommand struct {
-	mark.Flags
+	MarkFlags
 	asked
 }
 
 type userCommand struct {
-	useradmin.Commands
+	UserCommands
 	asked
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -48,7 +48,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 	}{
 		{"by the command", func(id string) {
 			code, said := p.Command("stop", "--all", "--yes", "--data-dir", dir)
-			if code != command.ExitFailed || !strings.Contains(said, id) || !strings.Contains(said, "does not answer") {
+			if code != terminal.ExitFailed || !strings.Contains(said, id) || !strings.Contains(said, "does not answer") {
 				t.Errorf("exit %d: %s", code, said)
 			}
 		}},

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -25,7 +25,7 @@ func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 	passed := func(args ...string) string {
 		t.Helper()
 		code, out, errs := s.loadstone(append([]string{"user"}, args...)...)
-		if code != command.ExitPassed {
+		if code != terminal.ExitPassed {
 			t.Fatalf("user %v: exit %d, %q, %q", args, code, out, errs)
 		}
 		return out
@@ -115,7 +115,7 @@ func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 		"unknown flag --all": {"tokens", "--all"},
 	} {
 		code, out, errs := s.loadstone(append([]string{"user"}, args...)...)
-		if code != command.ExitUsage || out != "" || !strings.Contains(errs, want) {
+		if code != terminal.ExitUsage || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("user %v: exit %d, %q, %q", args, code, out, errs)
 		}
 	}

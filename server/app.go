@@ -35,33 +35,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/server/api"
-	"github.com/loadstone-db/loadstone/server/audit"
-	"github.com/loadstone-db/loadstone/server/auditlog"
+	keeping "github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/binds"
-	"github.com/loadstone-db/loadstone/server/demand"
-	"github.com/loadstone-db/loadstone/server/front"
-	"github.com/loadstone-db/loadstone/server/halt"
-	"github.com/loadstone-db/loadstone/server/handout"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/live"
-	"github.com/loadstone-db/loadstone/server/nodeaccess"
-	"github.com/loadstone-db/loadstone/server/notices"
 	"github.com/loadstone-db/loadstone/server/oidc"
-	"github.com/loadstone-db/loadstone/server/outgoing"
-	"github.com/loadstone-db/loadstone/server/parts"
-	"github.com/loadstone-db/loadstone/server/prices"
 	"github.com/loadstone-db/loadstone/server/promapi"
-	"github.com/loadstone-db/loadstone/server/record"
-	keeping "github.com/loadstone-db/loadstone/server/retention"
-	"github.com/loadstone-db/loadstone/server/runviews"
-	"github.com/loadstone-db/loadstone/server/steering"
-	"github.com/loadstone-db/loadstone/server/streams"
-	"github.com/loadstone-db/loadstone/server/tables"
-	"github.com/loadstone-db/loadstone/server/transfer"
-	"github.com/loadstone-db/loadstone/server/users"
-	"github.com/loadstone-db/loadstone/server/uses"
-	"github.com/loadstone-db/loadstone/server/workbench"
 )
 
 // Options are what a server is made of.
@@ -74,32 +53,32 @@ type Options struct {
 	// TLS is what the listener speaks TLS with; nil is plain HTTP.
 	TLS *tls.Config
 	// Proxies are believed their X-Forwarded-* headers.
-	Proxies front.Proxies
+	Proxies httpx.Proxies
 	// Hosts are the names that the server may be asked for by; those of loopback when it is left empty.
-	Hosts front.Hosts
+	Hosts httpx.Hosts
 
 	// OIDC signs users in by a provider; nil where there is none.
 	OIDC *oidc.Options
 
-	Runs    api.Runs
-	Store   api.Store
-	Files   api.Files
-	Plugins api.Plugins
+	Runs    keeping.Runs
+	Store   keeping.Store
+	Files   keeping.Files
+	Plugins keeping.Plugins
 	// Drivers tell the secrets of connection strings; of a driver that is not among
 	// them, connections are not shown.
 	Drivers map[string]target.Driver
 	// Matrices runs one workload on several targets; nil where that is not to be had.
-	Matrices api.Matrices
+	Matrices keeping.Matrices
 	// Tables are the derived tables; nil where there are none.
-	Tables tables.Tables
+	Tables keeping.Tables
 	// Streams carries statements of the catalog of streams out; nil where there is none.
-	Streams streams.Coordinator
+	Streams keeping.Coordinator
 	// Telemetry answers PromQL; nil where there are no segments to ask.
 	Telemetry promapi.Telemetry
 	// Roster is the nodes with their history; nil where that is not to be had.
-	Roster api.Nodes
+	Roster keeping.Nodes
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
-	Scaling demand.Runs
+	Scaling keeping.NodeDemandRuns
 	// Out are the systems that what happens to runs is sent to.
 	Out []delivery.Named
 	// Notices tell how runs ended; nil tells nobody.
@@ -111,13 +90,13 @@ type Options struct {
 	// Prices is the price list; nil where costs are reckoned with the one that is built in.
 	Prices *cost.Source
 	// NodeAccess decides who is a node; nil where nodes cannot join.
-	NodeAccess nodeaccess.Gatekeeper
+	NodeAccess keeping.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
 
 	// Workbench tries statements; nil where that is not to be had.
-	Workbench workbench.Bench
+	Workbench keeping.Bench
 
 	// UI holds the built page with index.html at its root; nil or empty shows how to build it.
 	UI fs.FS
@@ -152,7 +131,7 @@ const (
 	requestTimeout = 30 * time.Second
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 75 * time.Second
-	bodyLimit      = api.MaxBody // beyond it fasthttp streams, and bodies.go judges
+	bodyLimit      = keeping.MaxBody // beyond it fasthttp streams, and bodies.go judges
 	headerLimit    = 16 << 10
 	maxConnections = 16 << 10
 )
@@ -162,14 +141,14 @@ const (
 type Server struct {
 	opts    Options
 	app     *fiber.App
-	api     *api.API
+	api     *keeping.API
 	auth    *auth.Service
 	hub     *live.Hub
 	metrics *metrics
 	started time.Time
 
 	readiness readiness
-	watcher   *audit.Watcher
+	watcher   *auth.Watcher
 
 	streams    context.Context
 	endStreams context.CancelFunc
@@ -228,7 +207,7 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
-	s.api = api.Register(s.app, api.Services{
+	s.api = keeping.Register(s.app, keeping.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
@@ -237,7 +216,7 @@ func New(opts Options) (*Server, error) {
 		Streams:   s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version, Provider: provider(opts.OIDC), More: s.handlers(),
 	})
-	s.watcher = audit.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
+	s.watcher = auth.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
 		promapi.Register(s.app, opts.Telemetry, opts.Version, s.lasting())
 	}
@@ -247,46 +226,46 @@ func New(opts Options) (*Server, error) {
 }
 
 // handlers are those of other packages.
-func (s *Server) handlers() []func(*api.API) {
-	more := []func(*api.API){users.Register, auditlog.Register}
-	if runs, ok := s.opts.Runs.(halt.Runs); ok {
-		more = append(more, func(a *api.API) { halt.Register(a, runs) })
+func (s *Server) handlers() []func(*keeping.API) {
+	more := []func(*keeping.API){keeping.RegisterUser, keeping.RegisterAuditLog}
+	if runs, ok := s.opts.Runs.(keeping.StopAllRuns); ok {
+		more = append(more, func(a *keeping.API) { keeping.RegisterStopAll(a, runs) })
 	}
 	if s.opts.Tables != nil {
-		more = append(more, func(a *api.API) { tables.Register(a, s.opts.Tables) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterTable(a, s.opts.Tables) })
 	}
 	if s.opts.Streams != nil {
-		more = append(more, func(a *api.API) {
-			streams.Register(a, s.app, s.opts.Streams, s.lasting())
+		more = append(more, func(a *keeping.API) {
+			keeping.RegisterStream(a, s.app, s.opts.Streams, s.lasting())
 		})
 	}
 	if s.opts.NodeAccess != nil {
-		more = append(more, func(a *api.API) { nodeaccess.Register(a, s.opts.NodeAccess) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterNodeAccess(a, s.opts.NodeAccess) })
 	}
 	if s.opts.Scaling != nil {
-		more = append(more, func(a *api.API) { demand.Register(a, s.opts.Scaling, s.opts.Tables) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterNodeDemand(a, s.opts.Scaling, s.opts.Tables) })
 	}
 	if s.opts.Notices != nil {
-		more = append(more, func(a *api.API) { notices.Register(a, s.opts.Notices, s.opts.Settings) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterNotifications(a, s.opts.Notices, s.opts.Settings) })
 	}
 	if k := s.opts.Retention; k != nil {
-		more = append(more, func(a *api.API) { keeping.Register(a, k, s.opts.Settings) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterRetention(a, k, s.opts.Settings) })
 	}
 	if p := s.opts.Prices; p != nil {
-		more = append(more, func(a *api.API) { prices.Register(a, p) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterPrices(a, p) })
 	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, binds.Register,
-		steering.Register, parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) }, runviews.Register,
-		func(a *api.API) {
-			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
-			maker.Kinds = parts.Reader(a)
-			handout.Register(a, s.app, maker, s.opts.Store)
+	more = append(more, func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Out) }, keeping.RegisterExecutions, keeping.RegisterParameters,
+		keeping.RegisterLiveControl, keeping.RegisterStatementBreakdown, func(a *keeping.API) { keeping.RegisterConnectionUsage(a, s.opts.Streams) }, keeping.RegisterRunViews,
+		func(a *keeping.API) {
+			maker := keeping.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
+			maker.Kinds = keeping.StatementBreakdownReader(a)
+			keeping.RegisterReport(a, s.app, maker, s.opts.Store)
 		})
 	if s.opts.Workbench != nil {
-		more = append(more, func(a *api.API) { workbench.Register(a, s.opts.Workbench) })
+		more = append(more, func(a *keeping.API) { keeping.RegisterStatementEditor(a, s.opts.Workbench) })
 	}
 	if s.opts.OIDC != nil {
-		more = append(more, func(a *api.API) { oidc.Register(s.app, a, *s.opts.OIDC, s.opts.Log) })
+		more = append(more, func(a *keeping.API) { oidc.Register(s.app, a, *s.opts.OIDC, s.opts.Log) })
 	}
 	return more
 }
@@ -306,7 +285,7 @@ func (s *Server) audited(c *fiber.Ctx) error { return s.watcher.Handle(c) }
 // data, the probes, and the exchange of a sign-in token. Everything else that is
 // ever added under /api, /ws, /metrics and /prometheus needs a caller.
 func (s *Server) public(method, path string) bool {
-	if users.IsPublic(method, path) || s.opts.OIDC != nil && oidc.IsPublic(method, path) {
+	if keeping.IsPublic(method, path) || s.opts.OIDC != nil && oidc.IsPublic(method, path) {
 		return true
 	}
 	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics") &&
@@ -324,7 +303,7 @@ func (s *Server) Listen() (addr string, err error) {
 		}
 		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
 		if s.opts.TLS != nil {
-			s.listener = front.Listener(s.listener, s.opts.TLS, s.opts.Hosts)
+			s.listener = httpx.Listener(s.listener, s.opts.TLS, s.opts.Hosts)
 		}
 	}
 	return s.listener.Addr().String(), nil
@@ -366,8 +345,8 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 }
 
 // lasting are answers that go on: as long as the server, their client, and who it is signed in as.
-func (s *Server) lasting() transfer.Downloads {
-	return transfer.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith}
+func (s *Server) lasting() httpx.Downloads {
+	return httpx.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith}
 }
 
 // Operator makes the secret by which the operator of this process, who can read its
@@ -409,7 +388,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.serving = true
 	s.mu.Unlock()
 
-	go auditlog.Prune(s.streams, s.opts.Store, time.Hour, func(err error) {
+	go keeping.Prune(s.streams, s.opts.Store, time.Hour, func(err error) {
 		s.opts.Log.Warn().Err(err).Msg("could not remove old lines of the audit log")
 	})
 	failed := make(chan error, 1)
@@ -473,8 +452,8 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-func (s *Server) info(context.Context) api.Info {
-	return api.Info{
+func (s *Server) info(context.Context) keeping.Info {
+	return keeping.Info{
 		Version: s.opts.Version, GoVersion: runtime.Version(), StartedAt: engine.At(s.started),
 		DataDirFreeBytes: freeBytes(s.opts.DataDir), ControlStore: s.opts.ControlStore, Playground: s.opts.Playground,
 		Nodes: s.opts.Nodes(), ConnectedBrowsers: s.hub.Clients(),

@@ -10,13 +10,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/auditlog"
+	"github.com/loadstone-db/loadstone/server/api"
 )
 
 // lines are those of the log, as the API lists them.
 func (b *bench) lines(query string) []store.AuditEntry {
 	b.t.Helper()
-	return decode[auditlog.AuditPage](b.t, b.do("GET", "/api/audit?limit=500&"+query, nil).want(b.t, 200)).Entries
+	return decode[api.AuditPage](b.t, b.do("GET", "/api/audit?limit=500&"+query, nil).want(b.t, 200)).Entries
 }
 
 // TestTheAuditLogHasWhoDidWhat makes changes, tests, downloads and sign-ins, allowed, refused and failed, and reads who
@@ -110,7 +110,7 @@ func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
 	var ids []int64
 	before := int64(0)
 	for range 4 {
-		p := decode[auditlog.AuditPage](t, o.do("GET", fmt.Sprint("/api/audit?action=x&limit=8&before=", before), nil).
+		p := decode[api.AuditPage](t, o.do("GET", fmt.Sprint("/api/audit?action=x&limit=8&before=", before), nil).
 			want(t, 200))
 		for _, e := range p.Entries {
 			ids = append(ids, e.AuditID)
@@ -161,7 +161,7 @@ func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
 	if found := o.lines("action=audit.keep&outcome=done"); len(found) != 1 || found[0].Detail != "for ever → 90 days" {
 		t.Errorf("the log has %+v", found)
 	}
-	if r := decode[auditlog.AuditRetention](t, o.do("GET", "/api/audit/retention", nil).want(t, 200)); r.KeepDays != 90 {
+	if r := decode[api.AuditRetention](t, o.do("GET", "/api/audit/retention", nil).want(t, 200)); r.KeepDays != 90 {
 		t.Errorf("kept for %d days", r.KeepDays)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
-	apibinds "github.com/loadstone-db/loadstone/server/binds"
+	apibinds "github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 

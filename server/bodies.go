@@ -11,15 +11,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/api"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/transfer"
-	"github.com/loadstone-db/loadstone/server/users"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 const (
 	// lingerBytes and lingerFor bound what is read of a refused body, so that its
 	// sender, who is still sending, gets to see the answer.
-	lingerBytes = 8 * transfer.MaxUpload
+	lingerBytes = 8 * httpx.MaxUpload
 	lingerFor   = 3 * time.Second
 )
 
@@ -56,9 +54,9 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 	limit := api.MaxBody
 	switch {
 	case api.IsUpload(c.Method(), c.Path()):
-		transfer.SetBody(c, wire)
+		httpx.SetBody(c, wire)
 		return c.Next()
-	case users.IsSignIn(c.Method(), c.Path()):
+	case api.IsSignIn(c.Method(), c.Path()):
 		limit = signInLimit
 	case s.public(c.Method(), c.Path()):
 		return c.Next()
@@ -68,13 +66,13 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 			Hint: "A body may have " + size(limit) + " here."}
 	}
 	if c.Request().Header.ContentLength() > limit {
-		return problem.Write(c, tooLarge())
+		return httpx.Write(c, tooLarge())
 	}
 	text, err := io.ReadAll(io.LimitReader(wire, int64(limit)+1))
 	var waited net.Error
 	switch {
 	case len(text) > limit:
-		return problem.Write(c, tooLarge())
+		return httpx.Write(c, tooLarge())
 	case errors.As(err, &waited) && waited.Timeout():
 		return fiber.ErrRequestTimeout
 	case err != nil:

@@ -14,23 +14,22 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/loadstone-db/loadstone/server"
-	"github.com/loadstone-db/loadstone/server/front"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // loopbackProxy trusts who asks in tests.
-func loopbackProxy(t *testing.T) front.Proxies {
+func loopbackProxy(t *testing.T) httpx.Proxies {
 	t.Helper()
-	p, err := front.ParseProxies([]string{"127.0.0.0/8"})
+	p, err := httpx.ParseProxies([]string{"127.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func hosts(t *testing.T, names ...string) front.Hosts {
+func hosts(t *testing.T, names ...string) httpx.Hosts {
 	t.Helper()
-	h, err := front.NewHosts(names, false)
+	h, err := httpx.NewHosts(names, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +39,14 @@ func hosts(t *testing.T, names ...string) front.Hosts {
 // overTLS is a server that speaks TLS, and what trusts it.
 func overTLS(t *testing.T, change ...func(*server.Options)) (*bench, *tls.Config) {
 	t.Helper()
-	c, _, _, err := front.SelfSigned(t.TempDir(), []string{"127.0.0.1", "load.example"})
+	c, _, _, err := httpx.SelfSigned(t.TempDir(), []string{"127.0.0.1", "load.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(c.Leaf)
 	b := start(t, append(change, func(o *server.Options) {
-		o.TLS = front.Config(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil)
+		o.TLS = httpx.Config(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil)
 		o.Hosts = hosts(t, "load.example")
 	})...)
 	trust := &tls.Config{RootCAs: pool}
@@ -159,7 +158,7 @@ func TestAnotherHost(t *testing.T) {
 		"127.0.0.1.nip.io",
 		"xload.example", "[2001:db8::1]", "localhost.evil.example", "10.0.0.1:" + port} {
 		for _, path := range []string{"/", "/healthz", "/api/auth/me", "/ws/runs/x", "/metrics"} {
-			p := b.do("GET", path, nil, "Host", host).problem(t, http.StatusMisdirectedRequest, problem.CodeMisdirected)
+			p := b.do("GET", path, nil, "Host", host).problem(t, http.StatusMisdirectedRequest, httpx.CodeMisdirected)
 			if !strings.Contains(p.Hint, "--allowed-hosts") {
 				t.Errorf("hint %q", p.Hint)
 			}

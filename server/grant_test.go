@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // TestWhatBeginsLaterIsJudgedThen starts a run and a matrix as bob, who may use ada's connection then, and asks whether
@@ -57,7 +57,7 @@ func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
 			o.as("bob", "POST", "/api/runs/"+prepared.RunID+"/start", nil).want(t, http.StatusOK)
 			c.happens(b)
 			for _, id := range []string{run.RunID, prepared.RunID} {
-				err := rights.Judge{Store: o.store}.Still(t.Context(), id)
+				err := auth.Judge{Store: o.store}.Still(t.Context(), id)
 				if c.want == "" && err != nil || c.want != "" && (!engine.HasCode(err, engine.CodeForbidden) ||
 					!strings.Contains(engine.AsError(err).Message, c.want)) {
 					t.Errorf("it is judged as %v, want %q", err, c.want)
@@ -76,7 +76,7 @@ func TestWhatWasConfirmedBegins(t *testing.T) {
 	config["target"].(map[string]any)["connection"] = c.Name
 	run := decode[engine.Run](t, o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true,
 		"confirm_production": c.Name}).want(t, http.StatusCreated))
-	judge := rights.Judge{Store: o.store}
+	judge := auth.Judge{Store: o.store}
 	if err := judge.Still(t.Context(), run.RunID); err != nil {
 		t.Errorf("confirmed: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
 	c, tpl := o.fresh(1)
 	made := decode[engine.Run](t, o.as("bob", "POST", "/api/runs",
 		map[string]any{"template_id": tpl.TemplateID}).want(t, http.StatusCreated))
-	judge := rights.Judge{Store: o.store}
+	judge := auth.Judge{Store: o.store}
 	still := func(id, want string) {
 		t.Helper()
 		err := judge.Still(t.Context(), id)

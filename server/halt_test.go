@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
-	"github.com/loadstone-db/loadstone/server/halt"
+	"github.com/loadstone-db/loadstone/server/api"
 )
 
 // carried is an orchestra that says which runs are live here, and whose store can be away.
@@ -50,7 +50,7 @@ func TestEverythingIsStopped(t *testing.T) {
 	if len(c.stopped) > 0 {
 		t.Fatalf("a viewer stopped %v", c.stopped)
 	}
-	r := decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
+	r := decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
 	slices.Sort(c.stopped)
 	if !r.StoreAnswered || len(r.Here) != 2 || len(r.Elsewhere) != 1 || r.Elsewhere[0].RunID != elsewhere.RunID ||
 		!slices.Equal(c.stopped, []string{"here-1", "here-2", elsewhere.RunID}) {
@@ -64,7 +64,7 @@ func TestEverythingIsStopped(t *testing.T) {
 	b.store.mu.Lock()
 	b.store.down = store.ErrUnavailable
 	b.store.mu.Unlock()
-	r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
+	r = decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
 	if r.StoreAnswered || len(r.Here) != 2 || len(c.stopped) != 2 {
 		t.Errorf("without the store: %+v, stopped %v", r, c.stopped)
 	}
@@ -80,17 +80,17 @@ func TestARunThatIsBeingStartedIsStopped(t *testing.T) {
 	run := b.createRun("starting")
 	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	c.held = []string{run.RunID}
-	r := decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
+	r := decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
 	if len(r.Here) != 1 || r.Here[0].Error != "" || !slices.Equal(c.stopped, c.held) {
 		t.Errorf("report %+v, stopped %v", r, c.stopped)
 	}
 	c.busy = 1 << 20
-	r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
+	r = decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
 	if len(r.Here) != 1 || r.Here[0].Error == "" {
 		t.Errorf("not stopped, and reported as %+v", r)
 	}
 	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCancelling, engine.StatusCancelled)
-	if r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200)); r.Here[0].Error != "" {
+	if r = decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200)); r.Here[0].Error != "" {
 		t.Errorf("ended, and reported as %+v", r)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/handout"
 )
 
 const reportScript = `document.title = "</script><!-- drawn";`
@@ -114,9 +114,9 @@ func TestAReportHasNoSecret(t *testing.T) {
 	}
 }
 
-func (b *bench) share(id string) (handout.NewShare, string) {
+func (b *bench) share(id string) (api.NewShare, string) {
 	b.t.Helper()
-	s := decode[handout.NewShare](b.t, b.do("POST", "/api/runs/"+id+"/shares", "{}").want(b.t, 201))
+	s := decode[api.NewShare](b.t, b.do("POST", "/api/runs/"+id+"/shares", "{}").want(b.t, 201))
 	link, err := url.Parse(s.URL)
 	if err != nil {
 		b.t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAShareShowsItsReportAndNothingElse(t *testing.T) {
 		a.Header.Get("Cache-Control") != "private, no-store" {
 		t.Errorf("headers %v", a.Header)
 	}
-	list := decode[handout.ShareList](t, b.do("GET", "/api/v1/shares?run_id="+id, nil).want(t, 200))
+	list := decode[api.ShareList](t, b.do("GET", "/api/v1/shares?run_id="+id, nil).want(t, 200))
 	if len(list.Shares) != 1 || list.Shares[0].UseCount != 1 || list.Shares[0].RunName != "shared" {
 		t.Errorf("shares %+v", list)
 	}

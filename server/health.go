@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/api"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 const (
@@ -51,18 +51,18 @@ func (s *Server) healthz(c *fiber.Ctx) error {
 func (s *Server) readyz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	nodes := s.opts.Nodes()
-	var p *problem.Problem
+	var p *httpx.Problem
 	switch err := s.ping(); {
 	case s.isStopping():
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The server is shutting down.", "")
+		p = httpx.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The server is shutting down.", "")
 	case err != nil:
-		problem.RequestOf(c.UserContext()).Cause = err
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable,
+		httpx.RequestOf(c.UserContext()).Cause = err
+		p = httpx.New(http.StatusServiceUnavailable, engine.CodeUnavailable,
 			"The control store does not answer, or its schema is not current.", "The server's log has the details.")
 	default:
 		// Without a node too: on this server's page nodes are added and let take work again, and
 		// runs that wait for nodes are seen.
 		return c.JSON(api.Ready{Status: "ready", Checks: api.ReadyChecks{ControlStore: "ok", Nodes: nodes}})
 	}
-	return problem.Write(c, p)
+	return httpx.Write(c, p)
 }

@@ -18,9 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/front"
-	"github.com/loadstone-db/loadstone/server/handout"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -34,16 +32,16 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	}
 	ctx, cancel := context.WithTimeout(s.streams, limit)
 	defer cancel()
-	r := &problem.Request{ID: uuid.NewString()}
-	c.SetUserContext(problem.WithRequest(ctx, r))
+	r := &httpx.Request{ID: uuid.NewString()}
+	c.SetUserContext(httpx.WithRequest(ctx, r))
 	c.Set(requestIDHeader, r.ID)
 	if err := c.Next(); err != nil {
-		if werr := problem.Write(c, err); werr != nil {
+		if werr := httpx.Write(c, err); werr != nil {
 			return werr
 		}
 	}
 	status := c.Response().StatusCode()
-	elapsed, path := time.Since(begin), handout.Loggable(c.Path())
+	elapsed, path := time.Since(begin), api.Loggable(c.Path())
 	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
 	switch {
 	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
@@ -57,7 +55,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 }
 
 // routeOf names the route for metrics: a template, never a path that a caller made up.
-func routeOf(c *fiber.Ctx, r *problem.Request) string {
+func routeOf(c *fiber.Ctx, r *httpx.Request) string {
 	if r.Route != "" {
 		return r.Route
 	}
@@ -71,10 +69,10 @@ func routeOf(c *fiber.Ctx, r *problem.Request) string {
 func (s *Server) recoverPanic(c *fiber.Ctx) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.opts.Log.Error().Str("request_id", problem.RequestOf(c.UserContext()).ID).Interface("panic", v).Bytes("stack",
+			s.opts.Log.Error().Str("request_id", httpx.RequestOf(c.UserContext()).ID).Interface("panic", v).Bytes("stack",
 				debug.Stack()).Msg("a handler panicked")
 			c.Response().ResetBody()
-			err = problem.Write(c, fmt.Errorf("handler panicked: %v", v))
+			err = httpx.Write(c, fmt.Errorf("handler panicked: %v", v))
 		}
 	}()
 	return c.Next()
@@ -105,13 +103,13 @@ func (s *Server) door(c *fiber.Ctx) error {
 	seen := s.opts.Proxies.See(c.Context())
 	c.SetUserContext(auth.WithPeer(c.UserContext(), auth.Peer{IP: seen.IP, Secure: seen.Secure, Host: seen.Host}))
 	if !s.opts.Hosts.Allow(seen.Host) || !s.opts.Hosts.Allow(seen.Asked) {
-		problem.RequestOf(c.UserContext()).Route = "another_host"
-		return problem.Write(c, problem.New(http.StatusMisdirectedRequest, problem.CodeMisdirected,
+		httpx.RequestOf(c.UserContext()).Route = "another_host"
+		return httpx.Write(c, httpx.New(http.StatusMisdirectedRequest, httpx.CodeMisdirected,
 			"This server is not known by the name that it was asked for.", "Open it by its address, or start it with "+
 				"--allowed-hosts NAME (LOADSTONE_ALLOWED_HOSTS) or --public-url."))
 	}
 	// A browser keeps that for a name with all its ports: other servers on this machine may speak plain HTTP.
-	if seen.Secure && !front.Loopback(seen.Host) {
+	if seen.Secure && !httpx.Loopback(seen.Host) {
 		c.Set(fiber.HeaderStrictTransportSecurity, strictTransport)
 	}
 	return c.Next()
@@ -156,10 +154,10 @@ func compress(c *fiber.Ctx) error {
 
 // onError words what Fiber and fasthttp find before any handler runs.
 func (s *Server) onError(c *fiber.Ctx, err error) error {
-	r := problem.RequestOf(c.UserContext())
+	r := httpx.RequestOf(c.UserContext())
 	if r.ID == "" {
-		r = &problem.Request{ID: uuid.NewString()}
-		c.SetUserContext(problem.WithRequest(s.streams, r))
+		r = &httpx.Request{ID: uuid.NewString()}
+		c.SetUserContext(httpx.WithRequest(s.streams, r))
 		c.Set(requestIDHeader, r.ID)
 		c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	}
@@ -167,7 +165,7 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 	if errors.Is(err, fiber.ErrBadGateway) {
 		err = fiber.ErrBadRequest // fasthttp's word for a client that broke off
 	}
-	return problem.Write(c, err)
+	return httpx.Write(c, err)
 }
 
 // refuseUnknownMethods answers a method that HTTP does not know, which Fiber
@@ -193,14 +191,14 @@ func (s *Server) refuseUnknownMethods() {
 // fallback answers what no route took: the page, a wrong method, or nothing there.
 func (s *Server) fallback(page *static) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := problem.RequestOf(c.UserContext())
+		r := httpx.RequestOf(c.UserContext())
 		path := c.Path()
 		if methods := s.api.Allowed(path); len(methods) > 0 {
 			return s.api.WrongMethod(c, methods)
 		}
 		if !s.public(c.Method(), path) {
 			r.Route = "not_found"
-			return problem.Write(c, fiber.ErrNotFound)
+			return httpx.Write(c, fiber.ErrNotFound)
 		}
 		if c.Method() != http.MethodGet && c.Method() != http.MethodHead {
 			return s.api.WrongMethod(c, []string{http.MethodGet, http.MethodHead})

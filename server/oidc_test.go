@@ -24,9 +24,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/oidc"
-	"github.com/loadstone-db/loadstone/server/users"
 )
 
 // idp is a provider that does as a test tells it, well or not.
@@ -228,7 +228,7 @@ func TestSignInByProvider(t *testing.T) {
 	}
 	who := func(a answer) store.User {
 		t.Helper()
-		return decode[users.Me](t, b.do("GET", "/api/auth/me", nil, cookieOf(t, a)...).want(t, 200)).User
+		return decode[api.Me](t, b.do("GET", "/api/auth/me", nil, cookieOf(t, a)...).want(t, 200)).User
 	}
 	ada := who(a)
 	if ada.Name != "ada" || ada.Role != store.RoleOperator {
@@ -378,7 +378,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 	b := single(t)
 	b.p.away = true
 	b.do("GET", "/api/auth/oidc/start", nil, "Authorization", "").want(t, 503)
-	ways := decode[users.Ways](t, b.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
+	ways := decode[api.Ways](t, b.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
 	if ways.Provider != "Example" {
 		t.Errorf("ways %+v", ways)
 	}
@@ -386,7 +386,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 	b.whole("/").want(t, 303)
 	plain := start(t)
 	plain.do("GET", "/api/auth/oidc/start", nil, "Authorization", "").want(t, 401)
-	ways = decode[users.Ways](t, plain.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
+	ways = decode[api.Ways](t, plain.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
 	if ways.Provider != "" {
 		t.Errorf("ways %+v", ways)
 	}

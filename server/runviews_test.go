@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/runviews"
+	"github.com/loadstone-db/loadstone/server/api"
 )
 
 const viewsPath = "/api/v1/run-views"
@@ -23,7 +23,7 @@ func TestViewsOfRuns(t *testing.T) {
 		return o.as(who, "POST", viewsPath, map[string]any{"name": name, "query": query})
 	}
 	list := func(who string) (names []string) {
-		l := decode[runviews.RunViewList](t, o.as(who, "GET", viewsPath, nil).want(t, http.StatusOK))
+		l := decode[api.RunViewList](t, o.as(who, "GET", viewsPath, nil).want(t, http.StatusOK))
 		if l.Most != store.MostRunViews {
 			t.Errorf("most %d", l.Most)
 		}

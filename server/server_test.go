@@ -24,7 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -197,13 +197,13 @@ func (a answer) want(t *testing.T, status int) answer {
 }
 
 // problem checks the shape of an error answer and returns it.
-func (a answer) problem(t *testing.T, status int, code engine.Code) problem.Problem {
+func (a answer) problem(t *testing.T, status int, code engine.Code) httpx.Problem {
 	t.Helper()
 	a.want(t, status)
-	if ct := a.Header.Get("Content-Type"); ct != problem.ContentType {
+	if ct := a.Header.Get("Content-Type"); ct != httpx.ContentType {
 		t.Fatalf("content type %q: %s", ct, a.body)
 	}
-	var p problem.Problem
+	var p httpx.Problem
 	dec := json.NewDecoder(bytes.NewReader(a.body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {

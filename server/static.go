@@ -19,7 +19,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // static serves the built page from memory. Its files never change while the
@@ -159,7 +159,7 @@ func (s *static) serve(c *fiber.Ctx) error {
 		// A file that is not there is not the page: a browser that asks for an old
 		// build's script must see an error, not HTML.
 		if strings.HasPrefix(name, "/assets/") || path.Ext(name) != "" && name != "/index.html" {
-			return problem.Write(c, fiber.ErrNotFound)
+			return httpx.Write(c, fiber.ErrNotFound)
 		}
 		if f, ok = s.files["/index.html"]; !ok {
 			return notBuilt(c)
@@ -214,7 +214,7 @@ const notBuiltPage = `<!doctype html>
 
 func notBuilt(c *fiber.Ctx) error {
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/html") {
-		return problem.Write(c, &engine.Error{Code: engine.CodeUnavailable,
+		return httpx.Write(c, &engine.Error{Code: engine.CodeUnavailable,
 			Message: "This program was built without its user interface.", Hint: "Run make build and start it again."})
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/steering"
+	"github.com/loadstone-db/loadstone/server/api"
 )
 
 func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
@@ -29,7 +29,7 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if made.StatusCode != http.StatusCreated {
 		t.Fatalf("%d %s", made.StatusCode, made.body)
 	}
-	list := read[steering.MarkList](t, b.do("GET", path(id), nil))
+	list := read[api.MarkList](t, b.do("GET", path(id), nil))
 	if len(list.Marks) != 1 || list.Marks[0].Text != "index <b>created</b>" ||
 		time.Since(list.Marks[0].At.Time) > time.Minute {
 		t.Fatalf("%+v", list)
@@ -40,7 +40,7 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if a := b.do("PUT", one, map[string]any{"text": "vacuum", "at": at}); a.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
-	was := map[string]any{"text": "vacuum", "at": read[steering.MarkList](t, b.do("GET", path(id), nil)).Marks[0].At}
+	was := map[string]any{"text": "vacuum", "at": read[api.MarkList](t, b.do("GET", path(id), nil)).Marks[0].At}
 	b.do("PUT", one, map[string]any{"text": "vacuum full", "at": at, "was": was}).want(t, 200)
 	p := b.do("PUT", one, map[string]any{"text": "analyze", "at": at, "was": was}).problem(t, 409, engine.CodeConflict)
 	if p.Hint == "" || len(p.Errors) != 1 || p.Errors[0].Field != "was" {
@@ -54,13 +54,13 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if a := b.do("DELETE", one, nil, viewer...); a.StatusCode != http.StatusForbidden {
 		t.Errorf("a viewer deletes: %d", a.StatusCode)
 	}
-	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum full" {
+	if got := read[api.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum full" {
 		t.Errorf("%+v", got)
 	}
 	asked := func(text string, at engine.Time) string {
 		return one + "?" + url.Values{"was_text": {text}, "was_at": {at.Format(engine.TimeLayout)}}.Encode()
 	}
-	now := read[steering.MarkList](t, b.do("GET", path(id), nil)).Marks[0]
+	now := read[api.MarkList](t, b.do("GET", path(id), nil)).Marks[0]
 	for name, address := range map[string]string{"another text": asked("vacuum", now.At),
 		"another moment": asked(now.Text, engine.At(now.At.Add(time.Second)))} {
 		if p := b.do("DELETE", address, nil).problem(t, 409, engine.CodeConflict); p.Hint == "" {

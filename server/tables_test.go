@@ -15,12 +15,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/tables"
 )
 
 // noTables answers queries with themselves, and does what it is asked.
-type noTables struct{ tables.Tables }
+type noTables struct{ api.Tables }
 
 func (noTables) Query(_ context.Context, sql string, rows int) (query.Answer, error) {
 	return query.Answer{Columns: []query.Column{{Name: sql, Type: "int4"}}, Rows: [][]any{{rows}}}, nil

@@ -7,8 +7,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/users"
 )
 
 // TestAdminsEndTheTokensOfOthers lists everybody's tokens and sessions, and ends some.
@@ -16,23 +16,23 @@ func TestAdminsEndTheTokensOfOthers(t *testing.T) {
 	b := start(t)
 	ada, session := b.join("ada", store.RoleOperator)
 	_, root := b.join("root", store.RoleAdmin)
-	made := decode[users.NewToken](t, b.do("POST", "/api/auth/tokens",
+	made := decode[api.NewToken](t, b.do("POST", "/api/auth/tokens",
 		map[string]any{"name": "ci", "scope": auth.ScopeRun}, session...).want(t, http.StatusCreated))
 	program := []string{"Authorization", "Bearer " + made.Secret}
 	b.do("GET", "/api/auth/me", nil, program...).want(t, http.StatusOK)
-	list := func(query string) users.OwnedTokens {
+	list := func(query string) api.OwnedTokens {
 		t.Helper()
 		a := b.do("GET", "/api/v1/tokens"+query, nil, root...).want(t, http.StatusOK)
 		if strings.Contains(string(a.body), made.Secret) {
 			t.Errorf("a secret is shown: %s", a.body)
 		}
-		l := decode[users.OwnedTokens](t, a)
+		l := decode[api.OwnedTokens](t, a)
 		if l.Total != len(l.Tokens) {
 			t.Errorf("%d of %d", len(l.Tokens), l.Total)
 		}
 		return l
 	}
-	of := func(l users.OwnedTokens, user string) (found []users.OwnedToken) {
+	of := func(l api.OwnedTokens, user string) (found []api.OwnedToken) {
 		for _, o := range l.Tokens {
 			if o.UserName == user {
 				found = append(found, o)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	factor "github.com/loadstone-db/loadstone/server/totp"
-	"github.com/loadstone-db/loadstone/server/users"
+	"github.com/loadstone-db/loadstone/server/api"
+	factor "github.com/loadstone-db/loadstone/server/auth"
 )
 
 // codeAt is what the app shows so many periods from now. A code is good once, so the test takes that of now to enrol,
@@ -52,7 +52,7 @@ func TestASecondFactor(t *testing.T) {
 		if p := wrong.problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid); p.Errors[0].Field != "code" {
 			t.Errorf("problem %+v", p)
 		}
-		made := decode[users.RecoveryCodes](t, me("POST", "/api/auth/totp/confirm",
+		made := decode[api.RecoveryCodes](t, me("POST", "/api/auth/totp/confirm",
 			map[string]any{"code": codeAt(t, begun.Secret, 0)}).want(t, http.StatusOK))
 		return begun.Secret, made.Codes
 	}
@@ -86,7 +86,7 @@ func TestASecondFactor(t *testing.T) {
 	signIn(in).want(t, http.StatusOK)
 	asks(signIn(in), "used already")
 	// A link for a forgotten password stands for the password alone.
-	again := decode[users.Invitation](t,
+	again := decode[api.Invitation](t,
 		b.do("POST", "/api/users/"+u.UserID+"/invitation", nil).want(t, http.StatusCreated))
 	link := again.URL[strings.Index(again.URL, "invitation=")+len("invitation="):]
 	link, _, _ = strings.Cut(link, "&")

@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/api"
-	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // TestUploadLimits sends many files: what is kept is bounded, and says so.
@@ -89,7 +89,7 @@ func TestBadUploads(t *testing.T) {
 	ok, okType := form("file", honest)
 	two, twoType := form("file", honest, honest)
 	wrong, wrongType := form("plugin", honest)
-	big, bigType := form("file", make([]byte, transfer.MaxUpload+1))
+	big, bigType := form("file", make([]byte, httpx.MaxUpload+1))
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	_, _ = z.Write(make([]byte, 64<<20))
@@ -114,8 +114,8 @@ func TestBadUploads(t *testing.T) {
 		"compressed":              {honest, []string{"Content-Encoding", "gzip"}, 415, "media_type", "compressed"},
 		"a gzip bomb":             {bomb.Bytes(), []string{"Content-Encoding", "gzip"}, 415, "media_type", "compressed"},
 		"a gzip bomb, undeclared": {bomb.Bytes(), nil, 422, "plugin_refused", ""},
-		"too large":               {make([]byte, transfer.MaxUpload+1), nil, 413, "too_large", "8 MB"},
-		"much too large":          {make([]byte, 3*transfer.MaxUpload), nil, 413, "too_large", "8 MB"},
+		"too large":               {make([]byte, httpx.MaxUpload+1), nil, 413, "too_large", "8 MB"},
+		"much too large":          {make([]byte, 3*httpx.MaxUpload), nil, 413, "too_large", "8 MB"},
 		"a large form":            {big, []string{"Content-Type", bigType}, 413, "too_large", "8 MB"},
 		"two files":               {two, []string{"Content-Type", twoType}, 422, "invalid", ""},
 		"a wrong field":           {wrong, []string{"Content-Type", wrongType}, 422, "invalid", ""},
@@ -190,8 +190,8 @@ func TestUploadsOnTheWire(t *testing.T) {
 		"announced far too much":       {head + length(1<<40), wasm, "HTTP/1.1 4"},
 		"a stranger": {strings.Replace(head, "TOKEN", "nobody", 1) + length(len(wasm)), wasm,
 			"HTTP/1.1 401"},
-		"a stranger with a large file": {strings.Replace(head, "TOKEN", "nobody", 1) + length(transfer.MaxUpload),
-			make([]byte, transfer.MaxUpload), "HTTP/1.1 401"},
+		"a stranger with a large file": {strings.Replace(head, "TOKEN", "nobody", 1) + length(httpx.MaxUpload),
+			make([]byte, httpx.MaxUpload), "HTTP/1.1 401"},
 		"endless chunks": {head + "Transfer-Encoding: chunked\r\n\r\n",
 			bytes.Repeat([]byte("100000\r\n"+strings.Repeat("x", 1<<20)+"\r\n"), 12), "HTTP/1.1 413"},
 		"broken chunks": {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", wasm, "HTTP/1.1 400"},

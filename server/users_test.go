@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/users"
 )
 
 const password = "correct horse battery"
@@ -19,7 +19,7 @@ const password = "correct horse battery"
 // invite makes a user and returns it with the token of its invitation.
 func (b *bench) invite(name string, role store.Role) (store.User, string) {
 	b.t.Helper()
-	made := decode[users.Invitation](b.t,
+	made := decode[api.Invitation](b.t,
 		b.do("POST", "/api/users", map[string]any{"name": name, "role": role}).want(b.t, 201))
 	link, err := url.Parse(made.URL)
 	if err != nil || !strings.HasPrefix(made.URL, b.base+"/join?") || link.Query().Get("name") != name {
@@ -77,7 +77,7 @@ func TestFromInvitationToSignIn(t *testing.T) {
 	accept(guess, password).problem(t, 401, engine.CodeUnauthorized)
 	session := cookieOf(t, accept(invitation, password).want(t, 200))
 	accept(invitation, password).problem(t, 401, engine.CodeUnauthorized)
-	me := decode[users.Me](t, b.do("GET", "/api/auth/me", nil, session...).want(t, 200))
+	me := decode[api.Me](t, b.do("GET", "/api/auth/me", nil, session...).want(t, 200))
 	if me.User.UserID != ada.UserID || me.User.Role != store.RoleOperator || !me.User.HasPassword {
 		t.Errorf("me %+v", me)
 	}
@@ -96,7 +96,7 @@ func TestFromInvitationToSignIn(t *testing.T) {
 	session = cookieOf(t, change(password, "another horse battery").want(t, 200))
 	b.do("GET", "/api/auth/me", nil, other...).problem(t, 401, engine.CodeUnauthorized)
 	b.do("GET", "/api/auth/me", nil, session...).want(t, 200)
-	list := decode[users.TokenList](t, b.do("GET", "/api/auth/tokens?kind=session", nil, session...).want(t, 200))
+	list := decode[api.TokenList](t, b.do("GET", "/api/auth/tokens?kind=session", nil, session...).want(t, 200))
 	if len(list.Tokens) != 1 {
 		t.Errorf("sessions %+v", list)
 	}
@@ -104,7 +104,7 @@ func TestFromInvitationToSignIn(t *testing.T) {
 	b.do("PUT", "/api/auth/password", map[string]any{"new_password": password}).problem(t, 403, engine.CodeForbidden)
 
 	// A link of an admin's is a way back.
-	made := decode[users.Invitation](t, b.do("POST", "/api/users/"+ada.UserID+"/invitation", "{}").want(t, 201))
+	made := decode[api.Invitation](t, b.do("POST", "/api/users/"+ada.UserID+"/invitation", "{}").want(t, 201))
 	link, _ := url.Parse(made.URL)
 	accept(link.Query().Get("invitation"), "a third horse battery").want(t, 200)
 	b.do("GET", "/api/auth/me", nil, session...).problem(t, 401, engine.CodeUnauthorized)
@@ -153,7 +153,7 @@ func TestWhatAUserMayChangesAtOnce(t *testing.T) {
 	change(ada.UserID, map[string]any{"disabled": false}).want(t, 200)
 	b.do("GET", "/api/auth/me", nil, program...).want(t, 200)
 
-	list := decode[users.UserList](t, b.do("GET", "/api/users", nil).want(t, 200))
+	list := decode[api.UserList](t, b.do("GET", "/api/users", nil).want(t, 200))
 	if len(list.Users) != 2 || list.Users[0].Name != "ada" || list.Users[1].Name != "admin" {
 		t.Fatalf("users %+v", list)
 	}

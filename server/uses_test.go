@@ -7,7 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	used "github.com/loadstone-db/loadstone/server/uses"
+	used "github.com/loadstone-db/loadstone/server/api"
 )
 
 // TestWhatUsesAConnection names its templates and its newest run, and when the database last answered.

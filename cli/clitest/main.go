@@ -18,7 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
-	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -54,7 +53,7 @@ func Main(m *testing.M, program func(args []string) int) {
 		os.Exit(1)
 	}
 	code := pgtest.Main(m)
-	quarantinetest.Clean()
+	quarantine.Clean()
 	if plain.dir != "" {
 		_ = os.RemoveAll(plain.dir)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	apibinds "github.com/loadstone-db/loadstone/server/binds"
+	apibinds "github.com/loadstone-db/loadstone/server/api"
 )
 
 // Program is the program with a data directory of its own, run command by command.

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 )
@@ -34,7 +34,7 @@ func Read(path string) (File, error) {
 			Message: fmt.Sprintf("The file %s ", path) + fmt.Sprintf(format, args...) + ".",
 			Hint:    "give a file that `loadstone run --out` wrote"}
 	}
-	text, err := input.Bounded("The report", path, maxReport)
+	text, err := terminal.Bounded("The report", path, maxReport)
 	if err != nil {
 		return File{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
@@ -31,10 +31,10 @@ type ResultsFlags struct {
 
 // urls are both, or none.
 func (f ResultsFlags) urls() (owner, reader string, err error) {
-	if owner, err = input.SecretOf("--results-database-url", f.ResultsDatabase, f.ResultsDatabaseFile); err != nil {
+	if owner, err = terminal.SecretOf("--results-database-url", f.ResultsDatabase, f.ResultsDatabaseFile); err != nil {
 		return "", "", err
 	}
-	if reader, err = input.SecretOf("--results-reader-url", f.ResultsReaderURL, f.ResultsReaderFile); err != nil {
+	if reader, err = terminal.SecretOf("--results-reader-url", f.ResultsReaderURL, f.ResultsReaderFile); err != nil {
 		return "", "", err
 	}
 	switch {

@@ -1,6 +1,8 @@
 package wiring
 
-import "github.com/loadstone-db/loadstone/cli/input"
+import (
+	"github.com/loadstone-db/loadstone/cli/terminal"
+)
 
 // DatabaseFlags name the external control store, if any.
 type DatabaseFlags struct {
@@ -10,5 +12,5 @@ type DatabaseFlags struct {
 
 // URL is the database that the flags name, "" for the embedded one.
 func (f DatabaseFlags) URL() (string, error) {
-	return input.SecretOf("--database-url", f.DatabaseURL, f.DatabaseURLFile)
+	return terminal.SecretOf("--database-url", f.DatabaseURL, f.DatabaseURLFile)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
@@ -90,7 +90,7 @@ func (s *Services) openOut(f OutFlags) (err error) {
 	if f.GrafanaURL != "" {
 		e := delivery.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version,
 			Reach: s.reachable}
-		if e.Token, err = input.SecretOf("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
+		if e.Token, err = terminal.SecretOf("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
 			return err
 		}
 		if o.marks, err = grafana.Open(e, s.Store.Run, s.Log); err != nil {
@@ -140,7 +140,7 @@ func (s *Services) openSinks(f OutFlags, o *out) (sinks []metricpush.Sink, err e
 			return nil, err
 		}
 		if file := otlpVariable("CERTIFICATE"); file != "" {
-			if e.CA, err = input.Bounded("The file of OTEL_EXPORTER_OTLP_CERTIFICATE", file, 1<<20); err != nil {
+			if e.CA, err = terminal.Bounded("The file of OTEL_EXPORTER_OTLP_CERTIFICATE", file, 1<<20); err != nil {
 				return nil, err
 			}
 		}
@@ -240,15 +240,15 @@ const remoteWriteFlag = "--remote-write"
 func (f OutFlags) endpoint(version string) (delivery.Endpoint, error) {
 	e := delivery.Endpoint{Flag: remoteWriteFlag, User: f.RemoteWriteUser, Agent: "Loadstone/" + version}
 	var err error
-	if e.Token, err = input.SecretOf("--remote-write-token", f.RemoteWriteToken, f.RemoteWriteTokenFile); err != nil {
+	if e.Token, err = terminal.SecretOf("--remote-write-token", f.RemoteWriteToken, f.RemoteWriteTokenFile); err != nil {
 		return e, err
 	}
-	e.Password, err = input.SecretOf("--remote-write-password", f.RemoteWritePassword, f.RemoteWritePasswordFile)
+	e.Password, err = terminal.SecretOf("--remote-write-password", f.RemoteWritePassword, f.RemoteWritePasswordFile)
 	if err != nil {
 		return e, err
 	}
 	if f.RemoteWriteHeaders != "" {
-		text, err := input.Secret("The file of --remote-write-headers-file", f.RemoteWriteHeaders)
+		text, err := terminal.Secret("The file of --remote-write-headers-file", f.RemoteWriteHeaders)
 		if err != nil {
 			return e, err
 		}
@@ -257,7 +257,7 @@ func (f OutFlags) endpoint(version string) (delivery.Endpoint, error) {
 		}
 	}
 	if f.RemoteWriteCA != "" {
-		if e.CA, err = input.Bounded("The file of --remote-write-ca", f.RemoteWriteCA, 1<<20); err != nil {
+		if e.CA, err = terminal.Bounded("The file of --remote-write-ca", f.RemoteWriteCA, 1<<20); err != nil {
 			return e, err
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 )
 
@@ -17,11 +17,11 @@ type TraceFlags struct {
 type Tracing struct {
 	flags   TraceFlags
 	service string
-	env     *command.Env
+	env     *terminal.Env
 }
 
 // As is how the process that has this name sends spans.
-func (f TraceFlags) As(service string, e *command.Env) Tracing { return Tracing{f, service, e} }
+func (f TraceFlags) As(service string, e *terminal.Env) Tracing { return Tracing{f, service, e} }
 
 // tracesLimit is how long the end of a process waits for a collector that does not answer.
 const tracesLimit = 3 * time.Second

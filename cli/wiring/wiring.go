@@ -17,9 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/cli/certificate"
-	"github.com/loadstone-db/loadstone/cli/input"
-	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
@@ -46,7 +44,7 @@ import (
 	pluginshost "github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
@@ -137,10 +135,10 @@ type Services struct {
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
 	// relational reads connection strings of Postgres as its driver does.
-	relational feeds.Reader
+	relational Reader
 	prices     *cost.Source
 	// Certificate is the generator's accuracy on this machine.
-	Certificate *certificate.Certificate
+	Certificate *Certificate
 	closers     []func(context.Context) error
 	Log         zerolog.Logger
 }
@@ -188,7 +186,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 			}
 		}
 	}()
-	s.Certificate = certificate.Open(dir, o.Version, o.Log)
+	s.Certificate = OpenCertificate(dir, o.Version, o.Log)
 	if s.prices, err = cost.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
@@ -292,7 +290,7 @@ func (s *Services) openDrivers() {
 	if s.options.Serves {
 		relational = postgres.NewStrictDriver(strict, s.reachable)
 	}
-	s.relational, _ = relational.(feeds.Reader)
+	s.relational, _ = relational.(Reader)
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
 		s.Drivers[driver.Name()] = driver
 	}
@@ -365,13 +363,13 @@ func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog
 		modules[info.SHA256] = module
 	}
 	for _, path := range flags.Plugin {
-		wasm, err := input.Plugin(path)
+		wasm, err := terminal.Plugin(path)
 		if err != nil {
 			return nil, nil, err
 		}
 		info, err := h.Register(ctx, wasm, false)
 		if err != nil {
-			return nil, nil, input.RefusedPlugin(path, err)
+			return nil, nil, terminal.RefusedPlugin(path, err)
 		}
 		modules[info.SHA256] = func() ([]byte, error) { return wasm, nil }
 		log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
@@ -440,7 +438,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Reach:       s.reach,
 		Ticked:      s.Meter.Ticked,
 		Traces:      s.traces.Tracer(),
-		Rules: feeds.Rules(feeds.RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
+		Rules: Rules(RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.Spent(), Log: s.Log,
 			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Fleet().Fragments(id) }}),
 	})
@@ -463,7 +461,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 func (s *Services) may(ctx context.Context, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return rights.Judge{Store: s.Store}.Still(ctx, runID)
+	return auth.Judge{Store: s.Store}.Still(ctx, runID)
 }
 
 // room is an error while the data directory's disk is down to the reserve.

@@ -4,14 +4,12 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 type cleaned struct{ m *testing.M }
 
 func (c cleaned) Run() int {
-	defer quarantinetest.Clean()
+	defer Clean()
 	return c.m.Run()
 }
 

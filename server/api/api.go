@@ -24,12 +24,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/server/audit"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/gate"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/openapi"
-	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 // Runs is the orchestrator as the API needs it.
@@ -127,9 +125,9 @@ type Services struct {
 type API struct {
 	Services
 	huma    huma.API
-	gate    *gate.Gate // requests that work on executions, or on a target
-	exports *gate.Gate // downloads as CSV, which last as long as the client takes
-	trail   *audit.Trail
+	gate    *httpx.Gate // requests that work on executions, or on a target
+	exports *httpx.Gate // downloads as CSV, which last as long as the client takes
+	trail   *auth.Trail
 	uploads chan struct{} // a place for each file that is arriving
 	routes  []Route
 }
@@ -154,7 +152,7 @@ const (
 
 // Register adds every route of the API to the app. It is called once per app.
 func Register(app *fiber.App, s Services) *API {
-	problem.InstallHuma()
+	httpx.InstallHuma()
 	schemas := openapi.NewRegistry()
 	config := huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -194,8 +192,8 @@ func Register(app *fiber.App, s Services) *API {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, trail: audit.New(s.Streams, s.Store, s.Log), gate: gate.New(2, 34, 10),
-		exports: gate.New(4, 16, 3),
+	a := &API{Services: s, trail: auth.NewAudit(s.Streams, s.Store, s.Log), gate: httpx.NewGate(2, 34, 10),
+		exports: httpx.NewGate(4, 16, 3),
 		uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", a.checkRequest)
 	app.Use("/ws", a.checkRequest)
@@ -305,7 +303,7 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
-			p := problem.From(err).Stamp(problem.RequestOf(ctx))
+			p := httpx.From(err).Stamp(httpx.RequestOf(ctx))
 			var with huma.HeadersError
 			if errors.As(err, &with) {
 				return nil, huma.ErrorWithHeaders(p, with.GetHeaders())

@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // ConnectionList is every saved connection, passwords masked.
@@ -25,8 +25,8 @@ type ConnectionInput struct {
 	DSN         string `json:"dsn" minLength:"1" maxLength:"16000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
 	Description string `json:"description,omitempty" maxLength:"1000"`
 	// Production and Access are left as they are by a change that does not name them.
-	Production *bool               `json:"production,omitempty" doc:"Whether each run against it has to be confirmed by typing its name."`
-	Access     *rights.AccessInput `json:"access,omitempty"`
+	Production *bool             `json:"production,omitempty" doc:"Whether each run against it has to be confirmed by typing its name."`
+	Access     *auth.AccessInput `json:"access,omitempty"`
 }
 
 // ConnectionChange is what a connection becomes.
@@ -103,7 +103,7 @@ func (a *API) listConnections(ctx context.Context, _ *struct{}) (*body[Connectio
 
 func (a *API) storedConnection(ctx context.Context, id string) (store.Connection, error) {
 	if !wellFormedID(id) {
-		return store.Connection{}, problem.NotFound("connection", id)
+		return store.Connection{}, httpx.NotFound("connection", id)
 	}
 	c, err := a.Store.Connection(ctx, id)
 	return c, named(err, "connection", id)
@@ -122,9 +122,9 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 		return nil, err
 	}
 	if strings.TrimSpace(in.Body.Name) == "" {
-		return nil, problem.Field("name", "is empty", "give it one by which templates find it")
+		return nil, httpx.Field("name", "is empty", "give it one by which templates find it")
 	}
-	access, err := a.access(ctx, rights.Own(a.identity(ctx).User), in.Body.Access)
+	access, err := a.access(ctx, auth.Own(a.identity(ctx).User), in.Body.Access)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/results/record"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 func describeDownload(o huma.Operation) huma.Operation {
@@ -45,23 +44,23 @@ func (a *API) executions(c *fiber.Ctx) error {
 	ctx, id := c.UserContext(), unescaped(c.Params("id"))
 	for key := range c.Queries() {
 		if key != "part" && key != "format" {
-			return problem.Write(c, problem.Field(key, "is not known here", "part and format are"))
+			return httpx.Write(c, httpx.Field(key, "is not known here", "part and format are"))
 		}
 	}
 	part, format := c.Query("part"), c.Query("format", "parquet")
 	if format != "parquet" && format != "csv" {
-		return problem.Write(c, problem.Field("format", "must be parquet or csv", ""))
+		return httpx.Write(c, httpx.Field("format", "must be parquet or csv", ""))
 	}
 	run, err := a.storedRun(ctx, id)
 	if err == nil {
 		err = executions.Gone(run)
 	}
 	if err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	all, err := a.Store.Artifacts(ctx, id)
 	if err != nil {
-		return problem.Write(c, named(err, "run", id))
+		return httpx.Write(c, named(err, "run", id))
 	}
 	var parts []engine.Artifact
 	for _, p := range all {
@@ -72,32 +71,32 @@ func (a *API) executions(c *fiber.Ctx) error {
 	}
 	switch {
 	case len(parts) == 0 && part != "":
-		return problem.Write(c, problem.NotFound("part", part))
+		return httpx.Write(c, httpx.NotFound("part", part))
 	case len(parts) == 0:
-		return problem.Write(c, problem.New(http.StatusNotFound, engine.CodeNotFound, "The run has no recorded executions.",
+		return httpx.Write(c, httpx.New(http.StatusNotFound, engine.CodeNotFound, "The run has no recorded executions.",
 			"They are here when the run has ended and its record has been fetched."))
 	case format == "csv":
 		return a.sendCSV(c, id, part)
 	case part != "":
 		return a.sendPart(c, parts[0])
 	}
-	files := make([]transfer.File, 0, len(parts))
+	files := make([]httpx.File, 0, len(parts))
 	// A part that is missing is found now, while the answer can still say so.
 	for _, p := range parts {
 		f, _, err := a.Files.Open(ctx, id, p.Name)
 		if err != nil {
-			return problem.Write(c, named(err, "part", p.Name))
+			return httpx.Write(c, named(err, "part", p.Name))
 		}
 		_ = f.Close()
-		files = append(files, transfer.File{Name: p.Name, Modified: p.CreatedAt.Time,
+		files = append(files, httpx.File{Name: p.Name, Modified: p.CreatedAt.Time,
 			Open: func(ctx context.Context) (io.ReadCloser, error) {
 				f, _, err := a.Files.Open(ctx, id, p.Name)
 				return f, err
 			}})
 	}
-	transfer.Attach(c, "application/zip", "run-"+id+"-executions.zip")
+	httpx.Attach(c, "application/zip", "run-"+id+"-executions.zip")
 	return a.downloads().Stream(c, func() {}, func(ctx context.Context, w io.Writer) error {
-		return transfer.Zip(ctx, w, files)
+		return httpx.Zip(ctx, w, files)
 	})
 }
 
@@ -105,17 +104,17 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 	writer, ok := a.Files.(CSVWriter)
 	switch {
 	case part != "":
-		return problem.Write(c, problem.Field("part", "cannot be combined with format=csv", "leave one of them out"))
+		return httpx.Write(c, httpx.Field("part", "cannot be combined with format=csv", "leave one of them out"))
 	case !ok:
-		return problem.Write(c, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not write CSV.",
+		return httpx.Write(c, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not write CSV.",
 			Hint:   "Download the Parquet parts.",
 			Fields: []engine.FieldError{{Field: "format", Message: "csv is not available"}}})
 	}
 	leave, err := a.exports.Enter(c.UserContext(), a.identity(c.UserContext()).User.UserID)
 	if err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
-	transfer.Attach(c, "text/csv; charset=utf-8", "run-"+id+"-executions.csv")
+	httpx.Attach(c, "text/csv; charset=utf-8", "run-"+id+"-executions.csv")
 	return a.downloads().Stream(c, leave, func(ctx context.Context, w io.Writer) error {
 		return writer.WriteCSV(ctx, id, w)
 	})
@@ -124,13 +123,13 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 func (a *API) sendPart(c *fiber.Ctx, p engine.Artifact) error {
 	f, size, err := a.Files.Open(c.UserContext(), p.RunID, p.Name)
 	if err != nil {
-		return problem.Write(c, named(err, "part", p.Name))
+		return httpx.Write(c, named(err, "part", p.Name))
 	}
-	transfer.Attach(c, "application/vnd.apache.parquet", p.Name)
+	httpx.Attach(c, "application/vnd.apache.parquet", p.Name)
 	a.downloads().SendFile(c, f, size)
 	return nil
 }
 
-func (a *API) downloads() transfer.Downloads {
-	return transfer.Downloads{Life: a.Streams, Log: a.Log, Ends: a.Auth.EndsWith}
+func (a *API) downloads() httpx.Downloads {
+	return httpx.Downloads{Life: a.Streams, Log: a.Log, Ends: a.Auth.EndsWith}
 }

@@ -15,8 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/strictjson"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // wellFormedID tells whether text can be an id or a name in a path. What cannot
@@ -57,7 +56,7 @@ func named(err error, thing, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		var e *engine.Error
 		if !errors.As(err, &e) {
-			return problem.NotFound(thing, id)
+			return httpx.NotFound(thing, id)
 		}
 	}
 	return err
@@ -67,7 +66,7 @@ func named(err error, thing, id string) error {
 // or could be read in two ways, goes no further.
 func (a *API) checkRequest(c *fiber.Ctx) error {
 	if p := checkURL(c); p != nil {
-		return problem.Write(c, p)
+		return httpx.Write(c, p)
 	}
 	// What the address does not take is 405, whatever its body is, and also where an
 	// address with parameters would take it.
@@ -92,48 +91,48 @@ func (a *API) checkRequest(c *fiber.Ctx) error {
 		return rest()
 	}
 	if len(body) > MaxBody {
-		return problem.Write(c, fiber.ErrRequestEntityTooLarge)
+		return httpx.Write(c, fiber.ErrRequestEntityTooLarge)
 	}
 	media, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || media != fiber.MIMEApplicationJSON {
-		return problem.Write(c, fiber.ErrUnsupportedMediaType)
+		return httpx.Write(c, fiber.ErrUnsupportedMediaType)
 	}
 	if len(c.Request().Header.ContentEncoding()) > 0 {
-		return problem.Write(c, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType,
+		return httpx.Write(c, httpx.New(http.StatusUnsupportedMediaType, httpx.CodeMediaType,
 			"The body is compressed, which this address does not take.", "Send it without Content-Encoding."))
 	}
-	if p := strictjson.Check(body); p != nil {
-		return problem.Write(c, p)
+	if p := httpx.Check(body); p != nil {
+		return httpx.Write(c, p)
 	}
 	return rest()
 }
 
 // WrongMethod answers a method that the address does not take.
 func (a *API) WrongMethod(c *fiber.Ctx, methods []string) error {
-	problem.RequestOf(c.UserContext()).Route = "method_not_allowed"
+	httpx.RequestOf(c.UserContext()).Route = "method_not_allowed"
 	c.Set(fiber.HeaderAllow, strings.Join(methods, ", "))
-	return problem.Write(c, fiber.ErrMethodNotAllowed)
+	return httpx.Write(c, fiber.ErrMethodNotAllowed)
 }
 
-func checkURL(c *fiber.Ctx) *problem.Problem {
+func checkURL(c *fiber.Ctx) *httpx.Problem {
 	u, err := url.Parse(string(c.Request().RequestURI()))
 	if err != nil {
-		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The address cannot be read.",
+		return httpx.New(http.StatusBadRequest, httpx.CodeMalformed, "The address cannot be read.",
 			"Escape special characters as %XX.")
 	}
 	if !utf8.ValidString(u.Path) || strings.ContainsRune(u.Path, 0) {
-		return problem.New(http.StatusNotFound, engine.CodeNotFound,
+		return httpx.New(http.StatusNotFound, engine.CodeNotFound,
 			"There is nothing of this name: it has bytes that are not UTF-8, or a NUL.", "Names of things hold neither.")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The query string cannot be read.",
+		return httpx.New(http.StatusBadRequest, httpx.CodeMalformed, "The query string cannot be read.",
 			"Escape special characters as %XX and separate parameters with &.")
 	}
 	for key, values := range query {
 		for _, v := range append(values, key) {
 			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
-				return problem.Field(strings.ToValidUTF8(key, "?"), "is not text: it has bytes that are not UTF-8, or a NUL", "")
+				return httpx.Field(strings.ToValidUTF8(key, "?"), "is not text: it has bytes that are not UTF-8, or a NUL", "")
 			}
 		}
 	}

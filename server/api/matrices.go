@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Matrices runs one workload on several targets.
@@ -107,7 +107,7 @@ func (a *API) matrixBody(state matrix.State) *body[matrix.State] {
 
 func (a *API) getMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], error) {
 	if !wellFormedID(in.ID) {
-		return nil, problem.NotFound("matrix", in.ID)
+		return nil, httpx.NotFound("matrix", in.ID)
 	}
 	state, err := a.Matrices.Get(ctx, in.ID)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *API) stopMatrix(ctx context.Context, in *IDInput) (*body[matrix.State],
 func (a *API) changeMatrix(ctx context.Context, id, action string,
 	do func(context.Context, string, string) (matrix.State, error)) (*body[matrix.State], error) {
 	if !wellFormedID(id) {
-		return nil, problem.NotFound("matrix", id)
+		return nil, httpx.NotFound("matrix", id)
 	}
 	user := a.identity(ctx).User
 	state, err := do(ctx, id, user.Name)
@@ -146,7 +146,7 @@ func (a *API) changeMatrix(ctx context.Context, id, action string,
 
 func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
-		return nil, problem.NotFound("matrix", in.ID)
+		return nil, httpx.NotFound("matrix", in.ID)
 	}
 	user := a.identity(ctx).User
 	if err := a.Matrices.Delete(ctx, in.ID, user.Name); err != nil {
@@ -158,7 +158,7 @@ func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {
 
 func (a *API) matrixReport(ctx context.Context, in *matrixReportInput) (*body[matrix.Report], error) {
 	if !wellFormedID(in.ID) {
-		return nil, problem.NotFound("matrix", in.ID)
+		return nil, httpx.NotFound("matrix", in.ID)
 	}
 	o := compare.Defaults()
 	o.TolerancePct = in.TolerancePct

@@ -7,7 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Nodes is the roster as the API needs it.
@@ -58,7 +58,7 @@ func (a *API) registerNodes() {
 	handle(a, op(http.MethodGet, base+"/{id}", "get-node", tagNodes, "Read a node", http.StatusNotFound),
 		func(_ context.Context, in *nodeInput) (*body[nodes.InfoNode], error) {
 			if !wellFormedID(in.ID) {
-				return nil, problem.NotFound("node", in.ID)
+				return nil, httpx.NotFound("node", in.ID)
 			}
 			n, err := a.Nodes.Node(in.ID)
 			return &body[nodes.InfoNode]{n}, err
@@ -104,7 +104,7 @@ func (a *API) wishNode(ctx context.Context, id, verb string, wish nodes.NodeWish
 		return nil, err
 	}
 	if !wellFormedID(id) {
-		return nil, problem.NotFound("node", id)
+		return nil, httpx.NotFound("node", id)
 	}
 	user := a.identity(ctx).User
 	n, err := a.Nodes.Wish(ctx, id, wish, user.Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Plugins is the library of plugins as the API needs it. A reference is a name, a
@@ -58,7 +58,7 @@ func (a *API) registerPlugins(app *fiber.App) {
 		"imports and exports, and who uses it. A bare name means the highest version that is enabled."
 	handle(a, inspect, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		if !wellFormedID(in.Name) {
-			return nil, problem.NotFound("plugin", in.Name)
+			return nil, httpx.NotFound("plugin", in.Name)
 		}
 		e, err := a.Plugins.Entry(ctx, in.Name)
 		if err != nil {
@@ -122,7 +122,7 @@ func (a *API) switchPlugin(ctx context.Context, ref, verb string,
 		return nil, err
 	}
 	if !wellFormedID(ref) {
-		return nil, problem.NotFound("plugin", ref)
+		return nil, httpx.NotFound("plugin", ref)
 	}
 	user := a.identity(ctx).User
 	e, err := act(ctx, ref, user.Name)
@@ -138,7 +138,7 @@ func (a *API) deletePlugin(ctx context.Context, in *pluginInput) (*nothing, erro
 		return nil, err
 	}
 	if !wellFormedID(in.Name) {
-		return nil, problem.NotFound("plugin", in.Name)
+		return nil, httpx.NotFound("plugin", in.Name)
 	}
 	gone, err := a.Plugins.Delete(ctx, in.Name)
 	if err != nil {

@@ -5,26 +5,26 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // startInput is the start of what is prepared.
 type startInput struct {
 	IDInput
 	Body *struct {
-		ConfirmProduction rights.Names `json:"confirm_production,omitempty"`
+		ConfirmProduction auth.Names `json:"confirm_production,omitempty"`
 	}
 }
 
-func (in *startInput) typed() rights.Names {
+func (in *startInput) typed() auth.Names {
 	if in.Body == nil {
 		return nil
 	}
 	return in.Body.ConfirmProduction
 }
 
-func (a *API) judge() rights.Judge { return rights.Judge{Store: a.Store} }
+func (a *API) judge() auth.Judge { return auth.Judge{Store: a.Store} }
 
 // MayUse is an error when the caller may not run a scenario. Every handler asks that reaches a target by a saved
 // connection.
@@ -35,21 +35,21 @@ func (a *API) MayUse(ctx context.Context, s engine.Scenario) error {
 
 // MayUseConnection is the same for one saved connection.
 func (a *API) MayUseConnection(ctx context.Context, c store.Connection) error {
-	return rights.Connection(a.identity(ctx).User, c)
+	return auth.Connection(a.identity(ctx).User, c)
 }
 
 // mayLoad is an error when the caller may not start a scenario, or has not typed the names of what is production,
 // which it returns.
-func (a *API) mayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) ([]store.Connection, error) {
+func (a *API) mayLoad(ctx context.Context, s engine.Scenario, typed auth.Names) ([]store.Connection, error) {
 	production, err := a.judge().Use(ctx, a.identity(ctx).User, s)
 	if err == nil {
-		err = rights.Confirmed(production, typed)
+		err = auth.Confirmed(production, typed)
 	}
 	return production, err
 }
 
 // mayRun is the same for what a request describes: production has to be confirmed where it is started at once.
-func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed rights.Names) (
+func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed auth.Names) (
 	[]store.Connection, error) {
 	if start {
 		return a.mayLoad(ctx, s, typed)
@@ -69,7 +69,7 @@ func started[T any](ctx context.Context, a *API, runID, matrixID string, product
 }
 
 // mayStart is the same for a run that is prepared.
-func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) ([]store.Connection, error) {
+func (a *API) mayStart(ctx context.Context, id string, typed auth.Names) ([]store.Connection, error) {
 	run, err := a.storedRun(ctx, id)
 	if err != nil || run.Status != engine.StatusPrepared {
 		return nil, err // starting it is refused for another reason
@@ -94,16 +94,16 @@ func (a *API) mayAsk(ctx context.Context, id string) error {
 
 func (a *API) storedRun(ctx context.Context, id string) (engine.Run, error) {
 	if !wellFormedID(id) {
-		return engine.Run{}, problem.NotFound("run", id)
+		return engine.Run{}, httpx.NotFound("run", id)
 	}
 	run, err := a.Store.Run(ctx, id)
 	return run, named(err, "run", id)
 }
 
 // mayStartMatrix is mayStart for a matrix: its runs have the connections.
-func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names) ([]store.Connection, error) {
+func (a *API) mayStartMatrix(ctx context.Context, id string, typed auth.Names) ([]store.Connection, error) {
 	if !wellFormedID(id) {
-		return nil, problem.NotFound("matrix", id)
+		return nil, httpx.NotFound("matrix", id)
 	}
 	state, err := a.Matrices.Get(ctx, id)
 	if err != nil {
@@ -120,15 +120,15 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names)
 		}
 		production = append(production, found...)
 	}
-	return production, rights.Confirmed(production, typed)
+	return production, auth.Confirmed(production, typed)
 }
 
 // mayChange is an error when the caller may not change a thing.
 func (a *API) mayChange(ctx context.Context, what, name string, access store.Access) error {
-	return rights.Change(a.identity(ctx).User, what, name, access)
+	return auth.Change(a.identity(ctx).User, what, name, access)
 }
 
 // access is whose a thing is and who may use it, after what the caller says of it.
-func (a *API) access(ctx context.Context, now store.Access, in *rights.AccessInput) (store.Access, error) {
+func (a *API) access(ctx context.Context, now store.Access, in *auth.AccessInput) (store.Access, error) {
 	return a.judge().Apply(ctx, a.identity(ctx).User, now, in)
 }

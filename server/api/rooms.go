@@ -8,8 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/audit"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // Op is op for handlers of other packages.
@@ -29,7 +28,7 @@ func (a *API) Resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, e
 
 // MayLoad is an error when the caller may not use what a scenario names, or has not typed the names of what is
 // production.
-func (a *API) MayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) error {
+func (a *API) MayLoad(ctx context.Context, s engine.Scenario, typed auth.Names) error {
 	_, err := a.mayLoad(ctx, s, typed)
 	return err
 }
@@ -52,7 +51,7 @@ func (a *API) Note(ctx context.Context, action, object, detail string) {
 }
 
 // Trail is the audit log, for what is not done by the caller of a request.
-func (a *API) Trail() *audit.Trail { return a.trail }
+func (a *API) Trail() *auth.Trail { return a.trail }
 
 // Run reads a run that an address names, with everything that belongs to it, and without its secrets.
 func (a *API) Run(ctx context.Context, id string) (engine.RunDetail, error) { return a.detail(ctx, id) }

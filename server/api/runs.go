@@ -14,15 +14,15 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 type runCreate struct {
 	Body struct {
 		ScenarioInput
-		Start             bool         `json:"start,omitempty" doc:"Start it at once."`
-		ConfirmProduction rights.Names `json:"confirm_production,omitempty"`
+		Start             bool       `json:"start,omitempty" doc:"Start it at once."`
+		ConfirmProduction auth.Names `json:"confirm_production,omitempty"`
 	}
 }
 
@@ -31,15 +31,15 @@ type runFromTemplate struct {
 	Body *struct {
 		Set               map[string]any `json:"set,omitempty" maxProperties:"200"`
 		Start             bool           `json:"start,omitempty"`
-		ConfirmProduction rights.Names   `json:"confirm_production,omitempty"`
+		ConfirmProduction auth.Names     `json:"confirm_production,omitempty"`
 	}
 }
 
 type preflightInput struct {
 	Body struct {
 		ScenarioInput
-		Start             bool         `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
-		ConfirmProduction rights.Names `json:"confirm_production,omitempty" doc:"Ignored, like start."`
+		Start             bool       `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
+		ConfirmProduction auth.Names `json:"confirm_production,omitempty" doc:"Ignored, like start."`
 	}
 }
 
@@ -233,14 +233,14 @@ func (a *API) createRun(ctx context.Context, in *runCreate) (*body[engine.Run], 
 
 func (a *API) createFromTemplate(ctx context.Context, in *runFromTemplate) (*body[engine.Run], error) {
 	input := ScenarioInput{TemplateID: in.ID}
-	start, typed := false, rights.Names(nil)
+	start, typed := false, auth.Names(nil)
 	if in.Body != nil {
 		input.Set, start, typed = in.Body.Set, in.Body.Start, in.Body.ConfirmProduction
 	}
 	return a.create(ctx, input, start, typed)
 }
 
-func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed rights.Names) (*body[engine.Run],
+func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed auth.Names) (*body[engine.Run],
 	error) {
 	s, err := a.resolve(ctx, in)
 	var production []store.Connection
@@ -294,7 +294,7 @@ func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], er
 // exists answers whether there is such a run, cheaply.
 func (a *API) exists(ctx context.Context, id string) error {
 	if !wellFormedID(id) {
-		return problem.NotFound("run", id)
+		return httpx.NotFound("run", id)
 	}
 	if a.Runs.Live(id) != nil {
 		return nil
@@ -313,7 +313,7 @@ func (a *API) getRun(ctx context.Context, in *IDInput) (*body[engine.RunDetail],
 
 func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	if !wellFormedID(id) {
-		return engine.RunDetail{}, problem.NotFound("run", id)
+		return engine.RunDetail{}, httpx.NotFound("run", id)
 	}
 	d, err := a.Runs.Detail(ctx, id)
 	if err != nil {
@@ -349,7 +349,7 @@ func (a *API) stopRun(ctx context.Context, in *IDInput) (*body[engine.Run], erro
 func (a *API) change(ctx context.Context, id, action string,
 	do func(context.Context, string, string) (engine.Run, error)) (*body[engine.Run], error) {
 	if !wellFormedID(id) {
-		return nil, problem.NotFound("run", id)
+		return nil, httpx.NotFound("run", id)
 	}
 	user := a.identity(ctx).User
 	run, err := do(ctx, id, user.Name)
@@ -415,7 +415,7 @@ func (a *API) stopEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enr
 func (a *API) changeEnrichment(ctx context.Context, id, action string,
 	do func(context.Context, string, string) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
 	if !wellFormedID(id) {
-		return nil, problem.NotFound("run", id)
+		return nil, httpx.NotFound("run", id)
 	}
 	user := a.identity(ctx).User
 	e, err := do(ctx, id, user.Name)
@@ -428,7 +428,7 @@ func (a *API) changeEnrichment(ctx context.Context, id, action string,
 
 func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
-		return nil, problem.NotFound("run", in.ID)
+		return nil, httpx.NotFound("run", in.ID)
 	}
 	user := a.identity(ctx).User
 	if err := a.Runs.Delete(ctx, in.ID, user.Name); err != nil {

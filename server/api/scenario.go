@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Document is a scenario as the caller wrote it in JSON. It may leave out
@@ -51,7 +51,7 @@ func (a *API) named(ctx context.Context, in ScenarioInput) (engine.Scenario, err
 		}
 	}
 	if given != 1 {
-		p := problem.Field("template_id", "is needed, or one of template_name, source and scenario",
+		p := httpx.Field("template_id", "is needed, or one of template_name, source and scenario",
 			"give exactly one of the four")
 		p.Detail = "The request must say what to run, in exactly one way."
 		return engine.Scenario{}, p
@@ -103,7 +103,7 @@ func (a *API) template(ctx context.Context, id, name string) (store.Template, er
 		t, err = a.Store.Template(ctx, id)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		p := problem.NotFound("template", value)
+		p := httpx.NotFound("template", value)
 		p.Errors = []engine.FieldError{{Field: field, Message: "names no template", Hint: "GET /api/templates lists them"}}
 		return t, p
 	}

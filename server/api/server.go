@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/openapi"
-	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 func (a *API) registerServer(app *fiber.App) {
@@ -26,7 +26,7 @@ func (a *API) registerServer(app *fiber.App) {
 	a.raw(app, spec, func(c *fiber.Ctx) error {
 		text, err := document()
 		if err != nil {
-			return problem.Write(c, err)
+			return httpx.Write(c, err)
 		}
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		return c.Send(text)
@@ -38,7 +38,7 @@ func (a *API) registerServer(app *fiber.App) {
 	a.raw(app, docs, func(c *fiber.Ctx) error {
 		text, err := page()
 		if err != nil {
-			return problem.Write(c, err)
+			return httpx.Write(c, err)
 		}
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
 		return c.Send(text)

@@ -10,8 +10,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/live"
-	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 func (a *API) registerSockets(app *fiber.App) {
@@ -33,13 +33,13 @@ func (a *API) registerSockets(app *fiber.App) {
 
 func (a *API) watch(c *fiber.Ctx) error {
 	if !a.Guard.SameOrigin(c) {
-		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden,
+		return httpx.Write(c, &engine.Error{Code: engine.CodeForbidden,
 			Message: "This socket was opened by another site's page.",
 			Hint:    "Use Loadstone's own page, or a client that sends no Origin."})
 	}
 	id := unescaped(c.Params("id"))
 	if err := a.exists(c.UserContext(), id); err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	caller := a.identity(c.UserContext())
 	ended, stop := a.Auth.Watch(caller)
@@ -53,10 +53,10 @@ func (a *API) watch(c *fiber.Ctx) error {
 	if errors.Is(err, live.ErrNotASocket) {
 		c.Set(fiber.HeaderUpgrade, "websocket")
 		c.Set("Sec-WebSocket-Version", "13")
-		return problem.Write(c, fiber.ErrUpgradeRequired)
+		return httpx.Write(c, fiber.ErrUpgradeRequired)
 	}
 	if err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	return nil
 }

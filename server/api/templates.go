@@ -12,9 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/names"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/rights"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // TemplateList is every template.
@@ -27,7 +26,7 @@ type TemplateInput struct {
 	Source string    `json:"source,omitempty" doc:"The template's text, YAML or JSON; comments are kept."`
 	Config *Document `json:"config,omitempty" doc:"Or the scenario as JSON."`
 	// Access is left as it is by a change that does not name it.
-	Access *rights.AccessInput `json:"access,omitempty"`
+	Access *auth.AccessInput `json:"access,omitempty"`
 }
 
 type templateCreate struct{ Body TemplateInput }
@@ -131,7 +130,7 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	}
 	user := a.identity(ctx).User
 	t.CreatedBy = user.Name
-	if t.Access, err = a.access(ctx, rights.Own(user), in.Body.Access); err != nil {
+	if t.Access, err = a.access(ctx, auth.Own(user), in.Body.Access); err != nil {
 		return nil, err
 	}
 	saved, err := a.Store.CreateTemplate(ctx, t)
@@ -163,7 +162,7 @@ func (a *API) getTemplate(ctx context.Context, in *IDInput) (*body[store.Templat
 
 func (a *API) storedTemplate(ctx context.Context, id string) (store.Template, error) {
 	if !wellFormedID(id) {
-		return store.Template{}, problem.NotFound("template", id)
+		return store.Template{}, httpx.NotFound("template", id)
 	}
 	t, err := a.Store.Template(ctx, id)
 	return t, named(err, "template", id)
@@ -261,7 +260,7 @@ func (a *API) validateTemplate(ctx context.Context, in *templateCreate) (*body[V
 
 // unknownNames are the names in a template that stand for nothing here. What cannot be looked up is not judged.
 func (a *API) unknownNames(ctx context.Context, text []byte) []engine.FieldError {
-	var here names.Here
+	var here Here
 	var err error
 	if here.Plugins, err = a.Plugins.Entries(ctx); err != nil {
 		here.Plugins = nil

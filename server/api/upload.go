@@ -12,8 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 const (
@@ -37,10 +36,10 @@ func describeUpload(a *API) huma.Operation {
 		"says why. "+
 		"One that passes is stored disabled; an admin enables it. The same bytes again answer 200. "+
 		"Another file of the same name and version is 409, unless the earlier one has never been enabled: then it takes "+
-		"its place.", transfer.MaxUpload>>20)
+		"its place.", httpx.MaxUpload>>20)
 	file := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		transfer.MediaType:    {Schema: file},
+		httpx.MediaType:       {Schema: file},
 		fiber.MIMEOctetStream: {Schema: file},
 		fiber.MIMEMultipartForm: {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"file"},
 			Properties: map[string]*huma.Schema{"file": file}}},
@@ -66,15 +65,15 @@ func (a *API) upload(c *fiber.Ctx) error {
 			if hint == "" {
 				hint = "Its author is told the same, and more, by: loadstone plugin test FILE"
 			}
-			p := problem.New(http.StatusUnprocessableEntity, problem.CodePluginRefused, e.Message, hint)
+			p := httpx.New(http.StatusUnprocessableEntity, httpx.CodePluginRefused, e.Message, hint)
 			p.Errors = e.Fields
 			err = p
 		}
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	text, err := jsonText(entry)
 	if err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	status := http.StatusOK
 	if created {
@@ -89,7 +88,7 @@ func (a *API) upload(c *fiber.Ctx) error {
 
 func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 	for key := range c.Queries() {
-		return plugin.Entry{}, false, problem.Field(key, "is not known here", "an upload takes no parameters")
+		return plugin.Entry{}, false, httpx.Field(key, "is not known here", "an upload takes no parameters")
 	}
 	select {
 	case a.uploads <- struct{}{}:
@@ -99,7 +98,7 @@ func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 			&engine.Error{Code: engine.CodeUnavailable, Message: "Other plugins are being uploaded now.",
 				Hint: "Try again in a few seconds."}
 	}
-	wasm, err := transfer.Receive(c, a.UploadFor)
+	wasm, err := httpx.Receive(c, a.UploadFor)
 	if err != nil {
 		return plugin.Entry{}, false, err
 	}

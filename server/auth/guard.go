@@ -10,7 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Guard is the middleware in front of everything that is not public.
@@ -27,7 +27,7 @@ type Guard struct {
 func (g *Guard) Handle(c *fiber.Ctx) error {
 	bearer, hasBearer := bearerOf(c.Get(fiber.HeaderAuthorization))
 	if !hasBearer && !safeMethod(c.Method()) && !g.SameSite(c) {
-		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden,
+		return httpx.Write(c, &engine.Error{Code: engine.CodeForbidden,
 			Message: "This request comes from another site's page.",
 			Hint: "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that speaks TLS " +
 				"or changes the host's name, start the server with --public-url and --trusted-proxies."})
@@ -40,11 +40,11 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
 			c.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="loadstone"`)
 		}
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
 	if err := id.refusal(c.Method(), c.Path()); err != nil {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	return c.Next()
 }

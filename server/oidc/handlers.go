@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 const (
@@ -109,7 +109,7 @@ func (h handlers) refuse(c *fiber.Ctx, err error) error {
 		h.a.Trail().SignInRefused(c.UserContext(), auth.PeerOf(c.UserContext()).IP, "")
 	}
 	if !strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
-		return problem.Write(c, err)
+		return httpx.Write(c, err)
 	}
 	return c.Redirect("/signin?"+url.Values{"refused": {string(e.Code)}}.Encode(), http.StatusSeeOther)
 }

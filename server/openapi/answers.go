@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // printable is a writer of whole documents, which say the same and can be looked at in a terminal.
@@ -38,6 +38,6 @@ func Refusals(doc *huma.OpenAPI, responses map[string]*huma.Response, statuses .
 	schema := doc.Components.Schemas.Schema(problemType, true, "Problem")
 	for _, status := range statuses {
 		responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
-			Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
+			Content: map[string]*huma.MediaType{httpx.ContentType: {Schema: schema}}}
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
-var problemType = reflect.TypeFor[problem.Problem]()
+var problemType = reflect.TypeFor[httpx.Problem]()
 
 // schemaNames tells types of the same name from different packages apart.
 var schemaNames = map[reflect.Type]string{

@@ -24,13 +24,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
-	"github.com/loadstone-db/loadstone/server/gone"
-	"github.com/loadstone-db/loadstone/server/problem"
-	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // Prefix is under which the API is found: the address of a data source is the server's with this behind it.
-const Prefix = problem.Prometheus
+const Prefix = httpx.Prometheus
 
 // Telemetry is what is asked.
 type Telemetry interface {
@@ -56,12 +54,12 @@ const (
 type handlers struct {
 	t       Telemetry
 	version string
-	streams transfer.Downloads
+	streams httpx.Downloads
 	crowd   *crowd
 }
 
 // Register adds the routes to an app whose middleware knows who is asking.
-func Register(app fiber.Router, t Telemetry, version string, streams transfer.Downloads) {
+func Register(app fiber.Router, t Telemetry, version string, streams httpx.Downloads) {
 	h := handlers{t, version, streams, newCrowd(max(4, 2*runtime.GOMAXPROCS(0)), mostWaiting)}
 	for _, method := range []string{fiber.MethodGet, fiber.MethodPost} {
 		for path, handle := range map[string]func(*fiber.Ctx) error{
@@ -213,7 +211,7 @@ func text(c *fiber.Ctx) (string, error) {
 // within is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
 func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) { //nolint:revive // as c's methods
 	if field(c, "timeout") == "" {
-		ctx, stop := gone.Watch(ctx, c.Context().Conn())
+		ctx, stop := httpx.Watch(ctx, c.Context().Conn())
 		return ctx, stop, nil
 	}
 	d, err := durationOf(c, "timeout")
@@ -221,7 +219,7 @@ func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) 
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
-	ctx, stop := gone.Watch(ctx, c.Context().Conn())
+	ctx, stop := httpx.Watch(ctx, c.Context().Conn())
 	return ctx, func() { stop(); cancel() }, nil
 }
 

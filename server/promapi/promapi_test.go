@@ -24,8 +24,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/promapi"
-	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // catalog has the segments of runs in memory; err is what it answers, where it is not nil.
@@ -54,7 +54,7 @@ func app(t *testing.T, change func(*catalog, *promql.ShardOptions)) *fiber.App {
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, BodyLimit: 4 << 20, ReadBufferSize: 1 << 20})
 	promapi.Register(app, local(c, promql.NewEvaluator(c.Read, o, 64<<20), o), "1.2.3",
-		transfer.Downloads{Life: t.Context()})
+		httpx.Downloads{Life: t.Context()})
 	return app
 }
 

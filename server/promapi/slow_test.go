@@ -16,8 +16,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/promapi"
-	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // TestClientsThatReadAByteASecond: more of them than queries are evaluated at once, each with an answer of megabytes.
@@ -30,7 +30,7 @@ func TestClientsThatReadAByteASecond(t *testing.T) {
 	}
 	c, o := catalog{Catalog: runs}, promql.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, WriteTimeout: 3 * time.Second})
-	promapi.Register(app, local(c, promql.NewEvaluator(c.Read, o, 64<<20), o), "1", transfer.Downloads{Life: t.Context()})
+	promapi.Register(app, local(c, promql.NewEvaluator(c.Read, o, 64<<20), o), "1", httpx.Downloads{Life: t.Context()})
 	base := listen(t, app)
 	address, err := url.Parse(base)
 	if err != nil {

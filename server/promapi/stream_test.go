@@ -17,8 +17,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/server/promapi"
-	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // listen serves an app on a real socket.
@@ -61,7 +61,7 @@ func holding(t *testing.T) (held, string) {
 	o := promql.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	promapi.Register(app, local(h, promql.NewEvaluator(h.Read, o, 1<<20), o), "1",
-		transfer.Downloads{Life: t.Context()})
+		httpx.Downloads{Life: t.Context()})
 	return h, listen(t, app)
 }
 

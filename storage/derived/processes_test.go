@@ -26,7 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -77,7 +77,7 @@ func worker() {
 		})
 		return err
 	})
-	q := refreshrows.Queue{Pool: pool}
+	q := postgres.Queue{Pool: pool}
 	keeper := refresh.Start(refresh.Options{Store: q, Workers: 1, Role: refresh.Server,
 		Name: fmt.Sprintf("process-%d", os.Getpid()),
 		Log:  zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
@@ -150,7 +150,7 @@ type fault struct {
 	name                   string
 	control, owner, reader string
 	shorter                int
-	q                      refreshrows.Queue
+	q                      postgres.Queue
 	db                     *derived.Database
 }
 
@@ -428,7 +428,7 @@ func TestTheClockOfAWorkerDoesNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		q := refreshrows.Queue{Pool: pool}
+		q := postgres.Queue{Pool: pool}
 		before := now()
 		state, err := q.RefreshState(ctx, 1)
 		if err != nil || time.Since(state.Now.Time) > -20*365*24*time.Hour {

@@ -20,12 +20,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/storage/embedded"
-	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // durable is a queue on an embedded Postgres as a server has it: what is committed is on the disk.
-func durable(t testing.TB, connections int32) (q refreshrows.Queue, dsn string) {
+func durable(t testing.TB, connections int32) (q postgres.Queue, dsn string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "loadstone-claims-")
 	if err != nil {
@@ -52,7 +52,7 @@ func durable(t testing.TB, connections int32) (q refreshrows.Queue, dsn string) 
 	return queueOf(t, dsn, connections), dsn
 }
 
-func queueOf(t testing.TB, dsn string, connections int32) refreshrows.Queue {
+func queueOf(t testing.TB, dsn string, connections int32) postgres.Queue {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -64,7 +64,7 @@ func queueOf(t testing.TB, dsn string, connections int32) refreshrows.Queue {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	q := refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()}
+	q := postgres.Queue{Pool: pool, Turns: postgres.NewTurns()}
 	must := func(_ refresh.Table, err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func ask[T any](t testing.TB, dsn, sql string) (v T) {
 }
 
 // fill puts jobs into the queue, each a run to take in.
-func fill(t testing.TB, q refreshrows.Queue, from, to int) {
+func fill(t testing.TB, q postgres.Queue, from, to int) {
 	t.Helper()
 	for from < to {
 		var plan refresh.Schedule
@@ -139,7 +139,7 @@ func (c *crowd) released(claims, lost []refresh.Claim) {
 }
 
 // work has claimers claim and release until so many jobs are done, batch at a time. It returns how long that took.
-func work(t testing.TB, q refreshrows.Queue, claimers, jobs, batch int) (*crowd, time.Duration) {
+func work(t testing.TB, q postgres.Queue, claimers, jobs, batch int) (*crowd, time.Duration) {
 	t.Helper()
 	c := &crowd{held: map[refresh.Task]int64{}, done: map[refresh.Task]int{}, epochs: map[refresh.Task]int64{}}
 	var left atomic.Int64

@@ -9,7 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/reportrows"
 )
 
 // Points implements store.Runs.
@@ -73,7 +72,7 @@ func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 
 // Reports calls fn with what the run workers of a run reported, each one's in the order in which it did.
 func (s *Store) Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error {
-	return reportrows.Read(ctx, s.pool, runID, fn)
+	return Read(ctx, s.pool, runID, fn)
 }
 
 const (

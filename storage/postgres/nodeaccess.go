@@ -13,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 )
 
 var _ store.NodeAccess = (*Store)(nil)
@@ -75,9 +74,9 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 			forgetTokensAfter); err != nil {
 			return err
 		}
-		made, err = noderows.ScanToken(tx.QueryRow(ctx,
+		made, err = ScanToken(tx.QueryRow(ctx,
 			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
-			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+noderows.TokenColumns,
+			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+TokenColumns,
 			t.TokenID, secretSHA256[:], t.Uses, t.CreatedBy, valid))
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
-	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // openTransaction holds a snapshot: until it ends no row that is dead since can be removed.
@@ -73,7 +73,7 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 }
 
 // entriesRead is how many entries of the queue's index the one session of a queue has read so far.
-func entriesRead(t testing.TB, q refreshrows.Queue, dsn string) int64 {
+func entriesRead(t testing.TB, q postgres.Queue, dsn string) int64 {
 	t.Helper()
 	if ask[int](t, dsn, "SELECT current_setting('server_version_num')::int") < 150000 {
 		t.Skip("this Postgres cannot be made to say what it has counted")
@@ -207,7 +207,7 @@ func TestClaimsBesideAnOldTransaction(t *testing.T) {
 }
 
 // claimAll claims and releases until it is stopped, and tells how long each claim took that got something.
-func claimAll(t *testing.T, q refreshrows.Queue, stop <-chan struct{}, told func(time.Duration)) {
+func claimAll(t *testing.T, q postgres.Queue, stop <-chan struct{}, told func(time.Duration)) {
 	for {
 		select {
 		case <-stop:

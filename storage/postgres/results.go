@@ -11,7 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 // SaveResult implements store.Runs: one transaction and one round trip, however many rows. Empty strings and zero
@@ -168,7 +167,7 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 				return err
 			}
 		}
-		if late, err = retentionrows.Late(ctx, tx, a); err != nil || late {
+		if late, err = Late(ctx, tx, a); err != nil || late {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,

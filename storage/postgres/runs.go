@@ -15,7 +15,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, ` + stateColumns
@@ -89,7 +88,7 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 		return err
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := retentionrows.Hold(ctx, tx, scenario); err != nil {
+		if err := Hold(ctx, tx, scenario); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,

@@ -20,48 +20,34 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/catalogrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/grantrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/handedrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
-	"github.com/loadstone-db/loadstone/storage/postgres/markrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
-	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
-	"github.com/loadstone-db/loadstone/storage/postgres/settingrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/userrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/viewrows"
-	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
 // Beside types of other packages that are called the same.
 type (
-	markedRows   = markrows.Rows
-	expiringRuns = retentionrows.Kept
+	markedRows   = MarkRows
+	expiringRuns = Kept
 )
 
 // Store implements storetest.Store. It is safe for concurrent use.
 type Store struct {
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
-	noderows.Rows
-	refreshrows.Queue
+	NodeRows
+	Queue
 	markedRows
-	queryrows.Saved
-	handedrows.Kept
-	grantrows.Grants
+	Saved
+	HandedKept
+	Grants
 	expiringRuns
-	settingrows.Settings
-	userrows.Users
-	viewrows.Views
-	auditrows.Log
-	wishrows.Wishes
-	ledger.Book
-	streams *catalogrows.Rows
+	Settings
+	Users
+	Views
+	Log
+	Wishes
+	Book
+	streams *Rows
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
@@ -108,14 +94,14 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
-		markedRows: markedRows{Marked: pool}, Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
-		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Grants: grantrows.Grants{Pool: pool},
-		Users: userrows.Users{Pool: pool}, Views: viewrows.Views{Viewed: pool},
-		Settings:     settingrows.Settings{Pool: pool, Keys: keys},
+	s := &Store{pool: pool, NodeRows: NodeRows{Pool: pool}, Wishes: Wishes{Pool: pool},
+		markedRows: markedRows{Marked: pool}, Queue: Queue{Pool: pool, Turns: NewTurns()},
+		Saved: Saved{Pool: pool}, HandedKept: HandedKept{Runs: pool}, Grants: Grants{Pool: pool},
+		Users: Users{Pool: pool}, Views: Views{Viewed: pool},
+		Settings:     Settings{Pool: pool, Keys: keys},
 		expiringRuns: expiringRuns{Expiring: pool},
-		Log:          auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
-		probe: probe, keys: keys, streams: catalogrows.New(pool, keys),
+		Log:          Log{Rows: pool}, Book: Book{Rooms: pool},
+		probe: probe, keys: keys, streams: New(pool, keys),
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
@@ -125,7 +111,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 }
 
 // Streams is the catalog of streams.
-func (s *Store) Streams() *catalogrows.Rows { return s.streams }
+func (s *Store) Streams() *Rows { return s.streams }
 
 // Close waits for calls that are under way and closes the connections.
 func (s *Store) Close() { s.pool.Close(); s.probe.Close() }

@@ -9,7 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 const (
@@ -78,7 +77,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	saved := t
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := retentionrows.Hold(ctx, tx, t.Config); err != nil {
+		if err := Hold(ctx, tx, t.Config); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx,
@@ -129,7 +128,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	var saved []store.Template
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := retentionrows.Hold(ctx, tx, t.Config); err != nil {
+		if err := Hold(ctx, tx, t.Config); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx,

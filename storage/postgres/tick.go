@@ -11,7 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
-	"github.com/loadstone-db/loadstone/storage/postgres/reportrows"
 )
 
 // SaveTick implements store.Runs: one transaction and one round trip for its
@@ -117,7 +116,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot", reportrows.Of(w))
+		body, err := document("snapshot", Of(w))
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
-	"github.com/loadstone-db/loadstone/storage/results/lookup"
 )
 
 // Results implements record.Results on an object store. Its methods are safe for
@@ -92,12 +91,12 @@ func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekClos
 // FindExecutions looks for single executions in these parts of a run, page by page.
 func (f *Results) FindExecutions(ctx context.Context, runID string, parts []engine.Artifact,
 	q executions.Query) (executions.ExecutionPage, error) {
-	return lookup.Find(ctx, f.objects, runID, parts, q)
+	return Find(ctx, f.objects, runID, parts, q)
 }
 
 // Failures tells what failed in these parts of a run, by error and statement.
 func (f *Results) Failures(ctx context.Context, runID string, parts []engine.Artifact) (executions.Failures, error) {
-	return lookup.Failures(ctx, f.objects, runID, parts)
+	return Failures(ctx, f.objects, runID, parts)
 }
 
 // download is a file from its beginning to its end.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
+	wired "github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
+	wired "github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"

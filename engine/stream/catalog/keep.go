@@ -1,5 +1,5 @@
 // This part is the contract of what keeps the catalog of streams: one that is shared by all servers, and read and
-// written in transactions. memstore and storage/postgres/catalogrows serve it, keeptest is its conformance suite.
+// written in transactions. memstore and storage/postgres serve it, keeptest is its conformance suite.
 
 package catalog
 

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine"
+	"gopkg.in/yaml.v3"
+)
+
+// ApplyFlags are those of loadstone apply.
+type ApplyFlags struct {
+	ConfirmFlags
+	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements divided by semicolons (.sql), or of a list named statements (.yaml). May be repeated: all files are one group."`
+}
+
+// Help is shown by --help.
+func (ApplyFlags) Help() string {
+	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
+
+  loadstone apply -f rules.sql
+  loadstone apply -f sources.yaml -f rules.sql`
+}
+
+// mostStatements is how large the files may be together.
+const mostStatements = 1 << 20
+
+// shellPiece is a part of what is applied, and what it is called: a file, or a statement of one.
+type shellPiece struct{ name, text string }
+
+// divider ends the statements of a piece, on lines of its own.
+const divider = "\n;\n"
+
+// Run carries the files out, and says what was done.
+func (f ApplyFlags) Run(e *terminal.Env, do Do) error {
+	var pieces []shellPiece
+	for _, name := range f.File {
+		source, err := terminal.Bounded("The file of statements", name, mostStatements)
+		if err != nil {
+			return err
+		}
+		of := []shellPiece{{name, string(source)}}
+		if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
+			if of, err = bundle(name, source); err != nil {
+				return err
+			}
+		}
+		pieces = append(pieces, of...)
+	}
+	var text strings.Builder
+	for _, p := range pieces {
+		text.WriteString(p.text + divider)
+	}
+	var results streamResults
+	if err := do(e.Ctx, http.MethodPost, statementsPath, request(text.String(), f.Confirm), &results); err != nil {
+		return located(pieces, err)
+	}
+	for _, r := range results.Results {
+		if r.Done != "" {
+			_, _ = fmt.Fprintln(e.Stdout, r.Done)
+			continue
+		}
+		for _, row := range r.Rows {
+			_, _ = fmt.Fprintln(e.Stdout, strings.Join(row, "\t"))
+		}
+	}
+	return nil
+}
+
+// standsTwice is what YAML says of a member that is there twice, among what it says of Go's types.
+var standsTwice = regexp.MustCompile(`line (\d+): mapping key ("[^"\n]*") already defined at line (\d+)`)
+
+// bundle reads the statements of a YAML file.
+func bundle(name string, source []byte) ([]shellPiece, error) {
+	wrong := func(what string, cause error) error {
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The bundle %s cannot be read: %s.", name, what),
+			Hint: "write a list of texts named statements", Cause: cause}
+	}
+	var doc, more map[string]any
+	documents := yaml.NewDecoder(bytes.NewReader(source))
+	if err := documents.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		what := "it is not YAML with members by name"
+		if why, ok := strings.CutPrefix(err.Error(), "yaml: line "); ok { // others speak of Go's types
+			what = "line " + why
+		} else if twice := standsTwice.FindStringSubmatch(err.Error()); twice != nil {
+			what = fmt.Sprintf("line %s: %s is there twice, first in line %s", twice[1], twice[2], twice[3])
+		}
+		return nil, wrong(what, err)
+	}
+	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, wrong("it goes on after ---, and one bundle is one document", err)
+	}
+	for member := range doc {
+		if member != "statements" {
+			return nil, wrong(fmt.Sprintf("%q is no member of one", member), nil)
+		}
+	}
+	list, ok := doc["statements"].([]any)
+	if !ok {
+		return nil, wrong("statements is no list", nil)
+	}
+	pieces := make([]shellPiece, 0, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil, wrong(fmt.Sprintf("statement %d is no text", i+1), nil)
+		}
+		pieces = append(pieces, shellPiece{fmt.Sprintf("%s, statement %d", name, i+1), text})
+	}
+	return pieces, nil
+}
+
+// located is an error with the piece that it is about, and the line as it is counted there.
+func located(pieces []shellPiece, err error) error {
+	e := engine.AsError(err)
+	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
+		return err
+	}
+	first := 1
+	for i, p := range pieces {
+		lines := strings.Count(p.text, "\n") + 1
+		next := first + strings.Count(p.text+divider, "\n")
+		if e.Fields[0].Line < next || i == len(pieces)-1 {
+			there := *e
+			there.Fields = []engine.FieldError{e.Fields[0]}
+			// What is missing at the end is missed behind the divider, which nobody wrote.
+			there.Fields[0].Line = min(e.Fields[0].Line-first+1, lines)
+			told := *engine.AsError(shown(p.text, &there))
+			told.Message = p.name + ": " + told.Message
+			return &told
+		}
+		first = next
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+// This part is loadstone backup and loadstone restore.
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/backup"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+const keyFile = "loadstone.key"
+
+// Backup is loadstone backup.
+type Backup struct {
+	Out        string `required:"" placeholder:"FILE|DIR" help:"Where to write it; a folder gets a file with the time in its name. A file that is there is not overwritten."`
+	Executions bool   `help:"With the single executions of all runs, which may be much."`
+	WithKey    bool   `name:"with-key" help:"With the key that secrets are sealed under: who has the file then has all of them."`
+	wiring.StoreFlags
+}
+
+// Help is shown by --help.
+func (*Backup) Help() string {
+	return `Servers may run, and runs go on meanwhile: it is of one moment. It holds runs, templates, connections, users,
+settings, uploaded plugins and the audit log. Without --with-key the secrets in it (connections, notifications) are
+sealed, and can be opened only beside loadstone.key of the data directory, or LOADSTONE_KEY: keep it elsewhere.`
+}
+
+// Run writes a backup.
+func (c *Backup) Run(e *terminal.Env) error {
+	dir := cmp.Or(c.DataDir, wiring.DefaultDataDir())
+	url, err := c.URL()
+	if err == nil && url == "" {
+		err = embedded.Kept(dir)
+	}
+	if err == nil {
+		dir, err = wiring.MakeDataDir(dir)
+	}
+	if err != nil {
+		return err
+	}
+	path := c.Out
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "loadstone-"+time.Now().UTC().Format("20060102-150405")+".backup")
+	} else if err == nil {
+		return engine.InvalidField("--out", path+" is there already", "name another file, or a folder")
+	} else if folder := filepath.Dir(path); missing(folder) {
+		return engine.InvalidField("--out", "the folder "+folder+" does not exist", "create it first")
+	}
+	o := backup.Options{Program: e.Version}
+	if c.WithKey {
+		if o.Key, err = os.ReadFile(filepath.Join(dir, keyFile)); err != nil {
+			return engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
+				"leave it out where LOADSTONE_KEY holds the key")
+		}
+	}
+	url, done, err := controlURL(e.Ctx, url, dir, false, e.Log)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Executions {
+		record, done, err := c.OpenRecord(e.Ctx, dir, e.Log)
+		if err != nil {
+			return err
+		}
+		defer done()
+		o.Parts = record
+	}
+	f, err := os.OpenFile(path+".part", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return engine.InvalidField("--out", "cannot be written: "+err.Error(), "name another file")
+	}
+	m, err := backup.Write(e.Ctx, url, f, o)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(path+".part", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".part") // what is half is nothing
+		return err
+	}
+	_, _ = fmt.Fprintf(e.Stdout, "%s: %s\n", path, backupSaid(m))
+	for _, name := range m.Missing {
+		_, _ = fmt.Fprintf(e.Stderr, "not there, and not in the backup: %s\n", name)
+	}
+	return nil
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func backupSaid(m backup.Manifest) string {
+	return strings.Join([]string{
+		several(m.Rows("run_status"), "run", "runs"),
+		several(m.Rows("test_templates"), "template", "templates"),
+		several(m.Rows("connections"), "connection", "connections"),
+		several(m.Rows("users"), "user", "users"),
+		several(int64(len(m.Files)), "file of executions", "files of executions"),
+	}, ", ")
+}
+
+// several is a number of things in words.
+func several(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Restore is loadstone restore.
+type Restore struct {
+	File    string `arg:"" help:"The backup."`
+	Replace bool   `help:"Also where the control store is not empty: what it has is lost."`
+	wiring.StoreFlags
+}
+
+// Run puts a backup into a control store.
+func (c *Restore) Run(e *terminal.Env) error {
+	b, err := backup.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Close() }() // only read
+	dir, err := wiring.MakeDataDir(cmp.Or(c.DataDir, wiring.DefaultDataDir()))
+	if err != nil {
+		return err
+	}
+	sealed, err := c.key(b.Key, dir)
+	if err != nil {
+		return err
+	}
+	url, err := c.URL()
+	if err != nil {
+		return err
+	}
+	url, done, err := controlURL(e.Ctx, url, dir, true, e.Log)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var to backup.Taker
+	if len(b.Files) > 0 {
+		record, done, err := c.OpenRecord(e.Ctx, dir, e.Log)
+		if err != nil {
+			return err
+		}
+		defer done()
+		to = record
+	}
+	if err := b.Restore(e.Ctx, url, to, c.Replace); err != nil {
+		return err
+	}
+	if b.Key != nil {
+		if err := os.WriteFile(filepath.Join(dir, keyFile), b.Key, 0o600); err != nil {
+			return fmt.Errorf("writing the key: %w", err)
+		}
+	}
+	_, _ = fmt.Fprintf(e.Stdout, "Restored %s of %s: %s.\n", c.File, b.CreatedAt.Format(time.RFC3339), backupSaid(b.Manifest))
+	if n := len(b.Stopped); n > 0 {
+		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
+			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))
+	}
+	if sealed {
+		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
+			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be written anew.\n",
+			keyFile, dir)
+	}
+	return nil
+}
+
+// key compares the key of a backup with that of the data directory; sealed tells that there is none.
+func (c *Restore) key(given []byte, dir string) (sealed bool, err error) {
+	there, err := os.ReadFile(filepath.Join(dir, keyFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return given == nil && os.Getenv("LOADSTONE_KEY") == "", nil
+	case err != nil:
+		return false, fmt.Errorf("reading the key: %w", err)
+	case given != nil && !bytes.Equal(given, there):
+		return false, &engine.Error{Code: engine.CodeConflict, Message: "The data directory " + dir + " has another key.",
+			Hint: "Restore into another --data-dir, or move its " + keyFile + " away."}
+	}
+	return false, nil
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/storage/backup"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// TestABackupSaysHowMany: one of something is no several.
+func TestABackupSaysHowMany(t *testing.T) {
+	m := backup.Manifest{Files: make([]backup.File, 2), Tables: []backup.Table{{Name: "run_status", Rows: 1},
+		{Name: "test_templates", Rows: 1}, {Name: "users", Rows: 21}}}
+	if got := backupSaid(m); got != "1 run, 1 template, 0 connections, 21 users, 2 files of executions" {
+		t.Error(got)
+	}
+}
+
+// TestWhatRestsIsNamed: who restores a backup is told which continuous queries do not run any more, and the cure.
+func TestWhatRestsIsNamed(t *testing.T) {
+	from, to := pgtest.Start(t).NewDatabase(t), pgtest.Start(t).NewDatabase(t)
+	if err := schema.Apply(t.Context(), from); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), `INSERT INTO queries (id, name, statement, execution_state, desired_state,
+		state_since, created_at) VALUES (1, 'slow', 'SELECT', 'RUNNING', 'RUNNING', now(), now()),
+		(2, 'busy', 'SELECT', 'PENDING', 'RUNNING', now(), now()),
+		(3, 'over', 'SELECT', 'TERMINATED', 'RUNNING', now(), now()),
+		(4, 'dropped', 'SELECT', 'STOPPING', 'STOPPED', now(), now())`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out, told bytes.Buffer
+	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &told, Log: zerolog.Nop()}
+	flags := func(url string) (f wiring.StoreFlags) {
+		f.DatabaseURL, f.DataDir = url, t.TempDir()
+		return f
+	}
+	file := filepath.Join(t.TempDir(), "b")
+	if err := (&Backup{Out: file, StoreFlags: flags(from)}).Run(e); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Restore{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
+		err := (&Backup{Out: out, StoreFlags: flags(from)}).Run(e)
+		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	if !strings.Contains(told.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
+		t.Errorf("told: %s", told.String())
+	}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+)
+
+// Do sends a request to a server, and reads its JSON answer into out.
+type Do func(ctx context.Context, method, path string, in, out any) error
+
+// Flags are those of loadstone sql.
+type Flags struct {
+	Statement string `arg:"" optional:"" help:"One statement; without it statements are read from standard input, each ending with a semicolon."`
+	Format    string `enum:"table,csv,json,parquet" default:"table" help:"How answers are written: ${enum}."`
+	ConfirmFlags
+	MaxRows int `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
+}
+
+// Run executes the statement, or those that standard input has.
+func (f Flags) Run(e *terminal.Env, do Do) error {
+	shell := Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
+		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
+			if watches(sql) {
+				return a, watchTable(ctx, do, sql, f.Format, e.Stdout)
+			}
+			if continuous(sql) {
+				return statements(ctx, do, sql, f.Confirm)
+			}
+			var raw json.RawMessage
+			id := uuid.NewString()
+			err = do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows, "query_id": id}, &raw)
+			if err != nil {
+				if ctx.Err() != nil {
+					end(ctx, do, id)
+				}
+				return a, err
+			}
+			// Numbers stay as they were written.
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.UseNumber()
+			if err := d.Decode(&a); err != nil {
+				return a, fmt.Errorf("reading the answer: %w", err)
+			}
+			return a, nil
+		}}
+	if f.Statement != "" {
+		return shell.Execute(e.Ctx, f.Statement)
+	}
+	if terminal.Is(os.Stdin) && terminal.Is(e.Stdout) {
+		session := &Session{Shell: shell, Do: do, History: historyFile()}
+		return session.Run(e.Ctx, os.Stdin, e.Stdout)
+	}
+	return shell.Read(e.Ctx, os.Stdin)
+}
+
+// endWithin is how long the database is asked to end a query that nobody waits for.
+const endWithin = 2 * time.Second
+
+// end has a server end a query.
+func end(ctx context.Context, do Do, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	// It has a time limit of its own, if this fails.
+	_ = do(ctx, http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
+}
+
+// UserFlags are those of loadstone query-user.
+type UserFlags struct {
+	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
+	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
+	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out."`
+}
+
+// Run makes the login and prints its connection string, alone; or removes it.
+func (f UserFlags) Run(e *terminal.Env, do Do) error {
+	if f.Remove {
+		if err := do(e.Ctx, http.MethodDelete, "/api/v1/query-users/"+url.PathEscape(f.Name), nil, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(e.Stdout, "The login %s is gone.\n", f.Name)
+		return err
+	}
+	var made struct {
+		DSN string `json:"dsn"`
+	}
+	if err := do(e.Ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": f.Name, "new_password": f.Renew},
+		&made); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.Stdout, made.DSN)
+	return err
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
+)
+
+// statementsPath is where statements of the catalog of streams are carried out.
+const statementsPath = "/api/v1/streams/statements"
+
+type streamResults struct {
+	Results []struct {
+		Done    string     `json:"done"`
+		Columns []string   `json:"columns"`
+		Rows    [][]string `json:"rows"`
+	} `json:"results"`
+}
+
+// ConfirmFlags confirm what statements write to.
+type ConfirmFlags struct {
+	Confirm []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"The name of a production connection that statements may write to. May be repeated."`
+}
+
+// request is a group of statements, with the production connections that were confirmed.
+func request(sql string, confirm []string) map[string]any {
+	in := map[string]any{"sql": sql}
+	if len(confirm) > 0 {
+		in["confirm_production"] = confirm
+	}
+	return in
+}
+
+// continuous reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which queries of
+// results never have, whether or not the rest of it can be read, or a statement that results do not know.
+func continuous(sql string) bool {
+	l, depth := sqltext.Lexer{SQL: sql}, 0
+	for first := true; ; first = false {
+		t, ok, err := l.Next()
+		if err != nil || !ok || t.Is(";") {
+			return false
+		}
+		word := t.Upper()
+		if first {
+			switch word {
+			case "CREATE", "DROP", "GET", "SHOW", "WATCH":
+				return true
+			case "EXPLAIN", "SELECT":
+			default:
+				return false
+			}
+		}
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			depth--
+		case word == "INTO" && depth == 0:
+			return true
+		}
+	}
+}
+
+// statements carries a group out; what it gave, or what was done, is the answer.
+func statements(ctx context.Context, do Do, sql string, confirm []string) (a query.Answer, err error) {
+	var results streamResults
+	if err := do(ctx, http.MethodPost, statementsPath, request(sql, confirm), &results); err != nil {
+		return a, shown(sql, err)
+	}
+	for _, r := range results.Results {
+		if r.Done != "" {
+			r.Columns, r.Rows = []string{"done"}, [][]string{{r.Done}}
+		}
+		a.Columns, a.Rows = nil, nil // a group has one answer, that of its last statement
+		for _, name := range r.Columns {
+			a.Columns = append(a.Columns, query.Column{Name: name, Type: "text"})
+		}
+		for _, row := range r.Rows {
+			values := make([]any, len(row))
+			for i, v := range row {
+				values[i] = v
+			}
+			a.Rows = append(a.Rows, values)
+		}
+	}
+	return a, nil
+}
+
+// shown is an error with the line that it is about, and a caret under the place.
+func shown(sql string, err error) error {
+	e := engine.AsError(err)
+	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
+		return err
+	}
+	lines, f := strings.Split(sql, "\n"), e.Fields[0]
+	if f.Line > len(lines) {
+		return err
+	}
+	place := *e
+	kind, _, _ := strings.Cut(e.Message, ":")
+	at := 0
+	for i := range len(lines) {
+		if i < f.Line-1 {
+			at += len(lines[i]) + 1
+		}
+	}
+	line := []rune(lines[f.Line-1])
+	at += len(string(line[:min(len(line), f.Column-1)]))
+	place.Message, place.Hint, place.Fields = streamsql.Errorf(streamsql.Kind(kind), sql, at, e.Hint, "%s",
+		f.Message).Error(), "", nil
+	return &place
+}

@@ -1,0 +1,54 @@
+// This part holds what every command of the line has: its surroundings, the files that its
+// results go to, and its exit code.
+
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rs/zerolog"
+)
+
+// The exit codes of every command.
+const (
+	ExitPassed     = 0
+	ExitUsage      = 1 // usage or set-up error
+	ExitFailed     = 2 // the run failed or was cancelled
+	ExitThresholds = 3 // the run ended, and a threshold failed
+	ExitInvalid    = 4 // --require-valid, and the verdict is not VALID
+)
+
+// Error carries an exit code; its error, if any, is still to be printed.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Env is what a command gets besides its flags.
+type Env struct {
+	Ctx    context.Context
+	Stdout io.Writer
+	Stderr io.Writer
+	// results is standard output when a result was asked for there; stdout is standard error then.
+	results io.Writer
+	Log     zerolog.Logger
+	// Traced has the lines about runs name their traces from then on.
+	Traced func()
+	// Version is the program's.
+	Version string
+	// Forget restores the default handling of signals, so that a second one ends the process at once.
+	Forget func()
+	// Settle ends what saves CPU while the program starts and would cost a run memory.
+	Settle func()
+}

@@ -1,0 +1,202 @@
+// This part is loadstone user: who may use a server, and what for.
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// UserCommands are those of loadstone user.
+type UserCommands struct {
+	List   UserList `cmd:"" help:"List the users."`
+	Invite Invite   `cmd:"" help:"Make a user, and print the link by which it chooses a password."`
+	Link   Link     `cmd:"" help:"Print a new link by which a user chooses a password, when the old one is lost or forgotten."`
+	Role   Role     `cmd:"" help:"Give a user another role."`
+	Lock   Lock     `cmd:"" help:"Lock a user out: its sessions and tokens are refused at once."`
+	Unlock Unlock   `cmd:"" help:"Let a user in again that was locked out."`
+	Delete Delete   `cmd:"" help:"Delete a user with its tokens. What it made stays."`
+	Tokens Tokens   `cmd:"" help:"List everybody's API tokens, or the sessions of browsers."`
+	Revoke Revoke   `cmd:"" help:"Revoke an API token, or end a session, of anybody."`
+}
+
+const userBase = "/api/users"
+
+// all asks for every user.
+func all(ctx context.Context, do Do) ([]store.User, error) {
+	var list struct {
+		Users []store.User `json:"users"`
+	}
+	err := do(ctx, http.MethodGet, userBase, nil, &list)
+	return list.Users, err
+}
+
+// UserNamed is a command about one user.
+type UserNamed struct {
+	Name string `arg:"" help:"The user's name."`
+}
+
+// path is the address of the user; names do not tell A from a.
+func (n UserNamed) path(ctx context.Context, do Do) (string, error) {
+	users, err := all(ctx, do)
+	if err != nil {
+		return "", err
+	}
+	for _, u := range users {
+		if strings.EqualFold(u.Name, n.Name) {
+			return userBase + "/" + url.PathEscape(u.UserID), nil
+		}
+	}
+	return "", &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no user %q.", n.Name),
+		Hint: "loadstone user list shows who there is."}
+}
+
+// UserList is loadstone user list.
+type UserList struct{}
+
+// Run writes the users, by name.
+func (UserList) Run(e *terminal.Env, do Do) error {
+	users, err := all(e.Ctx, do)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tROLE\tSIGNS IN\tLAST SEEN")
+	for _, u := range users {
+		how := "by link"
+		switch {
+		case !u.DisabledAt.IsZero():
+			how = "locked out"
+		case u.HasPassword:
+			how = "with a password"
+		}
+		seen := "never"
+		if !u.LastSeenAt.IsZero() {
+			seen = u.LastSeenAt.UTC().Format(time.RFC3339)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Shown(u.Name), u.Role, how, seen)
+	}
+	return w.Flush()
+}
+
+type invitation struct {
+	User      store.User  `json:"user"`
+	URL       string      `json:"url"`
+	ExpiresAt engine.Time `json:"expires_at"`
+}
+
+// print writes the link alone, so that a program can take it.
+func (i invitation) print(e *terminal.Env) error {
+	if _, err := fmt.Fprintln(e.Stdout, i.URL); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.Stderr, "By this link %s chooses a password, once, until %s. Whoever has it becomes this user.\n",
+		terminal.Shown(i.User.Name), i.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
+	return nil
+}
+
+// Invite is loadstone user invite.
+type Invite struct {
+	UserNamed
+	Role store.Role `enum:"admin,operator,viewer" default:"operator" help:"What the user may do: ${enum}. A viewer looks; an operator makes templates, connections and tables and runs them; an admin decides about users, nodes and plugins too."`
+}
+
+// Run makes the user.
+func (c Invite) Run(e *terminal.Env, do Do) error {
+	var made invitation
+	if err := do(e.Ctx, http.MethodPost, userBase, map[string]any{"name": c.Name, "role": c.Role}, &made); err != nil {
+		return err
+	}
+	return made.print(e)
+}
+
+// Link is loadstone user link.
+type Link struct {
+	UserNamed
+	ResetTOTP bool `name:"reset-totp" help:"Remove the user's second factor, too, when its app and recovery codes are lost."`
+}
+
+// Run makes the link.
+func (c Link) Run(e *terminal.Env, do Do) error {
+	path, err := c.path(e.Ctx, do)
+	if err != nil {
+		return err
+	}
+	if c.ResetTOTP {
+		if err := do(e.Ctx, http.MethodDelete, path+"/totp", nil, nil); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(e.Stderr, "%s has no second factor any more.\n", terminal.Shown(c.Name))
+	}
+	var made invitation
+	if err := do(e.Ctx, http.MethodPost, path+"/invitation", map[string]any{}, &made); err != nil {
+		return err
+	}
+	return made.print(e)
+}
+
+// change changes a user and says what it is now.
+func (n UserNamed) change(e *terminal.Env, do Do, to map[string]any, said string) error {
+	path, err := n.path(e.Ctx, do)
+	if err != nil {
+		return err
+	}
+	var u store.User
+	if err := do(e.Ctx, http.MethodPatch, path, to, &u); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s %s.\n", terminal.Shown(u.Name), said)
+	return err
+}
+
+// Role is loadstone user role.
+type Role struct {
+	UserNamed
+	Role store.Role `arg:"" enum:"admin,operator,viewer" help:"${enum}"`
+}
+
+// Run gives the user the role.
+func (c Role) Run(e *terminal.Env, do Do) error {
+	return c.change(e, do, map[string]any{"role": c.Role}, "has the role "+string(c.Role)+" now")
+}
+
+// Lock is loadstone user lock.
+type Lock struct{ UserNamed }
+
+// Run locks the user out.
+func (c Lock) Run(e *terminal.Env, do Do) error {
+	return c.change(e, do, map[string]any{"disabled": true}, "is locked out")
+}
+
+// Unlock is loadstone user unlock.
+type Unlock struct{ UserNamed }
+
+// Run lets the user in again.
+func (c Unlock) Run(e *terminal.Env, do Do) error {
+	return c.change(e, do, map[string]any{"disabled": false}, "may sign in again")
+}
+
+// Delete is loadstone user delete.
+type Delete struct{ UserNamed }
+
+// Run deletes the user.
+func (c Delete) Run(e *terminal.Env, do Do) error {
+	path, err := c.path(e.Ctx, do)
+	if err != nil {
+		return err
+	}
+	if err := do(e.Ctx, http.MethodDelete, path, nil, nil); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s is deleted.\n", terminal.Shown(c.Name))
+	return err
+}

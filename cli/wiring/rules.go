@@ -1,0 +1,45 @@
+package wiring
+
+import (
+	"context"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
+)
+
+// RuleOptions are what the rules of runs are made of.
+type RuleOptions struct {
+	Reach *egress.Policy
+	// Open returns the address of a rule whose address is sealed.
+	Open func(context.Context, engine.Rule) (string, error)
+	// Executions are those of run workers of this process, Account is what reading them takes of it.
+	Executions *executions.Exchange
+	Account    *system.Account
+	// Fragments leads to the nodes of the cluster.
+	Fragments Nodes
+	Log       zerolog.Logger
+}
+
+// Rules begins the rules of runs.
+func Rules(o RuleOptions) rules.Begin {
+	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.Tell) (connector.Sink, error) {
+		url, err := o.Open(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return connector.SinkWebhook(ctx, connector.Config{"SINK.URL": url}, columns, o.Reach, tell)
+	}
+	return func(run engine.Run) *rules.Set {
+		return rules.Start(run.Scenario.Rules, run.Rules,
+			rules.Options{Webhook: webhook, RunID: run.RunID, Node: protocol.OwnNode, Executions: o.Executions,
+				Account: o.Account, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
+	}
+}

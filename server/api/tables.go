@@ -1,0 +1,308 @@
+// This part holds the handlers of derived tables and of queries over them.
+
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/server/httpx"
+)
+
+// Tables are the derived tables as the API needs them.
+type Tables interface {
+	query.Asker
+	// Cancel ends a query of the caller's that any server executes; ErrNotFound when there is none.
+	Cancel(ctx context.Context, caller, id string) error
+	State(ctx context.Context) (refresh.State, error)
+	// Load is how much there is to refresh.
+	Load(ctx context.Context) (refresh.Load, error)
+	History(ctx context.Context, name string, limit int) ([]refresh.Record, error)
+	Create(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// Update changes a table whose Version is current.
+	Update(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// Preview shows what the definition of a table would give, without making it.
+	Preview(ctx context.Context, t refresh.Table) (query.Preview, error)
+	// Catalog lists what definitions and queries can read.
+	Catalog(ctx context.Context) ([]query.Relation, error)
+	Drop(ctx context.Context, name string) error
+	// Do refreshes, suspends or resumes a table: "refresh", "suspend", "resume".
+	Do(ctx context.Context, name, verb string) (refresh.Table, error)
+	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
+	// password with renew, and is engine.CodeConflict without.
+	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
+	RemoveReader(ctx context.Context, name string) error
+	query.Queries
+}
+
+// The nouns of the engine by the names that they have in the document.
+type (
+	// DerivedTable is a derived table.
+	DerivedTable refresh.Table
+	// PendingRefresh is an entry of the queue.
+	PendingRefresh refresh.Pending
+	// RefreshClaim is a worker's claim.
+	RefreshClaim refresh.Claim
+	// RefreshRecord is a refresh that is over.
+	RefreshRecord refresh.Record
+	// RefreshWorker is a process that carries refreshes out.
+	RefreshWorker refresh.Worker
+	// QueryColumn is a column of an answer.
+	QueryColumn query.Column
+)
+
+// DerivedTableDetail is a derived table with what surrounds it.
+type DerivedTableDetail struct {
+	At    engine.Time  `json:"at"`
+	Table DerivedTable `json:"table"`
+	// ReadBy are the tables that read it: it is not dropped before them.
+	ReadBy  []string         `json:"read_by" nullable:"false" doc:"The derived tables that read it."`
+	Pending []PendingRefresh `json:"pending" nullable:"false"`
+	Claims  []RefreshClaim   `json:"claims" nullable:"false"`
+}
+
+// DerivedTableList is every derived table, with what is waiting and what is under way.
+type DerivedTableList struct {
+	At      engine.Time      `json:"at"`
+	Tables  []DerivedTable   `json:"tables" nullable:"false"`
+	Pending []PendingRefresh `json:"pending" nullable:"false"`
+	Claims  []RefreshClaim   `json:"claims" nullable:"false"`
+	Workers []RefreshWorker  `json:"workers" nullable:"false" doc:"Who refreshes: those that have said so in the last half minute."`
+	Nobody  string           `json:"nobody" doc:"Which tables no worker refreshes, and what is to be done; empty when all have one."`
+}
+
+// RefreshHistory is what became of the refreshes of a table, newest first.
+type RefreshHistory struct {
+	Refreshes []RefreshRecord `json:"refreshes" nullable:"false"`
+}
+
+// as gives the elements of a list their names in the document.
+func as[T, U any](list []T, named func(T) U) []U {
+	out := make([]U, 0, len(list))
+	for _, one := range list {
+		out = append(out, named(one))
+	}
+	return out
+}
+
+// DerivedTableInput is a table to be made.
+type DerivedTableInput struct {
+	Name             string       `json:"name" minLength:"1" maxLength:"63"`
+	Definition       string       `json:"definition" minLength:"1" maxLength:"100000" doc:"One SELECT over derived tables and roll-ups."`
+	Description      string       `json:"description,omitempty" maxLength:"1000"`
+	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
+	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC."`
+	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64" doc:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are. More than 1 needs partition_by."`
+	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
+}
+
+// DerivedTableChange is what a user changes of a table.
+type DerivedTableChange struct {
+	Definition       string       `json:"definition" minLength:"1" maxLength:"100000"`
+	Description      string       `json:"description,omitempty" maxLength:"1000"`
+	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
+	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY"`
+	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64"`
+	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
+	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
+}
+
+// QueryLogin is a login that reads results.
+type QueryLogin struct {
+	Name string `json:"name" pattern:"^[a-z][a-z0-9_]{0,39}$"`
+	DSN  string `json:"dsn" readOnly:"true" doc:"Shown once."`
+}
+
+type changeInput struct {
+	TableNamed
+	Body DerivedTableChange
+}
+
+type tableBody[T any] struct{ Body T }
+
+// TableNamed names a table, a login or a query in an address. It is exported so that it can be embedded in other inputs.
+type TableNamed struct {
+	Path string `path:"name" maxLength:"400" doc:"Percent-encoded."`
+}
+
+// name is the name as it is: the router leaves what it finds in an address encoded.
+func (n TableNamed) name() string {
+	if name, err := url.PathUnescape(n.Path); err == nil {
+		return name
+	}
+	return n.Path
+}
+
+type historyInput struct {
+	TableNamed
+	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50"`
+}
+
+// QueryLoginInput asks for a login.
+type QueryLoginInput struct {
+	Name        string `json:"name" pattern:"^[a-z][a-z0-9_]{0,39}$" doc:"Of the login, without its prefix query_."`
+	NewPassword bool   `json:"new_password,omitempty" doc:"Gives a login that is there another password; without it that is 409."`
+}
+
+type loginInput struct {
+	Body QueryLoginInput
+}
+
+const tableTag = "Tables"
+
+// RegisterTable adds the routes to the API.
+func RegisterTable(a *API, t Tables) {
+	const base = "/api/v1/tables"
+	Handle(a, Op(http.MethodGet, base, "list-tables", tableTag, "List the derived tables"),
+		func(ctx context.Context, _ *struct{}) (*tableBody[DerivedTableList], error) {
+			s, err := t.State(ctx)
+			return &tableBody[DerivedTableList]{DerivedTableList{At: s.Now,
+				Tables:  as(s.Tables, func(t refresh.Table) DerivedTable { return DerivedTable(t) }),
+				Pending: as(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
+				Claims:  as(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) }),
+				Workers: as(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
+				Nobody:  refresh.Nobody(s)}}, err
+		})
+	Handle(a, Op(http.MethodGet, base+"/{name}", "get-table", tableTag, "Read a derived table", http.StatusNotFound),
+		func(ctx context.Context, in *TableNamed) (*tableBody[DerivedTableDetail], error) {
+			s, err := t.State(ctx)
+			if err != nil {
+				return nil, err
+			}
+			d, err := detail(s, in.name())
+			return &tableBody[DerivedTableDetail]{d}, err
+		})
+	Handle(a, Op(http.MethodGet, base+"/{name}/history", "table-history", tableTag,
+		"What became of the refreshes of a table", http.StatusNotFound),
+		func(ctx context.Context, in *historyInput) (*tableBody[RefreshHistory], error) {
+			records, err := t.History(ctx, in.name(), in.Limit)
+			return &tableBody[RefreshHistory]{RefreshHistory{as(records, func(r refresh.Record) RefreshRecord {
+				return RefreshRecord(r)
+			})}}, err
+		})
+	create := Op(http.MethodPost, base, "create-table", tableTag, "Make a derived table", http.StatusConflict,
+		http.StatusNotFound)
+	create.DefaultStatus = http.StatusCreated
+	create.Description = "Its definition is executed by a role that can read results and nothing else."
+	Handle(a, create, func(ctx context.Context, in *tableBody[DerivedTableInput]) (*tableBody[DerivedTable], error) {
+		b := in.Body
+		made, err := t.Create(ctx, refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,
+			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+			Partitions: b.Partitions, Priority: b.Priority,
+			CreatedBy: a.Caller(ctx)})
+		if err == nil {
+			a.Note(ctx, "table.create", made.Name, "")
+		}
+		return &tableBody[DerivedTable]{DerivedTable(made)}, err
+	})
+	change := Op(http.MethodPut, base+"/{name}", "update-table", tableTag, "Change a derived table", http.StatusNotFound,
+		http.StatusConflict)
+	change.Description = "It is refreshed in whole then; one that has failed is active again."
+	Handle(a, change, func(ctx context.Context, in *changeInput) (*tableBody[DerivedTable], error) {
+		b := in.Body
+		saved, err := t.Update(ctx, refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
+			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+			Partitions: b.Partitions, Priority: b.Priority,
+			Version: b.Version, UpdatedBy: a.Caller(ctx)})
+		if err == nil {
+			a.Note(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
+		}
+		return &tableBody[DerivedTable]{DerivedTable(saved)}, err
+	})
+	acts(a, t)
+	queries(a, t)
+	logins(a, t)
+}
+
+// detail is a table of all that there are, with what surrounds it.
+func detail(s refresh.State, name string) (d DerivedTableDetail, err error) {
+	i := slices.IndexFunc(s.Tables, func(t refresh.Table) bool { return t.Name == name })
+	if i < 0 {
+		return d, httpx.NotFound("derived table", name)
+	}
+	d = DerivedTableDetail{At: s.Now, Table: DerivedTable(s.Tables[i]), ReadBy: []string{}, Pending: []PendingRefresh{},
+		Claims: []RefreshClaim{}}
+	for _, other := range s.Tables {
+		if slices.Contains(other.Sources, name) {
+			d.ReadBy = append(d.ReadBy, other.Name)
+		}
+	}
+	for _, p := range s.Pending {
+		if p.Table == name {
+			d.Pending = append(d.Pending, PendingRefresh(p))
+		}
+	}
+	for _, c := range s.Claims {
+		if c.Table == name {
+			d.Claims = append(d.Claims, RefreshClaim(c))
+		}
+	}
+	return d, nil
+}
+
+// acts are what is done with a table as a whole.
+func acts(a *API, t Tables) {
+	const base = "/api/v1/tables"
+	drop := Op(http.MethodDelete, base+"/{name}", "drop-table", tableTag, "Drop a derived table", http.StatusNotFound,
+		http.StatusConflict)
+	Handle(a, drop, func(ctx context.Context, in *TableNamed) (*struct{}, error) {
+		err := t.Drop(ctx, in.name())
+		if err == nil {
+			a.Note(ctx, "table.drop", in.name(), "")
+		}
+		return &struct{}{}, err
+	})
+	for _, act := range []struct{ verb, what string }{{"refresh", "Refresh a table now"}, {"suspend", "Suspend a table"},
+		{"resume", "Let a table be refreshed again"}} {
+		verb := act.verb
+		o := Op(http.MethodPost, base+"/{name}/"+verb, verb+"-table", tableTag, act.what, http.StatusNotFound,
+			http.StatusConflict)
+		Handle(a, o, func(ctx context.Context, in *TableNamed) (*tableBody[DerivedTable], error) {
+			table, err := t.Do(ctx, in.name(), verb)
+			if err == nil {
+				a.Note(ctx, "table."+verb, in.name(), "")
+			}
+			return &tableBody[DerivedTable]{DerivedTable(table)}, err
+		})
+	}
+}
+
+// logins are the logins of programs that read results.
+func logins(a *API, t Tables) {
+	const base, only = "/api/v1/query-users", "Only an admin may: a session, or a token of the scope admin. "
+	add := Op(http.MethodPost, base, "add-query-user", tableTag, "Make a login that reads results", http.StatusConflict)
+	add.Description = only + "It connects to the results database and to nothing else. A name that is there is 409, or " +
+		"gets another password with new_password."
+	Handle(a, add, func(ctx context.Context, in *loginInput) (*tableBody[QueryLogin], error) {
+		if err := a.Admin(ctx, "make a login"); err != nil {
+			return nil, err
+		}
+		dsn, err := t.AddReader(ctx, in.Body.Name, in.Body.NewPassword)
+		if err != nil {
+			return nil, err
+		}
+		a.Note(ctx, "query-user.add", in.Body.Name, "")
+		return &tableBody[QueryLogin]{QueryLogin{Name: in.Body.Name, DSN: dsn}}, nil
+	})
+	remove := Op(http.MethodDelete, base+"/{name}", "remove-query-user", tableTag, "Remove a login that reads results",
+		http.StatusNotFound, http.StatusConflict)
+	remove.Description = only + "Its sessions end."
+	Handle(a, remove, func(ctx context.Context, in *TableNamed) (*struct{}, error) {
+		if err := a.Admin(ctx, "remove a login"); err != nil {
+			return nil, err
+		}
+		if err := t.RemoveReader(ctx, in.name()); err != nil {
+			return nil, err
+		}
+		a.Note(ctx, "query-user.remove", in.name(), "")
+		return &struct{}{}, nil
+	})
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
+	"github.com/loadstone-db/loadstone/server/httpx"
+)
+
+// registerWatch adds the route of WATCH: server-sent events for as long as the client listens.
+func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) {
+	o := Op(http.MethodGet, "/api/v1/streams/watch", "watch-streams", streamTag, "Watch a table of the catalog of streams",
+		http.StatusConflict, http.StatusUnprocessableEntity)
+	o.Description = "Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of " +
+		"an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken " +
+		"off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads " +
+		"slowly gets what has changed meanwhile as one change."
+	text := &huma.Schema{Type: huma.TypeString}
+	o.Parameters = []*huma.Param{
+		{Name: "sql", In: "query", Required: true, Schema: text,
+			Description: "WATCH SELECT … FROM workers, queries, query_fragments, logical_sources, physical_sources or sinks."},
+		{Name: "after", In: "query", Schema: text, Description: "The position behind which the watch goes on."},
+	}
+	o.Responses = map[string]*huma.Response{"200": {Description: "The events, until the client ends.",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: text}}}}
+	a.Raw(app, o, func(f *fiber.Ctx) error {
+		for key := range f.Queries() {
+			if key != "sql" && key != "after" {
+				return httpx.Write(f, httpx.Field(key, "is not known here", "sql and after are"))
+			}
+		}
+		view, err := watch.Parse(f.Query("sql"))
+		if err != nil {
+			return httpx.Write(f, coordinator.Refusal(err))
+		}
+		// What is read from the request is not valid any more when the handler has returned.
+		after := string(append([]byte{}, f.Query("after", f.Get("Last-Event-ID"))...))
+		ctx, stop := httpx.Watch(down.Life, f.Context().Conn())
+		f.Set(fiber.HeaderContentType, "text/event-stream")
+		f.Set(fiber.HeaderCacheControl, "no-store")
+		f.Set("X-Accel-Buffering", "no")
+		return down.Stream(f, stop, func(life context.Context, w io.Writer) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(life, cancel)()
+			err := c.Watch(ctx, view, after, func(events []watch.Event) error { return send(w, events) })
+			if ctx.Err() != nil {
+				return nil // the client, or the server, has ended
+			}
+			p, bad := json.Marshal(httpx.From(coordinator.Refusal(err)))
+			if bad != nil {
+				return bad
+			}
+			_, bad = fmt.Fprintf(w, "event: error\ndata: %s\n\n", p)
+			return bad
+		})
+	})
+}
+
+// send writes events; a comment where there is none, so that who has gone is noticed.
+func send(w io.Writer, events []watch.Event) error {
+	if len(events) == 0 {
+		_, err := io.WriteString(w, ": nothing has changed\n\n")
+		return err
+	}
+	for _, e := range events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		id := ""
+		if e.Position != "" {
+			id = "id: " + e.Position + "\n"
+		}
+		if _, err := fmt.Fprintf(w, "event: %s\n%sdata: %s\n\n", e.Kind, id, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

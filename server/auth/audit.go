@@ -1,0 +1,111 @@
+// This part keeps the trail of who did what on a server: written at once where the store
+// answers, and later where it does not, for a line that cannot be written undoes nothing.
+
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Trail writes lines of the audit log. It is safe for concurrent use.
+type Trail struct {
+	store store.Audit
+	log   zerolog.Logger
+	// life ends with the server; lines that wait for the store are given up then.
+	life    context.Context
+	waiting atomic.Int64 // lines that wait for the store
+	refused refusals
+}
+
+// NewAudit returns a trail whose lines wait for the store until life ends.
+func NewAudit(life context.Context, s store.Audit, log zerolog.Logger) *Trail {
+	return &Trail{store: s, log: log, life: life}
+}
+
+// Note notes who did what. A log that cannot be written does not undo what was done. Where from and by which token is
+// the request's; userID is who signs in, of somebody who was not signed in before.
+func (t *Trail) Note(ctx context.Context, userID, action, object, detail string) {
+	t.write(ctx, store.AuditEntry{UserID: userID, Action: action, Object: object, Detail: detail})
+}
+
+// longest bounds the texts of a line: callers make them up.
+const longest = 1000
+
+func (t *Trail) write(ctx context.Context, entry store.AuditEntry) {
+	if m, ok := ctx.Value(markKey{}).(*mark); ok {
+		m.noted.Store(true)
+	}
+	entry.At, entry.Address = engine.At(time.Now()), PeerOf(ctx).IP
+	entry.Object, entry.Detail = cut(entry.Object), cut(entry.Detail)
+	if id, ok := IdentityOf(ctx); ok {
+		entry.UserID, entry.UserName = id.User.UserID, id.User.Name
+		entry.TokenID, entry.TokenName = id.Token.TokenID, id.Token.Name
+	} else if entry.UserID != "" {
+		entry.UserName = entry.Object // who signs in is what it is about
+	}
+	soon, cancel := context.WithTimeout(ctx, promptLimit)
+	err := t.store.AppendAudit(soon, entry)
+	cancel()
+	action, object, userID := entry.Action, entry.Object, entry.UserID
+	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && t.later(entry) {
+		return
+	}
+	if err != nil {
+		t.log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).
+			Msg("could not write the audit log")
+	}
+}
+
+// cut bounds a text, at a whole character.
+func cut(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+const (
+	// promptLimit is how long an answer waits for its line in the audit log; a stop waits
+	// for other things too when the store hangs.
+	promptLimit = 500 * time.Millisecond
+	// laterLimit bounds a later attempt.
+	laterLimit = 2 * time.Second
+	// mostWaiting is how many lines wait for a store that is away.
+	mostWaiting = 100
+)
+
+// later writes a line when the store is back; false when too many wait already.
+func (t *Trail) later(entry store.AuditEntry) bool {
+	if t.waiting.Add(1) > mostWaiting {
+		t.waiting.Add(-1)
+		return false
+	}
+	go func() {
+		defer t.waiting.Add(-1)
+		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+			select {
+			case <-t.life.Done():
+				t.log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).
+					Msg("could not write the audit log before the end")
+				return
+			case <-time.After(pause):
+			}
+			ctx, cancel := context.WithTimeout(t.life, laterLimit)
+			err := t.store.AppendAudit(ctx, entry)
+			cancel()
+			if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+				return
+			}
+		}
+	}()
+	return true
+}
