@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -140,14 +140,14 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 func refused(err error, name string) error {
 	switch {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
-		return &plan.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
+		return &protocol.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
 			Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use " +
 				"warehouse' command.\n", Cause: err}
 	case errors.Is(err, warehouse.ErrQueueTimeout):
-		return &plan.Error{Code: protocol.CodeQueueTimeout, State: "57014",
+		return &protocol.Error{Code: protocol.CodeQueueTimeout, State: "57014",
 			Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
-		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
+		return protocol.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
 	}
 	return err
 }
@@ -181,14 +181,14 @@ func (a *account) change(name string, do func(now time.Time) error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, warehouse.ErrUnknown):
-		return plan.DoesNotExist("Warehouse", name)
+		return protocol.DoesNotExist("Warehouse", name)
 	case errors.Is(err, warehouse.ErrExists):
-		return plan.CompilationError("002002", "42710", "Object '%s' already exists.", name)
+		return protocol.CompilationError("002002", "42710", "Object '%s' already exists.", name)
 	case errors.Is(err, warehouse.ErrState):
-		return &plan.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
+		return &protocol.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
 			".", Cause: err}
 	}
-	return plan.CompilationError("001008", "22023", "invalid value: %s", err.Error())
+	return protocol.CompilationError("001008", "22023", "invalid value: %s", err.Error())
 }
 
 // Create implements plan.Warehouses.
@@ -239,20 +239,20 @@ func (a *account) Suspend(name string) error {
 
 // holds refuses what an interactive warehouse does not execute: making tables, and
 // reading tables that were not added to it.
-func (a *account) holds(name string, p *plan.Plan) error {
+func (a *account) holds(name string, p *translate.Plan) error {
 	house, found := a.Get(name)
 	if !found || house.Type != warehouse.TypeInteractive {
 		return nil
 	}
 	if p.Creates {
-		return plan.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
+		return protocol.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
 	}
 	if p.Work.Table == warehouse.None {
 		return nil
 	}
 	for _, table := range p.Tables {
 		if !slices.Contains(house.Tables, table) {
-			return &plan.Error{Code: protocol.CodeNotAttached, State: "0A000",
+			return &protocol.Error{Code: protocol.CodeNotAttached, State: "0A000",
 				Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
 					"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
 		}
@@ -262,9 +262,9 @@ func (a *account) holds(name string, p *plan.Plan) error {
 
 // fallback is the warehouse that executes a statement again which an interactive one
 // ended for its time; empty when there is none, or the session's own limit was it.
-func (a *account) fallback(view *plan.Session, p *plan.Plan, err error) string {
-	var late *plan.Error
-	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != plan.Select {
+func (a *account) fallback(view *translate.Session, p *translate.Plan, err error) string {
+	var late *protocol.Error
+	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != protocol.Select {
 		return ""
 	}
 	house, found := a.Get(view.Warehouse)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/snowflakedb/gosnowflake/v2"
 
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // whole makes the stand-in as a user has it: with the translator.
-func whole(o *Options) { o.Translate = nil }
+func whole(o *Options) { o.plain = nil }
 
 // table reads all rows as text, with the names of the columns.
 func table(t testing.TB, db interface {
@@ -97,7 +97,7 @@ func TestWarehouseStatements(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(o *Options) {
 		whole(o)
-		o.Denied = []catalog.Denied{{Role: "PUBLIC", Privilege: "OPERATE"}}
+		o.Denied = []translate.Denied{{Role: "PUBLIC", Privilege: "OPERATE"}}
 	})
 	conn := single(t, open(t, config(t, s.DSN())))
 	exec(t, conn, "CREATE WAREHOUSE w WAREHOUSE_SIZE = MEDIUM MAX_CLUSTER_COUNT = 3 AUTO_SUSPEND = 60 AUTO_RESUME = "+

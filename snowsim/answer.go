@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
@@ -15,7 +14,7 @@ func (j *job) limits() protocol.Limits {
 
 // succeed keeps the whole answer of a statement that succeeded, with the chunks that are
 // fetched by themselves.
-func (j *job) succeed(r *protocol.Result, kind plan.StatementType) {
+func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
 	data, chunks, size := r.Finish()
 	view := j.session.view()
 	for key, value := range map[string]any{

@@ -12,9 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
-	"github.com/loadstone-db/loadstone/snowsim/stage"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -31,11 +30,11 @@ func (j *job) run() {
 		return
 	}
 	if len(statements) == 0 {
-		j.fail(&plan.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
+		j.fail(&protocol.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
 		return
 	}
 	if want := j.statements(view); want != 0 && want != len(statements) {
-		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
+		j.fail(&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
 			"the desired statement count %d.", len(statements), want)})
 		return
 	}
@@ -70,15 +69,15 @@ func (j *job) several(statements []string) {
 	}
 	j.server.mu.Unlock()
 	message := "Multiple statements executed successfully."
-	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("multiple statement execution")})
+	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("multiple statement execution")})
 	result.Row([]any{message})
-	j.kind = plan.Multi
-	j.succeed(result, plan.Multi)
+	j.kind = protocol.Multi
+	j.succeed(result, protocol.Multi)
 	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
 	data["resultIds"], data["resultTypes"] = strings.Join(ids, ","), strings.Join(types, ",")
 }
 
-func (j *job) fail(err *plan.Error) {
+func (j *job) fail(err *protocol.Error) {
 	j.err = err
 	j.answer = protocol.Failure(err, j.queryID)
 }
@@ -94,7 +93,7 @@ func (j *job) statement(sql string) {
 			Warehouse: view.Warehouse, Tag: j.tag(view)}}
 	err := j.execute(sql, view, record)
 	if err != nil {
-		var reported *plan.Error
+		var reported *protocol.Error
 		if !errors.As(err, &reported) {
 			reported = j.why(err, view)
 		}
@@ -111,14 +110,14 @@ func (j *job) statement(sql string) {
 }
 
 // tag is the QUERY_TAG of a statement: of the request, else of the session.
-func (j *job) tag(view *plan.Session) string {
+func (j *job) tag(view *translate.Session) string {
 	if v, ok := j.req.Parameters["QUERY_TAG"]; ok {
 		return fmt.Sprint(v)
 	}
 	return view.Parameters["QUERY_TAG"]
 }
 
-func (j *job) execute(sql string, view *plan.Session, record *history.Record) error {
+func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
 	s, one := j.server, j.session
 	about, err := s.stages.Read(view.User, sql)
 	switch {
@@ -134,7 +133,7 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 		return err
 	}
 	if j.req.BindStage != "" {
-		return plan.NotSimulated("binds from a stage")
+		return protocol.NotSimulated("binds from a stage")
 	}
 	p, err := s.translator.Plan(j.ctx, view, sql, binds.First)
 	if err != nil {
@@ -159,11 +158,11 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 	one.apply(p.Effect)
 	j.rows = result.Total
 	switch p.Type {
-	case plan.Insert, plan.MultiTableInsert:
+	case protocol.Insert, protocol.MultiTableInsert:
 		record.RowsInserted = result.Affected
-	case plan.Update:
+	case protocol.Update:
 		record.RowsUpdated = result.Affected
-	case plan.Delete:
+	case protocol.Delete:
 		record.RowsDeleted = result.Affected
 	default:
 		record.RowsProduced = result.Total
@@ -175,20 +174,20 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 }
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
-func (j *job) onStage(about *stage.Statement) error {
-	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("name"), plan.Text("result")})
+func (j *job) onStage(about *Statement) error {
+	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
 	for _, name := range about.Removed {
 		result.Row([]any{name, "removed"})
 	}
-	j.kind = plan.Select
-	j.succeed(result, plan.Select)
+	j.kind = protocol.Select
+	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)
 	maps.Copy(data, about.Data)
 	return nil
 }
 
 // onWarehouse executes a plan as soon as its warehouse has room.
-func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindings,
+func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds protocol.Bindings,
 	record *history.Record) (*protocol.Result, error) {
 	s, one := j.server, j.session
 	if err := s.account.holds(view.Warehouse, p); err != nil {
@@ -198,7 +197,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindi
 	defer cancel(nil)
 	if limit := s.timeout(view, p.Work); limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: protocol.CodeTimeout, State: "57014",
+		ctx, stop = context.WithTimeoutCause(ctx, limit, &protocol.Error{Code: protocol.CodeTimeout, State: "57014",
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.",
 				int64(limit.Seconds()))})
 		defer stop()
@@ -214,7 +213,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindi
 	j.tell("RUNNING")
 	begun := time.Now()
 	result, err := j.perform(ctx, p, binds)
-	if p.Transaction == plan.None && err != nil {
+	if p.Transaction == translate.None && err != nil {
 		err = fmt.Errorf("executing: %w", err)
 	}
 	if err == nil {
@@ -233,7 +232,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindi
 }
 
 // timeout is the shorter one of the session's and the warehouse's; 0 is none.
-func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration {
+func (s *Server) timeout(view *translate.Session, work warehouse.Work) time.Duration {
 	var limit time.Duration
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10,
 		64); err == nil && seconds > 0 {
@@ -249,7 +248,7 @@ func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration 
 }
 
 // perform runs a plan's work on Postgres, or in Go.
-func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings) (*protocol.Result, error) {
+func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bindings) (*protocol.Result, error) {
 	one := j.session
 	if p.DDL && one.view().Transaction {
 		// DDL commits what is open, as in Snowflake.
@@ -258,15 +257,15 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings
 		}
 	}
 	switch p.Transaction {
-	case plan.Begin:
+	case translate.Begin:
 		one.mu.Lock()
 		one.transaction = true
 		one.mu.Unlock()
-	case plan.Commit:
+	case translate.Commit:
 		if err := one.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
-	case plan.Rollback:
+	case translate.Rollback:
 		if err := one.finish(ctx, "ROLLBACK"); err != nil {
 			return nil, err
 		}
@@ -292,12 +291,12 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings
 	return out, err
 }
 
-func (j *job) status(p *plan.Plan) *protocol.Result {
+func (j *job) status(p *translate.Plan) *protocol.Result {
 	message := p.Status
 	if message == "" {
 		message = "Statement executed successfully."
 	}
-	out := protocol.NewResult(j.limits(), []plan.Column{plan.Text("status")})
+	out := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("status")})
 	out.Row([]any{message})
 	return out
 }
@@ -315,7 +314,7 @@ func (one *session) finish(ctx context.Context, how string) error {
 }
 
 // describe answers a request that only asks for the result's columns.
-func (j *job) describe(p *plan.Plan) error {
+func (j *job) describe(p *translate.Plan) error {
 	columns := p.Columns
 	if columns == nil && p.SQL != "" {
 		err := j.server.pool.AcquireFunc(j.ctx, func(conn *pgxpool.Conn) error {
@@ -323,7 +322,7 @@ func (j *job) describe(p *plan.Plan) error {
 			if err != nil {
 				return err
 			}
-			if columns = protocol.Describe(d.Fields); p.Describe != nil {
+			if columns = protocol.Columns(d.Fields); p.Describe != nil {
 				columns = p.Describe(d.Fields)
 			}
 			return nil
@@ -333,7 +332,7 @@ func (j *job) describe(p *plan.Plan) error {
 		}
 	}
 	if len(columns) == 0 {
-		columns = []plan.Column{plan.Text("status")}
+		columns = []protocol.Column{protocol.Text("status")}
 	}
 	out := protocol.NewResult(j.limits(), columns)
 	j.succeed(out, p.Type)
@@ -358,32 +357,32 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // queryType is the history's QUERY_TYPE.
-func queryType(t plan.StatementType, sql string) string {
+func queryType(t protocol.StatementType, sql string) string {
 	switch t {
-	case plan.Select:
+	case protocol.Select:
 		return "SELECT"
-	case plan.Insert:
+	case protocol.Insert:
 		return "INSERT"
-	case plan.Update:
+	case protocol.Update:
 		return "UPDATE"
-	case plan.Delete:
+	case protocol.Delete:
 		return "DELETE"
-	case plan.Merge:
+	case protocol.Merge:
 		return "MERGE"
-	case plan.MultiTableInsert:
+	case protocol.MultiTableInsert:
 		return "MULTI_TABLE_INSERT"
-	case plan.Show:
+	case protocol.Show:
 		return "SHOW"
-	case plan.Describe:
+	case protocol.Describe:
 		return "DESCRIBE"
-	case plan.Use:
+	case protocol.Use:
 		return "USE"
-	case plan.AlterSession:
+	case protocol.AlterSession:
 		return "ALTER_SESSION"
 	}
 	words := strings.Fields(strings.ToUpper(sql))
 	switch {
-	case len(words) > 0 && t == plan.TransactionType:
+	case len(words) > 0 && t == protocol.TransactionType:
 		return words[0]
 	case len(words) > 3 && words[0] == "CREATE" && words[1] == "OR":
 		return "CREATE_" + words[3]

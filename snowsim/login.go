@@ -13,12 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // user is a User with the key parsed.
@@ -235,7 +234,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 		role = who.DefaultRole
 	case role == "":
 		role = DefaultRole
-	case !s.roleExists(role):
+	case !s.translator.RoleExists(role):
 		return refuse(protocol.CodeNoRole,
 			"Role '%s' specified in the connect string does not exist or not authorized. Contact "+
 				"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
@@ -245,7 +244,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	house := stored(q.Get("warehouse"))
 	if house == "" {
 		house = who.DefaultWarehouse
-	} else if !s.mayUse(&plan.Session{User: who.Name, Role: role}, house) {
+	} else if !s.mayUse(&translate.Session{User: who.Name, Role: role}, house) {
 		if validate {
 			return refuse(protocol.CodeNoObject, "The requested warehouse does not exist or not authorized.")
 		}
@@ -273,23 +272,10 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	return one, nil
 }
 
-// roleExists reports whether a role can be taken: any user may take any role.
-func (s *Server) roleExists(role string) bool {
-	if t, ok := s.translator.(interface{ RoleExists(role string) bool }); ok {
-		return t.RoleExists(role)
-	}
-	return slices.Contains(s.Roles(), role)
-}
-
 // mayUse reports whether there is a warehouse that a session's roles may use.
-func (s *Server) mayUse(session *plan.Session, house string) bool {
-	if _, found := s.account.Get(house); !found {
-		return false
-	}
-	t, ok := s.translator.(interface {
-		MayUse(session *plan.Session, warehouse string) bool
-	})
-	return !ok || t.MayUse(session, house)
+func (s *Server) mayUse(session *translate.Session, house string) bool {
+	_, found := s.account.Get(house)
+	return found && s.translator.MayUse(session, house)
 }
 
 // issue gives a session a new token. The caller holds mu.

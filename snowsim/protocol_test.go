@@ -465,7 +465,7 @@ func TestTransactionsGetThrough(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(o *Options) {
 		o.MaxConnections = 6
-		o.Translate = nil
+		o.plain = nil
 		o.Warehouses = []warehouse.Spec{{Name: "W", MaxConcurrency: 2}}
 	})
 	db := open(t, config(t, s.DSN()))

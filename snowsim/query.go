@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 var errCancelled = errors.New("cancelled")
@@ -52,8 +52,8 @@ type job struct {
 
 	// Set before done is closed.
 	answer    protocol.Envelope
-	err       *plan.Error
-	kind      plan.StatementType
+	err       *protocol.Error
+	kind      protocol.StatementType
 	rows      int64
 	chunks    [][]byte // compressed
 	kept      int      // bytes that the result takes
@@ -170,7 +170,7 @@ func (s *Server) job(id string, one *session) *job {
 func (s *Server) result(w http.ResponseWriter, r *http.Request, one *session) {
 	j := s.job(r.PathValue("id"), one)
 	if j == nil {
-		protocol.Write(w, protocol.Failure(&plan.Error{Code: "000709", State: "02000",
+		protocol.Write(w, protocol.Failure(&protocol.Error{Code: "000709", State: "02000",
 			Message: "Statement " + r.PathValue("id") + " not found"}, r.PathValue("id")))
 		return
 	}
@@ -347,7 +347,7 @@ func (j *job) finish() {
 
 // statements returns how many statements a request may have: MULTI_STATEMENT_COUNT,
 // of the request or of the session; 0 is any number.
-func (j *job) statements(one *plan.Session) int {
+func (j *job) statements(one *translate.Session) int {
 	if v, ok := j.req.Parameters["MULTI_STATEMENT_COUNT"]; ok {
 		if n, err := strconv.Atoi(fmt.Sprint(v)); err == nil {
 			return n

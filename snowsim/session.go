@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // session is one log-in. Statements of a session run one after the other, as in Snowflake.
@@ -49,16 +49,16 @@ const (
 )
 
 // view returns a copy of the session as a translator sees it.
-func (one *session) view() *plan.Session {
+func (one *session) view() *translate.Session {
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return &plan.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role,
+	return &translate.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role,
 		Warehouse: one.warehouse, Database: one.database,
 		Schema: one.schema, Parameters: maps.Clone(one.parameters), LastQueryID: one.lastQuery, Transaction: one.transaction}
 }
 
 // apply changes the session as a plan says.
-func (one *session) apply(e plan.Effect) {
+func (one *session) apply(e translate.Effect) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	for _, c := range []struct{ at, to *string }{{&one.database, e.Database}, {&one.schema, e.Schema}, {&one.role, e.Role},

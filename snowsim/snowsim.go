@@ -22,10 +22,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/stage"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -112,12 +110,20 @@ type Options struct {
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
 	// Denied are privileges that roles do not have.
-	Denied []catalog.Denied
+	Denied []translate.Denied
 	// Contract is what the account's edition and region allow; the zero value has everything.
-	Contract catalog.Contract
-	// Translate makes the translator; nil makes that of package translate.
-	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
-	Log       zerolog.Logger
+	Contract translate.Contract
+	Log      zerolog.Logger
+	// plain replaces the translator, for tests of the protocol.
+	plain translator
+}
+
+// translator turns SQL into plans, and authorizes log-ins.
+type translator interface {
+	Plan(ctx context.Context, s *translate.Session, sql string, binds []protocol.Bind) (*translate.Plan, error)
+	Split(sql string) ([]string, error)
+	RoleExists(role string) bool
+	MayUse(s *translate.Session, warehouse string) bool
 }
 
 func (o *Options) complete() error {
@@ -164,12 +170,6 @@ func (o *Options) complete() error {
 		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true},
 			{Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
 	}
-	if o.Translate == nil {
-		denied, contract := o.Denied, o.Contract
-		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
-			return translate.New(ctx, host, translate.Options{Denied: denied, Contract: contract})
-		}
-	}
 	return nil
 }
 
@@ -187,12 +187,12 @@ type Server struct {
 	catalog    *pgxpool.Pool // of the translator
 	listener   net.Listener
 	http       *http.Server
-	translator plan.Translator
+	translator translator
 	account    *account
 	history    *history.Store
 	journal    *history.Journal // nil without HistoryFile
 	faults     *faults
-	stages     stage.Area
+	stages     Area
 	users      map[string]*user
 	log        zerolog.Logger
 
@@ -264,7 +264,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	config.MaxConns = opts.MaxConnections
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
-	config.ConnConfig.RuntimeParams["search_path"] = catalog.SearchPath
+	config.ConnConfig.RuntimeParams["search_path"] = translate.SearchPath
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
 	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
 	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
@@ -313,7 +313,10 @@ func (s *Server) begin(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.translator, err = s.opts.Translate(ctx, s); err != nil {
+	if s.translator = s.opts.plain; s.translator == nil {
+		s.translator, err = translate.New(ctx, s, translate.Options{Denied: s.opts.Denied, Contract: s.opts.Contract})
+	}
+	if err != nil {
 		return fmt.Errorf("snowsim: preparing the translator: %w", err)
 	}
 	var seed [8]byte
@@ -351,7 +354,7 @@ func (s *Server) install(ctx context.Context) error {
 		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := catalog.Admit(ctx, conn); err != nil {
+	if err := translate.Admit(ctx, conn); err != nil {
 		return fmt.Errorf("snowsim: %w", err)
 	}
 	return nil
@@ -418,7 +421,7 @@ func (s *Server) Stats() Stats {
 func (s *Server) Postgres() *pgxpool.Pool { return s.catalog }
 
 // Warehouses implements plan.Host.
-func (s *Server) Warehouses() plan.Warehouses { return s.account }
+func (s *Server) Warehouses() translate.Warehouses { return s.account }
 
 // History implements plan.Host.
 func (s *Server) History() *history.Store { return s.history }

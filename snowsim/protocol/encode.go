@@ -14,15 +14,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
 // Result collects the rows of an answer in Snowflake's JSON form: the first of
 // them for the answer itself, further ones in compressed chunks.
 type Result struct {
 	limits   Limits
-	columns  []plan.Column
+	columns  []Column
 	Fields   []pgconn.FieldDescription
 	Total    int64
 	Affected int64
@@ -51,7 +49,7 @@ type Chunk struct {
 }
 
 // NewResult returns a result of these columns without rows.
-func NewResult(l Limits, columns []plan.Column) *Result {
+func NewResult(l Limits, columns []Column) *Result {
 	return &Result{limits: l, columns: slices.Clone(columns)}
 }
 
@@ -112,7 +110,7 @@ func (r *Result) Row(values []any) {
 }
 
 // goValue is a value in Snowflake's text form for a column.
-func goValue(v any, c *plan.Column) string {
+func goValue(v any, c *Column) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -141,7 +139,7 @@ func goValue(v any, c *plan.Column) string {
 }
 
 // timeValue writes a moment for a column of dates or times.
-func timeValue(t time.Time, c *plan.Column) string {
+func timeValue(t time.Time, c *Column) string {
 	switch c.Type {
 	case "date":
 		return strconv.FormatInt(floorDiv(t.Unix(), 86400), 10)
@@ -203,19 +201,19 @@ func (r *Result) PostgresRow(values [][]byte) error {
 // unscaled marks a NUMBER whose scale is that of its values.
 const unscaled = -1
 
-// Describe returns the columns of a result of Postgres.
-func Describe(fields []pgconn.FieldDescription) []plan.Column {
-	out := make([]plan.Column, len(fields))
+// Columns returns the columns of a result of Postgres.
+func Columns(fields []pgconn.FieldDescription) []Column {
+	out := make([]Column, len(fields))
 	for i, f := range fields {
 		out[i] = column(f)
 	}
 	return out
 }
 
-func column(f pgconn.FieldDescription) plan.Column {
-	c := plan.Text(strings.ToUpper(f.Name))
-	of := func(kind string, scale int) plan.Column {
-		return plan.Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
+func column(f pgconn.FieldDescription) Column {
+	c := Text(strings.ToUpper(f.Name))
+	of := func(kind string, scale int) Column {
+		return Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
 	}
 	switch f.DataTypeOID {
 	case pgtype.BoolOID:
@@ -225,9 +223,9 @@ func column(f pgconn.FieldDescription) plan.Column {
 		b.Length, b.ByteLength = 8388608, 8388608
 		return b
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
-		return plan.Number(c.Name)
+		return Number(c.Name)
 	case pgtype.NumericOID:
-		n := plan.Decimal(c.Name, unscaled)
+		n := Decimal(c.Name, unscaled)
 		if f.TypeModifier >= 4 {
 			n.Precision, n.Scale = int(f.TypeModifier-4)>>16&0xffff, int(f.TypeModifier-4)&0x7ff
 		}
@@ -254,7 +252,7 @@ func column(f pgconn.FieldDescription) plan.Column {
 }
 
 // postgresValue turns Postgres's text into Snowflake's for a column.
-func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
+func postgresValue(v []byte, oid uint32, c *Column) ([]byte, error) {
 	if c.Type == "timestamp_tz" && oid != pgtype.TimestamptzOID {
 		return zoned(v)
 	}
@@ -321,7 +319,7 @@ func readTime(v string, oid uint32) (time.Time, error) {
 		pgtype.TimestamptzOID: "2006-01-02 15:04:05.999999999-07"}[oid]
 	t, err := time.Parse(layout, v)
 	if err != nil || bc {
-		return time.Time{}, &plan.Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
+		return time.Time{}, &Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
 	}
 	return t.UTC(), nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // record adds n executions of a run to the history, a millisecond apart, the last at the host's time.
@@ -117,7 +117,7 @@ func BenchmarkHistoryPage(b *testing.B) {
 			bind("text", c.host.now.Add(-time.Hour).Format(time.RFC3339Nano)),
 			bind("text", c.host.now.Format(time.RFC3339Nano)), bind("text", `{"run_id":"r1"}`))
 		if len(r.Rows) != 10_000 {
-			b.Fatal(fmt.Sprint(len(r.Rows), plan.Select))
+			b.Fatal(fmt.Sprint(len(r.Rows), protocol.Select))
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/page")

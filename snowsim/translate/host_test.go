@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -34,11 +33,11 @@ type host struct {
 	warehouses map[string]warehouse.State
 }
 
-func (h *host) Postgres() *pgxpool.Pool     { return h.pool }
-func (h *host) Warehouses() plan.Warehouses { return h }
-func (h *host) History() *history.Store     { return h.history }
-func (h *host) Now() time.Time              { return h.now }
-func (h *host) Roles() []string             { return []string{"ACCOUNTADMIN", "PUBLIC", "SYSADMIN"} }
+func (h *host) Postgres() *pgxpool.Pool { return h.pool }
+func (h *host) Warehouses() Warehouses  { return h }
+func (h *host) History() *history.Store { return h.history }
+func (h *host) Now() time.Time          { return h.now }
+func (h *host) Roles() []string         { return []string{"ACCOUNTADMIN", "PUBLIC", "SYSADMIN"} }
 
 func (h *host) Database() (database, schema string) { return "LOADSTONE", "PUBLIC" }
 
@@ -106,7 +105,7 @@ type client struct {
 	host    *host
 	tr      *Translator
 	conn    *pgx.Conn
-	session plan.Session
+	session Session
 	// statements numbers the statements, for their ids.
 	statements int
 }
@@ -126,7 +125,7 @@ func newHost(t testing.TB) *host {
 	return h
 }
 
-func newClient(t testing.TB, denied ...catalog.Denied) *client {
+func newClient(t testing.TB, denied ...Denied) *client {
 	t.Helper()
 	h := newHost(t)
 	tr, err := New(t.Context(), h, Options{Denied: denied})
@@ -143,17 +142,17 @@ func connect(t testing.TB, h *host, tr *Translator) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+catalog.SearchPath); err != nil {
+	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+SearchPath); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t: t, host: h, tr: tr, conn: conn,
-		session: plan.Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
+		session: Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
 			Schema: "PUBLIC", Parameters: map[string]string{"TIMEZONE": "UTC"}}}
 }
 
 // bind makes a bind of a type; a nil value is NULL.
-func bind(kind string, value any) plan.Bind {
-	b := plan.Bind{Type: kind}
+func bind(kind string, value any) protocol.Bind {
+	b := protocol.Bind{Type: kind}
 	if value != nil {
 		s := fmt.Sprint(value)
 		b.Value = &s
@@ -162,7 +161,7 @@ func bind(kind string, value any) plan.Bind {
 }
 
 // exec runs a statement as the server does and returns its result.
-func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
+func (c *client) exec(sql string, binds ...protocol.Bind) (*Result, error) {
 	ctx := c.t.Context()
 	session := c.session
 	c.statements++
@@ -178,7 +177,7 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 	}
 	r, err := c.run(ctx, p, binds)
 	if err != nil {
-		return nil, catalog.Error(err)
+		return nil, Error(err)
 	}
 	e := p.Effect
 	for _, pair := range []struct{ to, from *string }{{&c.session.Database, e.Database}, {&c.session.Schema, e.Schema},
@@ -196,12 +195,12 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 	return r, nil
 }
 
-func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*plan.Result, error) {
+func (c *client) run(ctx context.Context, p *Plan, binds []protocol.Bind) (*Result, error) {
 	if p.Local != nil {
 		return p.Local(ctx)
 	}
 	if p.SQL == "" && p.Before == nil && p.After == nil {
-		return plan.Status("Statement executed successfully."), nil
+		return Status("Statement executed successfully."), nil
 	}
 	tx, err := c.conn.Begin(ctx)
 	if err != nil {
@@ -221,7 +220,7 @@ func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*pla
 		oids[i] = param.OID
 	}
 	reader := c.conn.PgConn().ExecParams(ctx, p.SQL, values, oids, nil, nil)
-	r := &plan.Result{}
+	r := &Result{}
 	fields := append([]pgconn.FieldDescription(nil), reader.FieldDescriptions()...)
 	for reader.NextRow() {
 		row := make([]any, len(reader.Values()))
@@ -243,7 +242,7 @@ func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*pla
 		r.Columns = p.Describe(fields)
 	}
 	if tag.Insert() || tag.Update() || tag.Delete() || strings.HasPrefix(tag.String(), "MERGE") {
-		r.Columns, r.Rows = []plan.Column{plan.Number("number of rows")}, [][]any{{tag.RowsAffected()}}
+		r.Columns, r.Rows = []protocol.Column{protocol.Number("number of rows")}, [][]any{{tag.RowsAffected()}}
 	}
 	if p.After != nil {
 		if err := p.After(ctx, c.conn); err != nil {
@@ -254,7 +253,7 @@ func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*pla
 }
 
 // must runs a statement that has to succeed.
-func (c *client) must(sql string, binds ...plan.Bind) *plan.Result {
+func (c *client) must(sql string, binds ...protocol.Bind) *Result {
 	c.t.Helper()
 	r, err := c.exec(sql, binds...)
 	if err != nil {
@@ -264,7 +263,7 @@ func (c *client) must(sql string, binds ...plan.Bind) *plan.Result {
 }
 
 // text writes a result: names and types, then a line for each row.
-func printed(r *plan.Result) string {
+func printed(r *Result) string {
 	var b strings.Builder
 	for i, c := range r.Columns {
 		if i > 0 {

@@ -4,16 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
-	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // alterSession reads ALTER SESSION SET p = v … and UNSET p, ….
-func (p *statement) alterSession() *plan.Plan {
+func (p *Parser) alterSession() *Plan {
 	p.Expect("ALTER", "SESSION")
 	made := p.Done("Statement executed successfully.")
-	made.Type = plan.AlterSession
+	made.Type = protocol.AlterSession
 	if p.Accept("UNSET") {
 		made.Effect.Unset = append(made.Effect.Unset, p.Identifier())
 		for p.AcceptSymbol(",") {
@@ -23,12 +21,12 @@ func (p *statement) alterSession() *plan.Plan {
 	}
 	p.Expect("SET")
 	made.Effect.Set = map[string]string{}
-	for p.Peek().Kind == syntax.Word {
+	for p.Peek().Kind == Word {
 		key := p.Identifier()
 		p.ExpectSymbol("=")
 		value := p.OptionValue()
 		if key == "QUERY_TAG" && len(value) > 2000 {
-			p.Fail(&plan.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
+			p.Fail(&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
 				"'QUERY_TAG': longer than 2000 characters."})
 		}
 		if booleans[key] {
@@ -36,7 +34,7 @@ func (p *statement) alterSession() *plan.Plan {
 			case "TRUE", "FALSE":
 				value = strings.ToLower(value)
 			default:
-				p.Fail(plan.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
+				p.Fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
 			}
 		}
 		made.Effect.Set[key] = value
@@ -49,41 +47,41 @@ func (p *statement) alterSession() *plan.Plan {
 }
 
 // booleans are the session parameters that are TRUE or FALSE.
-var booleans = syntax.Words("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
+var booleans = Words("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
 	"READ_LATEST_WRITES " +
 	"TRANSACTION_ABORT_ON_ERROR CLIENT_SESSION_KEEP_ALIVE TIMESTAMP_DAY_IS_ALWAYS_24H ERROR_ON_NONDETERMINISTIC_MERGE")
 
 // use reads USE ….
-func (p *statement) use() *plan.Plan {
+func (p *Parser) use() *Plan {
 	p.Expect("USE")
 	made := p.Done("Statement executed successfully.")
-	made.Type = plan.Use
+	made.Type = protocol.Use
 	missing := func(object string) {
-		p.Fail(&plan.Error{Code: "002043", State: "02000",
+		p.Fail(&protocol.Error{Code: "002043", State: "02000",
 			Message: "SQL compilation error:\nObject does not exist, or operation cannot be performed: " +
-				catalog.Display(object) +
+				Display(object) +
 				"."})
 	}
 	p.Volatile = true
 	switch {
-	case p.Is("WAREHOUSE") && p.PeekAt(1).Kind != syntax.End:
+	case p.Is("WAREHOUSE") && p.PeekAt(1).Kind != End:
 		p.Next()
 		w := p.Parts()[0]
 		if _, ok := p.Account.Host.Warehouses().Get(w); !ok || !p.Account.MayUse(p.Session, w) {
 			missing(w)
 		}
 		made.Effect.Warehouse = &w
-	case p.Is("ROLE") && p.PeekAt(1).Kind != syntax.End:
+	case p.Is("ROLE") && p.PeekAt(1).Kind != End:
 		p.Next()
 		role := p.Parts()[0]
 		if !p.Account.RoleExists(role) {
-			p.Fail(plan.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
-				catalog.Display(role)))
+			p.Fail(protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
+				Display(role)))
 		}
 		made.Effect.Role = &role
 	case p.Accept("SECONDARY", "ROLES"):
-		made.Effect.Set = map[string]string{catalog.SecondaryRoles: p.secondaryRoles()}
-	case p.Is("SCHEMA") && p.PeekAt(1).Kind != syntax.End:
+		made.Effect.Set = map[string]string{SecondaryRoles: p.secondaryRoles()}
+	case p.Is("SCHEMA") && p.PeekAt(1).Kind != End:
 		p.Next()
 		n := p.Schema()
 		p.checkSchema(n, missing)
@@ -92,12 +90,12 @@ func (p *statement) use() *plan.Plan {
 		p.Accept("DATABASE")
 		parts := p.Parts()
 		if len(parts) == 2 {
-			n := catalog.Name{Database: parts[0], Schema: parts[1]}
+			n := Name{Database: parts[0], Schema: parts[1]}
 			p.checkSchema(n, missing)
 			made.Effect.Database, made.Effect.Schema = &n.Database, &n.Schema
 			break
 		}
-		n := catalog.Name{Database: parts[0]}
+		n := Name{Database: parts[0]}
 		p.checkSchema(n, missing)
 		public := "PUBLIC"
 		made.Effect.Database, made.Effect.Schema = &n.Database, &public
@@ -106,7 +104,7 @@ func (p *statement) use() *plan.Plan {
 }
 
 // secondaryRoles reads ALL, NONE, or roles that are granted to the user.
-func (p *statement) secondaryRoles() string {
+func (p *Parser) secondaryRoles() string {
 	if p.IsAny("ALL", "NONE") {
 		return p.Next().Text
 	}
@@ -115,14 +113,14 @@ func (p *statement) secondaryRoles() string {
 	for len(roles) == 0 || p.AcceptSymbol(",") {
 		role := p.Identifier()
 		if !slices.Contains(granted, role) {
-			p.Fail(catalog.NoRole(role))
+			p.Fail(NoRole(role))
 		}
 		roles = append(roles, role)
 	}
 	return strings.Join(roles, "\x00")
 }
 
-func (p *statement) checkSchema(n catalog.Name, missing func(string)) {
+func (p *Parser) checkSchema(n Name, missing func(string)) {
 	ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema)
 	if err != nil {
 		p.Fail(err)
@@ -134,9 +132,9 @@ func (p *statement) checkSchema(n catalog.Name, missing func(string)) {
 
 // set reads SET v = constant and UNSET v; a variable is a session parameter
 // whose name begins with a dollar.
-func (p *statement) set() *plan.Plan {
+func (p *Parser) set() *Plan {
 	made := p.Done("Statement executed successfully.")
-	made.Type = plan.AlterSession
+	made.Type = protocol.AlterSession
 	p.Volatile = true
 	if p.Accept("UNSET") {
 		made.Effect.Unset = []string{"$" + p.Identifier()}
@@ -150,20 +148,20 @@ func (p *statement) set() *plan.Plan {
 }
 
 // transaction reads BEGIN, COMMIT and ROLLBACK.
-func (p *statement) transaction() *plan.Plan {
+func (p *Parser) transaction() *Plan {
 	made := p.Done("Statement executed successfully.")
-	made.Type = plan.TransactionType
+	made.Type = protocol.TransactionType
 	switch p.Next().Text {
 	case "COMMIT":
-		made.Transaction = plan.Commit
+		made.Transaction = Commit
 		p.Accept("WORK")
 		return made
 	case "ROLLBACK":
-		made.Transaction = plan.Rollback
+		made.Transaction = Rollback
 		p.Accept("WORK")
 		return made
 	}
-	made.Transaction = plan.Begin
+	made.Transaction = Begin
 	_ = p.Accept("WORK") || p.Accept("TRANSACTION")
 	if p.Accept("NAME") {
 		p.Identifier()

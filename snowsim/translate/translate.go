@@ -6,65 +6,58 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
-	"github.com/loadstone-db/loadstone/snowsim/translate/ddl"
-	"github.com/loadstone-db/loadstone/snowsim/translate/expression"
-	"github.com/loadstone-db/loadstone/snowsim/translate/metadata"
-	"github.com/loadstone-db/loadstone/snowsim/translate/query"
-	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // Options configure a Translator.
 type Options struct {
 	// Denied are privileges that a role does not have, whatever was granted.
-	Denied []catalog.Denied
+	Denied []Denied
 	// Contract is what the account's contract and place allow.
-	Contract catalog.Contract
+	Contract Contract
 }
 
-// Translator is a plan.Translator. It is safe for concurrent use.
+// Translator turns Snowflake's SQL into plans. It is safe for concurrent use.
 type Translator struct {
-	*catalog.Account
+	*Account
 	plans   memory
-	results *expression.Results
+	results *Results
 }
-
-var _ plan.Translator = (*Translator)(nil)
 
 // New installs what the translator needs into the host's database and returns it.
-func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, error) {
-	var denied []catalog.Denied
-	var contract catalog.Contract
+func New(ctx context.Context, host Host, options ...Options) (*Translator, error) {
+	var denied []Denied
+	var contract Contract
 	for _, o := range options {
 		denied = append(denied, o.Denied...)
 		contract = o.Contract
 	}
-	a, err := catalog.OpenAccount(ctx, host, denied, contract)
+	a, err := OpenAccount(ctx, host, denied, contract)
 	if err != nil {
 		return nil, err
 	}
-	return &Translator{Account: a, results: &expression.Results{}}, nil
+	return &Translator{Account: a, results: &Results{}}, nil
 }
 
-// Split splits a text into its statements.
-func (t *Translator) Split(sql string) ([]string, error) { return syntax.Split(sql) }
+// Split splits a text into its statements, without comments and trailing semicolons; a text
+// without a statement gives none.
+func (t *Translator) Split(sql string) ([]string, error) { return split(sql) }
 
-// Plan translates one statement.
-func (t *Translator) Plan(ctx context.Context, s *plan.Session, sql string, binds []plan.Bind) (*plan.Plan, error) {
+// Plan translates one statement. Plans of texts that repeat are remembered. Errors that a
+// client should see are *protocol.Error.
+func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []protocol.Bind) (*Plan, error) {
 	key := t.plans.key(s, sql, binds, t.Tables.Version()+t.Grants.Version())
 	if p := t.plans.get(key); p != nil {
 		return p, nil
 	}
-	at, err := syntax.NewCursor(sql)
+	at, err := NewCursor(sql)
 	if err != nil {
 		return nil, err
 	}
-	p := &expression.Parser{Cursor: at, Context: ctx, Account: t.Account, Results: t.results,
-		Histories: metadata.Histories{},
-		Session:   s, Binds: binds}
-	var made *plan.Plan
-	if err := syntax.Failing(func() { made = (&statement{query.NewReader(p)}).run() }); err != nil {
+	p := &Parser{Cursor: at, Context: ctx, Account: t.Account, Results: t.results,
+		Session: s, Binds: binds}
+	var made *Plan
+	if err := Failing(func() { made = p.run() }); err != nil {
 		return nil, err
 	}
 	if !p.Volatile && made.SQL != "" && !made.DDL && made.Before == nil && made.After == nil {
@@ -76,10 +69,10 @@ func (t *Translator) Plan(ctx context.Context, s *plan.Session, sql string, bind
 }
 
 // run translates the statement.
-func (p *statement) run() *plan.Plan {
+func (p *Parser) run() *Plan {
 	made := p.read()
 	p.End()
-	made.SQL = strings.ReplaceAll(made.SQL, expression.RowMarker, "0::bigint")
+	made.SQL = strings.ReplaceAll(made.SQL, RowMarker, "0::bigint")
 	if len(p.Before) > 0 {
 		p.addBefore(made)
 	}
@@ -98,12 +91,12 @@ func (p *statement) run() *plan.Plan {
 	return made
 }
 
-func (p *statement) addBefore(made *plan.Plan) {
+func (p *Parser) addBefore(made *Plan) {
 	steps, then := p.Before, made.Before
 	made.Before = func(ctx context.Context, conn *pgx.Conn) error {
 		for _, s := range steps {
 			if err := s(ctx, conn); err != nil {
-				return catalog.Error(err)
+				return Error(err)
 			}
 		}
 		if then != nil {
@@ -113,16 +106,13 @@ func (p *statement) addBefore(made *plan.Plan) {
 	}
 }
 
-// statement is one statement of a session.
-type statement struct{ *query.Reader }
-
 // read reads the statement.
-func (p *statement) read() *plan.Plan {
+func (p *Parser) read() *Plan {
 	t := p.Peek()
-	if t.Kind == syntax.Symbol && t.Text == "(" {
+	if t.Kind == Symbol && t.Text == "(" {
 		return p.Selection()
 	}
-	if t.Kind != syntax.Word {
+	if t.Kind != Word {
 		p.Unexpected()
 	}
 	if made := p.cancelQuery(); made != nil {
@@ -142,18 +132,18 @@ func (p *statement) read() *plan.Plan {
 	case "TRUNCATE":
 		return p.Truncate()
 	case "CREATE":
-		return ddl.Create(p.Parser)
+		return p.create()
 	case "ALTER":
 		if p.Is("ALTER", "SESSION") {
 			return p.alterSession()
 		}
-		return ddl.Alter(p.Parser)
+		return p.alter()
 	case "DROP":
-		return ddl.Drop(p.Parser)
+		return p.drop()
 	case "UNDROP":
-		p.Fail(plan.NotSimulated("UNDROP"))
+		p.Fail(protocol.NotSimulated("UNDROP"))
 	case "COMMENT":
-		return ddl.Comment(p.Parser)
+		return p.comment()
 	case "USE":
 		return p.use()
 	case "SET", "UNSET":
@@ -161,13 +151,13 @@ func (p *statement) read() *plan.Plan {
 	case "BEGIN", "START", "COMMIT", "ROLLBACK":
 		return p.transaction()
 	case "SHOW":
-		return metadata.Show(p.Parser)
+		return p.show()
 	case "DESC", "DESCRIBE":
-		return metadata.Describe(p.Parser)
+		return p.describeStatement()
 	case "GRANT", "REVOKE":
-		return ddl.Grant(p.Parser)
+		return p.grant()
 	case "EXPLAIN", "CALL", "EXECUTE", "PUT", "GET", "COPY", "LIST", "LS", "REMOVE", "RM":
-		p.Fail(plan.NotSimulated("%s", t.Text))
+		p.Fail(protocol.NotSimulated("%s", t.Text))
 	}
 	p.Unexpected()
 	return nil

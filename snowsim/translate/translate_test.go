@@ -12,10 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
-	"github.com/loadstone-db/loadstone/snowsim/translate/expression"
-	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -56,7 +53,7 @@ func TestBinds(t *testing.T) {
 }
 
 func isCode(err error, code string) bool {
-	var known *plan.Error
+	var known *protocol.Error
 	return errors.As(err, &known) && known.Code == code
 }
 
@@ -106,7 +103,7 @@ func TestIdentifiersRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n++
 		identifier := rapid.StringOfN(rapid.RuneFrom([]rune("aZ0_ \"';.?$-\\é%\n語/*")), 1, 255, -1).Draw(r, "identifier")
-		quotedName := catalog.Quote(identifier)
+		quotedName := Quote(identifier)
 		c.must("CREATE OR REPLACE TABLE " + quotedName + " (" + quotedName + " INT)")
 		c.must("INSERT INTO " + quotedName + " VALUES (1)")
 		got := c.must("SELECT x." + quotedName + " FROM loadstone.public." + quotedName + " AS x")
@@ -134,7 +131,7 @@ func TestBadIdentifiers(t *testing.T) {
 		"SELECT lo_import('x')", "SELECT snowsim.wait(1)", `SELECT "snowsim"."wait"(1)`,
 		"SELECT " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000)} {
 		_, err := c.exec(sql)
-		var known *plan.Error
+		var known *protocol.Error
 		if !errors.As(err, &known) {
 			t.Errorf("%.60q: %v is no error of Snowflake's", sql, err)
 		}
@@ -148,14 +145,14 @@ func TestShortNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.StringN(1, 255, -1).Draw(r, "a")
 		b := rapid.StringN(1, 255, -1).Draw(r, "b")
-		if len(catalog.Short(a)) > catalog.MaxPostgres || (a != b) == (catalog.Short(a) == catalog.Short(b)) {
-			r.Fatalf("%q and %q became %q and %q", a, b, catalog.Short(a), catalog.Short(b))
+		if len(Short(a)) > MaxPostgres || (a != b) == (Short(a) == Short(b)) {
+			r.Fatalf("%q and %q became %q and %q", a, b, Short(a), Short(b))
 		}
 	})
 }
 
 func TestSplit(t *testing.T) {
-	got, err := syntax.Split("/* a; */ SELECT ';' ; -- x;\n;SELECT $$;$$, \";\" // y\n;\n")
+	got, err := split("/* a; */ SELECT ';' ; -- x;\n;SELECT $$;$$, \";\" // y\n;\n")
 	if err != nil || !slices.Equal(got, []string{"SELECT ';'", `SELECT $$;$$, ";"`}) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -166,18 +163,18 @@ func TestPlansAreRemembered(t *testing.T) {
 	c := newClient(t)
 	c.must("CREATE TABLE t (id INT)")
 	session := c.session
-	first, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []plan.Bind{bind("fixed", 1)})
+	first, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []protocol.Bind{bind("fixed", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.SQL = "spoilt" // a caller may change its plan
-	second, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []plan.Bind{bind("fixed", 2)})
+	second, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []protocol.Bind{bind("fixed", 2)})
 	if err != nil || second.SQL == "spoilt" {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	c.must("DROP TABLE t")
 	if _, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?",
-		[]plan.Bind{bind("fixed", 2)}); !isCode(err, "002003") {
+		[]protocol.Bind{bind("fixed", 2)}); !isCode(err, "002003") {
 		t.Errorf("a plan outlived its table: %v", err)
 	}
 }
@@ -205,13 +202,13 @@ func TestCatalogSurvives(t *testing.T) {
 
 func BenchmarkPlan(b *testing.B) {
 	h := &host{pool: deadPool(b), history: nil, now: time.Now(), warehouses: map[string]warehouse.State{}}
-	tr := &Translator{Account: catalog.NewAccount(h, nil, catalog.Contract{}), results: &expression.Results{}}
-	n := catalog.Name{Database: "D", Schema: "S", Object: "T"}
-	tr.Tables.Put(&catalog.Table{Name: n, Type: warehouse.Hybrid,
-		Meta: catalog.Meta{Keys: []catalog.KeyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
-	s := &plan.Session{Database: "D", Schema: "S"}
+	tr := &Translator{Account: NewAccount(h, nil, Contract{}), results: &Results{}}
+	n := Name{Database: "D", Schema: "S", Object: "T"}
+	tr.Tables.Put(&Table{Name: n, Type: warehouse.Hybrid,
+		Meta: Meta{Keys: []KeyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
+	s := &Session{Database: "D", Schema: "S"}
 	const sql = "SELECT id, name, amount FROM d.s.t WHERE id = ? AND name ILIKE ? ORDER BY id LIMIT 10"
-	binds := []plan.Bind{bind("fixed", 1), bind("text", "x")}
+	binds := []protocol.Bind{bind("fixed", 1), bind("text", "x")}
 	b.Run("remembered", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
@@ -261,18 +258,18 @@ func FuzzPlan(f *testing.F) {
 	}
 	h := &host{pool: deadPool(f), history: &history.Store{}, now: time.Unix(0, 0),
 		warehouses: map[string]warehouse.State{"WH": {}}}
-	tr := &Translator{Account: catalog.NewAccount(h, nil, catalog.Contract{}), results: &expression.Results{}}
-	tr.Tables.NoteSchema(catalog.Name{Database: "D", Schema: "S"})
-	tr.Tables.NoteSchema(catalog.Name{Database: "D"})
+	tr := &Translator{Account: NewAccount(h, nil, Contract{}), results: &Results{}}
+	tr.Tables.NoteSchema(Name{Database: "D", Schema: "S"})
+	tr.Tables.NoteSchema(Name{Database: "D"})
 	f.Fuzz(func(t *testing.T, sql string) {
-		tr.Tables.Put(&catalog.Table{Name: catalog.Name{Database: "D", Schema: "S", Object: "T"}, Type: warehouse.Standard,
-			Meta: catalog.Meta{Columns: []catalog.ColumnMeta{{Name: "A", Postgres: "A"}}}})
+		tr.Tables.Put(&Table{Name: Name{Database: "D", Schema: "S", Object: "T"}, Type: warehouse.Standard,
+			Meta: Meta{Columns: []ColumnMeta{{Name: "A", Postgres: "A"}}}})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // nothing is asked of Postgres
 		one, two := "1", "2"
-		p, err := tr.Plan(ctx, &plan.Session{Database: "D", Schema: "S", Role: "SYSADMIN"}, sql,
-			[]plan.Bind{{Type: "fixed", Value: &one}, {Type: "text", Value: &two}})
-		var known *plan.Error
+		p, err := tr.Plan(ctx, &Session{Database: "D", Schema: "S", Role: "SYSADMIN"}, sql,
+			[]protocol.Bind{{Type: "fixed", Value: &one}, {Type: "text", Value: &two}})
+		var known *protocol.Error
 		if err != nil && !errors.As(err, &known) && !errors.Is(err, context.Canceled) {
 			t.Fatalf("%q: %v", sql, err)
 		}

@@ -1,0 +1,141 @@
+package translate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// alter reads ALTER ….
+func (p *Parser) alter() *Plan {
+	p.Expect("ALTER")
+	switch {
+	case p.Accept("WAREHOUSE"), p.Accept("INTERACTIVE", "WAREHOUSE"):
+		return p.alterWarehouse()
+	case p.Accept("TABLE"), p.Accept("HYBRID", "TABLE"), p.Accept("INTERACTIVE", "TABLE"):
+		return p.alterTable()
+	}
+	p.Fail(protocol.NotSimulated("ALTER %s", p.Peek().Text))
+	return nil
+}
+
+// alterTable reads ALTER TABLE [IF EXISTS] t ….
+func (p *Parser) alterTable() *Plan {
+	ifExists := p.Accept("IF", "EXISTS")
+	n := p.Name()
+	if ifExists {
+		if t, err := p.Account.Tables.Table(p.Context, n); err != nil {
+			p.Fail(err)
+		} else if t == nil {
+			p.Skip()
+			return p.Done("Statement executed successfully.")
+		}
+	}
+	t := p.Resolve(n, "OWNERSHIP")
+	if p.Accept("SWAP", "WITH") {
+		return p.swapTables(t)
+	}
+	changed := *t
+	changed.Columns, changed.Keys = slices.Clone(t.Columns), slices.Clone(t.Keys)
+	statements := p.alteration(t, &changed)
+	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := ExecAll(ctx, conn, statements...); err != nil {
+			return err
+		}
+		if changed.Name != t.Name {
+			p.Account.Tables.Forget(t.Name)
+		}
+		if err := changed.FillColumns(ctx, conn, p.Account.Display); err != nil {
+			return Error(err)
+		}
+		return p.Account.ChangeTable(ctx, conn, &changed)
+	})
+}
+
+// alteration reads what to alter, changes the entry and returns what Postgres has to do.
+func (p *Parser) alteration(t, changed *Table) []string {
+	altered := "ALTER TABLE " + t.Name.Postgres() + " "
+	switch {
+	case p.Accept("RENAME", "TO"):
+		changed.Rename(p.Name())
+		statements := t.Renaming(t.Name, changed.Name)
+		if SchemaName(changed.Name.Database, changed.Name.Schema) != SchemaName(t.Name.Database,
+			t.Name.Schema) {
+			p.Fail(protocol.NotSimulated("renaming a table into another schema"))
+		}
+		return statements
+	case p.Accept("SET"):
+		d := &tableDDL{Meta: changed.Meta}
+		for p.tableOption(d) {
+			p.AcceptSymbol(",")
+		}
+		changed.Comment, changed.TargetLag, changed.Warehouse = d.Comment, d.TargetLag, d.Warehouse
+		return nil
+	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"), p.Accept("DROP", "SEARCH", "OPTIMIZATION"):
+		if t.Type != warehouse.Standard {
+			p.Fail(protocol.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
+		}
+		changed.Searched = p.PeekAt(-3).Text == "ADD"
+		if p.Account.Contract.Standard {
+			p.Fail(protocol.Unsupported("SEARCH OPTIMIZATION"))
+		}
+		if !p.May("ADD SEARCH OPTIMIZATION", p.SchemaObject(t.Name)) {
+			p.Fail(Insufficient("schema", Display(t.Name.Schema)))
+		}
+		if p.Accept("ON") {
+			p.List(func() string { // EQUALITY(a, b), SUBSTRING(*) …
+				p.Identifier()
+				p.InParentheses(func() {
+					if !p.AcceptSymbol("*") {
+						p.List(p.SQL)
+					}
+				})
+				return ""
+			})
+		}
+		return nil
+	case p.Accept("ADD"):
+		return p.add(altered, t, changed)
+	case p.Accept("DROP"):
+		p.Accept("COLUMN")
+		p.Accept("IF", "EXISTS")
+		column := p.Identifier()
+		if t.Type == warehouse.Hybrid &&
+			slices.ContainsFunc(t.Keys, func(k KeyMeta) bool {
+				return k.Kind == "PRIMARY KEY" &&
+					slices.Contains(k.Columns, column)
+			}) {
+			p.Fail(protocol.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
+		}
+		return []string{altered + "DROP COLUMN " + Quote(Short(column))}
+	}
+	p.Fail(protocol.NotSimulated("ALTER TABLE … %s", p.Written(p.Peek())))
+	return nil
+}
+
+// add reads ADD [COLUMN] and ADD [CONSTRAINT …] key.
+func (p *Parser) add(altered string, t, changed *Table) []string {
+	d := &tableDDL{Meta: changed.Meta}
+	d.Columns, d.Keys, d.Indexes = nil, nil, nil
+	p.Inline = true
+	if p.Accept("COLUMN") {
+		p.Accept("IF", "NOT", "EXISTS")
+		p.column(d)
+	} else {
+		p.definition(d)
+	}
+	if len(d.Indexes) > 0 || slices.ContainsFunc(d.Keys, func(k KeyMeta) bool { return k.Enforced }) {
+		p.Fail(protocol.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
+			"created."))
+	}
+	changed.Columns, changed.Keys = append(changed.Columns, d.Columns...), append(changed.Keys, d.Keys...)
+	statements := d.sequences
+	for _, definition := range d.definitions {
+		statements = append(statements, altered+"ADD COLUMN "+definition)
+	}
+	return append(statements, d.owned...)
+}

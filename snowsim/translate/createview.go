@@ -1,0 +1,126 @@
+package translate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
+)
+
+// createView reads CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(columns)] [COMMENT = '…'] [COPY GRANTS] AS query.
+func (p *Parser) createView(replace bool) *Plan {
+	ifNotExists := p.Accept("IF", "NOT", "EXISTS")
+	n := p.Name()
+	v := &Table{Name: n, Meta: Meta{Kind: View, Database: n.Database, Schema: n.Schema,
+		Table: n.Object, Owner: p.Session.Role, CreatedOn: p.Account.Host.Now().UTC()}}
+	var names []string
+	if p.IsSymbol("(") {
+		p.InParentheses(func() {
+			p.List(func() string {
+				names = append(names, p.Identifier())
+				if p.Accept("COMMENT") {
+					p.Constant()
+				}
+				return ""
+			})
+		})
+	}
+	for !p.Accept("AS") {
+		switch {
+		case p.Accept("COMMENT"):
+			p.AcceptSymbol("=")
+			v.Comment = p.Constant()
+		case p.Accept("COPY", "GRANTS"):
+		default:
+			p.Unexpected()
+		}
+	}
+	from := p.At()
+	query := p.selectStatement()
+	v.Query = p.Source(from, p.At())
+	for i := from; i < p.At(); i++ {
+		if p.Tokens[i].Kind == Mark {
+			p.Fail(protocol.CompilationError("002210", "42601", "Bind variables not allowed in view and UDF definitions."))
+		}
+	}
+	if len(p.Before) > 0 || strings.Contains(query, RowMarker) {
+		p.Fail(protocol.NotSimulated("a view of the query history or of generated numbers"))
+	}
+	if exists := p.placeOfView(n, replace, ifNotExists); exists != nil {
+		return exists
+	}
+	for _, t := range p.Tables {
+		if t.Name == n {
+			p.Fail(protocol.CompilationError("002037", "42601", "View definition for '%s' refers to view being defined", n))
+		}
+	}
+	made := p.DDL("View "+n.Object+" successfully created.",
+		func(ctx context.Context, conn *pgx.Conn) error {
+			return makeView(ctx, p.Account, conn, v, names, query)
+		})
+	made.Table = n.String()
+	return made
+}
+
+// placeOfView refuses to make a view where it may not be made, or where something is; its answer is that of
+// IF NOT EXISTS, and else nil.
+func (p *Parser) placeOfView(n Name, replace, ifNotExists bool) *Plan {
+	if ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema); err != nil {
+		p.Fail(err)
+	} else if !ok {
+		p.Fail(NoSchema(n))
+	}
+	if !p.May("CREATE VIEW", p.SchemaObject(n)) {
+		p.Fail(Insufficient("schema", Display(n.Schema)))
+	}
+	existing, err := p.Account.Tables.Table(p.Context, n)
+	switch {
+	case err != nil:
+		p.Fail(err)
+	case existing == nil:
+	default:
+		p.checkReplaced(existing, &tableDDL{replace: replace})
+		if replace && existing.Kind != View {
+			p.Fail(alreadyAs(n, "TABLE"))
+		}
+		if ifNotExists {
+			return p.Done(n.Object + " already exists, statement succeeded.")
+		}
+		if !replace {
+			p.Fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", n))
+		}
+	}
+	return nil
+}
+
+// alreadyAs refuses to replace what is of another kind.
+func alreadyAs(n Name, kind string) error {
+	return protocol.CompilationError("001998", "42710", "Object '%s' already exists as %s", n, kind)
+}
+
+// makeView creates a view in the transaction of conn. In Postgres it has the columns and no query: what it selects from
+// may be dropped and made anew, and is looked for when the view is read.
+func makeView(ctx context.Context, a *Account, conn *pgx.Conn, v *Table, names []string,
+	query string) error {
+	at, columns := v.Name.Postgres(), ""
+	if len(names) > 0 {
+		columns = " (" + quoteAll(names) + ")"
+	}
+	if err := ExecAll(ctx, conn, "DROP VIEW IF EXISTS "+at, "CREATE VIEW "+at+columns+" AS "+query); err != nil {
+		return err
+	}
+	if err := v.FillColumns(ctx, conn, a.Display); err != nil {
+		return Error(err)
+	}
+	var stub string
+	if err := conn.QueryRow(ctx, `SELECT string_agg(format('NULL::%s AS %I', format_type(atttypid, atttypmod), attname), ', '
+		ORDER BY attnum) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0`, at).Scan(&stub); err != nil {
+		return Error(err)
+	}
+	if err := ExecAll(ctx, conn, "CREATE OR REPLACE VIEW "+at+" AS SELECT "+stub+" WHERE false"); err != nil {
+		return err
+	}
+	return a.ChangeTable(ctx, conn, v)
+}

@@ -1,0 +1,304 @@
+package translate
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
+)
+
+// tokenKind is what a token is.
+type tokenKind uint8
+
+// What tokens are.
+const (
+	End      tokenKind = iota
+	Word               // unquoted identifier or keyword; text is in upper case
+	Quoted             // "identifier"; text is what stands between the quotes
+	Text               // 'string' or $$string$$; text is its value
+	Number             // 12, 1.5, 1e9
+	Symbol             // an operator or punctuation mark
+	Mark               // ?, a bound value
+	Variable           // $1 or $NAME; text is what follows the dollar in upper case
+)
+
+// Token is one token with the part of the source that it came from.
+type Token struct {
+	Kind       tokenKind
+	Text       string
+	start, end int
+}
+
+// symbols with more than one character, longest first.
+var symbols = []string{"<=>", "::", "||", "<=", ">=", "<>", "!=", "=>", "->", ":="}
+
+// lex splits a text into tokens; the last one is endOfText. Comments and white
+// space are dropped. Errors are *plan.Error.
+func lex(src string) ([]Token, error) {
+	if i := strings.IndexByte(src, 0); i >= 0 {
+		return nil, syntaxAt(src, i, "parse error", "<NUL>")
+	}
+	if !utf8.ValidString(src) {
+		return nil, protocol.SyntaxError("parse error: the text is not UTF-8.")
+	}
+	tokens := make([]Token, 0, len(src)/4+2)
+	for i := 0; i < len(src); {
+		c := src[i]
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
+			i++
+			continue
+		case strings.HasPrefix(src[i:], "--") || strings.HasPrefix(src[i:], "//"):
+			if j := strings.IndexByte(src[i:], '\n'); j >= 0 {
+				i += j + 1
+			} else {
+				i = len(src)
+			}
+			continue
+		case strings.HasPrefix(src[i:], "/*"):
+			j := strings.Index(src[i+2:], "*/")
+			if j < 0 {
+				return nil, syntaxAt(src, i, "parse error", "/*")
+			}
+			i += j + 4
+			continue
+		case c == '\'':
+			value, next, err := lexString(src, i)
+			if err != nil {
+				return nil, err
+			}
+			tokens = append(tokens, Token{Text, value, i, next})
+			i = next
+			continue
+		case c == '"':
+			value, next, err := lexQuoted(src, i)
+			if err != nil {
+				return nil, err
+			}
+			tokens = append(tokens, Token{Quoted, value, i, next})
+			i = next
+			continue
+		case strings.HasPrefix(src[i:], "$$"):
+			j := strings.Index(src[i+2:], "$$")
+			if j < 0 {
+				return nil, syntaxAt(src, i, "parse error", "$$")
+			}
+			tokens = append(tokens, Token{Text, src[i+2 : i+2+j], i, i + j + 4})
+			i += j + 4
+			continue
+		case c == '$':
+			j := i + 1 + wordLength(src[i+1:])
+			if j == i+1 {
+				return nil, syntaxAt(src, i, "syntax error", "$")
+			}
+			tokens = append(tokens, Token{Variable, strings.ToUpper(src[i+1 : j]), i, j})
+			i = j
+			continue
+		case c == '?':
+			tokens = append(tokens, Token{Mark, "?", i, i + 1})
+			i++
+			continue
+		case IsDigit(c) || c == '.' && i+1 < len(src) && IsDigit(src[i+1]):
+			j := i + numberLength(src[i:])
+			tokens = append(tokens, Token{Number, src[i:j], i, j})
+			i = j
+			continue
+		}
+		if n := wordLength(src[i:]); n > 0 {
+			tokens = append(tokens, Token{Word, strings.ToUpper(src[i : i+n]), i, i + n})
+			i += n
+			continue
+		}
+		n := 0
+		for _, s := range symbols {
+			if strings.HasPrefix(src[i:], s) {
+				n = len(s)
+				break
+			}
+		}
+		if n == 0 {
+			if !strings.ContainsRune("()[]{},;.+-*/%=<>:&|^~!@", rune(c)) {
+				r, _ := utf8.DecodeRuneInString(src[i:])
+				return nil, syntaxAt(src, i, "syntax error", string(r))
+			}
+			n = 1
+		}
+		tokens = append(tokens, Token{Symbol, src[i : i+n], i, i + n})
+		i += n
+	}
+	return append(tokens, Token{End, "<EOF>", len(src), len(src)}), nil
+}
+
+// IsDigit reports whether a byte is a decimal digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// wordLength returns how many bytes of s make an unquoted identifier. Digits
+// count too, so that $1 is one variable; lex looks for numbers before words.
+func wordLength(s string) int {
+	for i, r := range s {
+		if r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || r == '$' && i > 0 {
+			continue
+		}
+		return i
+	}
+	return len(s)
+}
+
+func numberLength(s string) int {
+	i := 0
+	digits := func() {
+		for i < len(s) && IsDigit(s[i]) {
+			i++
+		}
+	}
+	digits()
+	if i < len(s) && s[i] == '.' {
+		i++
+		digits()
+	}
+	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+		j := i + 1
+		if j < len(s) && (s[j] == '+' || s[j] == '-') {
+			j++
+		}
+		if j < len(s) && IsDigit(s[j]) {
+			i = j
+			digits()
+		}
+	}
+	return i
+}
+
+// lexQuoted reads the quoted identifier that begins at src[start].
+func lexQuoted(src string, start int) (value string, next int, err error) {
+	var b strings.Builder
+	for i := start + 1; i < len(src); i++ {
+		if src[i] != '"' {
+			b.WriteByte(src[i])
+			continue
+		}
+		if i+1 < len(src) && src[i+1] == '"' {
+			b.WriteByte('"')
+			i++
+			continue
+		}
+		if b.Len() == 0 {
+			return "", 0, syntaxAt(src, start, "syntax error", `""`)
+		}
+		return b.String(), i + 1, nil
+	}
+	return "", 0, syntaxAt(src, start, "parse error", `"`)
+}
+
+// lexString reads the string constant that begins at src[start], with
+// Snowflake's escapes: doubled quotes and backslash sequences.
+func lexString(src string, start int) (value string, next int, err error) {
+	var b strings.Builder
+	for i := start + 1; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '\'' && i+1 < len(src) && src[i+1] == '\'':
+			b.WriteByte('\'')
+			i++
+		case c == '\'':
+			if strings.IndexByte(b.String(), 0) >= 0 {
+				return "", 0, protocol.NotSimulated("NUL in a string")
+			}
+			return b.String(), i + 1, nil
+		case c == '\\' && i+1 < len(src):
+			n, r, ok := escape(src[i+1:])
+			if !ok {
+				return "", 0, syntaxAt(src, i, "parse error", src[i:min(i+2, len(src))])
+			}
+			b.WriteRune(r)
+			i += n
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", 0, syntaxAt(src, start, "parse error", "'")
+}
+
+// escape decodes what follows a backslash: its length in bytes and the character.
+func escape(s string) (length int, value rune, ok bool) {
+	hex := func(digits int) (int, rune, bool) {
+		if len(s) < 1+digits {
+			return 0, 0, false
+		}
+		var v rune
+		for _, c := range []byte(s[1 : 1+digits]) {
+			switch {
+			case c >= '0' && c <= '9':
+				v = v<<4 | rune(c-'0')
+			case c >= 'a' && c <= 'f':
+				v = v<<4 | rune(c-'a'+10)
+			case c >= 'A' && c <= 'F':
+				v = v<<4 | rune(c-'A'+10)
+			default:
+				return 0, 0, false
+			}
+		}
+		return 1 + digits, v, utf8.ValidRune(v)
+	}
+	switch s[0] {
+	case 'n':
+		return 1, '\n', true
+	case 't':
+		return 1, '\t', true
+	case 'r':
+		return 1, '\r', true
+	case 'b':
+		return 1, '\b', true
+	case 'f':
+		return 1, '\f', true
+	case 'x':
+		return hex(2)
+	case 'u':
+		return hex(4)
+	case '0':
+		if len(s) >= 3 && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' && s[2] <= '7' {
+			return 3, rune(s[1]-'0')<<3 | rune(s[2]-'0'), true
+		}
+		return 1, 0, true
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return n, r, true
+}
+
+// syntaxAt is a syntax error at a byte of the text, with Snowflake's lines from
+// 1 and positions from 0.
+func syntaxAt(src string, at int, what, unexpected string) *protocol.Error {
+	line, position := 1, 0
+	for i, r := range src {
+		if i >= at {
+			break
+		}
+		position++
+		if r == '\n' {
+			line, position = line+1, 0
+		}
+	}
+	return protocol.SyntaxError("%s line %d at position %d unexpected '%s'.", what, line, position, unexpected)
+}
+
+// split splits a text into its statements, without comments before and after
+// them and without the semicolons between them.
+func split(src string) ([]string, error) {
+	tokens, err := lex(src)
+	if err != nil {
+		return nil, err
+	}
+	var statements []string
+	first := -1
+	for i, t := range tokens {
+		if t.Kind == End || t.Kind == Symbol && t.Text == ";" {
+			if first >= 0 {
+				statements = append(statements, src[tokens[first].start:tokens[i-1].end])
+			}
+			first = -1
+		} else if first < 0 {
+			first = i
+		}
+	}
+	return statements, nil
+}

@@ -1,0 +1,126 @@
+package translate
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// makeTable creates a table in the transaction of conn.
+func makeTable(ctx context.Context, a *Account, conn *pgx.Conn, n Name, d *tableDDL) error {
+	table := &Table{Name: n, Type: KindOf(d.Kind), Meta: d.Meta}
+	var statements []string
+	if d.replace {
+		statements = append(statements, "DROP TABLE IF EXISTS "+n.Postgres()+" CASCADE")
+	}
+	statements = append(statements, d.sequences...)
+	switch {
+	case d.like != nil:
+		table.Columns, table.Keys = d.like.Columns, d.like.Keys
+		statements = append(statements, "CREATE TABLE "+n.Postgres()+" (LIKE "+d.like.Name.Postgres()+" INCLUDING DEFAULTS)")
+	case len(d.definitions) > 0:
+		statements = append(statements, "CREATE TABLE "+n.Postgres()+" ("+strings.Join(d.definitions, ", ")+")")
+	default:
+		statements = append(statements, "CREATE TABLE "+n.Postgres()+" AS "+d.query+" WITH NO DATA")
+	}
+	if err := ExecAll(ctx, conn, append(statements, d.owned...)...); err != nil {
+		return err
+	}
+	if err := table.FillColumns(ctx, conn, a.Display); err != nil {
+		return Error(err)
+	}
+	var after []string
+	for i, c := range table.Columns {
+		if c.Nullable && slices.ContainsFunc(table.Keys, func(k KeyMeta) bool {
+			return k.Kind == "PRIMARY KEY" &&
+				slices.Contains(k.Columns, c.Name)
+		}) {
+			table.Columns[i].Nullable = false // the one half of a primary key that every table enforces
+			after = append(after, "ALTER TABLE "+n.Postgres()+" ALTER COLUMN "+Quote(c.Postgres)+" SET NOT NULL")
+		}
+		if d.query != "" && c.Type == "NUMBER" && c.Scale == 0 &&
+			c.Precision == 38 { // integers of Postgres become NUMBER(38,0), as bound numbers are
+			after = append(after, "ALTER TABLE "+n.Postgres()+" ALTER COLUMN "+Quote(c.Postgres)+" TYPE numeric(38,0)")
+		}
+	}
+	if d.query != "" {
+		after = append(after, "INSERT INTO "+n.Postgres()+" "+d.query)
+	}
+	after = append(after, indexes(table)...)
+	if err := ExecAll(ctx, conn, after...); err != nil {
+		return err
+	}
+	if err := WriteTable(ctx, conn, table); err != nil {
+		return Error(err)
+	}
+	a.Tables.Put(table)
+	return nil
+}
+
+// indexes returns the Postgres indexes of a table: those of a hybrid table, and
+// for others one that stands for the pruning of micro-partitions.
+func indexes(t *Table) []string {
+	var all []string
+	add := func(name string, unique bool, columns, include []string) {
+		sql := "CREATE "
+		if unique {
+			sql += "UNIQUE "
+		}
+		sql += "INDEX " + Quote(Short(t.Name.Object+"~"+name)) + " ON " + t.Name.Postgres() + " (" +
+			quoteAll(columns) + ")"
+		if len(include) > 0 {
+			sql += " INCLUDE (" + quoteAll(include) + ")"
+		}
+		all = append(all, sql)
+	}
+	for _, i := range t.Indexes {
+		add(i.Name, i.Unique, i.Columns, i.Include)
+	}
+	indexable := func(columns []string) bool {
+		return len(columns) > 0 && !slices.ContainsFunc(columns, func(name string) bool {
+			return !slices.ContainsFunc(t.Columns, func(c ColumnMeta) bool {
+				return c.Name == name && c.Type != "VARIANT" && c.Type != "OBJECT" && c.Type != "ARRAY" && c.Type != "BINARY"
+			})
+		})
+	}
+	if indexable(t.ClusterKeys) {
+		add("cluster", false, t.ClusterKeys, nil)
+	}
+	for _, k := range t.Keys {
+		if k.Kind == "PRIMARY KEY" && !k.Enforced && indexable(k.Columns) && !slices.Equal(k.Columns, t.ClusterKeys) {
+			add("key", false, k.Columns, nil)
+		}
+	}
+	return all
+}
+
+// createIndex reads CREATE INDEX [IF NOT EXISTS] i ON t (columns) [INCLUDE (columns)].
+func (p *Parser) createIndex() *Plan {
+	p.Accept("IF", "NOT", "EXISTS")
+	index := IndexMeta{Name: p.Identifier()}
+	p.Expect("ON")
+	t := p.Resolve(p.Name(), "OWNERSHIP")
+	if t.Type != warehouse.Hybrid {
+		p.Fail(protocol.CompilationError("391420", "0A000", "Indexes are supported on hybrid tables only."))
+	}
+	index.Columns = p.columnList()
+	if p.Accept("INCLUDE") {
+		index.Include = p.columnList()
+	}
+	p.checkIndex(index, t.Columns, t.Indexes)
+	changed := *t
+	changed.Indexes = append(slices.Clone(t.Indexes), index)
+	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		one := changed
+		one.Indexes, one.Keys, one.ClusterKeys = []IndexMeta{index}, nil, nil
+		if err := ExecAll(ctx, conn, indexes(&one)...); err != nil {
+			return err
+		}
+		return p.Account.ChangeTable(ctx, conn, &changed)
+	})
+}

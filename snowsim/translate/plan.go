@@ -1,0 +1,144 @@
+package translate
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/snowsim/history"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// Host is what a translator may ask of the server. It is safe for concurrent use.
+type Host interface {
+	// Postgres is the database that holds all data. The translator uses it for a
+	// catalog of its own; statements of a session run on the session's connection.
+	Postgres() *pgxpool.Pool
+	// Warehouses are the account's warehouses.
+	Warehouses() Warehouses
+	// Cancel ends the statement with a query id, when it runs; Abort ends all on a
+	// warehouse and returns how many there were.
+	Cancel(queryID string) bool
+	Abort(warehouse string) int
+	// History holds the executions so far.
+	History() *history.Store
+	// Now is the account's time, UTC.
+	Now() time.Time
+	// Roles are the roles that exist, in upper case.
+	Roles() []string
+	// Database names the database and the schema that exist from the start.
+	Database() (database, schema string)
+}
+
+// Warehouses is the account's list of warehouses. Names are as stored: upper
+// case unless they were quoted. Errors are *Error.
+type Warehouses interface {
+	// List returns the warehouses sorted by name, as SHOW WAREHOUSES tells them.
+	List() []warehouse.State
+	// Get returns one of them.
+	Get(name string) (warehouse.State, bool)
+	// Create makes a warehouse; replace drops one of the same name first.
+	Create(spec warehouse.Spec, replace bool) error
+	// Alter changes the spec of a warehouse by calling change on a copy.
+	Alter(name string, change func(*warehouse.Spec) error) error
+	Drop(name string) error
+	Resume(name string) error
+	Suspend(name string) error
+}
+
+// Session is what a statement is translated in: a copy that the server makes
+// for the statement. Names are as stored (upper case unless quoted), empty when not set.
+type Session struct {
+	ID        int64
+	User      string
+	Account   string
+	Role      string
+	Warehouse string
+	Database  string
+	Schema    string
+	// Parameters are the session's parameters by upper-case name, those that were set.
+	Parameters map[string]string
+	// QueryID is the id of this statement, LastQueryID that of the one before.
+	QueryID     string
+	LastQueryID string
+	// Transaction reports whether BEGIN was said and neither COMMIT nor ROLLBACK.
+	Transaction bool
+	// DescribeOnly: the statement is not executed, and its ? need no values.
+	DescribeOnly bool
+}
+
+// Plan is how one statement is executed. SQL or Local is set, or neither for a
+// statement without work of its own (BEGIN, USE).
+type Plan struct {
+	Type protocol.StatementType
+
+	// SQL is one Postgres statement with $1 … $n.
+	SQL string
+	// Params tells for each of $1 … $n what goes there.
+	Params []protocol.Param
+	// Before and After run on the same connection in the same transaction as SQL,
+	// which the server opens when the session has none. With one of them set, SQL may be empty.
+	Before, After func(ctx context.Context, conn *pgx.Conn) error
+	// Columns are the result's columns. nil leaves it to Describe, and without
+	// that to the server: a Postgres type has a Snowflake type of its own.
+	Columns []protocol.Column
+	// Describe returns the columns for Postgres's.
+	Describe func(fields []pgconn.FieldDescription) []protocol.Column
+
+	// Status is what the statement reports when it has no rows of its own; empty is
+	// "Statement executed successfully."
+	Status string
+
+	// Local answers the statement in Go.
+	Local func(ctx context.Context) (*Result, error)
+
+	// Transaction begins or ends the session's transaction.
+	Transaction Transaction
+	// Effect changes the session when the plan has succeeded.
+	Effect Effect
+	// DDL ends a transaction first, as in Snowflake, and forgets prepared statements.
+	DDL bool
+	// Work is what the statement asks of a warehouse; the zero value asks for none.
+	Work warehouse.Work
+	// Table is the table that is read or written, for the history; Tables are all that
+	// the statement names, DATABASE.SCHEMA.TABLE.
+	Table  string
+	Tables []string
+	// Creates: the statement makes a table, which an interactive warehouse does not.
+	Creates bool
+}
+
+// Effect is a change of the session. An empty pointer leaves things as they are.
+type Effect struct {
+	Database, Schema, Role, Warehouse *string
+	// Set are parameters to set, Unset those to forget, both by upper-case name.
+	Set   map[string]string
+	Unset []string
+}
+
+// Transaction is what a statement does to the transaction.
+type Transaction int
+
+// The statements of transactions.
+const (
+	None Transaction = iota
+	Begin
+	Commit
+	Rollback
+)
+
+// Result is an answer made in Go. A row has nil, string, int64, float64, bool,
+// time.Time, []byte, or anything that prints for a number ("12.50").
+type Result struct {
+	Columns []protocol.Column
+	Rows    [][]any
+}
+
+// Status is the result of statements that only report success.
+func Status(message string) *Result {
+	return &Result{Columns: []protocol.Column{protocol.Text("status")}, Rows: [][]any{{message}}}
+}

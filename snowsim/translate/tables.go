@@ -1,0 +1,379 @@
+package translate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// Table is a table of the account.
+type Table struct {
+	Name Name
+	Type warehouse.Table
+	Meta
+}
+
+// View is the kind of a view.
+const View = "view"
+
+// Meta is what is kept in a table's Postgres comment.
+type Meta struct {
+	Database    string   `json:"database"`
+	Schema      string   `json:"schema"`
+	Table       string   `json:"table"`
+	Kind        string   `json:"kind"` // standard, hybrid, interactive, view
+	Temporary   string   `json:"temporary,omitempty"`
+	Comment     string   `json:"comment"`
+	Owner       string   `json:"owner"`
+	ClusterBy   string   `json:"cluster_by,omitempty"` // as written
+	ClusterKeys []string `json:"cluster_keys,omitempty"`
+	TargetLag   string   `json:"target_lag,omitempty"`
+	Warehouse   string   `json:"warehouse,omitempty"`
+	Searched    bool     `json:"searched,omitempty"` // search optimization was added
+	// Query is that of a view, and what an interactive table with a lag is refreshed by.
+	Query     string       `json:"query,omitempty"`
+	CreatedOn time.Time    `json:"created_on"`
+	Columns   []ColumnMeta `json:"columns"`
+	Keys      []KeyMeta    `json:"keys,omitempty"`
+	Indexes   []IndexMeta  `json:"indexes,omitempty"`
+}
+
+// ColumnMeta is a column as Snowflake declares it.
+type ColumnMeta struct {
+	Name       string `json:"name"`
+	Postgres   string `json:"postgres"`
+	Type       string `json:"type"`
+	Precision  int    `json:"precision"`
+	Scale      int    `json:"scale"`
+	Length     int    `json:"length"`
+	Nullable   bool   `json:"nullable"`
+	Default    string `json:"default,omitempty"`
+	Identity   bool   `json:"identity,omitempty"`
+	Start      int64  `json:"start,omitempty"`
+	Increment  int64  `json:"increment,omitempty"`
+	PrimaryKey bool   `json:"primary_key,omitempty"`
+	Unique     bool   `json:"unique,omitempty"`
+	Comment    string `json:"comment,omitempty"`
+}
+
+// KeyMeta is a PRIMARY KEY, UNIQUE or FOREIGN KEY, enforced or not.
+type KeyMeta struct {
+	Kind       string   `json:"kind"`
+	Name       string   `json:"name"`
+	Columns    []string `json:"columns"`
+	Enforced   bool     `json:"enforced"`
+	References string   `json:"references,omitempty"`
+	// Target is the table that a foreign key refers to: database, schema, table.
+	Target []string `json:"target,omitempty"`
+}
+
+// IndexMeta is a secondary index of a hybrid table.
+type IndexMeta struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"`
+	Include []string `json:"include,omitempty"`
+	Unique  bool     `json:"unique"`
+}
+
+// Lookups returns the columns by which a value finds rows without a scan.
+func (t *Table) Lookups() []string {
+	var first []string
+	for _, k := range t.Keys {
+		if k.Enforced && len(k.Columns) > 0 && k.Kind != "FOREIGN KEY" {
+			first = append(first, k.Columns[0])
+		}
+	}
+	for _, i := range t.Indexes {
+		first = append(first, i.Columns[0])
+	}
+	if t.Type != warehouse.Hybrid && len(t.ClusterKeys) > 0 {
+		first = append(first, t.ClusterKeys[0])
+	}
+	if t.Type == warehouse.Standard && len(t.ClusterKeys) == 0 { // micro-partitions are pruned by the declared key
+		for _, k := range t.Keys {
+			if k.Kind == "PRIMARY KEY" {
+				first = append(first, k.Columns[0])
+			}
+		}
+	}
+	return first
+}
+
+// Tables remembers tables and schemas. What Postgres holds is the truth; a
+// table that is not remembered is looked up there.
+type Tables struct {
+	pool *pgxpool.Pool
+
+	mu      sync.RWMutex
+	tables  map[Name]*Table
+	schemas map[Name]bool
+	epoch   int64 // counts changes
+}
+
+func newCatalog(pool *pgxpool.Pool) *Tables {
+	return &Tables{pool: pool, tables: map[Name]*Table{}, schemas: map[Name]bool{}}
+}
+
+// querier is a connection or a pool.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Table returns a table, nil when there is none.
+func (c *Tables) Table(ctx context.Context, n Name) (*Table, error) {
+	c.mu.RLock()
+	t, epoch := c.tables[n], c.epoch
+	c.mu.RUnlock()
+	if t != nil {
+		return t, nil
+	}
+	t, err := readTable(ctx, c.pool, n)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch == epoch { // else it may have changed since
+		c.tables[n] = t
+	}
+	return t, nil
+}
+
+// Put remembers a table as it is now.
+func (c *Tables) Put(t *Table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tables[t.Name] = t
+	c.epoch++
+}
+
+// Forget drops what is remembered: a table, a schema (no object) or a database.
+func (c *Tables) Forget(n Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	for known := range c.tables {
+		if known.Database == n.Database &&
+			(n.Schema == "" || known.Schema == n.Schema && (n.Object == "" || known.Object == n.Object)) {
+			delete(c.tables, known)
+		}
+	}
+	if n.Object == "" {
+		for known := range c.schemas {
+			if known.Database == n.Database && (n.Schema == "" || known.Schema == n.Schema) {
+				delete(c.schemas, known)
+			}
+		}
+	}
+}
+
+// Version counts the changes, so that what was translated before one can be forgotten.
+func (c *Tables) Version() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.epoch
+}
+
+// HasSchema reports whether a schema exists, or a database when no schema is named.
+func (c *Tables) HasSchema(ctx context.Context, database, schema string) (bool, error) {
+	n := Name{Database: database, Schema: schema}
+	c.mu.RLock()
+	known := c.schemas[n]
+	c.mu.RUnlock()
+	if known {
+		return true, nil
+	}
+	var exists bool
+	err := c.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR "+
+		"schema = $2))", database, schema).Scan(&exists)
+	if err != nil {
+		return false, fmt.Errorf("looking up a schema: %w", err)
+	}
+	if exists {
+		c.NoteSchema(n)
+	}
+	return exists, nil
+}
+
+// readTable reads a table from Postgres; nil when there is none of that name.
+func readTable(ctx context.Context, q querier, n Name) (*Table, error) {
+	var comment string
+	err := q.QueryRow(ctx, `SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v') AND obj_description(c.oid, 'pg_class') IS NOT NULL`,
+		SchemaName(n.Database, n.Schema), Short(n.Object)).Scan(&comment)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalog: %w", err)
+	}
+	t := &Table{Name: n}
+	if err := json.Unmarshal([]byte(comment), &t.Meta); err != nil {
+		return nil, fmt.Errorf("reading the catalog's entry of %s: %w", n, err)
+	}
+	t.Type = KindOf(t.Kind)
+	return t, nil
+}
+
+// KindOf is the type of table by its name in Meta.Kind.
+func KindOf(s string) warehouse.Table {
+	for _, k := range []warehouse.Table{warehouse.Standard, warehouse.Hybrid, warehouse.Interactive} {
+		if k.String() == s {
+			return k
+		}
+	}
+	return warehouse.Standard
+}
+
+// WriteTable puts a table's entry into its Postgres comment, in the transaction of conn.
+func WriteTable(ctx context.Context, conn *pgx.Conn, t *Table) error {
+	entry, err := json.Marshal(t.Meta)
+	if err != nil {
+		return fmt.Errorf("writing a catalog entry: %w", err)
+	}
+	of := "TABLE "
+	if t.Kind == View {
+		of = "VIEW "
+	}
+	if _, err := conn.Exec(ctx, "COMMENT ON "+of+t.Name.Postgres()+" IS "+Literal(string(entry))); err != nil {
+		return fmt.Errorf("writing a catalog entry: %w", err)
+	}
+	return nil
+}
+
+// FillColumns completes the entry with the columns that Postgres knows: all of
+// them after CREATE TABLE … AS SELECT.
+func (t *Table) FillColumns(ctx context.Context, conn *pgx.Conn, display func(string) string) error {
+	rows, err := conn.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull FROM pg_attribute a
+		WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, t.Name.Postgres())
+	if err != nil {
+		return fmt.Errorf("reading the columns of %s: %w", t.Name, err)
+	}
+	defer rows.Close()
+	declared := map[string]ColumnMeta{}
+	for _, c := range t.Columns {
+		declared[c.Postgres] = c
+	}
+	t.Columns = t.Columns[:0]
+	for rows.Next() {
+		var column, format string
+		var notNull bool
+		if err := rows.Scan(&column, &format, &notNull); err != nil {
+			return fmt.Errorf("reading the columns of %s: %w", t.Name, err)
+		}
+		c, ok := declared[column]
+		if !ok {
+			c = columnOf(format)
+			c.Name, c.Postgres = display(column), column
+		}
+		c.Nullable = !notNull
+		t.Columns = append(t.Columns, c)
+	}
+	return rows.Err()
+}
+
+// columnOf returns the Snowflake type of a column of Postgres by format_type.
+func columnOf(format string) ColumnMeta {
+	base, sizes, _ := strings.Cut(format, "(")
+	var first, second int
+	_, _ = fmt.Sscanf(sizes, "%d,%d", &first, &second)
+	switch {
+	case base == "numeric" && sizes != "":
+		return ColumnMeta{Type: "NUMBER", Precision: first, Scale: second}
+	case base == "numeric":
+		return ColumnMeta{Type: "NUMBER", Precision: 38, Scale: 6}
+	case base == "bigint" || base == "integer" || base == "smallint":
+		return ColumnMeta{Type: "NUMBER", Precision: 38}
+	case base == "double precision" || base == "real":
+		return ColumnMeta{Type: "FLOAT"}
+	case base == "boolean":
+		return ColumnMeta{Type: "BOOLEAN"}
+	case base == "date":
+		return ColumnMeta{Type: "DATE"}
+	case strings.HasPrefix(base, "time") && !strings.HasPrefix(base, "timestamp"):
+		return ColumnMeta{Type: "TIME", Scale: 9}
+	case strings.HasPrefix(base, "timestamp") && strings.HasSuffix(format, "with time zone"):
+		return ColumnMeta{Type: "TIMESTAMP_LTZ", Scale: 9}
+	case strings.HasPrefix(base, "timestamp"):
+		return ColumnMeta{Type: "TIMESTAMP_NTZ", Scale: 9}
+	case base == "snowsim.timestamp_tz":
+		return ColumnMeta{Type: "TIMESTAMP_TZ", Scale: 9}
+	case base == "jsonb" || base == "json" || base == "snowsim.variant":
+		return ColumnMeta{Type: "VARIANT"}
+	case base == "snowsim.object":
+		return ColumnMeta{Type: "OBJECT"}
+	case base == "snowsim.array":
+		return ColumnMeta{Type: "ARRAY"}
+	case base == "bytea":
+		return ColumnMeta{Type: "BINARY", Length: 8388608}
+	case base == "character varying" && first > 0:
+		return ColumnMeta{Type: "VARCHAR", Length: first}
+	}
+	return ColumnMeta{Type: "VARCHAR", Length: MaxText}
+}
+
+// MaxText is the length of a VARCHAR that declares none.
+const MaxText = 16777216
+
+// ExecAll runs statements one after the other.
+func ExecAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			return Error(err)
+		}
+	}
+	return nil
+}
+
+// Column returns a column by name, the zero value when there is none.
+func (t *Table) Column(name string) ColumnMeta {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c
+		}
+	}
+	return ColumnMeta{}
+}
+
+// NoteSchema remembers that a schema is there, or a database.
+func (c *Tables) NoteSchema(n Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.schemas[n] = true
+}
+
+// Rename gives the entry another name.
+func (t *Table) Rename(n Name) {
+	t.Name = n
+	t.Database, t.Schema, t.Table = n.Database, n.Schema, n.Object
+}
+
+// Renaming are the statements by which Postgres renames the table, and what is named
+// after it: its indexes and sequences.
+func (t *Table) Renaming(from, to Name) []string {
+	statements := []string{"ALTER TABLE " + from.Postgres() + " RENAME TO " + Quote(Short(to.Object))}
+	parts := []string{"cluster", "key"}
+	for _, i := range t.Indexes {
+		parts = append(parts, i.Name)
+	}
+	in := Quote(SchemaName(from.Database, from.Schema)) + "."
+	for _, part := range parts {
+		statements = append(statements, "ALTER INDEX IF EXISTS "+in+Quote(Short(from.Object+"~"+part))+" RENAME TO "+
+			Quote(Short(to.Object+"~"+part)))
+	}
+	for _, c := range t.Columns {
+		statements = append(statements, "ALTER SEQUENCE IF EXISTS "+in+Quote(Short(from.Object+"~"+c.Name+"~seq"))+
+			" RENAME TO "+Quote(Short(to.Object+"~"+c.Name+"~seq")))
+	}
+	return statements
+}
