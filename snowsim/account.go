@@ -92,10 +92,8 @@ func (g *grant) leave() {
 	g.account.advance()
 }
 
-// admit waits until a warehouse takes a statement, which open says is of a transaction
-// that has begun. tell is called with what monitoring shows meanwhile.
-func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant,
-	error) {
+// admit waits until a warehouse takes a statement. open reports that its transaction has begun.
+func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool) (*grant, error) {
 	if work.Table == warehouse.None {
 		return &grant{}, nil
 	}
@@ -117,18 +115,13 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 	var e warehouse.Event
 	select {
 	case e = <-c:
-	default:
-		tell("QUEUED")
-		select {
-		case e = <-c:
-		case <-ctx.Done():
-			a.mu.Lock()
-			delete(a.waiting, id)
-			a.model.Finish(time.Now(), id)
-			a.advance()
-			a.mu.Unlock()
-			return nil, context.Cause(ctx)
-		}
+	case <-ctx.Done():
+		a.mu.Lock()
+		delete(a.waiting, id)
+		a.model.Finish(time.Now(), id)
+		a.advance()
+		a.mu.Unlock()
+		return nil, context.Cause(ctx)
 	}
 	if e.Err != nil {
 		return nil, refused(e.Err, name)
@@ -152,7 +145,7 @@ func refused(err error, name string) error {
 	return err
 }
 
-// List implements plan.Warehouses.
+// List implements translate.Warehouses.
 func (a *account) List() []warehouse.State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +155,7 @@ func (a *account) List() []warehouse.State {
 	return list
 }
 
-// Get implements plan.Warehouses.
+// Get implements translate.Warehouses.
 func (a *account) Get(name string) (warehouse.State, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,22 +184,12 @@ func (a *account) change(name string, do func(now time.Time) error) error {
 	return protocol.CompilationError("001008", "22023", "invalid value: %s", err.Error())
 }
 
-// Create implements plan.Warehouses.
-func (a *account) Create(spec warehouse.Spec, replace bool) error {
-	return a.change(spec.Name, func(now time.Time) error {
-		if _, found := a.model.Get(spec.Name); found && replace {
-			if err := a.model.Check(spec); err != nil {
-				return err
-			}
-			if err := a.model.Drop(now, spec.Name); err != nil {
-				return err
-			}
-		}
-		return a.model.Create(now, spec)
-	})
+// Create implements translate.Warehouses.
+func (a *account) Create(spec warehouse.Spec) error {
+	return a.change(spec.Name, func(now time.Time) error { return a.model.Create(now, spec) })
 }
 
-// Alter implements plan.Warehouses.
+// Alter implements translate.Warehouses.
 func (a *account) Alter(name string, change func(*warehouse.Spec) error) error {
 	return a.change(name, func(now time.Time) error {
 		state, found := a.model.Get(name)
@@ -222,17 +205,17 @@ func (a *account) Alter(name string, change func(*warehouse.Spec) error) error {
 	})
 }
 
-// Drop implements plan.Warehouses.
+// Drop implements translate.Warehouses.
 func (a *account) Drop(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Drop(now, name) })
 }
 
-// Resume implements plan.Warehouses.
+// Resume implements translate.Warehouses.
 func (a *account) Resume(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Resume(now, name) })
 }
 
-// Suspend implements plan.Warehouses.
+// Suspend implements translate.Warehouses.
 func (a *account) Suspend(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Suspend(now, name) })
 }

@@ -33,48 +33,23 @@ func (j *job) run() {
 		j.fail(&protocol.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
 		return
 	}
-	if want := j.statements(view); want != 0 && want != len(statements) {
+	count := view.Parameters["MULTI_STATEMENT_COUNT"]
+	if v, set := j.req.Parameters["MULTI_STATEMENT_COUNT"]; set {
+		count = fmt.Sprint(v)
+	}
+	switch {
+	case count != "" && count != "1":
+		j.fail(protocol.NotSimulated("several statements in one request"))
+		return
+	case len(statements) > 1:
 		j.fail(&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-			"the desired statement count %d.", len(statements), want)})
+			"the desired statement count 1.", len(statements))})
+		return
+	case j.req.Async:
+		j.fail(protocol.NotSimulated("an asynchronous statement"))
 		return
 	}
-	if len(statements) == 1 {
-		j.statement(statements[0])
-		return
-	}
-	j.several(statements)
-}
-
-// several runs the statements of one request one after the other, up to the
-// first that fails. Each has an id of its own, by which the client asks for its result.
-func (j *job) several(statements []string) {
-	var ids, types []string
-	for _, sql := range statements {
-		child := j.server.newJob(j.session, j.requestID, queryRequest{SQL: sql, Parameters: j.req.Parameters})
-		child.ctx = j.ctx
-		child.statement(sql)
-		child.ended = time.Now()
-		close(child.done)
-		if child.err != nil {
-			j.fail(child.err)
-			return
-		}
-		j.children = append(j.children, child)
-		j.kept += child.kept
-		ids, types = append(ids, child.queryID), append(types, itoa(int64(child.kind)))
-	}
-	j.server.mu.Lock()
-	for _, child := range j.children {
-		j.server.results[child.queryID] = child
-	}
-	j.server.mu.Unlock()
-	message := "Multiple statements executed successfully."
-	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("multiple statement execution")})
-	result.Row([]any{message})
-	j.kind = protocol.Multi
-	j.succeed(result, protocol.Multi)
-	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
-	data["resultIds"], data["resultTypes"] = strings.Join(ids, ","), strings.Join(types, ",")
+	j.statement(statements[0])
 }
 
 func (j *job) fail(err *protocol.Error) {
@@ -86,7 +61,7 @@ func (j *job) fail(err *protocol.Error) {
 func (j *job) statement(sql string) {
 	one := j.session
 	view := one.view()
-	view.QueryID, view.DescribeOnly = j.queryID, j.req.DescribeOnly
+	view.DescribeOnly = j.req.DescribeOnly
 	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN",
 		Table: warehouse.None.String(), Context: history.Context{
 			SessionID: view.ID, User: view.User, Role: view.Role, Database: view.Database, Schema: view.Schema,
@@ -139,7 +114,6 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 	if err != nil {
 		return err
 	}
-	j.kind = p.Type
 	record.QueryType, record.Table = queryType(p.Type, sql), p.Work.Table.String()
 	if j.req.DescribeOnly {
 		return j.describe(p)
@@ -156,19 +130,10 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 		return err
 	}
 	one.apply(p.Effect)
-	j.rows = result.Total
-	switch p.Type {
-	case protocol.Insert, protocol.MultiTableInsert:
-		record.RowsInserted = result.Affected
-	case protocol.Update:
-		record.RowsUpdated = result.Affected
-	case protocol.Delete:
-		record.RowsDeleted = result.Affected
-	default:
+	if p.Type < protocol.Insert || p.Type > protocol.Delete {
 		record.RowsProduced = result.Total
 	}
 	record.BytesScanned = result.Bytes
-	j.bytesSent = result.Bytes
 	j.succeed(result, p.Type)
 	return nil
 }
@@ -179,7 +144,6 @@ func (j *job) onStage(about *Statement) error {
 	for _, name := range about.Removed {
 		result.Row([]any{name, "removed"})
 	}
-	j.kind = protocol.Select
 	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)
 	maps.Copy(data, about.Data)
@@ -202,15 +166,11 @@ func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds prot
 				int64(limit.Seconds()))})
 		defer stop()
 	}
-	j.statusMu.Lock()
-	j.admitted = p.Work.Table != warehouse.None
-	j.statusMu.Unlock()
-	grant, err := s.account.admit(ctx, view.Warehouse, p.Work, one.conn != nil, j.tell)
+	grant, err := s.account.admit(ctx, view.Warehouse, p.Work, one.conn != nil)
 	if err != nil {
 		return nil, err
 	}
 	defer grant.leave()
-	j.tell("RUNNING")
 	begun := time.Now()
 	result, err := j.perform(ctx, p, binds)
 	if p.Transaction == translate.None && err != nil {
@@ -224,7 +184,7 @@ func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds prot
 	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning,
 		grant.QueuedOverload
 	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
-	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
+	record.Throttled = grant.Throttled
 	if err != nil && ctx.Err() != nil && j.ctx.Err() == nil {
 		err = context.Cause(ctx)
 	}
@@ -281,7 +241,7 @@ func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bin
 		}
 		return out, nil
 	}
-	if p.SQL == "" && p.Before == nil && p.After == nil {
+	if p.SQL == "" && p.Before == nil {
 		return j.status(p), nil
 	}
 	out, err := j.onPostgres(ctx, p, binds)
@@ -367,14 +327,8 @@ func queryType(t protocol.StatementType, sql string) string {
 		return "UPDATE"
 	case protocol.Delete:
 		return "DELETE"
-	case protocol.Merge:
-		return "MERGE"
-	case protocol.MultiTableInsert:
-		return "MULTI_TABLE_INSERT"
 	case protocol.Show:
 		return "SHOW"
-	case protocol.Describe:
-		return "DESCRIBE"
 	case protocol.Use:
 		return "USE"
 	case protocol.AlterSession:

@@ -22,14 +22,14 @@ func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.
 	one := j.session
 	view := one.view()
 	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= protocol.Insert &&
-		p.Type <= protocol.MultiTableInsert
+		p.Type <= protocol.Delete
 	if !view.Transaction && !implicit {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer conn.Release()
-		if p.Before == nil && p.After == nil && binds.Rows <= 1 {
+		if p.Before == nil && binds.Rows <= 1 {
 			return j.steps(ctx, conn, p, binds)
 		}
 		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK",
@@ -124,11 +124,6 @@ func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *translate.Plan, 
 	if p.SQL != "" {
 		var err error
 		if out, err = j.sql(ctx, conn.Conn(), p, binds); err != nil {
-			return nil, err
-		}
-	}
-	if p.After != nil {
-		if err := p.After(ctx, conn.Conn()); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +256,7 @@ func (j *job) collect(p *translate.Plan, rows *pgconn.ResultReader) (*protocol.R
 		return nil, err
 	}
 	if out == nil {
-		if p.Type >= protocol.Insert && p.Type <= protocol.MultiTableInsert {
+		if p.Type >= protocol.Insert && p.Type <= protocol.Delete {
 			return changed(j, p, tag.RowsAffected()), nil
 		}
 		out = j.status(p)
@@ -274,7 +269,6 @@ func changed(j *job, p *translate.Plan, affected int64) *protocol.Result {
 	names := map[protocol.StatementType][]string{
 		protocol.Update: {"number of rows updated", "number of multi-joined rows updated"},
 		protocol.Delete: {"number of rows deleted"},
-		protocol.Merge:  {"number of rows inserted", "number of rows updated"},
 	}[p.Type]
 	if names == nil {
 		names = []string{"number of rows inserted"}

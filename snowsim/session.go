@@ -36,7 +36,6 @@ type session struct {
 	role, warehouse, database, schema string
 	parameters                        map[string]string
 	transaction                       bool
-	lastQuery                         string
 	jobs                              map[string]*job // by request id
 	done                              []*job          // finished jobs whose results are kept, the oldest first
 	doneBytes                         int
@@ -54,7 +53,7 @@ func (one *session) view() *translate.Session {
 	defer one.mu.Unlock()
 	return &translate.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role,
 		Warehouse: one.warehouse, Database: one.database,
-		Schema: one.schema, Parameters: maps.Clone(one.parameters), LastQueryID: one.lastQuery, Transaction: one.transaction}
+		Schema: one.schema, Parameters: maps.Clone(one.parameters), Transaction: one.transaction}
 }
 
 // apply changes the session as a plan says.

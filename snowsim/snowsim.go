@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,7 +97,7 @@ type Options struct {
 	HistoryFile string
 	// Faults happen from the start; more can be asked for over HTTP.
 	Faults []Fault
-	// Seed decides latencies, faults and what the history leaves out.
+	// Seed decides latencies and faults.
 	Seed uint64
 	// SessionValidity is how long a session token is good for; 0 is an hour, as on
 	// an account. MasterValidity is the master token's; 0 is four hours.
@@ -417,24 +416,24 @@ func (s *Server) Stats() Stats {
 		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
 }
 
-// Postgres implements plan.Host.
+// Postgres implements translate.Host.
 func (s *Server) Postgres() *pgxpool.Pool { return s.catalog }
 
-// Warehouses implements plan.Host.
+// Warehouses implements translate.Host.
 func (s *Server) Warehouses() translate.Warehouses { return s.account }
 
-// History implements plan.Host.
+// History implements translate.Host.
 func (s *Server) History() *history.Store { return s.history }
 
-// Now implements plan.Host.
+// Now implements translate.Host.
 func (s *Server) Now() time.Time { return time.Now().UTC() }
 
-// Roles implements plan.Host.
+// Roles implements translate.Host.
 func (s *Server) Roles() []string {
 	return append([]string{"ACCOUNTADMIN", "SYSADMIN", "PUBLIC"}, s.opts.Roles...)
 }
 
-// Database implements plan.Host.
+// Database implements translate.Host.
 func (s *Server) Database() (database, schema string) { return s.opts.Database, s.opts.Schema }
 
 // newQueryID makes an id in Snowflake's form: unique, and ascending within a second.
@@ -457,7 +456,6 @@ func idText(id [16]byte) string {
 
 func scaledHistory(o Options) history.Options {
 	h := o.History
-	h.Seed = o.Seed
 	if h.Short == 0 {
 		h.Short = 500 * time.Millisecond
 	}
@@ -467,5 +465,3 @@ func scaledHistory(o Options) history.Options {
 	}
 	return h
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

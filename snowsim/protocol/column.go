@@ -4,21 +4,17 @@ package protocol
 type StatementType int64
 
 // Statement types as the protocol numbers them. Drivers look at Select, at the
-// range of DML and at Multi.
+// range of DML.
 const (
-	Select           StatementType = 0x1000
-	Insert           StatementType = 0x3100
-	Update           StatementType = 0x3200
-	Delete           StatementType = 0x3300
-	Merge            StatementType = 0x3400
-	MultiTableInsert StatementType = 0x3500
-	AlterSession     StatementType = 0x4100
-	Use              StatementType = 0x4300
-	Show             StatementType = 0x4400
-	Describe         StatementType = 0x4500
-	TransactionType  StatementType = 0x5000
-	DDL              StatementType = 0x6000
-	Multi            StatementType = 0xA000
+	Select          StatementType = 0x1000
+	Insert          StatementType = 0x3100
+	Update          StatementType = 0x3200
+	Delete          StatementType = 0x3300
+	AlterSession    StatementType = 0x4100
+	Use             StatementType = 0x4300
+	Show            StatementType = 0x4400
+	TransactionType StatementType = 0x5000
+	DDL             StatementType = 0x6000
 )
 
 // Column is one column of a result, with Snowflake's metadata.

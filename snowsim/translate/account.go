@@ -106,14 +106,6 @@ func (a *Account) loadNames(ctx context.Context) error {
 	return nil
 }
 
-// AllRoles are the roles that exist, sorted.
-func (a *Account) AllRoles() []string {
-	roles := slices.Clone(a.Host.Roles())
-	roles = append(roles, a.Grants.madeRoles()...)
-	slices.Sort(roles)
-	return slices.Compact(roles)
-}
-
 // RoleExists reports whether a role may be taken by a session.
 func (a *Account) RoleExists(role string) bool {
 	return a.Grants.Made(role) || slices.Contains(a.Host.Roles(), role)

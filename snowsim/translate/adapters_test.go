@@ -18,8 +18,7 @@ func TestAdaptersAreUnderstood(t *testing.T) {
 		t.Fatalf("the adapters' golden files: %v, %v", files, err)
 	}
 	c := newClient(t)
-	c.must("CREATE DATABASE bench")
-	c.must("CREATE SCHEMA bench.sales")
+	c.schema("BENCH", "SALES")
 	c.must("CREATE WAREHOUSE load_wh")
 	c.must("CREATE TABLE bench.sales.customers (id INT PRIMARY KEY, name VARCHAR)")
 	c.must(`CREATE TABLE bench.sales."My ""Orders""; DROP TABLE x_%\'" (id INT PRIMARY KEY, place VARCHAR)`)

@@ -14,28 +14,18 @@ import (
 func (p *Parser) alter() *Plan {
 	p.Expect("ALTER")
 	switch {
-	case p.Accept("WAREHOUSE"), p.Accept("INTERACTIVE", "WAREHOUSE"):
+	case p.Accept("WAREHOUSE"):
 		return p.alterWarehouse()
-	case p.Accept("TABLE"), p.Accept("HYBRID", "TABLE"), p.Accept("INTERACTIVE", "TABLE"):
+	case p.Accept("TABLE"):
 		return p.alterTable()
 	}
 	p.Fail(protocol.NotSimulated("ALTER %s", p.Peek().Text))
 	return nil
 }
 
-// alterTable reads ALTER TABLE [IF EXISTS] t ….
+// alterTable reads ALTER TABLE t ….
 func (p *Parser) alterTable() *Plan {
-	ifExists := p.Accept("IF", "EXISTS")
-	n := p.Name()
-	if ifExists {
-		if t, err := p.Account.Tables.Table(p.Context, n); err != nil {
-			p.Fail(err)
-		} else if t == nil {
-			p.Skip()
-			return p.Done("Statement executed successfully.")
-		}
-	}
-	t := p.Resolve(n, "OWNERSHIP")
+	t := p.Resolve(p.Name(), "OWNERSHIP")
 	if p.Accept("SWAP", "WITH") {
 		return p.swapTables(t)
 	}
@@ -68,18 +58,11 @@ func (p *Parser) alteration(t, changed *Table) []string {
 			p.Fail(protocol.NotSimulated("renaming a table into another schema"))
 		}
 		return statements
-	case p.Accept("SET"):
-		d := &tableDDL{Meta: changed.Meta}
-		for p.tableOption(d) {
-			p.AcceptSymbol(",")
-		}
-		changed.Comment, changed.TargetLag, changed.Warehouse = d.Comment, d.TargetLag, d.Warehouse
-		return nil
-	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"), p.Accept("DROP", "SEARCH", "OPTIMIZATION"):
+	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"):
 		if t.Type != warehouse.Standard {
 			p.Fail(protocol.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
 		}
-		changed.Searched = p.PeekAt(-3).Text == "ADD"
+		changed.Searched = true
 		if p.Account.Contract.Standard {
 			p.Fail(protocol.Unsupported("SEARCH OPTIMIZATION"))
 		}
@@ -87,22 +70,14 @@ func (p *Parser) alteration(t, changed *Table) []string {
 			p.Fail(Insufficient("schema", Display(t.Name.Schema)))
 		}
 		if p.Accept("ON") {
-			p.List(func() string { // EQUALITY(a, b), SUBSTRING(*) …
-				p.Identifier()
-				p.InParentheses(func() {
-					if !p.AcceptSymbol("*") {
-						p.List(p.SQL)
-					}
-				})
-				return ""
-			})
+			p.Expect("EQUALITY")
+			p.InParentheses(func() { p.List(p.SQL) })
 		}
 		return nil
 	case p.Accept("ADD"):
-		return p.add(altered, t, changed)
+		return p.addColumn(altered, changed)
 	case p.Accept("DROP"):
 		p.Accept("COLUMN")
-		p.Accept("IF", "EXISTS")
 		column := p.Identifier()
 		if t.Type == warehouse.Hybrid &&
 			slices.ContainsFunc(t.Keys, func(k KeyMeta) bool {
@@ -117,18 +92,14 @@ func (p *Parser) alteration(t, changed *Table) []string {
 	return nil
 }
 
-// add reads ADD [COLUMN] and ADD [CONSTRAINT …] key.
-func (p *Parser) add(altered string, t, changed *Table) []string {
+// addColumn reads the column of ADD [COLUMN].
+func (p *Parser) addColumn(altered string, changed *Table) []string {
 	d := &tableDDL{Meta: changed.Meta}
 	d.Columns, d.Keys, d.Indexes = nil, nil, nil
 	p.Inline = true
-	if p.Accept("COLUMN") {
-		p.Accept("IF", "NOT", "EXISTS")
-		p.column(d)
-	} else {
-		p.definition(d)
-	}
-	if len(d.Indexes) > 0 || slices.ContainsFunc(d.Keys, func(k KeyMeta) bool { return k.Enforced }) {
+	p.Accept("COLUMN")
+	p.column(d)
+	if slices.ContainsFunc(d.Keys, func(k KeyMeta) bool { return k.Enforced }) {
 		p.Fail(protocol.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
 			"created."))
 	}

@@ -10,7 +10,6 @@ import (
 // arguments are what stands between a function's parentheses.
 type arguments struct {
 	list     []Expr
-	named    map[string]Expr // FILTER => …
 	distinct bool
 	star     bool // f(*)
 }
@@ -34,33 +33,12 @@ func (p *Parser) arguments(function string) *arguments {
 		case p.AcceptSymbol("*"):
 			a.star = true
 			return
-		case function == "EXTRACT":
-			a.list = append(a.list, p.datePart())
-			p.Expect("FROM")
-			a.list = append(a.list, p.Expression())
-			return
 		case p.Accept("DISTINCT"):
 			a.distinct = true
-		case p.Accept("ALL"):
-		case p.IsAny("SELECT", "WITH"):
-			a.list = append(a.list, Expr{SQL: "(" + p.selectStatement() + ")"})
-			return
 		}
 		for {
-			if n := p.PeekAt(1); n.Kind == Symbol && n.Text == "=>" {
-				key := p.AnyIdentifier()
-				p.Advance(1)
-				if a.named == nil {
-					a.named = map[string]Expr{}
-				}
-				a.named[key] = p.Expression()
-			} else if len(a.list) == 0 && datePartFirst[function] {
+			if len(a.list) == 0 && datePartFirst[function] {
 				a.list = append(a.list, p.datePart())
-			} else if function == "POSITION" && len(a.list) == 0 {
-				a.list = append(a.list, p.sum())
-				if p.Accept("IN") {
-					a.list = append(a.list, p.Expression())
-				}
 			} else {
 				a.list = append(a.list, p.Expression())
 			}
@@ -75,24 +53,16 @@ func (p *Parser) arguments(function string) *arguments {
 // datePartFirst are the functions whose first argument is a date part, which may
 // be a bare word.
 var datePartFirst = Words(
-	"DATEADD TIMEADD TIMESTAMPADD DATEDIFF TIMEDIFF TIMESTAMPDIFF DATE_TRUNC DATE_PART EXTRACT")
+	"DATEADD DATEDIFF DATE_PART")
 
 // dateParts are the spellings of date parts.
 var dateParts = func() map[string]string {
 	all := map[string]string{}
 	for part, spellings := range map[string]string{
-		"year": "YEAR Y YY YYY YYYY YR YEARS YRS", "quarter": "QUARTER Q QTR QTRS QUARTERS",
-		"month": "MONTH MM MON MONS MONTHS",
-		"week":  "WEEK W WK WEEKOFYEAR WOY WY WEEKS", "day": "DAY D DD DAYS DAYOFMONTH", "hour": "HOUR H HH HR HOURS HRS",
-		"minute": "MINUTE M MI MIN MINUTES MINS", "second": "SECOND S SEC SECONDS SECS",
-		"millisecond": "MILLISECOND MS MSEC MILLISECONDS", "microsecond": "MICROSECOND US USEC MICROSECONDS",
-		"nanosecond": "NANOSECOND NS NSEC NANOSEC NSECOND NANOSECONDS NANOSECS NSECONDS",
-		"epoch":      "EPOCH EPOCH_SECOND EPOCH_SECONDS", "epoch_millisecond": "EPOCH_MILLISECOND EPOCH_MILLISECONDS",
-		"epoch_microsecond": "EPOCH_MICROSECOND EPOCH_MICROSECONDS", "epoch_nanosecond": "EPOCH_NANOSECOND EPOCH_NANOSECONDS",
-		"dow": "DAYOFWEEK WEEKDAY DOW DW", "isodow": "DAYOFWEEKISO DOW_ISO DAYOFWEEK_ISO WEEKDAY_ISO DW_ISO",
-		"doy":     "DAYOFYEAR YEARDAY DOY DY",
-		"weekiso": "WEEKISO WEEK_ISO WEEKOFYEARISO WEEKOFYEAR_ISO", "yearofweek": "YEAROFWEEK YEAROFWEEKISO",
-		"timezone_hour": "TIMEZONE_HOUR TZH", "timezone_minute": "TIMEZONE_MINUTE TZM"} {
+		"year": "YEAR YEARS", "quarter": "QUARTER QUARTERS", "month": "MONTH MONTHS", "week": "WEEK WEEKS",
+		"day": "DAY DAYS", "hour": "HOUR HOURS", "minute": "MINUTE MINUTES", "second": "SECOND SECONDS",
+		"millisecond": "MILLISECOND MS", "microsecond": "MICROSECOND US",
+		"epoch": "EPOCH_SECOND", "epoch_millisecond": "EPOCH_MILLISECOND", "epoch_microsecond": "EPOCH_MICROSECOND"} {
 		for _, s := range strings.Fields(spellings) {
 			all[s] = part
 		}
@@ -120,16 +90,13 @@ func (p *Parser) call(function string, a *arguments) Expr {
 	if a == nil {
 		a = &arguments{}
 	}
-	if len(a.named) > 0 {
-		p.Failf("Function %s does not take named arguments.", function)
-	}
 	var e Expr
 	switch f := functions[function]; {
 	case aggregates[function] != nil:
 		e = p.aggregate(function, a)
 	case windowFunctions[function] != "":
 		sql := windowFunctions[function] + "(" + a.sql() + ")"
-		if !p.Is("OVER") && !p.Is("IGNORE") && !p.Is("RESPECT") {
+		if !p.Is("OVER") && !p.Is("IGNORE") {
 			p.Fail(protocol.CompilationError("002303", "42601", "Missing window specification for window function [%s].", function))
 		}
 		e = Expr{SQL: sql}
@@ -137,13 +104,13 @@ func (p *Parser) call(function string, a *arguments) Expr {
 		e = special[function](p, function, a)
 	case f != "":
 		e = Expr{SQL: p.expand(function, f, a)}
-		if jsonFunctions[function] {
+		if function == "PARSE_JSON" {
 			e.Kind = path
 		}
 	default:
 		p.Fail(protocol.CompilationError("002140", "42601", "Unknown function %s.", function))
 	}
-	return p.over(function, e)
+	return p.over(e)
 }
 
 // expand fills in a function's template: {1} is the first argument, {1t} the
@@ -190,9 +157,6 @@ func fill(placeholder string, a *arguments) string {
 	case "t":
 		return textOf(e)
 	case "i":
-		if e.Kind == NumberConstant {
-			return e.SQL
-		}
 		return "(" + e.SQL + ")::int"
 	case "n":
 		return "(" + e.SQL + ")::numeric"
@@ -206,61 +170,30 @@ func fill(placeholder string, a *arguments) string {
 }
 
 // over reads what may follow a call: IGNORE NULLS and OVER.
-func (p *Parser) over(function string, e Expr) Expr {
-	p.Accept("RESPECT", "NULLS")
+func (p *Parser) over(e Expr) Expr {
 	if p.Is("IGNORE", "NULLS") {
 		p.Fail(protocol.NotSimulated("IGNORE NULLS"))
 	}
 	if !p.Accept("OVER") {
 		return e
 	}
-	p.Aggregated = false // over a window, it does not group
 	sql := ""
-	p.InParentheses(func() { sql = p.window(function) })
+	p.InParentheses(func() { sql = p.window() })
 	return Expr{SQL: e.SQL + " OVER (" + sql + ")"}
 }
 
-func (p *Parser) window(function string) string {
+func (p *Parser) window() string {
 	var b strings.Builder
 	if p.Accept("PARTITION", "BY") {
 		b.WriteString("PARTITION BY " + p.List(p.SQL) + " ")
 	}
-	ordered := p.Accept("ORDER", "BY")
-	if ordered {
+	if p.Accept("ORDER", "BY") {
 		b.WriteString("ORDER BY " + p.List(p.Ordering) + " ")
 	}
-	switch {
-	case p.IsAny("ROWS", "RANGE"):
-		b.WriteString(p.Next().Text + " ")
-		if p.Accept("BETWEEN") {
-			b.WriteString("BETWEEN " + p.frameBound())
-			p.Expect("AND")
-			b.WriteString(" AND " + p.frameBound())
-		} else {
-			b.WriteString(p.frameBound())
-		}
-	case ordered && (function == "FIRST_VALUE" || function == "LAST_VALUE" || function == "NTH_VALUE"):
-		// Snowflake's frame of these is the whole partition.
-		b.WriteString("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+	if p.IsAny("ROWS", "RANGE") {
+		p.Fail(protocol.NotSimulated("the frame of a window"))
 	}
 	return b.String()
-}
-
-func (p *Parser) frameBound() string {
-	switch {
-	case p.Accept("CURRENT", "ROW"):
-		return "CURRENT ROW"
-	case p.Accept("UNBOUNDED", "PRECEDING"):
-		return "UNBOUNDED PRECEDING"
-	case p.Accept("UNBOUNDED", "FOLLOWING"):
-		return "UNBOUNDED FOLLOWING"
-	}
-	n := strconv.FormatInt(p.Integer(), 10)
-	if p.Accept("PRECEDING") {
-		return n + " PRECEDING"
-	}
-	p.Expect("FOLLOWING")
-	return n + " FOLLOWING"
 }
 
 // Ordering reads one item of ORDER BY.
@@ -284,67 +217,31 @@ var aggregates = map[string]func(p *Parser, a *arguments, order string) string{
 		if a.star {
 			return "count(*)"
 		}
-		if len(a.list) > 1 && a.distinct {
-			return "count(DISTINCT (" + a.sql() + "))"
-		}
 		return "count(" + distinct(a) + a.sql() + ")"
 	},
 	"SUM": plainAggregate("sum"), "AVG": plainAggregate("avg"), "MIN": plainAggregate("min"), "MAX": plainAggregate("max"),
-	"STDDEV": plainAggregate("stddev"), "STDDEV_SAMP": plainAggregate("stddev_samp"),
-	"STDDEV_POP": plainAggregate("stddev_pop"),
-	"VARIANCE":   plainAggregate("variance"), "VAR_SAMP": plainAggregate("var_samp"), "VAR_POP": plainAggregate("var_pop"),
-	"CORR": plainAggregate("corr"), "BOOLAND_AGG": plainAggregate("bool_and"), "BOOLOR_AGG": plainAggregate("bool_or"),
 	"COUNT_IF": func(_ *Parser, a *arguments, _ string) string {
 		return "count(*) FILTER (WHERE " + a.sql() + ")"
 	},
-	"APPROX_COUNT_DISTINCT": func(_ *Parser, a *arguments, _ string) string { return "count(DISTINCT " + a.sql() + ")" },
-	"HLL":                   func(_ *Parser, a *arguments, _ string) string { return "count(DISTINCT " + a.sql() + ")" },
-	"ANY_VALUE":             func(_ *Parser, a *arguments, _ string) string { return "(array_agg(" + a.sql() + "))[1]" },
-	"MEDIAN": func(_ *Parser, a *arguments, _ string) string {
-		return "percentile_cont(0.5) WITHIN GROUP (ORDER BY " + a.sql() + ")"
+	"PERCENTILE_CONT": func(p *Parser, a *arguments, order string) string {
+		if order == "" {
+			p.Failf("Missing WITHIN GROUP (ORDER BY …) of function [PERCENTILE_CONT].")
+		}
+		return "percentile_cont((" + p.argument(a, 0).SQL + ")::float8) WITHIN GROUP (" + order + ")"
 	},
-	"MODE": func(_ *Parser, a *arguments, _ string) string {
-		return "mode() WITHIN GROUP (ORDER BY " + a.sql() + ")"
-	},
-	"APPROX_PERCENTILE": func(p *Parser, a *arguments, _ string) string {
-		return "percentile_cont((" + p.argument(a, 1).SQL + ")::float8) WITHIN GROUP (ORDER BY " + a.list[0].SQL + ")"
-	},
-	"PERCENTILE_CONT": withinGroup("percentile_cont"), "PERCENTILE_DISC": withinGroup("percentile_disc"),
 	"LISTAGG": func(p *Parser, a *arguments, order string) string {
 		separator := "''"
 		if len(a.list) > 1 {
 			separator = a.list[1].SQL
 		}
 		value := textOf(p.argument(a, 0))
-		if a.distinct && order != "" { // Postgres orders distinct values by themselves only
-			descending := strings.HasSuffix(order, " DESC")
-			if order = " ORDER BY " + value; descending {
-				order += " DESC"
-			}
-		}
 		return "coalesce(string_agg(" + distinct(a) + value + ", " + separator + order + "), '')"
 	},
-	"ARRAY_AGG": func(p *Parser, a *arguments, order string) string {
-		return "coalesce(jsonb_agg(" + distinct(a) + p.argument(a, 0).SQL + order + "), '[]')"
-	},
-	"OBJECT_AGG": func(_ *Parser, a *arguments, _ string) string { return "jsonb_object_agg(" + a.sql() + ")" },
 }
 
 func plainAggregate(postgres string) func(*Parser, *arguments, string) string {
 	return func(_ *Parser, a *arguments, _ string) string {
-		if len(a.list) == 1 && a.list[0].Kind == path && (postgres != "min" && postgres != "max") {
-			return postgres + "(" + distinct(a) + numberOf(a.list[0]) + ")"
-		}
 		return postgres + "(" + distinct(a) + a.sql() + ")"
-	}
-}
-
-func withinGroup(postgres string) func(*Parser, *arguments, string) string {
-	return func(p *Parser, a *arguments, order string) string {
-		if order == "" {
-			p.Failf("Missing WITHIN GROUP (ORDER BY …) of function [%s].", strings.ToUpper(postgres))
-		}
-		return postgres + "((" + p.argument(a, 0).SQL + ")::float8) WITHIN GROUP (" + order + ")"
 	}
 }
 
@@ -377,6 +274,5 @@ func (p *Parser) aggregate(function string, a *arguments) Expr {
 			order = " ORDER BY " + p.List(p.Ordering)
 		})
 	}
-	p.Aggregated = true
 	return Expr{SQL: aggregates[function](p, a, order)}
 }

@@ -3,25 +3,22 @@ package translate
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // definition reads a column or a constraint of CREATE TABLE.
 func (p *Parser) definition(d *tableDDL) {
-	constraint := ""
-	if p.Accept("CONSTRAINT") {
-		constraint = p.Identifier()
-	}
 	switch {
+	case p.Is("CONSTRAINT"):
+		p.Fail(protocol.NotSimulated("a named CONSTRAINT"))
 	case p.Is("PRIMARY", "KEY"), p.Is("UNIQUE") && p.PeekAt(1).Text == "(", p.Is("FOREIGN", "KEY"):
-		p.key(d, constraint)
-	case constraint == "" && (p.Is("INDEX") || p.Is("UNIQUE", "INDEX")) && p.PeekAt(2).Text != ",":
+		p.key(d)
+	case (p.Is("INDEX") || p.Is("UNIQUE", "INDEX")) && p.PeekAt(2).Text != ",":
 		p.indexDefinition(d)
-	case constraint == "":
-		p.column(d)
 	default:
-		p.Unexpected()
+		p.column(d)
 	}
 }
 
@@ -44,8 +41,8 @@ func quoteAll(columns []string) string {
 }
 
 // key reads an out-of-line key. Only hybrid tables enforce it.
-func (p *Parser) key(d *tableDDL, constraint string) {
-	k := KeyMeta{Name: constraint, Enforced: d.Kind == "hybrid"}
+func (p *Parser) key(d *tableDDL) {
+	k := KeyMeta{Enforced: d.Kind == "hybrid"}
 	switch {
 	case p.Accept("PRIMARY", "KEY"):
 		k.Kind = "PRIMARY KEY"
@@ -75,19 +72,7 @@ func (p *Parser) references(k *KeyMeta) string {
 }
 
 func (p *Parser) addKey(d *tableDDL, k KeyMeta, sql string) {
-	if k.Name == "" {
-		k.Name = fmt.Sprintf("SYS_CONSTRAINT_%s", strings.ToLower(Short(d.Table+"_"+strings.Join(k.Columns, "_"))))
-	}
-	for p.IsAny("ENFORCED", "NOT", "RELY", "NORELY", "DEFERRABLE", "INITIALLY", "ENABLE", "DISABLE", "VALIDATE",
-		"NOVALIDATE", "ON", "MATCH") {
-		if p.Is("NOT") && !IsOneOf(p.PeekAt(1), "ENFORCED", "DEFERRABLE") {
-			break
-		}
-		p.Advance(1)
-		_ = p.Accept("ENFORCED") || p.Accept("DEFERRABLE") || p.Accept("DEFERRED") || p.Accept("IMMEDIATE") ||
-			p.Accept("FULL") ||
-			p.Accept("DELETE", "NO", "ACTION") || p.Accept("UPDATE", "NO", "ACTION")
-	}
+	k.Name = fmt.Sprintf("SYS_CONSTRAINT_%s", strings.ToLower(Short(d.Table+"_"+strings.Join(k.Columns, "_"))))
 	if k.Kind == "PRIMARY KEY" && slices.ContainsFunc(d.Keys, func(o KeyMeta) bool { return o.Kind == k.Kind }) {
 		p.Failf("Table '%s' has more than one primary key.", Display(d.Table))
 	}
@@ -101,7 +86,6 @@ func (p *Parser) addKey(d *tableDDL, k KeyMeta, sql string) {
 func (p *Parser) indexDefinition(d *tableDDL) {
 	index := IndexMeta{Unique: p.Accept("UNIQUE")}
 	p.Expect("INDEX")
-	p.Accept("IF", "NOT", "EXISTS")
 	index.Name = p.Identifier()
 	index.Columns = p.columnList()
 	if p.Accept("INCLUDE") {
@@ -133,30 +117,18 @@ func (p *Parser) column(d *tableDDL) {
 		switch {
 		case p.Accept("NOT", "NULL"):
 			c.Nullable = false
-		case p.Accept("NULL"):
-		case p.Accept("COLLATE"):
-			p.Constant()
-		case p.Accept("COMMENT"):
-			c.Comment = p.Constant()
-		case p.Accept("DEFAULT"):
-			from := p.At()
-			p.InDefault = true
-			sql += " DEFAULT " + p.SQL()
-			p.InDefault = false
-			c.Default = p.Source(from, p.At())
-		case p.IsAny("AUTOINCREMENT", "IDENTITY"):
+		case p.Accept("AUTOINCREMENT"):
 			sql += p.identity(d, &c)
 		case p.Accept("PRIMARY", "KEY"):
 			p.addKey(d, own("PRIMARY KEY"), "PRIMARY KEY ("+Quote(Short(name))+")")
 		case p.Accept("UNIQUE"):
-			c.Unique = true
 			p.addKey(d, own("UNIQUE"), "UNIQUE ("+Quote(Short(name))+")")
 		case p.Accept("FOREIGN", "KEY"), p.Is("REFERENCES"):
 			k := own("FOREIGN KEY")
 			to := p.references(&k)
 			p.addKey(d, k, "FOREIGN KEY ("+Quote(Short(name))+")"+to)
-		case p.Accept("CONSTRAINT"):
-			p.Identifier()
+		case p.IsAny("COLLATE", "COMMENT", "CONSTRAINT", "DEFAULT", "IDENTITY"):
+			p.Fail(protocol.NotSimulated("a column with %s", p.Peek().Text))
 		default:
 			if !c.Nullable {
 				sql += " NOT NULL"
@@ -168,46 +140,16 @@ func (p *Parser) column(d *tableDDL) {
 	}
 }
 
-// identity reads AUTOINCREMENT with its start and step, which a sequence serves:
-// Postgres has no identity of type numeric.
+// identity makes the sequence that serves an AUTOINCREMENT column: Postgres has no identity
+// of type numeric.
 func (p *Parser) identity(d *tableDDL, c *ColumnMeta) string {
-	p.Next()
+	if p.IsAny("START", "INCREMENT") || p.IsSymbol("(") {
+		p.Fail(protocol.NotSimulated("AUTOINCREMENT with a start or an increment"))
+	}
 	c.Identity, c.Start, c.Increment = true, 1, 1
-	if p.IsSymbol("(") {
-		p.InParentheses(func() {
-			c.Start = p.Integer()
-			p.ExpectSymbol(",")
-			c.Increment = p.Integer()
-		})
-	}
-	for {
-		switch {
-		case p.Accept("START"):
-			p.Accept("WITH")
-			p.AcceptSymbol("=")
-			c.Start = p.Integer()
-		case p.Accept("INCREMENT"):
-			p.Accept("BY")
-			p.AcceptSymbol("=")
-			c.Increment = p.Integer()
-		case p.Accept("ORDER"), p.Accept("NOORDER"):
-		default:
-			if c.Increment == 0 {
-				p.Failf("Increment of AUTOINCREMENT cannot be 0.")
-			}
-			sequence := Quote(SchemaName(d.Database, d.Schema)) + "." +
-				Quote(Short(d.Table+"~"+c.Name+"~seq"))
-			from := ""
-			if c.Increment < 0 {
-				from = " MINVALUE -9223372036854775807 MAXVALUE 9223372036854775807"
-			} else if c.Start < 1 {
-				from = " MINVALUE " + strconv.FormatInt(c.Start, 10)
-			}
-			d.sequences = append(d.sequences,
-				fmt.Sprintf("CREATE SEQUENCE %s INCREMENT BY %d%s START WITH %d CACHE 100", sequence, c.Increment, from, c.Start))
-			table := Name{Database: d.Database, Schema: d.Schema, Object: d.Table}.Postgres()
-			d.owned = append(d.owned, "ALTER SEQUENCE "+sequence+" OWNED BY "+table+"."+Quote(Short(c.Name)))
-			return " DEFAULT nextval(" + Literal(sequence) + "::regclass)"
-		}
-	}
+	sequence := Quote(SchemaName(d.Database, d.Schema)) + "." + Quote(Short(d.Table+"~"+c.Name+"~seq"))
+	d.sequences = append(d.sequences, "CREATE SEQUENCE "+sequence+" CACHE 100")
+	table := Name{Database: d.Database, Schema: d.Schema, Object: d.Table}.Postgres()
+	d.owned = append(d.owned, "ALTER SEQUENCE "+sequence+" OWNED BY "+table+"."+Quote(Short(c.Name)))
+	return " DEFAULT nextval(" + Literal(sequence) + "::regclass)"
 }

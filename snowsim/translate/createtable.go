@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,28 +18,18 @@ func (p *Parser) create() *Plan {
 	replace := p.Accept("OR", "REPLACE")
 	switch {
 	case p.Accept("WAREHOUSE"):
-		return p.createWarehouse(warehouse.TypeStandard, replace)
+		return p.createWarehouse(warehouse.TypeStandard)
 	case p.Accept("INTERACTIVE", "WAREHOUSE"):
-		return p.createWarehouse(warehouse.TypeInteractive, replace)
-	case p.Accept("DATABASE"), p.Accept("TRANSIENT", "DATABASE"):
-		return p.createDatabase(replace)
-	case p.Accept("SCHEMA"), p.Accept("TRANSIENT", "SCHEMA"):
-		return p.createSchema(replace)
+		return p.createWarehouse(warehouse.TypeInteractive)
 	case p.Accept("ROLE"):
 		return p.createRole()
-	case p.Accept("INDEX"):
-		return p.createIndex()
 	case p.Accept("VIEW"):
 		return p.createView(replace)
 	}
 	d := &tableDDL{replace: replace}
 	d.Kind = warehouse.Standard.String()
-	_ = p.Accept("LOCAL") || p.Accept("GLOBAL")
-	if p.IsAny("TEMP", "TEMPORARY", "VOLATILE", "TRANSIENT") {
-		d.Temporary = "TEMPORARY"
-		if p.Next().Text == "TRANSIENT" {
-			d.Temporary = "TRANSIENT"
-		}
+	if p.Accept("TRANSIENT") {
+		d.Temporary = "TRANSIENT"
 	}
 	switch {
 	case p.Accept("HYBRID"):
@@ -49,8 +38,8 @@ func (p *Parser) create() *Plan {
 		d.Kind = warehouse.Interactive.String()
 	}
 	if !p.Accept("TABLE") {
-		if p.IsAny("VIEW", "SEQUENCE", "STAGE", "FUNCTION", "PROCEDURE", "STREAM", "TASK", "DYNAMIC", "ICEBERG", "EXTERNAL",
-			"FILE", "USER", "MATERIALIZED", "SECURE", "PIPE") {
+		if p.IsAny("DATABASE", "DYNAMIC", "EXTERNAL", "FILE", "FUNCTION", "ICEBERG", "INDEX", "MATERIALIZED", "PIPE",
+			"PROCEDURE", "SCHEMA", "SECURE", "SEQUENCE", "STAGE", "STREAM", "TASK", "TEMP", "TEMPORARY", "USER", "VIEW") {
 			p.Fail(protocol.NotSimulated("CREATE %s", p.Peek().Text))
 		}
 		p.Unexpected()
@@ -67,7 +56,6 @@ type tableDDL struct {
 	sequences   []string // of AUTOINCREMENT columns: CREATE and ALTER … OWNED BY
 	owned       []string
 	query       string // AS SELECT
-	like        *Table
 }
 
 func (p *Parser) createTable(d *tableDDL) *Plan {
@@ -84,21 +72,12 @@ func (p *Parser) createTable(d *tableDDL) *Plan {
 			}
 		})
 	}
-	if p.Accept("LIKE") {
-		d.like = p.Resolve(p.Name(), "SELECT")
-	}
 	for p.tableOption(d) {
 	}
-	source := ""
 	if p.Accept("AS") {
-		from := p.At()
 		d.query = p.selectStatement()
-		source = p.Source(from, p.At())
-	} else if len(d.Columns) == 0 && d.like == nil {
+	} else if len(d.Columns) == 0 {
 		p.Unexpected()
-	}
-	if d.TargetLag != "" {
-		d.Query = source
 	}
 	p.checkTable(d)
 	if ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema); err != nil {
@@ -178,10 +157,6 @@ func (p *Parser) checkTable(d *tableDDL) {
 			p.Fail(protocol.CompilationError("001003", "42000", "Interactive table '%s' must have a CLUSTER BY clause.",
 				Display(d.Table)))
 		}
-		if d.TargetLag != "" && (d.Warehouse == "" || d.query == "") {
-			p.Fail(protocol.CompilationError("001003", "42000", "An interactive table with TARGET_LAG needs WAREHOUSE and AS "+
-				"<query>."))
-		}
 	}
 	if d.Kind != "hybrid" && len(d.Indexes) > 0 {
 		p.Fail(protocol.CompilationError("391420", "0A000", "Indexes are supported on hybrid tables only."))
@@ -205,7 +180,7 @@ func (p *Parser) checkTable(d *tableDDL) {
 		if k.Kind == "PRIMARY KEY" {
 			for i := range d.Columns {
 				if slices.Contains(k.Columns, d.Columns[i].Name) {
-					d.Columns[i].Nullable, d.Columns[i].PrimaryKey = false, true
+					d.Columns[i].Nullable = false
 				}
 			}
 		}
@@ -240,7 +215,6 @@ func (p *Parser) checkIndex(i IndexMeta, columns []ColumnMeta, others []IndexMet
 func (p *Parser) tableOption(d *tableDDL) bool {
 	switch {
 	case p.Accept("CLUSTER", "BY"):
-		p.Accept("LINEAR")
 		from := p.At()
 		p.InParentheses(func() {
 			for {
@@ -256,39 +230,10 @@ func (p *Parser) tableOption(d *tableDDL) bool {
 	case p.Accept("COMMENT"):
 		p.AcceptSymbol("=")
 		d.Comment = p.Constant()
-	case p.Accept("TARGET_LAG"):
-		p.AcceptSymbol("=")
-		d.TargetLag = p.lag()
-	case p.Accept("WAREHOUSE"):
-		p.AcceptSymbol("=")
-		d.Warehouse = p.Identifier()
-		if _, ok := p.Account.Host.Warehouses().Get(d.Warehouse); !ok {
-			p.Fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
-				Display(d.Warehouse)))
-		}
-	case p.Accept("COPY", "GRANTS"):
-	case p.IsAny("DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS", "CHANGE_TRACKING",
-		"ENABLE_SCHEMA_EVOLUTION", "DEFAULT_DDL_COLLATION", "AUTO_REFRESH", "REFRESH_MODE", "INITIALIZE"):
-		p.Next()
-		p.ExpectSymbol("=")
-		p.Next()
+	case p.IsAny("TARGET_LAG", "WAREHOUSE", "COPY", "DATA_RETENTION_TIME_IN_DAYS", "CHANGE_TRACKING", "LIKE", "CLONE"):
+		p.Fail(protocol.NotSimulated("CREATE TABLE … %s", p.Peek().Text))
 	default:
 		return false
 	}
 	return true
-}
-
-// lag reads '<n> seconds|minutes|hours|days'.
-func (p *Parser) lag() string {
-	s := p.Constant()
-	fields := strings.Fields(s)
-	if len(fields) == 2 {
-		n, err := strconv.Atoi(fields[0])
-		unit := strings.TrimSuffix(strings.ToLower(fields[1]), "s")
-		if err == nil && n > 0 && (unit == "second" || unit == "minute" || unit == "hour" || unit == "day") {
-			return s
-		}
-	}
-	p.Failf("Invalid value '%s' for TARGET_LAG.", s)
-	return ""
 }

@@ -9,34 +9,22 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// createView reads CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(columns)] [COMMENT = '…'] [COPY GRANTS] AS query.
+// createView reads CREATE [OR REPLACE] VIEW v [COMMENT = '…'] AS query.
 func (p *Parser) createView(replace bool) *Plan {
-	ifNotExists := p.Accept("IF", "NOT", "EXISTS")
+	if p.Is("IF", "NOT", "EXISTS") {
+		p.Fail(protocol.NotSimulated("CREATE VIEW IF NOT EXISTS"))
+	}
 	n := p.Name()
 	v := &Table{Name: n, Meta: Meta{Kind: View, Database: n.Database, Schema: n.Schema,
 		Table: n.Object, Owner: p.Session.Role, CreatedOn: p.Account.Host.Now().UTC()}}
-	var names []string
+	if p.Accept("COMMENT") {
+		p.AcceptSymbol("=")
+		v.Comment = p.Constant()
+	}
 	if p.IsSymbol("(") {
-		p.InParentheses(func() {
-			p.List(func() string {
-				names = append(names, p.Identifier())
-				if p.Accept("COMMENT") {
-					p.Constant()
-				}
-				return ""
-			})
-		})
+		p.Fail(protocol.NotSimulated("a view with a list of columns"))
 	}
-	for !p.Accept("AS") {
-		switch {
-		case p.Accept("COMMENT"):
-			p.AcceptSymbol("=")
-			v.Comment = p.Constant()
-		case p.Accept("COPY", "GRANTS"):
-		default:
-			p.Unexpected()
-		}
-	}
+	p.Expect("AS")
 	from := p.At()
 	query := p.selectStatement()
 	v.Query = p.Source(from, p.At())
@@ -48,9 +36,7 @@ func (p *Parser) createView(replace bool) *Plan {
 	if len(p.Before) > 0 || strings.Contains(query, RowMarker) {
 		p.Fail(protocol.NotSimulated("a view of the query history or of generated numbers"))
 	}
-	if exists := p.placeOfView(n, replace, ifNotExists); exists != nil {
-		return exists
-	}
+	p.checkNewView(n, replace)
 	for _, t := range p.Tables {
 		if t.Name == n {
 			p.Fail(protocol.CompilationError("002037", "42601", "View definition for '%s' refers to view being defined", n))
@@ -58,15 +44,14 @@ func (p *Parser) createView(replace bool) *Plan {
 	}
 	made := p.DDL("View "+n.Object+" successfully created.",
 		func(ctx context.Context, conn *pgx.Conn) error {
-			return makeView(ctx, p.Account, conn, v, names, query)
+			return makeView(ctx, p.Account, conn, v, query)
 		})
 	made.Table = n.String()
 	return made
 }
 
-// placeOfView refuses to make a view where it may not be made, or where something is; its answer is that of
-// IF NOT EXISTS, and else nil.
-func (p *Parser) placeOfView(n Name, replace, ifNotExists bool) *Plan {
+// checkNewView refuses a view where the session may not make one, or where something is that it does not replace.
+func (p *Parser) checkNewView(n Name, replace bool) {
 	if ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema); err != nil {
 		p.Fail(err)
 	} else if !ok {
@@ -85,14 +70,10 @@ func (p *Parser) placeOfView(n Name, replace, ifNotExists bool) *Plan {
 		if replace && existing.Kind != View {
 			p.Fail(alreadyAs(n, "TABLE"))
 		}
-		if ifNotExists {
-			return p.Done(n.Object + " already exists, statement succeeded.")
-		}
 		if !replace {
 			p.Fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", n))
 		}
 	}
-	return nil
 }
 
 // alreadyAs refuses to replace what is of another kind.
@@ -101,14 +82,10 @@ func alreadyAs(n Name, kind string) error {
 }
 
 // makeView creates a view in the transaction of conn. In Postgres it has the columns and no query: what it selects from
-// may be dropped and made anew, and is looked for when the view is read.
-func makeView(ctx context.Context, a *Account, conn *pgx.Conn, v *Table, names []string,
-	query string) error {
-	at, columns := v.Name.Postgres(), ""
-	if len(names) > 0 {
-		columns = " (" + quoteAll(names) + ")"
-	}
-	if err := ExecAll(ctx, conn, "DROP VIEW IF EXISTS "+at, "CREATE VIEW "+at+columns+" AS "+query); err != nil {
+// may be dropped and created again; it is resolved when the view is read.
+func makeView(ctx context.Context, a *Account, conn *pgx.Conn, v *Table, query string) error {
+	at := v.Name.Postgres()
+	if err := ExecAll(ctx, conn, "DROP VIEW IF EXISTS "+at, "CREATE VIEW "+at+" AS "+query); err != nil {
 		return err
 	}
 	if err := v.FillColumns(ctx, conn, a.Display); err != nil {

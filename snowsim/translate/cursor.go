@@ -201,9 +201,6 @@ func (c *Cursor) Advance(n int) { c.i += n }
 // At is the number of the next token.
 func (c *Cursor) At() int { return c.i }
 
-// Skip moves to the end of the statement.
-func (c *Cursor) Skip() { c.i = len(c.Tokens) - 1 }
-
 // Written is a token as it stands in the statement.
 func (c *Cursor) Written(t Token) string { return c.Text[t.start:t.end] }
 

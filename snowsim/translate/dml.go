@@ -1,10 +1,6 @@
 package translate
 
 import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
@@ -20,12 +16,11 @@ func (p *Parser) target(privilege string) *Table {
 	return t
 }
 
-// Insert reads INSERT [OVERWRITE] INTO t [(columns)] VALUES … or a query.
+// Insert reads INSERT INTO t [(columns)] VALUES … or a query.
 func (p *Parser) Insert() *Plan {
 	p.Expect("INSERT")
-	overwrite := p.Accept("OVERWRITE")
-	if p.IsAny("ALL", "FIRST") {
-		p.Fail(protocol.NotSimulated("multi-table INSERT"))
+	if p.IsAny("OVERWRITE", "ALL", "FIRST") {
+		p.Fail(protocol.NotSimulated("INSERT %s", p.Peek().Text))
 	}
 	p.Expect("INTO")
 	p.Accept("TABLE")
@@ -68,57 +63,27 @@ func (p *Parser) Insert() *Plan {
 	if rows > 100 || len(p.Binds) > 0 && p.Binds[0].Array {
 		made.Work.Op = warehouse.Load
 	}
-	if overwrite {
-		made.Work.Op = warehouse.Load
-		sql = p.overwrite(t, sql)
-	}
 	made.SQL = sql
 	return made
 }
 
-// overwrite empties the table in the statement's transaction.
-func (p *Parser) overwrite(t *Table, insert string) string {
-	for _, read := range p.Tables[1:] {
-		if read == t {
-			p.Fail(protocol.NotSimulated("INSERT OVERWRITE from the table itself"))
-		}
-	}
-	p.Before = append(p.Before, func(ctx context.Context, conn *pgx.Conn) error {
-		return ExecAll(ctx, conn, "DELETE FROM "+t.Name.Postgres())
-	})
-	return insert
-}
-
-// Update reads UPDATE t SET … [FROM …] [WHERE …].
+// Update reads UPDATE t SET … [WHERE …].
 func (p *Parser) Update() *Plan {
 	p.Expect("UPDATE")
 	t := p.target("UPDATE")
-	sql := "UPDATE " + t.Name.Postgres() + p.targetAlias()
+	sql := "UPDATE " + t.Name.Postgres()
 	p.Expect("SET")
 	sql += " SET " + p.assignments(t)
-	if p.Accept("FROM") {
-		sql += " FROM " + p.List(p.joined)
-	}
 	if p.Accept("WHERE") {
 		sql += " WHERE " + p.SQL()
 	}
 	return &Plan{Type: protocol.Update, SQL: sql, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
 }
 
-func (p *Parser) targetAlias() string {
-	if p.Accept("AS") || p.IsIdentifier() {
-		return " AS " + Quote(Short(p.Identifier()))
-	}
-	return ""
-}
-
-// assignments reads SET's list; a table's name before a column is dropped.
+// assignments reads SET's list.
 func (p *Parser) assignments(t *Table) string {
 	return p.List(func() string {
 		column := p.Identifier()
-		for p.AcceptSymbol(".") {
-			column = p.AnyIdentifier()
-		}
 		p.ExpectSymbol("=")
 		return Quote(Short(column)) + " = " + p.assigned(t.Column(column))
 	})
@@ -127,13 +92,7 @@ func (p *Parser) assignments(t *Table) string {
 // assigned reads a value for a column. What Postgres would take for the text of
 // a type that is the stand-in's own is converted first.
 func (p *Parser) assigned(c ColumnMeta) string {
-	if p.Accept("DEFAULT") {
-		return "DEFAULT"
-	}
 	e := p.Expression()
-	if e.Kind == BoundZoned && c.Type == "TIMESTAMP_TZ" {
-		return "snowsim.to_timestamp_tz(" + e.Text + "::text)"
-	}
 	if e.Kind == StringConstant || e.Kind == BoundValue {
 		switch c.Type {
 		case "TIMESTAMP_TZ":
@@ -145,84 +104,13 @@ func (p *Parser) assigned(c ColumnMeta) string {
 	return e.SQL
 }
 
-// Delete reads DELETE FROM t [USING …] [WHERE …].
+// Delete reads DELETE FROM t [WHERE …].
 func (p *Parser) Delete() *Plan {
 	p.Expect("DELETE", "FROM")
 	t := p.target("DELETE")
-	sql := "DELETE FROM " + t.Name.Postgres() + p.targetAlias()
-	if p.Accept("USING") {
-		sql += " USING " + p.List(p.joined)
-	}
+	sql := "DELETE FROM " + t.Name.Postgres()
 	if p.Accept("WHERE") {
 		sql += " WHERE " + p.SQL()
 	}
 	return &Plan{Type: protocol.Delete, SQL: sql, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
-}
-
-// Merge reads MERGE INTO t USING s ON … WHEN …, which Postgres has too.
-func (p *Parser) Merge() *Plan {
-	p.Expect("MERGE", "INTO")
-	t := p.target("MERGE")
-	sql := "MERGE INTO " + t.Name.Postgres() + p.targetAlias()
-	p.Expect("USING")
-	sql += " USING " + p.from()
-	p.Expect("ON")
-	sql += " ON " + p.SQL()
-	for p.Accept("WHEN") {
-		sql += " WHEN"
-		if p.Accept("NOT") {
-			sql += " NOT"
-		}
-		p.Expect("MATCHED")
-		sql += " MATCHED"
-		if p.Accept("AND") {
-			sql += " AND " + p.SQL()
-		}
-		p.Expect("THEN")
-		switch {
-		case p.Accept("UPDATE"):
-			p.Expect("SET")
-			sql += " THEN UPDATE SET " + p.assignments(t)
-		case p.Accept("DELETE"):
-			sql += " THEN DELETE"
-		default:
-			p.Expect("INSERT")
-			sql += " THEN INSERT"
-			if p.IsSymbol("(") {
-				p.InParentheses(func() {
-					sql += " (" + p.List(func() string {
-						column := p.Identifier()
-						for p.AcceptSymbol(".") {
-							column = p.AnyIdentifier()
-						}
-						return Quote(Short(column))
-					}) + ")"
-				})
-			}
-			p.Expect("VALUES")
-			p.InParentheses(func() { sql += " VALUES (" + p.List(p.SQL) + ")" })
-		}
-	}
-	return &Plan{Type: protocol.Merge, SQL: sql, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
-}
-
-// Truncate reads TRUNCATE [TABLE] [IF EXISTS] t.
-func (p *Parser) Truncate() *Plan {
-	p.Expect("TRUNCATE")
-	p.Accept("TABLE")
-	ifExists := p.Accept("IF", "EXISTS")
-	n := p.Name()
-	if t, err := p.Account.Tables.Table(p.Context, n); err != nil {
-		p.Fail(err)
-	} else if t == nil && ifExists {
-		return p.Done("Statement executed successfully.")
-	}
-	t := p.Resolve(n, "TRUNCATE")
-	if t.Type == warehouse.Interactive {
-		p.Fail(protocol.CompilationError("001422", "42601", "TRUNCATE is not supported on interactive table '%s'.",
-			Display(n.Object)))
-	}
-	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
-		return ExecAll(ctx, conn, "TRUNCATE "+t.Name.Postgres())
-	})
 }

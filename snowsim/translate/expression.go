@@ -26,7 +26,6 @@ const (
 	StringConstant
 	NumberConstant
 	BoundValue
-	BoundZoned // a bound TIMESTAMP_TZ as a moment; text is the parameter with its offset
 	ColumnReference
 	path // a path into a VARIANT, of type jsonb
 	Null
@@ -67,8 +66,7 @@ func (p *Parser) not() Expr {
 	return p.comparison()
 }
 
-var comparisons = map[string]string{"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">=",
-	"<=>": "IS NOT DISTINCT FROM"}
+var comparisons = map[string]string{"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 
 func (p *Parser) comparison() Expr {
 	e := p.sum()
@@ -76,11 +74,6 @@ func (p *Parser) comparison() Expr {
 		if t := p.Peek(); t.Kind == Symbol && comparisons[t.Text] != "" {
 			p.Advance(1)
 			op := comparisons[t.Text]
-			if p.IsAny("ANY", "ALL", "SOME") {
-				op += " " + p.Next().Text
-				p.InParentheses(func() { e = Expr{SQL: "(" + e.SQL + " " + op + " (" + p.selectStatement() + "))"} })
-				continue
-			}
 			right := p.sum()
 			if op == "=" {
 				p.equals(e, right)
@@ -93,7 +86,7 @@ func (p *Parser) comparison() Expr {
 			continue
 		}
 		negated := ""
-		if p.Is("NOT") && IsOneOf(p.PeekAt(1), "IN", "LIKE", "ILIKE", "BETWEEN", "RLIKE", "REGEXP") {
+		if p.Is("NOT") && IsOneOf(p.PeekAt(1), "IN", "LIKE", "ILIKE", "BETWEEN") {
 			p.Advance(1)
 			negated = "NOT "
 		}
@@ -107,8 +100,6 @@ func (p *Parser) comparison() Expr {
 			e = Expr{SQL: "(" + e.SQL + " " + negated + "BETWEEN " + low + " AND " + p.sum().SQL + ")"}
 		case p.IsAny("LIKE", "ILIKE"):
 			e = p.like(e, negated)
-		case p.Accept("RLIKE"), p.Accept("REGEXP"):
-			e = Expr{SQL: "(" + negated + "(" + e.SQL + " ~ ('^(?:' || " + p.sum().SQL + " || ')$')))"}
 		default:
 			return e
 		}
@@ -129,20 +120,16 @@ func (p *Parser) equals(a, b Expr) {
 	p.equal[a.Text] = true
 }
 
-// comparable writes one side of a comparison: a path becomes what the other side is.
-// Times with an offset are compared by their moment.
+// comparable writes one side of a comparison. Times with an offset are compared by their
+// moment.
 func (p *Parser) comparable(e, with Expr) string {
 	switch {
 	case e.Kind == ColumnReference && p.isZoned(e.Text):
 		return "snowsim.moment(" + e.SQL + ")"
 	case with.Kind == ColumnReference && p.isZoned(with.Text) && (e.Kind == StringConstant || e.Kind == BoundValue):
 		return e.SQL + "::timestamptz"
-	case e.Kind != path || with.Kind == path:
-		return e.SQL
-	case with.Kind == NumberConstant:
-		return numberOf(e)
 	}
-	return "(" + e.SQL + " #>> '{}')"
+	return e.SQL
 }
 
 // isZoned reports whether a column of a table that was named so far is a TIMESTAMP_TZ.
@@ -160,14 +147,10 @@ func (p *Parser) isWhat(e Expr) Expr {
 	if p.Accept("NOT") {
 		not = "NOT "
 	}
-	switch {
-	case p.IsAny("NULL", "TRUE", "FALSE"):
-		return Expr{SQL: "(" + e.SQL + " IS " + not + p.Next().Text + ")"}
-	case p.Accept("DISTINCT", "FROM"):
-		return Expr{SQL: "(" + e.SQL + " IS " + not + "DISTINCT FROM " + p.sum().SQL + ")"}
+	if !p.IsAny("NULL", "TRUE", "FALSE") {
+		p.Unexpected()
 	}
-	p.Unexpected()
-	return Expr{}
+	return Expr{SQL: "(" + e.SQL + " IS " + not + p.Next().Text + ")"}
 }
 
 func (p *Parser) inList() (sql string) {
@@ -184,12 +167,6 @@ func (p *Parser) inList() (sql string) {
 // like reads LIKE and ILIKE. Snowflake has no escape character unless one is named.
 func (p *Parser) like(e Expr, negated string) Expr {
 	op := negated + p.Next().Text
-	if p.IsAny("ANY", "ALL") {
-		quantifier := p.Next().Text
-		var sql string
-		p.InParentheses(func() { sql = p.List(p.SQL) })
-		return Expr{SQL: "(" + e.SQL + " " + op + " " + quantifier + " (ARRAY[" + sql + "]::text[]))"}
-	}
 	pattern := p.sum().SQL
 	escape := "''"
 	if p.Accept("ESCAPE") {
@@ -203,23 +180,15 @@ func (p *Parser) sum() Expr {
 	for {
 		switch {
 		case p.AcceptSymbol("+"):
-			e = Expr{SQL: "(" + numberOf(e) + " + " + numberOf(p.product()) + ")"}
+			e = Expr{SQL: "(" + e.SQL + " + " + p.product().SQL + ")"}
 		case p.AcceptSymbol("-"):
-			e = Expr{SQL: "(" + numberOf(e) + " - " + numberOf(p.product()) + ")"}
+			e = Expr{SQL: "(" + e.SQL + " - " + p.product().SQL + ")"}
 		case p.AcceptSymbol("||"):
 			e = Expr{SQL: "(" + textOf(e) + " || " + textOf(p.product()) + ")"}
 		default:
 			return e
 		}
 	}
-}
-
-// numberOf writes an operand of arithmetic; a path into a VARIANT is read as a number.
-func numberOf(e Expr) string {
-	if e.Kind == path {
-		return "(" + e.SQL + " #>> '{}')::numeric"
-	}
-	return e.SQL
 }
 
 // textOf writes an operand of ||, which Snowflake takes of any type.
@@ -238,9 +207,9 @@ func (p *Parser) product() Expr {
 	for {
 		switch {
 		case p.AcceptSymbol("*"):
-			e = Expr{SQL: "(" + numberOf(e) + " * " + numberOf(p.unary()) + ")"}
+			e = Expr{SQL: "(" + e.SQL + " * " + p.unary().SQL + ")"}
 		case p.AcceptSymbol("/"):
-			e = Expr{SQL: "snowsim.div(" + numberOf(e) + ", " + numberOf(p.unary()) + ")"}
+			e = Expr{SQL: "snowsim.div(" + e.SQL + ", " + p.unary().SQL + ")"}
 		case p.AcceptSymbol("%"):
 			e = Expr{SQL: "mod(" + e.SQL + ", " + p.unary().SQL + ")"}
 		default:
@@ -266,34 +235,20 @@ func (p *Parser) unary() Expr {
 	return p.postfix(p.Primary())
 }
 
-// postfix reads casts, paths into VARIANTs and subscripts.
+// postfix reads casts, and keys of VARIANTs: v:key.
 func (p *Parser) postfix(e Expr) Expr {
 	for {
 		switch {
 		case p.AcceptSymbol("::"):
 			e = cast(e, p.DataType())
-		case p.IsSymbol(":") && isPathStart(p.PeekAt(1)) && (e.Kind == ColumnReference || e.Kind == path):
+		case p.IsSymbol(":") && e.Kind == ColumnReference:
 			p.Advance(1)
 			e = Expr{SQL: "(" + e.SQL + " -> " + Literal(p.pathKey()) + ")", Kind: path}
-		case p.IsSymbol(".") && e.Kind == path:
-			p.Advance(1)
-			e = Expr{SQL: "(" + e.SQL + " -> " + Literal(p.pathKey()) + ")", Kind: path}
-		case p.IsSymbol("[") && (e.Kind == ColumnReference || e.Kind == path):
-			p.Advance(1)
-			index := p.Expression()
-			p.ExpectSymbol("]")
-			sql := "(" + index.SQL + ")::int"
-			if index.Kind == StringConstant {
-				sql = index.SQL
-			}
-			e = Expr{SQL: "(" + e.SQL + " -> " + sql + ")", Kind: path}
 		default:
 			return e
 		}
 	}
 }
-
-func isPathStart(t Token) bool { return t.Kind == Word || t.Kind == Quoted }
 
 // pathKey reads a key of a path, which keeps its case.
 func (p *Parser) pathKey() string {
@@ -321,19 +276,8 @@ func (p *Parser) Primary() Expr {
 	case Mark:
 		p.Advance(1)
 		return p.bind(p.nextMark())
-	case Variable:
-		p.Advance(1)
-		if IsDigit(t.Text[0]) {
-			return Expr{SQL: Quote("COLUMN" + t.Text), Kind: ColumnReference, Text: "COLUMN" + t.Text}
-		}
-		p.Volatile = true
-		value, ok := p.Session.Parameters["$"+t.Text]
-		if !ok {
-			p.Fail(protocol.CompilationError("002211", "02000", "Session variable '$%s' does not exist", t.Text))
-		}
-		return Expr{SQL: Literal(value), Kind: StringConstant, Text: value}
 	case Symbol:
-		return p.symbolic()
+		return p.parenthesised()
 	case Quoted:
 		return p.columnOrCall()
 	case Word:
@@ -359,19 +303,13 @@ func (p *Parser) bind(i int) Expr {
 	if i >= len(p.Binds) {
 		p.Fail(protocol.CompilationError("002049", "42601", "Bind variable ? not set."))
 	}
+	if p.Binds[i].Type == "timestamp_tz" {
+		p.Fail(protocol.NotSimulated("a bound TIMESTAMP_TZ"))
+	}
 	if p.Inline {
 		return p.inlined(p.Binds[i])
 	}
-	for n, param := range p.Params {
-		if param.Bind == i && param.OID != pgtype.TextOID {
-			return Expr{SQL: "$" + strconv.Itoa(n+1), Kind: BoundValue}
-		}
-	}
 	p.Params = append(p.Params, protocol.Param{Bind: i, OID: bindOID(p.Binds[i].Type)})
-	if p.Binds[i].Type == "timestamp_tz" {
-		n := "$" + strconv.Itoa(len(p.Params))
-		return Expr{SQL: n + "::timestamptz", Kind: BoundZoned, Text: n}
-	}
 	return Expr{SQL: "$" + strconv.Itoa(len(p.Params)), Kind: BoundValue}
 }
 
@@ -385,51 +323,10 @@ func (p *Parser) inlined(b protocol.Bind) Expr {
 		pgtype.DateOID: "date",
 		pgtype.TimeOID: "time", pgtype.TimestampOID: "timestamp",
 		pgtype.TimestamptzOID: "timestamptz", pgtype.ByteaOID: "bytea"}
-	if b.Type == "timestamp_tz" {
-		return Expr{SQL: Literal(*b.Value) + "::timestamptz", Kind: BoundZoned, Text: Literal(*b.Value)}
-	}
 	if to, ok := types[bindOID(b.Type)]; ok {
 		return Expr{SQL: Literal(*b.Value) + "::" + to}
 	}
 	return Expr{SQL: Literal(*b.Value), Kind: StringConstant, Text: *b.Value}
-}
-
-// symbolic reads an expression that begins with a symbol.
-func (p *Parser) symbolic() Expr {
-	switch p.Peek().Text {
-	case "(":
-		return p.parenthesised()
-	case ":":
-		if n := p.PeekAt(1); n.Kind == Number {
-			i, err := strconv.Atoi(n.Text)
-			if err == nil && i > 0 {
-				p.Advance(2)
-				return p.bind(i - 1)
-			}
-		}
-	case "[":
-		p.Advance(1)
-		if p.AcceptSymbol("]") {
-			return Expr{SQL: "'[]'::jsonb", Kind: path}
-		}
-		items := p.List(p.SQL)
-		p.ExpectSymbol("]")
-		return Expr{SQL: "jsonb_build_array(" + items + ")", Kind: path}
-	case "{":
-		p.Advance(1)
-		if p.AcceptSymbol("}") {
-			return Expr{SQL: "'{}'::jsonb", Kind: path}
-		}
-		items := p.List(func() string {
-			key := Literal(p.Constant())
-			p.ExpectSymbol(":")
-			return key + ", " + p.SQL()
-		})
-		p.ExpectSymbol("}")
-		return Expr{SQL: "jsonb_build_object(" + items + ")", Kind: path}
-	}
-	p.Unexpected()
-	return Expr{}
 }
 
 func (p *Parser) parenthesised() (e Expr) {
@@ -439,13 +336,7 @@ func (p *Parser) parenthesised() (e Expr) {
 			return
 		}
 		e = p.Expression()
-		if p.IsSymbol(",") {
-			sql := e.SQL
-			for p.AcceptSymbol(",") {
-				sql += ", " + p.SQL()
-			}
-			e = Expr{SQL: "(" + sql + ")"}
-		} else if e.Kind == other || e.Kind == ColumnReference {
+		if e.Kind == other || e.Kind == ColumnReference {
 			e.SQL = "(" + e.SQL + ")"
 		}
 	})
@@ -469,22 +360,15 @@ func (p *Parser) word() Expr {
 		var sql string
 		p.InParentheses(func() { sql = p.selectStatement() })
 		return Expr{SQL: "EXISTS (" + sql + ")"}
-	case (w == "CAST" || w == "TRY_CAST") && call:
+	case w == "CAST" && call:
 		p.Advance(1)
 		var e Expr
 		p.InParentheses(func() {
 			e = p.Expression()
 			p.Expect("AS")
-			if to := p.DataType(); w == "CAST" {
-				e = cast(e, to)
-			} else {
-				e = tryCast(e, to)
-			}
+			e = cast(e, p.DataType())
 		})
 		return e
-	case w == "INTERVAL" && p.PeekAt(1).Kind == Text:
-		p.Advance(1)
-		return Expr{SQL: "interval " + Literal(p.Next().Text)}
 	case (w == "DATE" || w == "TIME" || strings.HasPrefix(w, "TIMESTAMP")) && p.PeekAt(1).Kind == Text:
 		to := p.DataType()
 		return Expr{SQL: "'" + strings.ReplaceAll(p.Next().Text, "'", "''") + "'::" + to.Postgres}
@@ -519,9 +403,6 @@ func (p *Parser) caseWhen() Expr {
 // columnOrCall reads a.b.c, a.* and f(…).
 func (p *Parser) columnOrCall() Expr {
 	if n := p.PeekAt(1); n.Kind == Symbol && n.Text == "(" {
-		if p.Is("IDENTIFIER") {
-			return p.columnOf(p.Parts())
-		}
 		name := p.Next().Text
 		return p.call(name, p.arguments(name))
 	}

@@ -3,7 +3,6 @@ package translate
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -85,22 +84,6 @@ func addOnce(list []string, one string) []string {
 		return list
 	}
 	return append(list, one)
-}
-
-// remove forgets a grant. The caller holds mu.
-func (g *grants) remove(one Grant) {
-	g.epochs++
-	without := func(list []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(m string) bool { return m == one.Object })
-	}
-	switch one.Kind {
-	case "MEMBER":
-		g.roles[one.Role] = without(g.roles[one.Role])
-	case "USER":
-		g.users[one.Role] = without(g.users[one.Role])
-	default:
-		delete(g.held, one)
-	}
 }
 
 // SecondaryRoles is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
@@ -224,16 +207,12 @@ func (g *grants) has(roles []string, privilege string, o Object) bool {
 	return false
 }
 
-// Change grants or revokes.
-func (g *grants) Change(revoke bool, all []Grant) {
+// Add notes new grants.
+func (g *grants) Add(all []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, one := range all {
-		if revoke {
-			g.remove(one)
-		} else {
-			g.add(one)
-		}
+		g.add(one)
 	}
 }
 
@@ -243,13 +222,6 @@ func (g *grants) Made(role string) bool {
 	defer g.mu.RUnlock()
 	_, made := g.roles[role]
 	return made
-}
-
-// madeRoles are the roles that were made.
-func (g *grants) madeRoles() []string {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return slices.Collect(maps.Keys(g.roles))
 }
 
 // GrantedTo are the roles that are granted to a user.
@@ -264,22 +236,4 @@ func (g *grants) SeesAll(role string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.everything(role)
-}
-
-// DropRole forgets a role with what is granted to it, and whom it is granted to.
-func (g *grants) DropRole(role string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.epochs++
-	delete(g.roles, role)
-	for one := range g.held {
-		if one.Role == role {
-			delete(g.held, one)
-		}
-	}
-	for _, lists := range []map[string][]string{g.roles, g.users} {
-		for who, members := range lists {
-			lists[who] = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return m == role })
-		}
-	}
 }

@@ -11,12 +11,11 @@ import (
 
 const executed = "Statement executed successfully."
 
-// grant reads GRANT and REVOKE.
+// grant reads GRANT.
 func (p *Parser) grant() *Plan {
-	revoke := p.Next().Text == "REVOKE"
-	p.Accept("GRANT", "OPTION", "FOR")
+	p.Expect("GRANT")
 	if p.Accept("ROLE") {
-		return p.grantRole(revoke)
+		return p.grantRole()
 	}
 	var privileges []string
 	for {
@@ -37,13 +36,8 @@ func (p *Parser) grant() *Plan {
 	}
 	p.Expect("ON")
 	on, pattern := p.grantObject()
-	p.toOrFrom(revoke)
-	p.Accept("ROLE")
+	p.Expect("TO", "ROLE")
 	role := p.Identifier()
-	p.Accept("WITH", "GRANT", "OPTION")
-	for p.Accept("CASCADE") || p.Accept("RESTRICT") || p.Accept("COPY", "CURRENT", "GRANTS") ||
-		p.Accept("REVOKE", "CURRENT", "GRANTS") {
-	}
 	if !p.May("OWNERSHIP", on) {
 		p.Fail(&protocol.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: " +
 			"Insufficient privileges."})
@@ -55,7 +49,7 @@ func (p *Parser) grant() *Plan {
 	for i, privilege := range privileges {
 		all[i] = Grant{Role: role, Privilege: privilege, Kind: on.Kind, Object: on.Name}
 	}
-	return p.change(revoke, all)
+	return p.grantTo(all)
 }
 
 // grantObject reads what privileges are granted on; pattern stands for all objects in a container.
@@ -75,12 +69,6 @@ func (p *Parser) grantObject() (on Object, pattern string) {
 	}
 	if all {
 		p.Expect("IN")
-		if p.Accept("DATABASE") {
-			database := p.Identifier()
-			on = DatabaseObject(database)
-			on.Kind = kind[0]
-			return on, on.Name + ".*"
-		}
 		p.Expect("SCHEMA")
 		n := p.Schema()
 		on = SchemaObject(n.Database, n.Schema)
@@ -109,83 +97,46 @@ func (p *Parser) grantObject() (on Object, pattern string) {
 }
 
 // grantRole reads GRANT ROLE r TO ROLE | USER ….
-func (p *Parser) grantRole(revoke bool) *Plan {
+func (p *Parser) grantRole() *Plan {
 	member := p.Identifier()
 	if !p.Account.RoleExists(member) {
 		p.Fail(NoRole(member))
 	}
-	p.toOrFrom(revoke)
+	p.Expect("TO")
 	if p.Accept("USER") {
-		return p.record(executed, revoke, []Grant{{Role: p.Identifier(), Kind: "USER", Object: member}})
+		return p.record(executed, []Grant{{Role: p.Identifier(), Kind: "USER", Object: member}})
 	}
-	p.Accept("ROLE")
-	return p.change(revoke, []Grant{{Role: p.Identifier(), Kind: "MEMBER", Object: member}})
+	p.Expect("ROLE")
+	return p.grantTo([]Grant{{Role: p.Identifier(), Kind: "MEMBER", Object: member}})
 }
 
-func (p *Parser) toOrFrom(revoke bool) {
-	if revoke {
-		p.Expect("FROM")
-	} else {
-		p.Expect("TO")
-	}
-}
-
-// change grants to a role that exists, or revokes from it.
-func (p *Parser) change(revoke bool, all []Grant) *Plan {
+// grantTo grants to a role that exists.
+func (p *Parser) grantTo(all []Grant) *Plan {
 	if !p.Account.RoleExists(all[0].Role) {
 		p.Fail(NoRole(all[0].Role))
 	}
-	return p.record(executed, revoke, all)
+	return p.record(executed, all)
 }
 
-// record grants or revokes.
-func (p *Parser) record(message string, revoke bool, all []Grant) *Plan {
+// record writes grants to the catalog.
+func (p *Parser) record(message string, all []Grant) *Plan {
 	return p.DDL(message, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, one := range all {
-			sql, values := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-				[]any{one.Role, one.Privilege, one.Kind, one.Object, p.Account.Host.Now()}
-			if revoke {
-				sql, values = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4",
-					values[:4]
-			}
-			if _, err := conn.Exec(ctx, sql, values...); err != nil {
+			if _, err := conn.Exec(ctx, "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+				one.Role, one.Privilege, one.Kind, one.Object, p.Account.Host.Now()); err != nil {
 				return Error(err)
 			}
 		}
-		p.Account.Grants.Change(revoke, all)
+		p.Account.Grants.Add(all)
 		return nil
 	})
 }
 
-// createRole reads CREATE ROLE [IF NOT EXISTS] r ….
+// createRole reads CREATE ROLE r.
 func (p *Parser) createRole() *Plan {
-	ifNotExists := p.Accept("IF", "NOT", "EXISTS")
 	role := p.Identifier()
-	p.schemaOptions()
 	if p.Account.RoleExists(role) {
-		if ifNotExists {
-			return p.Done(role + " already exists, statement succeeded.")
-		}
 		p.Fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", role))
 	}
-	return p.record("Role "+role+" successfully created.", false, []Grant{{Role: role, Kind: "ROLE"}})
-}
-
-func (p *Parser) dropRole(ifExists bool) *Plan {
-	role := p.Identifier()
-	if !p.Account.Grants.Made(role) {
-		if ifExists {
-			return p.Done("Drop statement executed successfully (" + role + " already dropped).")
-		}
-		p.Fail(NoRole(role))
-	}
-	return p.DDL(role+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
-		if _,
-			err := conn.Exec(ctx, "DELETE FROM snowsim.grants WHERE role = $1 OR kind IN ('MEMBER', 'USER') AND object = $1",
-			role); err != nil {
-			return Error(err)
-		}
-		p.Account.Grants.DropRole(role)
-		return nil
-	})
+	return p.record("Role "+role+" successfully created.", []Grant{{Role: role, Kind: "ROLE"}})
 }

@@ -58,7 +58,7 @@ func (h *host) Get(name string) (warehouse.State, bool) {
 	return w, ok
 }
 
-func (h *host) Create(spec warehouse.Spec, _ bool) error {
+func (h *host) Create(spec warehouse.Spec) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	status := warehouse.Started
@@ -106,8 +106,6 @@ type client struct {
 	tr      *Translator
 	conn    *pgx.Conn
 	session Session
-	// statements numbers the statements, for their ids.
-	statements int
 }
 
 func newHost(t testing.TB) *host {
@@ -121,7 +119,7 @@ func newHost(t testing.TB) *host {
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), warehouses: map[string]warehouse.State{}}
 	_ = h.Create(warehouse.Spec{Name: "WH", Type: warehouse.TypeStandard, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
 		AutoResume: true, AutoSuspend: time.Minute,
-		MaxConcurrency: 8, ScalingPolicy: warehouse.PolicyStandard, Owner: "SYSADMIN"}, false)
+		MaxConcurrency: 8, ScalingPolicy: warehouse.PolicyStandard, Owner: "SYSADMIN"})
 	return h
 }
 
@@ -164,9 +162,6 @@ func bind(kind string, value any) protocol.Bind {
 func (c *client) exec(sql string, binds ...protocol.Bind) (*Result, error) {
 	ctx := c.t.Context()
 	session := c.session
-	c.statements++
-	session.QueryID = fmt.Sprintf("01b00000-0000-0000-0000-%012d", c.statements)
-	defer func() { c.session.LastQueryID = session.QueryID }()
 	session.Parameters = map[string]string{}
 	for k, v := range c.session.Parameters {
 		session.Parameters[k] = v
@@ -199,7 +194,7 @@ func (c *client) run(ctx context.Context, p *Plan, binds []protocol.Bind) (*Resu
 	if p.Local != nil {
 		return p.Local(ctx)
 	}
-	if p.SQL == "" && p.Before == nil && p.After == nil {
+	if p.SQL == "" && p.Before == nil {
 		return Status("Statement executed successfully."), nil
 	}
 	tx, err := c.conn.Begin(ctx)
@@ -243,11 +238,6 @@ func (c *client) run(ctx context.Context, p *Plan, binds []protocol.Bind) (*Resu
 	}
 	if tag.Insert() || tag.Update() || tag.Delete() || strings.HasPrefix(tag.String(), "MERGE") {
 		r.Columns, r.Rows = []protocol.Column{protocol.Number("number of rows")}, [][]any{{tag.RowsAffected()}}
-	}
-	if p.After != nil {
-		if err := p.After(ctx, c.conn); err != nil {
-			return nil, err
-		}
 	}
 	return r, tx.Commit(ctx)
 }
@@ -304,6 +294,10 @@ func printed(r *Result) string {
 	return b.String()
 }
 
-func (h *host) Cancel(string) bool { return false }
-
-func (h *host) Abort(string) int { return 0 }
+// schema makes a schema, which no statement does.
+func (c *client) schema(database, schema string) {
+	c.t.Helper()
+	if err := ExecAll(c.t.Context(), c.conn, CreateSchema(database, schema, c.host.now, "SYSADMIN", "")...); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -13,14 +13,13 @@ type tokenKind uint8
 
 // What tokens are.
 const (
-	End      tokenKind = iota
-	Word               // unquoted identifier or keyword; text is in upper case
-	Quoted             // "identifier"; text is what stands between the quotes
-	Text               // 'string' or $$string$$; text is its value
-	Number             // 12, 1.5, 1e9
-	Symbol             // an operator or punctuation mark
-	Mark               // ?, a bound value
-	Variable           // $1 or $NAME; text is what follows the dollar in upper case
+	End    tokenKind = iota
+	Word             // unquoted identifier or keyword; text is in upper case
+	Quoted           // "identifier"; text is what stands between the quotes
+	Text             // 'string' or $$string$$; text is its value
+	Number           // 12, 1.5, 1e9
+	Symbol           // an operator or punctuation mark
+	Mark             // ?, a bound value
 )
 
 // Token is one token with the part of the source that it came from.
@@ -31,7 +30,7 @@ type Token struct {
 }
 
 // symbols with more than one character, longest first.
-var symbols = []string{"<=>", "::", "||", "<=", ">=", "<>", "!=", "=>", "->", ":="}
+var symbols = []string{"::", "||", "<=", ">=", "<>", "!=", "=>", "->", ":="}
 
 // lex splits a text into tokens; the last one is endOfText. Comments and white
 // space are dropped. Errors are *plan.Error.
@@ -87,14 +86,6 @@ func lex(src string) ([]Token, error) {
 			tokens = append(tokens, Token{Text, src[i+2 : i+2+j], i, i + j + 4})
 			i += j + 4
 			continue
-		case c == '$':
-			j := i + 1 + wordLength(src[i+1:])
-			if j == i+1 {
-				return nil, syntaxAt(src, i, "syntax error", "$")
-			}
-			tokens = append(tokens, Token{Variable, strings.ToUpper(src[i+1 : j]), i, j})
-			i = j
-			continue
 		case c == '?':
 			tokens = append(tokens, Token{Mark, "?", i, i + 1})
 			i++
@@ -134,7 +125,7 @@ func lex(src string) ([]Token, error) {
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // wordLength returns how many bytes of s make an unquoted identifier. Digits
-// count too, so that $1 is one variable; lex looks for numbers before words.
+// count too; lex looks for numbers before words.
 func wordLength(s string) int {
 	for i, r := range s {
 		if r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || r == '$' && i > 0 {

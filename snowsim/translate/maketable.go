@@ -6,9 +6,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/loadstone-db/loadstone/snowsim/protocol"
-	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // makeTable creates a table in the transaction of conn.
@@ -19,13 +16,9 @@ func makeTable(ctx context.Context, a *Account, conn *pgx.Conn, n Name, d *table
 		statements = append(statements, "DROP TABLE IF EXISTS "+n.Postgres()+" CASCADE")
 	}
 	statements = append(statements, d.sequences...)
-	switch {
-	case d.like != nil:
-		table.Columns, table.Keys = d.like.Columns, d.like.Keys
-		statements = append(statements, "CREATE TABLE "+n.Postgres()+" (LIKE "+d.like.Name.Postgres()+" INCLUDING DEFAULTS)")
-	case len(d.definitions) > 0:
+	if len(d.definitions) > 0 {
 		statements = append(statements, "CREATE TABLE "+n.Postgres()+" ("+strings.Join(d.definitions, ", ")+")")
-	default:
+	} else {
 		statements = append(statements, "CREATE TABLE "+n.Postgres()+" AS "+d.query+" WITH NO DATA")
 	}
 	if err := ExecAll(ctx, conn, append(statements, d.owned...)...); err != nil {
@@ -97,30 +90,4 @@ func indexes(t *Table) []string {
 		}
 	}
 	return all
-}
-
-// createIndex reads CREATE INDEX [IF NOT EXISTS] i ON t (columns) [INCLUDE (columns)].
-func (p *Parser) createIndex() *Plan {
-	p.Accept("IF", "NOT", "EXISTS")
-	index := IndexMeta{Name: p.Identifier()}
-	p.Expect("ON")
-	t := p.Resolve(p.Name(), "OWNERSHIP")
-	if t.Type != warehouse.Hybrid {
-		p.Fail(protocol.CompilationError("391420", "0A000", "Indexes are supported on hybrid tables only."))
-	}
-	index.Columns = p.columnList()
-	if p.Accept("INCLUDE") {
-		index.Include = p.columnList()
-	}
-	p.checkIndex(index, t.Columns, t.Indexes)
-	changed := *t
-	changed.Indexes = append(slices.Clone(t.Indexes), index)
-	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
-		one := changed
-		one.Indexes, one.Keys, one.ClusterKeys = []IndexMeta{index}, nil, nil
-		if err := ExecAll(ctx, conn, indexes(&one)...); err != nil {
-			return err
-		}
-		return p.Account.ChangeTable(ctx, conn, &changed)
-	})
 }

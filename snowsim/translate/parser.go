@@ -15,22 +15,17 @@ type Parser struct {
 	*Cursor
 	Context context.Context
 	Account *Account
-	Results *Results
 	Session *Session
 	Binds   []protocol.Bind
 
-	Params []protocol.Param
-	marks  int  // how many ? have been read
-	Inline bool // write binds as constants: Postgres takes no parameters in DDL
-	// InDefault is set in a column's DEFAULT, which is evaluated for each row.
-	InDefault bool
-	Volatile  bool // the plan holds what must not be remembered
-	Tables    []*Table
-	Before    []step
-	equal     map[string]bool // columns that are compared with a value by =
-	// Aggregated is set when an aggregate was read that no window makes another function of.
-	Aggregated bool
-	serial     int // numbers what the translator names itself
+	Params   []protocol.Param
+	marks    int  // how many ? have been read
+	Inline   bool // write binds as constants: Postgres takes no parameters in DDL
+	Volatile bool // the plan holds what must not be remembered
+	Tables   []*Table
+	Before   []step
+	equal    map[string]bool // columns that are compared with a value by =
+	serial   int             // numbers what the translator names itself
 
 	query  *scope   // the SELECT being read
 	common []string // the common table expressions in reach
@@ -62,27 +57,11 @@ func (p *Parser) AnyIdentifier() string {
 	return t.Text
 }
 
-// Parts reads a name with up to three parts, or IDENTIFIER('…').
+// Parts reads a name with up to three parts.
 func (p *Parser) Parts() []string {
-	if p.Is("IDENTIFIER") && p.PeekAt(1).Kind == Symbol && p.PeekAt(1).Text == "(" {
-		p.Advance(2)
-		parts, err := ParseName(p.Constant())
-		if err != nil {
-			p.Fail(err)
-		}
-		p.ExpectSymbol(")")
-		for _, part := range parts {
-			p.Account.Remember(part)
-		}
-		return parts
-	}
 	parts := []string{p.Identifier()}
 	for p.IsSymbol(".") {
 		p.Advance(1)
-		if p.IsSymbol(".") { // db..table is db.PUBLIC.table
-			parts = append(parts, "PUBLIC")
-			continue
-		}
 		parts = append(parts, p.AnyIdentifier())
 	}
 	return parts
@@ -96,11 +75,7 @@ func (p *Parser) Complete(parts []string) Name {
 	n := Name{Database: p.Session.Database, Schema: p.Session.Schema, Object: parts[len(parts)-1]}
 	switch len(parts) {
 	case 1:
-		if n.Database == "" {
-			p.Fail(&protocol.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
-				"have a current database. " +
-				"Call 'USE DATABASE', or use a qualified name."})
-		}
+		p.needsDatabase(n)
 		if n.Schema == "" {
 			p.Fail(&protocol.Error{Code: "090106", State: "22000", Message: "Cannot perform operation. This session does not " +
 				"have a current schema. " +
@@ -108,11 +83,7 @@ func (p *Parser) Complete(parts []string) Name {
 		}
 	case 2:
 		n.Schema = parts[0]
-		if n.Database == "" {
-			p.Fail(&protocol.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
-				"have a current database. " +
-				"Call 'USE DATABASE', or use a qualified name."})
-		}
+		p.needsDatabase(n)
 	case 3:
 		n.Database, n.Schema = parts[0], parts[1]
 	default:
@@ -121,52 +92,32 @@ func (p *Parser) Complete(parts []string) Name {
 	return n
 }
 
-// Constant reads a string constant or a bound text.
+// needsDatabase fails for a name without a database.
+func (p *Parser) needsDatabase(n Name) {
+	if n.Database == "" {
+		p.Fail(&protocol.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
+			"have a current database. " +
+			"Call 'USE DATABASE', or use a qualified name."})
+	}
+}
+
+// Constant reads a string constant.
 func (p *Parser) Constant() string {
-	switch t := p.Next(); t.Kind {
-	case Text:
-		return t.Text
-	case Mark:
-		return p.bound()
-	}
-	p.Advance(-1)
-	p.Unexpected()
-	return ""
-}
-
-// bound returns the value of the bind whose mark was just read, which becomes
-// part of the plan.
-func (p *Parser) bound() string {
-	i := p.marks
-	p.marks++
-	p.Volatile = true
-	if p.Session.DescribeOnly && (i >= len(p.Binds) || p.Binds[i].Value == nil) {
-		return "1" // any will do: nothing is executed
-	}
-	if i >= len(p.Binds) || p.Binds[i].Value == nil {
-		p.Failf("Bind variable ? not set.")
-	}
-	return *p.Binds[i].Value
-}
-
-// Integer reads an integer constant, bound or with a sign.
-func (p *Parser) Integer() int64 {
-	negative := p.AcceptSymbol("-")
-	var s string
-	if t := p.Next(); t.Kind == Number {
-		s = t.Text
-	} else if t.Kind == Mark {
-		s = p.bound()
-	} else {
-		p.Advance(-1)
+	if p.Peek().Kind != Text {
 		p.Unexpected()
 	}
+	return p.Next().Text
+}
+
+// Integer reads an integer constant without a sign.
+func (p *Parser) Integer() int64 {
+	if p.Peek().Kind != Number {
+		p.Unexpected()
+	}
+	s := p.Next().Text
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		p.Failf("Invalid value [%s], expected an integer.", s)
-	}
-	if negative {
-		n = -n
 	}
 	return n
 }
@@ -195,21 +146,10 @@ func (p *Parser) Schema() Name {
 
 // OptionValue reads the value of an option or parameter as text.
 func (p *Parser) OptionValue() string {
-	negative := p.AcceptSymbol("-")
-	switch t := p.Next(); t.Kind {
-	case Text, Word, Quoted:
-		if !negative {
-			return t.Text
-		}
-	case Number:
-		if negative {
-			return "-" + t.Text
-		}
-		return t.Text
-	case Mark:
-		return p.bound()
+	switch p.Peek().Kind {
+	case Text, Word, Quoted, Number:
+		return p.Next().Text
 	}
-	p.Advance(-1)
 	p.Unexpected()
 	return ""
 }

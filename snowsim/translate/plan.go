@@ -20,10 +20,6 @@ type Host interface {
 	Postgres() *pgxpool.Pool
 	// Warehouses are the account's warehouses.
 	Warehouses() Warehouses
-	// Cancel ends the statement with a query id, when it runs; Abort ends all on a
-	// warehouse and returns how many there were.
-	Cancel(queryID string) bool
-	Abort(warehouse string) int
 	// History holds the executions so far.
 	History() *history.Store
 	// Now is the account's time, UTC.
@@ -41,8 +37,8 @@ type Warehouses interface {
 	List() []warehouse.State
 	// Get returns one of them.
 	Get(name string) (warehouse.State, bool)
-	// Create makes a warehouse; replace drops one of the same name first.
-	Create(spec warehouse.Spec, replace bool) error
+	// Create makes a warehouse.
+	Create(spec warehouse.Spec) error
 	// Alter changes the spec of a warehouse by calling change on a copy.
 	Alter(name string, change func(*warehouse.Spec) error) error
 	Drop(name string) error
@@ -62,10 +58,7 @@ type Session struct {
 	Schema    string
 	// Parameters are the session's parameters by upper-case name, those that were set.
 	Parameters map[string]string
-	// QueryID is the id of this statement, LastQueryID that of the one before.
-	QueryID     string
-	LastQueryID string
-	// Transaction reports whether BEGIN was said and neither COMMIT nor ROLLBACK.
+	// Transaction reports whether a transaction is open.
 	Transaction bool
 	// DescribeOnly: the statement is not executed, and its ? need no values.
 	DescribeOnly bool
@@ -80,9 +73,9 @@ type Plan struct {
 	SQL string
 	// Params tells for each of $1 … $n what goes there.
 	Params []protocol.Param
-	// Before and After run on the same connection in the same transaction as SQL,
-	// which the server opens when the session has none. With one of them set, SQL may be empty.
-	Before, After func(ctx context.Context, conn *pgx.Conn) error
+	// Before runs on the same connection in the same transaction as SQL, which the server
+	// opens when the session has none. When it is set, SQL may be empty.
+	Before func(ctx context.Context, conn *pgx.Conn) error
 	// Columns are the result's columns. nil leaves it to Describe, and without
 	// that to the server: a Postgres type has a Snowflake type of its own.
 	Columns []protocol.Column

@@ -113,54 +113,20 @@ CREATE OR REPLACE FUNCTION snowsim.to_time(time) RETURNS time LANGUAGE sql IMMUT
 CREATE OR REPLACE FUNCTION snowsim.to_time(timestamp) RETURNS time LANGUAGE sql IMMUTABLE AS $$ SELECT $1::time $$;
 CREATE OR REPLACE FUNCTION snowsim.to_time(timestamptz) RETURNS time LANGUAGE sql STABLE AS $$ SELECT $1::time $$;
 
-CREATE OR REPLACE FUNCTION snowsim.try_cast(value text, kind anyelement) RETURNS anyelement LANGUAGE plpgsql STABLE AS $$
-DECLARE result ALIAS FOR $0;
-BEGIN
-  EXECUTE format('SELECT $1::%s', pg_typeof(kind)) INTO result USING value;
-  RETURN result;
-EXCEPTION WHEN data_exception OR invalid_parameter_value THEN
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE FUNCTION snowsim.try_json(text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN RETURN $1::jsonb; EXCEPTION WHEN data_exception THEN RETURN NULL; END $$;
-
 -- Numbers. Snowflake divides integers to six places and keeps at most twelve.
 CREATE OR REPLACE FUNCTION snowsim.div(numeric, numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT round($1 / $2, greatest(scale($1), least(scale($1) + 6, 12))) $$;
 CREATE OR REPLACE FUNCTION snowsim.div(bigint, bigint) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT round($1::numeric / $2, 6) $$;
 CREATE OR REPLACE FUNCTION snowsim.div(int, int) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT round($1::numeric / $2, 6) $$;
 CREATE OR REPLACE FUNCTION snowsim.div(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT $1 / $2 $$;
-CREATE OR REPLACE FUNCTION snowsim.div0(numeric, numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $2 = 0 THEN 0 ELSE snowsim.div($1, $2) END $$;
-CREATE OR REPLACE FUNCTION snowsim.div0(bigint, bigint) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $2 = 0 THEN 0 ELSE snowsim.div($1, $2) END $$;
-CREATE OR REPLACE FUNCTION snowsim.div0(int, int) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $2 = 0 THEN 0 ELSE snowsim.div($1, $2) END $$;
-CREATE OR REPLACE FUNCTION snowsim.div0(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $2 = 0 THEN 0 ELSE $1 / $2 END $$;
-CREATE OR REPLACE FUNCTION snowsim.ceil(numeric, int) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT round(ceil($1 * 10.0 ^ $2) / 10.0 ^ $2, $2) $$;
-CREATE OR REPLACE FUNCTION snowsim.floor(numeric, int) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT round(floor($1 * 10.0 ^ $2) / 10.0 ^ $2, $2) $$;
 
--- Generation. A generator is 64 bits, as RANDOM and SEQ give them.
-CREATE OR REPLACE FUNCTION snowsim.uniform(low bigint, high bigint, gen bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-  SELECT low + mod(hashint8extended(gen, 11) & 9223372036854775807, high - low + 1) $$;
-CREATE OR REPLACE FUNCTION snowsim.unit(gen bigint, salt bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
-  SELECT ((hashint8extended(gen, salt) >> 11) & 9007199254740991)::float8 / 9007199254740992 $$;
-CREATE OR REPLACE FUNCTION snowsim.uniform(low float8, high float8, gen bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
-  SELECT low + (high - low) * snowsim.unit(gen, 12) $$;
-CREATE OR REPLACE FUNCTION snowsim.normal(mean float8, deviation float8, gen bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
-  SELECT mean + deviation * sqrt(-2 * ln(1 - snowsim.unit(gen, 13))) * cos(2 * pi() * snowsim.unit(gen, 14)) $$;
+-- Generation.
 -- 64 bytes give 85 characters; + and / of base64 become letters.
 CREATE OR REPLACE FUNCTION snowsim.letters(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT left(translate(encode(sha512(convert_to($1, 'UTF8')), 'base64'), E'+/=\n', 'aB'), 85) $$;
 CREATE OR REPLACE FUNCTION snowsim.randstr(length int, gen bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN length <= 0 THEN '' WHEN length <= 85 THEN left(snowsim.letters(gen::text), length)
     ELSE left((SELECT string_agg(snowsim.letters(gen || '~' || i), '' ORDER BY i) FROM generate_series(0, length / 85) AS i), length) END $$;
-
--- Text.
-CREATE OR REPLACE FUNCTION snowsim.substr(s text, start int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN start >= 0 THEN substr(s, start) WHEN -start > length(s) THEN '' ELSE right(s, -start) END $$;
-CREATE OR REPLACE FUNCTION snowsim.substr(s text, start int, size int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT left(snowsim.substr(s, CASE WHEN start = 0 THEN 1 ELSE start END), greatest(size, 0)) $$;
-CREATE OR REPLACE FUNCTION snowsim.sha2(s text, bits int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT encode(CASE bits WHEN 224 THEN sha224(convert_to(s, 'UTF8')) WHEN 384 THEN sha384(convert_to(s, 'UTF8'))
-    WHEN 512 THEN sha512(convert_to(s, 'UTF8')) ELSE sha256(convert_to(s, 'UTF8')) END, 'hex') $$;
 
 -- Times.
 CREATE OR REPLACE FUNCTION snowsim.date_add(date, interval) RETURNS date LANGUAGE sql IMMUTABLE AS $$ SELECT ($1 + $2)::date $$;
@@ -169,11 +135,6 @@ CREATE OR REPLACE FUNCTION snowsim.date_add(timestamptz, interval) RETURNS times
 CREATE OR REPLACE FUNCTION snowsim.time_add(date, interval) RETURNS timestamp LANGUAGE sql IMMUTABLE AS $$ SELECT $1 + $2 $$;
 CREATE OR REPLACE FUNCTION snowsim.time_add(timestamp, interval) RETURNS timestamp LANGUAGE sql IMMUTABLE AS $$ SELECT $1 + $2 $$;
 CREATE OR REPLACE FUNCTION snowsim.time_add(timestamptz, interval) RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT $1 + $2 $$;
-CREATE OR REPLACE FUNCTION snowsim.time_add(time, interval) RETURNS time LANGUAGE sql IMMUTABLE AS $$ SELECT $1 + $2 $$;
-CREATE OR REPLACE FUNCTION snowsim.date_trunc(part text, at date) RETURNS date LANGUAGE sql IMMUTABLE AS $$ SELECT date_trunc(part, at::timestamp)::date $$;
-CREATE OR REPLACE FUNCTION snowsim.date_trunc(part text, at timestamp) RETURNS timestamp LANGUAGE sql IMMUTABLE AS $$ SELECT date_trunc(part, at) $$;
-CREATE OR REPLACE FUNCTION snowsim.date_trunc(part text, at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT date_trunc(part, at) $$;
-CREATE OR REPLACE FUNCTION snowsim.epoch_ns(at timestamp) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT extract(epoch FROM at) * 1000000000 $$;
 -- DATEDIFF counts the boundaries between two times.
 CREATE OR REPLACE FUNCTION snowsim.datediff(part text, a timestamp, b timestamp) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
   SELECT (CASE part
@@ -181,42 +142,29 @@ CREATE OR REPLACE FUNCTION snowsim.datediff(part text, a timestamp, b timestamp)
     WHEN 'quarter' THEN (extract(year FROM b) - extract(year FROM a)) * 4 + extract(quarter FROM b) - extract(quarter FROM a)
     WHEN 'month' THEN (extract(year FROM b) - extract(year FROM a)) * 12 + extract(month FROM b) - extract(month FROM a)
     WHEN 'week' THEN (date_trunc('week', b)::date - date_trunc('week', a)::date) / 7
-    WHEN 'weekiso' THEN (date_trunc('week', b)::date - date_trunc('week', a)::date) / 7
     WHEN 'day' THEN b::date - a::date
     WHEN 'hour' THEN floor(extract(epoch FROM b) / 3600) - floor(extract(epoch FROM a) / 3600)
     WHEN 'minute' THEN floor(extract(epoch FROM b) / 60) - floor(extract(epoch FROM a) / 60)
     WHEN 'second' THEN floor(extract(epoch FROM b)) - floor(extract(epoch FROM a))
     WHEN 'millisecond' THEN floor(extract(epoch FROM b) * 1000) - floor(extract(epoch FROM a) * 1000)
     WHEN 'microsecond' THEN floor(extract(epoch FROM b) * 1000000) - floor(extract(epoch FROM a) * 1000000)
-    WHEN 'nanosecond' THEN (extract(epoch FROM b) - extract(epoch FROM a)) * 1000000000
     END)::bigint $$;
 CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at timestamp) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
   SELECT (CASE part WHEN 'epoch' THEN floor(extract(epoch FROM at)) WHEN 'epoch_millisecond' THEN floor(extract(epoch FROM at) * 1000)
-    WHEN 'epoch_microsecond' THEN floor(extract(epoch FROM at) * 1000000) WHEN 'epoch_nanosecond' THEN floor(extract(epoch FROM at) * 1000000) * 1000
+    WHEN 'epoch_microsecond' THEN floor(extract(epoch FROM at) * 1000000)
     WHEN 'year' THEN extract(year FROM at) WHEN 'quarter' THEN extract(quarter FROM at) WHEN 'month' THEN extract(month FROM at)
-    WHEN 'week' THEN extract(week FROM at) WHEN 'weekiso' THEN extract(week FROM at) WHEN 'day' THEN extract(day FROM at)
-    WHEN 'dow' THEN extract(dow FROM at) WHEN 'isodow' THEN extract(isodow FROM at) WHEN 'doy' THEN extract(doy FROM at)
-    WHEN 'hour' THEN extract(hour FROM at) WHEN 'minute' THEN extract(minute FROM at) WHEN 'second' THEN floor(extract(second FROM at))
-    WHEN 'nanosecond' THEN mod((extract(second FROM at) * 1000000000)::bigint, 1000000000) WHEN 'yearofweek' THEN extract(isoyear FROM at)
-    WHEN 'timezone_hour' THEN 0 WHEN 'timezone_minute' THEN 0 END)::bigint $$;
+    WHEN 'week' THEN extract(week FROM at) WHEN 'day' THEN extract(day FROM at) WHEN 'hour' THEN extract(hour FROM at)
+    WHEN 'minute' THEN extract(minute FROM at) WHEN 'second' THEN floor(extract(second FROM at)) END)::bigint $$;
 CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at date) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT snowsim.date_part(part, at::timestamp) $$;
 CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
   SELECT snowsim.date_part(part, CASE WHEN part LIKE 'epoch%' THEN at AT TIME ZONE 'UTC' ELSE at::timestamp END) $$;
-CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at time) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT snowsim.date_part(part, date '1970-01-01' + at) $$;
-CREATE OR REPLACE FUNCTION snowsim.at_offset(at timestamptz, zone text) RETURNS snowsim.timestamp_tz LANGUAGE sql STABLE AS $$
-  SELECT ROW(at, (extract(epoch FROM (at AT TIME ZONE zone) - (at AT TIME ZONE 'UTC')) / 60)::int)::snowsim.timestamp_tz WHERE at IS NOT NULL $$;
 CREATE OR REPLACE FUNCTION snowsim.wait(amount numeric, unit text) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   PERFORM pg_sleep(amount::float8 * CASE upper(unit) WHEN 'MILLISECONDS' THEN 0.001 WHEN 'SECONDS' THEN 1 WHEN 'MINUTES' THEN 60 WHEN 'HOURS' THEN 3600 WHEN 'DAYS' THEN 86400 END);
   RETURN 'waited ' || amount || ' ' || lower(unit);
 END $$;
 
--- Semi-structured data.
-CREATE OR REPLACE FUNCTION snowsim.get(jsonb, text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT $1 -> $2 $$;
-CREATE OR REPLACE FUNCTION snowsim.get(jsonb, int) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT $1 -> $2 $$;
-CREATE OR REPLACE FUNCTION snowsim.object_keys(jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(jsonb_agg(k), '[]') FROM jsonb_object_keys($1) AS k $$;
-
--- The catalog: what Snowflake says of its objects is JSON in the comments of Postgres's.
+-- The catalog: Snowflake's metadata of an object is JSON in the comment of the Postgres object.
 CREATE TABLE IF NOT EXISTS snowsim.grants (role text, privilege text, kind text, object text, granted_on timestamptz, PRIMARY KEY (role, privilege, kind, object));
 
 CREATE OR REPLACE FUNCTION snowsim.row_count(relation oid) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
@@ -260,22 +208,8 @@ CREATE OR REPLACE VIEW snowsim.indexes AS
 -- Names as Snowflake lists them: [A, B].
 CREATE OR REPLACE FUNCTION snowsim.bracketed(jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT '[' || coalesce(string_agg(c, ', ' ORDER BY n), '') || ']' FROM jsonb_array_elements_text($1) WITH ORDINALITY AS v(c, n) $$;
--- A type as SHOW COLUMNS writes it.
-CREATE OR REPLACE FUNCTION snowsim.type_json(type text, prec int, scale int, length int, nullable text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN type = 'NUMBER' THEN format('{"type":"FIXED","precision":%s,"scale":%s,"nullable":%s}', prec, scale, nullable)
-    WHEN type = 'FLOAT' THEN format('{"type":"REAL","nullable":%s}', nullable)
-    WHEN type = 'VARCHAR' THEN format('{"type":"TEXT","length":%s,"byteLength":%s,"nullable":%s,"fixed":false}', length, least(length::bigint * 4, 16777216), nullable)
-    WHEN type = 'BINARY' THEN format('{"type":"BINARY","length":%s,"byteLength":%s,"nullable":%s,"fixed":true}', length, length, nullable)
-    WHEN type = 'TIME' OR type LIKE 'TIMESTAMP%' THEN format('{"type":"%s","precision":0,"scale":%s,"nullable":%s}', type, scale, nullable)
-    ELSE format('{"type":"%s","nullable":%s}', type, nullable) END $$;
 
 -- INFORMATION_SCHEMA. A view with a literal dot in its name serves each.
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.DATABASES" AS
-  SELECT database AS "DATABASE_NAME", min(owner) AS "DATABASE_OWNER", 'NO'::text AS "IS_TRANSIENT", min(comment) AS "COMMENT", min(created_on) AS "CREATED",
-    min(created_on) AS "LAST_ALTERED", 1::numeric(9,0) AS "RETENTION_TIME", 'STANDARD'::text AS "TYPE", database AS "TABLE_CATALOG" FROM snowsim.schemas GROUP BY database;
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.SCHEMATA" AS
-  SELECT database AS "CATALOG_NAME", schema AS "SCHEMA_NAME", owner AS "SCHEMA_OWNER", 'NO'::text AS "IS_TRANSIENT", 'NO'::text AS "IS_MANAGED_ACCESS", 1::numeric(9,0) AS "RETENTION_TIME",
-    created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT", database AS "TABLE_CATALOG" FROM snowsim.schemas;
 CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.TABLES" AS
   SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", owner AS "TABLE_OWNER",
     CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = 'TEMPORARY' THEN 'LOCAL TEMPORARY' ELSE 'BASE TABLE' END AS "TABLE_TYPE", CASE WHEN temporary = 'TRANSIENT' THEN 'YES' ELSE 'NO' END AS "IS_TRANSIENT",
@@ -284,13 +218,6 @@ CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.TABLES" AS
     CASE WHEN cluster_by = '' THEN 'NO' ELSE 'YES' END AS "AUTO_CLUSTERING_ON", nullif(comment, '') AS "COMMENT", CASE WHEN temporary = 'TEMPORARY' THEN 'YES' ELSE 'NO' END AS "IS_TEMPORARY",
     'NO'::text AS "IS_ICEBERG", 'NO'::text AS "IS_DYNAMIC", 'NO'::text AS "IS_IMMUTABLE", CASE WHEN kind = 'hybrid' THEN 'YES' ELSE 'NO' END AS "IS_HYBRID",
     CASE WHEN kind = 'interactive' THEN 'YES' ELSE 'NO' END AS "IS_INTERACTIVE" FROM snowsim.tables;
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.VIEWS" AS
-  SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", owner AS "TABLE_OWNER", entry ->> 'query' AS "VIEW_DEFINITION", 'NONE'::text AS "CHECK_OPTION",
-    'NO'::text AS "IS_UPDATABLE", 'NO'::text AS "INSERTABLE_INTO", 'NO'::text AS "IS_SECURE", created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT" FROM snowsim.tables WHERE kind = 'view';
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.HYBRID_TABLES" AS
-  SELECT database_name AS "CATALOG", schema_name AS "SCHEMA", table_name AS "NAME", owner AS "OWNER", snowsim.row_count(oid)::numeric(38,0) AS "ROW_COUNT",
-    pg_total_relation_size(oid)::numeric(38,0) AS "BYTES", 1::numeric(9,0) AS "RETENTION_TIME", created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT",
-    database_name AS "TABLE_CATALOG" FROM snowsim.tables WHERE kind = 'hybrid';
 CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.COLUMNS" AS
   SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", column_name AS "COLUMN_NAME", ordinal_position::numeric(9,0) AS "ORDINAL_POSITION",
     default_value AS "COLUMN_DEFAULT", CASE WHEN nullable THEN 'YES' ELSE 'NO' END AS "IS_NULLABLE", CASE type WHEN 'VARCHAR' THEN 'TEXT' ELSE type END AS "DATA_TYPE",
@@ -299,18 +226,3 @@ CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.COLUMNS" AS
     CASE WHEN type = 'NUMBER' THEN scale END::numeric(9,0) AS "NUMERIC_SCALE", CASE WHEN type = 'TIME' OR type LIKE 'TIMESTAMP%' THEN scale END::numeric(9,0) AS "DATETIME_PRECISION",
     CASE WHEN identity THEN 'YES' ELSE 'NO' END AS "IS_IDENTITY", CASE WHEN identity THEN 'BY DEFAULT' END AS "IDENTITY_GENERATION", identity_start::text AS "IDENTITY_START",
     identity_increment::text AS "IDENTITY_INCREMENT", nullif(comment, '') AS "COMMENT" FROM snowsim.columns;
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.TABLE_CONSTRAINTS" AS
-  SELECT database_name AS "CONSTRAINT_CATALOG", schema_name AS "CONSTRAINT_SCHEMA", constraint_name AS "CONSTRAINT_NAME", database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA",
-    table_name AS "TABLE_NAME", kind AS "CONSTRAINT_TYPE", 'NO'::text AS "IS_DEFERRABLE", 'NO'::text AS "INITIALLY_DEFERRED", CASE WHEN enforced THEN 'YES' ELSE 'NO' END AS "ENFORCED",
-    nullif(comment, '') AS "COMMENT", created_on AS "CREATED", created_on AS "LAST_ALTERED", 'NO'::text AS "RELY" FROM snowsim.keys;
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.KEY_COLUMN_USAGE" AS
-  SELECT database_name AS "CONSTRAINT_CATALOG", schema_name AS "CONSTRAINT_SCHEMA", constraint_name AS "CONSTRAINT_NAME", database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA",
-    table_name AS "TABLE_NAME", c.column_name AS "COLUMN_NAME", c.position::numeric(9,0) AS "ORDINAL_POSITION" FROM snowsim.keys,
-    LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position);
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.INDEXES" AS
-  SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", index_name AS "NAME", owner AS "OWNER", CASE WHEN is_unique THEN 'YES' ELSE 'NO' END AS "IS_UNIQUE",
-    'ACTIVE'::text AS "STATUS", created_on AS "CREATED" FROM snowsim.indexes;
-CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.INDEX_COLUMNS" AS
-  SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", index_name AS "INDEX_NAME", c.column_name AS "NAME", c.position::numeric(9,0) AS "KEY_SEQUENCE",
-    c.kind AS "TYPE" FROM snowsim.indexes, LATERAL (SELECT v.c, v.n, 'KEY' FROM jsonb_array_elements_text(columns) WITH ORDINALITY AS v(c, n) UNION ALL
-    SELECT v.c, v.n, 'INCLUDED' FROM jsonb_array_elements_text(include) WITH ORDINALITY AS v(c, n)) AS c(column_name, position, kind);

@@ -1,11 +1,8 @@
 package translate
 
 import (
-	"context"
 	"encoding/json"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // schemaMeta is what is kept in a schema's Postgres comment.
@@ -26,24 +23,4 @@ func CreateSchema(database, schema string, now time.Time, owner, comment string)
 	quotedName := Quote(SchemaName(database, schema))
 	return []string{"CREATE SCHEMA IF NOT EXISTS " + quotedName,
 		"COMMENT ON SCHEMA " + quotedName + " IS " + Literal(string(entry))}
-}
-
-// DropSchemas drops a schema, or all of a database.
-func (a *Account) DropSchemas(ctx context.Context, conn *pgx.Conn, n Name) error {
-	rows, err := conn.Query(ctx, "SELECT pg_schema FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR schema = $2)",
-		n.Database, n.Schema)
-	if err != nil {
-		return Error(err)
-	}
-	schemas, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return Error(err)
-	}
-	for _, s := range schemas {
-		if err := ExecAll(ctx, conn, "DROP SCHEMA "+Quote(s)+" CASCADE"); err != nil {
-			return err
-		}
-	}
-	a.Tables.Forget(n)
-	return nil
 }

@@ -28,22 +28,13 @@ func (p *Parser) with() string {
 	if !p.Accept("WITH") {
 		return ""
 	}
-	sql := "WITH "
-	if p.Accept("RECURSIVE") {
-		sql = "WITH RECURSIVE "
+	if p.Is("RECURSIVE") {
+		p.Fail(protocol.NotSimulated("WITH RECURSIVE"))
 	}
-	return sql + p.List(func() string {
+	return "WITH " + p.List(func() string {
 		name := p.Identifier()
 		item := Quote(Short(name))
-		if p.IsSymbol("(") {
-			p.InParentheses(func() {
-				item += " (" + p.List(func() string { return Quote(Short(p.Identifier())) }) + ")"
-			})
-		}
 		p.Expect("AS")
-		if strings.HasPrefix(sql, "WITH RECURSIVE") {
-			p.common = append(p.common, name)
-		}
 		p.InParentheses(func() { item += " AS (" + p.selectStatement() + ")" })
 		p.common = append(p.common, name)
 		return item
@@ -51,35 +42,18 @@ func (p *Parser) with() string {
 }
 
 func (p *Parser) setOperations() string {
-	sql := p.operand()
-	for {
-		var op string
-		switch {
-		case p.Accept("UNION"):
-			op = " UNION "
-		case p.Accept("INTERSECT"):
-			op = " INTERSECT "
-		case p.Accept("EXCEPT"), p.Accept("MINUS"):
-			op = " EXCEPT "
-		default:
-			return sql
-		}
+	sql := p.selectCore()
+	for p.Accept("UNION") {
+		sql += " UNION "
 		if p.Accept("ALL") {
-			op += "ALL "
+			sql += "ALL "
 		}
-		sql += op + p.operand()
+		sql += p.selectCore()
 	}
-}
-
-func (p *Parser) operand() (sql string) {
-	switch {
-	case p.IsSymbol("("):
-		p.InParentheses(func() { sql = "(" + p.selectStatement() + ")" })
-		return sql
-	case p.Is("VALUES"):
-		return p.values()
+	if p.IsAny("INTERSECT", "EXCEPT", "MINUS") {
+		p.Fail(protocol.NotSimulated("%s", p.Peek().Text))
 	}
-	return p.selectCore()
+	return sql
 }
 
 func (p *Parser) limit() string {
@@ -90,19 +64,13 @@ func (p *Parser) limit() string {
 			sql += " LIMIT " + p.count()
 		case p.Accept("OFFSET"):
 			sql += " OFFSET " + p.count()
-			_ = p.Accept("ROWS") || p.Accept("ROW")
-		case p.Accept("FETCH"):
-			_ = p.Accept("FIRST") || p.Accept("NEXT")
-			sql += " LIMIT " + p.count()
-			_ = p.Accept("ROWS") || p.Accept("ROW")
-			p.Accept("ONLY")
 		default:
 			return sql
 		}
 	}
 }
 
-// count reads a number of rows: a constant, a bind or NULL.
+// count reads a number of rows: a constant or a bind.
 func (p *Parser) count() string {
 	e := p.Primary()
 	switch e.Kind {
@@ -113,8 +81,6 @@ func (p *Parser) count() string {
 		return e.SQL
 	case BoundValue:
 		return "(" + e.SQL + ")::bigint"
-	case Null:
-		return "ALL"
 	}
 	p.Failf("Invalid row count in limit clause")
 	return ""
@@ -124,36 +90,18 @@ func (p *Parser) count() string {
 type item struct {
 	sql  string
 	name string // of the column, as stored; empty for *
-	// aggregate tells that an aggregate stands in it.
-	aggregate bool
-}
-
-// countedItem is item that notes whether an aggregate was read.
-func (p *Parser) countedItem() item {
-	p.Aggregated = false
-	it := p.item()
-	it.aggregate = p.Aggregated
-	return it
 }
 
 func (p *Parser) selectCore() string {
 	p.Expect("SELECT")
 	p.query = &scope{outer: p.query}
-	inAggregate := p.Aggregated
 	head := "SELECT "
 	if p.Accept("DISTINCT") {
 		head += "DISTINCT "
-	} else {
-		p.Accept("ALL")
 	}
-	top := ""
-	if p.Is("TOP") && (p.PeekAt(1).Kind == Number || p.PeekAt(1).Kind == Mark) {
-		p.Advance(1)
-		top = " LIMIT " + p.count()
-	}
-	items := []item{p.countedItem()}
+	items := []item{p.item()}
 	for p.AcceptSymbol(",") {
-		items = append(items, p.countedItem())
+		items = append(items, p.item())
 	}
 	rest := ""
 	if p.Accept("FROM") {
@@ -162,7 +110,7 @@ func (p *Parser) selectCore() string {
 	if p.Accept("WHERE") {
 		rest += " WHERE " + p.SQL()
 	}
-	rest += p.grouping(items)
+	rest += p.grouping()
 	if p.Accept("HAVING") {
 		rest += " HAVING " + p.SQL()
 	}
@@ -179,49 +127,19 @@ func (p *Parser) selectCore() string {
 		sql = p.qualified(head, items, all, rest, qualify)
 	}
 	sql = p.rowNumbers(sql)
-	p.query, p.Aggregated = p.query.outer, inAggregate
-	return sql + top
+	p.query = p.query.outer
+	return sql
 }
 
 // grouping reads GROUP BY.
-func (p *Parser) grouping(items []item) string {
+func (p *Parser) grouping() string {
 	if !p.Accept("GROUP", "BY") {
 		return ""
 	}
-	if p.Accept("ALL") {
-		var keys []string
-		for i, it := range items {
-			if !it.aggregate {
-				keys = append(keys, strconv.Itoa(i+1))
-			}
-		}
-		if len(keys) == 0 {
-			return ""
-		}
-		return " GROUP BY " + strings.Join(keys, ", ")
+	if p.IsAny("ALL", "ROLLUP", "CUBE", "GROUPING") {
+		p.Fail(protocol.NotSimulated("GROUP BY %s", p.Peek().Text))
 	}
-	return " GROUP BY " + p.List(func() string {
-		switch {
-		case p.Is("ROLLUP") || p.Is("CUBE"):
-			word := p.Next().Text
-			var sql string
-			p.InParentheses(func() { sql = word + " (" + p.List(p.SQL) + ")" })
-			return sql
-		case p.Accept("GROUPING", "SETS"):
-			var sql string
-			p.InParentheses(func() {
-				sql = "GROUPING SETS (" + p.List(func() string {
-					if p.IsSymbol("(") && p.PeekAt(1).Kind == Symbol && p.PeekAt(1).Text == ")" {
-						p.Advance(2)
-						return "()"
-					}
-					return p.SQL()
-				}) + ")"
-			})
-			return sql
-		}
-		return p.SQL()
-	})
+	return " GROUP BY " + p.List(p.SQL)
 }
 
 // item reads one item of a SELECT's list. A column without a name of its own is
@@ -259,23 +177,17 @@ func (p *Parser) qualified(head string, items []item, all []string, rest, condit
 	keep := Quote(p.Fresh("qualify"))
 	var names []string
 	for _, it := range items {
-		if it.name != "" {
-			names = append(names, Quote(Short(it.name)))
-			continue
+		if it.name == "" {
+			p.Fail(protocol.NotSimulated("QUALIFY with *"))
 		}
-		if it.sql != "*" || len(p.query.sources) != 1 || p.query.sources[0].table == nil {
-			p.Fail(protocol.NotSimulated("QUALIFY with * over more than one table"))
-		}
-		for _, c := range p.query.sources[0].table.Columns {
-			names = append(names, Quote(Short(c.Name)))
-		}
+		names = append(names, Quote(Short(it.name)))
 	}
 	return "SELECT " + strings.Join(names, ", ") + " FROM (" + head + strings.Join(all, ", ") + ", " + condition + " AS " +
 		keep + rest + ") AS " +
 		Quote(p.Fresh("qualified")) + " WHERE " + keep
 }
 
-// rowNumbers replaces the markers of RANDOM and SEQ now that FROM is known.
+// rowNumbers replaces the markers of SEQ now that FROM is known.
 func (p *Parser) rowNumbers(sql string) string {
 	if !strings.Contains(sql, RowMarker) {
 		return sql
@@ -283,22 +195,11 @@ func (p *Parser) rowNumbers(sql string) string {
 	n := "(row_number() OVER () - 1)"
 	if p.query.generator != "" {
 		n = p.query.generator + "." + generatorColumn
-	} else if len(p.query.sources) == 0 {
-		n = "0::bigint"
 	}
 	return strings.ReplaceAll(sql, RowMarker, n)
 }
 
 const generatorColumn = `"generator~n"`
-
-// values reads VALUES (…), (…).
-func (p *Parser) values() string {
-	p.Expect("VALUES")
-	return "VALUES " + p.List(func() (row string) {
-		p.InParentheses(func() { row = "(" + p.List(p.SQL) + ")" })
-		return row
-	})
-}
 
 // joined reads one item of FROM with its joins.
 func (p *Parser) joined() string {
@@ -306,35 +207,21 @@ func (p *Parser) joined() string {
 	for {
 		join := ""
 		switch {
-		case p.Accept("NATURAL"):
-			join = " NATURAL"
-			fallthrough
-		default:
-			switch {
-			case p.Accept("INNER"):
-				join += " INNER"
-			case p.Accept("CROSS"):
-				join += " CROSS"
-			case p.IsAny("LEFT", "RIGHT", "FULL"):
-				join += " " + p.Next().Text
-				p.Accept("OUTER")
-			}
-			if join == "" && !p.Is("JOIN") {
-				return sql
-			}
-			p.Expect("JOIN")
+		case p.Accept("INNER"):
+			join = " INNER"
+		case p.IsAny("LEFT", "RIGHT", "FULL"):
+			join = " " + p.Next().Text
+			p.Accept("OUTER")
+		case p.IsAny("NATURAL", "CROSS"):
+			p.Fail(protocol.NotSimulated("%s JOIN", p.Peek().Text))
 		}
+		if join == "" && !p.Is("JOIN") {
+			return sql
+		}
+		p.Expect("JOIN")
 		sql += join + " JOIN " + p.from()
-		switch {
-		case p.Accept("ON"):
-			sql += " ON " + p.SQL()
-		case p.Accept("USING"):
-			p.InParentheses(func() {
-				sql += " USING (" + p.List(func() string { return Quote(Short(p.Identifier())) }) + ")"
-			})
-		case !strings.Contains(join, "CROSS") && !strings.Contains(join, "NATURAL"):
-			sql += " ON true" // Snowflake takes a join without a condition
-		}
+		p.Expect("ON")
+		sql += " ON " + p.SQL()
 	}
 }
 
@@ -342,27 +229,10 @@ func (p *Parser) joined() string {
 func (p *Parser) from() (sql string) {
 	switch {
 	case p.IsSymbol("("):
-		columns := 0
-		p.InParentheses(func() {
-			switch {
-			case p.Is("VALUES"):
-				sql, columns = p.countedValues()
-			case p.IsAny("SELECT", "WITH"), p.IsSymbol("(") && p.subqueryAhead():
-				sql = "(" + p.selectStatement() + ")"
-			default:
-				sql = "(" + p.joined() + ")"
-			}
-		})
-		if columns > 0 {
-			return sql + p.valuesAlias(columns)
-		}
+		p.InParentheses(func() { sql = "(" + p.selectStatement() + ")" })
 		return sql + p.alias("subquery")
-	case p.Is("VALUES"):
-		rows, columns := p.countedValues()
-		return rows + p.valuesAlias(columns)
-	case p.Accept("LATERAL"):
-		p.InParentheses(func() { sql = "LATERAL (" + p.selectStatement() + ")" })
-		return sql + p.alias("subquery")
+	case p.IsAny("VALUES", "LATERAL"):
+		p.Fail(protocol.NotSimulated("FROM %s", p.Peek().Text))
 	case p.Is("TABLE") && p.PeekAt(1).Text == "(":
 		p.Advance(1)
 		generates := false
@@ -371,7 +241,6 @@ func (p *Parser) from() (sql string) {
 		if p.Accept("AS") || p.IsIdentifier() {
 			alias = p.Identifier()
 		}
-		p.addSource(source{alias: alias})
 		sql += " AS " + Quote(Short(alias))
 		if generates {
 			sql += " (" + generatorColumn + ")"
@@ -384,72 +253,7 @@ func (p *Parser) from() (sql string) {
 	return p.tableReference()
 }
 
-// subqueryAhead reports whether parentheses open a SELECT rather than a join.
-func (p *Parser) subqueryAhead() bool {
-	for n := 0; ; n++ {
-		t := p.PeekAt(n)
-		if t.Kind == Symbol && t.Text == "(" {
-			continue
-		}
-		return IsOneOf(t, "SELECT", "WITH")
-	}
-}
-
-// countedValues reads VALUES … as a table and counts its columns: the commas of
-// the first row at its own level tell.
-func (p *Parser) countedValues() (sql string, columns int) {
-	start := p.At()
-	sql = "(" + p.values() + ")"
-	columns = 1
-	for i, depth := start, 0; i < p.At(); i++ {
-		if t := p.Tokens[i]; t.Kind == Symbol {
-			switch t.Text {
-			case "(", "[", "{":
-				depth++
-			case ")", "]", "}":
-				depth--
-			case ",":
-				if depth == 1 {
-					columns++
-				}
-			}
-		}
-		if i > start+1 && depth == 0 {
-			break
-		}
-	}
-	return sql, columns
-}
-
-// valuesAlias reads an alias of VALUES, whose columns are COLUMN1, COLUMN2 …
-// unless they are named.
-func (p *Parser) valuesAlias(columns int) string {
-	alias := p.Fresh("values")
-	if p.Accept("AS") || p.IsIdentifier() {
-		alias = p.Identifier()
-	}
-	p.addSource(source{alias: alias})
-	sql := " AS " + Quote(Short(alias))
-	if p.IsSymbol("(") {
-		p.InParentheses(func() {
-			sql += " (" + p.List(func() string { return Quote(Short(p.Identifier())) }) + ")"
-		})
-		return sql
-	}
-	names := make([]string, columns)
-	for i := range names {
-		names[i] = Quote("COLUMN" + strconv.Itoa(i+1))
-	}
-	return sql + " (" + strings.Join(names, ", ") + ")"
-}
-
-func (p *Parser) addSource(s source) {
-	if p.query != nil {
-		p.query.sources = append(p.query.sources, s)
-	}
-}
-
-// alias reads [AS] alias [(columns)]; Postgres 15 wants one for a subquery, which
+// alias reads [AS] alias; Postgres 15 wants one for a subquery, which
 // is then called what no statement can say.
 func (p *Parser) alias(prefix string) string {
 	alias := ""
@@ -458,17 +262,10 @@ func (p *Parser) alias(prefix string) string {
 	} else if prefix != "" {
 		alias = p.Fresh(prefix)
 	}
-	p.addSource(source{alias: alias})
 	if alias == "" {
 		return ""
 	}
-	sql := " AS " + Quote(Short(alias))
-	if p.IsSymbol("(") {
-		p.InParentheses(func() {
-			sql += " (" + p.List(func() string { return Quote(Short(p.Identifier())) }) + ")"
-		})
-	}
-	return sql
+	return " AS " + Quote(Short(alias))
 }
 
 // tableReference reads a table by name.
@@ -489,69 +286,51 @@ func (p *Parser) tableReference() string {
 		if p.Accept("AS") || p.IsIdentifier() {
 			alias = p.Identifier()
 		}
-		p.addSource(source{alias: alias})
 		return view + " AS " + Quote(Short(alias))
 	}
 	t := p.Resolve(p.Complete(parts), "SELECT")
-	sampled := p.sample(t)
+	sampled := p.sample()
 	alias := t.Name.Object
 	named := p.Accept("AS") || p.IsIdentifier()
 	if named {
 		alias = p.Identifier()
 	}
-	if sampled == (sampling{}) {
-		sampled = p.sample(t)
-	}
-	p.addSource(source{alias: alias, table: t})
 	sql := t.Name.Postgres()
 	if t.Kind == View {
-		if sampled != (sampling{}) {
+		if sampled != "" {
 			p.Fail(protocol.NotSimulated("SAMPLE of a view"))
 		}
 		sql, named = p.view(t), true
 	}
-	if sampled.subquery != "" {
-		sql, named = sampled.subquery, true
-	}
 	if named {
 		sql += " AS " + Quote(Short(alias))
 	}
-	return sql + sampled.clause
+	return sql + sampled
 }
 
-// sampling is what SAMPLE becomes: a clause behind the table for a percentage,
-// a subquery in its place for a number of rows.
-type sampling struct{ clause, subquery string }
-
-func (p *Parser) sample(t *Table) (s sampling) {
-	if !p.Accept("SAMPLE") && !p.Accept("TABLESAMPLE") {
-		return s
+// sample reads SAMPLE [BERNOULLI | SYSTEM] (percent) [SEED (n)].
+func (p *Parser) sample() string {
+	if !p.Accept("SAMPLE") {
+		return ""
 	}
 	method := "BERNOULLI"
-	switch {
-	case p.Accept("BERNOULLI"), p.Accept("ROW"):
-	case p.Accept("SYSTEM"), p.Accept("BLOCK"):
+	if p.Accept("SYSTEM") {
 		method = "SYSTEM"
+	} else {
+		p.Accept("BERNOULLI")
 	}
+	sql := ""
 	p.InParentheses(func() {
 		e := p.Primary()
-		if e.Kind != NumberConstant && e.Kind != BoundValue {
+		if e.Kind != NumberConstant {
 			p.Unexpected()
 		}
-		if p.Accept("ROWS") {
-			s.subquery = "(SELECT * FROM " + t.Name.Postgres() + " ORDER BY random() LIMIT (" + e.SQL + ")::bigint)"
-			return
-		}
-		s.clause = " TABLESAMPLE " + method + " ((" + e.SQL + ")::float4)"
+		sql = " TABLESAMPLE " + method + " ((" + e.SQL + ")::float4)"
 	})
-	if p.Accept("SEED") || p.Accept("REPEATABLE") {
-		p.InParentheses(func() {
-			if seed := strconv.FormatInt(p.Integer(), 10); s.clause != "" {
-				s.clause += " REPEATABLE (" + seed + ")"
-			}
-		})
+	if p.Accept("SEED") {
+		p.InParentheses(func() { sql += " REPEATABLE (" + strconv.FormatInt(p.Integer(), 10) + ")" })
 	}
-	return s
+	return sql
 }
 
 // scope is what a SELECT's expressions may refer to. Its FROM comes after its
@@ -559,13 +338,6 @@ func (p *Parser) sample(t *Table) (s sampling) {
 type scope struct {
 	outer     *scope
 	generator string // the alias of TABLE(GENERATOR(…)), quoted
-	sources   []source
-}
-
-// source is one item of FROM, as far as its columns are known.
-type source struct {
-	alias string // as stored
-	table *Table // nil for everything but tables
 }
 
 // Selection is a statement that returns rows.

@@ -89,12 +89,6 @@ func (p *Parser) use() *Plan {
 	default:
 		p.Accept("DATABASE")
 		parts := p.Parts()
-		if len(parts) == 2 {
-			n := Name{Database: parts[0], Schema: parts[1]}
-			p.checkSchema(n, missing)
-			made.Effect.Database, made.Effect.Schema = &n.Database, &n.Schema
-			break
-		}
 		n := Name{Database: parts[0]}
 		p.checkSchema(n, missing)
 		public := "PUBLIC"
@@ -130,23 +124,6 @@ func (p *Parser) checkSchema(n Name, missing func(string)) {
 	}
 }
 
-// set reads SET v = constant and UNSET v; a variable is a session parameter
-// whose name begins with a dollar.
-func (p *Parser) set() *Plan {
-	made := p.Done("Statement executed successfully.")
-	made.Type = protocol.AlterSession
-	p.Volatile = true
-	if p.Accept("UNSET") {
-		made.Effect.Unset = []string{"$" + p.Identifier()}
-		return made
-	}
-	p.Expect("SET")
-	key := p.Identifier()
-	p.ExpectSymbol("=")
-	made.Effect.Set = map[string]string{"$" + key: p.OptionValue()}
-	return made
-}
-
 // transaction reads BEGIN, COMMIT and ROLLBACK.
 func (p *Parser) transaction() *Plan {
 	made := p.Done("Statement executed successfully.")
@@ -154,17 +131,12 @@ func (p *Parser) transaction() *Plan {
 	switch p.Next().Text {
 	case "COMMIT":
 		made.Transaction = Commit
-		p.Accept("WORK")
 		return made
 	case "ROLLBACK":
 		made.Transaction = Rollback
-		p.Accept("WORK")
 		return made
 	}
 	made.Transaction = Begin
-	_ = p.Accept("WORK") || p.Accept("TRANSACTION")
-	if p.Accept("NAME") {
-		p.Identifier()
-	}
+	p.Accept("TRANSACTION")
 	return made
 }

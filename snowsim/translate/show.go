@@ -2,7 +2,6 @@ package translate
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,11 +12,9 @@ import (
 
 // showScope is what follows SHOW …: which objects, and how many.
 type showScope struct {
-	like       string
-	startsWith string
-	limit      int64
-	in         Name // empty parts do not restrict
-	hasLike    bool
+	like    string
+	in      Name // empty parts do not restrict
+	hasLike bool
 }
 
 // listings are what SHOW lists from the catalog: the SQL without a condition,
@@ -31,17 +28,9 @@ var listings = map[string]struct{ sql, order string }{
 		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables WHERE kind <> 'view'`, "name"},
 	"VIEWS": {`SELECT created_on, table_name AS name, ''::text AS reserved, database_name, schema_name, owner, comment, 'CREATE VIEW ' || table_name || ' AS ' || (entry ->> 'query') AS text,
 		'false'::text AS is_secure, 'false'::text AS is_materialized, 'ROLE'::text AS owner_role_type, 'OFF'::text AS change_tracking FROM snowsim.tables WHERE kind = 'view'`, "name"},
-	"HYBRID TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, owner, snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes,
-		comment, 'ROLE'::text AS owner_role_type FROM snowsim.tables WHERE kind = 'hybrid'`, "name"},
-	"INTERACTIVE TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, cluster_by, snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes,
-		owner, coalesce(target_lag, '') AS target_lag, coalesce(warehouse, '') AS warehouse, comment, 'ROLE'::text AS owner_role_type FROM snowsim.tables WHERE kind = 'interactive'`, "name"},
 	"OBJECTS": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time, 'ROLE'::text AS owner_role_type,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_dynamic FROM snowsim.tables`, "name"},
-	"COLUMNS": {`SELECT table_name, schema_name, column_name, snowsim.type_json(type, precision, scale, length, nullable::text) AS data_type, CASE WHEN nullable THEN 'true' ELSE 'NOT_NULL' END AS "null?",
-		coalesce(default_value, '') AS "default", 'COLUMN'::text AS kind, ''::text AS expression, comment, database_name,
-		CASE WHEN identity THEN format('IDENTITY START %s INCREMENT %s NOORDER', identity_start, identity_increment) ELSE '' END AS autoincrement, NULL::text AS "schema_evolution_record",
-		ordinal_position AS "order~" FROM snowsim.columns`, `table_name, "order~"`},
 	"PRIMARY KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
 		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'PRIMARY KEY'`, "table_name, key_sequence"},
 	"UNIQUE KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
@@ -55,34 +44,22 @@ var listings = map[string]struct{ sql, order string }{
 		table_name AS "table", database_name, schema_name, owner, 'ROLE'::text AS owner_role_type, 'ACTIVE'::text AS status, table_name AS "table_name~" FROM snowsim.indexes
 		UNION ALL SELECT created_on, constraint_name, 'Y', snowsim.bracketed(columns), '[]', table_name, database_name, schema_name, '', 'ROLE', 'ACTIVE', table_name
 		FROM snowsim.keys WHERE enforced AND kind <> 'FOREIGN KEY'`, `"table", name`},
-	"DATABASES": {`SELECT min(created_on) AS created_on, database AS name, 'N'::text AS is_default, 'N'::text AS is_current, ''::text AS origin, min(owner) AS owner, min(comment) AS comment,
-		''::text AS options, '1'::text AS retention_time, 'STANDARD'::text AS kind, NULL::text AS budget, 'ROLE'::text AS owner_role_type FROM snowsim.schemas GROUP BY database`, "name"},
-	"SCHEMAS": {`SELECT created_on, schema AS name, 'N'::text AS is_default, 'N'::text AS is_current, database AS database_name, owner, comment, ''::text AS options, '1'::text AS retention_time,
-		'ROLE'::text AS owner_role_type FROM snowsim.schemas`, "database_name, name"},
 }
 
 // show reads SHOW ….
 func (p *Parser) show() *Plan {
 	p.Volatile = true
 	p.Expect("SHOW")
-	p.Accept("TERSE")
 	kind := ""
 	switch {
 	case p.Accept("WAREHOUSES"):
 		return p.showWarehouses()
 	case p.Accept("PARAMETERS"):
 		return p.showParameters()
-	case p.Accept("ROLES"):
-		return p.showRoles()
 	case p.Accept("GRANTS"):
 		return p.showGrants()
-	case p.Accept("VARIABLES"), p.Accept("TRANSACTIONS"), p.Accept("LOCKS"), p.Accept("STAGES"),
-		p.Accept("SEQUENCES"):
-		p.Skip()
-		return p.Shown(&Result{Columns: []protocol.Column{protocol.TimestampLTZ("created_on"), protocol.Text("name")}})
 	}
-	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "VIEWS", "OBJECTS", "COLUMNS",
-		"PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
+	for _, k := range []string{"TABLES", "VIEWS", "OBJECTS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES"} {
 		if p.Accept(strings.Fields(k)...) {
 			kind = k
 			break
@@ -91,64 +68,35 @@ func (p *Parser) show() *Plan {
 	if kind == "" {
 		p.Fail(protocol.NotSimulated("SHOW %s", p.Peek().Text))
 	}
-	p.Accept("HISTORY")
-	s := p.showScope(kind)
+	s := p.showScope()
 	return &Plan{Type: protocol.Show, SQL: p.listing(kind, s), Describe: p.Account.Describe}
 }
 
-// showScope reads LIKE, IN, STARTS WITH and LIMIT.
-func (p *Parser) showScope(kind string) showScope {
-	s := showScope{limit: 10000}
-	if kind != "DATABASES" {
-		s.in.Database = p.Session.Database
-		if kind != "SCHEMAS" {
-			s.in.Schema = p.Session.Schema
-		}
-	}
+// showScope reads LIKE and IN.
+func (p *Parser) showScope() showScope {
+	s := showScope{in: Name{Database: p.Session.Database, Schema: p.Session.Schema}}
 	for {
 		switch {
 		case p.Accept("LIKE"):
 			s.like, s.hasLike = p.Constant(), true
-		case p.Accept("IN"), p.Accept("FROM"):
-			p.inWhat(kind, &s)
-		case p.Accept("STARTS", "WITH"):
-			s.startsWith = p.Constant()
-		case p.Accept("LIMIT"):
-			s.limit = p.Integer()
-			if p.Accept("FROM") {
-				p.Constant()
-			}
+		case p.Accept("IN"):
+			p.inWhat(&s)
 		default:
 			return s
 		}
 	}
 }
 
-func (p *Parser) inWhat(kind string, s *showScope) {
+func (p *Parser) inWhat(s *showScope) {
 	switch {
-	case p.Accept("ACCOUNT"):
-		s.in = Name{}
-		return
-	case p.Accept("DATABASE"):
-		s.in = Name{Database: p.Session.Database}
-		if p.IsIdentifier() && !p.Is("LIMIT") && !p.Is("STARTS") {
-			s.in.Database = p.Identifier()
-		}
 	case p.Accept("SCHEMA"):
-		if p.IsIdentifier() && !p.Is("LIMIT") && !p.Is("STARTS") {
+		if p.IsIdentifier() {
 			s.in = p.Schema()
 		}
 	case p.Accept("TABLE"):
 		s.in = p.Name()
 	default:
-		switch kind {
-		case "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES":
-			s.in = p.Name()
-		case "SCHEMAS":
-			s.in = Name{Database: p.Identifier()}
-		default:
-			s.in = p.Schema()
-		}
+		p.Fail(protocol.NotSimulated("SHOW … IN %s", p.Peek().Text))
 	}
 	ok, err := p.Account.Tables.HasSchema(p.Context, s.in.Database, s.in.Schema)
 	if err != nil {
@@ -168,17 +116,15 @@ func (p *Parser) listing(kind string, s showScope) string {
 	var where []string
 	column, table := "name", ""
 	switch kind {
-	case "COLUMNS":
-		column, table = "column_name", "table_name"
 	case "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS":
 		column, table = "table_name", "table_name"
 	case "INDEXES":
 		table = `"table_name~"`
 	}
-	if s.in.Database != "" && kind != "DATABASES" {
+	if s.in.Database != "" {
 		where = append(where, "database_name = "+Literal(s.in.Database))
 	}
-	if s.in.Schema != "" && kind != "DATABASES" && kind != "SCHEMAS" {
+	if s.in.Schema != "" {
 		where = append(where, "schema_name = "+Literal(s.in.Schema))
 	}
 	if s.in.Object != "" && table != "" {
@@ -187,11 +133,8 @@ func (p *Parser) listing(kind string, s showScope) string {
 	if s.hasLike {
 		where = append(where, column+" ILIKE "+Literal(s.like))
 	}
-	if s.startsWith != "" {
-		where = append(where, "starts_with("+column+", "+Literal(s.startsWith)+")")
-	}
 	switch kind {
-	case "TABLES", "VIEWS", "HYBRID TABLES", "INTERACTIVE TABLES", "OBJECTS":
+	case "TABLES", "VIEWS", "OBJECTS":
 		if unseen := p.Unseen("database_name", "schema_name", "name"); unseen != "" {
 			where = append(where, unseen)
 		}
@@ -200,9 +143,8 @@ func (p *Parser) listing(kind string, s showScope) string {
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
-	sql += " ORDER BY " + l.order + " LIMIT " + strconv.FormatInt(s.limit, 10)
+	sql += " ORDER BY " + l.order + " LIMIT 10000"
 	names := map[string]string{
-		"COLUMNS": `table_name, schema_name, column_name, data_type, "null?", "default", kind, expression, comment, database_name, autoincrement, "schema_evolution_record"`,
 		"INDEXES": `created_on, name, is_unique, columns, included_columns, "table", database_name, schema_name, owner, owner_role_type, status`,
 		"IMPORTED KEYS": `created_on, pk_database_name, pk_schema_name, pk_table_name, pk_column_name, fk_database_name, fk_schema_name, fk_table_name, fk_column_name, key_sequence,
 			update_rule, delete_rule, fk_name, pk_name, deferrability, rely, comment`}[kind]
@@ -258,13 +200,12 @@ var warehouseColumns = []protocol.Column{protocol.Text("name"), protocol.Text("s
 
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
 func (p *Parser) showWarehouses() *Plan {
-	s := p.showScope("DATABASES")
+	s := p.showScope()
 	current, session := p.Session.Warehouse, p.Session
 	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) {
 		r := &Result{Columns: warehouseColumns}
 		for _, w := range p.Account.Host.Warehouses().List() {
-			if s.hasLike && !like(s.like, w.Name) || !strings.HasPrefix(w.Name, s.startsWith) || int64(len(r.Rows)) >= s.limit ||
-				!visible(p.Account, session, w) {
+			if s.hasLike && !like(s.like, w.Name) || !visible(p.Account, session, w) {
 				continue
 			}
 			r.Rows = append(r.Rows, warehouseRow(w, current))
@@ -327,24 +268,6 @@ func warehouseRow(w warehouse.State, current string) []any {
 		generation, fallback, tables}
 }
 
-func (p *Parser) showRoles() *Plan {
-	s := p.showScope("DATABASES")
-	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) {
-		r := &Result{Columns: []protocol.Column{protocol.TimestampLTZ("created_on"), protocol.Text("name"), protocol.Text("is_default"),
-			protocol.Text("is_current"), protocol.Text("is_inherited"), protocol.Text("comment")}}
-		for _, role := range p.Account.AllRoles() {
-			if !s.hasLike || like(s.like, role) {
-				current := "N"
-				if role == p.Session.Role {
-					current = "Y"
-				}
-				r.Rows = append(r.Rows, []any{nil, role, "N", current, "N", ""})
-			}
-		}
-		return r, nil
-	}}
-}
-
 // parameters are the session parameters with their defaults.
 var parameters = []struct{ key, value, kind, description string }{
 	{"ABORT_DETACHED_QUERY", "false", "BOOLEAN", "Abort a query when its session is gone."},
@@ -370,11 +293,7 @@ func (p *Parser) showParameters() *Plan {
 		switch {
 		case p.Accept("LIKE"):
 			pattern, hasLike = p.Constant(), true
-		case p.Accept("IN"), p.Accept("FOR"):
-			p.Next()
-			if p.IsIdentifier() && !p.Is("LIKE") {
-				p.Parts()
-			}
+		case p.Accept("IN", "ACCOUNT"):
 		default:
 			p.Unexpected()
 		}
@@ -392,75 +311,4 @@ func (p *Parser) showParameters() *Plan {
 		r.Rows = append(r.Rows, []any{one.key, value, one.value, level, one.description, one.kind})
 	}
 	return p.Shown(r)
-}
-
-// describeStatement reads DESCRIBE TABLE t, and of a view.
-func (p *Parser) describeStatement() *Plan {
-	p.Next()
-	p.Volatile = true
-	if p.Accept("WAREHOUSE") {
-		n := p.Identifier()
-		if _, ok := p.Account.Host.Warehouses().Get(n); !ok {
-			p.Fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
-				Display(n)))
-		}
-		w, _ := p.Account.Host.Warehouses().Get(n)
-		made := p.Shown(&Result{Columns: []protocol.Column{protocol.TimestampLTZ("created_on"), protocol.Text("name"),
-			protocol.Text("kind")}, Rows: [][]any{{w.CreatedOn, w.Name, "WAREHOUSE"}}})
-		made.Type = protocol.Describe
-		return made
-	}
-	_ = p.Accept("HYBRID") || p.Accept("INTERACTIVE")
-	if !p.Accept("VIEW") {
-		p.Expect("TABLE")
-	}
-	t := p.Resolve(p.Name(), "")
-	if p.Accept("TYPE") {
-		p.ExpectSymbol("=")
-		p.Next()
-	}
-	r := &Result{}
-	for _, c := range []string{"name", "type", "kind", "null?", "default", "primary key", "unique key", "check",
-		"expression", "comment", "policy name", "privacy domain"} {
-		r.Columns = append(r.Columns, protocol.Text(c))
-	}
-	yes := map[bool]string{true: "Y", false: "N"}
-	for _, c := range t.Columns {
-		var byDefault, comment any
-		if c.Default != "" {
-			byDefault = c.Default
-		}
-		if c.Identity {
-			byDefault = "IDENTITY START " + strconv.FormatInt(c.Start, 10) + " INCREMENT " + strconv.FormatInt(c.Increment, 10) +
-				" NOORDER"
-		}
-		if c.Comment != "" {
-			comment = c.Comment
-		}
-		in := func(kind string) bool {
-			return slices.ContainsFunc(t.Keys, func(k KeyMeta) bool {
-				return k.Kind == kind &&
-					slices.Contains(k.Columns, c.Name)
-			})
-		}
-		r.Rows = append(r.Rows, []any{c.Name, typeName(c), "COLUMN", yes[c.Nullable], byDefault, yes[in("PRIMARY KEY")],
-			yes[in("UNIQUE")], nil, nil, comment, nil, nil})
-	}
-	made := p.Shown(r)
-	made.Type = protocol.Describe
-	made.Table = t.Name.String()
-	return made
-}
-
-// typeName is the type as DESCRIBE TABLE writes it.
-func typeName(c ColumnMeta) string {
-	switch {
-	case c.Type == "NUMBER":
-		return "NUMBER(" + strconv.Itoa(c.Precision) + "," + strconv.Itoa(c.Scale) + ")"
-	case c.Type == "VARCHAR" || c.Type == "BINARY":
-		return c.Type + "(" + strconv.Itoa(c.Length) + ")"
-	case c.Type == "TIME" || strings.HasPrefix(c.Type, "TIMESTAMP"):
-		return c.Type + "(" + strconv.Itoa(c.Scale) + ")"
-	}
-	return c.Type
 }

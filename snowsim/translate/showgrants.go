@@ -3,79 +3,38 @@ package translate
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// grantColumns are those of SHOW GRANTS ON … and TO ROLE …, roleColumns those of
-// SHOW GRANTS TO USER … and OF ROLE ….
-const (
-	grantColumns = "created_on, privilege, granted_on, name, granted_to, grantee_name, grant_option, granted_by"
-	roleColumns  = "created_on, role, granted_to, grantee_name, granted_by"
-)
+// grantColumns are the columns of SHOW GRANTS ON.
+const grantColumns = "created_on, privilege, granted_on, name, granted_to, grantee_name, grant_option, granted_by"
 
-// showGrants reads SHOW GRANTS [ON … | TO ROLE r [INCLUDE HIERARCHY] | TO USER u | OF ROLE r].
+// showGrants reads SHOW GRANTS ON TABLE | SCHEMA | WAREHOUSE ….
 func (p *Parser) showGrants() *Plan {
-	var rows []ShownGrant
-	switch {
-	case p.Accept("TO", "ROLE"):
-		role := p.Identifier()
-		if !p.Account.RoleExists(role) {
-			p.Fail(NoRole(role))
-		}
-		rows = p.grantsTo(role, p.Accept("INCLUDE", "HIERARCHY"))
-	case p.Accept("OF", "ROLE"):
-		return p.showMembers("", p.Identifier())
-	case p.Accept("TO", "USER"):
-		return p.showMembers(p.Identifier(), "")
-	case p.Accept("ON", "ACCOUNT"):
-		rows = p.Account.Grants.On(AccountObject, p.Session.Role)
-	case p.Accept("ON"):
-		rows = p.Account.Grants.On(p.shownObject(), p.Session.Role)
-	default:
-		return p.showMembers(p.Session.User, "")
+	if !p.Accept("ON") || !p.IsAny("TABLE", "VIEW", "SCHEMA", "WAREHOUSE") {
+		p.Fail(protocol.NotSimulated("SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE"))
 	}
+	rows := p.Account.Grants.On(p.shownObject(), p.Session.Role)
 	slices.SortFunc(rows, func(a, b ShownGrant) int {
 		return strings.Compare(a.Grantee+"\x00"+a.Privilege+"\x00"+a.Name, b.Grantee+"\x00"+b.Privilege+"\x00"+b.Name)
 	})
-	values := make([]string, len(rows))
-	at := p.created()
-	for i, r := range rows {
-		values[i] = at + ", " + texts(r.Privilege, r.Kind, r.Name, "ROLE", r.Grantee, "false", "")
+	// The account does not keep when something was granted.
+	now := p.Account.Host.Now().UTC()
+	r := &Result{}
+	for _, name := range strings.Split(grantColumns, ", ") {
+		r.Columns = append(r.Columns, protocol.Text(name))
 	}
-	return p.showValues(grantColumns, values)
-}
-
-// created is the time at which everything was granted: the account keeps no other.
-func (p *Parser) created() string {
-	return "timestamptz " + Literal(p.Account.Host.Now().UTC().Format(time.RFC3339))
-}
-
-func texts(values ...string) string {
-	for i, v := range values {
-		values[i] = Literal(v) + "::text"
+	r.Columns[0] = protocol.TimestampLTZ("created_on")
+	for _, row := range rows {
+		r.Rows = append(r.Rows, []any{now, row.Privilege, row.Kind, row.Name, "ROLE", row.Grantee, "false", ""})
 	}
-	return strings.Join(values, ", ")
-}
-
-// showValues lists rows as SQL, so that RESULT_SCAN can read them.
-func (p *Parser) showValues(columns string, rows []string) *Plan {
-	where := ""
-	if len(rows) == 0 {
-		rows = []string{"NULL::timestamptz" + strings.Repeat(", NULL::text", strings.Count(columns, ","))}
-		where = " WHERE false"
-	}
-	return &Plan{Type: protocol.Show, SQL: "SELECT * FROM (VALUES (" + strings.Join(rows, "), (") + ")) AS listing (" +
-		columns + ")" + where, Describe: p.Account.Describe}
+	return p.Shown(r)
 }
 
 // shownObject reads the object of SHOW GRANTS ON.
 func (p *Parser) shownObject() Object {
-	_ = p.Accept("HYBRID") || p.Accept("INTERACTIVE")
-	switch kind := p.Next().Text; kind {
-	case "TABLE", "VIEW":
-		return TableObject(p.Resolve(p.Name(), ""))
+	switch p.Next().Text {
 	case "SCHEMA":
 		n := p.Schema()
 		o := p.SchemaObject(n)
@@ -92,34 +51,6 @@ func (p *Parser) shownObject() Object {
 				Display(name)))
 		}
 		return o
-	case "DATABASE":
-		o := DatabaseObject(p.Identifier())
-		o.Owner = p.OwnerOf("SELECT min(owner) FROM snowsim.schemas WHERE database = $1 AND $2 = ''", o.Short, "")
-		return o
-	default:
-		o := Object{Kind: kind}
-		parts := p.Parts()
-		o.Name, o.Short = FullName(parts...), parts[len(parts)-1]
-		return o
 	}
-}
-
-// grantsTo lists what a role is granted and owns, and with its hierarchy what the roles in it do.
-func (p *Parser) grantsTo(role string, hierarchy bool) []ShownGrant {
-	tables, err := p.Account.Owned(p.Context)
-	if err != nil {
-		p.Fail(err)
-	}
-	return p.Account.Grants.To(role, hierarchy, tables)
-}
-
-// showMembers lists the roles of a user, or who is granted a role.
-func (p *Parser) showMembers(user, role string) *Plan {
-	var rows []string
-	at := p.created()
-	for _, m := range p.Account.Grants.Members(user, role) {
-		rows = append(rows, at+", "+texts(m.Role, m.Kind, m.Grantee, ""))
-	}
-	slices.Sort(rows)
-	return p.showValues(roleColumns, rows)
+	return TableObject(p.Resolve(p.Name(), ""))
 }

@@ -36,10 +36,8 @@ type Meta struct {
 	Owner       string   `json:"owner"`
 	ClusterBy   string   `json:"cluster_by,omitempty"` // as written
 	ClusterKeys []string `json:"cluster_keys,omitempty"`
-	TargetLag   string   `json:"target_lag,omitempty"`
-	Warehouse   string   `json:"warehouse,omitempty"`
 	Searched    bool     `json:"searched,omitempty"` // search optimization was added
-	// Query is that of a view, and what an interactive table with a lag is refreshed by.
+	// Query is the query of a view.
 	Query     string       `json:"query,omitempty"`
 	CreatedOn time.Time    `json:"created_on"`
 	Columns   []ColumnMeta `json:"columns"`
@@ -49,20 +47,16 @@ type Meta struct {
 
 // ColumnMeta is a column as Snowflake declares it.
 type ColumnMeta struct {
-	Name       string `json:"name"`
-	Postgres   string `json:"postgres"`
-	Type       string `json:"type"`
-	Precision  int    `json:"precision"`
-	Scale      int    `json:"scale"`
-	Length     int    `json:"length"`
-	Nullable   bool   `json:"nullable"`
-	Default    string `json:"default,omitempty"`
-	Identity   bool   `json:"identity,omitempty"`
-	Start      int64  `json:"start,omitempty"`
-	Increment  int64  `json:"increment,omitempty"`
-	PrimaryKey bool   `json:"primary_key,omitempty"`
-	Unique     bool   `json:"unique,omitempty"`
-	Comment    string `json:"comment,omitempty"`
+	Name      string `json:"name"`
+	Postgres  string `json:"postgres"`
+	Type      string `json:"type"`
+	Precision int    `json:"precision"`
+	Scale     int    `json:"scale"`
+	Length    int    `json:"length"`
+	Nullable  bool   `json:"nullable"`
+	Identity  bool   `json:"identity,omitempty"`
+	Start     int64  `json:"start,omitempty"`
+	Increment int64  `json:"increment,omitempty"`
 }
 
 // KeyMeta is a PRIMARY KEY, UNIQUE or FOREIGN KEY, enforced or not.

@@ -20,8 +20,7 @@ type Options struct {
 // Translator turns Snowflake's SQL into plans. It is safe for concurrent use.
 type Translator struct {
 	*Account
-	plans   memory
-	results *Results
+	plans memory
 }
 
 // New installs what the translator needs into the host's database and returns it.
@@ -36,7 +35,7 @@ func New(ctx context.Context, host Host, options ...Options) (*Translator, error
 	if err != nil {
 		return nil, err
 	}
-	return &Translator{Account: a, results: &Results{}}, nil
+	return &Translator{Account: a}, nil
 }
 
 // Split splits a text into its statements, without comments and trailing semicolons; a text
@@ -54,16 +53,15 @@ func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []p
 	if err != nil {
 		return nil, err
 	}
-	p := &Parser{Cursor: at, Context: ctx, Account: t.Account, Results: t.results,
+	p := &Parser{Cursor: at, Context: ctx, Account: t.Account,
 		Session: s, Binds: binds}
 	var made *Plan
 	if err := Failing(func() { made = p.run() }); err != nil {
 		return nil, err
 	}
-	if !p.Volatile && made.SQL != "" && !made.DDL && made.Before == nil && made.After == nil {
+	if !p.Volatile && made.SQL != "" && !made.DDL && made.Before == nil {
 		t.plans.put(key, made)
 	}
-	t.results.Keep(s, made)
 	copied := *made
 	return &copied, nil
 }
@@ -109,17 +107,11 @@ func (p *Parser) addBefore(made *Plan) {
 // read reads the statement.
 func (p *Parser) read() *Plan {
 	t := p.Peek()
-	if t.Kind == Symbol && t.Text == "(" {
-		return p.Selection()
-	}
 	if t.Kind != Word {
 		p.Unexpected()
 	}
-	if made := p.cancelQuery(); made != nil {
-		return made
-	}
 	switch t.Text {
-	case "SELECT", "WITH", "VALUES":
+	case "SELECT", "WITH":
 		return p.Selection()
 	case "INSERT":
 		return p.Insert()
@@ -127,10 +119,6 @@ func (p *Parser) read() *Plan {
 		return p.Update()
 	case "DELETE":
 		return p.Delete()
-	case "MERGE":
-		return p.Merge()
-	case "TRUNCATE":
-		return p.Truncate()
 	case "CREATE":
 		return p.create()
 	case "ALTER":
@@ -140,23 +128,18 @@ func (p *Parser) read() *Plan {
 		return p.alter()
 	case "DROP":
 		return p.drop()
-	case "UNDROP":
-		p.Fail(protocol.NotSimulated("UNDROP"))
 	case "COMMENT":
 		return p.comment()
 	case "USE":
 		return p.use()
-	case "SET", "UNSET":
-		return p.set()
 	case "BEGIN", "START", "COMMIT", "ROLLBACK":
 		return p.transaction()
 	case "SHOW":
 		return p.show()
-	case "DESC", "DESCRIBE":
-		return p.describeStatement()
-	case "GRANT", "REVOKE":
+	case "GRANT":
 		return p.grant()
-	case "EXPLAIN", "CALL", "EXECUTE", "PUT", "GET", "COPY", "LIST", "LS", "REMOVE", "RM":
+	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "MERGE", "PUT", "REMOVE",
+		"REVOKE", "RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
 		p.Fail(protocol.NotSimulated("%s", t.Text))
 	}
 	p.Unexpected()

@@ -92,10 +92,6 @@ func (p *Parser) DataType() Type {
 		d.Scale = size(0, 9, 0, 9)
 		d.Postgres = "time(" + strconv.Itoa(min(d.Scale, 6)) + ")"
 	case "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ":
-		if t.Text == "TIMESTAMP" {
-			canonical = p.withTimeZone()
-			d.Name = canonical
-		}
 		d.Scale = size(0, 9, 0, 9)
 		switch canonical {
 		case "TIMESTAMP_NTZ":
@@ -114,33 +110,10 @@ func (p *Parser) DataType() Type {
 	return d
 }
 
-// withTimeZone reads what may follow TIMESTAMP; alone it is what the session's
-// TIMESTAMP_TYPE_MAPPING says.
-func (p *Parser) withTimeZone() string {
-	switch {
-	case p.Accept("WITH", "LOCAL", "TIME", "ZONE"):
-		return "TIMESTAMP_LTZ"
-	case p.Accept("WITH", "TIME", "ZONE"):
-		return "TIMESTAMP_TZ"
-	case p.Accept("WITHOUT", "TIME", "ZONE"):
-		return "TIMESTAMP_NTZ"
-	}
-	if mapping, ok := p.Session.Parameters["TIMESTAMP_TYPE_MAPPING"]; ok {
-		p.Volatile = true
-		if canonical := typeNames[strings.ToUpper(mapping)]; strings.HasPrefix(canonical, "TIMESTAMP_") {
-			return canonical
-		}
-	}
-	return "TIMESTAMP_NTZ"
-}
-
 // cast writes e as a type.
 func cast(e Expr, to Type) Expr {
 	plain := e.Kind == StringConstant || e.Kind == BoundValue || e.Kind == Null
 	if e.Kind == path {
-		if to.Postgres == "snowsim.variant" || to.Postgres == "snowsim.object" || to.Postgres == "snowsim.array" {
-			return e
-		}
 		e = Expr{SQL: "(" + e.SQL + " #>> '{}')"}
 		if to.Name == "VARCHAR" {
 			plain = true
@@ -172,15 +145,6 @@ func cast(e Expr, to Type) Expr {
 	return Expr{SQL: "(" + e.SQL + ")::" + to.Postgres}
 }
 
-// tryCast is cast that gives NULL for what cannot be converted.
-func tryCast(e Expr, to Type) Expr {
-	value := textOf(e)
-	if e.Kind == path {
-		value = "(" + e.SQL + " #>> '{}')"
-	}
-	return Expr{SQL: "snowsim.try_cast(" + value + ", NULL::" + to.Postgres + ")"}
-}
-
 // bindOID is the Postgres type of a bind; a text is left to the context, because
 // Snowflake converts it to what it is compared with.
 func bindOID(snowflake string) uint32 {
@@ -199,8 +163,6 @@ func bindOID(snowflake string) uint32 {
 		return pgtype.TimestampOID
 	case "timestamp_ltz":
 		return pgtype.TimestamptzOID
-	case "timestamp_tz": // expression converts it, with its offset
-		return pgtype.TextOID
 	case "binary":
 		return pgtype.ByteaOID
 	}

@@ -19,8 +19,7 @@ func (p *Parser) view(t *Table) (sql string) {
 		session.Parameters = map[string]string{}
 	}
 	session.Parameters[SecondaryRoles] = "NONE"
-	inner := &Parser{Context: p.Context, Account: p.Account, Results: p.Results,
-		Session: &session}
+	inner := &Parser{Context: p.Context, Account: p.Account, Session: &session}
 	inner.views = p.views + 1
 	err := Failing(func() {
 		if inner.views > mostViews {

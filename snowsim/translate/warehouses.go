@@ -12,14 +12,6 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-// sizes are the warehouse sizes by their spellings without punctuation.
-var sizes = map[string]string{"XSMALL": "X-Small", "SMALL": "Small", "MEDIUM": "Medium", "LARGE": "Large",
-	"XLARGE":  "X-Large",
-	"XXLARGE": "2X-Large", "X2LARGE": "2X-Large", "2XLARGE": "2X-Large", "XXXLARGE": "3X-Large", "X3LARGE": "3X-Large",
-	"3XLARGE": "3X-Large",
-	"X4LARGE": "4X-Large", "4XLARGE": "4X-Large", "X5LARGE": "5X-Large", "5XLARGE": "5X-Large", "X6LARGE": "6X-Large",
-	"6XLARGE": "6X-Large"}
-
 // onWarehouse is a plan that changes a warehouse.
 func (p *Parser) onWarehouse(warehouseName, privilege, message string, do func(Warehouses) error) *Plan {
 	p.Volatile = true
@@ -47,7 +39,7 @@ func (p *Parser) onWarehouse(warehouseName, privilege, message string, do func(W
 }
 
 // createWarehouse reads CREATE [INTERACTIVE] WAREHOUSE [IF NOT EXISTS] w [TABLES (…)] [WITH] options.
-func (p *Parser) createWarehouse(kind string, replace bool) *Plan {
+func (p *Parser) createWarehouse(kind string) *Plan {
 	ifNotExists := p.Accept("IF", "NOT", "EXISTS")
 	spec := warehouse.Spec{Name: p.Identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
 		ScalingPolicy: warehouse.PolicyStandard,
@@ -62,10 +54,10 @@ func (p *Parser) createWarehouse(kind string, replace bool) *Plan {
 	change(&spec)
 	made := p.onWarehouse(spec.Name, "CREATE WAREHOUSE", "Warehouse "+spec.Name+" successfully created.",
 		func(w Warehouses) error {
-			if _, ok := w.Get(spec.Name); ok && !replace {
+			if _, ok := w.Get(spec.Name); ok {
 				return protocol.CompilationError("002002", "42710", "Object '%s' already exists.", spec.Name)
 			}
-			return w.Create(spec, replace)
+			return w.Create(spec)
 		})
 	if _, ok := p.Account.Host.Warehouses().Get(spec.Name); ok && ifNotExists {
 		made = p.Done(spec.Name + " already exists, statement succeeded.")
@@ -74,18 +66,9 @@ func (p *Parser) createWarehouse(kind string, replace bool) *Plan {
 	return made
 }
 
-// alterWarehouse reads ALTER WAREHOUSE [IF EXISTS] w ….
+// alterWarehouse reads ALTER WAREHOUSE w ….
 func (p *Parser) alterWarehouse() *Plan {
-	ifExists := p.Accept("IF", "EXISTS")
-	n := p.Session.Warehouse
-	if !p.IsAny("SET", "SUSPEND", "RESUME", "ABORT", "UNSET") || p.PeekAt(1).Kind != Word &&
-		p.PeekAt(1).Kind != End {
-		n = p.Identifier()
-	}
-	if _, ok := p.Account.Host.Warehouses().Get(n); !ok && ifExists {
-		p.Skip()
-		return p.Done("Statement executed successfully.")
-	}
+	n := p.Identifier()
 	const message = "Statement executed successfully."
 	switch {
 	case p.Accept("SUSPEND"):
@@ -98,9 +81,6 @@ func (p *Parser) alterWarehouse() *Plan {
 			}
 			return w.Resume(n)
 		})
-	case p.Accept("ABORT", "ALL", "QUERIES"):
-		made := p.onWarehouse(n, "OPERATE", message, func(Warehouses) error { p.Account.Host.Abort(n); return nil })
-		return made
 	case p.IsAny("ADD", "DROP"):
 		adding := p.Next().Text == "ADD"
 		p.Expect("TABLES")
@@ -121,24 +101,8 @@ func (p *Parser) alterWarehouse() *Plan {
 				return nil
 			})
 		})
-	case p.Accept("UNSET"):
-		unset := p.Identifier()
-		for p.AcceptSymbol(",") {
-			unset = p.Identifier()
-		}
-		return p.onWarehouse(n, "MODIFY", message, func(w Warehouses) error {
-			return w.Alter(n, func(s *warehouse.Spec) error {
-				switch unset {
-				case "COMMENT":
-					s.Comment = ""
-				case "FALLBACK_WAREHOUSE":
-					s.Fallback = ""
-				}
-				return nil
-			})
-		})
-	case p.Accept("RENAME", "TO"):
-		p.Fail(protocol.NotSimulated("ALTER WAREHOUSE … RENAME"))
+	case p.IsAny("ABORT", "RENAME", "UNSET"):
+		p.Fail(protocol.NotSimulated("ALTER WAREHOUSE … %s", p.Peek().Text))
 	}
 	p.Expect("SET")
 	change := p.warehouseOptions()
@@ -185,18 +149,11 @@ func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
 		o := warehouseOption{p, option, value}
 		switch option {
 		case "WAREHOUSE_SIZE":
-			size := sizes[strings.ToUpper(strings.NewReplacer("-", "", "_", "").Replace(value))]
-			if size == "" {
+			size, err := warehouse.ParseSize(value)
+			if err != nil {
 				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Size = size })
-		case "WAREHOUSE_TYPE":
-			kind := strings.ToUpper(value)
-			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != warehouse.TypeAdaptive &&
-				kind != "SNOWPARK-OPTIMIZED" {
-				o.invalid()
-			}
-			add(func(s *warehouse.Spec) { s.Type = kind })
 		case "MAX_CLUSTER_COUNT":
 			n := o.count()
 			if n > 1 {
@@ -237,8 +194,6 @@ func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
 		case "STATEMENT_TIMEOUT_IN_SECONDS":
 			n := o.count()
 			add(func(s *warehouse.Spec) { s.StatementTimeout = time.Duration(n) * time.Second })
-		case "COMMENT":
-			add(func(s *warehouse.Spec) { s.Comment = value })
 		case "ENABLE_QUERY_ACCELERATION", "QUERY_ACCELERATION_MAX_SCALE_FACTOR":
 			p.needsEnterprise(option, "Query Acceleration Service")
 		case "GENERATION":
@@ -249,7 +204,8 @@ func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
 		case "FALLBACK_WAREHOUSE":
 			fallback := o.fallback()
 			add(func(s *warehouse.Spec) { s.Fallback = fallback })
-		case "RESOURCE_MONITOR", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
+		case "COMMENT", "RESOURCE_CONSTRAINT", "RESOURCE_MONITOR", "WAIT_FOR_COMPLETION", "WAREHOUSE_TYPE":
+			p.Fail(protocol.NotSimulated("a warehouse with %s", option))
 		default:
 			p.Fail(protocol.CompilationError("001003", "42000", "invalid property '%s' for 'WAREHOUSE'", option))
 		}

@@ -183,9 +183,8 @@ func (m *Model) Check(s Spec) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a warehouse needs a name")
-	case s.Type != TypeStandard && s.Type != TypeInteractive && s.Type != TypeAdaptive:
-		return fmt.Errorf("%q is no type of a warehouse here; there are %s, %s and %s", s.Type, TypeStandard, TypeInteractive,
-			TypeAdaptive)
+	case s.Type != TypeStandard && s.Type != TypeInteractive:
+		return fmt.Errorf("%q is no type of a warehouse here; there are %s and %s", s.Type, TypeStandard, TypeInteractive)
 	case s.Generation != "" && s.Generation != "1" && s.Generation != "2":
 		return fmt.Errorf("%q is no generation of a warehouse", s.Generation)
 	case s.Fallback != "" && s.Type != TypeInteractive:

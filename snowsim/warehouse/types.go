@@ -46,7 +46,6 @@ type Work struct {
 const (
 	TypeStandard    = "STANDARD"
 	TypeInteractive = "INTERACTIVE"
-	TypeAdaptive    = "ADAPTIVE"
 )
 
 // Scaling policies.
