@@ -70,7 +70,9 @@ func (j *job) statement(sql string) {
 	if err != nil {
 		var reported *protocol.Error
 		if !errors.As(err, &reported) {
-			reported = j.why(err, view)
+			if reported = explain(err); context.Cause(j.ctx) != nil {
+				reported = cancelled(err)
+			}
 		}
 		j.fail(reported)
 		record.ErrorCode, record.ErrorMessage = reported.Code, reported.Message
@@ -282,9 +284,7 @@ func (j *job) describe(p *translate.Plan) error {
 			if err != nil {
 				return err
 			}
-			if columns = protocol.Columns(d.Fields); p.Describe != nil {
-				columns = p.Describe(d.Fields)
-			}
+			columns = p.Describe(d.Fields)
 			return nil
 		})
 		if err != nil {
@@ -344,4 +344,54 @@ func queryType(t protocol.StatementType, sql string) string {
 		return words[0] + "_" + words[1]
 	}
 	return "UNKNOWN"
+}
+
+// limits are those of this server's results.
+func (j *job) limits() protocol.Limits {
+	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
+}
+
+// succeed keeps the whole answer of a statement that succeeded, with the chunks that are
+// fetched by themselves.
+func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
+	data, chunks, size := r.Finish()
+	view := j.session.view()
+	for key, value := range map[string]any{
+		"parameters": j.session.parameterList(), "queryId": j.queryID, "databaseProvider": nil,
+		"finalDatabaseName": orNull(view.Database), "finalSchemaName": orNull(view.Schema),
+		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0,
+		"arrayBindSupported": false, "statementTypeId": int64(kind), "version": 1,
+		"sendResultTime": time.Now().UnixMilli(),
+	} {
+		data[key] = value
+	}
+	j.kept = size
+	if len(chunks) > 0 {
+		list := make([]map[string]any, len(chunks))
+		for i, c := range chunks {
+			j.chunks = append(j.chunks, c.Data)
+			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) +
+				"?key=" + j.chunkKey(),
+				"rowCount": c.Rows, "uncompressedSize": c.Uncompressed, "compressedSize": len(c.Data)}
+		}
+		data["chunks"], data["chunkHeaders"] = list, map[string]string{"x-snowsim": "chunk"}
+	}
+	j.answer = protocol.Success(data)
+}
+
+// explain turns an error into one that Snowflake could have reported.
+func explain(err error) *protocol.Error {
+	var reported *protocol.Error
+	if errors.As(translate.Error(err), &reported) {
+		return reported
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return cancelled(err)
+	}
+	return &protocol.Error{Code: "300002", State: "XX000", Message: "Processing aborted by error 300002: " + err.Error(),
+		Cause: err}
+}
+
+func cancelled(err error) *protocol.Error {
+	return &protocol.Error{Code: protocol.CodeCancelled, State: "57014", Message: "SQL execution canceled", Cause: err}
 }

@@ -230,8 +230,6 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	q := r.URL.Query()
 	role := stored(q.Get("roleName"))
 	switch {
-	case role == "" && who.DefaultRole != "":
-		role = who.DefaultRole
 	case role == "":
 		role = DefaultRole
 	case !s.translator.RoleExists(role):
@@ -242,9 +240,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	// A client may ask that what it names be looked at: gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
 	house := stored(q.Get("warehouse"))
-	if house == "" {
-		house = who.DefaultWarehouse
-	} else if !s.mayUse(&translate.Session{User: who.Name, Role: role}, house) {
+	if house != "" && !s.mayUse(&translate.Session{User: who.Name, Role: role}, house) {
 		if validate {
 			return refuse(protocol.CodeNoObject, "The requested warehouse does not exist or not authorized.")
 		}

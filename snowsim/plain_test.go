@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
@@ -62,7 +64,13 @@ func (plain) Plan(_ context.Context, _ *translate.Session, sql string, _ []proto
 	case "ROLLBACK":
 		return &translate.Plan{Type: protocol.TransactionType, Transaction: translate.Rollback}, nil
 	}
-	out := &translate.Plan{Type: protocol.DDL}
+	out := &translate.Plan{Type: protocol.DDL, Describe: func(fields []pgconn.FieldDescription) []protocol.Column {
+		columns := new(translate.Account).Describe(fields)
+		for i := range columns {
+			columns[i].Name = strings.ToUpper(columns[i].Name)
+		}
+		return columns
+	}}
 	if kind, ok := map[string]protocol.StatementType{"SELECT": protocol.Select, "WITH": protocol.Select, "VALUES": protocol.Select,
 		"INSERT": protocol.Insert, "UPDATE": protocol.Update, "DELETE": protocol.Delete}[upper[0]]; ok {
 		out.Type = kind

@@ -232,11 +232,8 @@ func (j *job) collect(p *translate.Plan, rows *pgconn.ResultReader) (*protocol.R
 	var out *protocol.Result
 	if len(fields) > 0 {
 		columns := p.Columns
-		if columns == nil && p.Describe != nil {
-			columns = p.Describe(fields)
-		}
 		if columns == nil {
-			columns = protocol.Columns(fields)
+			columns = p.Describe(fields)
 		}
 		if len(columns) != len(fields) {
 			_, _ = rows.Close()

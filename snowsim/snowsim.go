@@ -55,9 +55,6 @@ type User struct {
 	OAuthTokens map[string]bool
 	// MFA demands a second factor from whoever logs in with a password.
 	MFA bool
-	// DefaultRole and DefaultWarehouse are what a session has that names none.
-	DefaultRole      string
-	DefaultWarehouse string
 }
 
 // Options say what the stand-in is like. The zero value of every field but
@@ -390,17 +387,13 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // DSN is a connection string for the first user, with everything a client needs,
 // in gosnowflake's grammar. It holds the password.
-func (s *Server) DSN() string { return s.DSNFor(s.opts.Users[0]) }
-
-// DSNFor is a connection string for a user with a password.
-func (s *Server) DSNFor(u User) string {
+func (s *Server) DSN() string {
+	u := s.opts.Users[0]
 	q := url.Values{"account": {s.opts.Account}, "protocol": {"http"}}
-	if u.DefaultWarehouse == "" && len(s.opts.Warehouses) > 0 {
+	if len(s.opts.Warehouses) > 0 {
 		q.Set("warehouse", s.opts.Warehouses[0].Name)
 	}
-	if u.DefaultRole == "" {
-		q.Set("role", DefaultRole)
-	}
+	q.Set("role", DefaultRole)
 	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" +
 		url.PathEscape(s.opts.Schema) + "?" + q.Encode()
 }

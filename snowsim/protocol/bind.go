@@ -131,13 +131,6 @@ func toPostgres(kind, v string) (string, error) {
 		if t, err := nanoseconds(v); err == nil {
 			return stamp(t) + "+00", nil
 		}
-	case "timestamp_tz":
-		text, zone, _ := strings.Cut(v, " ")
-		t, err := nanoseconds(text)
-		minutes, wrong := strconv.Atoi(zone)
-		if err == nil && wrong == nil {
-			return t.In(time.FixedZone("", (minutes-1440)*60)).Format("2006-01-02 15:04:05.000000-07:00"), nil
-		}
 	case "binary":
 		return `\x` + v, nil
 	case "real":

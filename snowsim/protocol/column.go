@@ -40,11 +40,6 @@ func Number(name string) Column {
 	return Column{Name: name, Type: "fixed", Precision: 38, Nullable: true}
 }
 
-// Decimal is a column NUMBER(38, scale).
-func Decimal(name string, scale int) Column {
-	return Column{Name: name, Type: "fixed", Precision: 38, Scale: scale, Nullable: true}
-}
-
 // TimestampLTZ is a column TIMESTAMP_LTZ(3), as SHOW and the history have it.
 func TimestampLTZ(name string) Column {
 	return Column{Name: name, Type: "timestamp_ltz", Scale: 3, Nullable: true}

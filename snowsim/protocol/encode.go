@@ -3,7 +3,6 @@ package protocol
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -114,40 +113,18 @@ func goValue(v any, c *Column) string {
 	switch v := v.(type) {
 	case string:
 		return v
-	case bool:
-		if v {
-			return "1"
-		}
-		return "0"
 	case int64:
 		return strconv.FormatInt(v, 10)
-	case int:
-		return strconv.Itoa(v)
-	case float64:
-		if c.Type == "fixed" {
-			return strconv.FormatFloat(v, 'f', c.Scale, 64)
-		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case []byte:
-		return strings.ToUpper(hex.EncodeToString(v))
 	case time.Time:
 		return timeValue(v, c)
-	case time.Duration:
-		return strconv.FormatInt(v.Milliseconds(), 10)
 	}
 	return fmt.Sprint(v)
 }
 
 // timeValue writes a moment for a column of dates or times.
 func timeValue(t time.Time, c *Column) string {
-	switch c.Type {
-	case "date":
+	if c.Type == "date" {
 		return strconv.FormatInt(floorDiv(t.Unix(), 86400), 10)
-	case "timestamp_tz":
-		_, offset := t.Zone()
-		return epoch(t.Unix(), t.Nanosecond(), c.Scale) + " " + strconv.Itoa(offset/60+1440)
-	case "text":
-		return t.Format("2006-01-02 15:04:05.000 -0700")
 	}
 	return epoch(t.Unix(), t.Nanosecond(), c.Scale)
 }
@@ -196,59 +173,6 @@ func (r *Result) PostgresRow(values [][]byte) error {
 	}
 	r.end()
 	return nil
-}
-
-// unscaled marks a NUMBER whose scale is that of its values.
-const unscaled = -1
-
-// Columns returns the columns of a result of Postgres.
-func Columns(fields []pgconn.FieldDescription) []Column {
-	out := make([]Column, len(fields))
-	for i, f := range fields {
-		out[i] = column(f)
-	}
-	return out
-}
-
-func column(f pgconn.FieldDescription) Column {
-	c := Text(strings.ToUpper(f.Name))
-	of := func(kind string, scale int) Column {
-		return Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
-	}
-	switch f.DataTypeOID {
-	case pgtype.BoolOID:
-		return of("boolean", 0)
-	case pgtype.ByteaOID:
-		b := of("binary", 0)
-		b.Length, b.ByteLength = 8388608, 8388608
-		return b
-	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
-		return Number(c.Name)
-	case pgtype.NumericOID:
-		n := Decimal(c.Name, unscaled)
-		if f.TypeModifier >= 4 {
-			n.Precision, n.Scale = int(f.TypeModifier-4)>>16&0xffff, int(f.TypeModifier-4)&0x7ff
-		}
-		return n
-	case pgtype.Float4OID, pgtype.Float8OID:
-		return of("real", 0)
-	case pgtype.DateOID:
-		return of("date", 0)
-	case pgtype.TimeOID:
-		return of("time", 9)
-	case pgtype.TimestampOID:
-		return of("timestamp_ntz", 9)
-	case pgtype.TimestamptzOID:
-		return of("timestamp_ltz", 9)
-	case pgtype.JSONOID, pgtype.JSONBOID:
-		return of("variant", 0)
-	case pgtype.VarcharOID, pgtype.BPCharOID:
-		if f.TypeModifier >= 4 {
-			c.Length = int(f.TypeModifier - 4)
-			c.ByteLength = 4 * c.Length
-		}
-	}
-	return c
 }
 
 // postgresValue turns Postgres's text into Snowflake's for a column.

@@ -2,10 +2,13 @@ package translate
 
 import (
 	"context"
+	_ "embed" // prelude.sql
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -152,4 +155,46 @@ func (a *Account) Owned(ctx context.Context) ([]Table, error) {
 		return nil, fmt.Errorf("reading who owns the tables: %w", err)
 	}
 	return tables, nil
+}
+
+//go:embed prelude.sql
+var prelude string
+
+//go:embed casts.sql
+var casts string
+
+// Admit installs, in the database of a connection that belongs to a superuser, what only
+// superusers may make. New does so itself when its own role is one; a role
+// without that right needs Admit once, before New.
+func Admit(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, casts); err != nil {
+		return fmt.Errorf("installing the stand-in's casts: %w", err)
+	}
+	return nil
+}
+
+// SearchPath is the search_path that the connections of statements have.
+const SearchPath = "public, snowsim_operators"
+
+// admitted reports whether what Admit makes is there.
+const admitted = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
+
+// schemaMeta is what is kept in a schema's Postgres comment.
+type schemaMeta struct {
+	Database  string    `json:"database"`
+	Schema    string    `json:"schema"`
+	CreatedOn time.Time `json:"created_on"`
+	Owner     string    `json:"owner"`
+	Comment   string    `json:"comment"`
+}
+
+// CreateSchema returns the statements that make a schema unless it exists.
+func CreateSchema(database, schema string, now time.Time, owner, comment string) []string {
+	entry, err := json.Marshal(schemaMeta{database, schema, now.UTC(), owner, comment})
+	if err != nil { // strings and a time are always marshalled
+		panic(err)
+	}
+	quotedName := Quote(SchemaName(database, schema))
+	return []string{"CREATE SCHEMA IF NOT EXISTS " + quotedName,
+		"COMMENT ON SCHEMA " + quotedName + " IS " + Literal(string(entry))}
 }

@@ -1,6 +1,11 @@
 package translate
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Contract is what decides which features an account has. The zero value has all.
 type Contract struct {
@@ -25,4 +30,48 @@ func (c Contract) CurrentRegion() string {
 		return "SNOWSIM"
 	}
 	return c.Region
+}
+
+// Denied is a privilege that a role does not have.
+type Denied struct {
+	// Role is who; empty is every role.
+	Role string
+	// Privilege is SELECT, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE WAREHOUSE,
+	// MONITOR, OPERATE, USAGE … "IMPORTED PRIVILEGES" is what SNOWFLAKE.ACCOUNT_USAGE asks for.
+	Privilege string
+	// Object is the name of the table, warehouse or schema; empty is any.
+	Object string
+}
+
+var deniedForm = regexp.MustCompile(`^(?i)\s*([A-Z][A-Z ]*?)(?:\s+ON\s+(\S+))?(?:\s+FROM\s+(\S+))?\s*$`)
+
+// ParseDenied reads PRIVILEGE [ON object] [FROM role], "UPDATE ON ORDERS": names are read as
+// unquoted ones, without database and schema.
+func ParseDenied(text string) (Denied, error) {
+	m := deniedForm.FindStringSubmatch(text)
+	if m == nil {
+		return Denied{}, fmt.Errorf("%q is not PRIVILEGE [ON object] [FROM role]", text)
+	}
+	d := Denied{Role: strings.ToUpper(m[3]), Privilege: strings.ToUpper(strings.Join(strings.Fields(m[1]), " ")),
+		Object: strings.ToUpper(m[2])}
+	for _, known := range privilegesOf {
+		if slices.Contains(known, d.Privilege) {
+			return d, nil
+		}
+	}
+	switch d.Privilege {
+	case "CREATE WAREHOUSE", "CREATE DATABASE", "IMPORTED PRIVILEGES", "OWNERSHIP":
+		return d, nil
+	}
+	return Denied{}, fmt.Errorf("there is no privilege %q here", d.Privilege)
+}
+
+// privilegesOf are what ALL stands for.
+var privilegesOf = map[string][]string{
+	"TABLE":     {"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES"},
+	"VIEW":      {"SELECT", "REFERENCES"},
+	"WAREHOUSE": {"USAGE", "MONITOR", "OPERATE", "MODIFY", "MANAGE ATTACHED TABLES"},
+	"SCHEMA": {"USAGE", "MONITOR", "MODIFY", "CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE",
+		"CREATE VIEW", "ADD SEARCH OPTIMIZATION"},
+	"DATABASE": {"USAGE", "MONITOR", "MODIFY", "CREATE SCHEMA"},
 }

@@ -40,15 +40,13 @@ func (p *Parser) drop() *Plan {
 	} else if !p.MayTable("OWNERSHIP", t) {
 		p.Fail(Insufficient(strings.ToLower(kind), Display(n.Object)))
 	}
-	made := p.DDL(n.Object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
+	return p.DDL(n.Object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
 		if err := ExecAll(ctx, conn, "DROP "+kind+" "+n.Postgres()+" CASCADE"); err != nil {
 			return err
 		}
 		p.Account.Tables.Forget(n)
 		return nil
 	})
-	made.Table = n.String()
-	return made
 }
 
 // comment reads COMMENT ON TABLE t IS '…'.

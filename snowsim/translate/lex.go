@@ -16,7 +16,7 @@ const (
 	End    tokenKind = iota
 	Word             // unquoted identifier or keyword; text is in upper case
 	Quoted           // "identifier"; text is what stands between the quotes
-	Text             // 'string' or $$string$$; text is its value
+	Text             // 'string'; text is its value
 	Number           // 12, 1.5, 1e9
 	Symbol           // an operator or punctuation mark
 	Mark             // ?, a bound value
@@ -77,14 +77,6 @@ func lex(src string) ([]Token, error) {
 			}
 			tokens = append(tokens, Token{Quoted, value, i, next})
 			i = next
-			continue
-		case strings.HasPrefix(src[i:], "$$"):
-			j := strings.Index(src[i+2:], "$$")
-			if j < 0 {
-				return nil, syntaxAt(src, i, "parse error", "$$")
-			}
-			tokens = append(tokens, Token{Text, src[i+2 : i+2+j], i, i + j + 4})
-			i += j + 4
 			continue
 		case c == '?':
 			tokens = append(tokens, Token{Mark, "?", i, i + 1})
@@ -192,9 +184,6 @@ func lexString(src string, start int) (value string, next int, err error) {
 			b.WriteByte('\'')
 			i++
 		case c == '\'':
-			if strings.IndexByte(b.String(), 0) >= 0 {
-				return "", 0, protocol.NotSimulated("NUL in a string")
-			}
 			return b.String(), i + 1, nil
 		case c == '\\' && i+1 < len(src):
 			n, r, ok := escape(src[i+1:])
@@ -212,25 +201,6 @@ func lexString(src string, start int) (value string, next int, err error) {
 
 // escape decodes what follows a backslash: its length in bytes and the character.
 func escape(s string) (length int, value rune, ok bool) {
-	hex := func(digits int) (int, rune, bool) {
-		if len(s) < 1+digits {
-			return 0, 0, false
-		}
-		var v rune
-		for _, c := range []byte(s[1 : 1+digits]) {
-			switch {
-			case c >= '0' && c <= '9':
-				v = v<<4 | rune(c-'0')
-			case c >= 'a' && c <= 'f':
-				v = v<<4 | rune(c-'a'+10)
-			case c >= 'A' && c <= 'F':
-				v = v<<4 | rune(c-'A'+10)
-			default:
-				return 0, 0, false
-			}
-		}
-		return 1 + digits, v, utf8.ValidRune(v)
-	}
 	switch s[0] {
 	case 'n':
 		return 1, '\n', true
@@ -242,15 +212,8 @@ func escape(s string) (length int, value rune, ok bool) {
 		return 1, '\b', true
 	case 'f':
 		return 1, '\f', true
-	case 'x':
-		return hex(2)
-	case 'u':
-		return hex(4)
-	case '0':
-		if len(s) >= 3 && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' && s[2] <= '7' {
-			return 3, rune(s[1]-'0')<<3 | rune(s[2]-'0'), true
-		}
-		return 1, 0, true
+	case 'x', 'u', '0':
+		return 0, 0, false // characters by their codes are not simulated
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	return n, r, true

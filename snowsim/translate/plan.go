@@ -76,10 +76,9 @@ type Plan struct {
 	// Before runs on the same connection in the same transaction as SQL, which the server
 	// opens when the session has none. When it is set, SQL may be empty.
 	Before func(ctx context.Context, conn *pgx.Conn) error
-	// Columns are the result's columns. nil leaves it to Describe, and without
-	// that to the server: a Postgres type has a Snowflake type of its own.
+	// Columns are the result's columns; nil leaves it to Describe.
 	Columns []protocol.Column
-	// Describe returns the columns for Postgres's.
+	// Describe returns the columns for those of Postgres; it is set where SQL is and Columns is not.
 	Describe func(fields []pgconn.FieldDescription) []protocol.Column
 
 	// Status is what the statement reports when it has no rows of its own; empty is
@@ -97,9 +96,7 @@ type Plan struct {
 	DDL bool
 	// Work is what the statement asks of a warehouse; the zero value asks for none.
 	Work warehouse.Work
-	// Table is the table that is read or written, for the history; Tables are all that
-	// the statement names, DATABASE.SCHEMA.TABLE.
-	Table  string
+	// Tables are all tables that the statement names, DATABASE.SCHEMA.TABLE.
 	Tables []string
 	// Creates: the statement makes a table, which an interactive warehouse does not.
 	Creates bool
@@ -124,8 +121,7 @@ const (
 	Rollback
 )
 
-// Result is an answer made in Go. A row has nil, string, int64, float64, bool,
-// time.Time, []byte, or anything that prints for a number ("12.50").
+// Result is an answer made in Go. A row has nil, string, int64 or time.Time.
 type Result struct {
 	Columns []protocol.Column
 	Rows    [][]any
@@ -135,3 +131,26 @@ type Result struct {
 func Status(message string) *Result {
 	return &Result{Columns: []protocol.Column{protocol.Text("status")}, Rows: [][]any{{message}}}
 }
+
+// Done is a plan that only reports success.
+func (p *Parser) Done(message string) *Plan {
+	return &Plan{Type: protocol.DDL,
+		Local: func(context.Context) (*Result, error) { return Status(message), nil }}
+}
+
+// DDL is a plan that changes the catalog in a transaction of its own.
+func (p *Parser) DDL(message string, do step) *Plan {
+	p.Volatile = true
+	return &Plan{Type: protocol.DDL, DDL: true, Before: do, SQL: "SELECT " + Literal(message) +
+		"::text AS status",
+		Columns: []protocol.Column{protocol.Text("status")},
+		Params:  []protocol.Param{}}
+}
+
+// Shown answers a SHOW with rows made here.
+func (p *Parser) Shown(r *Result) *Plan {
+	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) { return r, nil }}
+}
+
+// step is something to be done on the connection before the statement.
+type step func(ctx context.Context, conn *pgx.Conn) error

@@ -24,14 +24,8 @@ type Translator struct {
 }
 
 // New installs what the translator needs into the host's database and returns it.
-func New(ctx context.Context, host Host, options ...Options) (*Translator, error) {
-	var denied []Denied
-	var contract Contract
-	for _, o := range options {
-		denied = append(denied, o.Denied...)
-		contract = o.Contract
-	}
-	a, err := OpenAccount(ctx, host, denied, contract)
+func New(ctx context.Context, host Host, o Options) (*Translator, error) {
+	a, err := OpenAccount(ctx, host, o.Denied, o.Contract)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +70,6 @@ func (p *Parser) run() *Plan {
 	}
 	if made.Params == nil {
 		made.Params = p.Params
-	}
-	if len(p.Tables) > 0 && made.Table == "" {
-		made.Table = p.Tables[0].Name.String()
 	}
 	for _, t := range p.Tables {
 		made.Tables = append(made.Tables, t.Name.String())

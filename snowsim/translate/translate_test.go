@@ -147,8 +147,8 @@ func TestShortNames(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	got, err := split("/* a; */ SELECT ';' ; -- x;\n;SELECT $$;$$, \";\" // y\n;\n")
-	if err != nil || !slices.Equal(got, []string{"SELECT ';'", `SELECT $$;$$, ";"`}) {
+	got, err := split("/* a; */ SELECT ';' ; -- x;\n;SELECT 1, \";\" // y\n;\n")
+	if err != nil || !slices.Equal(got, []string{"SELECT ';'", `SELECT 1, ";"`}) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestCatalogSurvives(t *testing.T) {
 	c.must("CREATE HYBRID TABLE " + long + " (id INT PRIMARY KEY, " + long + " INT)")
 	c.must("CREATE ROLE reader")
 	c.must("GRANT SELECT ON TABLE " + long + " TO ROLE reader")
-	again, err := New(t.Context(), c.host)
+	again, err := New(t.Context(), c.host, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func deadPool(t testing.TB) *pgxpool.Pool {
 // FuzzPlan feeds the translator any text: it returns a plan or an error of
 // Snowflake's, does not panic, and every identifier of its SQL is in quotes.
 func FuzzPlan(f *testing.F) {
-	for _, seed := range []string{"SELECT a.b, 'x''y', \"q\"\"\", $$z$$ FROM t WHERE a = ? -- c\n",
+	for _, seed := range []string{"SELECT a.b, 'x''y', \"q\"\"\" FROM t WHERE a = ? -- c\n",
 		"INSERT INTO t (a) VALUES (1.5e3, ?)", "UPDATE t SET a = b::NUMBER(10,2) /* c */",
 		"SELECT SEQ4(), RANDSTR(3, HASH(1)) FROM TABLE(GENERATOR(ROWCOUNT => 5))",
 		"CREATE HYBRID TABLE x (a INT PRIMARY KEY, INDEX i (a))", "SHOW TABLES LIKE 'x'",

@@ -112,7 +112,7 @@ func (m *Model) Create(now time.Time, spec Spec) error {
 	return nil
 }
 
-// Alter replaces the spec of a warehouse; it may have another name.
+// Alter replaces the spec of a warehouse, which keeps its name and type.
 func (m *Model) Alter(now time.Time, name string, spec Spec) error {
 	h := m.houses[name]
 	if h == nil {
@@ -124,13 +124,6 @@ func (m *Model) Alter(now time.Time, name string, spec Spec) error {
 	}
 	if spec.Type != h.Type {
 		return errors.New("the type of a warehouse cannot be changed")
-	}
-	if spec.Name != name {
-		if m.houses[spec.Name] != nil {
-			return ErrExists
-		}
-		delete(m.houses, name)
-		m.houses[spec.Name] = h
 	}
 	h.Spec, h.updated = spec, now
 	if h.up() {

@@ -33,9 +33,6 @@ const (
 	Load
 )
 
-// String returns the kind's name in lower case.
-func (o Op) String() string { return [...]string{"lookup", "scan", "write", "load"}[o] }
-
 // Work is what a statement asks of a warehouse.
 type Work struct {
 	Table Table
