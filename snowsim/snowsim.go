@@ -350,7 +350,7 @@ func (s *Server) install(ctx context.Context) error {
 		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := translate.Admit(ctx, conn); err != nil {
+	if err := translate.InstallCasts(ctx, conn); err != nil {
 		return fmt.Errorf("snowsim: %w", err)
 	}
 	return nil

@@ -16,24 +16,24 @@ import (
 // Account is what the statements of an account share: its server, its objects with
 // the rights on them, and what its contract allows. It is safe for concurrent use.
 type Account struct {
-	Host     Host
-	Tables   *Tables
-	Grants   *grants
-	Contract Contract
+	host     Host
+	tables   *tableCache
+	grants   *grants
+	contract Contract
 
 	timestampTZ uint32   // the OID of snowsim.timestamp_tz
 	long        sync.Map // identifiers by the short names that they have in Postgres
 }
 
-// NewAccount returns an account of which nothing has been read.
-func NewAccount(host Host, denied []Denied, contract Contract) *Account {
-	return &Account{Host: host, Tables: newCatalog(host.Postgres()), Grants: newGrants(denied), Contract: contract}
+// newAccount returns an account of which nothing has been read.
+func newAccount(host Host, denied []Denied, contract Contract) *Account {
+	return &Account{host: host, tables: newCatalog(host.Postgres()), grants: newGrants(denied), contract: contract}
 }
 
-// OpenAccount installs what the stand-in needs into the host's database, and reads what
+// openAccount installs what the stand-in needs into the host's database, and reads what
 // an earlier life left there.
-func OpenAccount(ctx context.Context, host Host, denied []Denied, contract Contract) (*Account, error) {
-	a := NewAccount(host, denied, contract)
+func openAccount(ctx context.Context, host Host, denied []Denied, contract Contract) (*Account, error) {
+	a := newAccount(host, denied, contract)
 	database, schema := host.Database()
 	err := pgx.BeginFunc(ctx, host.Postgres(), func(tx pgx.Tx) error {
 		// Two stand-ins on one database install one after the other.
@@ -41,11 +41,11 @@ func OpenAccount(ctx context.Context, host Host, denied []Denied, contract Contr
 			return err
 		}
 		var ready bool
-		if err := tx.QueryRow(ctx, admitted).Scan(&ready); err != nil {
+		if err := tx.QueryRow(ctx, castsInstalled).Scan(&ready); err != nil {
 			return err
 		}
 		if !ready {
-			if err := Admit(ctx, tx.Conn()); err != nil {
+			if err := InstallCasts(ctx, tx.Conn()); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func OpenAccount(ctx context.Context, host Host, denied []Denied, contract Contr
 		}
 		for _, n := range []string{"PUBLIC", schema} {
 			if database != "" && n != "" {
-				if err := ExecAll(ctx, tx.Conn(), CreateSchema(database, n, host.Now(), "SYSADMIN", "")...); err != nil {
+				if err := execAll(ctx, tx.Conn(), createSchema(database, n, host.Now(), "SYSADMIN", "")...); err != nil {
 					return err
 				}
 			}
@@ -71,19 +71,19 @@ func OpenAccount(ctx context.Context, host Host, denied []Denied, contract Contr
 		Scan(&a.timestampTZ); err != nil {
 		return nil, fmt.Errorf("reading the stand-in's types: %w", err)
 	}
-	return a, a.Grants.load(ctx, host.Postgres())
+	return a, a.grants.load(ctx, host.Postgres())
 }
 
-// Remember keeps an identifier that Postgres cuts short.
-func (a *Account) Remember(identifier string) {
-	if len(identifier) > MaxPostgres {
-		a.long.LoadOrStore(Short(identifier), identifier)
+// rememberIdentifier keeps an identifier that Postgres cuts short.
+func (a *Account) rememberIdentifier(identifier string) {
+	if len(identifier) > maxPostgresName {
+		a.long.LoadOrStore(shortName(identifier), identifier)
 	}
 }
 
-// Display returns the identifier for its name in Postgres.
-func (a *Account) Display(postgres string) string {
-	if len(postgres) < MaxPostgres-20 {
+// displayName returns the identifier for its name in Postgres.
+func (a *Account) displayName(postgres string) string {
+	if len(postgres) < maxPostgresName-20 {
 		return postgres
 	}
 	if long, ok := a.long.Load(postgres); ok {
@@ -94,7 +94,7 @@ func (a *Account) Display(postgres string) string {
 
 // loadNames reads the identifiers that Postgres cut short in an earlier life.
 func (a *Account) loadNames(ctx context.Context) error {
-	rows, err := a.Host.Postgres().Query(ctx,
+	rows, err := a.host.Postgres().Query(ctx,
 		"SELECT table_name FROM snowsim.tables UNION SELECT column_name FROM snowsim.columns")
 	if err != nil {
 		return fmt.Errorf("reading the stand-in's catalog: %w", err)
@@ -104,52 +104,52 @@ func (a *Account) loadNames(ctx context.Context) error {
 		return fmt.Errorf("reading the stand-in's catalog: %w", err)
 	}
 	for _, n := range names {
-		a.Remember(n)
+		a.rememberIdentifier(n)
 	}
 	return nil
 }
 
 // RoleExists reports whether a role may be taken by a session.
 func (a *Account) RoleExists(role string) bool {
-	return a.Grants.Made(role) || slices.Contains(a.Host.Roles(), role)
+	return a.grants.isCustomRole(role) || slices.Contains(a.host.Roles(), role)
 }
 
 // MayUse reports whether a session's roles may use a warehouse.
 func (a *Account) MayUse(s *Session, warehouse string) bool {
-	w, _ := a.Host.Warehouses().Get(warehouse)
-	o := WarehouseObject(warehouse)
-	o.Owner = w.Owner
-	return a.May(s, "USAGE", o)
+	w, _ := a.host.Warehouses().Get(warehouse)
+	o := warehouseObject(warehouse)
+	o.owner = w.Owner
+	return a.hasPrivilege(s, "USAGE", o)
 }
 
-// May reports whether a session has a privilege on an object. Only the primary role makes
+// hasPrivilege reports whether a session has a privilege on an object. Only the primary role makes
 // objects.
-func (a *Account) May(s *Session, privilege string, o Object) bool {
+func (a *Account) hasPrivilege(s *Session, privilege string, o securable) bool {
 	roles := []string{s.Role}
 	if !strings.HasPrefix(privilege, "CREATE ") {
-		roles = append(roles, a.Grants.Secondary(s)...)
+		roles = append(roles, a.grants.secondaryRoles(s)...)
 	}
-	return a.Grants.has(roles, privilege, o)
+	return a.grants.has(roles, privilege, o)
 }
 
-// ChangeTable writes a changed catalog entry.
-func (a *Account) ChangeTable(ctx context.Context, conn *pgx.Conn, changed *Table) error {
-	if err := WriteTable(ctx, conn, changed); err != nil {
+// writeTable writes a changed catalog entry.
+func (a *Account) writeTable(ctx context.Context, conn *pgx.Conn, changed *tableEntry) error {
+	if err := writeTable(ctx, conn, changed); err != nil {
 		return Error(err)
 	}
-	a.Tables.Put(changed)
+	a.tables.cache(changed)
 	return nil
 }
 
-// Owned are the names and owners of all tables.
-func (a *Account) Owned(ctx context.Context) ([]Table, error) {
-	rows, err := a.Host.Postgres().Query(ctx,
+// owners are the names and owners of all tables.
+func (a *Account) owners(ctx context.Context) ([]tableEntry, error) {
+	rows, err := a.host.Postgres().Query(ctx,
 		"SELECT owner, kind, database_name, schema_name, table_name FROM snowsim.tables")
 	if err != nil {
 		return nil, fmt.Errorf("reading who owns the tables: %w", err)
 	}
-	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Table, err error) {
-		return t, row.Scan(&t.Owner, &t.Kind, &t.Name.Database, &t.Name.Schema, &t.Name.Object)
+	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t tableEntry, err error) {
+		return t, row.Scan(&t.Owner, &t.Kind, &t.name.database, &t.name.schema, &t.name.object)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading who owns the tables: %w", err)
@@ -163,10 +163,10 @@ var prelude string
 //go:embed casts.sql
 var casts string
 
-// Admit installs, in the database of a connection that belongs to a superuser, what only
+// InstallCasts installs, in the database of a connection that belongs to a superuser, what only
 // superusers may make. New does so itself when its own role is one; a role
 // without that right needs Admit once, before New.
-func Admit(ctx context.Context, conn *pgx.Conn) error {
+func InstallCasts(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, casts); err != nil {
 		return fmt.Errorf("installing the stand-in's casts: %w", err)
 	}
@@ -176,8 +176,8 @@ func Admit(ctx context.Context, conn *pgx.Conn) error {
 // SearchPath is the search_path that the connections of statements have.
 const SearchPath = "public, snowsim_operators"
 
-// admitted reports whether what Admit makes is there.
-const admitted = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
+// castsInstalled reports whether what Admit makes is there.
+const castsInstalled = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
 
 // schemaMeta is what is kept in a schema's Postgres comment.
 type schemaMeta struct {
@@ -188,13 +188,13 @@ type schemaMeta struct {
 	Comment   string    `json:"comment"`
 }
 
-// CreateSchema returns the statements that make a schema unless it exists.
-func CreateSchema(database, schema string, now time.Time, owner, comment string) []string {
+// createSchema returns the statements that make a schema unless it exists.
+func createSchema(database, schema string, now time.Time, owner, comment string) []string {
 	entry, err := json.Marshal(schemaMeta{database, schema, now.UTC(), owner, comment})
 	if err != nil { // strings and a time are always marshalled
 		panic(err)
 	}
-	quotedName := Quote(SchemaName(database, schema))
+	quotedName := quote(schemaName(database, schema))
 	return []string{"CREATE SCHEMA IF NOT EXISTS " + quotedName,
-		"COMMENT ON SCHEMA " + quotedName + " IS " + Literal(string(entry))}
+		"COMMENT ON SCHEMA " + quotedName + " IS " + literal(string(entry))}
 }

@@ -11,96 +11,96 @@ import (
 )
 
 // alter reads ALTER ….
-func (p *Parser) alter() *Plan {
-	p.Expect("ALTER")
+func (p *parser) alter() *Plan {
+	p.expect("ALTER")
 	switch {
-	case p.Accept("WAREHOUSE"):
+	case p.accept("WAREHOUSE"):
 		return p.alterWarehouse()
-	case p.Accept("TABLE"):
+	case p.accept("TABLE"):
 		return p.alterTable()
 	}
-	p.Fail(protocol.NotSimulated("ALTER %s", p.Peek().Text))
+	p.fail(protocol.NotSimulated("ALTER %s", p.peek().text))
 	return nil
 }
 
 // alterTable reads ALTER TABLE t ….
-func (p *Parser) alterTable() *Plan {
-	t := p.Resolve(p.Name(), "OWNERSHIP")
-	if p.Accept("SWAP", "WITH") {
+func (p *parser) alterTable() *Plan {
+	t := p.resolve(p.name(), "OWNERSHIP")
+	if p.accept("SWAP", "WITH") {
 		return p.swapTables(t)
 	}
 	changed := *t
 	changed.Columns, changed.Keys = slices.Clone(t.Columns), slices.Clone(t.Keys)
 	statements := p.alteration(t, &changed)
-	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
-		if err := ExecAll(ctx, conn, statements...); err != nil {
+	return p.ddlPlan("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := execAll(ctx, conn, statements...); err != nil {
 			return err
 		}
-		if changed.Name != t.Name {
-			p.Account.Tables.Forget(t.Name)
+		if changed.name != t.name {
+			p.account.tables.invalidate(t.name)
 		}
-		if err := changed.FillColumns(ctx, conn, p.Account.Display); err != nil {
+		if err := changed.fillColumns(ctx, conn, p.account.displayName); err != nil {
 			return Error(err)
 		}
-		return p.Account.ChangeTable(ctx, conn, &changed)
+		return p.account.writeTable(ctx, conn, &changed)
 	})
 }
 
 // alteration reads what to alter, changes the entry and returns what Postgres has to do.
-func (p *Parser) alteration(t, changed *Table) []string {
-	altered := "ALTER TABLE " + t.Name.Postgres() + " "
+func (p *parser) alteration(t, changed *tableEntry) []string {
+	altered := "ALTER TABLE " + t.name.postgres() + " "
 	switch {
-	case p.Accept("RENAME", "TO"):
-		changed.Rename(p.Name())
-		statements := t.Renaming(t.Name, changed.Name)
-		if SchemaName(changed.Name.Database, changed.Name.Schema) != SchemaName(t.Name.Database,
-			t.Name.Schema) {
-			p.Fail(protocol.NotSimulated("renaming a table into another schema"))
+	case p.accept("RENAME", "TO"):
+		changed.rename(p.name())
+		statements := t.renameStatements(t.name, changed.name)
+		if schemaName(changed.name.database, changed.name.schema) != schemaName(t.name.database,
+			t.name.schema) {
+			p.fail(protocol.NotSimulated("renaming a table into another schema"))
 		}
 		return statements
-	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"):
-		if t.Type != warehouse.Standard {
-			p.Fail(protocol.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
+	case p.accept("ADD", "SEARCH", "OPTIMIZATION"):
+		if t.tableType != warehouse.Standard {
+			p.fail(protocol.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
 		}
 		changed.Searched = true
-		if p.Account.Contract.Standard {
-			p.Fail(protocol.Unsupported("SEARCH OPTIMIZATION"))
+		if p.account.contract.Standard {
+			p.fail(protocol.Unsupported("SEARCH OPTIMIZATION"))
 		}
-		if !p.May("ADD SEARCH OPTIMIZATION", p.SchemaObject(t.Name)) {
-			p.Fail(Insufficient("schema", Display(t.Name.Schema)))
+		if !p.hasPrivilege("ADD SEARCH OPTIMIZATION", p.schemaObject(t.name)) {
+			p.fail(insufficient("schema", displayName(t.name.schema)))
 		}
-		if p.Accept("ON") {
-			p.Expect("EQUALITY")
-			p.InParentheses(func() { p.List(p.SQL) })
+		if p.accept("ON") {
+			p.expect("EQUALITY")
+			p.inParentheses(func() { p.list(p.sql) })
 		}
 		return nil
-	case p.Accept("ADD"):
+	case p.accept("ADD"):
 		return p.addColumn(altered, changed)
-	case p.Accept("DROP"):
-		p.Accept("COLUMN")
-		column := p.Identifier()
-		if t.Type == warehouse.Hybrid &&
-			slices.ContainsFunc(t.Keys, func(k KeyMeta) bool {
+	case p.accept("DROP"):
+		p.accept("COLUMN")
+		column := p.identifier()
+		if t.tableType == warehouse.Hybrid &&
+			slices.ContainsFunc(t.Keys, func(k keyMeta) bool {
 				return k.Kind == "PRIMARY KEY" &&
 					slices.Contains(k.Columns, column)
 			}) {
-			p.Fail(protocol.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
+			p.fail(protocol.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
 		}
-		return []string{altered + "DROP COLUMN " + Quote(Short(column))}
+		return []string{altered + "DROP COLUMN " + quote(shortName(column))}
 	}
-	p.Fail(protocol.NotSimulated("ALTER TABLE … %s", p.Written(p.Peek())))
+	p.fail(protocol.NotSimulated("ALTER TABLE … %s", p.sourceOf(p.peek())))
 	return nil
 }
 
 // addColumn reads the column of ADD [COLUMN].
-func (p *Parser) addColumn(altered string, changed *Table) []string {
-	d := &tableDDL{Meta: changed.Meta}
+func (p *parser) addColumn(altered string, changed *tableEntry) []string {
+	d := &tableDDL{tableMeta: changed.tableMeta}
 	d.Columns, d.Keys, d.Indexes = nil, nil, nil
-	p.Inline = true
-	p.Accept("COLUMN")
+	p.inline = true
+	p.accept("COLUMN")
 	p.column(d)
-	if slices.ContainsFunc(d.Keys, func(k KeyMeta) bool { return k.Enforced }) {
-		p.Fail(protocol.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
+	if slices.ContainsFunc(d.Keys, func(k keyMeta) bool { return k.Enforced }) {
+		p.fail(protocol.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
 			"created."))
 	}
 	changed.Columns, changed.Keys = append(changed.Columns, d.Columns...), append(changed.Keys, d.Keys...)
@@ -113,38 +113,38 @@ func (p *Parser) addColumn(altered string, changed *Table) []string {
 
 // swapTables reads the rest of ALTER TABLE t SWAP WITH u: both change their names in
 // one transaction, and each keeps its rows, keys, comment, grants and CREATED_ON.
-func (p *Parser) swapTables(t *Table) *Plan {
-	u := p.Resolve(p.Name(), "OWNERSHIP")
+func (p *parser) swapTables(t *tableEntry) *Plan {
+	u := p.resolve(p.name(), "OWNERSHIP")
 	switch {
 	case t.Temporary != u.Temporary && (t.Temporary == "TEMPORARY" || u.Temporary == "TEMPORARY"):
-		p.Fail(protocol.NotSimulated("swapping a temporary table"))
-	case SchemaName(t.Name.Database, t.Name.Schema) != SchemaName(u.Name.Database, u.Name.Schema):
-		p.Fail(protocol.NotSimulated("swapping tables of two schemas"))
+		p.fail(protocol.NotSimulated("swapping a temporary table"))
+	case schemaName(t.name.database, t.name.schema) != schemaName(u.name.database, u.name.schema):
+		p.fail(protocol.NotSimulated("swapping tables of two schemas"))
 	}
 	first, second := *t, *u
-	first.Rename(u.Name)
-	second.Rename(t.Name)
-	between := t.Name
-	between.Object += "~swap"
+	first.rename(u.name)
+	second.rename(t.name)
+	between := t.name
+	between.object += "~swap"
 	var statements []string
 	for _, step := range [...]struct {
-		of       *Table
-		from, to Name
-	}{{t, t.Name, between}, {u, u.Name, t.Name}, {t, between, u.Name}} {
-		statements = append(statements, step.of.Renaming(step.from, step.to)...)
+		of       *tableEntry
+		from, to objectName
+	}{{t, t.name, between}, {u, u.name, t.name}, {t, between, u.name}} {
+		statements = append(statements, step.of.renameStatements(step.from, step.to)...)
 	}
-	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
-		if t.Name == u.Name {
+	return p.ddlPlan("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		if t.name == u.name {
 			return nil
 		}
-		if err := ExecAll(ctx, conn, statements...); err != nil {
+		if err := execAll(ctx, conn, statements...); err != nil {
 			return err
 		}
-		p.Account.Tables.Forget(t.Name)
-		p.Account.Tables.Forget(u.Name)
-		if err := p.Account.ChangeTable(ctx, conn, &first); err != nil {
+		p.account.tables.invalidate(t.name)
+		p.account.tables.invalidate(u.name)
+		if err := p.account.writeTable(ctx, conn, &first); err != nil {
 			return err
 		}
-		return p.Account.ChangeTable(ctx, conn, &second)
+		return p.account.writeTable(ctx, conn, &second)
 	})
 }

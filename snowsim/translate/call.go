@@ -9,7 +9,7 @@ import (
 
 // arguments are what stands between a function's parentheses.
 type arguments struct {
-	list     []Expr
+	list     []expr
 	distinct bool
 	star     bool // f(*)
 }
@@ -18,31 +18,31 @@ type arguments struct {
 func (a *arguments) sql() string {
 	all := make([]string, len(a.list))
 	for i, e := range a.list {
-		all[i] = e.SQL
+		all[i] = e.sql
 	}
 	return strings.Join(all, ", ")
 }
 
 // arguments reads "( … )" after a function's name.
-func (p *Parser) arguments(function string) *arguments {
+func (p *parser) arguments(function string) *arguments {
 	a := &arguments{}
-	p.InParentheses(func() {
+	p.inParentheses(func() {
 		switch {
-		case p.IsSymbol(")"):
+		case p.isSymbol(")"):
 			return
-		case p.AcceptSymbol("*"):
+		case p.acceptSymbol("*"):
 			a.star = true
 			return
-		case p.Accept("DISTINCT"):
+		case p.accept("DISTINCT"):
 			a.distinct = true
 		}
 		for {
 			if len(a.list) == 0 && datePartFirst[function] {
 				a.list = append(a.list, p.datePart())
 			} else {
-				a.list = append(a.list, p.Expression())
+				a.list = append(a.list, p.expression())
 			}
-			if !p.AcceptSymbol(",") {
+			if !p.acceptSymbol(",") {
 				return
 			}
 		}
@@ -52,7 +52,7 @@ func (p *Parser) arguments(function string) *arguments {
 
 // datePartFirst are the functions whose first argument is a date part, which may
 // be a bare word.
-var datePartFirst = Words(
+var datePartFirst = wordSet(
 	"DATEADD DATEDIFF DATE_PART")
 
 // dateParts are the spellings of date parts.
@@ -72,43 +72,43 @@ var dateParts = func() map[string]string {
 
 // datePart reads a date part, as a word or a string; its name is the text of a
 // constant.
-func (p *Parser) datePart() Expr {
-	t := p.Next()
+func (p *parser) datePart() expr {
+	t := p.next()
 	part := ""
-	if t.Kind == Word || t.Kind == Text || t.Kind == Quoted {
-		part = dateParts[strings.ToUpper(t.Text)]
+	if t.kind == tokenWord || t.kind == tokenText || t.kind == tokenQuoted {
+		part = dateParts[strings.ToUpper(t.text)]
 	}
 	if part == "" {
-		p.Advance(-1)
-		p.Fail(protocol.CompilationError("001076", "42601", "'%s' is not a valid date/time component.", p.Written(t)))
+		p.advance(-1)
+		p.fail(protocol.CompilationError("001076", "42601", "'%s' is not a valid date/time component.", p.sourceOf(t)))
 	}
-	return Expr{SQL: Literal(part), Kind: StringConstant, Text: part}
+	return expr{sql: literal(part), kind: exprString, text: part}
 }
 
 // call writes a call of a function whose arguments were read, with what may follow them.
-func (p *Parser) call(function string, a *arguments) Expr {
+func (p *parser) call(function string, a *arguments) expr {
 	if a == nil {
 		a = &arguments{}
 	}
-	var e Expr
+	var e expr
 	switch f := functions[function]; {
 	case aggregates[function] != nil:
 		e = p.aggregate(function, a)
 	case windowFunctions[function] != "":
 		sql := windowFunctions[function] + "(" + a.sql() + ")"
-		if !p.Is("OVER") && !p.Is("IGNORE") {
-			p.Fail(protocol.CompilationError("002303", "42601", "Missing window specification for window function [%s].", function))
+		if !p.is("OVER") && !p.is("IGNORE") {
+			p.fail(protocol.CompilationError("002303", "42601", "Missing window specification for window function [%s].", function))
 		}
-		e = Expr{SQL: sql}
+		e = expr{sql: sql}
 	case special[function] != nil:
 		e = special[function](p, function, a)
 	case f != "":
-		e = Expr{SQL: p.expand(function, f, a)}
+		e = expr{sql: p.expand(function, f, a)}
 		if function == "PARSE_JSON" {
-			e.Kind = path
+			e.kind = exprPath
 		}
 	default:
-		p.Fail(protocol.CompilationError("002140", "42601", "Unknown function %s.", function))
+		p.fail(protocol.CompilationError("002140", "42601", "Unknown function %s.", function))
 	}
 	return p.over(e)
 }
@@ -116,7 +116,7 @@ func (p *Parser) call(function string, a *arguments) Expr {
 // expand fills in a function's template: {1} is the first argument, {1t} the
 // first as text, {1i} as integer, {1n} as number, {*} all of them. A template is
 // chosen among those that bars separate by the number of arguments.
-func (p *Parser) expand(function, templates string, a *arguments) string {
+func (p *parser) expand(function, templates string, a *arguments) string {
 	for _, t := range strings.Split(templates, " ¦ ") {
 		want := 0
 		for n := 1; n <= 6; n++ {
@@ -141,9 +141,9 @@ func (p *Parser) expand(function, templates string, a *arguments) string {
 		}
 	}
 	if len(a.list) == 0 {
-		p.Fail(protocol.CompilationError("000938", "22023", "not enough arguments for function [%s]", function))
+		p.fail(protocol.CompilationError("000938", "22023", "not enough arguments for function [%s]", function))
 	}
-	p.Fail(protocol.CompilationError("000939", "22023", "wrong number of arguments for function [%s(%s)], got %d",
+	p.fail(protocol.CompilationError("000939", "22023", "wrong number of arguments for function [%s(%s)], got %d",
 		function, strings.TrimSuffix(strings.Repeat("…, ", len(a.list)), ", "), len(a.list)))
 	return ""
 }
@@ -157,90 +157,90 @@ func fill(placeholder string, a *arguments) string {
 	case "t":
 		return textOf(e)
 	case "i":
-		return "(" + e.SQL + ")::int"
+		return "(" + e.sql + ")::int"
 	case "n":
-		return "(" + e.SQL + ")::numeric"
+		return "(" + e.sql + ")::numeric"
 	case "d": // a date or timestamp; text is read as a timestamp
-		if e.Kind == StringConstant {
-			return e.SQL + "::timestamp"
+		if e.kind == exprString {
+			return e.sql + "::timestamp"
 		}
-		return e.SQL
+		return e.sql
 	}
-	return e.SQL
+	return e.sql
 }
 
 // over reads what may follow a call: IGNORE NULLS and OVER.
-func (p *Parser) over(e Expr) Expr {
-	if p.Is("IGNORE", "NULLS") {
-		p.Fail(protocol.NotSimulated("IGNORE NULLS"))
+func (p *parser) over(e expr) expr {
+	if p.is("IGNORE", "NULLS") {
+		p.fail(protocol.NotSimulated("IGNORE NULLS"))
 	}
-	if !p.Accept("OVER") {
+	if !p.accept("OVER") {
 		return e
 	}
 	sql := ""
-	p.InParentheses(func() { sql = p.window() })
-	return Expr{SQL: e.SQL + " OVER (" + sql + ")"}
+	p.inParentheses(func() { sql = p.window() })
+	return expr{sql: e.sql + " OVER (" + sql + ")"}
 }
 
-func (p *Parser) window() string {
+func (p *parser) window() string {
 	var b strings.Builder
-	if p.Accept("PARTITION", "BY") {
-		b.WriteString("PARTITION BY " + p.List(p.SQL) + " ")
+	if p.accept("PARTITION", "BY") {
+		b.WriteString("PARTITION BY " + p.list(p.sql) + " ")
 	}
-	if p.Accept("ORDER", "BY") {
-		b.WriteString("ORDER BY " + p.List(p.Ordering) + " ")
+	if p.accept("ORDER", "BY") {
+		b.WriteString("ORDER BY " + p.list(p.ordering) + " ")
 	}
-	if p.IsAny("ROWS", "RANGE") {
-		p.Fail(protocol.NotSimulated("the frame of a window"))
+	if p.isAny("ROWS", "RANGE") {
+		p.fail(protocol.NotSimulated("the frame of a window"))
 	}
 	return b.String()
 }
 
-// Ordering reads one item of ORDER BY.
-func (p *Parser) Ordering() string {
-	sql := p.SQL()
-	if p.IsAny("ASC", "DESC") {
-		sql += " " + p.Next().Text
+// ordering reads one item of ORDER BY.
+func (p *parser) ordering() string {
+	sql := p.sql()
+	if p.isAny("ASC", "DESC") {
+		sql += " " + p.next().text
 	}
-	if p.Accept("NULLS") {
-		if !p.IsAny("FIRST", "LAST") {
-			p.Unexpected()
+	if p.accept("NULLS") {
+		if !p.isAny("FIRST", "LAST") {
+			p.unexpected()
 		}
-		sql += " NULLS " + p.Next().Text
+		sql += " NULLS " + p.next().text
 	}
 	return sql
 }
 
 // aggregates write the SQL of an aggregate; order is what WITHIN GROUP says.
-var aggregates = map[string]func(p *Parser, a *arguments, order string) string{
-	"COUNT": func(_ *Parser, a *arguments, _ string) string {
+var aggregates = map[string]func(p *parser, a *arguments, order string) string{
+	"COUNT": func(_ *parser, a *arguments, _ string) string {
 		if a.star {
 			return "count(*)"
 		}
 		return "count(" + distinct(a) + a.sql() + ")"
 	},
 	"SUM": plainAggregate("sum"), "AVG": plainAggregate("avg"), "MIN": plainAggregate("min"), "MAX": plainAggregate("max"),
-	"COUNT_IF": func(_ *Parser, a *arguments, _ string) string {
+	"COUNT_IF": func(_ *parser, a *arguments, _ string) string {
 		return "count(*) FILTER (WHERE " + a.sql() + ")"
 	},
-	"PERCENTILE_CONT": func(p *Parser, a *arguments, order string) string {
+	"PERCENTILE_CONT": func(p *parser, a *arguments, order string) string {
 		if order == "" {
-			p.Failf("Missing WITHIN GROUP (ORDER BY …) of function [PERCENTILE_CONT].")
+			p.failf("Missing WITHIN GROUP (ORDER BY …) of function [PERCENTILE_CONT].")
 		}
-		return "percentile_cont((" + p.argument(a, 0).SQL + ")::float8) WITHIN GROUP (" + order + ")"
+		return "percentile_cont((" + p.argument(a, 0).sql + ")::float8) WITHIN GROUP (" + order + ")"
 	},
-	"LISTAGG": func(p *Parser, a *arguments, order string) string {
+	"LISTAGG": func(p *parser, a *arguments, order string) string {
 		separator := "''"
 		if len(a.list) > 1 {
-			separator = a.list[1].SQL
+			separator = a.list[1].sql
 		}
 		value := textOf(p.argument(a, 0))
 		return "coalesce(string_agg(" + distinct(a) + value + ", " + separator + order + "), '')"
 	},
 }
 
-func plainAggregate(postgres string) func(*Parser, *arguments, string) string {
-	return func(_ *Parser, a *arguments, _ string) string {
+func plainAggregate(postgres string) func(*parser, *arguments, string) string {
+	return func(_ *parser, a *arguments, _ string) string {
 		return postgres + "(" + distinct(a) + a.sql() + ")"
 	}
 }
@@ -253,26 +253,26 @@ func distinct(a *arguments) string {
 }
 
 // argument returns an argument that must be there.
-func (p *Parser) argument(a *arguments, i int) Expr {
+func (p *parser) argument(a *arguments, i int) expr {
 	if i >= len(a.list) {
-		p.Fail(protocol.CompilationError("000938", "22023", "not enough arguments for function, got %d", len(a.list)))
+		p.fail(protocol.CompilationError("000938", "22023", "not enough arguments for function, got %d", len(a.list)))
 	}
 	return a.list[i]
 }
 
-func (p *Parser) aggregate(function string, a *arguments) Expr {
+func (p *parser) aggregate(function string, a *arguments) expr {
 	if len(a.list) == 0 && !a.star {
 		p.argument(a, 0)
 	}
 	if a.star && function != "COUNT" {
-		p.Failf("Function %s does not take *.", function)
+		p.failf("Function %s does not take *.", function)
 	}
 	order := ""
-	if p.Accept("WITHIN", "GROUP") {
-		p.InParentheses(func() {
-			p.Expect("ORDER", "BY")
-			order = " ORDER BY " + p.List(p.Ordering)
+	if p.accept("WITHIN", "GROUP") {
+		p.inParentheses(func() {
+			p.expect("ORDER", "BY")
+			order = " ORDER BY " + p.list(p.ordering)
 		})
 	}
-	return Expr{SQL: aggregates[function](p, a, order)}
+	return expr{sql: aggregates[function](p, a, order)}
 }

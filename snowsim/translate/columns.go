@@ -9,24 +9,24 @@ import (
 )
 
 // definition reads a column or a constraint of CREATE TABLE.
-func (p *Parser) definition(d *tableDDL) {
+func (p *parser) definition(d *tableDDL) {
 	switch {
-	case p.Is("CONSTRAINT"):
-		p.Fail(protocol.NotSimulated("a named CONSTRAINT"))
-	case p.Is("PRIMARY", "KEY"), p.Is("UNIQUE") && p.PeekAt(1).Text == "(", p.Is("FOREIGN", "KEY"):
+	case p.is("CONSTRAINT"):
+		p.fail(protocol.NotSimulated("a named CONSTRAINT"))
+	case p.is("PRIMARY", "KEY"), p.is("UNIQUE") && p.peekAt(1).text == "(", p.is("FOREIGN", "KEY"):
 		p.key(d)
-	case (p.Is("INDEX") || p.Is("UNIQUE", "INDEX")) && p.PeekAt(2).Text != ",":
+	case (p.is("INDEX") || p.is("UNIQUE", "INDEX")) && p.peekAt(2).text != ",":
 		p.indexDefinition(d)
 	default:
 		p.column(d)
 	}
 }
 
-func (p *Parser) columnList() (columns []string) {
-	p.InParentheses(func() {
-		columns = append(columns, p.Identifier())
-		for p.AcceptSymbol(",") {
-			columns = append(columns, p.Identifier())
+func (p *parser) columnList() (columns []string) {
+	p.inParentheses(func() {
+		columns = append(columns, p.identifier())
+		for p.acceptSymbol(",") {
+			columns = append(columns, p.identifier())
 		}
 	})
 	return columns
@@ -35,21 +35,21 @@ func (p *Parser) columnList() (columns []string) {
 func quoteAll(columns []string) string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
-		all[i] = Quote(Short(c))
+		all[i] = quote(shortName(c))
 	}
 	return strings.Join(all, ", ")
 }
 
 // key reads an out-of-line key. Only hybrid tables enforce it.
-func (p *Parser) key(d *tableDDL) {
-	k := KeyMeta{Enforced: d.Kind == "hybrid"}
+func (p *parser) key(d *tableDDL) {
+	k := keyMeta{Enforced: d.Kind == "hybrid"}
 	switch {
-	case p.Accept("PRIMARY", "KEY"):
+	case p.accept("PRIMARY", "KEY"):
 		k.Kind = "PRIMARY KEY"
-	case p.Accept("UNIQUE"):
+	case p.accept("UNIQUE"):
 		k.Kind = "UNIQUE"
 	default:
-		p.Expect("FOREIGN", "KEY")
+		p.expect("FOREIGN", "KEY")
 		k.Kind = "FOREIGN KEY"
 	}
 	k.Columns = p.columnList()
@@ -60,21 +60,21 @@ func (p *Parser) key(d *tableDDL) {
 	p.addKey(d, k, sql)
 }
 
-func (p *Parser) references(k *KeyMeta) string {
-	p.Expect("REFERENCES")
-	n := p.Name()
-	k.References, k.Target = n.String(), []string{n.Database, n.Schema, n.Object}
-	sql := " REFERENCES " + n.Postgres()
-	if p.IsSymbol("(") {
+func (p *parser) references(k *keyMeta) string {
+	p.expect("REFERENCES")
+	n := p.name()
+	k.References, k.Target = n.String(), []string{n.database, n.schema, n.object}
+	sql := " REFERENCES " + n.postgres()
+	if p.isSymbol("(") {
 		sql += " (" + quoteAll(p.columnList()) + ")"
 	}
 	return sql
 }
 
-func (p *Parser) addKey(d *tableDDL, k KeyMeta, sql string) {
-	k.Name = fmt.Sprintf("SYS_CONSTRAINT_%s", strings.ToLower(Short(d.Table+"_"+strings.Join(k.Columns, "_"))))
-	if k.Kind == "PRIMARY KEY" && slices.ContainsFunc(d.Keys, func(o KeyMeta) bool { return o.Kind == k.Kind }) {
-		p.Failf("Table '%s' has more than one primary key.", Display(d.Table))
+func (p *parser) addKey(d *tableDDL, k keyMeta, sql string) {
+	k.Name = fmt.Sprintf("SYS_CONSTRAINT_%s", strings.ToLower(shortName(d.Table+"_"+strings.Join(k.Columns, "_"))))
+	if k.Kind == "PRIMARY KEY" && slices.ContainsFunc(d.Keys, func(o keyMeta) bool { return o.Kind == k.Kind }) {
+		p.failf("Table '%s' has more than one primary key.", displayName(d.Table))
 	}
 	d.Keys = append(d.Keys, k)
 	if k.Enforced {
@@ -83,52 +83,52 @@ func (p *Parser) addKey(d *tableDDL, k KeyMeta, sql string) {
 }
 
 // indexDefinition reads INDEX name (columns) [INCLUDE (columns)].
-func (p *Parser) indexDefinition(d *tableDDL) {
-	index := IndexMeta{Unique: p.Accept("UNIQUE")}
-	p.Expect("INDEX")
-	index.Name = p.Identifier()
+func (p *parser) indexDefinition(d *tableDDL) {
+	index := indexMeta{Unique: p.accept("UNIQUE")}
+	p.expect("INDEX")
+	index.Name = p.identifier()
 	index.Columns = p.columnList()
-	if p.Accept("INCLUDE") {
+	if p.accept("INCLUDE") {
 		index.Include = p.columnList()
 	}
 	d.Indexes = append(d.Indexes, index)
 }
 
 // column reads a column.
-func (p *Parser) column(d *tableDDL) {
-	name := p.Identifier()
-	ty := p.DataType()
-	c := ColumnMeta{Name: name, Postgres: Short(name), Type: ty.Name, Precision: ty.Precision,
-		Scale:  ty.Scale,
-		Length: ty.Length, Nullable: true}
-	if ty.Name == "VARCHAR" && c.Length == 0 {
-		c.Length = MaxText
+func (p *parser) column(d *tableDDL) {
+	name := p.identifier()
+	ty := p.dataType()
+	c := columnMeta{Name: name, Postgres: shortName(name), Type: ty.name, Precision: ty.precision,
+		Scale:  ty.scale,
+		Length: ty.length, Nullable: true}
+	if ty.name == "VARCHAR" && c.Length == 0 {
+		c.Length = maxVarchar
 	}
-	if ty.Name == "BINARY" && c.Length == 0 {
+	if ty.name == "BINARY" && c.Length == 0 {
 		c.Length = 8388608
 	}
-	sql := Quote(Short(name)) + " " + ty.Postgres
-	own := func(kind string) KeyMeta {
-		return KeyMeta{Kind: kind, Columns: []string{name}, Enforced: d.Kind == "hybrid"}
+	sql := quote(shortName(name)) + " " + ty.postgres
+	own := func(kind string) keyMeta {
+		return keyMeta{Kind: kind, Columns: []string{name}, Enforced: d.Kind == "hybrid"}
 	}
 	at := len(d.definitions)
 	d.definitions = append(d.definitions, "")
 	for {
 		switch {
-		case p.Accept("NOT", "NULL"):
+		case p.accept("NOT", "NULL"):
 			c.Nullable = false
-		case p.Accept("AUTOINCREMENT"):
+		case p.accept("AUTOINCREMENT"):
 			sql += p.identity(d, &c)
-		case p.Accept("PRIMARY", "KEY"):
-			p.addKey(d, own("PRIMARY KEY"), "PRIMARY KEY ("+Quote(Short(name))+")")
-		case p.Accept("UNIQUE"):
-			p.addKey(d, own("UNIQUE"), "UNIQUE ("+Quote(Short(name))+")")
-		case p.Accept("FOREIGN", "KEY"), p.Is("REFERENCES"):
+		case p.accept("PRIMARY", "KEY"):
+			p.addKey(d, own("PRIMARY KEY"), "PRIMARY KEY ("+quote(shortName(name))+")")
+		case p.accept("UNIQUE"):
+			p.addKey(d, own("UNIQUE"), "UNIQUE ("+quote(shortName(name))+")")
+		case p.accept("FOREIGN", "KEY"), p.is("REFERENCES"):
 			k := own("FOREIGN KEY")
 			to := p.references(&k)
-			p.addKey(d, k, "FOREIGN KEY ("+Quote(Short(name))+")"+to)
-		case p.IsAny("COLLATE", "COMMENT", "CONSTRAINT", "DEFAULT", "IDENTITY"):
-			p.Fail(protocol.NotSimulated("a column with %s", p.Peek().Text))
+			p.addKey(d, k, "FOREIGN KEY ("+quote(shortName(name))+")"+to)
+		case p.isAny("COLLATE", "COMMENT", "CONSTRAINT", "DEFAULT", "IDENTITY"):
+			p.fail(protocol.NotSimulated("a column with %s", p.peek().text))
 		default:
 			if !c.Nullable {
 				sql += " NOT NULL"
@@ -142,14 +142,14 @@ func (p *Parser) column(d *tableDDL) {
 
 // identity makes the sequence that serves an AUTOINCREMENT column: Postgres has no identity
 // of type numeric.
-func (p *Parser) identity(d *tableDDL, c *ColumnMeta) string {
-	if p.IsAny("START", "INCREMENT") || p.IsSymbol("(") {
-		p.Fail(protocol.NotSimulated("AUTOINCREMENT with a start or an increment"))
+func (p *parser) identity(d *tableDDL, c *columnMeta) string {
+	if p.isAny("START", "INCREMENT") || p.isSymbol("(") {
+		p.fail(protocol.NotSimulated("AUTOINCREMENT with a start or an increment"))
 	}
 	c.Identity, c.Start, c.Increment = true, 1, 1
-	sequence := Quote(SchemaName(d.Database, d.Schema)) + "." + Quote(Short(d.Table+"~"+c.Name+"~seq"))
+	sequence := quote(schemaName(d.Database, d.Schema)) + "." + quote(shortName(d.Table+"~"+c.Name+"~seq"))
 	d.sequences = append(d.sequences, "CREATE SEQUENCE "+sequence+" CACHE 100")
-	table := Name{Database: d.Database, Schema: d.Schema, Object: d.Table}.Postgres()
-	d.owned = append(d.owned, "ALTER SEQUENCE "+sequence+" OWNED BY "+table+"."+Quote(Short(c.Name)))
-	return " DEFAULT nextval(" + Literal(sequence) + "::regclass)"
+	table := objectName{database: d.Database, schema: d.Schema, object: d.Table}.postgres()
+	d.owned = append(d.owned, "ALTER SEQUENCE "+sequence+" OWNED BY "+table+"."+quote(shortName(c.Name)))
+	return " DEFAULT nextval(" + literal(sequence) + "::regclass)"
 }

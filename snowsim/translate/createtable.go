@@ -13,43 +13,43 @@ import (
 )
 
 // create reads CREATE ….
-func (p *Parser) create() *Plan {
-	p.Expect("CREATE")
-	replace := p.Accept("OR", "REPLACE")
+func (p *parser) create() *Plan {
+	p.expect("CREATE")
+	replace := p.accept("OR", "REPLACE")
 	switch {
-	case p.Accept("WAREHOUSE"):
+	case p.accept("WAREHOUSE"):
 		return p.createWarehouse(warehouse.TypeStandard)
-	case p.Accept("INTERACTIVE", "WAREHOUSE"):
+	case p.accept("INTERACTIVE", "WAREHOUSE"):
 		return p.createWarehouse(warehouse.TypeInteractive)
-	case p.Accept("ROLE"):
+	case p.accept("ROLE"):
 		return p.createRole()
-	case p.Accept("VIEW"):
+	case p.accept("VIEW"):
 		return p.createView(replace)
 	}
 	d := &tableDDL{replace: replace}
 	d.Kind = warehouse.Standard.String()
-	if p.Accept("TRANSIENT") {
+	if p.accept("TRANSIENT") {
 		d.Temporary = "TRANSIENT"
 	}
 	switch {
-	case p.Accept("HYBRID"):
+	case p.accept("HYBRID"):
 		d.Kind = warehouse.Hybrid.String()
-	case p.Accept("INTERACTIVE"):
+	case p.accept("INTERACTIVE"):
 		d.Kind = warehouse.Interactive.String()
 	}
-	if !p.Accept("TABLE") {
-		if p.IsAny("DATABASE", "DYNAMIC", "EXTERNAL", "FILE", "FUNCTION", "ICEBERG", "INDEX", "MATERIALIZED", "PIPE",
+	if !p.accept("TABLE") {
+		if p.isAny("DATABASE", "DYNAMIC", "EXTERNAL", "FILE", "FUNCTION", "ICEBERG", "INDEX", "MATERIALIZED", "PIPE",
 			"PROCEDURE", "SCHEMA", "SECURE", "SEQUENCE", "STAGE", "STREAM", "TASK", "TEMP", "TEMPORARY", "USER", "VIEW") {
-			p.Fail(protocol.NotSimulated("CREATE %s", p.Peek().Text))
+			p.fail(protocol.NotSimulated("CREATE %s", p.peek().text))
 		}
-		p.Unexpected()
+		p.unexpected()
 	}
 	return p.createTable(d)
 }
 
 // tableDDL is what CREATE TABLE says.
 type tableDDL struct {
-	Meta
+	tableMeta
 	replace     bool
 	ifNotExists bool
 	definitions []string // columns and enforced constraints, for Postgres
@@ -58,57 +58,57 @@ type tableDDL struct {
 	query       string // AS SELECT
 }
 
-func (p *Parser) createTable(d *tableDDL) *Plan {
-	d.ifNotExists = p.Accept("IF", "NOT", "EXISTS")
-	n := p.Name()
-	d.Database, d.Schema, d.Table = n.Database, n.Schema, n.Object
-	d.Owner, d.CreatedOn = p.Session.Role, p.Account.Host.Now().UTC()
-	p.Inline = true
-	if p.IsSymbol("(") {
-		p.InParentheses(func() {
+func (p *parser) createTable(d *tableDDL) *Plan {
+	d.ifNotExists = p.accept("IF", "NOT", "EXISTS")
+	n := p.name()
+	d.Database, d.Schema, d.Table = n.database, n.schema, n.object
+	d.Owner, d.CreatedOn = p.session.Role, p.account.host.Now().UTC()
+	p.inline = true
+	if p.isSymbol("(") {
+		p.inParentheses(func() {
 			p.definition(d)
-			for p.AcceptSymbol(",") {
+			for p.acceptSymbol(",") {
 				p.definition(d)
 			}
 		})
 	}
 	for p.tableOption(d) {
 	}
-	if p.Accept("AS") {
+	if p.accept("AS") {
 		d.query = p.selectStatement()
 	} else if len(d.Columns) == 0 {
-		p.Unexpected()
+		p.unexpected()
 	}
 	p.checkTable(d)
-	if ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema); err != nil {
-		p.Fail(err)
+	if ok, err := p.account.tables.hasSchema(p.ctx, n.database, n.schema); err != nil {
+		p.fail(err)
 	} else if !ok {
-		p.Fail(NoSchema(n))
+		p.fail(noSchema(n))
 	}
-	if !p.May(creating(d.Kind), p.SchemaObject(n)) {
-		p.Fail(Insufficient("schema", Display(n.Schema)))
+	if !p.hasPrivilege(creating(d.Kind), p.schemaObject(n)) {
+		p.fail(insufficient("schema", displayName(n.schema)))
 	}
-	existing, err := p.Account.Tables.Table(p.Context, n)
+	existing, err := p.account.tables.lookup(p.ctx, n)
 	if err != nil {
-		p.Fail(err)
+		p.fail(err)
 	}
 	if existing != nil {
 		p.checkReplaced(existing, d)
 	}
-	if existing != nil && d.replace && existing.Kind == View {
-		p.Fail(alreadyAs(n, "VIEW"))
+	if existing != nil && d.replace && existing.Kind == kindView {
+		p.fail(existsAs(n, "VIEW"))
 	}
 	if existing != nil && !d.replace {
 		if d.ifNotExists {
-			return p.Done(n.Object + " already exists, statement succeeded.")
+			return p.statusPlan(n.object + " already exists, statement succeeded.")
 		}
-		p.Fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", n))
+		p.fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", n))
 	}
-	made := p.DDL("Table "+n.Object+" successfully created.",
-		func(ctx context.Context, conn *pgx.Conn) error { return makeTable(ctx, p.Account, conn, n, d) })
+	made := p.ddlPlan("Table "+n.object+" successfully created.",
+		func(ctx context.Context, conn *pgx.Conn) error { return makeTable(ctx, p.account, conn, n, d) })
 	made.Creates = true
 	if d.query != "" {
-		made.Work = warehouse.Work{Table: KindOf(d.Kind), Op: warehouse.Load}
+		made.Work = warehouse.Work{Table: tableType(d.Kind), Op: warehouse.Load}
 	}
 	return made
 }
@@ -122,56 +122,56 @@ func creating(kind string) string {
 }
 
 // checkReplaced refuses to make a table where there is one that the session may not see, or not replace.
-func (p *Parser) checkReplaced(existing *Table, d *tableDDL) {
+func (p *parser) checkReplaced(existing *tableEntry, d *tableDDL) {
 	switch {
-	case !p.MayTable("", existing):
-		p.Fail(&protocol.Error{Code: "003041", State: "42710", Message: fmt.Sprintf("SQL access control error:\nObject '%s' "+
+	case !p.hasTablePrivilege("", existing):
+		p.fail(&protocol.Error{Code: "003041", State: "42710", Message: fmt.Sprintf("SQL access control error:\nObject '%s' "+
 			"already exists, but current role has no privileges on it. "+
 			"If this is unexpected and you cannot resolve this problem, contact your system administrator. ACCOUNTADMIN role "+
-			"may be required to manage the privileges on the object.", Display(d.Table))})
-	case d.replace && !p.MayTable("OWNERSHIP", existing):
-		p.Fail(Insufficient("table", Display(d.Table)))
+			"may be required to manage the privileges on the object.", displayName(d.Table))})
+	case d.replace && !p.hasTablePrivilege("OWNERSHIP", existing):
+		p.fail(insufficient("table", displayName(d.Table)))
 	}
 }
 
 // checkTable refuses what the type of table does not take.
-func (p *Parser) checkTable(d *tableDDL) {
-	primary := slices.ContainsFunc(d.Keys, func(k KeyMeta) bool { return k.Kind == "PRIMARY KEY" })
+func (p *parser) checkTable(d *tableDDL) {
+	primary := slices.ContainsFunc(d.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" })
 	switch d.Kind {
 	case "hybrid":
-		if !p.Account.Contract.HybridTables() {
-			p.Fail(protocol.Unsupported("HYBRID TABLE"))
+		if !p.account.contract.HybridTables() {
+			p.fail(protocol.Unsupported("HYBRID TABLE"))
 		}
 		if !primary {
-			p.Fail(protocol.CompilationError("391420", "0A000", "Hybrid table '%s' must have a primary key.",
-				Display(d.Table)))
+			p.fail(protocol.CompilationError("391420", "0A000", "Hybrid table '%s' must have a primary key.",
+				displayName(d.Table)))
 		}
 		if d.ClusterBy != "" {
-			p.Fail(protocol.CompilationError("391420", "0A000", "Clustering keys are not supported on hybrid tables."))
+			p.fail(protocol.CompilationError("391420", "0A000", "Clustering keys are not supported on hybrid tables."))
 		}
 		if d.Temporary != "" {
-			p.Fail(protocol.CompilationError("391420", "0A000", "Hybrid tables cannot be temporary or transient."))
+			p.fail(protocol.CompilationError("391420", "0A000", "Hybrid tables cannot be temporary or transient."))
 		}
 	case "interactive":
 		if d.ClusterBy == "" {
-			p.Fail(protocol.CompilationError("001003", "42000", "Interactive table '%s' must have a CLUSTER BY clause.",
-				Display(d.Table)))
+			p.fail(protocol.CompilationError("001003", "42000", "Interactive table '%s' must have a CLUSTER BY clause.",
+				displayName(d.Table)))
 		}
 	}
 	if d.Kind != "hybrid" && len(d.Indexes) > 0 {
-		p.Fail(protocol.CompilationError("391420", "0A000", "Indexes are supported on hybrid tables only."))
+		p.fail(protocol.CompilationError("391420", "0A000", "Indexes are supported on hybrid tables only."))
 	}
 	seen := map[string]bool{}
 	for _, c := range d.Columns {
 		if seen[c.Name] {
-			p.Fail(protocol.CompilationError("002025", "42S21", "duplicate column name '%s'", c.Name))
+			p.fail(protocol.CompilationError("002025", "42S21", "duplicate column name '%s'", c.Name))
 		}
 		seen[c.Name] = true
 	}
 	check := func(columns []string) {
 		for _, c := range columns {
 			if len(d.Columns) > 0 && !seen[c] {
-				p.Fail(protocol.CompilationError("000904", "42000", "invalid identifier '%s'", Display(c)))
+				p.fail(protocol.CompilationError("000904", "42000", "invalid identifier '%s'", displayName(c)))
 			}
 		}
 	}
@@ -193,45 +193,45 @@ func (p *Parser) checkTable(d *tableDDL) {
 }
 
 // checkIndex refuses an index on what cannot be indexed, and one that is there already.
-func (p *Parser) checkIndex(i IndexMeta, columns []ColumnMeta, others []IndexMeta) {
+func (p *parser) checkIndex(i indexMeta, columns []columnMeta, others []indexMeta) {
 	for _, c := range columns {
 		if slices.Contains([]string{"VARIANT", "OBJECT", "ARRAY"}, c.Type) && slices.Contains(i.Columns, c.Name) {
-			p.Fail(protocol.CompilationError("391420", "0A000", "Column '%s' of type %s cannot be indexed.", Display(c.Name),
+			p.fail(protocol.CompilationError("391420", "0A000", "Column '%s' of type %s cannot be indexed.", displayName(c.Name),
 				c.Type))
 		}
 	}
 	for _, other := range others {
 		if other.Name == i.Name {
-			p.Fail(protocol.CompilationError("002002", "42710", "Index '%s' already exists.", Display(i.Name)))
+			p.fail(protocol.CompilationError("002002", "42710", "Index '%s' already exists.", displayName(i.Name)))
 		}
 		if slices.Equal(other.Columns, i.Columns) {
-			p.Fail(protocol.CompilationError("391420", "0A000", "The index '%s' has the same columns already.",
-				Display(other.Name)))
+			p.fail(protocol.CompilationError("391420", "0A000", "The index '%s' has the same columns already.",
+				displayName(other.Name)))
 		}
 	}
 }
 
 // tableOption reads one option behind the columns; false when there is none.
-func (p *Parser) tableOption(d *tableDDL) bool {
+func (p *parser) tableOption(d *tableDDL) bool {
 	switch {
-	case p.Accept("CLUSTER", "BY"):
-		from := p.At()
-		p.InParentheses(func() {
+	case p.accept("CLUSTER", "BY"):
+		from := p.position()
+		p.inParentheses(func() {
 			for {
-				if e := p.Expression(); e.Kind == ColumnReference {
-					d.ClusterKeys = append(d.ClusterKeys, e.Text)
+				if e := p.expression(); e.kind == exprColumn {
+					d.ClusterKeys = append(d.ClusterKeys, e.text)
 				}
-				if !p.AcceptSymbol(",") {
+				if !p.acceptSymbol(",") {
 					return
 				}
 			}
 		})
-		d.ClusterBy = "LINEAR" + strings.ReplaceAll(p.Source(from, p.At()), " ", "")
-	case p.Accept("COMMENT"):
-		p.AcceptSymbol("=")
-		d.Comment = p.Constant()
-	case p.IsAny("TARGET_LAG", "WAREHOUSE", "COPY", "DATA_RETENTION_TIME_IN_DAYS", "CHANGE_TRACKING", "LIKE", "CLONE"):
-		p.Fail(protocol.NotSimulated("CREATE TABLE … %s", p.Peek().Text))
+		d.ClusterBy = "LINEAR" + strings.ReplaceAll(p.source(from, p.position()), " ", "")
+	case p.accept("COMMENT"):
+		p.acceptSymbol("=")
+		d.Comment = p.constant()
+	case p.isAny("TARGET_LAG", "WAREHOUSE", "COPY", "DATA_RETENTION_TIME_IN_DAYS", "CHANGE_TRACKING", "LIKE", "CLONE"):
+		p.fail(protocol.NotSimulated("CREATE TABLE … %s", p.peek().text))
 	default:
 		return false
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// Cursor stands at a token of a statement. Its methods panic with a failure, which
+// cursor stands at a token of a statement. Its methods panic with a failure, which
 // Failing turns into an error.
-type Cursor struct {
-	// Text is the statement, Tokens what it consists of; the last one is End.
-	Text   string
-	Tokens []Token
+type cursor struct {
+	// text is the statement, Tokens what it consists of; the last one is End.
+	text   string
+	tokens []token
 
 	i     int // of the next token
 	depth int // of parentheses and the like
@@ -23,159 +23,159 @@ const maxDepth = 200
 // failure carries an error out of what reads a statement.
 type failure struct{ err error }
 
-// Fail ends the reading of the statement with an error.
-func (c *Cursor) Fail(err error) { panic(failure{err}) }
+// fail ends the reading of the statement with an error.
+func (c *cursor) fail(err error) { panic(failure{err}) }
 
-// Failf is Fail with a compilation error, 001003.
-func (c *Cursor) Failf(format string, args ...any) {
-	c.Fail(protocol.CompilationError("001003", "42000", format, args...))
+// failf is Fail with a compilation error, 001003.
+func (c *cursor) failf(format string, args ...any) {
+	c.fail(protocol.CompilationError("001003", "42000", format, args...))
 }
 
-// Unexpected fails at the current token.
-func (c *Cursor) Unexpected() {
-	t := c.Peek()
-	shown := t.Text
+// unexpected fails at the current token.
+func (c *cursor) unexpected() {
+	t := c.peek()
+	shown := t.text
 	if t.end > t.start {
-		shown = c.Text[t.start:t.end]
+		shown = c.text[t.start:t.end]
 	}
-	c.Fail(syntaxAt(c.Text, t.start, "syntax error", shown))
+	c.fail(syntaxAt(c.text, t.start, "syntax error", shown))
 }
 
-// Peek returns the next token without reading it.
-func (c *Cursor) Peek() Token { return c.Tokens[c.i] }
+// peek returns the next token without reading it.
+func (c *cursor) peek() token { return c.tokens[c.i] }
 
-// PeekAt returns the token n after the next one; End when the statement ends before.
-func (c *Cursor) PeekAt(n int) Token { return c.Tokens[min(c.i+n, len(c.Tokens)-1)] }
+// peekAt returns the token n after the next one; End when the statement ends before.
+func (c *cursor) peekAt(n int) token { return c.tokens[min(c.i+n, len(c.tokens)-1)] }
 
-// Next reads a token.
-func (c *Cursor) Next() Token {
-	t := c.Tokens[c.i]
-	if t.Kind != End {
+// next reads a token.
+func (c *cursor) next() token {
+	t := c.tokens[c.i]
+	if t.kind != tokenEnd {
 		c.i++
 	}
 	return t
 }
 
-// Is reports whether the next tokens are these words.
-func (c *Cursor) Is(words ...string) bool {
+// is reports whether the next tokens are these words.
+func (c *cursor) is(words ...string) bool {
 	for n, w := range words {
-		if t := c.PeekAt(n); t.Kind != Word || t.Text != w {
+		if t := c.peekAt(n); t.kind != tokenWord || t.text != w {
 			return false
 		}
 	}
 	return true
 }
 
-// IsAny reports whether the next token is one of the words.
-func (c *Cursor) IsAny(words ...string) bool {
+// isAny reports whether the next token is one of the words.
+func (c *cursor) isAny(words ...string) bool {
 	for _, w := range words {
-		if c.Is(w) {
+		if c.is(w) {
 			return true
 		}
 	}
 	return false
 }
 
-// Accept reads the words when they come next.
-func (c *Cursor) Accept(words ...string) bool {
-	if !c.Is(words...) {
+// accept reads the words when they come next.
+func (c *cursor) accept(words ...string) bool {
+	if !c.is(words...) {
 		return false
 	}
 	c.i += len(words)
 	return true
 }
 
-// Expect reads the words, and fails at the first that does not come.
-func (c *Cursor) Expect(words ...string) {
+// expect reads the words, and fails at the first that does not come.
+func (c *cursor) expect(words ...string) {
 	for _, w := range words {
-		if !c.Accept(w) {
-			c.Unexpected()
+		if !c.accept(w) {
+			c.unexpected()
 		}
 	}
 }
 
-// IsSymbol reports whether the next token is the symbol.
-func (c *Cursor) IsSymbol(s string) bool {
-	t := c.Peek()
-	return t.Kind == Symbol && t.Text == s
+// isSymbol reports whether the next token is the symbol.
+func (c *cursor) isSymbol(s string) bool {
+	t := c.peek()
+	return t.kind == tokenSymbol && t.text == s
 }
 
-// AcceptSymbol reads the symbol when it comes next.
-func (c *Cursor) AcceptSymbol(s string) bool {
-	if !c.IsSymbol(s) {
+// acceptSymbol reads the symbol when it comes next.
+func (c *cursor) acceptSymbol(s string) bool {
+	if !c.isSymbol(s) {
 		return false
 	}
 	c.i++
 	return true
 }
 
-// ExpectSymbol reads the symbol, and fails when something else comes.
-func (c *Cursor) ExpectSymbol(s string) {
-	if !c.AcceptSymbol(s) {
-		c.Unexpected()
+// expectSymbol reads the symbol, and fails when something else comes.
+func (c *cursor) expectSymbol(s string) {
+	if !c.acceptSymbol(s) {
+		c.unexpected()
 	}
 }
 
-// End expects the end of the statement.
-func (c *Cursor) End() {
-	for c.AcceptSymbol(";") {
+// end expects the end of the statement.
+func (c *cursor) end() {
+	for c.acceptSymbol(";") {
 	}
-	if c.Peek().Kind != End {
-		c.Unexpected()
+	if c.peek().kind != tokenEnd {
+		c.unexpected()
 	}
 }
 
-// Nested runs f one level deeper.
-func (c *Cursor) Nested(f func()) {
+// nested runs f one level deeper.
+func (c *cursor) nested(f func()) {
 	if c.depth++; c.depth > maxDepth {
-		c.Failf("The statement is nested more than %d levels deep.", maxDepth)
+		c.failf("The statement is nested more than %d levels deep.", maxDepth)
 	}
 	f()
 	c.depth--
 }
 
-// IsIdentifier reports whether the next token can be an identifier.
-func (c *Cursor) IsIdentifier() bool {
-	t := c.Peek()
-	return t.Kind == Quoted || t.Kind == Word && !Reserved[t.Text]
+// isIdentifier reports whether the next token can be an identifier.
+func (c *cursor) isIdentifier() bool {
+	t := c.peek()
+	return t.kind == tokenQuoted || t.kind == tokenWord && !reservedWords[t.text]
 }
 
-// List reads items with commas between and returns what they are in Postgres.
-func (c *Cursor) List(item func() string) string {
+// list reads items with commas between and returns what they are in Postgres.
+func (c *cursor) list(item func() string) string {
 	var b strings.Builder
 	b.WriteString(item())
-	for c.AcceptSymbol(",") {
+	for c.acceptSymbol(",") {
 		b.WriteString(", ")
 		b.WriteString(item())
 	}
 	return b.String()
 }
 
-// InParentheses reads "( … )".
-func (c *Cursor) InParentheses(f func()) {
-	c.ExpectSymbol("(")
-	c.Nested(f)
-	c.ExpectSymbol(")")
+// inParentheses reads "( … )".
+func (c *cursor) inParentheses(f func()) {
+	c.expectSymbol("(")
+	c.nested(f)
+	c.expectSymbol(")")
 }
 
-// Source returns the text between two tokens.
-func (c *Cursor) Source(from, to int) string {
+// source returns the text between two tokens.
+func (c *cursor) source(from, to int) string {
 	if to <= from {
 		return ""
 	}
-	return c.Text[c.Tokens[from].start:c.Tokens[to-1].end]
+	return c.text[c.tokens[from].start:c.tokens[to-1].end]
 }
 
-// Reserved are the words that name nothing unless quoted, and that end an
+// reservedWords are the words that name nothing unless quoted, and that end an
 // expression or a table when an alias could follow.
-var Reserved = Words("ALL ALTER AND ANY AS BETWEEN BY CASE CAST CHECK COLUMN CONNECT CONSTRAINT CREATE CROSS " +
+var reservedWords = wordSet("ALL ALTER AND ANY AS BETWEEN BY CASE CAST CHECK COLUMN CONNECT CONSTRAINT CREATE CROSS " +
 	"DELETE DISTINCT DROP ELSE EXCEPT EXISTS FETCH FOLLOWING FOR FROM FULL GRANT GROUP HAVING ILIKE IN INCREMENT INNER " +
 	"INSERT INTERSECT INTO IS JOIN LATERAL LEFT LIKE LIMIT MINUS NATURAL NOT NULL OF OFFSET ON OR ORDER QUALIFY REGEXP " +
 	"REVOKE RIGHT RLIKE ROW ROWS SAMPLE SELECT SET SOME START TABLE TABLESAMPLE THEN TO TRIGGER UNION UNIQUE " +
 	"UPDATE USING VALUES WHEN WHENEVER WHERE WINDOW WITH END PIVOT UNPIVOT MATCH_RECOGNIZE")
 
-// Words is a set of words, which are written with spaces between.
-func Words(words string) map[string]bool {
+// wordSet is a set of words, which are written with spaces between.
+func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(words) {
 		set[w] = true
@@ -183,11 +183,11 @@ func Words(words string) map[string]bool {
 	return set
 }
 
-// IsOneOf reports whether a token is one of the words, not in quotes.
-func IsOneOf(t Token, words ...string) bool {
-	if t.Kind == Word {
+// isOneOf reports whether a token is one of the words, not in quotes.
+func isOneOf(t token, words ...string) bool {
+	if t.kind == tokenWord {
 		for _, w := range words {
-			if t.Text == w {
+			if t.text == w {
 				return true
 			}
 		}
@@ -195,17 +195,17 @@ func IsOneOf(t Token, words ...string) bool {
 	return false
 }
 
-// Advance moves on by n tokens, back when n is negative.
-func (c *Cursor) Advance(n int) { c.i += n }
+// advance moves on by n tokens, back when n is negative.
+func (c *cursor) advance(n int) { c.i += n }
 
-// At is the number of the next token.
-func (c *Cursor) At() int { return c.i }
+// position is the number of the next token.
+func (c *cursor) position() int { return c.i }
 
-// Written is a token as it stands in the statement.
-func (c *Cursor) Written(t Token) string { return c.Text[t.start:t.end] }
+// sourceOf is a token as it stands in the statement.
+func (c *cursor) sourceOf(t token) string { return c.text[t.start:t.end] }
 
-// Failing runs f and returns what the cursors and parsers within it failed with.
-func Failing(f func()) (err error) {
+// catchFailure runs f and returns what the cursors and parsers within it failed with.
+func catchFailure(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			failed, ok := r.(failure)
@@ -219,11 +219,11 @@ func Failing(f func()) (err error) {
 	return nil
 }
 
-// NewCursor splits a statement into tokens and stands at the first.
-func NewCursor(sql string) (*Cursor, error) {
+// newCursor splits a statement into tokens and stands at the first.
+func newCursor(sql string) (*cursor, error) {
 	tokens, err := lex(sql)
 	if err != nil {
 		return nil, err
 	}
-	return &Cursor{Text: sql, Tokens: tokens}, nil
+	return &cursor{text: sql, tokens: tokens}, nil
 }

@@ -6,47 +6,47 @@ import (
 )
 
 // target reads the table that a statement changes.
-func (p *Parser) target(privilege string) *Table {
-	t := p.Resolve(p.Name(), privilege)
-	if t.Type == warehouse.Interactive && privilege != "INSERT" {
-		p.Fail(protocol.CompilationError("001422", "42601", "%s is not supported on interactive table '%s'. Interactive "+
+func (p *parser) target(privilege string) *tableEntry {
+	t := p.resolve(p.name(), privilege)
+	if t.tableType == warehouse.Interactive && privilege != "INSERT" {
+		p.fail(protocol.CompilationError("001422", "42601", "%s is not supported on interactive table '%s'. Interactive "+
 			"tables take INSERT and INSERT OVERWRITE only.",
-			privilege, Display(t.Name.Object)))
+			privilege, displayName(t.name.object)))
 	}
 	return t
 }
 
-// Insert reads INSERT INTO t [(columns)] VALUES … or a query.
-func (p *Parser) Insert() *Plan {
-	p.Expect("INSERT")
-	if p.IsAny("OVERWRITE", "ALL", "FIRST") {
-		p.Fail(protocol.NotSimulated("INSERT %s", p.Peek().Text))
+// insert reads INSERT INTO t [(columns)] VALUES … or a query.
+func (p *parser) insert() *Plan {
+	p.expect("INSERT")
+	if p.isAny("OVERWRITE", "ALL", "FIRST") {
+		p.fail(protocol.NotSimulated("INSERT %s", p.peek().text))
 	}
-	p.Expect("INTO")
-	p.Accept("TABLE")
+	p.expect("INTO")
+	p.accept("TABLE")
 	t := p.target("INSERT")
-	sql := "INSERT INTO " + t.Name.Postgres()
+	sql := "INSERT INTO " + t.name.postgres()
 	columns := t.Columns
-	if p.IsSymbol("(") {
+	if p.isSymbol("(") {
 		columns = nil
-		p.InParentheses(func() {
-			sql += " (" + p.List(func() string {
-				c := p.Identifier()
-				columns = append(columns, t.Column(c))
-				return Quote(Short(c))
+		p.inParentheses(func() {
+			sql += " (" + p.list(func() string {
+				c := p.identifier()
+				columns = append(columns, t.column(c))
+				return quote(shortName(c))
 			}) + ")"
 		})
 	}
-	made := &Plan{Type: protocol.Insert, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
+	made := &Plan{Type: protocol.Insert, Work: warehouse.Work{Table: t.tableType, Op: warehouse.Write}}
 	rows := 1
-	if p.Is("VALUES") {
-		p.Next()
-		sql += " VALUES " + p.List(func() (row string) {
+	if p.is("VALUES") {
+		p.next()
+		sql += " VALUES " + p.list(func() (row string) {
 			rows++
 			i := 0
-			p.InParentheses(func() {
-				row = "(" + p.List(func() string {
-					c := ColumnMeta{}
+			p.inParentheses(func() {
+				row = "(" + p.list(func() string {
+					c := columnMeta{}
 					if i < len(columns) {
 						c = columns[i]
 					}
@@ -60,57 +60,57 @@ func (p *Parser) Insert() *Plan {
 		sql += " " + p.selectStatement()
 		made.Work.Op = warehouse.Load
 	}
-	if rows > 100 || len(p.Binds) > 0 && p.Binds[0].Array {
+	if rows > 100 || len(p.binds) > 0 && p.binds[0].Array {
 		made.Work.Op = warehouse.Load
 	}
 	made.SQL = sql
 	return made
 }
 
-// Update reads UPDATE t SET … [WHERE …].
-func (p *Parser) Update() *Plan {
-	p.Expect("UPDATE")
+// update reads UPDATE t SET … [WHERE …].
+func (p *parser) update() *Plan {
+	p.expect("UPDATE")
 	t := p.target("UPDATE")
-	sql := "UPDATE " + t.Name.Postgres()
-	p.Expect("SET")
+	sql := "UPDATE " + t.name.postgres()
+	p.expect("SET")
 	sql += " SET " + p.assignments(t)
-	if p.Accept("WHERE") {
-		sql += " WHERE " + p.SQL()
+	if p.accept("WHERE") {
+		sql += " WHERE " + p.sql()
 	}
-	return &Plan{Type: protocol.Update, SQL: sql, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
+	return &Plan{Type: protocol.Update, SQL: sql, Work: warehouse.Work{Table: t.tableType, Op: warehouse.Write}}
 }
 
 // assignments reads SET's list.
-func (p *Parser) assignments(t *Table) string {
-	return p.List(func() string {
-		column := p.Identifier()
-		p.ExpectSymbol("=")
-		return Quote(Short(column)) + " = " + p.assigned(t.Column(column))
+func (p *parser) assignments(t *tableEntry) string {
+	return p.list(func() string {
+		column := p.identifier()
+		p.expectSymbol("=")
+		return quote(shortName(column)) + " = " + p.assigned(t.column(column))
 	})
 }
 
 // assigned reads a value for a column. What Postgres would take for the text of
 // a type that is the stand-in's own is converted first.
-func (p *Parser) assigned(c ColumnMeta) string {
-	e := p.Expression()
-	if e.Kind == StringConstant || e.Kind == BoundValue {
+func (p *parser) assigned(c columnMeta) string {
+	e := p.expression()
+	if e.kind == exprString || e.kind == exprBind {
 		switch c.Type {
 		case "TIMESTAMP_TZ":
-			return "snowsim.to_timestamp_tz(" + e.SQL + "::text)"
+			return "snowsim.to_timestamp_tz(" + e.sql + "::text)"
 		case "VARIANT", "OBJECT", "ARRAY":
-			return "to_jsonb(" + e.SQL + "::text)"
+			return "to_jsonb(" + e.sql + "::text)"
 		}
 	}
-	return e.SQL
+	return e.sql
 }
 
-// Delete reads DELETE FROM t [WHERE …].
-func (p *Parser) Delete() *Plan {
-	p.Expect("DELETE", "FROM")
+// deleteRows reads DELETE FROM t [WHERE …].
+func (p *parser) deleteRows() *Plan {
+	p.expect("DELETE", "FROM")
 	t := p.target("DELETE")
-	sql := "DELETE FROM " + t.Name.Postgres()
-	if p.Accept("WHERE") {
-		sql += " WHERE " + p.SQL()
+	sql := "DELETE FROM " + t.name.postgres()
+	if p.accept("WHERE") {
+		sql += " WHERE " + p.sql()
 	}
-	return &Plan{Type: protocol.Delete, SQL: sql, Work: warehouse.Work{Table: t.Type, Op: warehouse.Write}}
+	return &Plan{Type: protocol.Delete, SQL: sql, Work: warehouse.Work{Table: t.tableType, Op: warehouse.Write}}
 }

@@ -10,55 +10,55 @@ import (
 )
 
 // drop reads DROP ….
-func (p *Parser) drop() *Plan {
-	p.Expect("DROP")
-	if !p.IsAny("TABLE", "VIEW", "WAREHOUSE") {
-		p.Fail(protocol.NotSimulated("DROP %s", p.Peek().Text))
+func (p *parser) drop() *Plan {
+	p.expect("DROP")
+	if !p.isAny("TABLE", "VIEW", "WAREHOUSE") {
+		p.fail(protocol.NotSimulated("DROP %s", p.peek().text))
 	}
-	kind := p.Next().Text
-	ifExists := p.Accept("IF", "EXISTS")
+	kind := p.next().text
+	ifExists := p.accept("IF", "EXISTS")
 	gone := func(object string) *Plan {
-		return p.Done("Drop statement executed successfully (" + object + " already dropped).")
+		return p.statusPlan("Drop statement executed successfully (" + object + " already dropped).")
 	}
 	if kind == "WAREHOUSE" {
-		warehouseName := p.Identifier()
-		if _, ok := p.Account.Host.Warehouses().Get(warehouseName); !ok && ifExists {
+		warehouseName := p.identifier()
+		if _, ok := p.account.host.Warehouses().Get(warehouseName); !ok && ifExists {
 			return gone(warehouseName)
 		}
 		return p.onWarehouse(warehouseName, "OWNERSHIP", warehouseName+" successfully dropped.",
 			func(w Warehouses) error { return w.Drop(warehouseName) })
 	}
-	n := p.Name()
-	if t, err := p.Account.Tables.Table(p.Context, n); err != nil {
-		p.Fail(err)
+	n := p.name()
+	if t, err := p.account.tables.lookup(p.ctx, n); err != nil {
+		p.fail(err)
 	} else if t == nil && ifExists {
-		return gone(n.Object)
+		return gone(n.object)
 	} else if t == nil {
-		p.Fail(protocol.DoesNotExist(kind[:1]+strings.ToLower(kind[1:]), n.String()))
-	} else if found := TableObject(t).Kind; found != kind {
-		p.Fail(OfKind(found, kind))
-	} else if !p.MayTable("OWNERSHIP", t) {
-		p.Fail(Insufficient(strings.ToLower(kind), Display(n.Object)))
+		p.fail(protocol.DoesNotExist(kind[:1]+strings.ToLower(kind[1:]), n.String()))
+	} else if found := tableObject(t).kind; found != kind {
+		p.fail(wrongKind(found, kind))
+	} else if !p.hasTablePrivilege("OWNERSHIP", t) {
+		p.fail(insufficient(strings.ToLower(kind), displayName(n.object)))
 	}
-	return p.DDL(n.Object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
-		if err := ExecAll(ctx, conn, "DROP "+kind+" "+n.Postgres()+" CASCADE"); err != nil {
+	return p.ddlPlan(n.object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := execAll(ctx, conn, "DROP "+kind+" "+n.postgres()+" CASCADE"); err != nil {
 			return err
 		}
-		p.Account.Tables.Forget(n)
+		p.account.tables.invalidate(n)
 		return nil
 	})
 }
 
 // comment reads COMMENT ON TABLE t IS '…'.
-func (p *Parser) comment() *Plan {
-	p.Expect("COMMENT", "ON")
-	if !p.Is("TABLE") {
-		p.Fail(protocol.NotSimulated("COMMENT ON %s", p.Peek().Text))
+func (p *parser) comment() *Plan {
+	p.expect("COMMENT", "ON")
+	if !p.is("TABLE") {
+		p.fail(protocol.NotSimulated("COMMENT ON %s", p.peek().text))
 	}
-	p.Expect("TABLE")
-	changed := *p.Resolve(p.Name(), "OWNERSHIP")
-	p.Expect("IS")
-	changed.Comment = p.Constant()
-	return p.DDL("Statement executed successfully.",
-		func(ctx context.Context, conn *pgx.Conn) error { return p.Account.ChangeTable(ctx, conn, &changed) })
+	p.expect("TABLE")
+	changed := *p.resolve(p.name(), "OWNERSHIP")
+	p.expect("IS")
+	changed.Comment = p.constant()
+	return p.ddlPlan("Statement executed successfully.",
+		func(ctx context.Context, conn *pgx.Conn) error { return p.account.writeTable(ctx, conn, &changed) })
 }

@@ -40,7 +40,7 @@ func postgresError(pg *pgconn.PgError) *protocol.Error {
 		if i := strings.LastIndexByte(object, '.'); found && i >= 0 {
 			value = object[i+1:]
 		}
-		return protocol.DoesNotExist("Object", Display(value))
+		return protocol.DoesNotExist("Object", displayName(value))
 	case "42703": // undefined column
 		return protocol.CompilationError("000904", "42000", "error line 1 at position 0\ninvalid identifier '%s'",
 			columnName(pg.Message))
@@ -131,19 +131,19 @@ func lockTimeout() *protocol.Error {
 			"statement has been aborted."}
 }
 
-// Insufficient is 003001.
-func Insufficient(kind, object string) *protocol.Error {
+// insufficient is 003001.
+func insufficient(kind, object string) *protocol.Error {
 	return &protocol.Error{Code: "003001", State: "42501",
 		Message: fmt.Sprintf("SQL access control error:\nInsufficient privileges to operate on %s '%s'.", kind, object)}
 }
 
-// NoSchema is 002003 for a schema.
-func NoSchema(n Name) *protocol.Error {
+// noSchema is 002003 for a schema.
+func noSchema(n objectName) *protocol.Error {
 	return protocol.CompilationError("002003", "02000", "Schema '%s.%s' does not exist or not authorized.",
-		Display(n.Database), Display(n.Schema))
+		displayName(n.database), displayName(n.schema))
 }
 
-// NoRole is 002003 for a role.
-func NoRole(role string) *protocol.Error {
-	return protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.", Display(role))
+// noRole is 002003 for a role.
+func noRole(role string) *protocol.Error {
+	return protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.", displayName(role))
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// Expr is an expression written in Postgres SQL, with what callers need to know of it.
-type Expr struct {
-	SQL  string
-	Kind exprKind
-	// Text is a constant's value, or a column's name.
-	Text string
+// expr is an expression written in Postgres SQL, with what callers need to know of it.
+type expr struct {
+	sql  string
+	kind exprKind
+	// text is a constant's value, or a column's name.
+	text string
 }
 
 // exprKind is what an expression is, as far as it decides how the expression is written.
@@ -22,83 +22,83 @@ type exprKind uint8
 
 // What expressions are.
 const (
-	other exprKind = iota
-	StringConstant
-	NumberConstant
-	BoundValue
-	ColumnReference
-	path // a path into a VARIANT, of type jsonb
-	Null
+	exprOther exprKind = iota
+	exprString
+	exprNumber
+	exprBind
+	exprColumn
+	exprPath // a path into a VARIANT, of type jsonb
+	exprNull
 )
 
-// Expression reads an expression.
-func (p *Parser) Expression() Expr {
-	var e Expr
-	p.Nested(func() { e = p.or() })
+// expression reads an expression.
+func (p *parser) expression() expr {
+	var e expr
+	p.nested(func() { e = p.or() })
 	return e
 }
 
-// SQL reads an expression of which only the SQL matters.
-func (p *Parser) SQL() string { return p.Expression().SQL }
+// sql reads an expression of which only the SQL matters.
+func (p *parser) sql() string { return p.expression().sql }
 
-func (p *Parser) or() Expr {
+func (p *parser) or() expr {
 	e := p.and()
-	for p.Accept("OR") {
-		e = Expr{SQL: "(" + e.SQL + " OR " + p.and().SQL + ")"}
+	for p.accept("OR") {
+		e = expr{sql: "(" + e.sql + " OR " + p.and().sql + ")"}
 	}
 	return e
 }
 
-func (p *Parser) and() Expr {
+func (p *parser) and() expr {
 	e := p.not()
-	for p.Accept("AND") {
-		e = Expr{SQL: "(" + e.SQL + " AND " + p.not().SQL + ")"}
+	for p.accept("AND") {
+		e = expr{sql: "(" + e.sql + " AND " + p.not().sql + ")"}
 	}
 	return e
 }
 
-func (p *Parser) not() Expr {
-	if p.Accept("NOT") {
-		var e Expr
-		p.Nested(func() { e = p.not() })
-		return Expr{SQL: "(NOT " + e.SQL + ")"}
+func (p *parser) not() expr {
+	if p.accept("NOT") {
+		var e expr
+		p.nested(func() { e = p.not() })
+		return expr{sql: "(NOT " + e.sql + ")"}
 	}
 	return p.comparison()
 }
 
 var comparisons = map[string]string{"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 
-func (p *Parser) comparison() Expr {
+func (p *parser) comparison() expr {
 	e := p.sum()
 	for {
-		if t := p.Peek(); t.Kind == Symbol && comparisons[t.Text] != "" {
-			p.Advance(1)
-			op := comparisons[t.Text]
+		if t := p.peek(); t.kind == tokenSymbol && comparisons[t.text] != "" {
+			p.advance(1)
+			op := comparisons[t.text]
 			right := p.sum()
 			if op == "=" {
 				p.equals(e, right)
 			}
-			e = Expr{SQL: "(" + p.comparable(e, right) + " " + op + " " + p.comparable(right, e) + ")"}
+			e = expr{sql: "(" + p.comparable(e, right) + " " + op + " " + p.comparable(right, e) + ")"}
 			continue
 		}
-		if p.Accept("IS") {
+		if p.accept("IS") {
 			e = p.isWhat(e)
 			continue
 		}
 		negated := ""
-		if p.Is("NOT") && IsOneOf(p.PeekAt(1), "IN", "LIKE", "ILIKE", "BETWEEN") {
-			p.Advance(1)
+		if p.is("NOT") && isOneOf(p.peekAt(1), "IN", "LIKE", "ILIKE", "BETWEEN") {
+			p.advance(1)
 			negated = "NOT "
 		}
 		switch {
-		case p.Accept("IN"):
-			p.equals(e, Expr{})
-			e = Expr{SQL: "(" + e.SQL + " " + negated + "IN (" + p.inList() + "))"}
-		case p.Accept("BETWEEN"):
-			low := p.sum().SQL
-			p.Expect("AND")
-			e = Expr{SQL: "(" + e.SQL + " " + negated + "BETWEEN " + low + " AND " + p.sum().SQL + ")"}
-		case p.IsAny("LIKE", "ILIKE"):
+		case p.accept("IN"):
+			p.equals(e, expr{})
+			e = expr{sql: "(" + e.sql + " " + negated + "IN (" + p.inList() + "))"}
+		case p.accept("BETWEEN"):
+			low := p.sum().sql
+			p.expect("AND")
+			e = expr{sql: "(" + e.sql + " " + negated + "BETWEEN " + low + " AND " + p.sum().sql + ")"}
+		case p.isAny("LIKE", "ILIKE"):
 			e = p.like(e, negated)
 		default:
 			return e
@@ -107,84 +107,84 @@ func (p *Parser) comparison() Expr {
 }
 
 // equals notes a column that is compared with a value.
-func (p *Parser) equals(a, b Expr) {
-	if a.Kind != ColumnReference {
+func (p *parser) equals(a, b expr) {
+	if a.kind != exprColumn {
 		a, b = b, a
 	}
-	if a.Kind != ColumnReference || b.Kind == ColumnReference {
+	if a.kind != exprColumn || b.kind == exprColumn {
 		return
 	}
 	if p.equal == nil {
 		p.equal = map[string]bool{}
 	}
-	p.equal[a.Text] = true
+	p.equal[a.text] = true
 }
 
 // comparable writes one side of a comparison. Times with an offset are compared by their
 // moment.
-func (p *Parser) comparable(e, with Expr) string {
+func (p *parser) comparable(e, with expr) string {
 	switch {
-	case e.Kind == ColumnReference && p.isZoned(e.Text):
-		return "snowsim.moment(" + e.SQL + ")"
-	case with.Kind == ColumnReference && p.isZoned(with.Text) && (e.Kind == StringConstant || e.Kind == BoundValue):
-		return e.SQL + "::timestamptz"
+	case e.kind == exprColumn && p.isZoned(e.text):
+		return "snowsim.moment(" + e.sql + ")"
+	case with.kind == exprColumn && p.isZoned(with.text) && (e.kind == exprString || e.kind == exprBind):
+		return e.sql + "::timestamptz"
 	}
-	return e.SQL
+	return e.sql
 }
 
 // isZoned reports whether a column of a table that was named so far is a TIMESTAMP_TZ.
-func (p *Parser) isZoned(name string) bool {
-	for _, t := range p.Tables {
-		if t.Column(name).Type == "TIMESTAMP_TZ" {
+func (p *parser) isZoned(name string) bool {
+	for _, t := range p.tables {
+		if t.column(name).Type == "TIMESTAMP_TZ" {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *Parser) isWhat(e Expr) Expr {
+func (p *parser) isWhat(e expr) expr {
 	not := ""
-	if p.Accept("NOT") {
+	if p.accept("NOT") {
 		not = "NOT "
 	}
-	if !p.IsAny("NULL", "TRUE", "FALSE") {
-		p.Unexpected()
+	if !p.isAny("NULL", "TRUE", "FALSE") {
+		p.unexpected()
 	}
-	return Expr{SQL: "(" + e.SQL + " IS " + not + p.Next().Text + ")"}
+	return expr{sql: "(" + e.sql + " IS " + not + p.next().text + ")"}
 }
 
-func (p *Parser) inList() (sql string) {
-	p.InParentheses(func() {
-		if p.IsAny("SELECT", "WITH") {
+func (p *parser) inList() (sql string) {
+	p.inParentheses(func() {
+		if p.isAny("SELECT", "WITH") {
 			sql = p.selectStatement()
 			return
 		}
-		sql = p.List(p.SQL)
+		sql = p.list(p.sql)
 	})
 	return sql
 }
 
 // like reads LIKE and ILIKE. Snowflake has no escape character unless one is named.
-func (p *Parser) like(e Expr, negated string) Expr {
-	op := negated + p.Next().Text
-	pattern := p.sum().SQL
+func (p *parser) like(e expr, negated string) expr {
+	op := negated + p.next().text
+	pattern := p.sum().sql
 	escape := "''"
-	if p.Accept("ESCAPE") {
-		escape = p.sum().SQL
+	if p.accept("ESCAPE") {
+		escape = p.sum().sql
 	}
-	return Expr{SQL: "(" + e.SQL + " " + op + " " + pattern + " ESCAPE " + escape + ")"}
+	return expr{sql: "(" + e.sql + " " + op + " " + pattern + " ESCAPE " + escape + ")"}
 }
 
-func (p *Parser) sum() Expr {
+func (p *parser) sum() expr {
 	e := p.product()
 	for {
 		switch {
-		case p.AcceptSymbol("+"):
-			e = Expr{SQL: "(" + e.SQL + " + " + p.product().SQL + ")"}
-		case p.AcceptSymbol("-"):
-			e = Expr{SQL: "(" + e.SQL + " - " + p.product().SQL + ")"}
-		case p.AcceptSymbol("||"):
-			e = Expr{SQL: "(" + textOf(e) + " || " + textOf(p.product()) + ")"}
+		case p.acceptSymbol("+"):
+			e = expr{sql: "(" + e.sql + " + " + p.product().sql + ")"}
+		case p.acceptSymbol("-"):
+			e = expr{sql: "(" + e.sql + " - " + p.product().sql + ")"}
+		case p.acceptSymbol("||"):
+			e = expr{sql: "(" + textOf(e) + " || " + textOf(p.product()) + ")"}
 		default:
 			return e
 		}
@@ -192,58 +192,58 @@ func (p *Parser) sum() Expr {
 }
 
 // textOf writes an operand of ||, which Snowflake takes of any type.
-func textOf(e Expr) string {
-	switch e.Kind {
-	case StringConstant:
-		return e.SQL
-	case BoundValue, Null:
-		return e.SQL + "::text"
+func textOf(e expr) string {
+	switch e.kind {
+	case exprString:
+		return e.sql
+	case exprBind, exprNull:
+		return e.sql + "::text"
 	}
-	return "snowsim.to_varchar(" + e.SQL + ")"
+	return "snowsim.to_varchar(" + e.sql + ")"
 }
 
-func (p *Parser) product() Expr {
+func (p *parser) product() expr {
 	e := p.unary()
 	for {
 		switch {
-		case p.AcceptSymbol("*"):
-			e = Expr{SQL: "(" + e.SQL + " * " + p.unary().SQL + ")"}
-		case p.AcceptSymbol("/"):
-			e = Expr{SQL: "snowsim.div(" + e.SQL + ", " + p.unary().SQL + ")"}
-		case p.AcceptSymbol("%"):
-			e = Expr{SQL: "mod(" + e.SQL + ", " + p.unary().SQL + ")"}
+		case p.acceptSymbol("*"):
+			e = expr{sql: "(" + e.sql + " * " + p.unary().sql + ")"}
+		case p.acceptSymbol("/"):
+			e = expr{sql: "snowsim.div(" + e.sql + ", " + p.unary().sql + ")"}
+		case p.acceptSymbol("%"):
+			e = expr{sql: "mod(" + e.sql + ", " + p.unary().sql + ")"}
 		default:
 			return e
 		}
 	}
 }
 
-func (p *Parser) unary() Expr {
+func (p *parser) unary() expr {
 	switch {
-	case p.AcceptSymbol("-"):
-		var e Expr
-		p.Nested(func() { e = p.unary() })
-		if e.Kind == NumberConstant && !strings.HasPrefix(e.Text, "-") {
-			return Expr{SQL: "(-" + e.SQL + ")", Kind: NumberConstant, Text: "-" + e.Text}
+	case p.acceptSymbol("-"):
+		var e expr
+		p.nested(func() { e = p.unary() })
+		if e.kind == exprNumber && !strings.HasPrefix(e.text, "-") {
+			return expr{sql: "(-" + e.sql + ")", kind: exprNumber, text: "-" + e.text}
 		}
-		return Expr{SQL: "(- " + e.SQL + ")"}
-	case p.AcceptSymbol("+"):
-		var e Expr
-		p.Nested(func() { e = p.unary() })
+		return expr{sql: "(- " + e.sql + ")"}
+	case p.acceptSymbol("+"):
+		var e expr
+		p.nested(func() { e = p.unary() })
 		return e
 	}
-	return p.postfix(p.Primary())
+	return p.postfix(p.primary())
 }
 
 // postfix reads casts, and keys of VARIANTs: v:key.
-func (p *Parser) postfix(e Expr) Expr {
+func (p *parser) postfix(e expr) expr {
 	for {
 		switch {
-		case p.AcceptSymbol("::"):
-			e = cast(e, p.DataType())
-		case p.IsSymbol(":") && e.Kind == ColumnReference:
-			p.Advance(1)
-			e = Expr{SQL: "(" + e.SQL + " -> " + Literal(p.pathKey()) + ")", Kind: path}
+		case p.acceptSymbol("::"):
+			e = cast(e, p.dataType())
+		case p.isSymbol(":") && e.kind == exprColumn:
+			p.advance(1)
+			e = expr{sql: "(" + e.sql + " -> " + literal(p.pathKey()) + ")", kind: exprPath}
 		default:
 			return e
 		}
@@ -251,189 +251,189 @@ func (p *Parser) postfix(e Expr) Expr {
 }
 
 // pathKey reads a key of a path, which keeps its case.
-func (p *Parser) pathKey() string {
-	t := p.Next()
-	if t.Kind == Word {
-		return p.Written(t)
+func (p *parser) pathKey() string {
+	t := p.next()
+	if t.kind == tokenWord {
+		return p.sourceOf(t)
 	}
-	if t.Kind != Quoted {
-		p.Advance(-1)
-		p.Unexpected()
+	if t.kind != tokenQuoted {
+		p.advance(-1)
+		p.unexpected()
 	}
-	return t.Text
+	return t.text
 }
 
-// Primary reads an operand: a constant, a bound value, a column, a call, or an expression in parentheses.
-func (p *Parser) Primary() Expr {
-	t := p.Peek()
-	switch t.Kind {
-	case Number:
-		p.Advance(1)
-		return Expr{SQL: t.Text, Kind: NumberConstant, Text: t.Text}
-	case Text:
-		p.Advance(1)
-		return Expr{SQL: Literal(t.Text), Kind: StringConstant, Text: t.Text}
-	case Mark:
-		p.Advance(1)
+// primary reads an operand: a constant, a bound value, a column, a call, or an expression in parentheses.
+func (p *parser) primary() expr {
+	t := p.peek()
+	switch t.kind {
+	case tokenNumber:
+		p.advance(1)
+		return expr{sql: t.text, kind: exprNumber, text: t.text}
+	case tokenText:
+		p.advance(1)
+		return expr{sql: literal(t.text), kind: exprString, text: t.text}
+	case tokenMark:
+		p.advance(1)
 		return p.bind(p.nextMark())
-	case Symbol:
+	case tokenSymbol:
 		return p.parenthesised()
-	case Quoted:
+	case tokenQuoted:
 		return p.columnOrCall()
-	case Word:
+	case tokenWord:
 		return p.word()
 	}
-	p.Unexpected()
-	return Expr{}
+	p.unexpected()
+	return expr{}
 }
 
-func (p *Parser) nextMark() int {
+func (p *parser) nextMark() int {
 	p.marks++
 	return p.marks - 1
 }
 
 // bind writes the bind with an index as a parameter.
-func (p *Parser) bind(i int) Expr {
-	if i >= len(p.Binds) && p.Session.DescribeOnly {
-		p.Volatile = true
-		for len(p.Binds) <= i {
-			p.Binds = append(p.Binds, protocol.Bind{Type: "text"})
+func (p *parser) bind(i int) expr {
+	if i >= len(p.binds) && p.session.DescribeOnly {
+		p.volatile = true
+		for len(p.binds) <= i {
+			p.binds = append(p.binds, protocol.Bind{Type: "text"})
 		}
 	}
-	if i >= len(p.Binds) {
-		p.Fail(protocol.CompilationError("002049", "42601", "Bind variable ? not set."))
+	if i >= len(p.binds) {
+		p.fail(protocol.CompilationError("002049", "42601", "Bind variable ? not set."))
 	}
-	if p.Binds[i].Type == "timestamp_tz" {
-		p.Fail(protocol.NotSimulated("a bound TIMESTAMP_TZ"))
+	if p.binds[i].Type == "timestamp_tz" {
+		p.fail(protocol.NotSimulated("a bound TIMESTAMP_TZ"))
 	}
-	if p.Inline {
-		return p.inlined(p.Binds[i])
+	if p.inline {
+		return p.inlined(p.binds[i])
 	}
-	p.Params = append(p.Params, protocol.Param{Bind: i, OID: bindOID(p.Binds[i].Type)})
-	return Expr{SQL: "$" + strconv.Itoa(len(p.Params)), Kind: BoundValue}
+	p.params = append(p.params, protocol.Param{Bind: i, OID: bindOID(p.binds[i].Type)})
+	return expr{sql: "$" + strconv.Itoa(len(p.params)), kind: exprBind}
 }
 
 // inlined writes a bind as a constant.
-func (p *Parser) inlined(b protocol.Bind) Expr {
-	p.Volatile = true
+func (p *parser) inlined(b protocol.Bind) expr {
+	p.volatile = true
 	if b.Value == nil {
-		return Expr{SQL: "NULL", Kind: Null}
+		return expr{sql: "NULL", kind: exprNull}
 	}
 	types := map[uint32]string{pgtype.NumericOID: "numeric", pgtype.Float8OID: "float8", pgtype.BoolOID: "boolean",
 		pgtype.DateOID: "date",
 		pgtype.TimeOID: "time", pgtype.TimestampOID: "timestamp",
 		pgtype.TimestamptzOID: "timestamptz", pgtype.ByteaOID: "bytea"}
 	if to, ok := types[bindOID(b.Type)]; ok {
-		return Expr{SQL: Literal(*b.Value) + "::" + to}
+		return expr{sql: literal(*b.Value) + "::" + to}
 	}
-	return Expr{SQL: Literal(*b.Value), Kind: StringConstant, Text: *b.Value}
+	return expr{sql: literal(*b.Value), kind: exprString, text: *b.Value}
 }
 
-func (p *Parser) parenthesised() (e Expr) {
-	p.InParentheses(func() {
-		if p.IsAny("SELECT", "WITH") {
-			e = Expr{SQL: "(" + p.selectStatement() + ")"}
+func (p *parser) parenthesised() (e expr) {
+	p.inParentheses(func() {
+		if p.isAny("SELECT", "WITH") {
+			e = expr{sql: "(" + p.selectStatement() + ")"}
 			return
 		}
-		e = p.Expression()
-		if e.Kind == other || e.Kind == ColumnReference {
-			e.SQL = "(" + e.SQL + ")"
+		e = p.expression()
+		if e.kind == exprOther || e.kind == exprColumn {
+			e.sql = "(" + e.sql + ")"
 		}
 	})
 	return e
 }
 
 // word reads an expression that begins with a word.
-func (p *Parser) word() Expr {
-	call := p.PeekAt(1).Kind == Symbol && p.PeekAt(1).Text == "("
-	switch w := p.Peek().Text; {
+func (p *parser) word() expr {
+	call := p.peekAt(1).kind == tokenSymbol && p.peekAt(1).text == "("
+	switch w := p.peek().text; {
 	case w == "NULL":
-		p.Advance(1)
-		return Expr{SQL: "NULL", Kind: Null}
+		p.advance(1)
+		return expr{sql: "NULL", kind: exprNull}
 	case w == "TRUE" || w == "FALSE":
-		p.Advance(1)
-		return Expr{SQL: w}
+		p.advance(1)
+		return expr{sql: w}
 	case w == "CASE":
 		return p.caseWhen()
 	case w == "EXISTS" && call:
-		p.Advance(1)
+		p.advance(1)
 		var sql string
-		p.InParentheses(func() { sql = p.selectStatement() })
-		return Expr{SQL: "EXISTS (" + sql + ")"}
+		p.inParentheses(func() { sql = p.selectStatement() })
+		return expr{sql: "EXISTS (" + sql + ")"}
 	case w == "CAST" && call:
-		p.Advance(1)
-		var e Expr
-		p.InParentheses(func() {
-			e = p.Expression()
-			p.Expect("AS")
-			e = cast(e, p.DataType())
+		p.advance(1)
+		var e expr
+		p.inParentheses(func() {
+			e = p.expression()
+			p.expect("AS")
+			e = cast(e, p.dataType())
 		})
 		return e
-	case (w == "DATE" || w == "TIME" || strings.HasPrefix(w, "TIMESTAMP")) && p.PeekAt(1).Kind == Text:
-		to := p.DataType()
-		return Expr{SQL: "'" + strings.ReplaceAll(p.Next().Text, "'", "''") + "'::" + to.Postgres}
+	case (w == "DATE" || w == "TIME" || strings.HasPrefix(w, "TIMESTAMP")) && p.peekAt(1).kind == tokenText:
+		to := p.dataType()
+		return expr{sql: "'" + strings.ReplaceAll(p.next().text, "'", "''") + "'::" + to.postgres}
 	case !call && contextFunctions[w]:
-		p.Advance(1)
+		p.advance(1)
 		return p.call(w, nil)
-	case Reserved[w] && (!call || w != "LEFT" && w != "RIGHT"):
-		p.Unexpected()
+	case reservedWords[w] && (!call || w != "LEFT" && w != "RIGHT"):
+		p.unexpected()
 	}
 	return p.columnOrCall()
 }
 
-func (p *Parser) caseWhen() Expr {
-	p.Expect("CASE")
+func (p *parser) caseWhen() expr {
+	p.expect("CASE")
 	var b strings.Builder
 	b.WriteString("CASE")
-	if !p.Is("WHEN") {
-		b.WriteString(" " + p.SQL())
+	if !p.is("WHEN") {
+		b.WriteString(" " + p.sql())
 	}
-	for p.Accept("WHEN") {
-		b.WriteString(" WHEN " + p.SQL())
-		p.Expect("THEN")
-		b.WriteString(" THEN " + p.SQL())
+	for p.accept("WHEN") {
+		b.WriteString(" WHEN " + p.sql())
+		p.expect("THEN")
+		b.WriteString(" THEN " + p.sql())
 	}
-	if p.Accept("ELSE") {
-		b.WriteString(" ELSE " + p.SQL())
+	if p.accept("ELSE") {
+		b.WriteString(" ELSE " + p.sql())
 	}
-	p.Expect("END")
-	return Expr{SQL: "(" + b.String() + " END)"}
+	p.expect("END")
+	return expr{sql: "(" + b.String() + " END)"}
 }
 
 // columnOrCall reads a.b.c, a.* and f(…).
-func (p *Parser) columnOrCall() Expr {
-	if n := p.PeekAt(1); n.Kind == Symbol && n.Text == "(" {
-		name := p.Next().Text
+func (p *parser) columnOrCall() expr {
+	if n := p.peekAt(1); n.kind == tokenSymbol && n.text == "(" {
+		name := p.next().text
 		return p.call(name, p.arguments(name))
 	}
-	parts := []string{p.AnyIdentifier()}
-	for p.IsSymbol(".") {
-		if n := p.PeekAt(1); n.Kind == Symbol && n.Text == "*" {
-			p.Advance(2)
-			return Expr{SQL: p.qualifier(parts) + ".*", Text: "*"}
+	parts := []string{p.anyIdentifier()}
+	for p.isSymbol(".") {
+		if n := p.peekAt(1); n.kind == tokenSymbol && n.text == "*" {
+			p.advance(2)
+			return expr{sql: p.qualifier(parts) + ".*", text: "*"}
 		}
-		p.Advance(1)
-		parts = append(parts, p.AnyIdentifier())
+		p.advance(1)
+		parts = append(parts, p.anyIdentifier())
 	}
-	if n := len(parts); n > 1 && p.IsSymbol("(") { // SNOWFLAKE.CORE.F(…), db.schema.f(…)
-		p.Fail(protocol.CompilationError("002140", "42601", "Unknown function %s", strings.Join(parts, ".")))
+	if n := len(parts); n > 1 && p.isSymbol("(") { // SNOWFLAKE.CORE.F(…), db.schema.f(…)
+		p.fail(protocol.CompilationError("002140", "42601", "Unknown function %s", strings.Join(parts, ".")))
 	}
 	return p.columnOf(parts)
 }
 
-func (p *Parser) columnOf(parts []string) Expr {
+func (p *parser) columnOf(parts []string) expr {
 	last := parts[len(parts)-1]
 	if len(parts) == 1 {
-		return Expr{SQL: Quote(Short(last)), Kind: ColumnReference, Text: last}
+		return expr{sql: quote(shortName(last)), kind: exprColumn, text: last}
 	}
-	return Expr{SQL: p.qualifier(parts[:len(parts)-1]) + "." + Quote(Short(last)), Kind: ColumnReference,
-		Text: last}
+	return expr{sql: p.qualifier(parts[:len(parts)-1]) + "." + quote(shortName(last)), kind: exprColumn,
+		text: last}
 }
 
 // qualifier writes what stands before a column: an alias, or a table's name.
-func (p *Parser) qualifier(parts []string) string {
+func (p *parser) qualifier(parts []string) string {
 	if len(parts) == 1 {
-		return Quote(Short(parts[0]))
+		return quote(shortName(parts[0]))
 	}
-	return p.Complete(parts).Postgres()
+	return p.qualify(parts).postgres()
 }

@@ -27,4 +27,4 @@ var windowFunctions = map[string]string{"ROW_NUMBER": "row_number", "RANK": "ran
 	"LAG": "lag", "LEAD": "lead"}
 
 // contextFunctions may be called without parentheses.
-var contextFunctions = Words("CURRENT_TIMESTAMP CURRENT_USER")
+var contextFunctions = wordSet("CURRENT_TIMESTAMP CURRENT_USER")

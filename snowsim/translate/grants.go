@@ -19,24 +19,24 @@ const rolePublic = "PUBLIC"
 type grants struct {
 	denied []Denied
 
-	mu     sync.RWMutex
-	roles  map[string][]string // roles made, with the roles granted to each
-	users  map[string][]string // the roles granted to users
-	held   map[Grant]bool
-	epochs int64
+	mu      sync.RWMutex
+	roles   map[string][]string // roles made, with the roles granted to each
+	users   map[string][]string // the roles granted to users
+	granted map[grant]bool
+	epochs  int64
 }
 
-// Grant is one privilege of a role. Object is the object's full name, "D.S.*" for
+// grant is one privilege of a role. Object is the object's full name, "D.S.*" for
 // the tables of a schema (D.* of a database), those to come too; "" is the account.
 // The kinds ROLE, MEMBER and USER stand for a role itself, a role granted to a role,
 // and a role granted to a user.
-type Grant struct{ Role, Privilege, Kind, Object string }
+type grant struct{ role, privilege, kind, object string }
 
 func newGrants(denied []Denied) *grants {
-	return &grants{denied: denied, roles: map[string][]string{}, users: map[string][]string{}, held: map[Grant]bool{}}
+	return &grants{denied: denied, roles: map[string][]string{}, users: map[string][]string{}, granted: map[grant]bool{}}
 }
 
-func (g *grants) Version() int64 {
+func (g *grants) version() int64 {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.epochs
@@ -48,8 +48,8 @@ func (g *grants) load(ctx context.Context, q querier) error {
 	if err != nil {
 		return fmt.Errorf("reading the stand-in's grants: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Grant, err error) {
-		return g, row.Scan(&g.Role, &g.Privilege, &g.Kind, &g.Object)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g grant, err error) {
+		return g, row.Scan(&g.role, &g.privilege, &g.kind, &g.object)
 	})
 	if err != nil {
 		return fmt.Errorf("reading the stand-in's grants: %w", err)
@@ -63,36 +63,36 @@ func (g *grants) load(ctx context.Context, q querier) error {
 }
 
 // add notes a grant. The caller holds mu.
-func (g *grants) add(one Grant) {
+func (g *grants) add(one grant) {
 	g.epochs++
-	switch one.Kind {
+	switch one.kind {
 	case "ROLE":
-		if _, ok := g.roles[one.Role]; !ok {
-			g.roles[one.Role] = nil
+		if _, ok := g.roles[one.role]; !ok {
+			g.roles[one.role] = nil
 		}
 	case "MEMBER":
-		g.roles[one.Role] = addOnce(g.roles[one.Role], one.Object)
+		g.roles[one.role] = appendUnique(g.roles[one.role], one.object)
 	case "USER":
-		g.users[one.Role] = addOnce(g.users[one.Role], one.Object)
+		g.users[one.role] = appendUnique(g.users[one.role], one.object)
 	default:
-		g.held[one] = true
+		g.granted[one] = true
 	}
 }
 
-func addOnce(list []string, one string) []string {
+func appendUnique(list []string, one string) []string {
 	if slices.Contains(list, one) {
 		return list
 	}
 	return append(list, one)
 }
 
-// SecondaryRoles is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
+// secondaryRolesParameter is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
 // names; ALL is the default, as of a user's DEFAULT_SECONDARY_ROLES. A blank keeps the name from meeting another.
-const SecondaryRoles = "SECONDARY ROLES"
+const secondaryRolesParameter = "SECONDARY ROLES"
 
-// Secondary are the session's active roles besides its own.
-func (g *grants) Secondary(s *Session) []string {
-	switch chosen := s.Parameters[SecondaryRoles]; chosen {
+// secondaryRoles are the session's active roles besides its own.
+func (g *grants) secondaryRoles(s *Session) []string {
+	switch chosen := s.Parameters[secondaryRolesParameter]; chosen {
 	case "", "ALL":
 		g.mu.RLock()
 		defer g.mu.RUnlock()
@@ -104,111 +104,111 @@ func (g *grants) Secondary(s *Session) []string {
 	}
 }
 
-// everything reports whether a role may do what is not denied to it. The caller holds mu.
-func (g *grants) everything(role string) bool {
+// unrestricted reports whether a role may do what is not denied to it. The caller holds mu.
+func (g *grants) unrestricted(role string) bool {
 	_, made := g.roles[role]
 	return !made && role != rolePublic
 }
 
-// within reports whether one role has the rights of another. The caller holds mu.
-func (g *grants) within(role, other string, depth int) bool {
-	return role == other || g.everything(role) || other == rolePublic ||
-		depth < 16 && slices.ContainsFunc(g.roles[role], func(member string) bool { return g.within(member, other, depth+1) })
+// inherits reports whether one role has the rights of another. The caller holds mu.
+func (g *grants) inherits(role, other string, depth int) bool {
+	return role == other || g.unrestricted(role) || other == rolePublic ||
+		depth < 16 && slices.ContainsFunc(g.roles[role], func(member string) bool { return g.inherits(member, other, depth+1) })
 }
 
-// InSession reports whether one of the session's roles has the rights of a role.
-func (g *grants) InSession(s *Session, role string) bool {
-	active := append([]string{s.Role}, g.Secondary(s)...)
+// inSession reports whether one of the session's roles has the rights of a role.
+func (g *grants) inSession(s *Session, role string) bool {
+	active := append([]string{s.Role}, g.secondaryRoles(s)...)
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return slices.ContainsFunc(active, func(r string) bool { return g.within(r, role, 0) })
+	return slices.ContainsFunc(active, func(r string) bool { return g.inherits(r, role, 0) })
 }
 
-// Object is what privileges are granted on: a table, schema, database or warehouse,
+// securable is what privileges are granted on: a table, schema, database or warehouse,
 // by its full name as SHOW GRANTS prints it. The account has no name.
-type Object struct {
-	Kind, Name string
-	// Short is the last part of the name, by which Denied may name it too.
-	Short string
+type securable struct {
+	kind, name string
+	// short is the last part of the name, by which Denied may name it too.
+	short string
 	// containers hold the object: the patterns of grants on all that they hold.
 	containers []string
-	Owner      string
+	owner      string
 }
 
-// TableObject is a table or view as privileges are granted on it.
-func TableObject(t *Table) Object {
-	n, kind := t.Name, "TABLE"
-	if t.Kind == View {
+// tableObject is a table or view as privileges are granted on it.
+func tableObject(t *tableEntry) securable {
+	n, kind := t.name, "TABLE"
+	if t.Kind == kindView {
 		kind = "VIEW"
 	}
-	return Object{Kind: kind, Name: FullName(n.Database, n.Schema, n.Object), Short: n.Object, Owner: t.Owner,
-		containers: []string{FullName(n.Database, n.Schema) + ".*", FullName(n.Database) + ".*"}}
+	return securable{kind: kind, name: fullName(n.database, n.schema, n.object), short: n.object, owner: t.Owner,
+		containers: []string{fullName(n.database, n.schema) + ".*", fullName(n.database) + ".*"}}
 }
 
-// SchemaObject is a schema as privileges are granted on it, without its owner.
-func SchemaObject(database, schema string) Object {
-	return Object{Kind: "SCHEMA", Name: FullName(database, schema), Short: schema,
-		containers: []string{FullName(database) + ".*"}}
+// schemaObject is a schema as privileges are granted on it, without its owner.
+func schemaObject(database, schema string) securable {
+	return securable{kind: "SCHEMA", name: fullName(database, schema), short: schema,
+		containers: []string{fullName(database) + ".*"}}
 }
 
-// WarehouseObject is a warehouse as privileges are granted on it, without its owner.
-func WarehouseObject(name string) Object {
-	return Object{Kind: "WAREHOUSE", Name: Display(name), Short: name}
+// warehouseObject is a warehouse as privileges are granted on it, without its owner.
+func warehouseObject(name string) securable {
+	return securable{kind: "WAREHOUSE", name: displayName(name), short: name}
 }
 
-// DatabaseObject is a database as privileges are granted on it, without its owner.
-func DatabaseObject(name string) Object {
-	return Object{Kind: "DATABASE", Name: Display(name), Short: name}
+// databaseObject is a database as privileges are granted on it, without its owner.
+func databaseObject(name string) securable {
+	return securable{kind: "DATABASE", name: displayName(name), short: name}
 }
 
-// AccountObject is the account itself.
-var AccountObject = Object{Kind: "ACCOUNT"}
+// accountObject is the account itself.
+var accountObject = securable{kind: "ACCOUNT"}
 
-// FullName is a name as Snowflake prints it.
-func FullName(parts ...string) string {
+// fullName is a name as Snowflake prints it.
+func fullName(parts ...string) string {
 	for i, p := range parts {
-		parts[i] = Display(p)
+		parts[i] = displayName(p)
 	}
 	return strings.Join(parts, ".")
 }
 
 // covers reports whether a grant is one on the object.
-func (one Grant) covers(o Object) bool {
-	return one.Kind == o.Kind && (one.Object == o.Name || slices.Contains(o.containers, one.Object))
+func (one grant) covers(o securable) bool {
+	return one.kind == o.kind && (one.object == o.name || slices.Contains(o.containers, one.object))
 }
 
 // denies reports whether Denied takes a privilege on the object away from a role.
-func (g *grants) denies(role, privilege string, o Object) bool {
+func (g *grants) denies(role, privilege string, o securable) bool {
 	return slices.ContainsFunc(g.denied, func(d Denied) bool {
 		return privilege != "" && (d.Role == "" || d.Role == role) && d.Privilege == privilege &&
-			(d.Object == "" || d.Object == o.Short || d.Object == o.Name)
+			(d.Object == "" || d.Object == o.short || d.Object == o.name)
 	})
 }
 
 // has reports whether one of the roles has a privilege on an object; "" asks for any.
-func (g *grants) has(roles []string, privilege string, o Object) bool {
+func (g *grants) has(roles []string, privilege string, o securable) bool {
 	if g.denies(roles[0], privilege, o) {
 		return false
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	for _, role := range roles {
-		if g.everything(role) || o.Owner != "" && g.within(role, o.Owner, 0) {
+		if g.unrestricted(role) || o.owner != "" && g.inherits(role, o.owner, 0) {
 			return true
 		}
 	}
-	for one := range g.held {
-		if one.covers(o) && (privilege == "" || one.Privilege == privilege || one.Privilege == "ALL" ||
-			one.Privilege == "OWNERSHIP") &&
-			slices.ContainsFunc(roles, func(role string) bool { return g.within(role, one.Role, 0) }) {
+	for one := range g.granted {
+		if one.covers(o) && (privilege == "" || one.privilege == privilege || one.privilege == "ALL" ||
+			one.privilege == "OWNERSHIP") &&
+			slices.ContainsFunc(roles, func(role string) bool { return g.inherits(role, one.role, 0) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// Add notes new grants.
-func (g *grants) Add(all []Grant) {
+// addAll notes new grants.
+func (g *grants) addAll(all []grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, one := range all {
@@ -216,40 +216,40 @@ func (g *grants) Add(all []Grant) {
 	}
 }
 
-// Made reports whether a role was made, as opposed to one that the account began with.
-func (g *grants) Made(role string) bool {
+// isCustomRole reports whether a role was made, as opposed to one that the account began with.
+func (g *grants) isCustomRole(role string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	_, made := g.roles[role]
 	return made
 }
 
-// GrantedTo are the roles that are granted to a user.
-func (g *grants) GrantedTo(user string) []string {
+// rolesOf are the roles that are granted to a user.
+func (g *grants) rolesOf(user string) []string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.users[user]
 }
 
-// SeesAll reports whether a role may see everything that is not denied to it.
-func (g *grants) SeesAll(role string) bool {
+// isUnrestricted reports whether a role may see everything that is not denied to it.
+func (g *grants) isUnrestricted(role string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.everything(role)
+	return g.unrestricted(role)
 }
 
-// ShownGrant is a row of SHOW GRANTS.
-type ShownGrant struct{ Privilege, Kind, Name, Grantee string }
+// grantRow is a row of SHOW GRANTS.
+type grantRow struct{ privilege, kind, name, grantee string }
 
-// Withheld owns what somebody is denied privileges on: the denied role is shown with
+// deniedOwner owns what somebody is denied privileges on: the denied role is shown with
 // those that are left to it, instead of as an owner, who would have all.
-const Withheld = "SNOWSIM"
+const deniedOwner = "SNOWSIM"
 
-// On lists who is granted what on an object, as a role sees it.
-func (g *grants) On(o Object, asked string) []ShownGrant {
-	var rows []ShownGrant
+// grantsOn lists who is granted what on an object, as a role sees it.
+func (g *grants) grantsOn(o securable, asked string) []grantRow {
+	var rows []grantRow
 	left, isDenied := []string{}, false
-	for _, privilege := range privilegesOf[o.Kind] {
+	for _, privilege := range privilegesOf[o.kind] {
 		if g.denies(asked, privilege, o) {
 			isDenied = true
 		} else {
@@ -259,39 +259,39 @@ func (g *grants) On(o Object, asked string) []ShownGrant {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if isDenied {
-		if g.everything(asked) || g.within(asked, o.Owner, 0) {
+		if g.unrestricted(asked) || g.inherits(asked, o.owner, 0) {
 			for _, privilege := range left {
-				rows = append(rows, ShownGrant{privilege, o.Kind, o.Name, asked})
+				rows = append(rows, grantRow{privilege, o.kind, o.name, asked})
 			}
 		}
-		o.Owner = Withheld
+		o.owner = deniedOwner
 	}
-	if o.Owner != "" {
-		rows = append(rows, ShownGrant{"OWNERSHIP", o.Kind, o.Name, o.Owner})
+	if o.owner != "" {
+		rows = append(rows, grantRow{"OWNERSHIP", o.kind, o.name, o.owner})
 	}
-	for one := range g.held {
+	for one := range g.granted {
 		if one.covers(o) {
 			for _, privilege := range one.privileges() {
-				if !isDenied || slices.Contains(left, privilege) || one.Role != asked {
-					rows = append(rows, ShownGrant{privilege, o.Kind, o.Name, one.Role})
+				if !isDenied || slices.Contains(left, privilege) || one.role != asked {
+					rows = append(rows, grantRow{privilege, o.kind, o.name, one.role})
 				}
 			}
 		}
 	}
-	return compact(rows)
+	return uniqueRows(rows)
 }
 
 // privileges are those of the grant, one by one.
-func (one Grant) privileges() []string {
-	if one.Privilege == "ALL" {
-		return privilegesOf[one.Kind]
+func (one grant) privileges() []string {
+	if one.privilege == "ALL" {
+		return privilegesOf[one.kind]
 	}
-	return []string{one.Privilege}
+	return []string{one.privilege}
 }
 
-func compact(rows []ShownGrant) []ShownGrant {
-	seen := map[ShownGrant]bool{}
-	return slices.DeleteFunc(rows, func(r ShownGrant) bool {
+func uniqueRows(rows []grantRow) []grantRow {
+	seen := map[grantRow]bool{}
+	return slices.DeleteFunc(rows, func(r grantRow) bool {
 		again := seen[r]
 		seen[r] = true
 		return again

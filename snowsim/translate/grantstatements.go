@@ -13,179 +13,179 @@ import (
 const executed = "Statement executed successfully."
 
 // grant reads GRANT.
-func (p *Parser) grant() *Plan {
-	p.Expect("GRANT")
-	if p.Accept("ROLE") {
+func (p *parser) grant() *Plan {
+	p.expect("GRANT")
+	if p.accept("ROLE") {
 		return p.grantRole()
 	}
 	var privileges []string
 	for {
 		var words []string
-		for !p.Is("ON") && !p.IsSymbol(",") && !p.Is("TO") {
-			if p.Peek().Kind != Word {
-				p.Unexpected()
+		for !p.is("ON") && !p.isSymbol(",") && !p.is("TO") {
+			if p.peek().kind != tokenWord {
+				p.unexpected()
 			}
-			words = append(words, p.Next().Text)
+			words = append(words, p.next().text)
 		}
 		privileges = append(privileges, strings.TrimSuffix(strings.Join(words, " "), " PRIVILEGES"))
-		if !p.AcceptSymbol(",") {
+		if !p.acceptSymbol(",") {
 			break
 		}
 	}
 	if len(privileges) == 1 && privileges[0] == "IMPORTED" {
 		privileges[0] = "IMPORTED PRIVILEGES"
 	}
-	p.Expect("ON")
+	p.expect("ON")
 	on, pattern := p.grantObject()
-	p.Expect("TO", "ROLE")
-	role := p.Identifier()
-	if !p.May("OWNERSHIP", on) {
-		p.Fail(&protocol.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: " +
+	p.expect("TO", "ROLE")
+	role := p.identifier()
+	if !p.hasPrivilege("OWNERSHIP", on) {
+		p.fail(&protocol.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: " +
 			"Insufficient privileges."})
 	}
 	if pattern != "" {
-		on.Name = pattern
+		on.name = pattern
 	}
-	all := make([]Grant, len(privileges))
+	all := make([]grant, len(privileges))
 	for i, privilege := range privileges {
-		all[i] = Grant{Role: role, Privilege: privilege, Kind: on.Kind, Object: on.Name}
+		all[i] = grant{role: role, privilege: privilege, kind: on.kind, object: on.name}
 	}
 	return p.grantTo(all)
 }
 
 // grantObject reads what privileges are granted on; pattern stands for all objects in a container.
-func (p *Parser) grantObject() (on Object, pattern string) {
-	if p.Accept("ACCOUNT") {
-		return AccountObject, ""
+func (p *parser) grantObject() (on securable, pattern string) {
+	if p.accept("ACCOUNT") {
+		return accountObject, ""
 	}
-	all := p.Accept("ALL") || p.Accept("FUTURE")
+	all := p.accept("ALL") || p.accept("FUTURE")
 	var kind []string
-	for p.Peek().Kind == Word && !p.Is("IN") &&
-		IsOneOf(p.Peek(), "TABLE", "TABLES", "SCHEMA", "SCHEMAS", "DATABASE", "WAREHOUSE", "VIEW", "VIEWS",
+	for p.peek().kind == tokenWord && !p.is("IN") &&
+		isOneOf(p.peek(), "TABLE", "TABLES", "SCHEMA", "SCHEMAS", "DATABASE", "WAREHOUSE", "VIEW", "VIEWS",
 			"INTEGRATION") {
-		kind = append(kind, strings.TrimSuffix(p.Next().Text, "S"))
+		kind = append(kind, strings.TrimSuffix(p.next().text, "S"))
 	}
 	if len(kind) != 1 {
-		p.Unexpected() // GRANT … ON HYBRID TABLE is not supported by Snowflake either: it is ON TABLE
+		p.unexpected() // GRANT … ON HYBRID TABLE is not supported by Snowflake either: it is ON TABLE
 	}
 	if all {
-		p.Expect("IN")
-		p.Expect("SCHEMA")
-		n := p.Schema()
-		on = SchemaObject(n.Database, n.Schema)
-		on.Kind = kind[0]
-		return on, on.Name + ".*"
+		p.expect("IN")
+		p.expect("SCHEMA")
+		n := p.schema()
+		on = schemaObject(n.database, n.schema)
+		on.kind = kind[0]
+		return on, on.name + ".*"
 	}
 	switch kind[0] {
 	case "TABLE", "VIEW":
-		n := p.Name()
-		t, err := p.Account.Tables.Table(p.Context, n)
+		n := p.name()
+		t, err := p.account.tables.lookup(p.ctx, n)
 		if err != nil {
-			p.Fail(err)
+			p.fail(err)
 		}
-		if t == nil || !p.MayTable("", t) {
-			p.Fail(protocol.DoesNotExist("Table", n.String()))
+		if t == nil || !p.hasTablePrivilege("", t) {
+			p.fail(protocol.DoesNotExist("Table", n.String()))
 		}
-		return TableObject(t), ""
+		return tableObject(t), ""
 	case "SCHEMA":
-		n := p.Schema()
-		return SchemaObject(n.Database, n.Schema), ""
+		n := p.schema()
+		return schemaObject(n.database, n.schema), ""
 	case "WAREHOUSE":
-		return WarehouseObject(p.Identifier()), ""
+		return warehouseObject(p.identifier()), ""
 	}
-	name := p.Identifier()
-	return Object{Kind: kind[0], Name: Display(name), Short: name}, ""
+	name := p.identifier()
+	return securable{kind: kind[0], name: displayName(name), short: name}, ""
 }
 
 // grantRole reads GRANT ROLE r TO ROLE | USER ….
-func (p *Parser) grantRole() *Plan {
-	member := p.Identifier()
-	if !p.Account.RoleExists(member) {
-		p.Fail(NoRole(member))
+func (p *parser) grantRole() *Plan {
+	member := p.identifier()
+	if !p.account.RoleExists(member) {
+		p.fail(noRole(member))
 	}
-	p.Expect("TO")
-	if p.Accept("USER") {
-		return p.record(executed, []Grant{{Role: p.Identifier(), Kind: "USER", Object: member}})
+	p.expect("TO")
+	if p.accept("USER") {
+		return p.record(executed, []grant{{role: p.identifier(), kind: "USER", object: member}})
 	}
-	p.Expect("ROLE")
-	return p.grantTo([]Grant{{Role: p.Identifier(), Kind: "MEMBER", Object: member}})
+	p.expect("ROLE")
+	return p.grantTo([]grant{{role: p.identifier(), kind: "MEMBER", object: member}})
 }
 
 // grantTo grants to a role that exists.
-func (p *Parser) grantTo(all []Grant) *Plan {
-	if !p.Account.RoleExists(all[0].Role) {
-		p.Fail(NoRole(all[0].Role))
+func (p *parser) grantTo(all []grant) *Plan {
+	if !p.account.RoleExists(all[0].role) {
+		p.fail(noRole(all[0].role))
 	}
 	return p.record(executed, all)
 }
 
 // record writes grants to the catalog.
-func (p *Parser) record(message string, all []Grant) *Plan {
-	return p.DDL(message, func(ctx context.Context, conn *pgx.Conn) error {
+func (p *parser) record(message string, all []grant) *Plan {
+	return p.ddlPlan(message, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, one := range all {
 			if _, err := conn.Exec(ctx, "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-				one.Role, one.Privilege, one.Kind, one.Object, p.Account.Host.Now()); err != nil {
+				one.role, one.privilege, one.kind, one.object, p.account.host.Now()); err != nil {
 				return Error(err)
 			}
 		}
-		p.Account.Grants.Add(all)
+		p.account.grants.addAll(all)
 		return nil
 	})
 }
 
 // createRole reads CREATE ROLE r.
-func (p *Parser) createRole() *Plan {
-	role := p.Identifier()
-	if p.Account.RoleExists(role) {
-		p.Fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", role))
+func (p *parser) createRole() *Plan {
+	role := p.identifier()
+	if p.account.RoleExists(role) {
+		p.fail(protocol.CompilationError("002002", "42710", "Object '%s' already exists.", role))
 	}
-	return p.record("Role "+role+" successfully created.", []Grant{{Role: role, Kind: "ROLE"}})
+	return p.record("Role "+role+" successfully created.", []grant{{role: role, kind: "ROLE"}})
 }
 
 // grantColumns are the columns of SHOW GRANTS ON.
 const grantColumns = "created_on, privilege, granted_on, name, granted_to, grantee_name, grant_option, granted_by"
 
 // showGrants reads SHOW GRANTS ON TABLE | SCHEMA | WAREHOUSE ….
-func (p *Parser) showGrants() *Plan {
-	if !p.Accept("ON") || !p.IsAny("TABLE", "VIEW", "SCHEMA", "WAREHOUSE") {
-		p.Fail(protocol.NotSimulated("SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE"))
+func (p *parser) showGrants() *Plan {
+	if !p.accept("ON") || !p.isAny("TABLE", "VIEW", "SCHEMA", "WAREHOUSE") {
+		p.fail(protocol.NotSimulated("SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE"))
 	}
-	rows := p.Account.Grants.On(p.shownObject(), p.Session.Role)
-	slices.SortFunc(rows, func(a, b ShownGrant) int {
-		return strings.Compare(a.Grantee+"\x00"+a.Privilege+"\x00"+a.Name, b.Grantee+"\x00"+b.Privilege+"\x00"+b.Name)
+	rows := p.account.grants.grantsOn(p.shownObject(), p.session.Role)
+	slices.SortFunc(rows, func(a, b grantRow) int {
+		return strings.Compare(a.grantee+"\x00"+a.privilege+"\x00"+a.name, b.grantee+"\x00"+b.privilege+"\x00"+b.name)
 	})
 	// The account does not keep when something was granted.
-	now := p.Account.Host.Now().UTC()
+	now := p.account.host.Now().UTC()
 	r := &Result{}
 	for _, name := range strings.Split(grantColumns, ", ") {
 		r.Columns = append(r.Columns, protocol.Text(name))
 	}
 	r.Columns[0] = protocol.TimestampLTZ("created_on")
 	for _, row := range rows {
-		r.Rows = append(r.Rows, []any{now, row.Privilege, row.Kind, row.Name, "ROLE", row.Grantee, "false", ""})
+		r.Rows = append(r.Rows, []any{now, row.privilege, row.kind, row.name, "ROLE", row.grantee, "false", ""})
 	}
-	return p.Shown(r)
+	return p.showPlan(r)
 }
 
 // shownObject reads the object of SHOW GRANTS ON.
-func (p *Parser) shownObject() Object {
-	switch p.Next().Text {
+func (p *parser) shownObject() securable {
+	switch p.next().text {
 	case "SCHEMA":
-		n := p.Schema()
-		o := p.SchemaObject(n)
-		if o.Owner == "" {
-			p.Fail(NoSchema(n))
+		n := p.schema()
+		o := p.schemaObject(n)
+		if o.owner == "" {
+			p.fail(noSchema(n))
 		}
 		return o
 	case "WAREHOUSE":
-		name := p.Identifier()
-		w, ok := p.Account.Host.Warehouses().Get(name)
-		o := WarehouseObject(name)
-		if o.Owner = w.Owner; !ok || !p.May("", o) {
-			p.Fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
-				Display(name)))
+		name := p.identifier()
+		w, ok := p.account.host.Warehouses().Get(name)
+		o := warehouseObject(name)
+		if o.owner = w.Owner; !ok || !p.hasPrivilege("", o) {
+			p.fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
+				displayName(name)))
 		}
 		return o
 	}
-	return TableObject(p.Resolve(p.Name(), ""))
+	return tableObject(p.resolve(p.name(), ""))
 }

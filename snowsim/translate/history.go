@@ -18,15 +18,15 @@ import (
 var executionColumns = []rowColumn[history.Record]{
 	{"QUERY_ID", "text", func(r *history.Record) any { return queryID(r.QueryID) }},
 	{"QUERY_TEXT", "text", func(r *history.Record) any { return r.Text }},
-	{"DATABASE_NAME", "text", func(r *history.Record) any { return OrNull(r.Database) }},
-	{"SCHEMA_NAME", "text", func(r *history.Record) any { return OrNull(r.Schema) }},
+	{"DATABASE_NAME", "text", func(r *history.Record) any { return nullIfEmpty(r.Database) }},
+	{"SCHEMA_NAME", "text", func(r *history.Record) any { return nullIfEmpty(r.Schema) }},
 	{"QUERY_TYPE", "text", func(r *history.Record) any { return r.QueryType }},
 	{"SESSION_ID", "numeric(38,0)", func(r *history.Record) any { return r.SessionID }},
 	{"USER_NAME", "text", func(r *history.Record) any { return r.User }},
-	{"ROLE_NAME", "text", func(r *history.Record) any { return OrNull(r.Role) }},
-	{"WAREHOUSE_NAME", "text", func(r *history.Record) any { return OrNull(r.Warehouse) }},
-	{"WAREHOUSE_SIZE", "text", func(r *history.Record) any { return OrNull(r.WarehouseSize) }},
-	{"WAREHOUSE_TYPE", "text", func(r *history.Record) any { return OrNull(r.WarehouseType) }},
+	{"ROLE_NAME", "text", func(r *history.Record) any { return nullIfEmpty(r.Role) }},
+	{"WAREHOUSE_NAME", "text", func(r *history.Record) any { return nullIfEmpty(r.Warehouse) }},
+	{"WAREHOUSE_SIZE", "text", func(r *history.Record) any { return nullIfEmpty(r.WarehouseSize) }},
+	{"WAREHOUSE_TYPE", "text", func(r *history.Record) any { return nullIfEmpty(r.WarehouseType) }},
 	{"CLUSTER_NUMBER", "numeric(38,0)", func(r *history.Record) any { return positive(int64(r.Cluster)) }},
 	{"QUERY_TAG", "text", func(r *history.Record) any { return r.Tag }},
 	{"EXECUTION_STATUS", "text", func(r *history.Record) any {
@@ -35,8 +35,8 @@ var executionColumns = []rowColumn[history.Record]{
 		}
 		return "FAILED"
 	}},
-	{"ERROR_CODE", "text", func(r *history.Record) any { return OrNull(r.ErrorCode) }},
-	{"ERROR_MESSAGE", "text", func(r *history.Record) any { return OrNull(r.ErrorMessage) }},
+	{"ERROR_CODE", "text", func(r *history.Record) any { return nullIfEmpty(r.ErrorCode) }},
+	{"ERROR_MESSAGE", "text", func(r *history.Record) any { return nullIfEmpty(r.ErrorMessage) }},
 	{"START_TIME", "timestamptz(3)", func(r *history.Record) any { return r.Start }},
 	{"END_TIME", "timestamptz(3)", func(r *history.Record) any { return r.End }},
 	{"TOTAL_ELAPSED_TIME", "numeric(38,0)", func(r *history.Record) any { return r.Total().Milliseconds() }},
@@ -58,7 +58,7 @@ var aggregateColumns = []rowColumn[history.Aggregate]{
 	{"INTERVAL_END_TIME", "timestamptz(3)", func(a *history.Aggregate) any { return a.IntervalEnd }},
 	{"QUERY_TEXT", "text", func(a *history.Aggregate) any { return a.Text }},
 	{"QUERY_TYPE", "text", func(a *history.Aggregate) any { return a.QueryType }},
-	{"WAREHOUSE_NAME", "text", func(a *history.Aggregate) any { return OrNull(a.Warehouse) }},
+	{"WAREHOUSE_NAME", "text", func(a *history.Aggregate) any { return nullIfEmpty(a.Warehouse) }},
 	{"QUERY_TAG", "text", func(a *history.Aggregate) any { return a.Tag }},
 	{"TOTAL_ELAPSED_TIME", "jsonb", func(a *history.Aggregate) any { return distribution(a.Total) }},
 	{"COMPILATION_TIME", "jsonb", func(a *history.Aggregate) any { return distribution(a.Compilation) }},
@@ -89,41 +89,41 @@ func distribution(d history.Distribution) any {
 }
 
 // historyFunction reads TABLE([db.]INFORMATION_SCHEMA.QUERY_HISTORY(…)).
-func (p *Parser) historyFunction() string {
-	parts := []string{p.AnyIdentifier()}
-	for p.AcceptSymbol(".") {
-		parts = append(parts, p.AnyIdentifier())
+func (p *parser) historyFunction() string {
+	parts := []string{p.anyIdentifier()}
+	for p.acceptSymbol(".") {
+		parts = append(parts, p.anyIdentifier())
 	}
 	if len(parts) > 1 && parts[len(parts)-2] != "INFORMATION_SCHEMA" {
-		p.Fail(protocol.CompilationError("002141", "42601", "Unknown user-defined table function %s",
+		p.fail(protocol.CompilationError("002141", "42601", "Unknown user-defined table function %s",
 			strings.Join(parts, ".")))
 	}
 	switch function := parts[len(parts)-1]; function {
 	case "QUERY_HISTORY":
 	case "QUERY_HISTORY_BY_SESSION", "QUERY_HISTORY_BY_USER", "QUERY_HISTORY_BY_WAREHOUSE", "WAREHOUSE_METERING_HISTORY":
-		p.Fail(protocol.NotSimulated("%s", function))
+		p.fail(protocol.NotSimulated("%s", function))
 	default:
-		p.Fail(protocol.CompilationError("002141", "42601", "Unknown table function %s", function))
+		p.fail(protocol.CompilationError("002141", "42601", "Unknown table function %s", function))
 	}
 	arguments := map[string]string{}
-	outer := p.Inline
-	p.Inline = true // arguments are evaluated before the statement runs
-	p.InParentheses(func() {
-		for !p.IsSymbol(")") {
-			key := p.AnyIdentifier()
+	outer := p.inline
+	p.inline = true // arguments are evaluated before the statement runs
+	p.inParentheses(func() {
+		for !p.isSymbol(")") {
+			key := p.anyIdentifier()
 			if !slices.Contains([]string{"END_TIME_RANGE_START", "END_TIME_RANGE_END", "RESULT_LIMIT"}, key) {
-				p.Fail(protocol.CompilationError("001018", "22023", "invalid argument '%s' for function QUERY_HISTORY", key))
+				p.fail(protocol.CompilationError("001018", "22023", "invalid argument '%s' for function QUERY_HISTORY", key))
 			}
-			p.ExpectSymbol("=>")
-			arguments[key] = p.SQL()
-			if !p.AcceptSymbol(",") {
+			p.expectSymbol("=>")
+			arguments[key] = p.sql()
+			if !p.acceptSymbol(",") {
 				return
 			}
 		}
 	})
-	p.Inline = outer
-	store, now := p.Account.Host.History(), p.Account.Host.Now()
-	return FromRows(p, "history", executionColumns,
+	p.inline = outer
+	store, now := p.account.host.History(), p.account.host.Now()
+	return historyTable(p, "history", executionColumns,
 		func(ctx context.Context, conn *pgx.Conn) ([]history.Record, error) {
 			f, err := filter(ctx, conn, arguments, now)
 			if err != nil {
@@ -162,16 +162,16 @@ func filter(ctx context.Context, conn *pgx.Conn, arguments map[string]string, no
 }
 
 // accountUsage writes the view of SNOWFLAKE.ACCOUNT_USAGE that the stand-in has.
-func (p *Parser) accountUsage(view string) string {
-	if !p.May("IMPORTED PRIVILEGES", DatabaseObject("SNOWFLAKE")) {
-		p.Fail(protocol.CompilationError("002003", "02000",
+func (p *parser) accountUsage(view string) string {
+	if !p.hasPrivilege("IMPORTED PRIVILEGES", databaseObject("SNOWFLAKE")) {
+		p.fail(protocol.CompilationError("002003", "02000",
 			"Schema 'SNOWFLAKE.ACCOUNT_USAGE' does not exist or not authorized."))
 	}
 	if view != "AGGREGATE_QUERY_HISTORY" {
-		p.Fail(protocol.NotSimulated("SNOWFLAKE.ACCOUNT_USAGE.%s", view))
+		p.fail(protocol.NotSimulated("SNOWFLAKE.ACCOUNT_USAGE.%s", view))
 	}
-	store, now := p.Account.Host.History(), p.Account.Host.Now()
-	return FromRows(p, "aggregate", aggregateColumns,
+	store, now := p.account.host.History(), p.account.host.Now()
+	return historyTable(p, "aggregate", aggregateColumns,
 		func(context.Context, *pgx.Conn) ([]history.Aggregate, error) { return store.Aggregates(now), nil })
 }
 
@@ -182,19 +182,19 @@ type rowColumn[T any] struct {
 	value          func(r *T) any
 }
 
-// named returns the columns of a history that the statement names: it reads the
+// usedColumns returns the columns of a history that the statement names: it reads the
 // tokens, since the list of a SELECT stands before its FROM.
-func named[T any](p *Parser, all []rowColumn[T]) []rowColumn[T] {
+func usedColumns[T any](p *parser, all []rowColumn[T]) []rowColumn[T] {
 	words := map[string]bool{}
 	star := false
-	for i, t := range p.Tokens {
-		if t.Kind == Word || t.Kind == Quoted {
-			words[t.Text] = true
+	for i, t := range p.tokens {
+		if t.kind == tokenWord || t.kind == tokenQuoted {
+			words[t.text] = true
 		}
-		if t.Kind == Symbol && t.Text == "*" && i > 0 {
-			before := p.Tokens[i-1]
-			star = star || before.Kind == Symbol && (before.Text == "," || before.Text == ".") ||
-				IsOneOf(before, "SELECT", "DISTINCT", "ALL")
+		if t.kind == tokenSymbol && t.text == "*" && i > 0 {
+			before := p.tokens[i-1]
+			star = star || before.kind == tokenSymbol && (before.text == "," || before.text == ".") ||
+				isOneOf(before, "SELECT", "DISTINCT", "ALL")
 		}
 	}
 	if star {
@@ -212,22 +212,22 @@ func named[T any](p *Parser, all []rowColumn[T]) []rowColumn[T] {
 	return used
 }
 
-// FromRows makes a temporary table of rows before the statement runs and returns its name.
-func FromRows[T any](p *Parser, what string, all []rowColumn[T],
+// historyTable makes a temporary table of rows before the statement runs and returns its name.
+func historyTable[T any](p *parser, what string, all []rowColumn[T],
 	rows func(ctx context.Context, conn *pgx.Conn) ([]T, error)) string {
-	p.Volatile = true
-	used := named(p, all)
-	table := p.Fresh(what)
+	p.volatile = true
+	used := usedColumns(p, all)
+	table := p.uniqueName(what)
 	definitions, names := make([]string, len(used)), make([]string, len(used))
 	for i, c := range used {
-		definitions[i], names[i] = Quote(c.name)+" "+c.postgres, c.name
+		definitions[i], names[i] = quote(c.name)+" "+c.postgres, c.name
 	}
-	p.Before = append(p.Before, func(ctx context.Context, conn *pgx.Conn) error {
+	p.before = append(p.before, func(ctx context.Context, conn *pgx.Conn) error {
 		made, err := rows(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if err := ExecAll(ctx, conn, "CREATE TEMPORARY TABLE "+Quote(table)+" ("+
+		if err := execAll(ctx, conn, "CREATE TEMPORARY TABLE "+quote(table)+" ("+
 			strings.Join(definitions, ", ")+
 			") ON COMMIT DROP"); err != nil {
 			return err
@@ -241,11 +241,11 @@ func FromRows[T any](p *Parser, what string, all []rowColumn[T],
 		}))
 		return err
 	})
-	return "pg_temp." + Quote(table)
+	return "pg_temp." + quote(table)
 }
 
-// OrNull is a text, nil when it is empty.
-func OrNull(s string) any {
+// nullIfEmpty is a text, nil when it is empty.
+func nullIfEmpty(s string) any {
 	if s == "" {
 		return nil
 	}

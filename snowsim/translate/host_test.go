@@ -297,7 +297,7 @@ func printed(r *Result) string {
 // schema makes a schema, which no statement does.
 func (c *client) schema(database, schema string) {
 	c.t.Helper()
-	if err := ExecAll(c.t.Context(), c.conn, CreateSchema(database, schema, c.host.now, "SYSADMIN", "")...); err != nil {
+	if err := execAll(c.t.Context(), c.conn, createSchema(database, schema, c.host.now, "SYSADMIN", "")...); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -13,19 +13,19 @@ type tokenKind uint8
 
 // What tokens are.
 const (
-	End    tokenKind = iota
-	Word             // unquoted identifier or keyword; text is in upper case
-	Quoted           // "identifier"; text is what stands between the quotes
-	Text             // 'string'; text is its value
-	Number           // 12, 1.5, 1e9
-	Symbol           // an operator or punctuation mark
-	Mark             // ?, a bound value
+	tokenEnd    tokenKind = iota
+	tokenWord             // unquoted identifier or keyword; text is in upper case
+	tokenQuoted           // "identifier"; text is what stands between the quotes
+	tokenText             // 'string'; text is its value
+	tokenNumber           // 12, 1.5, 1e9
+	tokenSymbol           // an operator or punctuation mark
+	tokenMark             // ?, a bound value
 )
 
-// Token is one token with the part of the source that it came from.
-type Token struct {
-	Kind       tokenKind
-	Text       string
+// token is one token with the part of the source that it came from.
+type token struct {
+	kind       tokenKind
+	text       string
 	start, end int
 }
 
@@ -34,14 +34,14 @@ var symbols = []string{"::", "||", "<=", ">=", "<>", "!=", "=>", "->", ":="}
 
 // lex splits a text into tokens; the last one is endOfText. Comments and white
 // space are dropped. Errors are *plan.Error.
-func lex(src string) ([]Token, error) {
+func lex(src string) ([]token, error) {
 	if i := strings.IndexByte(src, 0); i >= 0 {
 		return nil, syntaxAt(src, i, "parse error", "<NUL>")
 	}
 	if !utf8.ValidString(src) {
 		return nil, protocol.SyntaxError("parse error: the text is not UTF-8.")
 	}
-	tokens := make([]Token, 0, len(src)/4+2)
+	tokens := make([]token, 0, len(src)/4+2)
 	for i := 0; i < len(src); {
 		c := src[i]
 		switch {
@@ -67,7 +67,7 @@ func lex(src string) ([]Token, error) {
 			if err != nil {
 				return nil, err
 			}
-			tokens = append(tokens, Token{Text, value, i, next})
+			tokens = append(tokens, token{tokenText, value, i, next})
 			i = next
 			continue
 		case c == '"':
@@ -75,21 +75,21 @@ func lex(src string) ([]Token, error) {
 			if err != nil {
 				return nil, err
 			}
-			tokens = append(tokens, Token{Quoted, value, i, next})
+			tokens = append(tokens, token{tokenQuoted, value, i, next})
 			i = next
 			continue
 		case c == '?':
-			tokens = append(tokens, Token{Mark, "?", i, i + 1})
+			tokens = append(tokens, token{tokenMark, "?", i, i + 1})
 			i++
 			continue
-		case IsDigit(c) || c == '.' && i+1 < len(src) && IsDigit(src[i+1]):
+		case isDigit(c) || c == '.' && i+1 < len(src) && isDigit(src[i+1]):
 			j := i + numberLength(src[i:])
-			tokens = append(tokens, Token{Number, src[i:j], i, j})
+			tokens = append(tokens, token{tokenNumber, src[i:j], i, j})
 			i = j
 			continue
 		}
 		if n := wordLength(src[i:]); n > 0 {
-			tokens = append(tokens, Token{Word, strings.ToUpper(src[i : i+n]), i, i + n})
+			tokens = append(tokens, token{tokenWord, strings.ToUpper(src[i : i+n]), i, i + n})
 			i += n
 			continue
 		}
@@ -107,14 +107,14 @@ func lex(src string) ([]Token, error) {
 			}
 			n = 1
 		}
-		tokens = append(tokens, Token{Symbol, src[i : i+n], i, i + n})
+		tokens = append(tokens, token{tokenSymbol, src[i : i+n], i, i + n})
 		i += n
 	}
-	return append(tokens, Token{End, "<EOF>", len(src), len(src)}), nil
+	return append(tokens, token{tokenEnd, "<EOF>", len(src), len(src)}), nil
 }
 
-// IsDigit reports whether a byte is a decimal digit.
-func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+// isDigit reports whether a byte is a decimal digit.
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // wordLength returns how many bytes of s make an unquoted identifier. Digits
 // count too; lex looks for numbers before words.
@@ -131,7 +131,7 @@ func wordLength(s string) int {
 func numberLength(s string) int {
 	i := 0
 	digits := func() {
-		for i < len(s) && IsDigit(s[i]) {
+		for i < len(s) && isDigit(s[i]) {
 			i++
 		}
 	}
@@ -145,7 +145,7 @@ func numberLength(s string) int {
 		if j < len(s) && (s[j] == '+' || s[j] == '-') {
 			j++
 		}
-		if j < len(s) && IsDigit(s[j]) {
+		if j < len(s) && isDigit(s[j]) {
 			i = j
 			digits()
 		}
@@ -245,7 +245,7 @@ func split(src string) ([]string, error) {
 	var statements []string
 	first := -1
 	for i, t := range tokens {
-		if t.Kind == End || t.Kind == Symbol && t.Text == ";" {
+		if t.kind == tokenEnd || t.kind == tokenSymbol && t.text == ";" {
 			if first >= 0 {
 				statements = append(statements, src[tokens[first].start:tokens[i-1].end])
 			}

@@ -24,7 +24,7 @@ func (*memory) key(s *Session, sql string, binds []protocol.Bind, version int64)
 	b.Grow(len(sql) + 64 + 4*len(binds))
 	b.WriteString(strconv.FormatInt(version, 36))
 	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User,
-		s.Parameters[SecondaryRoles]} {
+		s.Parameters[secondaryRolesParameter]} {
 		b.WriteByte(0)
 		b.WriteString(part)
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// Parser reads one statement and writes Postgres SQL as it goes. Its methods
+// parser reads one statement and writes Postgres SQL as it goes. Its methods
 // fail as those of the cursor do.
-type Parser struct {
-	*Cursor
-	Context context.Context
-	Account *Account
-	Session *Session
-	Binds   []protocol.Bind
+type parser struct {
+	*cursor
+	ctx     context.Context
+	account *Account
+	session *Session
+	binds   []protocol.Bind
 
-	Params   []protocol.Param
+	params   []protocol.Param
 	marks    int  // how many ? have been read
-	Inline   bool // write binds as constants: Postgres takes no parameters in DDL
-	Volatile bool // the plan holds what must not be remembered
-	Tables   []*Table
-	Before   []step
+	inline   bool // write binds as constants: Postgres takes no parameters in DDL
+	volatile bool // the plan holds what must not be remembered
+	tables   []*tableEntry
+	before   []step
 	equal    map[string]bool // columns that are compared with a value by =
 	serial   int             // numbers what the translator names itself
 
@@ -32,124 +32,124 @@ type Parser struct {
 	views  int      // how many views the statement is within
 }
 
-// RowMarker stands for the number of the row, from 0, until FROM is known.
-const RowMarker = "\x00ROW\x00"
+// rowMarker stands for the number of the row, from 0, until FROM is known.
+const rowMarker = "\x00ROW\x00"
 
-// Identifier reads one identifier and returns it as stored.
-func (p *Parser) Identifier() string {
-	if !p.IsIdentifier() {
-		p.Unexpected()
+// identifier reads one identifier and returns it as stored.
+func (p *parser) identifier() string {
+	if !p.isIdentifier() {
+		p.unexpected()
 	}
-	return p.AnyIdentifier()
+	return p.anyIdentifier()
 }
 
-// AnyIdentifier is Identifier after AS or a dot, where reserved words are taken too.
-func (p *Parser) AnyIdentifier() string {
-	t := p.Peek()
-	if t.Kind != Quoted && t.Kind != Word {
-		p.Unexpected()
+// anyIdentifier is Identifier after AS or a dot, where reserved words are taken too.
+func (p *parser) anyIdentifier() string {
+	t := p.peek()
+	if t.kind != tokenQuoted && t.kind != tokenWord {
+		p.unexpected()
 	}
-	p.Advance(1)
-	if err := CheckIdentifier(t.Text); err != nil {
-		p.Fail(err)
+	p.advance(1)
+	if err := checkIdentifier(t.text); err != nil {
+		p.fail(err)
 	}
-	p.Account.Remember(t.Text)
-	return t.Text
+	p.account.rememberIdentifier(t.text)
+	return t.text
 }
 
-// Parts reads a name with up to three parts.
-func (p *Parser) Parts() []string {
-	parts := []string{p.Identifier()}
-	for p.IsSymbol(".") {
-		p.Advance(1)
-		parts = append(parts, p.AnyIdentifier())
+// parts reads a name with up to three parts.
+func (p *parser) parts() []string {
+	parts := []string{p.identifier()}
+	for p.isSymbol(".") {
+		p.advance(1)
+		parts = append(parts, p.anyIdentifier())
 	}
 	return parts
 }
 
-// Name reads the name of an object in a schema and completes it from the session.
-func (p *Parser) Name() Name { return p.Complete(p.Parts()) }
+// name reads the name of an object in a schema and completes it from the session.
+func (p *parser) name() objectName { return p.qualify(p.parts()) }
 
-// Complete fills in what a name leaves out from the session, which fails when that has none.
-func (p *Parser) Complete(parts []string) Name {
-	n := Name{Database: p.Session.Database, Schema: p.Session.Schema, Object: parts[len(parts)-1]}
+// qualify fills in what a name leaves out from the session, which fails when that has none.
+func (p *parser) qualify(parts []string) objectName {
+	n := objectName{database: p.session.Database, schema: p.session.Schema, object: parts[len(parts)-1]}
 	switch len(parts) {
 	case 1:
 		p.needsDatabase(n)
-		if n.Schema == "" {
-			p.Fail(&protocol.Error{Code: "090106", State: "22000", Message: "Cannot perform operation. This session does not " +
+		if n.schema == "" {
+			p.fail(&protocol.Error{Code: "090106", State: "22000", Message: "Cannot perform operation. This session does not " +
 				"have a current schema. " +
 				"Call 'USE SCHEMA', or use a qualified name."})
 		}
 	case 2:
-		n.Schema = parts[0]
+		n.schema = parts[0]
 		p.needsDatabase(n)
 	case 3:
-		n.Database, n.Schema = parts[0], parts[1]
+		n.database, n.schema = parts[0], parts[1]
 	default:
-		p.Failf("Invalid object name '%s'.", strings.Join(parts, "."))
+		p.failf("Invalid object name '%s'.", strings.Join(parts, "."))
 	}
 	return n
 }
 
 // needsDatabase fails for a name without a database.
-func (p *Parser) needsDatabase(n Name) {
-	if n.Database == "" {
-		p.Fail(&protocol.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
+func (p *parser) needsDatabase(n objectName) {
+	if n.database == "" {
+		p.fail(&protocol.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
 			"have a current database. " +
 			"Call 'USE DATABASE', or use a qualified name."})
 	}
 }
 
-// Constant reads a string constant.
-func (p *Parser) Constant() string {
-	if p.Peek().Kind != Text {
-		p.Unexpected()
+// constant reads a string constant.
+func (p *parser) constant() string {
+	if p.peek().kind != tokenText {
+		p.unexpected()
 	}
-	return p.Next().Text
+	return p.next().text
 }
 
-// Integer reads an integer constant without a sign.
-func (p *Parser) Integer() int64 {
-	if p.Peek().Kind != Number {
-		p.Unexpected()
+// integer reads an integer constant without a sign.
+func (p *parser) integer() int64 {
+	if p.peek().kind != tokenNumber {
+		p.unexpected()
 	}
-	s := p.Next().Text
+	s := p.next().text
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		p.Failf("Invalid value [%s], expected an integer.", s)
+		p.failf("Invalid value [%s], expected an integer.", s)
 	}
 	return n
 }
 
-// Fresh returns a name that no statement can have written unquoted.
-func (p *Parser) Fresh(prefix string) string {
+// uniqueName returns a name that no statement can have written unquoted.
+func (p *parser) uniqueName(prefix string) string {
 	p.serial++
 	return fmt.Sprintf("%s~%d", prefix, p.serial)
 }
 
-// Schema reads [database.]schema.
-func (p *Parser) Schema() Name {
-	parts := p.Parts()
+// schema reads [database.]schema.
+func (p *parser) schema() objectName {
+	parts := p.parts()
 	switch len(parts) {
 	case 1:
-		if p.Session.Database == "" {
-			p.Complete(parts)
+		if p.session.Database == "" {
+			p.qualify(parts)
 		}
-		return Name{Database: p.Session.Database, Schema: parts[0]}
+		return objectName{database: p.session.Database, schema: parts[0]}
 	case 2:
-		return Name{Database: parts[0], Schema: parts[1]}
+		return objectName{database: parts[0], schema: parts[1]}
 	}
-	p.Failf("Invalid schema name '%s'.", strings.Join(parts, "."))
-	return Name{}
+	p.failf("Invalid schema name '%s'.", strings.Join(parts, "."))
+	return objectName{}
 }
 
-// OptionValue reads the value of an option or parameter as text.
-func (p *Parser) OptionValue() string {
-	switch p.Peek().Kind {
-	case Text, Word, Quoted, Number:
-		return p.Next().Text
+// optionValue reads the value of an option or parameter as text.
+func (p *parser) optionValue() string {
+	switch p.peek().kind {
+	case tokenText, tokenWord, tokenQuoted, tokenNumber:
+		return p.next().text
 	}
-	p.Unexpected()
+	p.unexpected()
 	return ""
 }

@@ -132,23 +132,23 @@ func Status(message string) *Result {
 	return &Result{Columns: []protocol.Column{protocol.Text("status")}, Rows: [][]any{{message}}}
 }
 
-// Done is a plan that only reports success.
-func (p *Parser) Done(message string) *Plan {
+// statusPlan is a plan that only reports success.
+func (p *parser) statusPlan(message string) *Plan {
 	return &Plan{Type: protocol.DDL,
 		Local: func(context.Context) (*Result, error) { return Status(message), nil }}
 }
 
-// DDL is a plan that changes the catalog in a transaction of its own.
-func (p *Parser) DDL(message string, do step) *Plan {
-	p.Volatile = true
-	return &Plan{Type: protocol.DDL, DDL: true, Before: do, SQL: "SELECT " + Literal(message) +
+// ddlPlan is a plan that changes the catalog in a transaction of its own.
+func (p *parser) ddlPlan(message string, do step) *Plan {
+	p.volatile = true
+	return &Plan{Type: protocol.DDL, DDL: true, Before: do, SQL: "SELECT " + literal(message) +
 		"::text AS status",
 		Columns: []protocol.Column{protocol.Text("status")},
 		Params:  []protocol.Param{}}
 }
 
-// Shown answers a SHOW with rows made here.
-func (p *Parser) Shown(r *Result) *Plan {
+// showPlan answers a SHOW with rows made here.
+func (p *parser) showPlan(r *Result) *Plan {
 	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) { return r, nil }}
 }
 

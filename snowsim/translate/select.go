@@ -9,13 +9,13 @@ import (
 )
 
 // selectStatement reads [WITH …] SELECT … with its set operations, ORDER BY and LIMIT.
-func (p *Parser) selectStatement() (sql string) {
-	p.Nested(func() {
+func (p *parser) selectStatement() (sql string) {
+	p.nested(func() {
 		common := len(p.common)
 		with := p.with()
 		sql = with + p.setOperations()
-		if p.Accept("ORDER", "BY") {
-			sql += " ORDER BY " + p.List(p.Ordering)
+		if p.accept("ORDER", "BY") {
+			sql += " ORDER BY " + p.list(p.ordering)
 		}
 		sql += p.limit()
 		p.common = p.common[:common]
@@ -24,45 +24,45 @@ func (p *Parser) selectStatement() (sql string) {
 }
 
 // with reads common table expressions, whose names hide tables from then on.
-func (p *Parser) with() string {
-	if !p.Accept("WITH") {
+func (p *parser) with() string {
+	if !p.accept("WITH") {
 		return ""
 	}
-	if p.Is("RECURSIVE") {
-		p.Fail(protocol.NotSimulated("WITH RECURSIVE"))
+	if p.is("RECURSIVE") {
+		p.fail(protocol.NotSimulated("WITH RECURSIVE"))
 	}
-	return "WITH " + p.List(func() string {
-		name := p.Identifier()
-		item := Quote(Short(name))
-		p.Expect("AS")
-		p.InParentheses(func() { item += " AS (" + p.selectStatement() + ")" })
+	return "WITH " + p.list(func() string {
+		name := p.identifier()
+		item := quote(shortName(name))
+		p.expect("AS")
+		p.inParentheses(func() { item += " AS (" + p.selectStatement() + ")" })
 		p.common = append(p.common, name)
 		return item
 	}) + " "
 }
 
-func (p *Parser) setOperations() string {
+func (p *parser) setOperations() string {
 	sql := p.selectCore()
-	for p.Accept("UNION") {
+	for p.accept("UNION") {
 		sql += " UNION "
-		if p.Accept("ALL") {
+		if p.accept("ALL") {
 			sql += "ALL "
 		}
 		sql += p.selectCore()
 	}
-	if p.IsAny("INTERSECT", "EXCEPT", "MINUS") {
-		p.Fail(protocol.NotSimulated("%s", p.Peek().Text))
+	if p.isAny("INTERSECT", "EXCEPT", "MINUS") {
+		p.fail(protocol.NotSimulated("%s", p.peek().text))
 	}
 	return sql
 }
 
-func (p *Parser) limit() string {
+func (p *parser) limit() string {
 	sql := ""
 	for {
 		switch {
-		case p.Accept("LIMIT"):
+		case p.accept("LIMIT"):
 			sql += " LIMIT " + p.count()
-		case p.Accept("OFFSET"):
+		case p.accept("OFFSET"):
 			sql += " OFFSET " + p.count()
 		default:
 			return sql
@@ -71,18 +71,18 @@ func (p *Parser) limit() string {
 }
 
 // count reads a number of rows: a constant or a bind.
-func (p *Parser) count() string {
-	e := p.Primary()
-	switch e.Kind {
-	case NumberConstant:
-		if _, err := strconv.ParseUint(e.Text, 10, 63); err != nil {
-			p.Failf("Invalid row count '%s' in limit clause", e.Text)
+func (p *parser) count() string {
+	e := p.primary()
+	switch e.kind {
+	case exprNumber:
+		if _, err := strconv.ParseUint(e.text, 10, 63); err != nil {
+			p.failf("Invalid row count '%s' in limit clause", e.text)
 		}
-		return e.SQL
-	case BoundValue:
-		return "(" + e.SQL + ")::bigint"
+		return e.sql
+	case exprBind:
+		return "(" + e.sql + ")::bigint"
 	}
-	p.Failf("Invalid row count in limit clause")
+	p.failf("Invalid row count in limit clause")
 	return ""
 }
 
@@ -92,31 +92,31 @@ type item struct {
 	name string // of the column, as stored; empty for *
 }
 
-func (p *Parser) selectCore() string {
-	p.Expect("SELECT")
+func (p *parser) selectCore() string {
+	p.expect("SELECT")
 	p.query = &scope{outer: p.query}
 	head := "SELECT "
-	if p.Accept("DISTINCT") {
+	if p.accept("DISTINCT") {
 		head += "DISTINCT "
 	}
 	items := []item{p.item()}
-	for p.AcceptSymbol(",") {
+	for p.acceptSymbol(",") {
 		items = append(items, p.item())
 	}
 	rest := ""
-	if p.Accept("FROM") {
-		rest += " FROM " + p.List(p.joined)
+	if p.accept("FROM") {
+		rest += " FROM " + p.list(p.joined)
 	}
-	if p.Accept("WHERE") {
-		rest += " WHERE " + p.SQL()
+	if p.accept("WHERE") {
+		rest += " WHERE " + p.sql()
 	}
 	rest += p.grouping()
-	if p.Accept("HAVING") {
-		rest += " HAVING " + p.SQL()
+	if p.accept("HAVING") {
+		rest += " HAVING " + p.sql()
 	}
 	qualify := ""
-	if p.Accept("QUALIFY") {
-		qualify = p.SQL()
+	if p.accept("QUALIFY") {
+		qualify = p.sql()
 	}
 	all := make([]string, len(items))
 	for i, it := range items {
@@ -132,120 +132,120 @@ func (p *Parser) selectCore() string {
 }
 
 // grouping reads GROUP BY.
-func (p *Parser) grouping() string {
-	if !p.Accept("GROUP", "BY") {
+func (p *parser) grouping() string {
+	if !p.accept("GROUP", "BY") {
 		return ""
 	}
-	if p.IsAny("ALL", "ROLLUP", "CUBE", "GROUPING") {
-		p.Fail(protocol.NotSimulated("GROUP BY %s", p.Peek().Text))
+	if p.isAny("ALL", "ROLLUP", "CUBE", "GROUPING") {
+		p.fail(protocol.NotSimulated("GROUP BY %s", p.peek().text))
 	}
-	return " GROUP BY " + p.List(p.SQL)
+	return " GROUP BY " + p.list(p.sql)
 }
 
 // item reads one item of a SELECT's list. A column without a name of its own is
 // called what was written, in upper case, as in Snowflake.
-func (p *Parser) item() item {
-	if p.AcceptSymbol("*") {
-		if p.IsAny("EXCLUDE", "EXCEPT", "RENAME", "REPLACE", "ILIKE") {
-			p.Fail(protocol.NotSimulated("SELECT * %s", p.Peek().Text))
+func (p *parser) item() item {
+	if p.acceptSymbol("*") {
+		if p.isAny("EXCLUDE", "EXCEPT", "RENAME", "REPLACE", "ILIKE") {
+			p.fail(protocol.NotSimulated("SELECT * %s", p.peek().text))
 		}
 		return item{sql: "*"}
 	}
-	from := p.At()
-	e := p.Expression()
-	to := p.At()
-	if e.Text == "*" && strings.HasSuffix(e.SQL, ".*") {
-		return item{sql: e.SQL}
+	from := p.position()
+	e := p.expression()
+	to := p.position()
+	if e.text == "*" && strings.HasSuffix(e.sql, ".*") {
+		return item{sql: e.sql}
 	}
 	var name string
 	switch {
-	case p.Accept("AS"):
-		name = p.AnyIdentifier()
-	case p.IsIdentifier():
-		name = p.Identifier()
-	case e.Kind == ColumnReference:
-		return item{sql: e.SQL, name: e.Text}
+	case p.accept("AS"):
+		name = p.anyIdentifier()
+	case p.isIdentifier():
+		name = p.identifier()
+	case e.kind == exprColumn:
+		return item{sql: e.sql, name: e.text}
 	default:
-		name = strings.ToUpper(p.Source(from, to))
-		p.Account.Remember(name)
+		name = strings.ToUpper(p.source(from, to))
+		p.account.rememberIdentifier(name)
 	}
-	return item{sql: e.SQL + " AS " + Quote(Short(name)), name: name}
+	return item{sql: e.sql + " AS " + quote(shortName(name)), name: name}
 }
 
 // qualified writes QUALIFY as a condition around the SELECT.
-func (p *Parser) qualified(head string, items []item, all []string, rest, condition string) string {
-	keep := Quote(p.Fresh("qualify"))
+func (p *parser) qualified(head string, items []item, all []string, rest, condition string) string {
+	keep := quote(p.uniqueName("qualify"))
 	var names []string
 	for _, it := range items {
 		if it.name == "" {
-			p.Fail(protocol.NotSimulated("QUALIFY with *"))
+			p.fail(protocol.NotSimulated("QUALIFY with *"))
 		}
-		names = append(names, Quote(Short(it.name)))
+		names = append(names, quote(shortName(it.name)))
 	}
 	return "SELECT " + strings.Join(names, ", ") + " FROM (" + head + strings.Join(all, ", ") + ", " + condition + " AS " +
 		keep + rest + ") AS " +
-		Quote(p.Fresh("qualified")) + " WHERE " + keep
+		quote(p.uniqueName("qualified")) + " WHERE " + keep
 }
 
 // rowNumbers replaces the markers of SEQ now that FROM is known.
-func (p *Parser) rowNumbers(sql string) string {
-	if !strings.Contains(sql, RowMarker) {
+func (p *parser) rowNumbers(sql string) string {
+	if !strings.Contains(sql, rowMarker) {
 		return sql
 	}
 	n := "(row_number() OVER () - 1)"
 	if p.query.generator != "" {
 		n = p.query.generator + "." + generatorColumn
 	}
-	return strings.ReplaceAll(sql, RowMarker, n)
+	return strings.ReplaceAll(sql, rowMarker, n)
 }
 
 const generatorColumn = `"generator~n"`
 
 // joined reads one item of FROM with its joins.
-func (p *Parser) joined() string {
+func (p *parser) joined() string {
 	sql := p.from()
 	for {
 		join := ""
 		switch {
-		case p.Accept("INNER"):
+		case p.accept("INNER"):
 			join = " INNER"
-		case p.IsAny("LEFT", "RIGHT", "FULL"):
-			join = " " + p.Next().Text
-			p.Accept("OUTER")
-		case p.IsAny("NATURAL", "CROSS"):
-			p.Fail(protocol.NotSimulated("%s JOIN", p.Peek().Text))
+		case p.isAny("LEFT", "RIGHT", "FULL"):
+			join = " " + p.next().text
+			p.accept("OUTER")
+		case p.isAny("NATURAL", "CROSS"):
+			p.fail(protocol.NotSimulated("%s JOIN", p.peek().text))
 		}
-		if join == "" && !p.Is("JOIN") {
+		if join == "" && !p.is("JOIN") {
 			return sql
 		}
-		p.Expect("JOIN")
+		p.expect("JOIN")
 		sql += join + " JOIN " + p.from()
-		p.Expect("ON")
-		sql += " ON " + p.SQL()
+		p.expect("ON")
+		sql += " ON " + p.sql()
 	}
 }
 
 // from reads one table, subquery or table function of FROM.
-func (p *Parser) from() (sql string) {
+func (p *parser) from() (sql string) {
 	switch {
-	case p.IsSymbol("("):
-		p.InParentheses(func() { sql = "(" + p.selectStatement() + ")" })
+	case p.isSymbol("("):
+		p.inParentheses(func() { sql = "(" + p.selectStatement() + ")" })
 		return sql + p.alias("subquery")
-	case p.IsAny("VALUES", "LATERAL"):
-		p.Fail(protocol.NotSimulated("FROM %s", p.Peek().Text))
-	case p.Is("TABLE") && p.PeekAt(1).Text == "(":
-		p.Advance(1)
+	case p.isAny("VALUES", "LATERAL"):
+		p.fail(protocol.NotSimulated("FROM %s", p.peek().text))
+	case p.is("TABLE") && p.peekAt(1).text == "(":
+		p.advance(1)
 		generates := false
-		p.InParentheses(func() { sql, generates = p.tableFunction() })
-		alias := p.Fresh("function")
-		if p.Accept("AS") || p.IsIdentifier() {
-			alias = p.Identifier()
+		p.inParentheses(func() { sql, generates = p.tableFunction() })
+		alias := p.uniqueName("function")
+		if p.accept("AS") || p.isIdentifier() {
+			alias = p.identifier()
 		}
-		sql += " AS " + Quote(Short(alias))
+		sql += " AS " + quote(shortName(alias))
 		if generates {
 			sql += " (" + generatorColumn + ")"
 			if p.query.generator == "" {
-				p.query.generator = Quote(Short(alias))
+				p.query.generator = quote(shortName(alias))
 			}
 		}
 		return sql
@@ -255,80 +255,80 @@ func (p *Parser) from() (sql string) {
 
 // alias reads [AS] alias; Postgres 15 wants one for a subquery, which
 // is then called what no statement can say.
-func (p *Parser) alias(prefix string) string {
+func (p *parser) alias(prefix string) string {
 	alias := ""
-	if p.Accept("AS") || p.IsIdentifier() {
-		alias = p.Identifier()
+	if p.accept("AS") || p.isIdentifier() {
+		alias = p.identifier()
 	} else if prefix != "" {
-		alias = p.Fresh(prefix)
+		alias = p.uniqueName(prefix)
 	}
 	if alias == "" {
 		return ""
 	}
-	return " AS " + Quote(Short(alias))
+	return " AS " + quote(shortName(alias))
 }
 
 // tableReference reads a table by name.
-func (p *Parser) tableReference() string {
-	parts := p.Parts()
+func (p *parser) tableReference() string {
+	parts := p.parts()
 	if len(parts) == 1 {
 		for _, c := range p.common {
 			if c == parts[0] {
-				return Quote(Short(parts[0])) + p.alias("")
+				return quote(shortName(parts[0])) + p.alias("")
 			}
 		}
 	}
-	if p.IsAny("AT", "BEFORE") && p.PeekAt(1).Text == "(" {
-		p.Fail(protocol.NotSimulated("Time Travel"))
+	if p.isAny("AT", "BEFORE") && p.peekAt(1).text == "(" {
+		p.fail(protocol.NotSimulated("Time Travel"))
 	}
 	if view, ok := p.systemView(parts); ok {
 		alias := parts[len(parts)-1]
-		if p.Accept("AS") || p.IsIdentifier() {
-			alias = p.Identifier()
+		if p.accept("AS") || p.isIdentifier() {
+			alias = p.identifier()
 		}
-		return view + " AS " + Quote(Short(alias))
+		return view + " AS " + quote(shortName(alias))
 	}
-	t := p.Resolve(p.Complete(parts), "SELECT")
+	t := p.resolve(p.qualify(parts), "SELECT")
 	sampled := p.sample()
-	alias := t.Name.Object
-	named := p.Accept("AS") || p.IsIdentifier()
+	alias := t.name.object
+	named := p.accept("AS") || p.isIdentifier()
 	if named {
-		alias = p.Identifier()
+		alias = p.identifier()
 	}
-	sql := t.Name.Postgres()
-	if t.Kind == View {
+	sql := t.name.postgres()
+	if t.Kind == kindView {
 		if sampled != "" {
-			p.Fail(protocol.NotSimulated("SAMPLE of a view"))
+			p.fail(protocol.NotSimulated("SAMPLE of a view"))
 		}
 		sql, named = p.view(t), true
 	}
 	if named {
-		sql += " AS " + Quote(Short(alias))
+		sql += " AS " + quote(shortName(alias))
 	}
 	return sql + sampled
 }
 
 // sample reads SAMPLE [BERNOULLI | SYSTEM] (percent) [SEED (n)].
-func (p *Parser) sample() string {
-	if !p.Accept("SAMPLE") {
+func (p *parser) sample() string {
+	if !p.accept("SAMPLE") {
 		return ""
 	}
 	method := "BERNOULLI"
-	if p.Accept("SYSTEM") {
+	if p.accept("SYSTEM") {
 		method = "SYSTEM"
 	} else {
-		p.Accept("BERNOULLI")
+		p.accept("BERNOULLI")
 	}
 	sql := ""
-	p.InParentheses(func() {
-		e := p.Primary()
-		if e.Kind != NumberConstant {
-			p.Unexpected()
+	p.inParentheses(func() {
+		e := p.primary()
+		if e.kind != exprNumber {
+			p.unexpected()
 		}
-		sql = " TABLESAMPLE " + method + " ((" + e.SQL + ")::float4)"
+		sql = " TABLESAMPLE " + method + " ((" + e.sql + ")::float4)"
 	})
-	if p.Accept("SEED") {
-		p.InParentheses(func() { sql += " REPEATABLE (" + strconv.FormatInt(p.Integer(), 10) + ")" })
+	if p.accept("SEED") {
+		p.inParentheses(func() { sql += " REPEATABLE (" + strconv.FormatInt(p.integer(), 10) + ")" })
 	}
 	return sql
 }
@@ -340,8 +340,8 @@ type scope struct {
 	generator string // the alias of TABLE(GENERATOR(…)), quoted
 }
 
-// Selection is a statement that returns rows.
-func (p *Parser) Selection() *Plan {
+// selectPlan is a statement that returns rows.
+func (p *parser) selectPlan() *Plan {
 	sql := p.selectStatement()
-	return &Plan{Type: protocol.Select, SQL: sql, Work: p.Work(warehouse.Scan)}
+	return &Plan{Type: protocol.Select, SQL: sql, Work: p.work(warehouse.Scan)}
 }

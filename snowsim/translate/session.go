@@ -8,25 +8,25 @@ import (
 )
 
 // alterSession reads ALTER SESSION SET p = v … and UNSET p, ….
-func (p *Parser) alterSession() *Plan {
-	p.Expect("ALTER", "SESSION")
-	made := p.Done("Statement executed successfully.")
+func (p *parser) alterSession() *Plan {
+	p.expect("ALTER", "SESSION")
+	made := p.statusPlan("Statement executed successfully.")
 	made.Type = protocol.AlterSession
-	if p.Accept("UNSET") {
-		made.Effect.Unset = append(made.Effect.Unset, p.Identifier())
-		for p.AcceptSymbol(",") {
-			made.Effect.Unset = append(made.Effect.Unset, p.Identifier())
+	if p.accept("UNSET") {
+		made.Effect.Unset = append(made.Effect.Unset, p.identifier())
+		for p.acceptSymbol(",") {
+			made.Effect.Unset = append(made.Effect.Unset, p.identifier())
 		}
 		return made
 	}
-	p.Expect("SET")
+	p.expect("SET")
 	made.Effect.Set = map[string]string{}
-	for p.Peek().Kind == Word {
-		key := p.Identifier()
-		p.ExpectSymbol("=")
-		value := p.OptionValue()
+	for p.peek().kind == tokenWord {
+		key := p.identifier()
+		p.expectSymbol("=")
+		value := p.optionValue()
 		if key == "QUERY_TAG" && len(value) > 2000 {
-			p.Fail(&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
+			p.fail(&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
 				"'QUERY_TAG': longer than 2000 characters."})
 		}
 		if booleans[key] {
@@ -34,90 +34,90 @@ func (p *Parser) alterSession() *Plan {
 			case "TRUE", "FALSE":
 				value = strings.ToLower(value)
 			default:
-				p.Fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
+				p.fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
 			}
 		}
 		made.Effect.Set[key] = value
-		p.AcceptSymbol(",")
+		p.acceptSymbol(",")
 	}
 	if len(made.Effect.Set) == 0 {
-		p.Unexpected()
+		p.unexpected()
 	}
 	return made
 }
 
 // booleans are the session parameters that are TRUE or FALSE.
-var booleans = Words("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
+var booleans = wordSet("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
 	"READ_LATEST_WRITES " +
 	"TRANSACTION_ABORT_ON_ERROR CLIENT_SESSION_KEEP_ALIVE TIMESTAMP_DAY_IS_ALWAYS_24H ERROR_ON_NONDETERMINISTIC_MERGE")
 
 // use reads USE ….
-func (p *Parser) use() *Plan {
-	p.Expect("USE")
-	made := p.Done("Statement executed successfully.")
+func (p *parser) use() *Plan {
+	p.expect("USE")
+	made := p.statusPlan("Statement executed successfully.")
 	made.Type = protocol.Use
 	missing := func(object string) {
-		p.Fail(&protocol.Error{Code: "002043", State: "02000",
+		p.fail(&protocol.Error{Code: "002043", State: "02000",
 			Message: "SQL compilation error:\nObject does not exist, or operation cannot be performed: " +
-				Display(object) +
+				displayName(object) +
 				"."})
 	}
-	p.Volatile = true
+	p.volatile = true
 	switch {
-	case p.Is("WAREHOUSE") && p.PeekAt(1).Kind != End:
-		p.Next()
-		w := p.Parts()[0]
-		if _, ok := p.Account.Host.Warehouses().Get(w); !ok || !p.Account.MayUse(p.Session, w) {
+	case p.is("WAREHOUSE") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		w := p.parts()[0]
+		if _, ok := p.account.host.Warehouses().Get(w); !ok || !p.account.MayUse(p.session, w) {
 			missing(w)
 		}
 		made.Effect.Warehouse = &w
-	case p.Is("ROLE") && p.PeekAt(1).Kind != End:
-		p.Next()
-		role := p.Parts()[0]
-		if !p.Account.RoleExists(role) {
-			p.Fail(protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
-				Display(role)))
+	case p.is("ROLE") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		role := p.parts()[0]
+		if !p.account.RoleExists(role) {
+			p.fail(protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
+				displayName(role)))
 		}
 		made.Effect.Role = &role
-	case p.Accept("SECONDARY", "ROLES"):
-		made.Effect.Set = map[string]string{SecondaryRoles: p.secondaryRoles()}
-	case p.Is("SCHEMA") && p.PeekAt(1).Kind != End:
-		p.Next()
-		n := p.Schema()
+	case p.accept("SECONDARY", "ROLES"):
+		made.Effect.Set = map[string]string{secondaryRolesParameter: p.secondaryRoles()}
+	case p.is("SCHEMA") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		n := p.schema()
 		p.checkSchema(n, missing)
-		made.Effect.Database, made.Effect.Schema = &n.Database, &n.Schema
+		made.Effect.Database, made.Effect.Schema = &n.database, &n.schema
 	default:
-		p.Accept("DATABASE")
-		parts := p.Parts()
-		n := Name{Database: parts[0]}
+		p.accept("DATABASE")
+		parts := p.parts()
+		n := objectName{database: parts[0]}
 		p.checkSchema(n, missing)
 		public := "PUBLIC"
-		made.Effect.Database, made.Effect.Schema = &n.Database, &public
+		made.Effect.Database, made.Effect.Schema = &n.database, &public
 	}
 	return made
 }
 
 // secondaryRoles reads ALL, NONE, or roles that are granted to the user.
-func (p *Parser) secondaryRoles() string {
-	if p.IsAny("ALL", "NONE") {
-		return p.Next().Text
+func (p *parser) secondaryRoles() string {
+	if p.isAny("ALL", "NONE") {
+		return p.next().text
 	}
-	granted := p.Account.Grants.GrantedTo(p.Session.User)
+	granted := p.account.grants.rolesOf(p.session.User)
 	var roles []string
-	for len(roles) == 0 || p.AcceptSymbol(",") {
-		role := p.Identifier()
+	for len(roles) == 0 || p.acceptSymbol(",") {
+		role := p.identifier()
 		if !slices.Contains(granted, role) {
-			p.Fail(NoRole(role))
+			p.fail(noRole(role))
 		}
 		roles = append(roles, role)
 	}
 	return strings.Join(roles, "\x00")
 }
 
-func (p *Parser) checkSchema(n Name, missing func(string)) {
-	ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema)
+func (p *parser) checkSchema(n objectName, missing func(string)) {
+	ok, err := p.account.tables.hasSchema(p.ctx, n.database, n.schema)
 	if err != nil {
-		p.Fail(err)
+		p.fail(err)
 	}
 	if !ok {
 		missing(n.String())
@@ -125,10 +125,10 @@ func (p *Parser) checkSchema(n Name, missing func(string)) {
 }
 
 // transaction reads BEGIN, COMMIT and ROLLBACK.
-func (p *Parser) transaction() *Plan {
-	made := p.Done("Statement executed successfully.")
+func (p *parser) transaction() *Plan {
+	made := p.statusPlan("Statement executed successfully.")
 	made.Type = protocol.TransactionType
-	switch p.Next().Text {
+	switch p.next().text {
 	case "COMMIT":
 		made.Transaction = Commit
 		return made
@@ -137,6 +137,6 @@ func (p *Parser) transaction() *Plan {
 		return made
 	}
 	made.Transaction = Begin
-	p.Accept("TRANSACTION")
+	p.accept("TRANSACTION")
 	return made
 }

@@ -13,7 +13,7 @@ import (
 // showScope is what follows SHOW …: which objects, and how many.
 type showScope struct {
 	like    string
-	in      Name // empty parts do not restrict
+	in      objectName // empty parts do not restrict
 	hasLike bool
 }
 
@@ -47,39 +47,39 @@ var listings = map[string]struct{ sql, order string }{
 }
 
 // show reads SHOW ….
-func (p *Parser) show() *Plan {
-	p.Volatile = true
-	p.Expect("SHOW")
+func (p *parser) show() *Plan {
+	p.volatile = true
+	p.expect("SHOW")
 	kind := ""
 	switch {
-	case p.Accept("WAREHOUSES"):
+	case p.accept("WAREHOUSES"):
 		return p.showWarehouses()
-	case p.Accept("PARAMETERS"):
+	case p.accept("PARAMETERS"):
 		return p.showParameters()
-	case p.Accept("GRANTS"):
+	case p.accept("GRANTS"):
 		return p.showGrants()
 	}
 	for _, k := range []string{"TABLES", "VIEWS", "OBJECTS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES"} {
-		if p.Accept(strings.Fields(k)...) {
+		if p.accept(strings.Fields(k)...) {
 			kind = k
 			break
 		}
 	}
 	if kind == "" {
-		p.Fail(protocol.NotSimulated("SHOW %s", p.Peek().Text))
+		p.fail(protocol.NotSimulated("SHOW %s", p.peek().text))
 	}
 	s := p.showScope()
-	return &Plan{Type: protocol.Show, SQL: p.listing(kind, s), Describe: p.Account.Describe}
+	return &Plan{Type: protocol.Show, SQL: p.listing(kind, s), Describe: p.account.Describe}
 }
 
 // showScope reads LIKE and IN.
-func (p *Parser) showScope() showScope {
-	s := showScope{in: Name{Database: p.Session.Database, Schema: p.Session.Schema}}
+func (p *parser) showScope() showScope {
+	s := showScope{in: objectName{database: p.session.Database, schema: p.session.Schema}}
 	for {
 		switch {
-		case p.Accept("LIKE"):
-			s.like, s.hasLike = p.Constant(), true
-		case p.Accept("IN"):
+		case p.accept("LIKE"):
+			s.like, s.hasLike = p.constant(), true
+		case p.accept("IN"):
 			p.inWhat(&s)
 		default:
 			return s
@@ -87,31 +87,31 @@ func (p *Parser) showScope() showScope {
 	}
 }
 
-func (p *Parser) inWhat(s *showScope) {
+func (p *parser) inWhat(s *showScope) {
 	switch {
-	case p.Accept("SCHEMA"):
-		if p.IsIdentifier() {
-			s.in = p.Schema()
+	case p.accept("SCHEMA"):
+		if p.isIdentifier() {
+			s.in = p.schema()
 		}
-	case p.Accept("TABLE"):
-		s.in = p.Name()
+	case p.accept("TABLE"):
+		s.in = p.name()
 	default:
-		p.Fail(protocol.NotSimulated("SHOW … IN %s", p.Peek().Text))
+		p.fail(protocol.NotSimulated("SHOW … IN %s", p.peek().text))
 	}
-	ok, err := p.Account.Tables.HasSchema(p.Context, s.in.Database, s.in.Schema)
+	ok, err := p.account.tables.hasSchema(p.ctx, s.in.database, s.in.schema)
 	if err != nil {
-		p.Fail(err)
+		p.fail(err)
 	}
 	if !ok {
-		p.Fail(protocol.CompilationError("002043", "02000", "Object does not exist, or operation cannot be performed."))
+		p.fail(protocol.CompilationError("002043", "02000", "Object does not exist, or operation cannot be performed."))
 	}
-	if s.in.Object != "" {
-		p.Resolve(s.in, "")
+	if s.in.object != "" {
+		p.resolve(s.in, "")
 	}
 }
 
 // listing writes the SELECT of a SHOW.
-func (p *Parser) listing(kind string, s showScope) string {
+func (p *parser) listing(kind string, s showScope) string {
 	l := listings[kind]
 	var where []string
 	column, table := "name", ""
@@ -121,21 +121,21 @@ func (p *Parser) listing(kind string, s showScope) string {
 	case "INDEXES":
 		table = `"table_name~"`
 	}
-	if s.in.Database != "" {
-		where = append(where, "database_name = "+Literal(s.in.Database))
+	if s.in.database != "" {
+		where = append(where, "database_name = "+literal(s.in.database))
 	}
-	if s.in.Schema != "" {
-		where = append(where, "schema_name = "+Literal(s.in.Schema))
+	if s.in.schema != "" {
+		where = append(where, "schema_name = "+literal(s.in.schema))
 	}
-	if s.in.Object != "" && table != "" {
-		where = append(where, table+" = "+Literal(s.in.Object))
+	if s.in.object != "" && table != "" {
+		where = append(where, table+" = "+literal(s.in.object))
 	}
 	if s.hasLike {
-		where = append(where, column+" ILIKE "+Literal(s.like))
+		where = append(where, column+" ILIKE "+literal(s.like))
 	}
 	switch kind {
 	case "TABLES", "VIEWS", "OBJECTS":
-		if unseen := p.Unseen("database_name", "schema_name", "name"); unseen != "" {
+		if unseen := p.hiddenTables("database_name", "schema_name", "name"); unseen != "" {
 			where = append(where, unseen)
 		}
 	}
@@ -199,13 +199,13 @@ var warehouseColumns = []protocol.Column{protocol.Text("name"), protocol.Text("s
 	protocol.Text("generation"), protocol.Text("fallback_warehouse"), protocol.Text("tables")}
 
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
-func (p *Parser) showWarehouses() *Plan {
+func (p *parser) showWarehouses() *Plan {
 	s := p.showScope()
-	current, session := p.Session.Warehouse, p.Session
+	current, session := p.session.Warehouse, p.session
 	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) {
 		r := &Result{Columns: warehouseColumns}
-		for _, w := range p.Account.Host.Warehouses().List() {
-			if s.hasLike && !like(s.like, w.Name) || !visible(p.Account, session, w) {
+		for _, w := range p.account.host.Warehouses().List() {
+			if s.hasLike && !like(s.like, w.Name) || !visible(p.account, session, w) {
 				continue
 			}
 			r.Rows = append(r.Rows, warehouseRow(w, current))
@@ -216,9 +216,9 @@ func (p *Parser) showWarehouses() *Plan {
 
 // visible reports whether a session may see a warehouse: it has any privilege on it.
 func visible(a *Account, s *Session, w warehouse.State) bool {
-	o := WarehouseObject(w.Name)
-	o.Owner = w.Owner
-	return a.May(s, "", o) && (a.May(s, "MONITOR", o) || a.May(s, "USAGE", o))
+	o := warehouseObject(w.Name)
+	o.owner = w.Owner
+	return a.hasPrivilege(s, "", o) && (a.hasPrivilege(s, "MONITOR", o) || a.hasPrivilege(s, "USAGE", o))
 }
 
 func warehouseRow(w warehouse.State, current string) []any {
@@ -287,15 +287,15 @@ var parameters = []struct{ key, value, kind, description string }{
 	{"USE_CACHED_RESULT", "true", "BOOLEAN", "Use results of earlier statements."},
 }
 
-func (p *Parser) showParameters() *Plan {
+func (p *parser) showParameters() *Plan {
 	pattern, hasLike := "", false
-	for p.Peek().Kind != End && !p.IsSymbol(";") {
+	for p.peek().kind != tokenEnd && !p.isSymbol(";") {
 		switch {
-		case p.Accept("LIKE"):
-			pattern, hasLike = p.Constant(), true
-		case p.Accept("IN", "ACCOUNT"):
+		case p.accept("LIKE"):
+			pattern, hasLike = p.constant(), true
+		case p.accept("IN", "ACCOUNT"):
 		default:
-			p.Unexpected()
+			p.unexpected()
 		}
 	}
 	r := &Result{Columns: []protocol.Column{protocol.Text("key"), protocol.Text("value"), protocol.Text("default"),
@@ -305,10 +305,10 @@ func (p *Parser) showParameters() *Plan {
 			continue
 		}
 		value, level := one.value, ""
-		if set, ok := p.Session.Parameters[one.key]; ok {
+		if set, ok := p.session.Parameters[one.key]; ok {
 			value, level = set, "SESSION"
 		}
 		r.Rows = append(r.Rows, []any{one.key, value, one.value, level, one.description, one.kind})
 	}
-	return p.Shown(r)
+	return p.showPlan(r)
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // informationSchema are the views that a database has.
-var informationSchema = Words("TABLES COLUMNS")
+var informationSchema = wordSet("TABLES COLUMNS")
 
 // systemView writes INFORMATION_SCHEMA.… and SNOWFLAKE.ACCOUNT_USAGE.….
-func (p *Parser) systemView(parts []string) (sql string, ok bool) {
-	database := p.Session.Database
+func (p *parser) systemView(parts []string) (sql string, ok bool) {
+	database := p.session.Database
 	if len(parts) == 3 {
 		database = parts[0]
 	}
@@ -23,47 +23,47 @@ func (p *Parser) systemView(parts []string) (sql string, ok bool) {
 		return "", false
 	}
 	if database == "" {
-		p.Complete(parts[n-1:])
+		p.qualify(parts[n-1:])
 	}
 	if !informationSchema[parts[n-1]] {
-		p.Fail(protocol.NotSimulated("INFORMATION_SCHEMA.%s", parts[n-1]))
+		p.fail(protocol.NotSimulated("INFORMATION_SCHEMA.%s", parts[n-1]))
 	}
-	if exists, err := p.Account.Tables.HasSchema(p.Context, database, ""); err != nil {
-		p.Fail(err)
+	if exists, err := p.account.tables.hasSchema(p.ctx, database, ""); err != nil {
+		p.fail(err)
 	} else if !exists {
-		p.Fail(protocol.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.",
-			Display(database)))
+		p.fail(protocol.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.",
+			displayName(database)))
 	}
-	where := "\"TABLE_CATALOG\" = " + Literal(database)
-	if unseen := p.Unseen(`"TABLE_CATALOG"`, `"TABLE_SCHEMA"`, `"TABLE_NAME"`); unseen != "" {
+	where := "\"TABLE_CATALOG\" = " + literal(database)
+	if unseen := p.hiddenTables(`"TABLE_CATALOG"`, `"TABLE_SCHEMA"`, `"TABLE_NAME"`); unseen != "" {
 		where += " AND " + unseen
 	}
-	return "(SELECT * FROM snowsim." + Quote("INFORMATION_SCHEMA."+parts[n-1]) + " WHERE " + where + ")", true
+	return "(SELECT * FROM snowsim." + quote("INFORMATION_SCHEMA."+parts[n-1]) + " WHERE " + where + ")", true
 }
 
 // tableFunction reads what stands in TABLE(…), without an alias; generates tells
 // a generator.
-func (p *Parser) tableFunction() (sql string, generates bool) {
-	if p.Is("GENERATOR") {
+func (p *parser) tableFunction() (sql string, generates bool) {
+	if p.is("GENERATOR") {
 		return p.generator(), true
 	}
-	if p.IsAny("FLATTEN", "RESULT_SCAN") || p.Peek().Kind == Text {
-		p.Fail(protocol.NotSimulated("TABLE(%s)", p.Peek().Text))
+	if p.isAny("FLATTEN", "RESULT_SCAN") || p.peek().kind == tokenText {
+		p.fail(protocol.NotSimulated("TABLE(%s)", p.peek().text))
 	}
 	return p.historyFunction(), false
 }
 
 // generator reads GENERATOR(ROWCOUNT => n).
-func (p *Parser) generator() string {
-	p.Next()
+func (p *parser) generator() string {
+	p.next()
 	rows := "0"
-	p.InParentheses(func() {
-		if p.Is("TIMELIMIT") {
-			p.Fail(protocol.NotSimulated("GENERATOR(TIMELIMIT => …)"))
+	p.inParentheses(func() {
+		if p.is("TIMELIMIT") {
+			p.fail(protocol.NotSimulated("GENERATOR(TIMELIMIT => …)"))
 		}
-		p.Expect("ROWCOUNT")
-		p.ExpectSymbol("=>")
-		rows = strconv.FormatInt(p.Integer(), 10)
+		p.expect("ROWCOUNT")
+		p.expectSymbol("=>")
+		rows = strconv.FormatInt(p.integer(), 10)
 	})
 	return "generate_series(0::bigint, " + rows + "::bigint - 1)"
 }

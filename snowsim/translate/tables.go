@@ -18,18 +18,18 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-// Table is a table of the account.
-type Table struct {
-	Name Name
-	Type warehouse.Table
-	Meta
+// tableEntry is a table of the account.
+type tableEntry struct {
+	name      objectName
+	tableType warehouse.Table
+	tableMeta
 }
 
-// View is the kind of a view.
-const View = "view"
+// kindView is the kind of a view.
+const kindView = "view"
 
-// Meta is what is kept in a table's Postgres comment.
-type Meta struct {
+// tableMeta is what is kept in a table's Postgres comment.
+type tableMeta struct {
 	Database    string   `json:"database"`
 	Schema      string   `json:"schema"`
 	Table       string   `json:"table"`
@@ -43,13 +43,13 @@ type Meta struct {
 	// Query is the query of a view.
 	Query     string       `json:"query,omitempty"`
 	CreatedOn time.Time    `json:"created_on"`
-	Columns   []ColumnMeta `json:"columns"`
-	Keys      []KeyMeta    `json:"keys,omitempty"`
-	Indexes   []IndexMeta  `json:"indexes,omitempty"`
+	Columns   []columnMeta `json:"columns"`
+	Keys      []keyMeta    `json:"keys,omitempty"`
+	Indexes   []indexMeta  `json:"indexes,omitempty"`
 }
 
-// ColumnMeta is a column as Snowflake declares it.
-type ColumnMeta struct {
+// columnMeta is a column as Snowflake declares it.
+type columnMeta struct {
 	Name      string `json:"name"`
 	Postgres  string `json:"postgres"`
 	Type      string `json:"type"`
@@ -62,8 +62,8 @@ type ColumnMeta struct {
 	Increment int64  `json:"increment,omitempty"`
 }
 
-// KeyMeta is a PRIMARY KEY, UNIQUE or FOREIGN KEY, enforced or not.
-type KeyMeta struct {
+// keyMeta is a PRIMARY KEY, UNIQUE or FOREIGN KEY, enforced or not.
+type keyMeta struct {
 	Kind       string   `json:"kind"`
 	Name       string   `json:"name"`
 	Columns    []string `json:"columns"`
@@ -73,16 +73,16 @@ type KeyMeta struct {
 	Target []string `json:"target,omitempty"`
 }
 
-// IndexMeta is a secondary index of a hybrid table.
-type IndexMeta struct {
+// indexMeta is a secondary index of a hybrid table.
+type indexMeta struct {
 	Name    string   `json:"name"`
 	Columns []string `json:"columns"`
 	Include []string `json:"include,omitempty"`
 	Unique  bool     `json:"unique"`
 }
 
-// Lookups returns the columns by which a value finds rows without a scan.
-func (t *Table) Lookups() []string {
+// lookupColumns returns the columns by which a value finds rows without a scan.
+func (t *tableEntry) lookupColumns() []string {
 	var first []string
 	for _, k := range t.Keys {
 		if k.Enforced && len(k.Columns) > 0 && k.Kind != "FOREIGN KEY" {
@@ -92,10 +92,10 @@ func (t *Table) Lookups() []string {
 	for _, i := range t.Indexes {
 		first = append(first, i.Columns[0])
 	}
-	if t.Type != warehouse.Hybrid && len(t.ClusterKeys) > 0 {
+	if t.tableType != warehouse.Hybrid && len(t.ClusterKeys) > 0 {
 		first = append(first, t.ClusterKeys[0])
 	}
-	if t.Type == warehouse.Standard && len(t.ClusterKeys) == 0 { // micro-partitions are pruned by the declared key
+	if t.tableType == warehouse.Standard && len(t.ClusterKeys) == 0 { // micro-partitions are pruned by the declared key
 		for _, k := range t.Keys {
 			if k.Kind == "PRIMARY KEY" {
 				first = append(first, k.Columns[0])
@@ -105,19 +105,19 @@ func (t *Table) Lookups() []string {
 	return first
 }
 
-// Tables remembers tables and schemas. What Postgres holds is the truth; a
+// tableCache remembers tables and schemas. What Postgres holds is the truth; a
 // table that is not remembered is looked up there.
-type Tables struct {
+type tableCache struct {
 	pool *pgxpool.Pool
 
 	mu      sync.RWMutex
-	tables  map[Name]*Table
-	schemas map[Name]bool
+	tables  map[objectName]*tableEntry
+	schemas map[objectName]bool
 	epoch   int64 // counts changes
 }
 
-func newCatalog(pool *pgxpool.Pool) *Tables {
-	return &Tables{pool: pool, tables: map[Name]*Table{}, schemas: map[Name]bool{}}
+func newCatalog(pool *pgxpool.Pool) *tableCache {
+	return &tableCache{pool: pool, tables: map[objectName]*tableEntry{}, schemas: map[objectName]bool{}}
 }
 
 // querier is a connection or a pool.
@@ -126,8 +126,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Table returns a table, nil when there is none.
-func (c *Tables) Table(ctx context.Context, n Name) (*Table, error) {
+// lookup returns a table, nil when there is none.
+func (c *tableCache) lookup(ctx context.Context, n objectName) (*tableEntry, error) {
 	c.mu.RLock()
 	t, epoch := c.tables[n], c.epoch
 	c.mu.RUnlock()
@@ -146,44 +146,44 @@ func (c *Tables) Table(ctx context.Context, n Name) (*Table, error) {
 	return t, nil
 }
 
-// Put remembers a table as it is now.
-func (c *Tables) Put(t *Table) {
+// cache remembers a table as it is now.
+func (c *tableCache) cache(t *tableEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tables[t.Name] = t
+	c.tables[t.name] = t
 	c.epoch++
 }
 
-// Forget drops what is remembered: a table, a schema (no object) or a database.
-func (c *Tables) Forget(n Name) {
+// invalidate drops what is remembered: a table, a schema (no object) or a database.
+func (c *tableCache) invalidate(n objectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch++
 	for known := range c.tables {
-		if known.Database == n.Database &&
-			(n.Schema == "" || known.Schema == n.Schema && (n.Object == "" || known.Object == n.Object)) {
+		if known.database == n.database &&
+			(n.schema == "" || known.schema == n.schema && (n.object == "" || known.object == n.object)) {
 			delete(c.tables, known)
 		}
 	}
-	if n.Object == "" {
+	if n.object == "" {
 		for known := range c.schemas {
-			if known.Database == n.Database && (n.Schema == "" || known.Schema == n.Schema) {
+			if known.database == n.database && (n.schema == "" || known.schema == n.schema) {
 				delete(c.schemas, known)
 			}
 		}
 	}
 }
 
-// Version counts the changes, so that what was translated before one can be forgotten.
-func (c *Tables) Version() int64 {
+// version counts the changes, so that what was translated before one can be forgotten.
+func (c *tableCache) version() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.epoch
 }
 
-// HasSchema reports whether a schema exists, or a database when no schema is named.
-func (c *Tables) HasSchema(ctx context.Context, database, schema string) (bool, error) {
-	n := Name{Database: database, Schema: schema}
+// hasSchema reports whether a schema exists, or a database when no schema is named.
+func (c *tableCache) hasSchema(ctx context.Context, database, schema string) (bool, error) {
+	n := objectName{database: database, schema: schema}
 	c.mu.RLock()
 	known := c.schemas[n]
 	c.mu.RUnlock()
@@ -197,33 +197,33 @@ func (c *Tables) HasSchema(ctx context.Context, database, schema string) (bool, 
 		return false, fmt.Errorf("looking up a schema: %w", err)
 	}
 	if exists {
-		c.NoteSchema(n)
+		c.cacheSchema(n)
 	}
 	return exists, nil
 }
 
 // readTable reads a table from Postgres; nil when there is none of that name.
-func readTable(ctx context.Context, q querier, n Name) (*Table, error) {
+func readTable(ctx context.Context, q querier, n objectName) (*tableEntry, error) {
 	var comment string
 	err := q.QueryRow(ctx, `SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v') AND obj_description(c.oid, 'pg_class') IS NOT NULL`,
-		SchemaName(n.Database, n.Schema), Short(n.Object)).Scan(&comment)
+		schemaName(n.database, n.schema), shortName(n.object)).Scan(&comment)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the catalog: %w", err)
 	}
-	t := &Table{Name: n}
-	if err := json.Unmarshal([]byte(comment), &t.Meta); err != nil {
+	t := &tableEntry{name: n}
+	if err := json.Unmarshal([]byte(comment), &t.tableMeta); err != nil {
 		return nil, fmt.Errorf("reading the catalog's entry of %s: %w", n, err)
 	}
-	t.Type = KindOf(t.Kind)
+	t.tableType = tableType(t.Kind)
 	return t, nil
 }
 
-// KindOf is the type of table by its name in Meta.Kind.
-func KindOf(s string) warehouse.Table {
+// tableType is the type of table by its name in Meta.Kind.
+func tableType(s string) warehouse.Table {
 	for _, k := range []warehouse.Table{warehouse.Standard, warehouse.Hybrid, warehouse.Interactive} {
 		if k.String() == s {
 			return k
@@ -232,32 +232,32 @@ func KindOf(s string) warehouse.Table {
 	return warehouse.Standard
 }
 
-// WriteTable puts a table's entry into its Postgres comment, in the transaction of conn.
-func WriteTable(ctx context.Context, conn *pgx.Conn, t *Table) error {
-	entry, err := json.Marshal(t.Meta)
+// writeTable puts a table's entry into its Postgres comment, in the transaction of conn.
+func writeTable(ctx context.Context, conn *pgx.Conn, t *tableEntry) error {
+	entry, err := json.Marshal(t.tableMeta)
 	if err != nil {
 		return fmt.Errorf("writing a catalog entry: %w", err)
 	}
 	of := "TABLE "
-	if t.Kind == View {
+	if t.Kind == kindView {
 		of = "VIEW "
 	}
-	if _, err := conn.Exec(ctx, "COMMENT ON "+of+t.Name.Postgres()+" IS "+Literal(string(entry))); err != nil {
+	if _, err := conn.Exec(ctx, "COMMENT ON "+of+t.name.postgres()+" IS "+literal(string(entry))); err != nil {
 		return fmt.Errorf("writing a catalog entry: %w", err)
 	}
 	return nil
 }
 
-// FillColumns completes the entry with the columns that Postgres knows: all of
+// fillColumns completes the entry with the columns that Postgres knows: all of
 // them after CREATE TABLE … AS SELECT.
-func (t *Table) FillColumns(ctx context.Context, conn *pgx.Conn, display func(string) string) error {
+func (t *tableEntry) fillColumns(ctx context.Context, conn *pgx.Conn, display func(string) string) error {
 	rows, err := conn.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull FROM pg_attribute a
-		WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, t.Name.Postgres())
+		WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, t.name.postgres())
 	if err != nil {
-		return fmt.Errorf("reading the columns of %s: %w", t.Name, err)
+		return fmt.Errorf("reading the columns of %s: %w", t.name, err)
 	}
 	defer rows.Close()
-	declared := map[string]ColumnMeta{}
+	declared := map[string]columnMeta{}
 	for _, c := range t.Columns {
 		declared[c.Postgres] = c
 	}
@@ -266,7 +266,7 @@ func (t *Table) FillColumns(ctx context.Context, conn *pgx.Conn, display func(st
 		var column, format string
 		var notNull bool
 		if err := rows.Scan(&column, &format, &notNull); err != nil {
-			return fmt.Errorf("reading the columns of %s: %w", t.Name, err)
+			return fmt.Errorf("reading the columns of %s: %w", t.name, err)
 		}
 		c, ok := declared[column]
 		if !ok {
@@ -280,50 +280,50 @@ func (t *Table) FillColumns(ctx context.Context, conn *pgx.Conn, display func(st
 }
 
 // columnOf returns the Snowflake type of a column of Postgres by format_type.
-func columnOf(format string) ColumnMeta {
+func columnOf(format string) columnMeta {
 	base, sizes, _ := strings.Cut(format, "(")
 	var first, second int
 	_, _ = fmt.Sscanf(sizes, "%d,%d", &first, &second)
 	switch {
 	case base == "numeric" && sizes != "":
-		return ColumnMeta{Type: "NUMBER", Precision: first, Scale: second}
+		return columnMeta{Type: "NUMBER", Precision: first, Scale: second}
 	case base == "numeric":
-		return ColumnMeta{Type: "NUMBER", Precision: 38, Scale: 6}
+		return columnMeta{Type: "NUMBER", Precision: 38, Scale: 6}
 	case base == "bigint" || base == "integer" || base == "smallint":
-		return ColumnMeta{Type: "NUMBER", Precision: 38}
+		return columnMeta{Type: "NUMBER", Precision: 38}
 	case base == "double precision" || base == "real":
-		return ColumnMeta{Type: "FLOAT"}
+		return columnMeta{Type: "FLOAT"}
 	case base == "boolean":
-		return ColumnMeta{Type: "BOOLEAN"}
+		return columnMeta{Type: "BOOLEAN"}
 	case base == "date":
-		return ColumnMeta{Type: "DATE"}
+		return columnMeta{Type: "DATE"}
 	case strings.HasPrefix(base, "time") && !strings.HasPrefix(base, "timestamp"):
-		return ColumnMeta{Type: "TIME", Scale: 9}
+		return columnMeta{Type: "TIME", Scale: 9}
 	case strings.HasPrefix(base, "timestamp") && strings.HasSuffix(format, "with time zone"):
-		return ColumnMeta{Type: "TIMESTAMP_LTZ", Scale: 9}
+		return columnMeta{Type: "TIMESTAMP_LTZ", Scale: 9}
 	case strings.HasPrefix(base, "timestamp"):
-		return ColumnMeta{Type: "TIMESTAMP_NTZ", Scale: 9}
+		return columnMeta{Type: "TIMESTAMP_NTZ", Scale: 9}
 	case base == "snowsim.timestamp_tz":
-		return ColumnMeta{Type: "TIMESTAMP_TZ", Scale: 9}
+		return columnMeta{Type: "TIMESTAMP_TZ", Scale: 9}
 	case base == "jsonb" || base == "json" || base == "snowsim.variant":
-		return ColumnMeta{Type: "VARIANT"}
+		return columnMeta{Type: "VARIANT"}
 	case base == "snowsim.object":
-		return ColumnMeta{Type: "OBJECT"}
+		return columnMeta{Type: "OBJECT"}
 	case base == "snowsim.array":
-		return ColumnMeta{Type: "ARRAY"}
+		return columnMeta{Type: "ARRAY"}
 	case base == "bytea":
-		return ColumnMeta{Type: "BINARY", Length: 8388608}
+		return columnMeta{Type: "BINARY", Length: 8388608}
 	case base == "character varying" && first > 0:
-		return ColumnMeta{Type: "VARCHAR", Length: first}
+		return columnMeta{Type: "VARCHAR", Length: first}
 	}
-	return ColumnMeta{Type: "VARCHAR", Length: MaxText}
+	return columnMeta{Type: "VARCHAR", Length: maxVarchar}
 }
 
-// MaxText is the length of a VARCHAR that declares none.
-const MaxText = 16777216
+// maxVarchar is the length of a VARCHAR that declares none.
+const maxVarchar = 16777216
 
-// ExecAll runs statements one after the other.
-func ExecAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+// execAll runs statements one after the other.
+func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, s := range statements {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			return Error(err)
@@ -332,45 +332,45 @@ func ExecAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	return nil
 }
 
-// Column returns a column by name, the zero value when there is none.
-func (t *Table) Column(name string) ColumnMeta {
+// column returns a column by name, the zero value when there is none.
+func (t *tableEntry) column(name string) columnMeta {
 	for _, c := range t.Columns {
 		if c.Name == name {
 			return c
 		}
 	}
-	return ColumnMeta{}
+	return columnMeta{}
 }
 
-// NoteSchema remembers that a schema is there, or a database.
-func (c *Tables) NoteSchema(n Name) {
+// cacheSchema remembers that a schema is there, or a database.
+func (c *tableCache) cacheSchema(n objectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.schemas[n] = true
 }
 
-// Rename gives the entry another name.
-func (t *Table) Rename(n Name) {
-	t.Name = n
-	t.Database, t.Schema, t.Table = n.Database, n.Schema, n.Object
+// rename gives the entry another name.
+func (t *tableEntry) rename(n objectName) {
+	t.name = n
+	t.Database, t.Schema, t.Table = n.database, n.schema, n.object
 }
 
-// Renaming are the statements by which Postgres renames the table, and what is named
+// renameStatements are the statements by which Postgres renames the table, and what is named
 // after it: its indexes and sequences.
-func (t *Table) Renaming(from, to Name) []string {
-	statements := []string{"ALTER TABLE " + from.Postgres() + " RENAME TO " + Quote(Short(to.Object))}
+func (t *tableEntry) renameStatements(from, to objectName) []string {
+	statements := []string{"ALTER TABLE " + from.postgres() + " RENAME TO " + quote(shortName(to.object))}
 	parts := []string{"cluster", "key"}
 	for _, i := range t.Indexes {
 		parts = append(parts, i.Name)
 	}
-	in := Quote(SchemaName(from.Database, from.Schema)) + "."
+	in := quote(schemaName(from.database, from.schema)) + "."
 	for _, part := range parts {
-		statements = append(statements, "ALTER INDEX IF EXISTS "+in+Quote(Short(from.Object+"~"+part))+" RENAME TO "+
-			Quote(Short(to.Object+"~"+part)))
+		statements = append(statements, "ALTER INDEX IF EXISTS "+in+quote(shortName(from.object+"~"+part))+" RENAME TO "+
+			quote(shortName(to.object+"~"+part)))
 	}
 	for _, c := range t.Columns {
-		statements = append(statements, "ALTER SEQUENCE IF EXISTS "+in+Quote(Short(from.Object+"~"+c.Name+"~seq"))+
-			" RENAME TO "+Quote(Short(to.Object+"~"+c.Name+"~seq")))
+		statements = append(statements, "ALTER SEQUENCE IF EXISTS "+in+quote(shortName(from.object+"~"+c.Name+"~seq"))+
+			" RENAME TO "+quote(shortName(to.object+"~"+c.Name+"~seq")))
 	}
 	return statements
 }
@@ -381,7 +381,7 @@ func (a *Account) Describe(fields []pgconn.FieldDescription) []protocol.Column {
 	columns := make([]protocol.Column, len(fields))
 	for i, f := range fields {
 		columns[i] = columnOfField(f, a.timestampTZ)
-		columns[i].Name = a.Display(f.Name)
+		columns[i].Name = a.displayName(f.Name)
 	}
 	return columns
 }
@@ -415,10 +415,10 @@ func columnOfField(f pgconn.FieldDescription, timestampTZ uint32) protocol.Colum
 	case pgtype.ByteaOID:
 		c.Type, c.Length, c.ByteLength = "binary", 8388608, 8388608
 	default:
-		c.Type, c.Length, c.ByteLength = "text", MaxText, MaxText
+		c.Type, c.Length, c.ByteLength = "text", maxVarchar, maxVarchar
 		if f.DataTypeOID == pgtype.VarcharOID && f.TypeModifier > 4 {
 			c.Length = int(f.TypeModifier - 4)
-			c.ByteLength = min(4*c.Length, MaxText)
+			c.ByteLength = min(4*c.Length, maxVarchar)
 		}
 	}
 	return c

@@ -25,7 +25,7 @@ type Translator struct {
 
 // New installs what the translator needs into the host's database and returns it.
 func New(ctx context.Context, host Host, o Options) (*Translator, error) {
-	a, err := OpenAccount(ctx, host, o.Denied, o.Contract)
+	a, err := openAccount(ctx, host, o.Denied, o.Contract)
 	if err != nil {
 		return nil, err
 	}
@@ -39,21 +39,21 @@ func (t *Translator) Split(sql string) ([]string, error) { return split(sql) }
 // Plan translates one statement. Plans of texts that repeat are remembered. Errors that a
 // client should see are *protocol.Error.
 func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []protocol.Bind) (*Plan, error) {
-	key := t.plans.key(s, sql, binds, t.Tables.Version()+t.Grants.Version())
+	key := t.plans.key(s, sql, binds, t.tables.version()+t.grants.version())
 	if p := t.plans.get(key); p != nil {
 		return p, nil
 	}
-	at, err := NewCursor(sql)
+	at, err := newCursor(sql)
 	if err != nil {
 		return nil, err
 	}
-	p := &Parser{Cursor: at, Context: ctx, Account: t.Account,
-		Session: s, Binds: binds}
+	p := &parser{cursor: at, ctx: ctx, account: t.Account,
+		session: s, binds: binds}
 	var made *Plan
-	if err := Failing(func() { made = p.run() }); err != nil {
+	if err := catchFailure(func() { made = p.run() }); err != nil {
 		return nil, err
 	}
-	if !p.Volatile && made.SQL != "" && !made.DDL && made.Before == nil {
+	if !p.volatile && made.SQL != "" && !made.DDL && made.Before == nil {
 		t.plans.put(key, made)
 	}
 	copied := *made
@@ -61,27 +61,27 @@ func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []p
 }
 
 // run translates the statement.
-func (p *Parser) run() *Plan {
+func (p *parser) run() *Plan {
 	made := p.read()
-	p.End()
-	made.SQL = strings.ReplaceAll(made.SQL, RowMarker, "0::bigint")
-	if len(p.Before) > 0 {
+	p.end()
+	made.SQL = strings.ReplaceAll(made.SQL, rowMarker, "0::bigint")
+	if len(p.before) > 0 {
 		p.addBefore(made)
 	}
 	if made.Params == nil {
-		made.Params = p.Params
+		made.Params = p.params
 	}
-	for _, t := range p.Tables {
-		made.Tables = append(made.Tables, t.Name.String())
+	for _, t := range p.tables {
+		made.Tables = append(made.Tables, t.name.String())
 	}
 	if made.Describe == nil && made.Columns == nil && made.SQL != "" {
-		made.Describe = p.Account.Describe
+		made.Describe = p.account.Describe
 	}
 	return made
 }
 
-func (p *Parser) addBefore(made *Plan) {
-	steps, then := p.Before, made.Before
+func (p *parser) addBefore(made *Plan) {
+	steps, then := p.before, made.Before
 	made.Before = func(ctx context.Context, conn *pgx.Conn) error {
 		for _, s := range steps {
 			if err := s(ctx, conn); err != nil {
@@ -96,24 +96,24 @@ func (p *Parser) addBefore(made *Plan) {
 }
 
 // read reads the statement.
-func (p *Parser) read() *Plan {
-	t := p.Peek()
-	if t.Kind != Word {
-		p.Unexpected()
+func (p *parser) read() *Plan {
+	t := p.peek()
+	if t.kind != tokenWord {
+		p.unexpected()
 	}
-	switch t.Text {
+	switch t.text {
 	case "SELECT", "WITH":
-		return p.Selection()
+		return p.selectPlan()
 	case "INSERT":
-		return p.Insert()
+		return p.insert()
 	case "UPDATE":
-		return p.Update()
+		return p.update()
 	case "DELETE":
-		return p.Delete()
+		return p.deleteRows()
 	case "CREATE":
 		return p.create()
 	case "ALTER":
-		if p.Is("ALTER", "SESSION") {
+		if p.is("ALTER", "SESSION") {
 			return p.alterSession()
 		}
 		return p.alter()
@@ -131,8 +131,8 @@ func (p *Parser) read() *Plan {
 		return p.grant()
 	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "MERGE", "PUT", "REMOVE",
 		"REVOKE", "RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
-		p.Fail(protocol.NotSimulated("%s", t.Text))
+		p.fail(protocol.NotSimulated("%s", t.text))
 	}
-	p.Unexpected()
+	p.unexpected()
 	return nil
 }

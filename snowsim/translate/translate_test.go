@@ -98,7 +98,7 @@ func TestIdentifiersRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n++
 		identifier := rapid.StringOfN(rapid.RuneFrom([]rune("aZ0_ \"';.?$-\\é%\n語/*")), 1, 255, -1).Draw(r, "identifier")
-		quotedName := Quote(identifier)
+		quotedName := quote(identifier)
 		c.must("CREATE OR REPLACE TABLE " + quotedName + " (" + quotedName + " INT)")
 		c.must("INSERT INTO " + quotedName + " VALUES (1)")
 		got := c.must("SELECT x." + quotedName + " FROM loadstone.public." + quotedName + " AS x")
@@ -140,8 +140,8 @@ func TestShortNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.StringN(1, 255, -1).Draw(r, "a")
 		b := rapid.StringN(1, 255, -1).Draw(r, "b")
-		if len(Short(a)) > MaxPostgres || (a != b) == (Short(a) == Short(b)) {
-			r.Fatalf("%q and %q became %q and %q", a, b, Short(a), Short(b))
+		if len(shortName(a)) > maxPostgresName || (a != b) == (shortName(a) == shortName(b)) {
+			r.Fatalf("%q and %q became %q and %q", a, b, shortName(a), shortName(b))
 		}
 	})
 }
@@ -197,10 +197,10 @@ func TestCatalogSurvives(t *testing.T) {
 
 func BenchmarkPlan(b *testing.B) {
 	h := &host{pool: deadPool(b), history: nil, now: time.Now(), warehouses: map[string]warehouse.State{}}
-	tr := &Translator{Account: NewAccount(h, nil, Contract{})}
-	n := Name{Database: "D", Schema: "S", Object: "T"}
-	tr.Tables.Put(&Table{Name: n, Type: warehouse.Hybrid,
-		Meta: Meta{Keys: []KeyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
+	tr := &Translator{Account: newAccount(h, nil, Contract{})}
+	n := objectName{database: "D", schema: "S", object: "T"}
+	tr.tables.cache(&tableEntry{name: n, tableType: warehouse.Hybrid,
+		tableMeta: tableMeta{Keys: []keyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
 	s := &Session{Database: "D", Schema: "S"}
 	const sql = "SELECT id, name, amount FROM d.s.t WHERE id = ? AND name ILIKE ? ORDER BY id LIMIT 10"
 	binds := []protocol.Bind{bind("fixed", 1), bind("text", "x")}
@@ -253,12 +253,12 @@ func FuzzPlan(f *testing.F) {
 	}
 	h := &host{pool: deadPool(f), history: &history.Store{}, now: time.Unix(0, 0),
 		warehouses: map[string]warehouse.State{"WH": {}}}
-	tr := &Translator{Account: NewAccount(h, nil, Contract{})}
-	tr.Tables.NoteSchema(Name{Database: "D", Schema: "S"})
-	tr.Tables.NoteSchema(Name{Database: "D"})
+	tr := &Translator{Account: newAccount(h, nil, Contract{})}
+	tr.tables.cacheSchema(objectName{database: "D", schema: "S"})
+	tr.tables.cacheSchema(objectName{database: "D"})
 	f.Fuzz(func(t *testing.T, sql string) {
-		tr.Tables.Put(&Table{Name: Name{Database: "D", Schema: "S", Object: "T"}, Type: warehouse.Standard,
-			Meta: Meta{Columns: []ColumnMeta{{Name: "A", Postgres: "A"}}}})
+		tr.tables.cache(&tableEntry{name: objectName{database: "D", schema: "S", object: "T"}, tableType: warehouse.Standard,
+			tableMeta: tableMeta{Columns: []columnMeta{{Name: "A", Postgres: "A"}}}})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // nothing is asked of Postgres
 		one, two := "1", "2"

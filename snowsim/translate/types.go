@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Type is a Snowflake type with what it is in Postgres.
-type Type struct {
-	// Name is Snowflake's canonical name: NUMBER, FLOAT, VARCHAR, TIMESTAMP_NTZ …
-	Name             string
-	Postgres         string
-	Precision, Scale int
-	Length           int // VARCHAR and BINARY; 0 is the greatest
+// dataType is a Snowflake type with what it is in Postgres.
+type dataType struct {
+	// name is Snowflake's canonical name: NUMBER, FLOAT, VARCHAR, TIMESTAMP_NTZ …
+	name             string
+	postgres         string
+	precision, scale int
+	length           int // VARCHAR and BINARY; 0 is the greatest
 }
 
 // typeNames are the types by the names that Snowflake takes.
@@ -34,115 +34,115 @@ var typeNames = func() map[string]string {
 	return all
 }()
 
-// DataType reads a type.
-func (p *Parser) DataType() Type {
-	t := p.Peek()
-	canonical, ok := typeNames[t.Text]
-	if t.Kind != Word || !ok {
-		if t.Kind == Word {
-			p.Failf("Unsupported data type '%s'.", t.Text)
+// dataType reads a type.
+func (p *parser) dataType() dataType {
+	t := p.peek()
+	canonical, ok := typeNames[t.text]
+	if t.kind != tokenWord || !ok {
+		if t.kind == tokenWord {
+			p.failf("Unsupported data type '%s'.", t.text)
 		}
-		p.Unexpected()
+		p.unexpected()
 	}
-	p.Advance(1)
-	d := Type{Name: canonical}
+	p.advance(1)
+	d := dataType{name: canonical}
 	var sizes []int
-	if p.AcceptSymbol("(") {
-		sizes = append(sizes, int(p.Integer()))
-		if p.AcceptSymbol(",") {
-			sizes = append(sizes, int(p.Integer()))
+	if p.acceptSymbol("(") {
+		sizes = append(sizes, int(p.integer()))
+		if p.acceptSymbol(",") {
+			sizes = append(sizes, int(p.integer()))
 		}
-		p.ExpectSymbol(")")
+		p.expectSymbol(")")
 	}
 	size := func(i, otherwise, low, high int) int {
 		if i >= len(sizes) {
 			return otherwise
 		}
 		if sizes[i] < low || sizes[i] > high {
-			p.Failf("Unsupported data type '%s(%d)'.", t.Text, sizes[i])
+			p.failf("Unsupported data type '%s(%d)'.", t.text, sizes[i])
 		}
 		return sizes[i]
 	}
 	switch canonical {
 	case "INTEGER":
-		d.Name, d.Precision = "NUMBER", 38
+		d.name, d.precision = "NUMBER", 38
 	case "NUMBER":
-		d.Precision = size(0, 38, 1, 38)
-		d.Scale = size(1, 0, 0, d.Precision)
+		d.precision = size(0, 38, 1, 38)
+		d.scale = size(1, 0, 0, d.precision)
 	case "FLOAT":
-		p.Accept("PRECISION")
-		d.Postgres = "double precision"
+		p.accept("PRECISION")
+		d.postgres = "double precision"
 	case "VARCHAR":
-		if t.Text == "CHAR" || t.Text == "CHARACTER" || t.Text == "NCHAR" {
-			p.Accept("VARYING")
-			d.Length = 1
+		if t.text == "CHAR" || t.text == "CHARACTER" || t.text == "NCHAR" {
+			p.accept("VARYING")
+			d.length = 1
 		}
-		d.Length = size(0, d.Length, 1, 134217728)
-		d.Postgres = "text"
-		if d.Length > 0 && d.Length <= 10485760 {
-			d.Postgres = "varchar(" + strconv.Itoa(d.Length) + ")"
+		d.length = size(0, d.length, 1, 134217728)
+		d.postgres = "text"
+		if d.length > 0 && d.length <= 10485760 {
+			d.postgres = "varchar(" + strconv.Itoa(d.length) + ")"
 		}
 	case "BINARY":
-		d.Length, d.Postgres = size(0, 0, 1, 67108864), "bytea"
+		d.length, d.postgres = size(0, 0, 1, 67108864), "bytea"
 	case "BOOLEAN":
-		d.Postgres = "boolean"
+		d.postgres = "boolean"
 	case "DATE":
-		d.Postgres = "date"
+		d.postgres = "date"
 	case "TIME":
-		d.Scale = size(0, 9, 0, 9)
-		d.Postgres = "time(" + strconv.Itoa(min(d.Scale, 6)) + ")"
+		d.scale = size(0, 9, 0, 9)
+		d.postgres = "time(" + strconv.Itoa(min(d.scale, 6)) + ")"
 	case "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ":
-		d.Scale = size(0, 9, 0, 9)
+		d.scale = size(0, 9, 0, 9)
 		switch canonical {
 		case "TIMESTAMP_NTZ":
-			d.Postgres = "timestamp(" + strconv.Itoa(min(d.Scale, 6)) + ")"
+			d.postgres = "timestamp(" + strconv.Itoa(min(d.scale, 6)) + ")"
 		case "TIMESTAMP_LTZ":
-			d.Postgres = "timestamptz(" + strconv.Itoa(min(d.Scale, 6)) + ")"
+			d.postgres = "timestamptz(" + strconv.Itoa(min(d.scale, 6)) + ")"
 		default:
-			d.Postgres = "snowsim.timestamp_tz"
+			d.postgres = "snowsim.timestamp_tz"
 		}
 	case "VARIANT", "OBJECT", "ARRAY":
-		d.Postgres = "snowsim." + strings.ToLower(canonical)
+		d.postgres = "snowsim." + strings.ToLower(canonical)
 	}
-	if d.Name == "NUMBER" {
-		d.Postgres = "numeric(" + strconv.Itoa(d.Precision) + "," + strconv.Itoa(d.Scale) + ")"
+	if d.name == "NUMBER" {
+		d.postgres = "numeric(" + strconv.Itoa(d.precision) + "," + strconv.Itoa(d.scale) + ")"
 	}
 	return d
 }
 
 // cast writes e as a type.
-func cast(e Expr, to Type) Expr {
-	plain := e.Kind == StringConstant || e.Kind == BoundValue || e.Kind == Null
-	if e.Kind == path {
-		e = Expr{SQL: "(" + e.SQL + " #>> '{}')"}
-		if to.Name == "VARCHAR" {
+func cast(e expr, to dataType) expr {
+	plain := e.kind == exprString || e.kind == exprBind || e.kind == exprNull
+	if e.kind == exprPath {
+		e = expr{sql: "(" + e.sql + " #>> '{}')"}
+		if to.name == "VARCHAR" {
 			plain = true
 		}
 	}
-	switch to.Name {
+	switch to.name {
 	case "VARCHAR":
 		if !plain {
-			e.SQL = "snowsim.to_varchar(" + e.SQL + ")"
+			e.sql = "snowsim.to_varchar(" + e.sql + ")"
 		}
-		return Expr{SQL: e.SQL + "::" + to.Postgres}
+		return expr{sql: e.sql + "::" + to.postgres}
 	case "VARIANT", "OBJECT", "ARRAY":
 		if plain {
-			e.SQL += "::text"
+			e.sql += "::text"
 		}
-		return Expr{SQL: "to_jsonb(" + e.SQL + ")", Kind: path}
+		return expr{sql: "to_jsonb(" + e.sql + ")", kind: exprPath}
 	case "TIMESTAMP_TZ":
 		if plain {
-			e.SQL += "::text"
+			e.sql += "::text"
 		}
-		return Expr{SQL: "snowsim.to_timestamp_tz(" + e.SQL + ")"}
+		return expr{sql: "snowsim.to_timestamp_tz(" + e.sql + ")"}
 	case "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE", "TIME":
 		if !plain {
-			return Expr{SQL: "snowsim.to_" + strings.ToLower(to.Name) + "(" + e.SQL + ")"}
+			return expr{sql: "snowsim.to_" + strings.ToLower(to.name) + "(" + e.sql + ")"}
 		}
 	case "BINARY":
-		return Expr{SQL: "snowsim.to_binary(" + e.SQL + ")"}
+		return expr{sql: "snowsim.to_binary(" + e.sql + ")"}
 	}
-	return Expr{SQL: "(" + e.SQL + ")::" + to.Postgres}
+	return expr{sql: "(" + e.sql + ")::" + to.postgres}
 }
 
 // bindOID is the Postgres type of a bind; a text is left to the context, because

@@ -13,25 +13,25 @@ import (
 )
 
 // onWarehouse is a plan that changes a warehouse.
-func (p *Parser) onWarehouse(warehouseName, privilege, message string, do func(Warehouses) error) *Plan {
-	p.Volatile = true
+func (p *parser) onWarehouse(warehouseName, privilege, message string, do func(Warehouses) error) *Plan {
+	p.volatile = true
 	if privilege == "CREATE WAREHOUSE" {
-		if !p.May(privilege, AccountObject) {
-			p.Fail(Insufficient("account", p.Session.Account))
+		if !p.hasPrivilege(privilege, accountObject) {
+			p.fail(insufficient("account", p.session.Account))
 		}
 	} else {
-		w, ok := p.Account.Host.Warehouses().Get(warehouseName)
+		w, ok := p.account.host.Warehouses().Get(warehouseName)
 		if !ok {
-			p.Fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
-				Display(warehouseName)))
+			p.fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
+				displayName(warehouseName)))
 		}
-		o := WarehouseObject(warehouseName)
-		if o.Owner = w.Owner; !p.May(privilege, o) {
-			p.Fail(Insufficient("warehouse", Display(warehouseName)))
+		o := warehouseObject(warehouseName)
+		if o.owner = w.Owner; !p.hasPrivilege(privilege, o) {
+			p.fail(insufficient("warehouse", displayName(warehouseName)))
 		}
 	}
 	return &Plan{Type: protocol.DDL, Local: func(context.Context) (*Result, error) {
-		if err := do(p.Account.Host.Warehouses()); err != nil {
+		if err := do(p.account.host.Warehouses()); err != nil {
 			return nil, err
 		}
 		return Status(message), nil
@@ -39,12 +39,12 @@ func (p *Parser) onWarehouse(warehouseName, privilege, message string, do func(W
 }
 
 // createWarehouse reads CREATE [INTERACTIVE] WAREHOUSE [IF NOT EXISTS] w [TABLES (…)] [WITH] options.
-func (p *Parser) createWarehouse(kind string) *Plan {
-	ifNotExists := p.Accept("IF", "NOT", "EXISTS")
-	spec := warehouse.Spec{Name: p.Identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
+func (p *parser) createWarehouse(kind string) *Plan {
+	ifNotExists := p.accept("IF", "NOT", "EXISTS")
+	spec := warehouse.Spec{Name: p.identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
 		ScalingPolicy: warehouse.PolicyStandard,
 		AutoSuspend:   10 * time.Minute, AutoResume: true, MaxConcurrency: 8, StatementTimeout: 48 * time.Hour,
-		Owner: p.Session.Role}
+		Owner: p.session.Role}
 	if kind == warehouse.TypeInteractive {
 		// An interactive warehouse is created suspended, does not suspend itself before an
 		// hour, and ends statements after five seconds.
@@ -59,34 +59,34 @@ func (p *Parser) createWarehouse(kind string) *Plan {
 			}
 			return w.Create(spec)
 		})
-	if _, ok := p.Account.Host.Warehouses().Get(spec.Name); ok && ifNotExists {
-		made = p.Done(spec.Name + " already exists, statement succeeded.")
+	if _, ok := p.account.host.Warehouses().Get(spec.Name); ok && ifNotExists {
+		made = p.statusPlan(spec.Name + " already exists, statement succeeded.")
 	}
 	made.Effect.Warehouse = &spec.Name
 	return made
 }
 
 // alterWarehouse reads ALTER WAREHOUSE w ….
-func (p *Parser) alterWarehouse() *Plan {
-	n := p.Identifier()
+func (p *parser) alterWarehouse() *Plan {
+	n := p.identifier()
 	const message = "Statement executed successfully."
 	switch {
-	case p.Accept("SUSPEND"):
+	case p.accept("SUSPEND"):
 		return p.onWarehouse(n, "OPERATE", message, func(w Warehouses) error { return w.Suspend(n) })
-	case p.Accept("RESUME"):
-		quiet := p.Accept("IF", "SUSPENDED")
+	case p.accept("RESUME"):
+		quiet := p.accept("IF", "SUSPENDED")
 		return p.onWarehouse(n, "OPERATE", message, func(w Warehouses) error {
 			if state, ok := w.Get(n); ok && quiet && state.Status != warehouse.Suspended {
 				return nil
 			}
 			return w.Resume(n)
 		})
-	case p.IsAny("ADD", "DROP"):
-		adding := p.Next().Text == "ADD"
-		p.Expect("TABLES")
+	case p.isAny("ADD", "DROP"):
+		adding := p.next().text == "ADD"
+		p.expect("TABLES")
 		tables := p.tableNames(adding)
 		privilege := "MODIFY"
-		if o := WarehouseObject(n); !p.May(privilege, o) {
+		if o := warehouseObject(n); !p.hasPrivilege(privilege, o) {
 			privilege = "MANAGE ATTACHED TABLES"
 		}
 		return p.onWarehouse(n, privilege, message, func(w Warehouses) error {
@@ -101,10 +101,10 @@ func (p *Parser) alterWarehouse() *Plan {
 				return nil
 			})
 		})
-	case p.IsAny("ABORT", "RENAME", "UNSET"):
-		p.Fail(protocol.NotSimulated("ALTER WAREHOUSE … %s", p.Peek().Text))
+	case p.isAny("ABORT", "RENAME", "UNSET"):
+		p.fail(protocol.NotSimulated("ALTER WAREHOUSE … %s", p.peek().text))
 	}
-	p.Expect("SET")
+	p.expect("SET")
 	change := p.warehouseOptions()
 	return p.onWarehouse(n, "MODIFY", message, func(w Warehouses) error {
 		return w.Alter(n, func(s *warehouse.Spec) error { change(s); return nil })
@@ -112,16 +112,16 @@ func (p *Parser) alterWarehouse() *Plan {
 }
 
 // tableNames reads the tables of an interactive warehouse.
-func (p *Parser) tableNames(check bool) (all []string) {
-	p.InParentheses(func() {
+func (p *parser) tableNames(check bool) (all []string) {
+	p.inParentheses(func() {
 		for {
-			n := p.Name()
+			n := p.name()
 			if check {
 				// Also standard and hybrid tables (docs: all types since 2026-09-14).
-				n = p.Resolve(n, "SELECT").Name
+				n = p.resolve(n, "SELECT").name
 			}
 			all = append(all, n.String())
-			if !p.AcceptSymbol(",") {
+			if !p.acceptSymbol(",") {
 				return
 			}
 		}
@@ -130,22 +130,22 @@ func (p *Parser) tableNames(check bool) (all []string) {
 }
 
 // warehouseOptions reads the options and returns what they change.
-func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
+func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 	var changes []func(*warehouse.Spec)
 	add := func(change func(*warehouse.Spec)) { changes = append(changes, change) }
-	for p.Peek().Kind == Word {
-		if p.Accept("WITH") {
+	for p.peek().kind == tokenWord {
+		if p.accept("WITH") {
 			continue
 		}
-		if p.Is("TABLES") {
-			p.Next()
+		if p.is("TABLES") {
+			p.next()
 			tables := p.tableNames(true)
 			add(func(s *warehouse.Spec) { s.Tables = tables })
 			continue
 		}
-		option := p.Next().Text
-		p.ExpectSymbol("=")
-		value := p.OptionValue()
+		option := p.next().text
+		p.expectSymbol("=")
+		value := p.optionValue()
 		o := warehouseOption{p, option, value}
 		switch option {
 		case "WAREHOUSE_SIZE":
@@ -205,11 +205,11 @@ func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
 			fallback := o.fallback()
 			add(func(s *warehouse.Spec) { s.Fallback = fallback })
 		case "COMMENT", "RESOURCE_CONSTRAINT", "RESOURCE_MONITOR", "WAIT_FOR_COMPLETION", "WAREHOUSE_TYPE":
-			p.Fail(protocol.NotSimulated("a warehouse with %s", option))
+			p.fail(protocol.NotSimulated("a warehouse with %s", option))
 		default:
-			p.Fail(protocol.CompilationError("001003", "42000", "invalid property '%s' for 'WAREHOUSE'", option))
+			p.fail(protocol.CompilationError("001003", "42000", "invalid property '%s' for 'WAREHOUSE'", option))
 		}
-		p.AcceptSymbol(",")
+		p.acceptSymbol(",")
 	}
 	return func(s *warehouse.Spec) {
 		for _, change := range changes {
@@ -219,20 +219,20 @@ func (p *Parser) warehouseOptions() func(*warehouse.Spec) {
 }
 
 // needsEnterprise refuses a property of a warehouse on Standard edition.
-func (p *Parser) needsEnterprise(property, feature string) {
-	if p.Account.Contract.Standard {
-		p.Fail(protocol.CompilationError("001423", "22023", "invalid property '%s'; feature '%s' not enabled", property, feature))
+func (p *parser) needsEnterprise(property, feature string) {
+	if p.account.contract.Standard {
+		p.fail(protocol.CompilationError("001423", "22023", "invalid property '%s'; feature '%s' not enabled", property, feature))
 	}
 }
 
 // warehouseOption is one option as a statement gives it.
 type warehouseOption struct {
-	p           *Parser
+	p           *parser
 	name, value string
 }
 
 func (o warehouseOption) invalid() {
-	o.p.Fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", o.value, o.name))
+	o.p.fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", o.value, o.name))
 }
 
 // count is a number of 0 and more; NULL is 0.
@@ -257,13 +257,13 @@ func (o warehouseOption) flag() bool {
 // fallback is the name of a warehouse that is there and not interactive.
 func (o warehouseOption) fallback() string {
 	name := o.value
-	w, ok := o.p.Account.Host.Warehouses().Get(name)
+	w, ok := o.p.account.host.Warehouses().Get(name)
 	if !ok {
 		name = strings.ToUpper(o.value)
-		w, ok = o.p.Account.Host.Warehouses().Get(name)
+		w, ok = o.p.account.host.Warehouses().Get(name)
 	}
 	if !ok || w.Type == warehouse.TypeInteractive {
-		o.p.Fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", o.value))
+		o.p.fail(protocol.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", o.value))
 	}
 	return name
 }
