@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-// account runs the model of the warehouses in the wall's time: it wakes the
-// statements that the model admits.
+// account runs the model of the warehouses in real time and wakes the
+// statements that the model starts.
 type account struct {
 	mu      sync.Mutex
 	model   *warehouse.Model
@@ -37,8 +37,8 @@ func newAccount(o Options) (*account, error) {
 			return nil, errors.Join(errors.New("snowsim: the warehouse "+spec.Name), err)
 		}
 	}
-	a.timer = time.AfterFunc(time.Hour, a.pump)
-	a.pump()
+	a.timer = time.AfterFunc(time.Hour, a.tick)
+	a.tick()
 	return a, nil
 }
 
@@ -49,14 +49,14 @@ func (a *account) close() {
 	a.timer.Stop()
 }
 
-// pump lets the model catch up with the time.
-func (a *account) pump() {
+// tick advances the model to the present.
+func (a *account) tick() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.advance()
 }
 
-// advance passes the model's events on. The caller holds mu.
+// advance delivers the model's events. The caller holds mu.
 func (a *account) advance() {
 	if a.closed {
 		return
@@ -75,14 +75,14 @@ func (a *account) advance() {
 	a.timer.Reset(next)
 }
 
-// grant is the leave to run on a warehouse.
-type grant struct {
+// slot is a statement's place on a warehouse.
+type slot struct {
 	warehouse.Event
 	account *account
 }
 
-// leave ends the statement on its warehouse.
-func (g *grant) leave() {
+// release frees the statement's place on its warehouse.
+func (g *slot) release() {
 	if g.account == nil {
 		return
 	}
@@ -92,10 +92,10 @@ func (g *grant) leave() {
 	g.account.advance()
 }
 
-// admit waits until a warehouse takes a statement. open reports that its transaction has begun.
-func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool) (*grant, error) {
+// acquire waits until a warehouse starts a statement. open reports that its transaction has begun.
+func (a *account) acquire(ctx context.Context, name string, work warehouse.Work, open bool) (*slot, error) {
 	if work.Table == warehouse.None {
-		return &grant{}, nil
+		return &slot{}, nil
 	}
 	submit := a.model.Submit
 	if open {
@@ -105,7 +105,7 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 	id, err := submit(time.Now(), name, work)
 	if err != nil {
 		a.mu.Unlock()
-		return nil, refused(err, name)
+		return nil, modelError(err, name)
 	}
 	// One element: advance never waits.
 	c := make(chan warehouse.Event, 1)
@@ -124,13 +124,13 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 		return nil, context.Cause(ctx)
 	}
 	if e.Err != nil {
-		return nil, refused(e.Err, name)
+		return nil, modelError(e.Err, name)
 	}
-	return &grant{Event: e, account: a}, nil
+	return &slot{Event: e, account: a}, nil
 }
 
-// refused turns an error of the model into Snowflake's.
-func refused(err error, name string) error {
+// modelError turns an error of the model into Snowflake's.
+func modelError(err error, name string) error {
 	switch {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
 		return &protocol.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
@@ -220,9 +220,9 @@ func (a *account) Suspend(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Suspend(now, name) })
 }
 
-// holds refuses what an interactive warehouse does not execute: making tables, and
-// reading tables that were not added to it.
-func (a *account) holds(name string, p *translate.Plan) error {
+// checkInteractive refuses what an interactive warehouse does not execute: CREATE TABLE, and
+// queries of tables that were not added to it.
+func (a *account) checkInteractive(name string, p *translate.Plan) error {
 	house, found := a.Get(name)
 	if !found || house.Type != warehouse.TypeInteractive {
 		return nil
@@ -243,8 +243,8 @@ func (a *account) holds(name string, p *translate.Plan) error {
 	return nil
 }
 
-// fallback is the warehouse that executes a statement again which an interactive one
-// ended for its time; empty when there is none, or the session's own limit was it.
+// fallback is the warehouse that repeats a statement which timed out on an interactive one;
+// empty when there is none, or when the session's own limit ended it.
 func (a *account) fallback(view *translate.Session, p *translate.Plan, err error) string {
 	var late *protocol.Error
 	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != protocol.Select {

@@ -20,10 +20,10 @@ import (
 // run executes a job's statements and sets its answer.
 func (j *job) run() {
 	defer j.finish()
-	one := j.session
-	one.turn.Lock()
-	defer one.turn.Unlock()
-	view := one.view()
+	sess := j.session
+	sess.statementMu.Lock()
+	defer sess.statementMu.Unlock()
+	view := sess.view()
 	statements, err := j.server.translator.Split(j.req.SQL)
 	if err != nil {
 		j.fail(explain(err))
@@ -59,8 +59,8 @@ func (j *job) fail(err *protocol.Error) {
 
 // statement executes one statement, sets the answer and records the execution.
 func (j *job) statement(sql string) {
-	one := j.session
-	view := one.view()
+	sess := j.session
+	view := sess.view()
 	view.DescribeOnly = j.req.DescribeOnly
 	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN",
 		Table: warehouse.None.String(), Context: history.Context{
@@ -95,15 +95,15 @@ func (j *job) tag(view *translate.Session) string {
 }
 
 func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
-	s, one := j.server, j.session
-	about, err := s.stages.Read(view.User, sql)
+	s, sess := j.server, j.session
+	about, err := s.stages.read(view.User, sql)
 	switch {
 	case err != nil:
 		return err
-	case about != nil && about.Insert == "":
+	case about != nil && about.insert == "":
 		return j.onStage(about)
 	case about != nil:
-		sql, j.req.Bindings = about.Insert, about.Bindings
+		sql, j.req.Bindings = about.insert, about.bindings
 	}
 	binds, err := protocol.ReadBindings(j.req.Bindings)
 	if err != nil {
@@ -122,7 +122,7 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 	}
 	result, err := j.onWarehouse(view, p, binds, record)
 	if fallback := s.account.fallback(view, p, err); fallback != "" {
-		// The client is not told that another warehouse answers it.
+		// The client does not learn that another warehouse executed it.
 		again := *view
 		again.Warehouse = fallback
 		record.Warehouse = fallback
@@ -131,7 +131,7 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 	if err != nil {
 		return err
 	}
-	one.apply(p.Effect)
+	sess.apply(p.Effect)
 	if p.Type < protocol.Insert || p.Type > protocol.Delete {
 		record.RowsProduced = result.Total
 	}
@@ -141,22 +141,22 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 }
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
-func (j *job) onStage(about *Statement) error {
+func (j *job) onStage(about *stageStatement) error {
 	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
-	for _, name := range about.Removed {
+	for _, name := range about.removed {
 		result.Row([]any{name, "removed"})
 	}
 	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)
-	maps.Copy(data, about.Data)
+	maps.Copy(data, about.data)
 	return nil
 }
 
 // onWarehouse executes a plan as soon as its warehouse has room.
 func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds protocol.Bindings,
 	record *history.Record) (*protocol.Result, error) {
-	s, one := j.server, j.session
-	if err := s.account.holds(view.Warehouse, p); err != nil {
+	s, sess := j.server, j.session
+	if err := s.account.checkInteractive(view.Warehouse, p); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(j.ctx)
@@ -168,11 +168,11 @@ func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds prot
 				int64(limit.Seconds()))})
 		defer stop()
 	}
-	grant, err := s.account.admit(ctx, view.Warehouse, p.Work, one.conn != nil)
+	grant, err := s.account.acquire(ctx, view.Warehouse, p.Work, sess.conn != nil)
 	if err != nil {
 		return nil, err
 	}
-	defer grant.leave()
+	defer grant.release()
 	begun := time.Now()
 	result, err := j.perform(ctx, p, binds)
 	if p.Transaction == translate.None && err != nil {
@@ -211,24 +211,24 @@ func (s *Server) timeout(view *translate.Session, work warehouse.Work) time.Dura
 
 // perform runs a plan's work on Postgres, or in Go.
 func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bindings) (*protocol.Result, error) {
-	one := j.session
-	if p.DDL && one.view().Transaction {
+	sess := j.session
+	if p.DDL && sess.view().Transaction {
 		// DDL commits what is open, as in Snowflake.
-		if err := one.finish(ctx, "COMMIT"); err != nil {
+		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
 	}
 	switch p.Transaction {
 	case translate.Begin:
-		one.mu.Lock()
-		one.transaction = true
-		one.mu.Unlock()
+		sess.mu.Lock()
+		sess.transaction = true
+		sess.mu.Unlock()
 	case translate.Commit:
-		if err := one.finish(ctx, "COMMIT"); err != nil {
+		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
 	case translate.Rollback:
-		if err := one.finish(ctx, "ROLLBACK"); err != nil {
+		if err := sess.finish(ctx, "ROLLBACK"); err != nil {
 			return nil, err
 		}
 	}
@@ -263,19 +263,19 @@ func (j *job) status(p *translate.Plan) *protocol.Result {
 	return out
 }
 
-// finish ends the transaction of a session. The caller holds turn.
-func (one *session) finish(ctx context.Context, how string) error {
-	if one.conn != nil {
-		if _, err := one.conn.Exec(ctx, how); err != nil {
-			one.release(true)
+// finish ends the transaction of a session. The caller holds statementMu.
+func (sess *session) finish(ctx context.Context, how string) error {
+	if sess.conn != nil {
+		if _, err := sess.conn.Exec(ctx, how); err != nil {
+			sess.release(true)
 			return err
 		}
 	}
-	one.release(false)
+	sess.release(false)
 	return nil
 }
 
-// describe answers a request that only asks for the result's columns.
+// describe answers a request for the result's columns only.
 func (j *job) describe(p *translate.Plan) error {
 	columns := p.Columns
 	if columns == nil && p.SQL != "" {
@@ -351,8 +351,7 @@ func (j *job) limits() protocol.Limits {
 	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
 }
 
-// succeed keeps the whole answer of a statement that succeeded, with the chunks that are
-// fetched by themselves.
+// succeed sets the answer of a statement that succeeded, and its chunks.
 func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
 	data, chunks, size := r.Finish()
 	view := j.session.view()
@@ -365,7 +364,7 @@ func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
 	} {
 		data[key] = value
 	}
-	j.kept = size
+	j.resultBytes = size
 	if len(chunks) > 0 {
 		list := make([]map[string]any, len(chunks))
 		for i, c := range chunks {

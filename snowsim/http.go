@@ -30,11 +30,11 @@ func (s *Server) routes() http.Handler {
 // inSession finds the session of a request and refuses those without one.
 func (s *Server) inSession(next func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		one, problem := s.find(protocol.TokenOf(r))
+		sess, problem := s.find(protocol.TokenOf(r))
 		if problem != nil {
 			protocol.Write(w, *problem)
 			return
 		}
-		next(w, r, one)
+		next(w, r, sess)
 	}
 }

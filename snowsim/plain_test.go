@@ -44,7 +44,7 @@ func (plain) Plan(_ context.Context, _ *translate.Session, sql string, _ []proto
 			return nil, protocol.SyntaxError("syntax error line 1 at position 0 unexpected 'USE'.")
 		}
 		database, schema, both := strings.Cut(words[2], ".")
-		a, b := stored(database), stored(schema)
+		a, b := canonicalName(database), canonicalName(schema)
 		effect := map[string]translate.Effect{"DATABASE": {Database: &a}, "SCHEMA": {Schema: &a}, "ROLE": {Role: &a},
 			"WAREHOUSE": {Warehouse: &a}}[upper[1]]
 		if both {

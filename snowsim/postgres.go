@@ -19,8 +19,8 @@ import (
 // onPostgres runs a plan on the session's connection: the pinned one within a
 // transaction, else one of the pool.
 func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.Bindings) (*protocol.Result, error) {
-	one := j.session
-	view := one.view()
+	sess := j.session
+	view := sess.view()
 	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= protocol.Insert &&
 		p.Type <= protocol.Delete
 	if !view.Transaction && !implicit {
@@ -35,7 +35,7 @@ func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.
 		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK",
 			func() (*protocol.Result, error) { return j.steps(ctx, conn, p, binds) })
 	}
-	if one.conn == nil {
+	if sess.conn == nil {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
@@ -44,15 +44,15 @@ func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.
 			conn.Release()
 			return nil, err
 		}
-		one.mu.Lock()
-		one.conn, one.transaction = conn, true
-		one.mu.Unlock()
+		sess.mu.Lock()
+		sess.conn, sess.transaction = conn, true
+		sess.mu.Unlock()
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
-	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
-		func() (*protocol.Result, error) { return j.steps(ctx, one.conn, p, binds) })
-	if one.conn.Conn().IsClosed() {
-		one.release(false)
+	out, err := within(ctx, sess.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
+		func() (*protocol.Result, error) { return j.steps(ctx, sess.conn, p, binds) })
+	if sess.conn.Conn().IsClosed() {
+		sess.release(false)
 	}
 	return out, err
 }

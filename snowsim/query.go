@@ -26,7 +26,7 @@ type queryRequest struct {
 	BindStage    string                      `json:"bindStage"`
 }
 
-// job is one statement from its request to the time that its result is forgotten.
+// job is one statement, from its request until its result is dropped.
 type job struct {
 	server    *Server
 	session   *session
@@ -41,14 +41,14 @@ type job struct {
 	done   chan struct{} // closed when answer is set
 
 	// Set before done is closed.
-	answer protocol.Envelope
-	err    *protocol.Error
-	chunks [][]byte // compressed
-	kept   int      // bytes that the result takes
+	answer      protocol.Envelope
+	err         *protocol.Error
+	chunks      [][]byte // compressed
+	resultBytes int      // bytes of the result
 }
 
 // query answers a query request.
-func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
+func (s *Server) query(w http.ResponseWriter, r *http.Request, sess *session) {
 	var req queryRequest
 	if err := protocol.Read(r, &req); err != nil {
 		protocol.Write(w, protocol.Refusal("390142", "Incoming request does not contain a valid payload: "+err.Error()+"."))
@@ -58,15 +58,15 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
 	if requestID == "" {
 		requestID = uuid.NewString()
 	}
-	one.mu.Lock()
-	j := one.jobs[requestID]
+	sess.mu.Lock()
+	j := sess.jobs[requestID]
 	if j != nil {
-		one.mu.Unlock()
+		sess.mu.Unlock()
 		s.counts.repeated.Add(1)
 	} else {
-		j = s.newJob(one, requestID, req)
-		one.jobs[requestID] = j
-		one.mu.Unlock()
+		j = s.newJob(sess, requestID, req)
+		sess.jobs[requestID] = j
+		sess.mu.Unlock()
 		s.counts.queries.Add(1)
 		if !s.launch(j) {
 			protocol.Write(w, protocol.Refusal(protocol.CodeSessionGone,
@@ -77,8 +77,8 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
 	s.answer(w, r, j)
 }
 
-func (s *Server) newJob(one *session, requestID string, req queryRequest) *job {
-	j := &job{server: s, session: one, requestID: requestID, id: s.newQueryID(), req: req, started: time.Now(),
+func (s *Server) newJob(sess *session, requestID string, req queryRequest) *job {
+	j := &job{server: s, session: sess, requestID: requestID, id: s.newQueryID(), req: req, started: time.Now(),
 		done: make(chan struct{})}
 	j.queryID = idText(j.id)
 	j.ctx, j.cancel = context.WithCancelCause(s.ctx)
@@ -108,7 +108,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) {
 	defer timer.Stop()
 	select {
 	case <-j.done:
-		if wait(r.Context(), slowness(r.Context())) == nil {
+		if wait(r.Context(), answerDelay(r.Context())) == nil {
 			protocol.Write(w, j.answer)
 		}
 	case <-timer.C:
@@ -122,18 +122,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) {
 }
 
 // job finds one by its query id, among all of the user's sessions.
-func (s *Server) job(id string, one *session) *job {
+func (s *Server) job(id string, sess *session) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.results[id]; j != nil && j.session.user == one.user {
+	if j := s.results[id]; j != nil && j.session.user == sess.user {
 		return j
 	}
 	return nil
 }
 
 // result answers GET /queries/{id}/result.
-func (s *Server) result(w http.ResponseWriter, r *http.Request, one *session) {
-	j := s.job(r.PathValue("id"), one)
+func (s *Server) result(w http.ResponseWriter, r *http.Request, sess *session) {
+	j := s.job(r.PathValue("id"), sess)
 	if j == nil {
 		protocol.Write(w, protocol.Failure(&protocol.Error{Code: "000709", State: "02000",
 			Message: "Statement " + r.PathValue("id") + " not found"}, r.PathValue("id")))
@@ -143,7 +143,7 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request, one *session) {
 }
 
 // abort answers an abort request, which names the statement by its request id.
-func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
+func (s *Server) abort(w http.ResponseWriter, r *http.Request, sess *session) {
 	var req struct {
 		RequestID string `json:"requestId"`
 	}
@@ -151,9 +151,9 @@ func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
 		protocol.Write(w, protocol.Refusal("390142", "Incoming request does not contain a valid payload."))
 		return
 	}
-	one.mu.Lock()
-	j := one.jobs[req.RequestID]
-	one.mu.Unlock()
+	sess.mu.Lock()
+	j := sess.jobs[req.RequestID]
+	sess.mu.Unlock()
 	if j != nil {
 		select {
 		case <-j.done:
@@ -170,8 +170,8 @@ func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
 	protocol.Write(w, protocol.Success(nil))
 }
 
-// chunk serves one chunk of a result. Its address is its key, as that of a
-// signed address of a cloud's storage: it is known to whoever has the answer.
+// chunk serves one chunk of a result. Its URL is the key, as that of a
+// signed address of a cloud's storage: the client has it from the answer.
 func (s *Server) chunk(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	j := s.results[r.PathValue("id")]
@@ -204,25 +204,25 @@ func (j *job) chunkKey() string {
 
 // finish sets the answer and forgets older ones.
 func (j *job) finish() {
-	s, one := j.server, j.session
+	s, sess := j.server, j.session
 	j.cancel(nil)
 	var forget []*job
-	one.mu.Lock()
-	one.done = append(one.done, j)
-	one.doneBytes += j.kept
-	for len(one.done) > keepJobs || len(one.done) > 1 && one.doneBytes > keepBytes {
-		oldest := one.done[0]
-		one.done = one.done[1:]
-		one.doneBytes -= oldest.kept
-		delete(one.jobs, oldest.requestID)
+	sess.mu.Lock()
+	sess.done = append(sess.done, j)
+	sess.doneBytes += j.resultBytes
+	for len(sess.done) > maxResults || len(sess.done) > 1 && sess.doneBytes > maxResultBytes {
+		oldest := sess.done[0]
+		sess.done = sess.done[1:]
+		sess.doneBytes -= oldest.resultBytes
+		delete(sess.jobs, oldest.requestID)
 		forget = append(forget, oldest)
 	}
-	one.mu.Unlock()
+	sess.mu.Unlock()
 	s.mu.Lock()
 	for _, old := range forget {
 		delete(s.results, old.queryID)
 	}
-	if one.closed {
+	if sess.closed {
 		delete(s.results, j.queryID)
 	}
 	s.mu.Unlock()

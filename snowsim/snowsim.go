@@ -29,7 +29,7 @@ import (
 // Version is what CURRENT_VERSION() answers; a client knows the stand-in by "snowsim".
 const Version = "9.38.1 snowsim"
 
-// The names that a stand-in has unless Options say otherwise.
+// Default names.
 const (
 	DefaultAccount   = "snowsim"
 	DefaultUser      = "LOADSTONE"
@@ -42,7 +42,7 @@ const (
 // catalogConnections is how many Postgres connections the translator has.
 const catalogConnections = 8
 
-// User is one who may log in.
+// User can log in.
 type User struct {
 	// Name is in upper case.
 	Name     string
@@ -53,15 +53,14 @@ type User struct {
 	// authorization server; a value of false is one that has expired.
 	Tokens      map[string]bool
 	OAuthTokens map[string]bool
-	// MFA demands a second factor from whoever logs in with a password.
+	// MFA requires a second factor for log-ins with a password.
 	MFA bool
 }
 
-// Options say what the stand-in is like. The zero value of every field but
-// Postgres stands for a default.
+// Options configure the stand-in. The zero value of every field but Postgres is a default.
 type Options struct {
 	// Postgres is the connection string of the database that statements run on.
-	// It is the stand-in's own: clients run SQL in it.
+	// It belongs to the stand-in alone: clients run SQL in it.
 	Postgres string
 	// Admin is that of a superuser of the same database, who installs what only
 	// superusers may. It is not needed when Postgres's role is one, or after the first time.
@@ -74,9 +73,9 @@ type Options struct {
 	Listen string
 	// Account is the account's name; others are refused.
 	Account string
-	// Users may log in. None makes one, DefaultUser, with a password made up at start.
+	// Users can log in. The default is DefaultUser with a random password.
 	Users []User
-	// Roles exist besides ACCOUNTADMIN, SYSADMIN and PUBLIC.
+	// Roles are added to ACCOUNTADMIN, SYSADMIN and PUBLIC.
 	Roles []string
 	// Database and Schema are what DSN names.
 	Database, Schema string
@@ -88,11 +87,10 @@ type Options struct {
 	// TimeScale makes the model's times shorter: 10 is a tenth. Times that
 	// a client asks for (timeouts, AUTO_SUSPEND) are left as they are. 0 is 1.
 	TimeScale float64
-	// History tunes what of the executions is kept and shown. HistoryFile keeps them
-	// beyond the process; empty does not.
+	// History configures the query history. HistoryFile stores it across restarts; empty does not.
 	History     history.Options
 	HistoryFile string
-	// Faults happen from the start; more can be asked for over HTTP.
+	// Faults are active from the start; HTTP requests can replace them.
 	Faults []Fault
 	// Seed decides latencies and faults.
 	Seed uint64
@@ -122,7 +120,7 @@ type translator interface {
 	MayUse(s *translate.Session, warehouse string) bool
 }
 
-func (o *Options) complete() error {
+func (o *Options) setDefaults() error {
 	if strings.TrimSpace(o.Postgres) == "" {
 		return errors.New("snowsim: no Postgres to run statements on")
 	}
@@ -169,7 +167,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// NewPassword makes a password up.
+// NewPassword returns a random password.
 func NewPassword() string {
 	var secret [12]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -188,7 +186,7 @@ type Server struct {
 	history    *history.Store
 	journal    *history.Journal // nil without HistoryFile
 	faults     *faults
-	stages     Area
+	stages     stageArea
 	users      map[string]*user
 	log        zerolog.Logger
 
@@ -210,7 +208,7 @@ type Server struct {
 	lastID   int64
 }
 
-// Stats count what clients did; tests ask for them.
+// Stats count what clients did.
 type Stats struct {
 	Logins    int64 `json:"logins"`
 	Sessions  int   `json:"sessions"` // open now
@@ -229,7 +227,7 @@ type counters struct {
 
 // Start starts a stand-in. ctx bounds the start only; the caller must call Close.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	if err := opts.complete(); err != nil {
+	if err := opts.setDefaults(); err != nil {
 		return nil, err
 	}
 	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{},
@@ -293,7 +291,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) closePools() {
-	s.stages.Close()
+	s.stages.close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
 		if pool != nil {
 			pool.Close()
@@ -367,12 +365,12 @@ func (s *Server) Close() {
 	s.running.Wait()
 	s.mu.Lock()
 	open := make([]*session, 0, len(s.sessions))
-	for _, one := range s.sessions {
-		open = append(open, one)
+	for _, sess := range s.sessions {
+		open = append(open, sess)
 	}
 	s.mu.Unlock()
-	for _, one := range open {
-		s.end(one)
+	for _, sess := range open {
+		s.end(sess)
 	}
 	s.closePools()
 	if s.journal != nil {
@@ -429,7 +427,7 @@ func (s *Server) Roles() []string {
 // Database implements translate.Host.
 func (s *Server) Database() (database, schema string) { return s.opts.Database, s.opts.Schema }
 
-// newQueryID makes an id in Snowflake's form: unique, and ascending within a second.
+// newQueryID returns an id in Snowflake's form: unique, and ascending within a second.
 func (s *Server) newQueryID() [16]byte {
 	n := s.queryIDs.Add(1)
 	seconds := uint64(time.Now().Unix())                         //nolint:gosec // after 1970

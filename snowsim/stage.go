@@ -1,6 +1,3 @@
-// Package stage is the stages of the stand-in: the one that each user has (@~), as folders of the machine that it runs
-// on. PUT tells the driver to store files there itself, as it does for an account whose stages are local files;
-// COPY INTO reads Parquet from there, by the names of columns.
 package snowsim
 
 import (
@@ -22,13 +19,15 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// Area is where the stages are: a folder, which is made when it is first needed. It is safe for concurrent use.
-type Area struct {
+// stageArea holds the users' stages (@~) in a folder that is created on first use. The answer to a PUT makes the
+// driver store files there itself, as for an account whose stages are local files; COPY INTO reads Parquet from there
+// by the names of columns. It is safe for concurrent use.
+type stageArea struct {
 	mu  sync.Mutex
 	dir string
 }
 
-func (a *Area) folder() (string, error) {
+func (a *stageArea) folder() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var err error
@@ -40,8 +39,8 @@ func (a *Area) folder() (string, error) {
 	return a.dir, nil
 }
 
-// Close removes the files.
-func (a *Area) Close() {
+// close removes the files.
+func (a *stageArea) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.dir != "" {
@@ -50,7 +49,7 @@ func (a *Area) Close() {
 	}
 }
 
-// What is understood; of the rest it is said that it is not simulated.
+// The forms that are understood; others are refused as not simulated.
 var (
 	ours = regexp.MustCompile(`(?is)^\s*(PUT|COPY\s+INTO|REMOVE|RM)\s`)
 	put  = regexp.MustCompile(`(?is)^\s*PUT\s+'?(file://[^\s']+)'?\s+'?@~/([^\s']*)'?((?:\s+(?:AUTO_COMPRESS\s*=\s*FALSE|` +
@@ -62,19 +61,19 @@ var (
 	remove = regexp.MustCompile(`(?is)^\s*(?:REMOVE|RM)\s+'?@~/([^\s']*)'?\s*;?\s*$`)
 )
 
-// Statement is what becomes of one that is about stages.
-type Statement struct {
-	// Data is added to the answer of a PUT, and the driver does the rest.
-	Data map[string]any
-	// Insert and Bindings are what a COPY INTO comes to.
-	Insert   string
-	Bindings map[string]protocol.Binding
-	// Removed files.
-	Removed []string
+// stageStatement is the effect of a statement about stages.
+type stageStatement struct {
+	// data is added to the answer of a PUT; the driver does the rest.
+	data map[string]any
+	// insert and bindings replace a COPY INTO.
+	insert   string
+	bindings map[string]protocol.Binding
+	// removed lists the files that REMOVE deleted.
+	removed []string
 }
 
-// Read carries out a statement of a user as far as it is about stages; nil is one that is not.
-func (a *Area) Read(user, sql string) (*Statement, error) {
+// read executes a user's statement about stages; nil is any other statement.
+func (a *stageArea) read(user, sql string) (*stageStatement, error) {
 	if !ours.MatchString(sql) {
 		return nil, nil
 	}
@@ -91,7 +90,7 @@ func (a *Area) Read(user, sql string) (*Statement, error) {
 }
 
 // place is a file or folder of a user's stage.
-func (a *Area) place(user, path string) (string, error) {
+func (a *stageArea) place(user, path string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash("x/"+path)) || strings.Contains(path, "..") {
 		return "", &protocol.Error{Code: "001003", State: "42000", Message: fmt.Sprintf("Invalid path '%s' of a stage.", path)}
 	}
@@ -102,7 +101,7 @@ func (a *Area) place(user, path string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("%x", user), filepath.FromSlash(path)), nil
 }
 
-func (a *Area) put(user, from, path, options string) (*Statement, error) {
+func (a *stageArea) put(user, from, path, options string) (*stageStatement, error) {
 	dir, err := a.place(user, path)
 	if err != nil {
 		return nil, err
@@ -111,22 +110,22 @@ func (a *Area) put(user, from, path, options string) (*Statement, error) {
 		return nil, fmt.Errorf("making a folder of a stage: %w", err)
 	}
 	options = strings.ToUpper(options)
-	return &Statement{Data: map[string]any{"command": "UPLOAD",
+	return &stageStatement{data: map[string]any{"command": "UPLOAD",
 		"src_locations": []string{strings.TrimPrefix(from, "file://")},
 		"parallel":      4, "threshold": 200 << 20, "autoCompress": !strings.Contains(options, "AUTO_COMPRESS"),
 		"overwrite": strings.Contains(options, "OVERWRITE"), "sourceCompression": "none",
 		"stageInfo": map[string]any{"locationType": "LOCAL_FS", "location": dir, "path": path}}}, nil
 }
 
-func (a *Area) remove(user, path string) (*Statement, error) {
+func (a *stageArea) remove(user, path string) (*stageStatement, error) {
 	at, err := a.place(user, path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Statement{}
+	s := &stageStatement{}
 	err = filepath.WalkDir(at, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			s.Removed = append(s.Removed, filepath.Base(name))
+			s.removed = append(s.removed, filepath.Base(name))
 		}
 		return err
 	})
@@ -136,11 +135,11 @@ func (a *Area) remove(user, path string) (*Statement, error) {
 	return s, os.RemoveAll(at)
 }
 
-func (a *Area) copy(user, table, path, list, options string) (*Statement, error) {
+func (a *stageArea) copy(user, table, path, list, options string) (*stageStatement, error) {
 	if !strings.Contains(strings.ToUpper(options), "FORCE") {
 		return nil, protocol.NotSimulated("COPY INTO without FORCE = TRUE: what was loaded before is not remembered")
 	}
-	c := &columns{types: map[string]string{}, values: map[string][]*string{}}
+	c := &parquetColumns{types: map[string]string{}, values: map[string][]*string{}}
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.Trim(strings.TrimSpace(name), "'")
 		at, err := a.place(user, path+"/"+name)
@@ -155,7 +154,7 @@ func (a *Area) copy(user, table, path, list, options string) (*Statement, error)
 				Message: fmt.Sprintf("Error parsing the parquet file '%s': %v.", name, err)}
 		}
 	}
-	s := &Statement{Bindings: map[string]protocol.Binding{}}
+	s := &stageStatement{bindings: map[string]protocol.Binding{}}
 	marks := make([]string, len(c.names))
 	for i, name := range c.names {
 		text, err := json.Marshal(c.values[name])
@@ -163,20 +162,20 @@ func (a *Area) copy(user, table, path, list, options string) (*Statement, error)
 			return nil, fmt.Errorf("reading a column: %w", err)
 		}
 		marks[i] = "?"
-		s.Bindings[strconv.Itoa(i+1)] = protocol.Binding{Type: c.types[name], Value: text}
+		s.bindings[strconv.Itoa(i+1)] = protocol.Binding{Type: c.types[name], Value: text}
 	}
-	s.Insert = "INSERT INTO " + table + " (" + strings.Join(c.names, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	s.insert = "INSERT INTO " + table + " (" + strings.Join(c.names, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
 	return s, nil
 }
 
-// columns are those of files, as array binds have them.
-type columns struct {
+// parquetColumns are those of files, as array binds have them.
+type parquetColumns struct {
 	names  []string
 	types  map[string]string
 	values map[string][]*string
 }
 
-func (c *columns) read(path string) error {
+func (c *parquetColumns) read(path string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // in the folder of the stages
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func (c *columns) read(path string) error {
 	kinds := make([]string, len(fields))
 	for i, f := range fields {
 		name := strings.ToUpper(f.Name())
-		if kinds[i] = kind(f); kinds[i] == "" {
+		if kinds[i] = parquetType(f); kinds[i] == "" {
 			return fmt.Errorf("the column %s is of a type that is not simulated", name)
 		}
 		if c.types[name] == "" {
@@ -205,7 +204,7 @@ func (c *columns) read(path string) error {
 			for _, row := range buffer[:n] {
 				for _, v := range row {
 					name := strings.ToUpper(fields[v.Column()].Name())
-					c.values[name] = append(c.values[name], textOf(kinds[v.Column()], v))
+					c.values[name] = append(c.values[name], parquetText(kinds[v.Column()], v))
 				}
 			}
 			if err != nil || n == 0 {
@@ -217,7 +216,7 @@ func (c *columns) read(path string) error {
 	return nil
 }
 
-func kind(f parquet.Field) string {
+func parquetType(f parquet.Field) string {
 	if !f.Leaf() || f.Repeated() {
 		return ""
 	}
@@ -242,7 +241,7 @@ func kind(f parquet.Field) string {
 	return ""
 }
 
-func textOf(kind string, v parquet.Value) *string {
+func parquetText(kind string, v parquet.Value) *string {
 	if v.IsNull() {
 		return nil
 	}

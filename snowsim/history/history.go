@@ -1,8 +1,8 @@
-// Package history keeps what the stand-in has executed, as an account does:
+// Package history stores what the stand-in has executed, as an account does:
 // each execution with its times, and the aggregates of every minute.
 //
 // Memory is bounded: an execution takes some eighty bytes, texts and contexts
-// are kept once, and beyond the limit the oldest executions are forgotten. As on
+// are stored once, and beyond the limit the oldest executions are forgotten. As on
 // an account, executions become visible only after a lag, and short statements
 // on hybrid and interactive tables are in the aggregates only.
 package history

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Options say how much is kept and what of it is shown.
+// Options limit what is stored and what of it is visible.
 type Options struct {
-	// Limit is how many executions are kept; 0 is 2 million, some 200 MB when full.
+	// Limit is how many executions are stored; 0 is 2 million, some 200 MB when full.
 	Limit int
 	// Lag is how long an execution is not visible after its end, AggregateLag how
 	// long an interval is not visible after its own.
@@ -32,17 +32,17 @@ const (
 	maxTexts = 64 << 20
 	// maxFailures bounds the different messages.
 	maxFailures = 10_000
-	notKept     = "(text not kept: the stand-in remembers 64 MB of different texts)"
+	droppedText = "(text not kept: the stand-in remembers 64 MB of different texts)"
 )
 
-// Store keeps executions. It is safe for concurrent use.
+// Store holds executions. It is safe for concurrent use.
 type Store struct {
 	opts Options
 
 	mu sync.RWMutex
 	// chunks hold the visible executions in the order of their end.
 	chunks [][]row
-	kept   int
+	rows   int
 	total  int64 // executions ever added, visible or not
 
 	contexts  dictionary[Context]
@@ -80,7 +80,7 @@ type sums struct {
 	total, compilation, execution, overload spread
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	if o.Limit <= 0 {
 		o.Limit = 2_000_000
@@ -128,15 +128,15 @@ func (s *Store) Add(r *Record) {
 		overload:     micros(r.QueuedOverload), execution: micros(r.Execution), context: context, statement: text,
 		failure: s.failures.index(fail), produced: count(r.RowsProduced), scanned: count((r.BytesScanned + 1023) / 1024),
 		session: session})
-	s.kept++
-	if s.kept-len(s.chunks[0]) >= s.opts.Limit {
-		s.kept -= len(s.chunks[0])
+	s.rows++
+	if s.rows-len(s.chunks[0]) >= s.opts.Limit {
+		s.rows -= len(s.chunks[0])
 		s.chunks[0] = nil
 		s.chunks = s.chunks[1:]
 	}
 }
 
-// statement is what is kept of the execution's text.
+// statement is the stored text of an execution.
 func (s *Store) statement(r *Record) statement {
 	out := statement{r.Text, r.QueryType, r.Table}
 	if len(out.text) > maxText {
@@ -147,7 +147,7 @@ func (s *Store) statement(r *Record) statement {
 	}
 	if s.textBytes += len(out.text); s.textBytes > maxTexts {
 		// A client that writes values into its SQL has a new text for every execution.
-		out.text = notKept
+		out.text = droppedText
 	}
 	return out
 }
@@ -257,7 +257,7 @@ func (s *Store) Aggregates(now time.Time) []Aggregate {
 	return out
 }
 
-// dictionary keeps each value once.
+// dictionary stores each value once.
 type dictionary[T comparable] struct {
 	values []T
 	places map[T]uint32

@@ -147,8 +147,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		r.ErrorMessage = fmt.Sprint("message ", n)
 		s.Add(r)
 	}
-	if s.kept < 2*chunkRows || s.kept > 4*chunkRows || s.total != 5*chunkRows {
-		t.Errorf("%d executions are kept of %d", s.kept, s.total)
+	if s.rows < 2*chunkRows || s.rows > 4*chunkRows || s.total != 5*chunkRows {
+		t.Errorf("%d executions are kept of %d", s.rows, s.total)
 	}
 	size := 0
 	for _, text := range s.texts.values {

@@ -16,7 +16,7 @@ type Binding struct {
 	Format string          `json:"fmt"`
 }
 
-// Bind is one bound value, as it will be given to the statement.
+// Bind is one bound value of a statement.
 type Bind struct {
 	// Type is Snowflake's name in lower case: "fixed", "real", "text", "boolean",
 	// "date", "time", "timestamp_ntz", "timestamp_ltz", "timestamp_tz", "binary", "variant", …

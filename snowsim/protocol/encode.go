@@ -36,11 +36,11 @@ type Result struct {
 
 // Limits are the bytes, before compression, from which a part of a result is full.
 type Limits struct {
-	// Inline is for what stands in the answer itself, chunk for each further part.
+	// Inline is for the part in the answer itself, Chunk for each further part.
 	Inline, Chunk int
 }
 
-// Chunk is a part of a result that does not stand in the answer.
+// Chunk is a part of a result that the client fetches separately.
 type Chunk struct {
 	Data         []byte // compressed
 	Rows         int
@@ -289,8 +289,8 @@ type rowType struct {
 	Collation  *string `json:"collation"`
 }
 
-// Finish returns the part of an answer that tells of the rows, and the chunks that do not
-// stand in it; size is how many bytes both take.
+// Finish returns the part of an answer that describes the rows, and the chunks outside
+// it; size is the bytes of both.
 func (r *Result) Finish() (data map[string]any, chunks []Chunk, size int) {
 	if r.inline == nil {
 		r.Bytes += int64(len(r.buf))

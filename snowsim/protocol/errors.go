@@ -34,7 +34,7 @@ func Unsupported(format string, args ...any) *Error {
 	return &Error{Code: "000002", State: "0A000", Message: "Unsupported feature '" + fmt.Sprintf(format, args...) + "'."}
 }
 
-// NotSimulated is 000002 for what an account can do and the stand-in cannot; it says so,
+// NotSimulated is 000002 for what an account can do and the stand-in cannot; it names that,
 // and where to read what it can.
 func NotSimulated(format string, args ...any) *Error {
 	e := Unsupported(format, args...)

@@ -30,8 +30,8 @@ func newAccount(host Host, denied []Denied, contract Contract) *Account {
 	return &Account{host: host, tables: newCatalog(host.Postgres()), grants: newGrants(denied), contract: contract}
 }
 
-// openAccount installs what the stand-in needs into the host's database, and reads what
-// an earlier life left there.
+// openAccount installs what the stand-in needs into the host's database, and loads what
+// an earlier process left there.
 func openAccount(ctx context.Context, host Host, denied []Denied, contract Contract) (*Account, error) {
 	a := newAccount(host, denied, contract)
 	database, schema := host.Database()
@@ -74,7 +74,7 @@ func openAccount(ctx context.Context, host Host, denied []Denied, contract Contr
 	return a, a.grants.load(ctx, host.Postgres())
 }
 
-// rememberIdentifier keeps an identifier that Postgres cuts short.
+// rememberIdentifier stores an identifier that is too long for Postgres.
 func (a *Account) rememberIdentifier(identifier string) {
 	if len(identifier) > maxPostgresName {
 		a.long.LoadOrStore(shortName(identifier), identifier)
@@ -92,7 +92,7 @@ func (a *Account) displayName(postgres string) string {
 	return postgres
 }
 
-// loadNames reads the identifiers that Postgres cut short in an earlier life.
+// loadNames reads the identifiers that an earlier process shortened.
 func (a *Account) loadNames(ctx context.Context) error {
 	rows, err := a.host.Postgres().Query(ctx,
 		"SELECT table_name FROM snowsim.tables UNION SELECT column_name FROM snowsim.columns")
@@ -109,7 +109,7 @@ func (a *Account) loadNames(ctx context.Context) error {
 	return nil
 }
 
-// RoleExists reports whether a role may be taken by a session.
+// RoleExists reports whether a session can use a role.
 func (a *Account) RoleExists(role string) bool {
 	return a.grants.isCustomRole(role) || slices.Contains(a.host.Roles(), role)
 }
@@ -163,8 +163,8 @@ var prelude string
 //go:embed casts.sql
 var casts string
 
-// InstallCasts installs, in the database of a connection that belongs to a superuser, what only
-// superusers may make. New does so itself when its own role is one; a role
+// InstallCasts installs, in the database of a superuser's connection, the casts that only
+// superusers may create. New does so itself when its own role is one; a role
 // without that right needs Admit once, before New.
 func InstallCasts(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, casts); err != nil {
@@ -176,10 +176,10 @@ func InstallCasts(ctx context.Context, conn *pgx.Conn) error {
 // SearchPath is the search_path that the connections of statements have.
 const SearchPath = "public, snowsim_operators"
 
-// castsInstalled reports whether what Admit makes is there.
+// castsInstalled reports whether the casts of InstallCasts exist.
 const castsInstalled = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
 
-// schemaMeta is what is kept in a schema's Postgres comment.
+// schemaMeta is a schema's metadata, stored as JSON in its Postgres comment.
 type schemaMeta struct {
 	Database  string    `json:"database"`
 	Schema    string    `json:"schema"`

@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// arguments are what stands between a function's parentheses.
+// arguments are a function's arguments.
 type arguments struct {
 	list     []expr
 	distinct bool
@@ -211,7 +211,7 @@ func (p *parser) ordering() string {
 	return sql
 }
 
-// aggregates write the SQL of an aggregate; order is what WITHIN GROUP says.
+// aggregates write the SQL of an aggregate; order is its WITHIN GROUP.
 var aggregates = map[string]func(p *parser, a *arguments, order string) string{
 	"COUNT": func(_ *parser, a *arguments, _ string) string {
 		if a.star {

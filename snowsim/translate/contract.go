@@ -19,7 +19,7 @@ type Contract struct {
 	Region string
 }
 
-// HybridTables reports whether hybrid tables can be made, as Snowflake documents it.
+// HybridTables reports whether hybrid tables can be created, as Snowflake documents it.
 func (c Contract) HybridTables() bool {
 	return !c.Trial && !strings.HasPrefix(c.Region, "GCP_") && !strings.Contains(c.Region, "GOV")
 }
@@ -37,7 +37,7 @@ type Denied struct {
 	// Role is who; empty is every role.
 	Role string
 	// Privilege is SELECT, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE WAREHOUSE,
-	// MONITOR, OPERATE, USAGE … "IMPORTED PRIVILEGES" is what SNOWFLAKE.ACCOUNT_USAGE asks for.
+	// MONITOR, OPERATE, USAGE … "IMPORTED PRIVILEGES" is needed for SNOWFLAKE.ACCOUNT_USAGE.
 	Privilege string
 	// Object is the name of the table, warehouse or schema; empty is any.
 	Object string
@@ -66,7 +66,7 @@ func ParseDenied(text string) (Denied, error) {
 	return Denied{}, fmt.Errorf("there is no privilege %q here", d.Privilege)
 }
 
-// privilegesOf are what ALL stands for.
+// privilegesOf are the privileges of ALL, by kind of object.
 var privilegesOf = map[string][]string{
 	"TABLE":     {"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES"},
 	"VIEW":      {"SELECT", "REFERENCES"},

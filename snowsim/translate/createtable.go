@@ -47,7 +47,7 @@ func (p *parser) create() *Plan {
 	return p.createTable(d)
 }
 
-// tableDDL is what CREATE TABLE says.
+// tableDDL is a parsed CREATE TABLE.
 type tableDDL struct {
 	tableMeta
 	replace     bool
@@ -192,7 +192,7 @@ func (p *parser) checkTable(d *tableDDL) {
 	}
 }
 
-// checkIndex refuses an index on what cannot be indexed, and one that is there already.
+// checkIndex refuses an index on columns that cannot be indexed, and a duplicate one.
 func (p *parser) checkIndex(i indexMeta, columns []columnMeta, others []indexMeta) {
 	for _, c := range columns {
 		if slices.Contains([]string{"VARIANT", "OBJECT", "ARRAY"}, c.Type) && slices.Contains(i.Columns, c.Name) {

@@ -6,7 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// cursor stands at a token of a statement. Its methods panic with a failure, which
+// cursor is a position in the tokens of a statement. Its methods panic with a failure, which
 // Failing turns into an error.
 type cursor struct {
 	// text is the statement, Tokens what it consists of; the last one is End.
@@ -201,7 +201,7 @@ func (c *cursor) advance(n int) { c.i += n }
 // position is the number of the next token.
 func (c *cursor) position() int { return c.i }
 
-// sourceOf is a token as it stands in the statement.
+// sourceOf is the source text of a token.
 func (c *cursor) sourceOf(t token) string { return c.text[t.start:t.end] }
 
 // catchFailure runs f and returns what the cursors and parsers within it failed with.
@@ -219,7 +219,7 @@ func catchFailure(f func()) (err error) {
 	return nil
 }
 
-// newCursor splits a statement into tokens and stands at the first.
+// newCursor splits a statement into tokens and starts at the first.
 func newCursor(sql string) (*cursor, error) {
 	tokens, err := lex(sql)
 	if err != nil {

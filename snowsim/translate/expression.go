@@ -430,7 +430,7 @@ func (p *parser) columnOf(parts []string) expr {
 		text: last}
 }
 
-// qualifier writes what stands before a column: an alias, or a table's name.
+// qualifier writes the qualifier of a column: an alias, or a table's name.
 func (p *parser) qualifier(parts []string) string {
 	if len(parts) == 1 {
 		return quote(shortName(parts[0]))

@@ -20,7 +20,7 @@ type grants struct {
 	denied []Denied
 
 	mu      sync.RWMutex
-	roles   map[string][]string // roles made, with the roles granted to each
+	roles   map[string][]string // custom roles, with the roles granted to each
 	users   map[string][]string // the roles granted to users
 	granted map[grant]bool
 	epochs  int64
@@ -42,7 +42,7 @@ func (g *grants) version() int64 {
 	return g.epochs
 }
 
-// load reads what an earlier life granted.
+// load reads the grants of an earlier process.
 func (g *grants) load(ctx context.Context, q querier) error {
 	rows, err := q.Query(ctx, "SELECT role, privilege, kind, object FROM snowsim.grants")
 	if err != nil {
@@ -87,10 +87,10 @@ func appendUnique(list []string, one string) []string {
 }
 
 // secondaryRolesParameter is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
-// names; ALL is the default, as of a user's DEFAULT_SECONDARY_ROLES. A blank keeps the name from meeting another.
+// names; ALL is the default, as of a user's DEFAULT_SECONDARY_ROLES. The blank avoids a clash with a real parameter.
 const secondaryRolesParameter = "SECONDARY ROLES"
 
-// secondaryRoles are the session's active roles besides its own.
+// secondaryRoles are the session's active secondary roles.
 func (g *grants) secondaryRoles(s *Session) []string {
 	switch chosen := s.Parameters[secondaryRolesParameter]; chosen {
 	case "", "ALL":
@@ -216,7 +216,7 @@ func (g *grants) addAll(all []grant) {
 	}
 }
 
-// isCustomRole reports whether a role was made, as opposed to one that the account began with.
+// isCustomRole reports whether a role was created by CREATE ROLE.
 func (g *grants) isCustomRole(role string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -241,8 +241,8 @@ func (g *grants) isUnrestricted(role string) bool {
 // grantRow is a row of SHOW GRANTS.
 type grantRow struct{ privilege, kind, name, grantee string }
 
-// deniedOwner owns what somebody is denied privileges on: the denied role is shown with
-// those that are left to it, instead of as an owner, who would have all.
+// deniedOwner is shown as the owner of an object on which privileges are denied: the denied
+// role is listed with the privileges left to it, since an owner would have all.
 const deniedOwner = "SNOWSIM"
 
 // grantsOn lists who is granted what on an object, as a role sees it.

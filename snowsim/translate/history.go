@@ -161,7 +161,7 @@ func filter(ctx context.Context, conn *pgx.Conn, arguments map[string]string, no
 	return f, nil
 }
 
-// accountUsage writes the view of SNOWFLAKE.ACCOUNT_USAGE that the stand-in has.
+// accountUsage writes AGGREGATE_QUERY_HISTORY, the only view of SNOWFLAKE.ACCOUNT_USAGE here.
 func (p *parser) accountUsage(view string) string {
 	if !p.hasPrivilege("IMPORTED PRIVILEGES", databaseObject("SNOWFLAKE")) {
 		p.fail(protocol.CompilationError("002003", "02000",
@@ -183,7 +183,7 @@ type rowColumn[T any] struct {
 }
 
 // usedColumns returns the columns of a history that the statement names: it reads the
-// tokens, since the list of a SELECT stands before its FROM.
+// tokens, since the list of a SELECT comes before its FROM.
 func usedColumns[T any](p *parser, all []rowColumn[T]) []rowColumn[T] {
 	words := map[string]bool{}
 	star := false
@@ -212,7 +212,7 @@ func usedColumns[T any](p *parser, all []rowColumn[T]) []rowColumn[T] {
 	return used
 }
 
-// historyTable makes a temporary table of rows before the statement runs and returns its name.
+// historyTable fills a temporary table before the statement runs and returns its name.
 func historyTable[T any](p *parser, what string, all []rowColumn[T],
 	rows func(ctx context.Context, conn *pgx.Conn) ([]T, error)) string {
 	p.volatile = true

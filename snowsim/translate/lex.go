@@ -15,7 +15,7 @@ type tokenKind uint8
 const (
 	tokenEnd    tokenKind = iota
 	tokenWord             // unquoted identifier or keyword; text is in upper case
-	tokenQuoted           // "identifier"; text is what stands between the quotes
+	tokenQuoted           // "identifier"; text is without the quotes
 	tokenText             // 'string'; text is its value
 	tokenNumber           // 12, 1.5, 1e9
 	tokenSymbol           // an operator or punctuation mark

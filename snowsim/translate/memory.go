@@ -18,7 +18,7 @@ type memory struct {
 // which costs a workload of few texts nothing.
 const memoryLimit = 4096
 
-// key is everything that a plan that may be remembered depends on.
+// key is everything that a cached plan depends on.
 func (*memory) key(s *Session, sql string, binds []protocol.Bind, version int64) string {
 	var b strings.Builder
 	b.Grow(len(sql) + 64 + 4*len(binds))

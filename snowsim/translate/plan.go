@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-// Host is what a translator may ask of the server. It is safe for concurrent use.
+// Host is the server as the translator sees it. It is safe for concurrent use.
 type Host interface {
 	// Postgres is the database that holds all data. The translator uses it for a
 	// catalog of its own; statements of a session run on the session's connection.
@@ -33,11 +33,11 @@ type Host interface {
 // Warehouses is the account's list of warehouses. Names are as stored: upper
 // case unless they were quoted. Errors are *Error.
 type Warehouses interface {
-	// List returns the warehouses sorted by name, as SHOW WAREHOUSES tells them.
+	// List returns the warehouses sorted by name, as in SHOW WAREHOUSES.
 	List() []warehouse.State
 	// Get returns one of them.
 	Get(name string) (warehouse.State, bool)
-	// Create makes a warehouse.
+	// Create adds a warehouse.
 	Create(spec warehouse.Spec) error
 	// Alter changes the spec of a warehouse by calling change on a copy.
 	Alter(name string, change func(*warehouse.Spec) error) error
@@ -46,7 +46,7 @@ type Warehouses interface {
 	Suspend(name string) error
 }
 
-// Session is what a statement is translated in: a copy that the server makes
+// Session is the session of a statement: a copy that the server makes
 // for the statement. Names are as stored (upper case unless quoted), empty when not set.
 type Session struct {
 	ID        int64
@@ -71,7 +71,7 @@ type Plan struct {
 
 	// SQL is one Postgres statement with $1 … $n.
 	SQL string
-	// Params tells for each of $1 … $n what goes there.
+	// Params are the values of $1 … $n.
 	Params []protocol.Param
 	// Before runs on the same connection in the same transaction as SQL, which the server
 	// opens when the session has none. When it is set, SQL may be empty.
@@ -94,11 +94,11 @@ type Plan struct {
 	Effect Effect
 	// DDL ends a transaction first, as in Snowflake, and forgets prepared statements.
 	DDL bool
-	// Work is what the statement asks of a warehouse; the zero value asks for none.
+	// Work is the load on a warehouse; the zero value needs none.
 	Work warehouse.Work
 	// Tables are all tables that the statement names, DATABASE.SCHEMA.TABLE.
 	Tables []string
-	// Creates: the statement makes a table, which an interactive warehouse does not.
+	// Creates reports that the statement creates a table, which an interactive warehouse refuses.
 	Creates bool
 }
 
@@ -147,7 +147,7 @@ func (p *parser) ddlPlan(message string, do step) *Plan {
 		Params:  []protocol.Param{}}
 }
 
-// showPlan answers a SHOW with rows made here.
+// showPlan answers a SHOW with rows made in Go.
 func (p *parser) showPlan(r *Result) *Plan {
 	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) { return r, nil }}
 }

@@ -16,7 +16,7 @@ func (p *parser) hasPrivilege(privilege string, o securable) bool {
 	return p.account.hasPrivilege(p.session, privilege, o)
 }
 
-// hasTablePrivilege is may for a table; "" asks whether the session sees it at all.
+// hasTablePrivilege is hasPrivilege for a table; "" is any privilege.
 func (p *parser) hasTablePrivilege(privilege string, t *tableEntry) bool {
 	if privilege == "MERGE" {
 		return p.hasTablePrivilege("INSERT", t) && p.hasTablePrivilege("UPDATE", t)
@@ -31,7 +31,7 @@ func (p *parser) schemaObject(n objectName) securable {
 	return o
 }
 
-// ownerOf asks the catalog for an owner, "" when there is no such object.
+// ownerOf reads an owner from the catalog, "" when the object does not exist.
 func (p *parser) ownerOf(sql string, args ...any) string {
 	var owner *string
 	err := p.account.host.Postgres().QueryRow(p.ctx, sql, args...).Scan(&owner)
@@ -94,7 +94,7 @@ func (p *parser) resolve(n objectName, privilege string) *tableEntry {
 	return t
 }
 
-// work classifies what the statement asks of the warehouse.
+// work classifies the load of the statement on the warehouse.
 func (p *parser) work(op warehouse.Op) warehouse.Work {
 	w := warehouse.Work{Op: op}
 	for _, t := range p.tables {

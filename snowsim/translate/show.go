@@ -18,7 +18,7 @@ type showScope struct {
 }
 
 // listings are what SHOW lists from the catalog: the SQL without a condition,
-// where {name} and {limit} stand for the conditions.
+// and the order of its rows.
 var listings = map[string]struct{ sql, order string }{
 	"TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time,
@@ -158,7 +158,7 @@ func (p *parser) listing(kind string, s showScope) string {
 // and _, and a backslash takes the next character as it is.
 func like(pattern, s string) bool {
 	match, r := strings.ToUpper(pattern), []rune(strings.ToUpper(s))
-	// possible[i] tells whether what has been read of the pattern matches the first i characters.
+	// possible[i] reports whether the pattern so far matches the first i characters.
 	possible := make([]bool, len(r)+1)
 	possible[0] = true
 	escaped := false

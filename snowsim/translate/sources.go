@@ -41,7 +41,7 @@ func (p *parser) systemView(parts []string) (sql string, ok bool) {
 	return "(SELECT * FROM snowsim." + quote("INFORMATION_SCHEMA."+parts[n-1]) + " WHERE " + where + ")", true
 }
 
-// tableFunction reads what stands in TABLE(…), without an alias; generates tells
+// tableFunction reads the argument of TABLE(…), without an alias; generates reports
 // a generator.
 func (p *parser) tableFunction() (sql string, generates bool) {
 	if p.is("GENERATOR") {

@@ -36,7 +36,7 @@ var special = func() map[string]writer {
 	return special
 }()
 
-// sessionFunctions tell of the session; nil is NULL.
+// sessionFunctions describe the session; nil is NULL.
 var sessionFunctions = map[string]func(p *parser) any{
 	"CURRENT_VERSION":         func(*parser) any { return Version },
 	"CURRENT_ACCOUNT":         func(p *parser) any { return nullIfEmpty(p.session.Account) },

@@ -28,7 +28,7 @@ type tableEntry struct {
 // kindView is the kind of a view.
 const kindView = "view"
 
-// tableMeta is what is kept in a table's Postgres comment.
+// tableMeta is a table's metadata, stored as JSON in its Postgres comment.
 type tableMeta struct {
 	Database    string   `json:"database"`
 	Schema      string   `json:"schema"`
@@ -106,7 +106,7 @@ func (t *tableEntry) lookupColumns() []string {
 }
 
 // tableCache remembers tables and schemas. What Postgres holds is the truth; a
-// table that is not remembered is looked up there.
+// table that is not cached is looked up there.
 type tableCache struct {
 	pool *pgxpool.Pool
 
@@ -342,7 +342,7 @@ func (t *tableEntry) column(name string) columnMeta {
 	return columnMeta{}
 }
 
-// cacheSchema remembers that a schema is there, or a database.
+// cacheSchema notes that a schema, or a database, exists.
 func (c *tableCache) cacheSchema(n objectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

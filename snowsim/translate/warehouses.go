@@ -225,7 +225,7 @@ func (p *parser) needsEnterprise(property, feature string) {
 	}
 }
 
-// warehouseOption is one option as a statement gives it.
+// warehouseOption is one option of a statement.
 type warehouseOption struct {
 	p           *parser
 	name, value string
@@ -254,7 +254,7 @@ func (o warehouseOption) flag() bool {
 	return strings.EqualFold(o.value, "TRUE")
 }
 
-// fallback is the name of a warehouse that is there and not interactive.
+// fallback is the name of an existing warehouse that is not interactive.
 func (o warehouseOption) fallback() string {
 	name := o.value
 	w, ok := o.p.account.host.Warehouses().Get(name)
