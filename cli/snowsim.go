@@ -18,7 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/snowsim"
 	snowsimhistory "github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
@@ -175,13 +175,13 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 			return o, err
 		}
 	}
-	o.Contract = catalog.Contract{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
+	o.Contract = translate.Contract{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
 	if o.Contract.Standard && c.Clusters > 1 {
 		return o, engine.InvalidField("--clusters", "are more than one, which Standard edition does not have",
 			"leave --edition out, or --clusters")
 	}
 	for _, text := range c.Deny {
-		d, err := catalog.ParseDenied(text)
+		d, err := translate.ParseDenied(text)
 		if err != nil {
 			return o, engine.InvalidField("--deny", err.Error(),
 				"UPDATE, DELETE ON ORDERS, CREATE TABLE, MONITOR ON LOADSTONE_WH FROM SYSADMIN")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // TestSnowsimFlags: what cannot be meant is refused before anything starts.
@@ -29,7 +29,7 @@ func TestSnowsimFlags(t *testing.T) {
 	}
 	if !o.Contract.Trial || o.Contract.Standard || o.Contract.Region != "GCP_US_CENTRAL1" || len(o.Denied) != 2 ||
 		o.Denied[0].Privilege != "UPDATE" ||
-		o.Denied[1] != (catalog.Denied{Role: "BENCH", Privilege: "CREATE TABLE", Object: "PUBLIC"}) {
+		o.Denied[1] != (translate.Denied{Role: "BENCH", Privilege: "CREATE TABLE", Object: "PUBLIC"}) {
 		t.Errorf("%+v, %+v", o.Contract, o.Denied)
 	}
 	for flag, change := range map[string]func(*snowsimCommand){

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-// account runs the model of the warehouses in the wall's time: it wakes the
-// statements that the model admits.
+// account runs the model of the warehouses in real time and wakes the
+// statements that the model starts.
 type account struct {
 	mu      sync.Mutex
 	model   *warehouse.Model
@@ -37,8 +37,8 @@ func newAccount(o Options) (*account, error) {
 			return nil, errors.Join(errors.New("snowsim: the warehouse "+spec.Name), err)
 		}
 	}
-	a.timer = time.AfterFunc(time.Hour, a.pump)
-	a.pump()
+	a.timer = time.AfterFunc(time.Hour, a.tick)
+	a.tick()
 	return a, nil
 }
 
@@ -49,14 +49,14 @@ func (a *account) close() {
 	a.timer.Stop()
 }
 
-// pump lets the model catch up with the time.
-func (a *account) pump() {
+// tick advances the model to the present.
+func (a *account) tick() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.advance()
 }
 
-// advance passes the model's events on. The caller holds mu.
+// advance delivers the model's events. The caller holds mu.
 func (a *account) advance() {
 	if a.closed {
 		return
@@ -75,14 +75,14 @@ func (a *account) advance() {
 	a.timer.Reset(next)
 }
 
-// grant is the leave to run on a warehouse.
-type grant struct {
+// slot is a statement's place on a warehouse.
+type slot struct {
 	warehouse.Event
 	account *account
 }
 
-// leave ends the statement on its warehouse.
-func (g *grant) leave() {
+// release frees the statement's place on its warehouse.
+func (g *slot) release() {
 	if g.account == nil {
 		return
 	}
@@ -92,12 +92,10 @@ func (g *grant) leave() {
 	g.account.advance()
 }
 
-// admit waits until a warehouse takes a statement, which open says is of a transaction
-// that has begun. tell is called with what monitoring shows meanwhile.
-func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant,
-	error) {
+// acquire waits until a warehouse starts a statement. open reports that its transaction has begun.
+func (a *account) acquire(ctx context.Context, name string, work warehouse.Work, open bool) (*slot, error) {
 	if work.Table == warehouse.None {
-		return &grant{}, nil
+		return &slot{}, nil
 	}
 	submit := a.model.Submit
 	if open {
@@ -107,7 +105,7 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 	id, err := submit(time.Now(), name, work)
 	if err != nil {
 		a.mu.Unlock()
-		return nil, refused(err, name)
+		return nil, modelError(err, name)
 	}
 	// One element: advance never waits.
 	c := make(chan warehouse.Event, 1)
@@ -117,42 +115,37 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 	var e warehouse.Event
 	select {
 	case e = <-c:
-	default:
-		tell("QUEUED")
-		select {
-		case e = <-c:
-		case <-ctx.Done():
-			a.mu.Lock()
-			delete(a.waiting, id)
-			a.model.Finish(time.Now(), id)
-			a.advance()
-			a.mu.Unlock()
-			return nil, context.Cause(ctx)
-		}
+	case <-ctx.Done():
+		a.mu.Lock()
+		delete(a.waiting, id)
+		a.model.Finish(time.Now(), id)
+		a.advance()
+		a.mu.Unlock()
+		return nil, context.Cause(ctx)
 	}
 	if e.Err != nil {
-		return nil, refused(e.Err, name)
+		return nil, modelError(e.Err, name)
 	}
-	return &grant{Event: e, account: a}, nil
+	return &slot{Event: e, account: a}, nil
 }
 
-// refused turns an error of the model into Snowflake's.
-func refused(err error, name string) error {
+// modelError turns an error of the model into Snowflake's.
+func modelError(err error, name string) error {
 	switch {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
-		return &plan.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
+		return &protocol.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
 			Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use " +
 				"warehouse' command.\n", Cause: err}
 	case errors.Is(err, warehouse.ErrQueueTimeout):
-		return &plan.Error{Code: protocol.CodeQueueTimeout, State: "57014",
+		return &protocol.Error{Code: protocol.CodeQueueTimeout, State: "57014",
 			Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
-		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
+		return protocol.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
 	}
 	return err
 }
 
-// List implements plan.Warehouses.
+// List implements translate.Warehouses.
 func (a *account) List() []warehouse.State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +155,7 @@ func (a *account) List() []warehouse.State {
 	return list
 }
 
-// Get implements plan.Warehouses.
+// Get implements translate.Warehouses.
 func (a *account) Get(name string) (warehouse.State, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,32 +174,22 @@ func (a *account) change(name string, do func(now time.Time) error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, warehouse.ErrUnknown):
-		return plan.DoesNotExist("Warehouse", name)
+		return protocol.DoesNotExist("Warehouse", name)
 	case errors.Is(err, warehouse.ErrExists):
-		return plan.CompilationError("002002", "42710", "Object '%s' already exists.", name)
+		return protocol.CompilationError("002002", "42710", "Object '%s' already exists.", name)
 	case errors.Is(err, warehouse.ErrState):
-		return &plan.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
+		return &protocol.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
 			".", Cause: err}
 	}
-	return plan.CompilationError("001008", "22023", "invalid value: %s", err.Error())
+	return protocol.CompilationError("001008", "22023", "invalid value: %s", err.Error())
 }
 
-// Create implements plan.Warehouses.
-func (a *account) Create(spec warehouse.Spec, replace bool) error {
-	return a.change(spec.Name, func(now time.Time) error {
-		if _, found := a.model.Get(spec.Name); found && replace {
-			if err := a.model.Check(spec); err != nil {
-				return err
-			}
-			if err := a.model.Drop(now, spec.Name); err != nil {
-				return err
-			}
-		}
-		return a.model.Create(now, spec)
-	})
+// Create implements translate.Warehouses.
+func (a *account) Create(spec warehouse.Spec) error {
+	return a.change(spec.Name, func(now time.Time) error { return a.model.Create(now, spec) })
 }
 
-// Alter implements plan.Warehouses.
+// Alter implements translate.Warehouses.
 func (a *account) Alter(name string, change func(*warehouse.Spec) error) error {
 	return a.change(name, func(now time.Time) error {
 		state, found := a.model.Get(name)
@@ -222,37 +205,37 @@ func (a *account) Alter(name string, change func(*warehouse.Spec) error) error {
 	})
 }
 
-// Drop implements plan.Warehouses.
+// Drop implements translate.Warehouses.
 func (a *account) Drop(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Drop(now, name) })
 }
 
-// Resume implements plan.Warehouses.
+// Resume implements translate.Warehouses.
 func (a *account) Resume(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Resume(now, name) })
 }
 
-// Suspend implements plan.Warehouses.
+// Suspend implements translate.Warehouses.
 func (a *account) Suspend(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Suspend(now, name) })
 }
 
-// holds refuses what an interactive warehouse does not execute: making tables, and
-// reading tables that were not added to it.
-func (a *account) holds(name string, p *plan.Plan) error {
+// checkInteractive refuses what an interactive warehouse does not execute: CREATE TABLE, and
+// queries of tables that were not added to it.
+func (a *account) checkInteractive(name string, p *translate.Plan) error {
 	house, found := a.Get(name)
 	if !found || house.Type != warehouse.TypeInteractive {
 		return nil
 	}
 	if p.Creates {
-		return plan.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
+		return protocol.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
 	}
 	if p.Work.Table == warehouse.None {
 		return nil
 	}
 	for _, table := range p.Tables {
 		if !slices.Contains(house.Tables, table) {
-			return &plan.Error{Code: protocol.CodeNotAttached, State: "0A000",
+			return &protocol.Error{Code: protocol.CodeNotAttached, State: "0A000",
 				Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
 					"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
 		}
@@ -260,11 +243,11 @@ func (a *account) holds(name string, p *plan.Plan) error {
 	return nil
 }
 
-// fallback is the warehouse that executes a statement again which an interactive one
-// ended for its time; empty when there is none, or the session's own limit was it.
-func (a *account) fallback(view *plan.Session, p *plan.Plan, err error) string {
-	var late *plan.Error
-	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != plan.Select {
+// fallback is the warehouse that repeats a statement which timed out on an interactive one;
+// empty when there is none, or when the session's own limit ended it.
+func (a *account) fallback(view *translate.Session, p *translate.Plan, err error) string {
+	var late *protocol.Error
+	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != protocol.Select {
 		return ""
 	}
 	house, found := a.Get(view.Warehouse)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/snowflakedb/gosnowflake/v2"
 
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // whole makes the stand-in as a user has it: with the translator.
-func whole(o *Options) { o.Translate = nil }
+func whole(o *Options) { o.plain = nil }
 
 // table reads all rows as text, with the names of the columns.
 func table(t testing.TB, db interface {
@@ -58,7 +58,7 @@ func TestTableTypes(t *testing.T) {
 		"TIMESTAMP_TZ, v VARIANT)")
 	exec(t, db,
 		"CREATE OR REPLACE HYBRID TABLE hyb (id NUMBER(38,0) PRIMARY KEY, note VARCHAR(100), INDEX by_note (note))")
-	exec(t, db, "INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), UNIFORM(1, 100, RANDOM(7)) FROM "+
+	exec(t, db, "INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), 1 + MOD(ABS(HASH(SEQ8())), 100) FROM "+
 		"TABLE(GENERATOR(ROWCOUNT => 1000))")
 	exec(t, db, "CREATE OR REPLACE INTERACTIVE TABLE inter CLUSTER BY (id) AS SELECT id, note FROM std")
 	if n := number(t, db, "SELECT COUNT(*) FROM std WHERE id BETWEEN ? AND ?", 10, 19); n != 10 {
@@ -97,7 +97,7 @@ func TestWarehouseStatements(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(o *Options) {
 		whole(o)
-		o.Denied = []catalog.Denied{{Role: "PUBLIC", Privilege: "OPERATE"}}
+		o.Denied = []translate.Denied{{Role: "PUBLIC", Privilege: "OPERATE"}}
 	})
 	conn := single(t, open(t, config(t, s.DSN())))
 	exec(t, conn, "CREATE WAREHOUSE w WAREHOUSE_SIZE = MEDIUM MAX_CLUSTER_COUNT = 3 AUTO_SUSPEND = 60 AUTO_RESUME = "+

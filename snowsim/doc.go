@@ -4,26 +4,26 @@
 // they queue and what of them the query history shows.
 //
 // It is a test tool and a demo. Its figures are those of a model: they say
-// nothing about Snowflake, and everything that shows them says "simulated".
+// nothing about Snowflake, and are labelled "simulated" wherever they are shown.
 //
-// # A statement's way
+// # Life of a statement
 //
 // A client logs in (login.go) and gets a session with two tokens: the session
 // token, which expires and is renewed with the master token. POST
 // /queries/v1/query-request (query.go) makes a job. A job is known by its request
 // id, so that a request that is sent again after a broken connection finds its
-// job instead of executing twice. The translator makes a plan (package plan); the
+// job instead of executing twice. The translator makes a plan (package translate); the
 // account (account.go) admits the job to a warehouse; the job runs on the session's
 // Postgres connection (execute.go, postgres.go); rows are encoded in Snowflake's formats
 // (package protocol), the first of them into the answer and the rest into chunks that the
 // client fetches; the execution is recorded (package history).
 //
 // A job that is not done after a while is answered with "in progress" and a
-// place to ask for the result. A job outlives the request that started it and ends
+// URL for the result. A job outlives the request that started it and ends
 // with an abort request, with its session, or with the server.
 //
 // # Trust
 //
-// It listens on a loopback address unless told otherwise, has passwords of its
+// It listens on a loopback address by default, has passwords of its
 // own, and must not be given a database that holds anything of value: clients run SQL in it.
 package snowsim

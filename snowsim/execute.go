@@ -12,91 +12,67 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
-	"github.com/loadstone-db/loadstone/snowsim/stage"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // run executes a job's statements and sets its answer.
 func (j *job) run() {
 	defer j.finish()
-	one := j.session
-	one.turn.Lock()
-	defer one.turn.Unlock()
-	view := one.view()
+	sess := j.session
+	sess.statementMu.Lock()
+	defer sess.statementMu.Unlock()
+	view := sess.view()
 	statements, err := j.server.translator.Split(j.req.SQL)
 	if err != nil {
 		j.fail(explain(err))
 		return
 	}
 	if len(statements) == 0 {
-		j.fail(&plan.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
+		j.fail(&protocol.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
 		return
 	}
-	if want := j.statements(view); want != 0 && want != len(statements) {
-		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-			"the desired statement count %d.", len(statements), want)})
+	count := view.Parameters["MULTI_STATEMENT_COUNT"]
+	if v, set := j.req.Parameters["MULTI_STATEMENT_COUNT"]; set {
+		count = fmt.Sprint(v)
+	}
+	switch {
+	case count != "" && count != "1":
+		j.fail(protocol.NotSimulated("several statements in one request"))
+		return
+	case len(statements) > 1:
+		j.fail(&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
+			"the desired statement count 1.", len(statements))})
+		return
+	case j.req.Async:
+		j.fail(protocol.NotSimulated("an asynchronous statement"))
 		return
 	}
-	if len(statements) == 1 {
-		j.statement(statements[0])
-		return
-	}
-	j.several(statements)
+	j.statement(statements[0])
 }
 
-// several runs the statements of one request one after the other, up to the
-// first that fails. Each has an id of its own, by which the client asks for its result.
-func (j *job) several(statements []string) {
-	var ids, types []string
-	for _, sql := range statements {
-		child := j.server.newJob(j.session, j.requestID, queryRequest{SQL: sql, Parameters: j.req.Parameters})
-		child.ctx = j.ctx
-		child.statement(sql)
-		child.ended = time.Now()
-		close(child.done)
-		if child.err != nil {
-			j.fail(child.err)
-			return
-		}
-		j.children = append(j.children, child)
-		j.kept += child.kept
-		ids, types = append(ids, child.queryID), append(types, itoa(int64(child.kind)))
-	}
-	j.server.mu.Lock()
-	for _, child := range j.children {
-		j.server.results[child.queryID] = child
-	}
-	j.server.mu.Unlock()
-	message := "Multiple statements executed successfully."
-	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("multiple statement execution")})
-	result.Row([]any{message})
-	j.kind = plan.Multi
-	j.succeed(result, plan.Multi)
-	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
-	data["resultIds"], data["resultTypes"] = strings.Join(ids, ","), strings.Join(types, ",")
-}
-
-func (j *job) fail(err *plan.Error) {
+func (j *job) fail(err *protocol.Error) {
 	j.err = err
 	j.answer = protocol.Failure(err, j.queryID)
 }
 
 // statement executes one statement, sets the answer and records the execution.
 func (j *job) statement(sql string) {
-	one := j.session
-	view := one.view()
-	view.QueryID, view.DescribeOnly = j.queryID, j.req.DescribeOnly
+	sess := j.session
+	view := sess.view()
+	view.DescribeOnly = j.req.DescribeOnly
 	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN",
 		Table: warehouse.None.String(), Context: history.Context{
 			SessionID: view.ID, User: view.User, Role: view.Role, Database: view.Database, Schema: view.Schema,
 			Warehouse: view.Warehouse, Tag: j.tag(view)}}
 	err := j.execute(sql, view, record)
 	if err != nil {
-		var reported *plan.Error
+		var reported *protocol.Error
 		if !errors.As(err, &reported) {
-			reported = j.why(err, view)
+			if reported = explain(err); context.Cause(j.ctx) != nil {
+				reported = cancelled(err)
+			}
 		}
 		j.fail(reported)
 		record.ErrorCode, record.ErrorMessage = reported.Code, reported.Message
@@ -111,43 +87,42 @@ func (j *job) statement(sql string) {
 }
 
 // tag is the QUERY_TAG of a statement: of the request, else of the session.
-func (j *job) tag(view *plan.Session) string {
+func (j *job) tag(view *translate.Session) string {
 	if v, ok := j.req.Parameters["QUERY_TAG"]; ok {
 		return fmt.Sprint(v)
 	}
 	return view.Parameters["QUERY_TAG"]
 }
 
-func (j *job) execute(sql string, view *plan.Session, record *history.Record) error {
-	s, one := j.server, j.session
-	about, err := s.stages.Read(view.User, sql)
+func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
+	s, sess := j.server, j.session
+	about, err := s.stages.read(view.User, sql)
 	switch {
 	case err != nil:
 		return err
-	case about != nil && about.Insert == "":
+	case about != nil && about.insert == "":
 		return j.onStage(about)
 	case about != nil:
-		sql, j.req.Bindings = about.Insert, about.Bindings
+		sql, j.req.Bindings = about.insert, about.bindings
 	}
 	binds, err := protocol.ReadBindings(j.req.Bindings)
 	if err != nil {
 		return err
 	}
 	if j.req.BindStage != "" {
-		return plan.NotSimulated("binds from a stage")
+		return protocol.NotSimulated("binds from a stage")
 	}
 	p, err := s.translator.Plan(j.ctx, view, sql, binds.First)
 	if err != nil {
 		return err
 	}
-	j.kind = p.Type
 	record.QueryType, record.Table = queryType(p.Type, sql), p.Work.Table.String()
 	if j.req.DescribeOnly {
 		return j.describe(p)
 	}
 	result, err := j.onWarehouse(view, p, binds, record)
 	if fallback := s.account.fallback(view, p, err); fallback != "" {
-		// The client is not told that another warehouse answers it.
+		// The client does not learn that another warehouse executed it.
 		again := *view
 		again.Warehouse = fallback
 		record.Warehouse = fallback
@@ -156,65 +131,51 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 	if err != nil {
 		return err
 	}
-	one.apply(p.Effect)
-	j.rows = result.Total
-	switch p.Type {
-	case plan.Insert, plan.MultiTableInsert:
-		record.RowsInserted = result.Affected
-	case plan.Update:
-		record.RowsUpdated = result.Affected
-	case plan.Delete:
-		record.RowsDeleted = result.Affected
-	default:
+	sess.apply(p.Effect)
+	if p.Type < protocol.Insert || p.Type > protocol.Delete {
 		record.RowsProduced = result.Total
 	}
 	record.BytesScanned = result.Bytes
-	j.bytesSent = result.Bytes
 	j.succeed(result, p.Type)
 	return nil
 }
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
-func (j *job) onStage(about *stage.Statement) error {
-	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("name"), plan.Text("result")})
-	for _, name := range about.Removed {
+func (j *job) onStage(about *stageStatement) error {
+	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
+	for _, name := range about.removed {
 		result.Row([]any{name, "removed"})
 	}
-	j.kind = plan.Select
-	j.succeed(result, plan.Select)
+	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)
-	maps.Copy(data, about.Data)
+	maps.Copy(data, about.data)
 	return nil
 }
 
 // onWarehouse executes a plan as soon as its warehouse has room.
-func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindings,
+func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds protocol.Bindings,
 	record *history.Record) (*protocol.Result, error) {
-	s, one := j.server, j.session
-	if err := s.account.holds(view.Warehouse, p); err != nil {
+	s, sess := j.server, j.session
+	if err := s.account.checkInteractive(view.Warehouse, p); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(j.ctx)
 	defer cancel(nil)
 	if limit := s.timeout(view, p.Work); limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: protocol.CodeTimeout, State: "57014",
+		ctx, stop = context.WithTimeoutCause(ctx, limit, &protocol.Error{Code: protocol.CodeTimeout, State: "57014",
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.",
 				int64(limit.Seconds()))})
 		defer stop()
 	}
-	j.statusMu.Lock()
-	j.admitted = p.Work.Table != warehouse.None
-	j.statusMu.Unlock()
-	grant, err := s.account.admit(ctx, view.Warehouse, p.Work, one.conn != nil, j.tell)
+	grant, err := s.account.acquire(ctx, view.Warehouse, p.Work, sess.conn != nil)
 	if err != nil {
 		return nil, err
 	}
-	defer grant.leave()
-	j.tell("RUNNING")
+	defer grant.release()
 	begun := time.Now()
 	result, err := j.perform(ctx, p, binds)
-	if p.Transaction == plan.None && err != nil {
+	if p.Transaction == translate.None && err != nil {
 		err = fmt.Errorf("executing: %w", err)
 	}
 	if err == nil {
@@ -225,7 +186,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindi
 	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning,
 		grant.QueuedOverload
 	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
-	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
+	record.Throttled = grant.Throttled
 	if err != nil && ctx.Err() != nil && j.ctx.Err() == nil {
 		err = context.Cause(ctx)
 	}
@@ -233,7 +194,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindi
 }
 
 // timeout is the shorter one of the session's and the warehouse's; 0 is none.
-func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration {
+func (s *Server) timeout(view *translate.Session, work warehouse.Work) time.Duration {
 	var limit time.Duration
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10,
 		64); err == nil && seconds > 0 {
@@ -249,25 +210,25 @@ func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration 
 }
 
 // perform runs a plan's work on Postgres, or in Go.
-func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings) (*protocol.Result, error) {
-	one := j.session
-	if p.DDL && one.view().Transaction {
+func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bindings) (*protocol.Result, error) {
+	sess := j.session
+	if p.DDL && sess.view().Transaction {
 		// DDL commits what is open, as in Snowflake.
-		if err := one.finish(ctx, "COMMIT"); err != nil {
+		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
 	}
 	switch p.Transaction {
-	case plan.Begin:
-		one.mu.Lock()
-		one.transaction = true
-		one.mu.Unlock()
-	case plan.Commit:
-		if err := one.finish(ctx, "COMMIT"); err != nil {
+	case translate.Begin:
+		sess.mu.Lock()
+		sess.transaction = true
+		sess.mu.Unlock()
+	case translate.Commit:
+		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
-	case plan.Rollback:
-		if err := one.finish(ctx, "ROLLBACK"); err != nil {
+	case translate.Rollback:
+		if err := sess.finish(ctx, "ROLLBACK"); err != nil {
 			return nil, err
 		}
 	}
@@ -282,7 +243,7 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings
 		}
 		return out, nil
 	}
-	if p.SQL == "" && p.Before == nil && p.After == nil {
+	if p.SQL == "" && p.Before == nil {
 		return j.status(p), nil
 	}
 	out, err := j.onPostgres(ctx, p, binds)
@@ -292,30 +253,30 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings
 	return out, err
 }
 
-func (j *job) status(p *plan.Plan) *protocol.Result {
+func (j *job) status(p *translate.Plan) *protocol.Result {
 	message := p.Status
 	if message == "" {
 		message = "Statement executed successfully."
 	}
-	out := protocol.NewResult(j.limits(), []plan.Column{plan.Text("status")})
+	out := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("status")})
 	out.Row([]any{message})
 	return out
 }
 
-// finish ends the transaction of a session. The caller holds turn.
-func (one *session) finish(ctx context.Context, how string) error {
-	if one.conn != nil {
-		if _, err := one.conn.Exec(ctx, how); err != nil {
-			one.release(true)
+// finish ends the transaction of a session. The caller holds statementMu.
+func (sess *session) finish(ctx context.Context, how string) error {
+	if sess.conn != nil {
+		if _, err := sess.conn.Exec(ctx, how); err != nil {
+			sess.release(true)
 			return err
 		}
 	}
-	one.release(false)
+	sess.release(false)
 	return nil
 }
 
-// describe answers a request that only asks for the result's columns.
-func (j *job) describe(p *plan.Plan) error {
+// describe answers a request for the result's columns only.
+func (j *job) describe(p *translate.Plan) error {
 	columns := p.Columns
 	if columns == nil && p.SQL != "" {
 		err := j.server.pool.AcquireFunc(j.ctx, func(conn *pgxpool.Conn) error {
@@ -323,9 +284,7 @@ func (j *job) describe(p *plan.Plan) error {
 			if err != nil {
 				return err
 			}
-			if columns = protocol.Describe(d.Fields); p.Describe != nil {
-				columns = p.Describe(d.Fields)
-			}
+			columns = p.Describe(d.Fields)
 			return nil
 		})
 		if err != nil {
@@ -333,7 +292,7 @@ func (j *job) describe(p *plan.Plan) error {
 		}
 	}
 	if len(columns) == 0 {
-		columns = []plan.Column{plan.Text("status")}
+		columns = []protocol.Column{protocol.Text("status")}
 	}
 	out := protocol.NewResult(j.limits(), columns)
 	j.succeed(out, p.Type)
@@ -358,32 +317,26 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // queryType is the history's QUERY_TYPE.
-func queryType(t plan.StatementType, sql string) string {
+func queryType(t protocol.StatementType, sql string) string {
 	switch t {
-	case plan.Select:
+	case protocol.Select:
 		return "SELECT"
-	case plan.Insert:
+	case protocol.Insert:
 		return "INSERT"
-	case plan.Update:
+	case protocol.Update:
 		return "UPDATE"
-	case plan.Delete:
+	case protocol.Delete:
 		return "DELETE"
-	case plan.Merge:
-		return "MERGE"
-	case plan.MultiTableInsert:
-		return "MULTI_TABLE_INSERT"
-	case plan.Show:
+	case protocol.Show:
 		return "SHOW"
-	case plan.Describe:
-		return "DESCRIBE"
-	case plan.Use:
+	case protocol.Use:
 		return "USE"
-	case plan.AlterSession:
+	case protocol.AlterSession:
 		return "ALTER_SESSION"
 	}
 	words := strings.Fields(strings.ToUpper(sql))
 	switch {
-	case len(words) > 0 && t == plan.TransactionType:
+	case len(words) > 0 && t == protocol.TransactionType:
 		return words[0]
 	case len(words) > 3 && words[0] == "CREATE" && words[1] == "OR":
 		return "CREATE_" + words[3]
@@ -391,4 +344,53 @@ func queryType(t plan.StatementType, sql string) string {
 		return words[0] + "_" + words[1]
 	}
 	return "UNKNOWN"
+}
+
+// limits are those of this server's results.
+func (j *job) limits() protocol.Limits {
+	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
+}
+
+// succeed sets the answer of a statement that succeeded, and its chunks.
+func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
+	data, chunks, size := r.Finish()
+	view := j.session.view()
+	for key, value := range map[string]any{
+		"parameters": j.session.parameterList(), "queryId": j.queryID, "databaseProvider": nil,
+		"finalDatabaseName": orNull(view.Database), "finalSchemaName": orNull(view.Schema),
+		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0,
+		"arrayBindSupported": false, "statementTypeId": int64(kind), "version": 1,
+		"sendResultTime": time.Now().UnixMilli(),
+	} {
+		data[key] = value
+	}
+	j.resultBytes = size
+	if len(chunks) > 0 {
+		list := make([]map[string]any, len(chunks))
+		for i, c := range chunks {
+			j.chunks = append(j.chunks, c.Data)
+			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) +
+				"?key=" + j.chunkKey(),
+				"rowCount": c.Rows, "uncompressedSize": c.Uncompressed, "compressedSize": len(c.Data)}
+		}
+		data["chunks"], data["chunkHeaders"] = list, map[string]string{"x-snowsim": "chunk"}
+	}
+	j.answer = protocol.Success(data)
+}
+
+// explain turns an error into one that Snowflake could have reported.
+func explain(err error) *protocol.Error {
+	var reported *protocol.Error
+	if errors.As(translate.Error(err), &reported) {
+		return reported
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return cancelled(err)
+	}
+	return &protocol.Error{Code: "300002", State: "XX000", Message: "Processing aborted by error 300002: " + err.Error(),
+		Cause: err}
+}
+
+func cancelled(err error) *protocol.Error {
+	return &protocol.Error{Code: protocol.CodeCancelled, State: "57014", Message: "SQL execution canceled", Cause: err}
 }

@@ -20,18 +20,18 @@ const (
 	FaultUnavailable = "503"
 	// FaultExpired lets the session token expire just before the request.
 	FaultExpired = "expired"
-	// FaultDrop closes the connection before the request is looked at,
+	// FaultDrop closes the connection before the request is read,
 	// FaultDropAnswer after it was carried out and before it is answered.
 	FaultDrop       = "drop"
 	FaultDropAnswer = "drop_answer"
-	// FaultSlow keeps the answer back.
+	// FaultSlow delays the answer.
 	FaultSlow = "slow"
 )
 
 var faultKinds = []string{FaultThrottle, FaultUnavailable, FaultExpired, FaultDrop, FaultDropAnswer, FaultSlow}
 
-// Requests that faults happen to.
-var faultPlaces = []string{"query", "login", "result", "chunk", "abort", "renew", "any"}
+// faultRequests are the kinds of requests that faults apply to.
+var faultRequests = []string{"query", "login", "result", "chunk", "abort", "renew", "any"}
 
 // Fault is one thing that goes wrong, at a rate or at certain requests.
 type Fault struct {
@@ -46,22 +46,22 @@ type Fault struct {
 	Every int64 `json:"every,omitempty"`
 	// Times bounds how often it happens; 0 is no bound.
 	Times int64 `json:"times,omitempty"`
-	// DelayMs is how long a slow answer is kept back; 0 is two seconds.
+	// DelayMs is the delay of a slow answer; 0 is two seconds.
 	DelayMs int64 `json:"delay_ms,omitempty"`
-	// Seen and Happened count requests; they are told, not set.
+	// Seen and Happened count requests; they are read-only.
 	Seen     int64 `json:"seen"`
 	Happened int64 `json:"happened"`
 }
 
-func (f *Fault) complete() error {
+func (f *Fault) validate() error {
 	if f.On == "" {
 		f.On = "query"
 	}
 	switch {
 	case !slices.Contains(faultKinds, f.Kind):
 		return fmt.Errorf("a fault %q is not known; there are %s", f.Kind, strings.Join(faultKinds, ", "))
-	case !slices.Contains(faultPlaces, f.On):
-		return fmt.Errorf("faults do not happen on %q; they do on %s", f.On, strings.Join(faultPlaces, ", "))
+	case !slices.Contains(faultRequests, f.On):
+		return fmt.Errorf("faults do not happen on %q; they do on %s", f.On, strings.Join(faultRequests, ", "))
 	case !(f.Rate >= 0 && f.Rate <= 1): // also when it is not a number
 		return fmt.Errorf("the rate of a fault is between 0 and 1")
 	case f.At < 0 || f.Every < 0 || f.Times < 0 || f.DelayMs < 0:
@@ -106,7 +106,7 @@ func ParseFault(text string) (Fault, error) {
 			return f, fmt.Errorf("the setting %s of a fault cannot be %q", name, value)
 		}
 	}
-	return f, f.complete()
+	return f, f.validate()
 }
 
 // faults decides what happens to requests. It is safe for concurrent use.
@@ -121,7 +121,7 @@ type faults struct {
 func (f *faults) set(list []Fault) error {
 	list = slices.Clone(list)
 	for i := range list {
-		if err := list[i].complete(); err != nil {
+		if err := list[i].validate(); err != nil {
 			return err
 		}
 	}
@@ -143,16 +143,16 @@ func (f *faults) next(place string) (Fault, bool) {
 	defer f.mu.Unlock()
 	chosen := -1
 	for i := range f.list {
-		one := &f.list[i]
-		if one.On != place && one.On != "any" {
+		fault := &f.list[i]
+		if fault.On != place && fault.On != "any" {
 			continue
 		}
-		one.Seen++
-		if chosen >= 0 || one.Times > 0 && one.Happened >= one.Times {
+		fault.Seen++
+		if chosen >= 0 || fault.Times > 0 && fault.Happened >= fault.Times {
 			continue
 		}
-		if one.At == one.Seen || one.Every > 0 && one.Seen%one.Every == 0 || one.Rate > 0 &&
-			share(f.seed, uint64(i), uint64(one.Seen)) < one.Rate { //nolint:gosec // counters
+		if fault.At == fault.Seen || fault.Every > 0 && fault.Seen%fault.Every == 0 || fault.Rate > 0 &&
+			hashShare(f.seed, uint64(i), uint64(fault.Seen)) < fault.Rate { //nolint:gosec // counters
 			chosen = i
 		}
 	}
@@ -164,8 +164,8 @@ func (f *faults) next(place string) (Fault, bool) {
 	return f.list[chosen], true
 }
 
-// share is a number in [0, 1) that depends on its arguments only.
-func share(parts ...uint64) float64 {
+// hashShare is a number in [0, 1) that depends on its arguments only.
+func hashShare(parts ...uint64) float64 {
 	z := uint64(0x9e3779b97f4a7c15)
 	for _, p := range parts {
 		z = (z ^ p) * 0xbf58476d1ce4e5b9
@@ -175,8 +175,8 @@ func share(parts ...uint64) float64 {
 	return float64(z>>11) / (1 << 53)
 }
 
-// place is the kind of a request by its path.
-func place(path string) string {
+// requestKind is the kind of a request by its path.
+func requestKind(path string) string {
 	switch {
 	case path == "/queries/v1/query-request":
 		return "query"
@@ -194,18 +194,18 @@ func place(path string) string {
 	return ""
 }
 
-type slowKey struct{}
+type delayKey struct{}
 
-// slowness is how long the answer of a request is to be kept back.
-func slowness(ctx context.Context) time.Duration {
-	d, _ := ctx.Value(slowKey{}).(time.Duration)
+// answerDelay is the delay of the answer to a request.
+func answerDelay(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(delayKey{}).(time.Duration)
 	return d
 }
 
 // inject lets faults happen to the requests of a handler.
 func (f *faults) inject(s *Server, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		where := place(r.URL.Path)
+		where := requestKind(r.URL.Path)
 		fault, happens := Fault{}, false
 		if where != "" {
 			fault, happens = f.next(where)
@@ -221,19 +221,19 @@ func (f *faults) inject(s *Server, next http.Handler) http.Handler {
 		case FaultUnavailable:
 			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
 		case FaultExpired:
-			if one, problem := s.find(protocol.TokenOf(r)); problem == nil {
-				s.expire(one)
+			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
+				s.expire(sess)
 			}
 			next.ServeHTTP(w, r)
 		case FaultDrop:
-			hangUp(w)
+			dropConnection(w)
 		case FaultDropAnswer:
-			next.ServeHTTP(&discard{header: http.Header{}}, r)
-			hangUp(w)
+			next.ServeHTTP(&discardWriter{header: http.Header{}}, r)
+			dropConnection(w)
 		case FaultSlow:
 			delay := time.Duration(fault.DelayMs) * time.Millisecond
 			if where == "query" || where == "result" {
-				r = r.WithContext(context.WithValue(r.Context(), slowKey{}, delay))
+				r = r.WithContext(context.WithValue(r.Context(), delayKey{}, delay))
 			} else if wait(r.Context(), delay) != nil {
 				return
 			}
@@ -242,8 +242,8 @@ func (f *faults) inject(s *Server, next http.Handler) http.Handler {
 	})
 }
 
-// hangUp closes the connection of a request without an answer.
-func hangUp(w http.ResponseWriter) {
+// dropConnection closes the connection of a request without an answer.
+func dropConnection(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		conn.Close()
 		return
@@ -251,14 +251,14 @@ func hangUp(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler) // ends the connection too
 }
 
-// discard takes an answer that nobody gets.
-type discard struct{ header http.Header }
+// discardWriter drops an answer.
+type discardWriter struct{ header http.Header }
 
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
-func (d *discard) WriteHeader(int)             {}
+func (d *discardWriter) Header() http.Header         { return d.header }
+func (d *discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discardWriter) WriteHeader(int)             {}
 
-// routes adds the control of faults: GET tells them, POST replaces them, DELETE ends them.
+// routes adds the control of faults: GET lists them, POST replaces them, DELETE ends them.
 func (f *faults) routes(mux *http.ServeMux) {
 	tell := func(w http.ResponseWriter) {
 		f.mu.Lock()

@@ -16,7 +16,6 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST /queries/v1/query-request", s.inSession(s.query))
 	mux.HandleFunc("POST /queries/v1/abort-request", s.inSession(s.abort))
 	mux.HandleFunc("GET /queries/{id}/result", s.inSession(s.result))
-	mux.HandleFunc("GET /monitoring/queries/{id}", s.inSession(s.monitor))
 	mux.HandleFunc("GET /chunks/{id}/{n}", s.chunk)
 	mux.HandleFunc("POST /telemetry/send", func(w http.ResponseWriter, _ *http.Request) {
 		s.counts.telemetry.Add(1)
@@ -31,11 +30,11 @@ func (s *Server) routes() http.Handler {
 // inSession finds the session of a request and refuses those without one.
 func (s *Server) inSession(next func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		one, problem := s.find(protocol.TokenOf(r))
+		sess, problem := s.find(protocol.TokenOf(r))
 		if problem != nil {
 			protocol.Write(w, *problem)
 			return
 		}
-		next(w, r, one)
+		next(w, r, sess)
 	}
 }

@@ -93,7 +93,6 @@ func TestWarehousesHaveAGeneration(t *testing.T) {
 	db := open(t, config(t, start(t, whole).DSN()))
 	exec(t, db, "CREATE WAREHOUSE newer")
 	exec(t, db, "CREATE WAREHOUSE older GENERATION = '1'")
-	exec(t, db, "CREATE WAREHOUSE free WAREHOUSE_TYPE = ADAPTIVE")
 	got := map[string]string{}
 	names, rows := table(t, db, "SHOW WAREHOUSES")
 	for _, row := range rows {
@@ -103,7 +102,7 @@ func TestWarehousesHaveAGeneration(t *testing.T) {
 			}
 		}
 	}
-	if got["NEWER"] != "2" || got["OLDER"] != "1" || got["FREE"] != "" || got["LOADSTONE_WH"] != "2" {
+	if got["NEWER"] != "2" || got["OLDER"] != "1" || got["LOADSTONE_WH"] != "2" {
 		t.Errorf("%v", got)
 	}
 	if _, err := db.ExecContext(t.Context(), "CREATE WAREHOUSE w GENERATION = '3'"); err == nil {

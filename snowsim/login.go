@@ -13,12 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // user is a User with the key parsed.
@@ -32,7 +31,7 @@ func registerUsers(list []User) (map[string]*user, error) {
 	out := map[string]*user{}
 	for _, u := range list {
 		u.Name = strings.ToUpper(u.Name)
-		one := &user{User: u}
+		registered := &user{User: u}
 		if u.PublicKey != "" {
 			der, err := keyBytes(u.PublicKey)
 			if err != nil {
@@ -47,9 +46,9 @@ func registerUsers(list []User) (map[string]*user, error) {
 				return nil, fmt.Errorf("snowsim: the public key of %s is not RSA", u.Name)
 			}
 			sum := sha256.Sum256(der)
-			one.key, one.fingerprint = key, "SHA256:"+base64.StdEncoding.EncodeToString(sum[:])
+			registered.key, registered.fingerprint = key, "SHA256:"+base64.StdEncoding.EncodeToString(sum[:])
 		}
-		out[u.Name] = one
+		out[u.Name] = registered
 	}
 	return out, nil
 }
@@ -89,7 +88,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	account, _, _ := strings.Cut(req.Data.Account, ".")
 	if !strings.EqualFold(account, s.opts.Account) {
-		// An account that does not exist is refused before anything looks at the body.
+		// An unknown account is refused before the body is checked.
 		http.Error(w, "Forbidden", http.StatusForbidden)
 		return
 	}
@@ -98,20 +97,20 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		protocol.Write(w, *problem)
 		return
 	}
-	one, problem := s.admit(who, &req, r)
+	sess, problem := s.openSession(who, &req, r)
 	if problem != nil {
 		protocol.Write(w, *problem)
 		return
 	}
 	s.counts.logins.Add(1)
-	view := one.view()
+	view := sess.view()
 	protocol.Write(w, protocol.Success(map[string]any{
-		"token": one.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
-		"masterToken": one.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
+		"token": sess.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
+		"masterToken": sess.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
 		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil,
 		"remMeValidityInSeconds": 0,
-		"healthCheckInterval":    45, "newClientForUpgrade": nil, "sessionId": one.id,
-		"parameters": one.parameterList(),
+		"healthCheckInterval":    45, "newClientForUpgrade": nil, "sessionId": sess.id,
+		"parameters": sess.parameterList(),
 		"sessionInfo": map[string]any{"databaseName": orNull(view.Database), "schemaName": orNull(view.Schema),
 			"warehouseName": orNull(view.Warehouse), "roleName": view.Role},
 	}))
@@ -222,81 +221,64 @@ func (s *Server) checkJWT(token string) (*user, error) {
 	return who, nil
 }
 
-// admit makes a session for somebody who has proved who he is.
-func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session, *protocol.Envelope) {
+// openSession creates a session for an authenticated user.
+func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*session, *protocol.Envelope) {
 	refuse := func(code, format string, args ...any) (*session, *protocol.Envelope) {
 		e := protocol.Refusal(code, fmt.Sprintf(format, args...))
 		return nil, &e
 	}
 	q := r.URL.Query()
-	role := stored(q.Get("roleName"))
+	role := canonicalName(q.Get("roleName"))
 	switch {
-	case role == "" && who.DefaultRole != "":
-		role = who.DefaultRole
 	case role == "":
 		role = DefaultRole
-	case !s.roleExists(role):
+	case !s.translator.RoleExists(role):
 		return refuse(protocol.CodeNoRole,
 			"Role '%s' specified in the connect string does not exist or not authorized. Contact "+
 				"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
 	}
-	// A client may ask that what it names be looked at: gosnowflake does by default.
+	// A client can have its warehouse, database and schema validated; gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
-	house := stored(q.Get("warehouse"))
-	if house == "" {
-		house = who.DefaultWarehouse
-	} else if !s.mayUse(&plan.Session{User: who.Name, Role: role}, house) {
+	house := canonicalName(q.Get("warehouse"))
+	if house != "" && !s.mayUse(&translate.Session{User: who.Name, Role: role}, house) {
 		if validate {
 			return refuse(protocol.CodeNoObject, "The requested warehouse does not exist or not authorized.")
 		}
 		house = ""
 	}
-	one := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{},
+	sess := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{},
 		parameters: map[string]string{}}
 	for name, value := range req.Data.Parameters {
 		if name != "CLIENT_VALIDATE_DEFAULT_PARAMETERS" && value != nil {
-			one.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
+			sess.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
 		}
 	}
-	if problem := s.enter(r.Context(), one, stored(q.Get("databaseName")), stored(q.Get("schemaName")),
+	if problem := s.setNamespace(r.Context(), sess, canonicalName(q.Get("databaseName")), canonicalName(q.Get("schemaName")),
 		validate); problem != nil {
 		return nil, problem
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastID++
-	one.id = s.lastID<<20 | int64(s.salt&0xfffff) //nolint:gosec // twenty bits
-	one.master, one.masterExpires = newToken(), time.Now().Add(s.opts.MasterValidity)
-	s.sessions[one.id] = one
-	s.masters[one.master] = one
-	s.issue(one)
-	return one, nil
-}
-
-// roleExists reports whether a role can be taken: any user may take any role.
-func (s *Server) roleExists(role string) bool {
-	if t, ok := s.translator.(interface{ RoleExists(role string) bool }); ok {
-		return t.RoleExists(role)
-	}
-	return slices.Contains(s.Roles(), role)
+	sess.id = s.lastID<<20 | int64(s.salt&0xfffff) //nolint:gosec // twenty bits
+	sess.master, sess.masterExpires = newToken(), time.Now().Add(s.opts.MasterValidity)
+	s.sessions[sess.id] = sess
+	s.masters[sess.master] = sess
+	s.issue(sess)
+	return sess, nil
 }
 
 // mayUse reports whether there is a warehouse that a session's roles may use.
-func (s *Server) mayUse(session *plan.Session, house string) bool {
-	if _, found := s.account.Get(house); !found {
-		return false
-	}
-	t, ok := s.translator.(interface {
-		MayUse(session *plan.Session, warehouse string) bool
-	})
-	return !ok || t.MayUse(session, house)
+func (s *Server) mayUse(session *translate.Session, house string) bool {
+	_, found := s.account.Get(house)
+	return found && s.translator.MayUse(session, house)
 }
 
-// issue gives a session a new token. The caller holds mu.
-func (s *Server) issue(one *session) {
-	one.issued = append(one.issued, one.token)
-	one.token, one.expires = newToken(), time.Now().Add(s.opts.SessionValidity)
-	s.tokens[one.token] = one
+// issue creates a new token for a session. The caller holds mu.
+func (s *Server) issue(sess *session) {
+	sess.issued = append(sess.issued, sess.token)
+	sess.token, sess.expires = newToken(), time.Now().Add(s.opts.SessionValidity)
+	s.tokens[sess.token] = sess
 }
 
 func newToken() string {
@@ -305,8 +287,8 @@ func newToken() string {
 	return "ver:1-hint:snowsim-" + base64.StdEncoding.EncodeToString(b[:])
 }
 
-// stored is the name of an identifier: upper case unless it is quoted.
-func stored(name string) string {
+// canonicalName is the name of an identifier: upper case unless it is quoted.
+func canonicalName(name string) string {
 	if len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"' {
 		return strings.ReplaceAll(name[1:len(name)-1], `""`, `"`)
 	}

@@ -11,31 +11,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // onPostgres runs a plan on the session's connection: the pinned one within a
 // transaction, else one of the pool.
-func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds protocol.Bindings) (*protocol.Result, error) {
-	one := j.session
-	view := one.view()
-	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert &&
-		p.Type <= plan.MultiTableInsert
+func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.Bindings) (*protocol.Result, error) {
+	sess := j.session
+	view := sess.view()
+	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= protocol.Insert &&
+		p.Type <= protocol.Delete
 	if !view.Transaction && !implicit {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer conn.Release()
-		if p.Before == nil && p.After == nil && binds.Rows <= 1 {
+		if p.Before == nil && binds.Rows <= 1 {
 			return j.steps(ctx, conn, p, binds)
 		}
 		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK",
 			func() (*protocol.Result, error) { return j.steps(ctx, conn, p, binds) })
 	}
-	if one.conn == nil {
+	if sess.conn == nil {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
@@ -44,15 +44,15 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds protocol.Bindi
 			conn.Release()
 			return nil, err
 		}
-		one.mu.Lock()
-		one.conn, one.transaction = conn, true
-		one.mu.Unlock()
+		sess.mu.Lock()
+		sess.conn, sess.transaction = conn, true
+		sess.mu.Unlock()
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
-	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
-		func() (*protocol.Result, error) { return j.steps(ctx, one.conn, p, binds) })
-	if one.conn.Conn().IsClosed() {
-		one.release(false)
+	out, err := within(ctx, sess.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
+		func() (*protocol.Result, error) { return j.steps(ctx, sess.conn, p, binds) })
+	if sess.conn.Conn().IsClosed() {
+		sess.release(false)
 	}
 	return out, err
 }
@@ -81,7 +81,7 @@ func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string,
 
 // lockTimeout is how long a statement waits for a lock: HYBRID_TABLE_LOCK_TIMEOUT for
 // hybrid tables, else LOCK_TIMEOUT, in seconds; ok is false when neither was set.
-func lockTimeout(view *plan.Session, p *plan.Plan) (limit time.Duration, ok bool) {
+func lockTimeout(view *translate.Session, p *translate.Plan) (limit time.Duration, ok bool) {
 	name := "LOCK_TIMEOUT"
 	if p.Work.Table == warehouse.Hybrid {
 		if _, set := view.Parameters["HYBRID_TABLE_LOCK_TIMEOUT"]; set {
@@ -102,7 +102,7 @@ func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration
 	return err
 }
 
-func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds protocol.Bindings) (*protocol.Result,
+func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *translate.Plan, binds protocol.Bindings) (*protocol.Result,
 	error) {
 	if limit, ok := lockTimeout(j.session.view(), p); ok {
 		if err := setLockTimeout(ctx, conn, limit); err != nil {
@@ -124,11 +124,6 @@ func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds
 	if p.SQL != "" {
 		var err error
 		if out, err = j.sql(ctx, conn.Conn(), p, binds); err != nil {
-			return nil, err
-		}
-	}
-	if p.After != nil {
-		if err := p.After(ctx, conn.Conn()); err != nil {
 			return nil, err
 		}
 	}
@@ -174,12 +169,12 @@ func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []ui
 }
 
 // sql runs a plan's SQL, once or for each element of array binds.
-func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds protocol.Bindings) (*protocol.Result,
+func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *translate.Plan, binds protocol.Bindings) (*protocol.Result,
 	error) {
 	oids := make([]uint32, len(p.Params))
 	for i, param := range p.Params {
 		if param.Bind < 0 || param.Bind >= len(binds.First) {
-			return nil, plan.CompilationError("002049", "42601", "Bind variable ? not set.")
+			return nil, protocol.CompilationError("002049", "42601", "Bind variable ? not set.")
 		}
 		oids[i] = param.OID
 	}
@@ -201,7 +196,7 @@ func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds proto
 }
 
 // each runs a statement for every element of array binds. The caller has begun a transaction.
-func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uint32,
+func (j *job) each(ctx context.Context, conn *pgx.Conn, p *translate.Plan, oids []uint32,
 	binds protocol.Bindings) (*protocol.Result, error) {
 	const batchRows = 2000 // bounds what is in flight
 	pg := conn.PgConn()
@@ -232,16 +227,13 @@ func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uin
 }
 
 // collect reads the rows of a result.
-func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*protocol.Result, error) {
+func (j *job) collect(p *translate.Plan, rows *pgconn.ResultReader) (*protocol.Result, error) {
 	fields := rows.FieldDescriptions()
 	var out *protocol.Result
 	if len(fields) > 0 {
 		columns := p.Columns
-		if columns == nil && p.Describe != nil {
-			columns = p.Describe(fields)
-		}
 		if columns == nil {
-			columns = protocol.Describe(fields)
+			columns = p.Describe(fields)
 		}
 		if len(columns) != len(fields) {
 			_, _ = rows.Close()
@@ -261,7 +253,7 @@ func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*protocol.Result
 		return nil, err
 	}
 	if out == nil {
-		if p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert {
+		if p.Type >= protocol.Insert && p.Type <= protocol.Delete {
 			return changed(j, p, tag.RowsAffected()), nil
 		}
 		out = j.status(p)
@@ -270,19 +262,18 @@ func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*protocol.Result
 }
 
 // changed is the result of DML: Snowflake returns the number of rows as a row.
-func changed(j *job, p *plan.Plan, affected int64) *protocol.Result {
-	names := map[plan.StatementType][]string{
-		plan.Update: {"number of rows updated", "number of multi-joined rows updated"},
-		plan.Delete: {"number of rows deleted"},
-		plan.Merge:  {"number of rows inserted", "number of rows updated"},
+func changed(j *job, p *translate.Plan, affected int64) *protocol.Result {
+	names := map[protocol.StatementType][]string{
+		protocol.Update: {"number of rows updated", "number of multi-joined rows updated"},
+		protocol.Delete: {"number of rows deleted"},
 	}[p.Type]
 	if names == nil {
 		names = []string{"number of rows inserted"}
 	}
-	columns := make([]plan.Column, len(names))
+	columns := make([]protocol.Column, len(names))
 	row := make([]any, len(names))
 	for i, name := range names {
-		columns[i] = plan.Column{Name: name, Type: "fixed", Precision: 19}
+		columns[i] = protocol.Column{Name: name, Type: "fixed", Precision: 19}
 		row[i] = int64(0)
 	}
 	row[0] = affected

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // session is one log-in. Statements of a session run one after the other, as in Snowflake.
@@ -27,55 +27,54 @@ type session struct {
 	issued                 []string // tokens of before: they too have "expired"
 	closed                 bool
 
-	// turn is held by the statement that runs.
-	turn sync.Mutex
-	// conn is pinned while the session is in a transaction; under turn.
+	// statementMu is held by the running statement.
+	statementMu sync.Mutex
+	// conn is pinned while the session is in a transaction; statementMu guards it.
 	conn *pgxpool.Conn
 
 	mu                                sync.Mutex
 	role, warehouse, database, schema string
 	parameters                        map[string]string
 	transaction                       bool
-	lastQuery                         string
 	jobs                              map[string]*job // by request id
 	done                              []*job          // finished jobs whose results are kept, the oldest first
 	doneBytes                         int
 }
 
-// What a session keeps of finished statements, so that their results can be asked for again.
+// Limits of the finished results that a session keeps for repeated requests.
 const (
-	keepJobs  = 16
-	keepBytes = 64 << 20
+	maxResults     = 16
+	maxResultBytes = 64 << 20
 )
 
 // view returns a copy of the session as a translator sees it.
-func (one *session) view() *plan.Session {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	return &plan.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role,
-		Warehouse: one.warehouse, Database: one.database,
-		Schema: one.schema, Parameters: maps.Clone(one.parameters), LastQueryID: one.lastQuery, Transaction: one.transaction}
+func (sess *session) view() *translate.Session {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return &translate.Session{ID: sess.id, User: sess.user, Account: strings.ToUpper(sess.server.opts.Account), Role: sess.role,
+		Warehouse: sess.warehouse, Database: sess.database,
+		Schema: sess.schema, Parameters: maps.Clone(sess.parameters), Transaction: sess.transaction}
 }
 
-// apply changes the session as a plan says.
-func (one *session) apply(e plan.Effect) {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	for _, c := range []struct{ at, to *string }{{&one.database, e.Database}, {&one.schema, e.Schema}, {&one.role, e.Role},
-		{&one.warehouse, e.Warehouse}} {
+// apply applies a plan's effect to the session.
+func (sess *session) apply(e translate.Effect) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	for _, c := range []struct{ at, to *string }{{&sess.database, e.Database}, {&sess.schema, e.Schema}, {&sess.role, e.Role},
+		{&sess.warehouse, e.Warehouse}} {
 		if c.to != nil {
 			*c.at = *c.to
 		}
 	}
 	for name, value := range e.Set {
-		one.parameters[strings.ToUpper(name)] = value
+		sess.parameters[strings.ToUpper(name)] = value
 	}
 	for _, name := range e.Unset {
-		delete(one.parameters, strings.ToUpper(name))
+		delete(sess.parameters, strings.ToUpper(name))
 	}
 }
 
-// parameters that a client is told at log-in and after each statement, with
+// clientParameters are sent to the client at log-in and after each statement, with
 // their defaults. CLIENT_STAGE_ARRAY_BINDING_THRESHOLD is 0, unlike on an account:
 // the stand-in has no stages, so that array binds always come in the request.
 var clientParameters = []struct {
@@ -97,13 +96,13 @@ type parameter struct {
 	Value any    `json:"value"`
 }
 
-func (one *session) parameterList() []parameter {
-	one.mu.Lock()
-	defer one.mu.Unlock()
+func (sess *session) parameterList() []parameter {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
 	out := make([]parameter, 0, len(clientParameters))
 	for _, p := range clientParameters {
 		v := p.def
-		if set, ok := one.parameters[p.name]; ok {
+		if set, ok := sess.parameters[p.name]; ok {
 			switch p.def.(type) {
 			case bool:
 				v = strings.EqualFold(set, "true")
@@ -124,27 +123,27 @@ func (one *session) parameterList() []parameter {
 func (s *Server) find(token string) (*session, *protocol.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.tokens[token]
-	if one == nil {
+	sess := s.tokens[token]
+	if sess == nil {
 		e := protocol.Refusal(protocol.CodeSessionGone,
 			"Session no longer exists.  New login required to access the service.")
 		return nil, &e
 	}
-	if token != one.token || time.Now().After(one.expires) {
+	if token != sess.token || time.Now().After(sess.expires) {
 		e := protocol.Refusal(protocol.CodeSessionExpired, "Your session has expired. Please login again.")
 		return nil, &e
 	}
-	return one, nil
+	return sess, nil
 }
 
 // expire lets the token of a session expire now; the client has to renew it.
-func (s *Server) expire(one *session) {
+func (s *Server) expire(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.expires = time.Time{}
+	sess.expires = time.Time{}
 }
 
-// renew gives a session a new token for its master token.
+// renew issues a new session token for a master token.
 func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Old  string `json:"oldSessionToken"`
@@ -155,39 +154,39 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	one := s.masters[protocol.TokenOf(r)]
+	sess := s.masters[protocol.TokenOf(r)]
 	switch {
-	case one == nil:
+	case sess == nil:
 		s.mu.Unlock()
 		protocol.Write(w, protocol.Refusal(protocol.CodeMasterInvalid, "Master token is invalid. Please login again."))
 		return
-	case time.Now().After(one.masterExpires):
+	case time.Now().After(sess.masterExpires):
 		s.mu.Unlock()
 		protocol.Write(w, protocol.Refusal(protocol.CodeMasterExpired,
 			"Authentication token has expired.  The user must authenticate again."))
 		return
 	}
-	s.issue(one)
-	token, master := one.token, one.master
+	s.issue(sess)
+	token, master := sess.token, sess.master
 	s.mu.Unlock()
 	s.counts.renewals.Add(1)
 	protocol.Write(w, protocol.Success(map[string]any{"sessionToken": token,
 		"validityInSecondsST": int64(s.opts.SessionValidity / time.Second),
 		"masterToken":         master, "validityInSecondsMT": int64(s.opts.MasterValidity / time.Second),
-		"sessionId": one.id}))
+		"sessionId": sess.id}))
 }
 
 // closeSession answers POST /session?delete=true.
 func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
-	one, problem := s.find(protocol.TokenOf(r))
+	sess, problem := s.find(protocol.TokenOf(r))
 	if problem != nil && *problem.Code == protocol.CodeSessionExpired {
 		// The client will not come back to end it with another token.
 		s.mu.Lock()
-		one = s.tokens[protocol.TokenOf(r)]
+		sess = s.tokens[protocol.TokenOf(r)]
 		s.mu.Unlock()
 	}
-	if one != nil && r.URL.Query().Get("delete") == "true" {
-		s.end(one)
+	if sess != nil && r.URL.Query().Get("delete") == "true" {
+		s.end(sess)
 	}
 	if problem != nil {
 		protocol.Write(w, *problem)
@@ -197,22 +196,22 @@ func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // end cancels what a session still does and forgets it. Ending twice is safe.
-func (s *Server) end(one *session) {
+func (s *Server) end(sess *session) {
 	s.mu.Lock()
-	delete(s.sessions, one.id)
-	delete(s.masters, one.master)
-	delete(s.tokens, one.token)
-	for _, token := range one.issued {
+	delete(s.sessions, sess.id)
+	delete(s.masters, sess.master)
+	delete(s.tokens, sess.token)
+	for _, token := range sess.issued {
 		delete(s.tokens, token)
 	}
-	one.closed = true
+	sess.closed = true
 	s.mu.Unlock()
-	one.mu.Lock()
-	jobs := make([]*job, 0, len(one.jobs))
-	for _, j := range one.jobs {
+	sess.mu.Lock()
+	jobs := make([]*job, 0, len(sess.jobs))
+	for _, j := range sess.jobs {
 		jobs = append(jobs, j)
 	}
-	one.mu.Unlock()
+	sess.mu.Unlock()
 	for _, j := range jobs {
 		j.cancel(errCancelled)
 	}
@@ -221,23 +220,23 @@ func (s *Server) end(one *session) {
 		delete(s.results, j.queryID)
 	}
 	s.mu.Unlock()
-	one.turn.Lock()
-	defer one.turn.Unlock()
-	one.release(true)
+	sess.statementMu.Lock()
+	defer sess.statementMu.Unlock()
+	sess.release(true)
 }
 
-// release gives a pinned connection back, rolled back or not. The caller holds turn.
-func (one *session) release(rollback bool) {
-	one.mu.Lock()
-	one.transaction = false
-	one.mu.Unlock()
-	if one.conn == nil {
+// release returns a pinned connection to the pool, rolled back or not. The caller holds statementMu.
+func (sess *session) release(rollback bool) {
+	sess.mu.Lock()
+	sess.transaction = false
+	sess.mu.Unlock()
+	if sess.conn == nil {
 		return
 	}
-	conn := one.conn
-	one.conn = nil
+	conn := sess.conn
+	sess.conn = nil
 	if rollback {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(one.server.ctx), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(sess.server.ctx), 5*time.Second)
 		defer cancel()
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			_ = conn.Conn().Close(ctx) // the pool makes another
@@ -246,7 +245,7 @@ func (one *session) release(rollback bool) {
 	conn.Release()
 }
 
-// sweep ends the sessions whose clients have gone: whose master token has expired.
+// sweep ends sessions whose master token has expired.
 func (s *Server) sweep() {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -257,28 +256,28 @@ func (s *Server) sweep() {
 		case now := <-tick.C:
 			var gone []*session
 			s.mu.Lock()
-			for _, one := range s.sessions {
-				if now.After(one.masterExpires) {
-					gone = append(gone, one)
+			for _, sess := range s.sessions {
+				if now.After(sess.masterExpires) {
+					gone = append(gone, sess)
 				}
 			}
 			s.mu.Unlock()
-			for _, one := range gone {
-				s.end(one)
+			for _, sess := range gone {
+				s.end(sess)
 			}
 		}
 	}
 }
 
-// enter sets the database and the schema of a new session.
-func (s *Server) enter(ctx context.Context, one *session, database, schema string, validate bool) *protocol.Envelope {
+// setNamespace sets the database and the schema of a new session.
+func (s *Server) setNamespace(ctx context.Context, sess *session, database, schema string, validate bool) *protocol.Envelope {
 	use := func(sql, what string) *protocol.Envelope {
-		p, err := s.translator.Plan(ctx, one.view(), sql, nil)
+		p, err := s.translator.Plan(ctx, sess.view(), sql, nil)
 		if err == nil && p.Local != nil {
 			_, err = p.Local(ctx)
 		}
 		if err == nil {
-			one.apply(p.Effect)
+			sess.apply(p.Effect)
 			return nil
 		}
 		if !validate {
@@ -297,3 +296,17 @@ func (s *Server) enter(ctx context.Context, one *session, database, schema strin
 }
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// EndSessions ends every session, as an administrator can: what runs in them is
+// cancelled, and later requests are refused with 390111.
+func (s *Server) EndSessions() {
+	s.mu.Lock()
+	open := make([]*session, 0, len(s.sessions))
+	for _, sess := range s.sessions {
+		open = append(open, sess)
+	}
+	s.mu.Unlock()
+	for _, sess := range open {
+		s.end(sess)
+	}
+}

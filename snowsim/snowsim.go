@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,17 +21,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/stage"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // Version is what CURRENT_VERSION() answers; a client knows the stand-in by "snowsim".
 const Version = "9.38.1 snowsim"
 
-// The names that a stand-in has unless Options say otherwise.
+// Default names.
 const (
 	DefaultAccount   = "snowsim"
 	DefaultUser      = "LOADSTONE"
@@ -45,7 +42,7 @@ const (
 // catalogConnections is how many Postgres connections the translator has.
 const catalogConnections = 8
 
-// User is one who may log in.
+// User can log in.
 type User struct {
 	// Name is in upper case.
 	Name     string
@@ -56,18 +53,14 @@ type User struct {
 	// authorization server; a value of false is one that has expired.
 	Tokens      map[string]bool
 	OAuthTokens map[string]bool
-	// MFA demands a second factor from whoever logs in with a password.
+	// MFA requires a second factor for log-ins with a password.
 	MFA bool
-	// DefaultRole and DefaultWarehouse are what a session has that names none.
-	DefaultRole      string
-	DefaultWarehouse string
 }
 
-// Options say what the stand-in is like. The zero value of every field but
-// Postgres stands for a default.
+// Options configure the stand-in. The zero value of every field but Postgres is a default.
 type Options struct {
 	// Postgres is the connection string of the database that statements run on.
-	// It is the stand-in's own: clients run SQL in it.
+	// It belongs to the stand-in alone: clients run SQL in it.
 	Postgres string
 	// Admin is that of a superuser of the same database, who installs what only
 	// superusers may. It is not needed when Postgres's role is one, or after the first time.
@@ -80,9 +73,9 @@ type Options struct {
 	Listen string
 	// Account is the account's name; others are refused.
 	Account string
-	// Users may log in. None makes one, DefaultUser, with a password made up at start.
+	// Users can log in. The default is DefaultUser with a random password.
 	Users []User
-	// Roles exist besides ACCOUNTADMIN, SYSADMIN and PUBLIC.
+	// Roles are added to ACCOUNTADMIN, SYSADMIN and PUBLIC.
 	Roles []string
 	// Database and Schema are what DSN names.
 	Database, Schema string
@@ -94,13 +87,12 @@ type Options struct {
 	// TimeScale makes the model's times shorter: 10 is a tenth. Times that
 	// a client asks for (timeouts, AUTO_SUSPEND) are left as they are. 0 is 1.
 	TimeScale float64
-	// History tunes what of the executions is kept and shown. HistoryFile keeps them
-	// beyond the process; empty does not.
+	// History configures the query history. HistoryFile stores it across restarts; empty does not.
 	History     history.Options
 	HistoryFile string
-	// Faults happen from the start; more can be asked for over HTTP.
+	// Faults are active from the start; HTTP requests can replace them.
 	Faults []Fault
-	// Seed decides latencies, faults and what the history leaves out.
+	// Seed decides latencies and faults.
 	Seed uint64
 	// SessionValidity is how long a session token is good for; 0 is an hour, as on
 	// an account. MasterValidity is the master token's; 0 is four hours.
@@ -112,15 +104,23 @@ type Options struct {
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
 	// Denied are privileges that roles do not have.
-	Denied []catalog.Denied
+	Denied []translate.Denied
 	// Contract is what the account's edition and region allow; the zero value has everything.
-	Contract catalog.Contract
-	// Translate makes the translator; nil makes that of package translate.
-	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
-	Log       zerolog.Logger
+	Contract translate.Contract
+	Log      zerolog.Logger
+	// plain replaces the translator, for tests of the protocol.
+	plain translator
 }
 
-func (o *Options) complete() error {
+// translator turns SQL into plans, and authorizes log-ins.
+type translator interface {
+	Plan(ctx context.Context, s *translate.Session, sql string, binds []protocol.Bind) (*translate.Plan, error)
+	Split(sql string) ([]string, error)
+	RoleExists(role string) bool
+	MayUse(s *translate.Session, warehouse string) bool
+}
+
+func (o *Options) setDefaults() error {
 	if strings.TrimSpace(o.Postgres) == "" {
 		return errors.New("snowsim: no Postgres to run statements on")
 	}
@@ -164,16 +164,10 @@ func (o *Options) complete() error {
 		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true},
 			{Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
 	}
-	if o.Translate == nil {
-		denied, contract := o.Denied, o.Contract
-		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
-			return translate.New(ctx, host, translate.Options{Denied: denied, Contract: contract})
-		}
-	}
 	return nil
 }
 
-// NewPassword makes a password up.
+// NewPassword returns a random password.
 func NewPassword() string {
 	var secret [12]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -187,12 +181,12 @@ type Server struct {
 	catalog    *pgxpool.Pool // of the translator
 	listener   net.Listener
 	http       *http.Server
-	translator plan.Translator
+	translator translator
 	account    *account
 	history    *history.Store
 	journal    *history.Journal // nil without HistoryFile
 	faults     *faults
-	stages     stage.Area
+	stages     stageArea
 	users      map[string]*user
 	log        zerolog.Logger
 
@@ -214,7 +208,7 @@ type Server struct {
 	lastID   int64
 }
 
-// Stats count what clients did; tests ask for them.
+// Stats count what clients did.
 type Stats struct {
 	Logins    int64 `json:"logins"`
 	Sessions  int   `json:"sessions"` // open now
@@ -233,7 +227,7 @@ type counters struct {
 
 // Start starts a stand-in. ctx bounds the start only; the caller must call Close.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	if err := opts.complete(); err != nil {
+	if err := opts.setDefaults(); err != nil {
 		return nil, err
 	}
 	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{},
@@ -264,7 +258,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	config.MaxConns = opts.MaxConnections
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
-	config.ConnConfig.RuntimeParams["search_path"] = catalog.SearchPath
+	config.ConnConfig.RuntimeParams["search_path"] = translate.SearchPath
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
 	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
 	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
@@ -297,7 +291,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) closePools() {
-	s.stages.Close()
+	s.stages.close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
 		if pool != nil {
 			pool.Close()
@@ -313,7 +307,10 @@ func (s *Server) begin(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.translator, err = s.opts.Translate(ctx, s); err != nil {
+	if s.translator = s.opts.plain; s.translator == nil {
+		s.translator, err = translate.New(ctx, s, translate.Options{Denied: s.opts.Denied, Contract: s.opts.Contract})
+	}
+	if err != nil {
 		return fmt.Errorf("snowsim: preparing the translator: %w", err)
 	}
 	var seed [8]byte
@@ -351,7 +348,7 @@ func (s *Server) install(ctx context.Context) error {
 		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := catalog.Admit(ctx, conn); err != nil {
+	if err := translate.InstallCasts(ctx, conn); err != nil {
 		return fmt.Errorf("snowsim: %w", err)
 	}
 	return nil
@@ -368,12 +365,12 @@ func (s *Server) Close() {
 	s.running.Wait()
 	s.mu.Lock()
 	open := make([]*session, 0, len(s.sessions))
-	for _, one := range s.sessions {
-		open = append(open, one)
+	for _, sess := range s.sessions {
+		open = append(open, sess)
 	}
 	s.mu.Unlock()
-	for _, one := range open {
-		s.end(one)
+	for _, sess := range open {
+		s.end(sess)
 	}
 	s.closePools()
 	if s.journal != nil {
@@ -388,17 +385,13 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // DSN is a connection string for the first user, with everything a client needs,
 // in gosnowflake's grammar. It holds the password.
-func (s *Server) DSN() string { return s.DSNFor(s.opts.Users[0]) }
-
-// DSNFor is a connection string for a user with a password.
-func (s *Server) DSNFor(u User) string {
+func (s *Server) DSN() string {
+	u := s.opts.Users[0]
 	q := url.Values{"account": {s.opts.Account}, "protocol": {"http"}}
-	if u.DefaultWarehouse == "" && len(s.opts.Warehouses) > 0 {
+	if len(s.opts.Warehouses) > 0 {
 		q.Set("warehouse", s.opts.Warehouses[0].Name)
 	}
-	if u.DefaultRole == "" {
-		q.Set("role", DefaultRole)
-	}
+	q.Set("role", DefaultRole)
 	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" +
 		url.PathEscape(s.opts.Schema) + "?" + q.Encode()
 }
@@ -414,27 +407,27 @@ func (s *Server) Stats() Stats {
 		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
 }
 
-// Postgres implements plan.Host.
+// Postgres implements translate.Host.
 func (s *Server) Postgres() *pgxpool.Pool { return s.catalog }
 
-// Warehouses implements plan.Host.
-func (s *Server) Warehouses() plan.Warehouses { return s.account }
+// Warehouses implements translate.Host.
+func (s *Server) Warehouses() translate.Warehouses { return s.account }
 
-// History implements plan.Host.
+// History implements translate.Host.
 func (s *Server) History() *history.Store { return s.history }
 
-// Now implements plan.Host.
+// Now implements translate.Host.
 func (s *Server) Now() time.Time { return time.Now().UTC() }
 
-// Roles implements plan.Host.
+// Roles implements translate.Host.
 func (s *Server) Roles() []string {
 	return append([]string{"ACCOUNTADMIN", "SYSADMIN", "PUBLIC"}, s.opts.Roles...)
 }
 
-// Database implements plan.Host.
+// Database implements translate.Host.
 func (s *Server) Database() (database, schema string) { return s.opts.Database, s.opts.Schema }
 
-// newQueryID makes an id in Snowflake's form: unique, and ascending within a second.
+// newQueryID returns an id in Snowflake's form: unique, and ascending within a second.
 func (s *Server) newQueryID() [16]byte {
 	n := s.queryIDs.Add(1)
 	seconds := uint64(time.Now().Unix())                         //nolint:gosec // after 1970
@@ -454,7 +447,6 @@ func idText(id [16]byte) string {
 
 func scaledHistory(o Options) history.Options {
 	h := o.History
-	h.Seed = o.Seed
 	if h.Short == 0 {
 		h.Short = 500 * time.Millisecond
 	}
@@ -464,5 +456,3 @@ func scaledHistory(o Options) history.Options {
 	}
 	return h
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

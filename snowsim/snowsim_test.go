@@ -1,7 +1,6 @@
 package snowsim
 
 import (
-	"context"
 	"database/sql"
 	"os"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/snowflakedb/gosnowflake/v2"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -24,7 +22,7 @@ func TestMain(m *testing.M) {
 func start(t testing.TB, change func(*Options)) *Server {
 	t.Helper()
 	opts := Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 100, Seed: 1, Log: zerolog.Nop(),
-		Translate: func(context.Context, plan.Host) (plan.Translator, error) { return plain{}, nil }}
+		plain: plain{}}
 	if change != nil {
 		change(&opts)
 	}

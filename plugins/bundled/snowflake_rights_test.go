@@ -12,7 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/snowsim"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 func (s *snow) inspect(sc engine.Scenario) *prepare.Preflight {
@@ -193,7 +193,7 @@ func TestRightsOfOtherRoles(t *testing.T) {
 
 // TestRightsThatAreTakenAway: what --deny does, in the grants and at an execution.
 func TestRightsThatAreTakenAway(t *testing.T) {
-	s := newSnow(t, func(o *snowsim.Options) { o.Denied = []catalog.Denied{{Privilege: "UPDATE"}} })
+	s := newSnow(t, func(o *snowsim.Options) { o.Denied = []translate.Denied{{Privilege: "UPDATE"}} })
 	s.exec("CREATE TABLE orders (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))", "INSERT INTO orders VALUES (1, 'x')")
 	f := s.inspect(s.scenario("snowflake_standard", "mix", "orders", everyKind, nil))
 	if c := found(f, "privileges", "failed"); c == nil ||
@@ -212,18 +212,18 @@ func TestFeaturesOfAccounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                   string
-		contract               catalog.Contract
+		contract               translate.Contract
 		adapter, params        string
 		check, outcome, fix    string
 		message, hint, atStart string
 	}{
-		{"Google Cloud", catalog.Contract{Region: "GCP_US_CENTRAL1"}, "snowflake_hybrid", "", "region", "failed",
+		{"Google Cloud", translate.Contract{Region: "GCP_US_CENTRAL1"}, "snowflake_hybrid", "", "region", "failed",
 			"snowflake_standard", "no hybrid tables on Google Cloud", "snowflake_standard", "no hybrid tables on Google Cloud"},
-		{"the government", catalog.Contract{Region: "PUBLIC.AWS_US_GOV_WEST_1"}, "snowflake_hybrid", "", "region", "failed",
+		{"the government", translate.Contract{Region: "PUBLIC.AWS_US_GOV_WEST_1"}, "snowflake_hybrid", "", "region", "failed",
 			"snowflake_standard", "US government", "snowflake_standard", "US government"},
-		{"a trial account", catalog.Contract{Region: "AWS_EU_CENTRAL_1", Trial: true}, "snowflake_hybrid", "", "", "", "",
+		{"a trial account", translate.Contract{Region: "AWS_EU_CENTRAL_1", Trial: true}, "snowflake_hybrid", "", "", "", "",
 			"makes no hybrid tables", "not in trial accounts", ""},
-		{"Standard edition", catalog.Contract{Region: "AWS_EU_CENTRAL_1", Standard: true}, "snowflake_standard",
+		{"Standard edition", translate.Contract{Region: "AWS_EU_CENTRAL_1", Standard: true}, "snowflake_standard",
 			`{"search_optimization":true}`, "edition", "warning", "leave target.params.search_optimization out",
 			"has no search optimization", "Enterprise edition", "Enterprise edition"},
 	} {

@@ -1,8 +1,8 @@
-// Package history keeps what the stand-in has executed, as an account does:
+// Package history stores what the stand-in has executed, as an account does:
 // each execution with its times, and the aggregates of every minute.
 //
 // Memory is bounded: an execution takes some eighty bytes, texts and contexts
-// are kept once, and beyond the limit the oldest executions are forgotten. As on
+// are stored once, and beyond the limit the oldest executions are forgotten. As on
 // an account, executions become visible only after a lag, and short statements
 // on hybrid and interactive tables are in the aggregates only.
 package history
@@ -37,17 +37,13 @@ type Record struct {
 	QueuedOverload     time.Duration
 	Execution          time.Duration
 	RowsProduced       int64
-	RowsInserted       int64
-	RowsUpdated        int64
-	RowsDeleted        int64
 	BytesScanned       int64
 	ErrorCode          string // empty when it succeeded
 	ErrorMessage       string
 	// Table is the type of the table: "none", "standard", "hybrid", "interactive".
 	Table string
-	// HybridRequests are the requests to hybrid storage, of which Throttled had to wait.
-	HybridRequests int64
-	Throttled      int64
+	// Throttled counts the requests to hybrid storage that had to wait; it is in the aggregates only.
+	Throttled int64
 }
 
 // Total is the time from start to end.
@@ -57,42 +53,29 @@ func (r *Record) Total() time.Duration { return r.End.Sub(r.Start) }
 type Filter struct {
 	// From and To bound the end of the execution, both included; zero is unbounded.
 	From, To time.Time
-	// SessionID, User and Warehouse select by equality unless empty.
-	SessionID int64
-	User      string
-	Warehouse string
 	// Limit is how many of the latest are returned; 0 is 100, as in Snowflake.
 	Limit int
-	// Now is when somebody looks: what ended after Now minus the lag is not there yet.
+	// Now is the time of the query: what ended after Now minus the lag is not visible yet.
 	Now time.Time
 }
 
 // Aggregate is one row of AGGREGATE_QUERY_HISTORY: all executions of one text
-// in one context in one interval, those too that QUERY_HISTORY leaves out.
+// in one context in one interval, including those that QUERY_HISTORY leaves out.
 type Aggregate struct {
 	Context
-	Text          string
-	QueryType     string
-	Table         string
-	IntervalStart time.Time
-	IntervalEnd   time.Time
-	Calls         int64
-	// Errors counts failures by code.
-	Errors         map[string]int64
+	Text           string
+	QueryType      string
+	IntervalStart  time.Time
+	IntervalEnd    time.Time
+	Calls          int64
 	Total          Distribution
 	Compilation    Distribution
 	Execution      Distribution
 	QueuedOverload Distribution
-	RowsProduced   int64
-	RowsInserted   int64
-	RowsUpdated    int64
-	RowsDeleted    int64
-	BytesScanned   int64
-	HybridRequests int64
 	Throttled      int64
 }
 
-// Distribution is what the aggregates tell of a duration, all in milliseconds.
+// Distribution summarizes a duration, in milliseconds.
 type Distribution struct {
-	Sum, Avg, Min, Max, Median, P90, P95, P99, P999, StdDev float64
+	Sum, Avg, Min, Max, Median, P90, P99, P999, StdDev float64
 }

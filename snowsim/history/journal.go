@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// journalLimit bounds each of the two files of a journal, in bytes: the older half of what is kept goes at once.
+	// journalLimit bounds each of the two files of a journal, in bytes: the older file is dropped as a whole.
 	journalLimit = 256 << 20
 	journalFlush = 200 * time.Millisecond
 )
 
-// Journal keeps executions in a file, so that a history outlives its process: one
+// Journal writes executions to a file, so that a history outlives its process: one
 // line of JSON each. What the last fifth of a second brought is lost with a process that is killed.
 type Journal struct {
 	path string
@@ -32,7 +32,7 @@ type Journal struct {
 	closed  bool
 }
 
-// OpenJournal reads what a file holds into a store, and goes on with it.
+// OpenJournal loads a file into a store and appends to it.
 func OpenJournal(path string, into *Store) (*Journal, error) {
 	for _, name := range []string{path + ".1", path} {
 		if err := replay(name, into); err != nil {
@@ -77,7 +77,7 @@ func (j *Journal) open() error {
 	if err != nil {
 		return fmt.Errorf("opening the history: %w", err)
 	}
-	end, err := wholeLines(file)
+	end, err := completeLength(file)
 	if err == nil {
 		err = file.Truncate(end)
 	}
@@ -93,7 +93,7 @@ func (j *Journal) open() error {
 }
 
 // wholeLines is the length of a file without a last line that was cut off.
-func wholeLines(file *os.File) (int64, error) {
+func completeLength(file *os.File) (int64, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, err

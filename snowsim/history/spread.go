@@ -57,7 +57,7 @@ func (s *spread) distribution() Distribution {
 	for _, want := range []struct {
 		q  float64
 		at *float64
-	}{{0.5, &d.Median}, {0.9, &d.P90}, {0.95, &d.P95}, {0.99, &d.P99}, {0.999, &d.P999}} {
+	}{{0.5, &d.Median}, {0.9, &d.P90}, {0.99, &d.P99}, {0.999, &d.P999}} {
 		rank := int64(math.Ceil(want.q * n))
 		var seen int64
 		for _, k := range keys {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Options say how much is kept and what of it is shown.
+// Options limit what is stored and what of it is visible.
 type Options struct {
-	// Limit is how many executions are kept; 0 is 2 million, some 200 MB when full.
+	// Limit is how many executions are stored; 0 is 2 million, some 200 MB when full.
 	Limit int
 	// Lag is how long an execution is not visible after its end, AggregateLag how
 	// long an interval is not visible after its own.
@@ -21,10 +21,6 @@ type Options struct {
 	Short time.Duration
 	// Interval is the length of the aggregates' intervals; 0 is a minute, as on an account.
 	Interval time.Duration
-	// Drop is the share of all other executions that is left out as well, 0 … 1.
-	Drop float64
-	// Seed decides which ones.
-	Seed uint64
 }
 
 const (
@@ -36,19 +32,18 @@ const (
 	maxTexts = 64 << 20
 	// maxFailures bounds the different messages.
 	maxFailures = 10_000
-	notKept     = "(text not kept: the stand-in remembers 64 MB of different texts)"
+	droppedText = "(text not kept: the stand-in remembers 64 MB of different texts)"
 )
 
-// Store keeps executions. It is safe for concurrent use.
+// Store holds executions. It is safe for concurrent use.
 type Store struct {
 	opts Options
 
 	mu sync.RWMutex
 	// chunks hold the visible executions in the order of their end.
 	chunks [][]row
-	kept   int
+	rows   int
 	total  int64 // executions ever added, visible or not
-	draws  uint64
 
 	contexts  dictionary[Context]
 	textBytes int
@@ -66,14 +61,13 @@ type failure struct{ code, message string }
 
 // row is an execution without what others have too. Durations are in microseconds.
 type row struct {
-	id                                            [16]byte
-	end                                           int64 // ns since 1970
-	total, compilation, provisioning, overload    uint32
-	execution                                     uint32
-	context, statement, failure                   uint32
-	produced, inserted, updated, deleted, scanned uint32 // scanned in KiB
-	requests, throttled                           uint16
-	session                                       int64
+	id                                         [16]byte
+	end                                        int64 // ns since 1970
+	total, compilation, provisioning, overload uint32
+	execution                                  uint32
+	context, statement, failure                uint32
+	produced, scanned                          uint32 // scanned in KiB
+	session                                    int64
 }
 
 type group struct {
@@ -82,13 +76,11 @@ type group struct {
 }
 
 type sums struct {
-	calls                                                                    int64
-	errors                                                                   map[string]int64
-	total, compilation, execution, overload                                  spread
-	produced, inserted, updated, deleted, scannedBytes, requests, throttleds int64
+	calls, throttled                        int64
+	total, compilation, execution, overload spread
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	if o.Limit <= 0 {
 		o.Limit = 2_000_000
@@ -134,20 +126,17 @@ func (s *Store) Add(r *Record) {
 	*last = append(*last, row{id: r.QueryID, end: end, total: micros(r.Total()), compilation: micros(r.Compilation),
 		provisioning: micros(r.QueuedProvisioning),
 		overload:     micros(r.QueuedOverload), execution: micros(r.Execution), context: context, statement: text,
-		failure: s.failures.index(fail), produced: count(r.RowsProduced), inserted: count(r.RowsInserted),
-		updated: count(r.RowsUpdated),
-		deleted: count(r.RowsDeleted), scanned: count((r.BytesScanned + 1023) / 1024),
-		requests:  uint16(min(r.HybridRequests, 65535)),               //nolint:gosec // bounded
-		throttled: uint16(min(r.Throttled, 65535)), session: session}) //nolint:gosec // bounded
-	s.kept++
-	if s.kept-len(s.chunks[0]) >= s.opts.Limit {
-		s.kept -= len(s.chunks[0])
+		failure: s.failures.index(fail), produced: count(r.RowsProduced), scanned: count((r.BytesScanned + 1023) / 1024),
+		session: session})
+	s.rows++
+	if s.rows-len(s.chunks[0]) >= s.opts.Limit {
+		s.rows -= len(s.chunks[0])
 		s.chunks[0] = nil
 		s.chunks = s.chunks[1:]
 	}
 }
 
-// statement is what is kept of the execution's text.
+// statement is the stored text of an execution.
 func (s *Store) statement(r *Record) statement {
 	out := statement{r.Text, r.QueryType, r.Table}
 	if len(out.text) > maxText {
@@ -158,25 +147,14 @@ func (s *Store) statement(r *Record) statement {
 	}
 	if s.textBytes += len(out.text); s.textBytes > maxTexts {
 		// A client that writes values into its SQL has a new text for every execution.
-		out.text = notKept
+		out.text = droppedText
 	}
 	return out
 }
 
 // hidden decides whether the query history leaves an execution out.
 func (s *Store) hidden(r *Record) bool {
-	if (r.Table == "hybrid" || r.Table == "interactive") && r.Total() < s.opts.Short {
-		return true
-	}
-	if s.opts.Drop <= 0 {
-		return false
-	}
-	// A counter through splitmix64: the same executions for the same seed.
-	s.draws++
-	z := s.opts.Seed + s.draws*0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11)/(1<<53) < s.opts.Drop
+	return (r.Table == "hybrid" || r.Table == "interactive") && r.Total() < s.opts.Short
 }
 
 func (s *Store) aggregate(r *Record, g group) {
@@ -201,30 +179,11 @@ func (s *Store) aggregate(r *Record, g group) {
 		}
 	}
 	a.calls++
-	if r.ErrorCode != "" {
-		if a.errors == nil {
-			a.errors = map[string]int64{}
-		}
-		a.errors[r.ErrorCode]++
-	}
 	a.total.add(r.Total())
 	a.compilation.add(r.Compilation)
 	a.execution.add(r.Execution)
 	a.overload.add(r.QueuedOverload)
-	a.produced += r.RowsProduced
-	a.inserted += r.RowsInserted
-	a.updated += r.RowsUpdated
-	a.deleted += r.RowsDeleted
-	a.scannedBytes += r.BytesScanned
-	a.requests += r.HybridRequests
-	a.throttleds += r.Throttled
-}
-
-// Total is how many executions were ever added, visible or not.
-func (s *Store) Total() int64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.total
+	a.throttled += r.Throttled
 }
 
 // Query returns the latest executions that match, the latest first.
@@ -251,13 +210,6 @@ func (s *Store) Query(f Filter) []Record {
 			if !f.From.IsZero() && r.end < f.From.UnixNano() {
 				return out
 			}
-			if f.SessionID != 0 && r.session != f.SessionID {
-				continue
-			}
-			context := &s.contexts.values[r.context]
-			if f.User != "" && context.User != f.User || f.Warehouse != "" && context.Warehouse != f.Warehouse {
-				continue
-			}
 			out = append(out, s.record(r))
 			if len(out) == f.Limit {
 				return out
@@ -275,39 +227,28 @@ func (s *Store) record(r *row) Record {
 		Start: end.Add(-duration(r.total)), End: end, Compilation: duration(r.compilation),
 		QueuedProvisioning: duration(r.provisioning),
 		QueuedOverload:     duration(r.overload), Execution: duration(r.execution), RowsProduced: int64(r.produced),
-		RowsInserted: int64(r.inserted),
-		RowsUpdated:  int64(r.updated), RowsDeleted: int64(r.deleted), BytesScanned: int64(r.scanned) * 1024,
-		ErrorCode: fail.code, ErrorMessage: fail.message,
-		HybridRequests: int64(r.requests), Throttled: int64(r.throttled)}
+		BytesScanned: int64(r.scanned) * 1024, ErrorCode: fail.code, ErrorMessage: fail.message}
 	out.SessionID = r.session
 	return out
 }
 
-// Aggregates returns the intervals that begin in [from, to) and are visible at
-// now, in the order of time; a zero time does not bound. Their contexts have no session.
-func (s *Store) Aggregates(from, to, now time.Time) []Aggregate {
+// Aggregates returns the intervals that are visible at now, in the order of time. Their
+// contexts have no session.
+func (s *Store) Aggregates(now time.Time) []Aggregate {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Aggregate
 	for g, a := range s.groups {
 		start := time.Unix(0, g.interval).UTC()
 		end := start.Add(s.opts.Interval)
-		if !from.IsZero() && start.Before(from) || !to.IsZero() && !start.Before(to) || !now.IsZero() &&
-			end.Add(s.opts.AggregateLag).After(now) {
+		if end.Add(s.opts.AggregateLag).After(now) {
 			continue
 		}
 		text := s.texts.values[g.statement]
-		row := Aggregate{Context: s.contexts.values[g.context], Text: text.text, QueryType: text.queryType, Table: text.table,
-			IntervalStart: start, IntervalEnd: end,
-			Calls: a.calls, Errors: map[string]int64{}, Total: a.total.distribution(), Compilation: a.compilation.distribution(),
-			Execution:      a.execution.distribution(),
-			QueuedOverload: a.overload.distribution(), RowsProduced: a.produced, RowsInserted: a.inserted,
-			RowsUpdated: a.updated, RowsDeleted: a.deleted,
-			BytesScanned: a.scannedBytes, HybridRequests: a.requests, Throttled: a.throttleds}
-		for code, n := range a.errors {
-			row.Errors[code] = n
-		}
-		out = append(out, row)
+		out = append(out, Aggregate{Context: s.contexts.values[g.context], Text: text.text, QueryType: text.queryType,
+			IntervalStart: start, IntervalEnd: end, Calls: a.calls, Total: a.total.distribution(),
+			Compilation: a.compilation.distribution(), Execution: a.execution.distribution(),
+			QueuedOverload: a.overload.distribution(), Throttled: a.throttled})
 	}
 	slices.SortFunc(out, func(a, b Aggregate) int {
 		return cmp.Or(a.IntervalStart.Compare(b.IntervalStart), strings.Compare(a.Text, b.Text),
@@ -316,7 +257,7 @@ func (s *Store) Aggregates(from, to, now time.Time) []Aggregate {
 	return out
 }
 
-// dictionary keeps each value once.
+// dictionary stores each value once.
 type dictionary[T comparable] struct {
 	values []T
 	places map[T]uint32

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
 // Binding is one bound value as it comes: a string, null, or an array of them.
@@ -18,9 +16,29 @@ type Binding struct {
 	Format string          `json:"fmt"`
 }
 
+// Bind is one bound value of a statement.
+type Bind struct {
+	// Type is Snowflake's name in lower case: "fixed", "real", "text", "boolean",
+	// "date", "time", "timestamp_ntz", "timestamp_ltz", "timestamp_tz", "binary", "variant", …
+	Type string
+	// Array is true for an array bind: the statement runs once for each element,
+	// Value is then the first one's.
+	Array bool
+	// Value is the value as Postgres reads it as text; nil is NULL.
+	Value *string
+}
+
+// Param is one parameter of a plan's SQL.
+type Param struct {
+	// Bind is the index of the bound value, from 0.
+	Bind int
+	// OID is the parameter's Postgres type; 0 leaves it to Postgres.
+	OID uint32
+}
+
 // Bindings are the bound values of a statement, as Postgres reads them.
 type Bindings struct {
-	First   []plan.Bind
+	First   []Bind
 	columns [][]*string // one per bind; one element, or one for each row
 	Rows    int
 	Array   bool
@@ -30,7 +48,7 @@ type Bindings struct {
 func ReadBindings(list map[string]Binding) (Bindings, error) {
 	out := Bindings{Rows: 1}
 	bad := func(format string, args ...any) (Bindings, error) {
-		return Bindings{}, &plan.Error{Code: "002049", State: "42601",
+		return Bindings{}, &Error{Code: "002049", State: "42601",
 			Message: "SQL compilation error:\nBind variable: " + fmt.Sprintf(format, args...)}
 	}
 	for i := range len(list) {
@@ -70,7 +88,7 @@ func ReadBindings(list map[string]Binding) (Bindings, error) {
 			}
 			out.Array, out.Rows = true, len(values)
 		}
-		bind := plan.Bind{Type: kind, Array: array}
+		bind := Bind{Type: kind, Array: array}
 		if len(values) > 0 {
 			bind.Value = values[0]
 		}
@@ -81,7 +99,7 @@ func ReadBindings(list map[string]Binding) (Bindings, error) {
 }
 
 // Values returns the parameters of one row.
-func (b *Bindings) Values(params []plan.Param, row int) [][]byte {
+func (b *Bindings) Values(params []Param, row int) [][]byte {
 	out := make([][]byte, len(params))
 	for i, p := range params {
 		column := b.columns[p.Bind]
@@ -112,13 +130,6 @@ func toPostgres(kind, v string) (string, error) {
 	case "timestamp_ltz":
 		if t, err := nanoseconds(v); err == nil {
 			return stamp(t) + "+00", nil
-		}
-	case "timestamp_tz":
-		text, zone, _ := strings.Cut(v, " ")
-		t, err := nanoseconds(text)
-		minutes, wrong := strconv.Atoi(zone)
-		if err == nil && wrong == nil {
-			return t.In(time.FixedZone("", (minutes-1440)*60)).Format("2006-01-02 15:04:05.000000-07:00"), nil
 		}
 	case "binary":
 		return `\x` + v, nil

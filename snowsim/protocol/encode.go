@@ -3,7 +3,6 @@ package protocol
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,15 +13,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
 // Result collects the rows of an answer in Snowflake's JSON form: the first of
 // them for the answer itself, further ones in compressed chunks.
 type Result struct {
 	limits   Limits
-	columns  []plan.Column
+	columns  []Column
 	Fields   []pgconn.FieldDescription
 	Total    int64
 	Affected int64
@@ -39,11 +36,11 @@ type Result struct {
 
 // Limits are the bytes, before compression, from which a part of a result is full.
 type Limits struct {
-	// Inline is for what stands in the answer itself, chunk for each further part.
+	// Inline is for the part in the answer itself, Chunk for each further part.
 	Inline, Chunk int
 }
 
-// Chunk is a part of a result that does not stand in the answer.
+// Chunk is a part of a result that the client fetches separately.
 type Chunk struct {
 	Data         []byte // compressed
 	Rows         int
@@ -51,7 +48,7 @@ type Chunk struct {
 }
 
 // NewResult returns a result of these columns without rows.
-func NewResult(l Limits, columns []plan.Column) *Result {
+func NewResult(l Limits, columns []Column) *Result {
 	return &Result{limits: l, columns: slices.Clone(columns)}
 }
 
@@ -112,44 +109,22 @@ func (r *Result) Row(values []any) {
 }
 
 // goValue is a value in Snowflake's text form for a column.
-func goValue(v any, c *plan.Column) string {
+func goValue(v any, c *Column) string {
 	switch v := v.(type) {
 	case string:
 		return v
-	case bool:
-		if v {
-			return "1"
-		}
-		return "0"
 	case int64:
 		return strconv.FormatInt(v, 10)
-	case int:
-		return strconv.Itoa(v)
-	case float64:
-		if c.Type == "fixed" {
-			return strconv.FormatFloat(v, 'f', c.Scale, 64)
-		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case []byte:
-		return strings.ToUpper(hex.EncodeToString(v))
 	case time.Time:
 		return timeValue(v, c)
-	case time.Duration:
-		return strconv.FormatInt(v.Milliseconds(), 10)
 	}
 	return fmt.Sprint(v)
 }
 
 // timeValue writes a moment for a column of dates or times.
-func timeValue(t time.Time, c *plan.Column) string {
-	switch c.Type {
-	case "date":
+func timeValue(t time.Time, c *Column) string {
+	if c.Type == "date" {
 		return strconv.FormatInt(floorDiv(t.Unix(), 86400), 10)
-	case "timestamp_tz":
-		_, offset := t.Zone()
-		return epoch(t.Unix(), t.Nanosecond(), c.Scale) + " " + strconv.Itoa(offset/60+1440)
-	case "text":
-		return t.Format("2006-01-02 15:04:05.000 -0700")
 	}
 	return epoch(t.Unix(), t.Nanosecond(), c.Scale)
 }
@@ -200,61 +175,8 @@ func (r *Result) PostgresRow(values [][]byte) error {
 	return nil
 }
 
-// unscaled marks a NUMBER whose scale is that of its values.
-const unscaled = -1
-
-// Describe returns the columns of a result of Postgres.
-func Describe(fields []pgconn.FieldDescription) []plan.Column {
-	out := make([]plan.Column, len(fields))
-	for i, f := range fields {
-		out[i] = column(f)
-	}
-	return out
-}
-
-func column(f pgconn.FieldDescription) plan.Column {
-	c := plan.Text(strings.ToUpper(f.Name))
-	of := func(kind string, scale int) plan.Column {
-		return plan.Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
-	}
-	switch f.DataTypeOID {
-	case pgtype.BoolOID:
-		return of("boolean", 0)
-	case pgtype.ByteaOID:
-		b := of("binary", 0)
-		b.Length, b.ByteLength = 8388608, 8388608
-		return b
-	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
-		return plan.Number(c.Name)
-	case pgtype.NumericOID:
-		n := plan.Decimal(c.Name, unscaled)
-		if f.TypeModifier >= 4 {
-			n.Precision, n.Scale = int(f.TypeModifier-4)>>16&0xffff, int(f.TypeModifier-4)&0x7ff
-		}
-		return n
-	case pgtype.Float4OID, pgtype.Float8OID:
-		return of("real", 0)
-	case pgtype.DateOID:
-		return of("date", 0)
-	case pgtype.TimeOID:
-		return of("time", 9)
-	case pgtype.TimestampOID:
-		return of("timestamp_ntz", 9)
-	case pgtype.TimestamptzOID:
-		return of("timestamp_ltz", 9)
-	case pgtype.JSONOID, pgtype.JSONBOID:
-		return of("variant", 0)
-	case pgtype.VarcharOID, pgtype.BPCharOID:
-		if f.TypeModifier >= 4 {
-			c.Length = int(f.TypeModifier - 4)
-			c.ByteLength = 4 * c.Length
-		}
-	}
-	return c
-}
-
 // postgresValue turns Postgres's text into Snowflake's for a column.
-func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
+func postgresValue(v []byte, oid uint32, c *Column) ([]byte, error) {
 	if c.Type == "timestamp_tz" && oid != pgtype.TimestamptzOID {
 		return zoned(v)
 	}
@@ -321,7 +243,7 @@ func readTime(v string, oid uint32) (time.Time, error) {
 		pgtype.TimestamptzOID: "2006-01-02 15:04:05.999999999-07"}[oid]
 	t, err := time.Parse(layout, v)
 	if err != nil || bc {
-		return time.Time{}, &plan.Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
+		return time.Time{}, &Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
 	}
 	return t.UTC(), nil
 }
@@ -367,8 +289,8 @@ type rowType struct {
 	Collation  *string `json:"collation"`
 }
 
-// Finish returns the part of an answer that tells of the rows, and the chunks that do not
-// stand in it; size is how many bytes both take.
+// Finish returns the part of an answer that describes the rows, and the chunks outside
+// it; size is the bytes of both.
 func (r *Result) Finish() (data map[string]any, chunks []Chunk, size int) {
 	if r.inline == nil {
 		r.Bytes += int64(len(r.buf))

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
 // maxRequest bounds a request's body, compressed or not: array binds are long.
@@ -74,7 +72,7 @@ func TokenOf(r *http.Request) string {
 }
 
 // Failure is the answer for a statement that failed.
-func Failure(err *plan.Error, queryID string) Envelope {
+func Failure(err *Error, queryID string) Envelope {
 	e := Refusal(err.Code, err.Message)
 	e.Data = map[string]any{"internalError": false, "errorCode": err.Code, "sqlState": err.State, "queryId": queryID,
 		"age": 0, "line": -1, "pos": -1, "type": "COMPILATION"}

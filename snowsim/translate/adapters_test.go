@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // What the bundled Snowflake adapters write, as their golden files have it, is
@@ -18,8 +18,7 @@ func TestAdaptersAreUnderstood(t *testing.T) {
 		t.Fatalf("the adapters' golden files: %v, %v", files, err)
 	}
 	c := newClient(t)
-	c.must("CREATE DATABASE bench")
-	c.must("CREATE SCHEMA bench.sales")
+	c.schema("BENCH", "SALES")
 	c.must("CREATE WAREHOUSE load_wh")
 	c.must("CREATE TABLE bench.sales.customers (id INT PRIMARY KEY, name VARCHAR)")
 	c.must(`CREATE TABLE bench.sales."My ""Orders""; DROP TABLE x_%\'" (id INT PRIMARY KEY, place VARCHAR)`)
@@ -42,13 +41,13 @@ func TestAdaptersAreUnderstood(t *testing.T) {
 				sql = strings.NewReplacer("ROWCOUNT => 1000000", "ROWCOUNT => 100", "ROWCOUNT => 500000", "ROWCOUNT => 100").
 					Replace(sql)
 			}
-			var binds []plan.Bind
+			var binds []protocol.Bind
 			for range strings.Count(sql, "?") {
 				binds = append(binds, bind("text", "7"))
 			}
 			n++
 			_, err := c.exec(sql, binds...)
-			var known *plan.Error
+			var known *protocol.Error
 			if err == nil {
 				continue
 			}

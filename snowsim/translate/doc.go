@@ -1,21 +1,19 @@
 // Package translate turns the Snowflake SQL that Loadstone and its users send
-// into Postgres SQL, or into an answer made here.
+// into Postgres SQL, or into an answer made in Go.
 //
-// A statement is split into tokens (syntax) and parsed by recursive descent; what is
-// parsed is written as Postgres SQL at once, there is no tree in between. Three
-// packages each read one kind of statement: query what returns and changes rows, ddl
-// what defines objects, metadata what asks about them. They share expression, and the
-// catalog of what the account has. This package reads what concerns the session (USE,
-// ALTER SESSION, transactions), and remembers plans of texts that repeat.
+// A Parser reads a statement by recursive descent and writes Postgres SQL at once; there
+// is no tree in between. Its files follow the kinds of statements: select.go and dml.go
+// read and change rows, createtable.go and its neighbours define objects, show.go and
+// history.go describe the account, session.go changes the session. All of them share
+// the expressions (expression.go, call.go) and the catalog of the account (account.go).
 //
 // Every identifier leaves the translator in quotes, every table in a schema that
-// stands for a Snowflake schema ("DB.SCHEMA"), and every function comes from a list, so
-// no statement reaches more of Postgres than the stand-in means to offer.
+// stands for a Snowflake schema ("DB.SCHEMA"), and every function comes from a list
+// (functions.go, specialfunctions.go), so that no statement reaches more of Postgres
+// than the stand-in offers.
 //
-// What adapters, workloads, tests and the documents send is in scope, and the plain SQL of
-// a user's own templates. Out of scope are objects besides tables and views (stages, streams,
-// tasks, procedures), files and COPY, Time Travel and cloning, and changes to a table that
-// has rows beyond adding and dropping columns: they are refused with 000002 and a sentence
-// that they are not simulated (plan.NotSimulated), a function that is in no list with 002140.
-// docs/snowflake.md lists what is understood and what is not.
+// What adapters, enrichment, exports and the documented demonstrations send is in scope,
+// and plain SQL of a user's own templates. Everything else is refused: a statement with
+// 000002 and a sentence that it is not simulated (protocol.NotSimulated), a function
+// that is in no list with 002140. docs/snowflake.md lists what is understood.
 package translate

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden results")
@@ -28,7 +27,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newClient(t, catalog.Denied{Role: "SYSADMIN", Privilege: "DELETE", Object: "GUARDED"})
+			c := newClient(t, Denied{Role: "SYSADMIN", Privilege: "DELETE", Object: "GUARDED"})
 			var out strings.Builder
 			for _, block := range strings.Split(strings.TrimRight(string(content), "\n"), "\n\n") {
 				if strings.HasPrefix(block, "--!") { // a heading
@@ -39,7 +38,7 @@ func TestGolden(t *testing.T) {
 				sql = strings.TrimSuffix(sql, "\n")
 				got := ""
 				r, err := c.exec(sql)
-				var known *plan.Error
+				var known *protocol.Error
 				switch {
 				case errors.As(err, &known):
 					got = "error " + known.Code + " (" + known.State + "): " + strings.ReplaceAll(known.Message, "\n", `\n`) + "\n"

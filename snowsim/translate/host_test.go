@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -34,11 +33,11 @@ type host struct {
 	warehouses map[string]warehouse.State
 }
 
-func (h *host) Postgres() *pgxpool.Pool     { return h.pool }
-func (h *host) Warehouses() plan.Warehouses { return h }
-func (h *host) History() *history.Store     { return h.history }
-func (h *host) Now() time.Time              { return h.now }
-func (h *host) Roles() []string             { return []string{"ACCOUNTADMIN", "PUBLIC", "SYSADMIN"} }
+func (h *host) Postgres() *pgxpool.Pool { return h.pool }
+func (h *host) Warehouses() Warehouses  { return h }
+func (h *host) History() *history.Store { return h.history }
+func (h *host) Now() time.Time          { return h.now }
+func (h *host) Roles() []string         { return []string{"ACCOUNTADMIN", "PUBLIC", "SYSADMIN"} }
 
 func (h *host) Database() (database, schema string) { return "LOADSTONE", "PUBLIC" }
 
@@ -59,7 +58,7 @@ func (h *host) Get(name string) (warehouse.State, bool) {
 	return w, ok
 }
 
-func (h *host) Create(spec warehouse.Spec, _ bool) error {
+func (h *host) Create(spec warehouse.Spec) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	status := warehouse.Started
@@ -106,9 +105,7 @@ type client struct {
 	host    *host
 	tr      *Translator
 	conn    *pgx.Conn
-	session plan.Session
-	// statements numbers the statements, for their ids.
-	statements int
+	session Session
 }
 
 func newHost(t testing.TB) *host {
@@ -122,11 +119,11 @@ func newHost(t testing.TB) *host {
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), warehouses: map[string]warehouse.State{}}
 	_ = h.Create(warehouse.Spec{Name: "WH", Type: warehouse.TypeStandard, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
 		AutoResume: true, AutoSuspend: time.Minute,
-		MaxConcurrency: 8, ScalingPolicy: warehouse.PolicyStandard, Owner: "SYSADMIN"}, false)
+		MaxConcurrency: 8, ScalingPolicy: warehouse.PolicyStandard, Owner: "SYSADMIN"})
 	return h
 }
 
-func newClient(t testing.TB, denied ...catalog.Denied) *client {
+func newClient(t testing.TB, denied ...Denied) *client {
 	t.Helper()
 	h := newHost(t)
 	tr, err := New(t.Context(), h, Options{Denied: denied})
@@ -143,17 +140,17 @@ func connect(t testing.TB, h *host, tr *Translator) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+catalog.SearchPath); err != nil {
+	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+SearchPath); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t: t, host: h, tr: tr, conn: conn,
-		session: plan.Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
+		session: Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
 			Schema: "PUBLIC", Parameters: map[string]string{"TIMEZONE": "UTC"}}}
 }
 
 // bind makes a bind of a type; a nil value is NULL.
-func bind(kind string, value any) plan.Bind {
-	b := plan.Bind{Type: kind}
+func bind(kind string, value any) protocol.Bind {
+	b := protocol.Bind{Type: kind}
 	if value != nil {
 		s := fmt.Sprint(value)
 		b.Value = &s
@@ -162,12 +159,9 @@ func bind(kind string, value any) plan.Bind {
 }
 
 // exec runs a statement as the server does and returns its result.
-func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
+func (c *client) exec(sql string, binds ...protocol.Bind) (*Result, error) {
 	ctx := c.t.Context()
 	session := c.session
-	c.statements++
-	session.QueryID = fmt.Sprintf("01b00000-0000-0000-0000-%012d", c.statements)
-	defer func() { c.session.LastQueryID = session.QueryID }()
 	session.Parameters = map[string]string{}
 	for k, v := range c.session.Parameters {
 		session.Parameters[k] = v
@@ -178,7 +172,7 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 	}
 	r, err := c.run(ctx, p, binds)
 	if err != nil {
-		return nil, catalog.Error(err)
+		return nil, Error(err)
 	}
 	e := p.Effect
 	for _, pair := range []struct{ to, from *string }{{&c.session.Database, e.Database}, {&c.session.Schema, e.Schema},
@@ -196,12 +190,12 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 	return r, nil
 }
 
-func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*plan.Result, error) {
+func (c *client) run(ctx context.Context, p *Plan, binds []protocol.Bind) (*Result, error) {
 	if p.Local != nil {
 		return p.Local(ctx)
 	}
-	if p.SQL == "" && p.Before == nil && p.After == nil {
-		return plan.Status("Statement executed successfully."), nil
+	if p.SQL == "" && p.Before == nil {
+		return Status("Statement executed successfully."), nil
 	}
 	tx, err := c.conn.Begin(ctx)
 	if err != nil {
@@ -221,7 +215,7 @@ func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*pla
 		oids[i] = param.OID
 	}
 	reader := c.conn.PgConn().ExecParams(ctx, p.SQL, values, oids, nil, nil)
-	r := &plan.Result{}
+	r := &Result{}
 	fields := append([]pgconn.FieldDescription(nil), reader.FieldDescriptions()...)
 	for reader.NextRow() {
 		row := make([]any, len(reader.Values()))
@@ -243,18 +237,13 @@ func (c *client) run(ctx context.Context, p *plan.Plan, binds []plan.Bind) (*pla
 		r.Columns = p.Describe(fields)
 	}
 	if tag.Insert() || tag.Update() || tag.Delete() || strings.HasPrefix(tag.String(), "MERGE") {
-		r.Columns, r.Rows = []plan.Column{plan.Number("number of rows")}, [][]any{{tag.RowsAffected()}}
-	}
-	if p.After != nil {
-		if err := p.After(ctx, c.conn); err != nil {
-			return nil, err
-		}
+		r.Columns, r.Rows = []protocol.Column{protocol.Number("number of rows")}, [][]any{{tag.RowsAffected()}}
 	}
 	return r, tx.Commit(ctx)
 }
 
 // must runs a statement that has to succeed.
-func (c *client) must(sql string, binds ...plan.Bind) *plan.Result {
+func (c *client) must(sql string, binds ...protocol.Bind) *Result {
 	c.t.Helper()
 	r, err := c.exec(sql, binds...)
 	if err != nil {
@@ -264,7 +253,7 @@ func (c *client) must(sql string, binds ...plan.Bind) *plan.Result {
 }
 
 // text writes a result: names and types, then a line for each row.
-func printed(r *plan.Result) string {
+func printed(r *Result) string {
 	var b strings.Builder
 	for i, c := range r.Columns {
 		if i > 0 {
@@ -305,6 +294,10 @@ func printed(r *plan.Result) string {
 	return b.String()
 }
 
-func (h *host) Cancel(string) bool { return false }
-
-func (h *host) Abort(string) int { return 0 }
+// schema makes a schema, which no statement does.
+func (c *client) schema(database, schema string) {
+	c.t.Helper()
+	if err := execAll(c.t.Context(), c.conn, createSchema(database, schema, c.host.now, "SYSADMIN", "")...); err != nil {
+		c.t.Fatal(err)
+	}
+}

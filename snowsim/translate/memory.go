@@ -5,27 +5,26 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // memory remembers plans of texts that repeat.
 type memory struct {
 	mu    sync.RWMutex
-	plans map[string]*plan.Plan
+	plans map[string]*Plan
 }
 
 // memoryLimit is how many plans are remembered; at the limit all are forgotten,
 // which costs a workload of few texts nothing.
 const memoryLimit = 4096
 
-// key is everything that a plan that may be remembered depends on.
-func (*memory) key(s *plan.Session, sql string, binds []plan.Bind, version int64) string {
+// key is everything that a cached plan depends on.
+func (*memory) key(s *Session, sql string, binds []protocol.Bind, version int64) string {
 	var b strings.Builder
 	b.Grow(len(sql) + 64 + 4*len(binds))
 	b.WriteString(strconv.FormatInt(version, 36))
 	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User,
-		s.Parameters[catalog.SecondaryRoles]} {
+		s.Parameters[secondaryRolesParameter]} {
 		b.WriteByte(0)
 		b.WriteString(part)
 	}
@@ -41,7 +40,7 @@ func (*memory) key(s *plan.Session, sql string, binds []plan.Bind, version int64
 	return b.String()
 }
 
-func (m *memory) get(key string) *plan.Plan {
+func (m *memory) get(key string) *Plan {
 	m.mu.RLock()
 	p := m.plans[key]
 	m.mu.RUnlock()
@@ -52,11 +51,11 @@ func (m *memory) get(key string) *plan.Plan {
 	return &copied
 }
 
-func (m *memory) put(key string, p *plan.Plan) {
+func (m *memory) put(key string, p *Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.plans == nil || len(m.plans) >= memoryLimit {
-		m.plans = map[string]*plan.Plan{}
+		m.plans = map[string]*Plan{}
 	}
 	m.plans[key] = p
 }

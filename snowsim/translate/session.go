@@ -4,31 +4,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
-	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // alterSession reads ALTER SESSION SET p = v … and UNSET p, ….
-func (p *statement) alterSession() *plan.Plan {
-	p.Expect("ALTER", "SESSION")
-	made := p.Done("Statement executed successfully.")
-	made.Type = plan.AlterSession
-	if p.Accept("UNSET") {
-		made.Effect.Unset = append(made.Effect.Unset, p.Identifier())
-		for p.AcceptSymbol(",") {
-			made.Effect.Unset = append(made.Effect.Unset, p.Identifier())
+func (p *parser) alterSession() *Plan {
+	p.expect("ALTER", "SESSION")
+	made := p.statusPlan("Statement executed successfully.")
+	made.Type = protocol.AlterSession
+	if p.accept("UNSET") {
+		made.Effect.Unset = append(made.Effect.Unset, p.identifier())
+		for p.acceptSymbol(",") {
+			made.Effect.Unset = append(made.Effect.Unset, p.identifier())
 		}
 		return made
 	}
-	p.Expect("SET")
+	p.expect("SET")
 	made.Effect.Set = map[string]string{}
-	for p.Peek().Kind == syntax.Word {
-		key := p.Identifier()
-		p.ExpectSymbol("=")
-		value := p.OptionValue()
+	for p.peek().kind == tokenWord {
+		key := p.identifier()
+		p.expectSymbol("=")
+		value := p.optionValue()
 		if key == "QUERY_TAG" && len(value) > 2000 {
-			p.Fail(&plan.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
+			p.fail(&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
 				"'QUERY_TAG': longer than 2000 characters."})
 		}
 		if booleans[key] {
@@ -36,137 +34,109 @@ func (p *statement) alterSession() *plan.Plan {
 			case "TRUE", "FALSE":
 				value = strings.ToLower(value)
 			default:
-				p.Fail(plan.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
+				p.fail(protocol.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, key))
 			}
 		}
 		made.Effect.Set[key] = value
-		p.AcceptSymbol(",")
+		p.acceptSymbol(",")
 	}
 	if len(made.Effect.Set) == 0 {
-		p.Unexpected()
+		p.unexpected()
 	}
 	return made
 }
 
 // booleans are the session parameters that are TRUE or FALSE.
-var booleans = syntax.Words("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
+var booleans = wordSet("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
 	"READ_LATEST_WRITES " +
 	"TRANSACTION_ABORT_ON_ERROR CLIENT_SESSION_KEEP_ALIVE TIMESTAMP_DAY_IS_ALWAYS_24H ERROR_ON_NONDETERMINISTIC_MERGE")
 
 // use reads USE ….
-func (p *statement) use() *plan.Plan {
-	p.Expect("USE")
-	made := p.Done("Statement executed successfully.")
-	made.Type = plan.Use
+func (p *parser) use() *Plan {
+	p.expect("USE")
+	made := p.statusPlan("Statement executed successfully.")
+	made.Type = protocol.Use
 	missing := func(object string) {
-		p.Fail(&plan.Error{Code: "002043", State: "02000",
+		p.fail(&protocol.Error{Code: "002043", State: "02000",
 			Message: "SQL compilation error:\nObject does not exist, or operation cannot be performed: " +
-				catalog.Display(object) +
+				displayName(object) +
 				"."})
 	}
-	p.Volatile = true
+	p.volatile = true
 	switch {
-	case p.Is("WAREHOUSE") && p.PeekAt(1).Kind != syntax.End:
-		p.Next()
-		w := p.Parts()[0]
-		if _, ok := p.Account.Host.Warehouses().Get(w); !ok || !p.Account.MayUse(p.Session, w) {
+	case p.is("WAREHOUSE") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		w := p.parts()[0]
+		if _, ok := p.account.host.Warehouses().Get(w); !ok || !p.account.MayUse(p.session, w) {
 			missing(w)
 		}
 		made.Effect.Warehouse = &w
-	case p.Is("ROLE") && p.PeekAt(1).Kind != syntax.End:
-		p.Next()
-		role := p.Parts()[0]
-		if !p.Account.RoleExists(role) {
-			p.Fail(plan.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
-				catalog.Display(role)))
+	case p.is("ROLE") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		role := p.parts()[0]
+		if !p.account.RoleExists(role) {
+			p.fail(protocol.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.",
+				displayName(role)))
 		}
 		made.Effect.Role = &role
-	case p.Accept("SECONDARY", "ROLES"):
-		made.Effect.Set = map[string]string{catalog.SecondaryRoles: p.secondaryRoles()}
-	case p.Is("SCHEMA") && p.PeekAt(1).Kind != syntax.End:
-		p.Next()
-		n := p.Schema()
+	case p.accept("SECONDARY", "ROLES"):
+		made.Effect.Set = map[string]string{secondaryRolesParameter: p.secondaryRoles()}
+	case p.is("SCHEMA") && p.peekAt(1).kind != tokenEnd:
+		p.next()
+		n := p.schema()
 		p.checkSchema(n, missing)
-		made.Effect.Database, made.Effect.Schema = &n.Database, &n.Schema
+		made.Effect.Database, made.Effect.Schema = &n.database, &n.schema
 	default:
-		p.Accept("DATABASE")
-		parts := p.Parts()
-		if len(parts) == 2 {
-			n := catalog.Name{Database: parts[0], Schema: parts[1]}
-			p.checkSchema(n, missing)
-			made.Effect.Database, made.Effect.Schema = &n.Database, &n.Schema
-			break
-		}
-		n := catalog.Name{Database: parts[0]}
+		p.accept("DATABASE")
+		parts := p.parts()
+		n := objectName{database: parts[0]}
 		p.checkSchema(n, missing)
 		public := "PUBLIC"
-		made.Effect.Database, made.Effect.Schema = &n.Database, &public
+		made.Effect.Database, made.Effect.Schema = &n.database, &public
 	}
 	return made
 }
 
 // secondaryRoles reads ALL, NONE, or roles that are granted to the user.
-func (p *statement) secondaryRoles() string {
-	if p.IsAny("ALL", "NONE") {
-		return p.Next().Text
+func (p *parser) secondaryRoles() string {
+	if p.isAny("ALL", "NONE") {
+		return p.next().text
 	}
-	granted := p.Account.Grants.GrantedTo(p.Session.User)
+	granted := p.account.grants.rolesOf(p.session.User)
 	var roles []string
-	for len(roles) == 0 || p.AcceptSymbol(",") {
-		role := p.Identifier()
+	for len(roles) == 0 || p.acceptSymbol(",") {
+		role := p.identifier()
 		if !slices.Contains(granted, role) {
-			p.Fail(catalog.NoRole(role))
+			p.fail(noRole(role))
 		}
 		roles = append(roles, role)
 	}
 	return strings.Join(roles, "\x00")
 }
 
-func (p *statement) checkSchema(n catalog.Name, missing func(string)) {
-	ok, err := p.Account.Tables.HasSchema(p.Context, n.Database, n.Schema)
+func (p *parser) checkSchema(n objectName, missing func(string)) {
+	ok, err := p.account.tables.hasSchema(p.ctx, n.database, n.schema)
 	if err != nil {
-		p.Fail(err)
+		p.fail(err)
 	}
 	if !ok {
 		missing(n.String())
 	}
 }
 
-// set reads SET v = constant and UNSET v; a variable is a session parameter
-// whose name begins with a dollar.
-func (p *statement) set() *plan.Plan {
-	made := p.Done("Statement executed successfully.")
-	made.Type = plan.AlterSession
-	p.Volatile = true
-	if p.Accept("UNSET") {
-		made.Effect.Unset = []string{"$" + p.Identifier()}
-		return made
-	}
-	p.Expect("SET")
-	key := p.Identifier()
-	p.ExpectSymbol("=")
-	made.Effect.Set = map[string]string{"$" + key: p.OptionValue()}
-	return made
-}
-
 // transaction reads BEGIN, COMMIT and ROLLBACK.
-func (p *statement) transaction() *plan.Plan {
-	made := p.Done("Statement executed successfully.")
-	made.Type = plan.TransactionType
-	switch p.Next().Text {
+func (p *parser) transaction() *Plan {
+	made := p.statusPlan("Statement executed successfully.")
+	made.Type = protocol.TransactionType
+	switch p.next().text {
 	case "COMMIT":
-		made.Transaction = plan.Commit
-		p.Accept("WORK")
+		made.Transaction = Commit
 		return made
 	case "ROLLBACK":
-		made.Transaction = plan.Rollback
-		p.Accept("WORK")
+		made.Transaction = Rollback
 		return made
 	}
-	made.Transaction = plan.Begin
-	_ = p.Accept("WORK") || p.Accept("TRANSACTION")
-	if p.Accept("NAME") {
-		p.Identifier()
-	}
+	made.Transaction = Begin
+	p.accept("TRANSACTION")
 	return made
 }

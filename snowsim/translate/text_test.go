@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // bindsOf makes a bind of a kind and a value, none of nothing.
-func bindsOf(kindAndValue ...string) []plan.Bind {
+func bindsOf(kindAndValue ...string) []protocol.Bind {
 	if kindAndValue == nil {
 		return nil
 	}
-	return []plan.Bind{bind(kindAndValue[0], kindAndValue[1])}
+	return []protocol.Bind{bind(kindAndValue[0], kindAndValue[1])}
 }
 
 // TestTextIsComparedWithNumbers: the text is read as a number, whichever side it

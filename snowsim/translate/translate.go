@@ -6,104 +6,86 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
-	"github.com/loadstone-db/loadstone/snowsim/translate/ddl"
-	"github.com/loadstone-db/loadstone/snowsim/translate/expression"
-	"github.com/loadstone-db/loadstone/snowsim/translate/metadata"
-	"github.com/loadstone-db/loadstone/snowsim/translate/query"
-	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // Options configure a Translator.
 type Options struct {
 	// Denied are privileges that a role does not have, whatever was granted.
-	Denied []catalog.Denied
+	Denied []Denied
 	// Contract is what the account's contract and place allow.
-	Contract catalog.Contract
+	Contract Contract
 }
 
-// Translator is a plan.Translator. It is safe for concurrent use.
+// Translator turns Snowflake's SQL into plans. It is safe for concurrent use.
 type Translator struct {
-	*catalog.Account
-	plans   memory
-	results *expression.Results
+	*Account
+	plans memory
 }
-
-var _ plan.Translator = (*Translator)(nil)
 
 // New installs what the translator needs into the host's database and returns it.
-func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, error) {
-	var denied []catalog.Denied
-	var contract catalog.Contract
-	for _, o := range options {
-		denied = append(denied, o.Denied...)
-		contract = o.Contract
-	}
-	a, err := catalog.OpenAccount(ctx, host, denied, contract)
+func New(ctx context.Context, host Host, o Options) (*Translator, error) {
+	a, err := openAccount(ctx, host, o.Denied, o.Contract)
 	if err != nil {
 		return nil, err
 	}
-	return &Translator{Account: a, results: &expression.Results{}}, nil
+	return &Translator{Account: a}, nil
 }
 
-// Split splits a text into its statements.
-func (t *Translator) Split(sql string) ([]string, error) { return syntax.Split(sql) }
+// Split splits a text into its statements, without comments and trailing semicolons; a text
+// without a statement gives none.
+func (t *Translator) Split(sql string) ([]string, error) { return split(sql) }
 
-// Plan translates one statement.
-func (t *Translator) Plan(ctx context.Context, s *plan.Session, sql string, binds []plan.Bind) (*plan.Plan, error) {
-	key := t.plans.key(s, sql, binds, t.Tables.Version()+t.Grants.Version())
+// Plan translates one statement. Plans of texts that repeat are remembered. Errors that a
+// client should see are *protocol.Error.
+func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []protocol.Bind) (*Plan, error) {
+	key := t.plans.key(s, sql, binds, t.tables.version()+t.grants.version())
 	if p := t.plans.get(key); p != nil {
 		return p, nil
 	}
-	at, err := syntax.NewCursor(sql)
+	at, err := newCursor(sql)
 	if err != nil {
 		return nil, err
 	}
-	p := &expression.Parser{Cursor: at, Context: ctx, Account: t.Account, Results: t.results,
-		Histories: metadata.Histories{},
-		Session:   s, Binds: binds}
-	var made *plan.Plan
-	if err := syntax.Failing(func() { made = (&statement{query.NewReader(p)}).run() }); err != nil {
+	p := &parser{cursor: at, ctx: ctx, account: t.Account,
+		session: s, binds: binds}
+	var made *Plan
+	if err := catchFailure(func() { made = p.run() }); err != nil {
 		return nil, err
 	}
-	if !p.Volatile && made.SQL != "" && !made.DDL && made.Before == nil && made.After == nil {
+	if !p.volatile && made.SQL != "" && !made.DDL && made.Before == nil {
 		t.plans.put(key, made)
 	}
-	t.results.Keep(s, made)
 	copied := *made
 	return &copied, nil
 }
 
 // run translates the statement.
-func (p *statement) run() *plan.Plan {
+func (p *parser) run() *Plan {
 	made := p.read()
-	p.End()
-	made.SQL = strings.ReplaceAll(made.SQL, expression.RowMarker, "0::bigint")
-	if len(p.Before) > 0 {
+	p.end()
+	made.SQL = strings.ReplaceAll(made.SQL, rowMarker, "0::bigint")
+	if len(p.before) > 0 {
 		p.addBefore(made)
 	}
 	if made.Params == nil {
-		made.Params = p.Params
+		made.Params = p.params
 	}
-	if len(p.Tables) > 0 && made.Table == "" {
-		made.Table = p.Tables[0].Name.String()
-	}
-	for _, t := range p.Tables {
-		made.Tables = append(made.Tables, t.Name.String())
+	for _, t := range p.tables {
+		made.Tables = append(made.Tables, t.name.String())
 	}
 	if made.Describe == nil && made.Columns == nil && made.SQL != "" {
-		made.Describe = p.Account.Describe
+		made.Describe = p.account.Describe
 	}
 	return made
 }
 
-func (p *statement) addBefore(made *plan.Plan) {
-	steps, then := p.Before, made.Before
+func (p *parser) addBefore(made *Plan) {
+	steps, then := p.before, made.Before
 	made.Before = func(ctx context.Context, conn *pgx.Conn) error {
 		for _, s := range steps {
 			if err := s(ctx, conn); err != nil {
-				return catalog.Error(err)
+				return Error(err)
 			}
 		}
 		if then != nil {
@@ -113,62 +95,44 @@ func (p *statement) addBefore(made *plan.Plan) {
 	}
 }
 
-// statement is one statement of a session.
-type statement struct{ *query.Reader }
-
 // read reads the statement.
-func (p *statement) read() *plan.Plan {
-	t := p.Peek()
-	if t.Kind == syntax.Symbol && t.Text == "(" {
-		return p.Selection()
+func (p *parser) read() *Plan {
+	t := p.peek()
+	if t.kind != tokenWord {
+		p.unexpected()
 	}
-	if t.Kind != syntax.Word {
-		p.Unexpected()
-	}
-	if made := p.cancelQuery(); made != nil {
-		return made
-	}
-	switch t.Text {
-	case "SELECT", "WITH", "VALUES":
-		return p.Selection()
+	switch t.text {
+	case "SELECT", "WITH":
+		return p.selectPlan()
 	case "INSERT":
-		return p.Insert()
+		return p.insert()
 	case "UPDATE":
-		return p.Update()
+		return p.update()
 	case "DELETE":
-		return p.Delete()
-	case "MERGE":
-		return p.Merge()
-	case "TRUNCATE":
-		return p.Truncate()
+		return p.deleteRows()
 	case "CREATE":
-		return ddl.Create(p.Parser)
+		return p.create()
 	case "ALTER":
-		if p.Is("ALTER", "SESSION") {
+		if p.is("ALTER", "SESSION") {
 			return p.alterSession()
 		}
-		return ddl.Alter(p.Parser)
+		return p.alter()
 	case "DROP":
-		return ddl.Drop(p.Parser)
-	case "UNDROP":
-		p.Fail(plan.NotSimulated("UNDROP"))
+		return p.drop()
 	case "COMMENT":
-		return ddl.Comment(p.Parser)
+		return p.comment()
 	case "USE":
 		return p.use()
-	case "SET", "UNSET":
-		return p.set()
 	case "BEGIN", "START", "COMMIT", "ROLLBACK":
 		return p.transaction()
 	case "SHOW":
-		return metadata.Show(p.Parser)
-	case "DESC", "DESCRIBE":
-		return metadata.Describe(p.Parser)
-	case "GRANT", "REVOKE":
-		return ddl.Grant(p.Parser)
-	case "EXPLAIN", "CALL", "EXECUTE", "PUT", "GET", "COPY", "LIST", "LS", "REMOVE", "RM":
-		p.Fail(plan.NotSimulated("%s", t.Text))
+		return p.show()
+	case "GRANT":
+		return p.grant()
+	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "MERGE", "PUT", "REMOVE",
+		"REVOKE", "RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
+		p.fail(protocol.NotSimulated("%s", t.text))
 	}
-	p.Unexpected()
+	p.unexpected()
 	return nil
 }

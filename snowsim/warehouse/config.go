@@ -139,14 +139,14 @@ const (
 	maxClusters    = 10
 	maxConcurrency = 32
 	// docs: planned from 24 hours to this one for 2026-11-17 (bcr-2473).
-	leastInteractiveSuspend   = time.Hour
-	interactiveTimeout        = 5 * time.Second // docs: SELECT on an interactive warehouse
-	defaultAutoSuspend        = 10 * time.Minute
-	defaultConcurrency        = 8   // docs: MAX_CONCURRENCY_LEVEL
-	newGeneration             = "2" // docs: what new standard warehouses are
-	standardChecks            = 2
-	economyChecks             = 5
-	hybridThrottledAtMostWait = 10 * time.Second
+	minInteractiveSuspend = time.Hour
+	interactiveTimeout    = 5 * time.Second // docs: SELECT on an interactive warehouse
+	defaultAutoSuspend    = 10 * time.Minute
+	defaultConcurrency    = 8   // docs: MAX_CONCURRENCY_LEVEL
+	newGeneration         = "2" // docs: what new standard warehouses are
+	standardChecks        = 2
+	economyChecks         = 5
+	maxThrottleWait       = 10 * time.Second
 )
 
 // Defaults completes a spec the way CREATE WAREHOUSE does.
@@ -183,9 +183,8 @@ func (m *Model) Check(s Spec) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a warehouse needs a name")
-	case s.Type != TypeStandard && s.Type != TypeInteractive && s.Type != TypeAdaptive:
-		return fmt.Errorf("%q is no type of a warehouse here; there are %s, %s and %s", s.Type, TypeStandard, TypeInteractive,
-			TypeAdaptive)
+	case s.Type != TypeStandard && s.Type != TypeInteractive:
+		return fmt.Errorf("%q is no type of a warehouse here; there are %s and %s", s.Type, TypeStandard, TypeInteractive)
 	case s.Generation != "" && s.Generation != "1" && s.Generation != "2":
 		return fmt.Errorf("%q is no generation of a warehouse", s.Generation)
 	case s.Fallback != "" && s.Type != TypeInteractive:
@@ -201,7 +200,7 @@ func (m *Model) Check(s Spec) error {
 		return fmt.Errorf("MAX_CONCURRENCY_LEVEL is not between 1 and %d", maxConcurrency)
 	case s.AutoSuspend < 0 || s.QueuedTimeout < 0 || s.StatementTimeout < 0:
 		return errors.New("a time is negative")
-	case s.Type == TypeInteractive && s.AutoSuspend > 0 && s.AutoSuspend < leastInteractiveSuspend:
+	case s.Type == TypeInteractive && s.AutoSuspend > 0 && s.AutoSuspend < minInteractiveSuspend:
 		return errors.New("AUTO_SUSPEND of an interactive warehouse is at least 3600 seconds")
 	case s.Type == TypeInteractive && s.StatementTimeout > interactiveTimeout:
 		return errors.New("STATEMENT_TIMEOUT_IN_SECONDS of an interactive warehouse is at most 5")

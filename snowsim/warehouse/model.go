@@ -20,7 +20,7 @@ var (
 // ID is one statement in the model.
 type ID uint64
 
-// Event tells that a statement begins on a warehouse, or with Err that it never will.
+// Event reports that a statement starts on a warehouse or, with Err, that it never will.
 type Event struct {
 	ID  ID
 	At  time.Time
@@ -57,7 +57,7 @@ type Model struct {
 	filled time.Time
 }
 
-// New makes a model without warehouses.
+// New returns a model without warehouses.
 func New(c Config) *Model {
 	c.complete()
 	return &Model{config: c, houses: map[string]*house{}, where: map[ID]*house{}, tokens: c.HybridBurst}
@@ -94,7 +94,7 @@ type house struct {
 	updatedAt                 time.Time // the latest time that it knows of
 }
 
-// Create makes a warehouse. The zero fields of the spec get their defaults.
+// Create adds a warehouse. The zero fields of the spec get their defaults.
 func (m *Model) Create(now time.Time, spec Spec) error {
 	spec = Defaults(spec)
 	if err := m.Check(spec); err != nil {
@@ -106,13 +106,13 @@ func (m *Model) Create(now time.Time, spec Spec) error {
 	h := &house{Spec: spec, status: Suspended, running: map[ID]*ticket{}, created: now, updated: now}
 	m.houses[spec.Name] = h
 	if !spec.Suspended {
-		// A new warehouse is there at once.
+		// A new warehouse starts at once.
 		m.open(h, now, now)
 	}
 	return nil
 }
 
-// Alter replaces the spec of a warehouse; it may have another name.
+// Alter replaces the spec of a warehouse, which keeps its name and type.
 func (m *Model) Alter(now time.Time, name string, spec Spec) error {
 	h := m.houses[name]
 	if h == nil {
@@ -124,13 +124,6 @@ func (m *Model) Alter(now time.Time, name string, spec Spec) error {
 	}
 	if spec.Type != h.Type {
 		return errors.New("the type of a warehouse cannot be changed")
-	}
-	if spec.Name != name {
-		if m.houses[spec.Name] != nil {
-			return ErrExists
-		}
-		delete(m.houses, name)
-		m.houses[spec.Name] = h
 	}
 	h.Spec, h.updated = spec, now
 	if h.up() {
@@ -216,7 +209,7 @@ func (m *Model) grow(h *house, now time.Time) {
 	h.lastStart, h.checked, h.quiet = ready, ready, 0
 }
 
-// Submit hands a statement to a warehouse. An event tells when it begins.
+// Submit queues a statement on a warehouse. An event reports its start.
 func (m *Model) Submit(now time.Time, name string, w Work) (ID, error) {
 	return m.submit(now, name, w, false)
 }
@@ -442,7 +435,7 @@ func (m *Model) begin(h *house, now time.Time) {
 	}
 }
 
-// started makes the event of a statement that begins.
+// started returns the event of a statement that starts.
 func (m *Model) started(h *house, t *ticket, now time.Time) Event {
 	e := Event{ID: t.id, At: now, Size: h.Size, Type: h.Type, Cluster: t.cluster.number}
 	if waited := now.Sub(t.submitted); waited > 0 {
@@ -475,7 +468,7 @@ func (m *Model) throttle(now time.Time) time.Duration {
 	if m.tokens >= 0 {
 		return 0
 	}
-	return min(time.Duration(-m.tokens/c.HybridRate*1e9), hybridThrottledAtMostWait)
+	return min(time.Duration(-m.tokens/c.HybridRate*1e9), maxThrottleWait)
 }
 
 // sample draws a log-normal duration around a median.

@@ -33,10 +33,7 @@ const (
 	Load
 )
 
-// String returns the kind's name in lower case.
-func (o Op) String() string { return [...]string{"lookup", "scan", "write", "load"}[o] }
-
-// Work is what a statement asks of a warehouse.
+// Work is the load that a statement puts on a warehouse.
 type Work struct {
 	Table Table
 	Op    Op
@@ -46,7 +43,6 @@ type Work struct {
 const (
 	TypeStandard    = "STANDARD"
 	TypeInteractive = "INTERACTIVE"
-	TypeAdaptive    = "ADAPTIVE"
 )
 
 // Scaling policies.
@@ -74,7 +70,7 @@ type Spec struct {
 	// STATEMENT_TIMEOUT_IN_SECONDS; 0 is none.
 	QueuedTimeout    time.Duration
 	StatementTimeout time.Duration
-	// Suspended makes a new warehouse begin suspended (INITIALLY_SUSPENDED).
+	// Suspended creates the warehouse suspended (INITIALLY_SUSPENDED).
 	Suspended bool
 	// Generation of a standard warehouse, "1" or "2".
 	Generation string
@@ -87,7 +83,7 @@ type Spec struct {
 	Owner   string
 }
 
-// Status is the state that SHOW WAREHOUSES tells.
+// Status is the state in SHOW WAREHOUSES.
 type Status string
 
 // The states of a warehouse.

@@ -24,9 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/snowsim"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
-	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -170,13 +168,11 @@ func (w *world) NoteExport(_ context.Context, _ refresh.Claim, s snowflakeexport
 	return nil
 }
 
-func newWorld(t *testing.T, denied ...catalog.Denied) *world {
+func newWorld(t *testing.T, denied ...translate.Denied) *world {
 	t.Helper()
 	s, err := snowsim.Start(t.Context(),
 		snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1,
-			Log: zerolog.Nop(), Translate: func(ctx context.Context, h plan.Host) (plan.Translator, error) {
-				return translate.New(ctx, h, translate.Options{Denied: denied})
-			}})
+			Log: zerolog.Nop(), Denied: denied})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +411,7 @@ func TestViewsShowWholeRuns(t *testing.T) {
 // cure.
 func TestAnAccountThatMakesNoViews(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, catalog.Denied{Privilege: "CREATE VIEW"})
+	w := newWorld(t, translate.Denied{Privilege: "CREATE VIEW"})
 	r, err := w.take(t, 1)
 	if err != nil || r.Rows != 150 || w.book.Failed || w.book.Executions != 150 || len(w.book.Views) != 0 {
 		t.Fatalf("%+v, %+v, %v", r, w.book, err)

@@ -1,7 +1,6 @@
 package snowflake
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/url"
@@ -13,8 +12,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/snowsim"
-	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -22,10 +19,7 @@ import (
 // what is tested is the driver.
 func standIn(t testing.TB, change func(*snowsim.Options)) *snowsim.Server {
 	t.Helper()
-	o := snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1, Log: zerolog.Nop(),
-		Translate: func(ctx context.Context, host plan.Host) (plan.Translator, error) {
-			return translate.New(ctx, host, translate.Options{})
-		}}
+	o := snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1, Log: zerolog.Nop()}
 	if change != nil {
 		change(&o)
 	}

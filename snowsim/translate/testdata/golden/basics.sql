@@ -15,7 +15,7 @@ SELECT CURRENT_VERSION(), current_warehouse(), CURRENT_DATABASE(), CURRENT_SCHEM
 CURRENT_VERSION() text | CURRENT_WAREHOUSE() text | CURRENT_DATABASE() text | CURRENT_SCHEMA() text | CURRENT_ROLE() text | CURRENT_USER() text
 10.0.0 snowsim | WH | LOADSTONE | PUBLIC | SYSADMIN | ANNA
 
-CREATE OR REPLACE TABLE orders (id INT, name VARCHAR(20), amount NUMBER(12,2), "lower" STRING DEFAULT 'x', created TIMESTAMP_NTZ, PRIMARY KEY (id)) CLUSTER BY (id)
+CREATE OR REPLACE TABLE orders (id INT, name VARCHAR(20), amount NUMBER(12,2), "lower" STRING, created TIMESTAMP_NTZ, PRIMARY KEY (id)) CLUSTER BY (id)
 ----
 status text
 Table ORDERS successfully created.
@@ -28,15 +28,15 @@ number of rows fixed(38,0)
 SELECT * FROM ORDERS ORDER BY ID
 ----
 ID fixed(38,0) | NAME text | AMOUNT fixed(12,2) | lower text | CREATED timestamp_ntz
-1 | a | 10.50 | x | 2026-01-01 10:00:00
-2 | b | 20.00 | x | 2026-01-02 00:00:00
-3 | NULL | 30.00 | x | NULL
+1 | a | 10.50 | NULL | 2026-01-01 10:00:00
+2 | b | 20.00 | NULL | 2026-01-02 00:00:00
+3 | NULL | 30.00 | NULL | NULL
 
 select o.id, o.NAME, "lower", count(*) from Orders o where o.id in (1, 2) group by 1, 2, 3 order by o.id desc
 ----
 ID fixed(38,0) | NAME text | lower text | COUNT(*) fixed(38,0)
-2 | b | x | 1
-1 | a | x | 1
+2 | b | NULL | 1
+1 | a | NULL | 1
 
 INSERT INTO orders (id) VALUES (1)
 ----
@@ -55,7 +55,7 @@ INSERT INTO orders (id, name) VALUES (9, 'far too long for twenty characters')
 ----
 error 100078 (22000): String is too long and would be truncated
 
-UPDATE orders SET orders.name = 'z' || id, amount = amount / 3 WHERE id = 2
+UPDATE orders SET name = 'z' || id, amount = amount / 3 WHERE id = 2
 ----
 number of rows fixed(38,0)
 1
@@ -167,9 +167,133 @@ SHOW WAREHOUSES LIKE 'nothing%'
 ----
 name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
 
+--! What is refused.
 
-SELECT TOP 1 * FROM (VALUES (1, 2)) AS v (a, b)
+MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE
 ----
-A fixed(38,0) | B fixed(38,0)
-1 | 2
+error 000002 (0A000): Unsupported feature 'MERGE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+TRUNCATE TABLE t
+----
+error 000002 (0A000): Unsupported feature 'TRUNCATE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+INSERT OVERWRITE INTO t VALUES (1)
+----
+error 000002 (0A000): Unsupported feature 'INSERT OVERWRITE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+REVOKE SELECT ON TABLE t FROM ROLE r
+----
+error 000002 (0A000): Unsupported feature 'REVOKE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+DESCRIBE TABLE t
+----
+error 000002 (0A000): Unsupported feature 'DESCRIBE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+EXPLAIN SELECT 1
+----
+error 000002 (0A000): Unsupported feature 'EXPLAIN'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE DATABASE d
+----
+error 000002 (0A000): Unsupported feature 'CREATE DATABASE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE TEMPORARY TABLE t (id INT)
+----
+error 000002 (0A000): Unsupported feature 'CREATE TEMPORARY'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE INDEX i ON t (id)
+----
+error 000002 (0A000): Unsupported feature 'CREATE INDEX'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+DROP SCHEMA s
+----
+error 000002 (0A000): Unsupported feature 'DROP SCHEMA'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SHOW COLUMNS
+----
+error 000002 (0A000): Unsupported feature 'SHOW COLUMNS'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SHOW DATABASES
+----
+error 000002 (0A000): Unsupported feature 'SHOW DATABASES'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SHOW TABLES IN ACCOUNT
+----
+error 000002 (0A000): Unsupported feature 'SHOW … IN ACCOUNT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SHOW GRANTS TO ROLE r
+----
+error 000002 (0A000): Unsupported feature 'SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT * FROM INFORMATION_SCHEMA.SCHEMATA
+----
+error 000002 (0A000): Unsupported feature 'INFORMATION_SCHEMA.SCHEMATA'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT * FROM TABLE(RESULT_SCAN('x'))
+----
+error 000002 (0A000): Unsupported feature 'TABLE(RESULT_SCAN)'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT 1 INTERSECT SELECT 2
+----
+error 000002 (0A000): Unsupported feature 'INTERSECT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT 1 GROUP BY ALL
+----
+error 000002 (0A000): Unsupported feature 'GROUP BY ALL'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+WITH RECURSIVE c AS (SELECT 1) SELECT * FROM c
+----
+error 000002 (0A000): Unsupported feature 'WITH RECURSIVE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT * FROM VALUES (1)
+----
+error 000002 (0A000): Unsupported feature 'FROM VALUES'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT $1
+----
+error 001003 (42000): SQL compilation error:\nsyntax error line 1 at position 7 unexpected '$'.
+
+SELECT 1 RLIKE 2
+----
+error 001003 (42000): SQL compilation error:\nsyntax error line 1 at position 9 unexpected 'RLIKE'.
+
+SELECT CURRENT_DATE
+----
+error 000904 (42000): SQL compilation error:\nerror line 1 at position 0\ninvalid identifier 'CURRENT_DATE'
+
+SELECT IDENTIFIER('x')
+----
+error 002140 (42601): SQL compilation error:\nUnknown function IDENTIFIER.
+
+CREATE TABLE t (id INT DEFAULT 1)
+----
+error 000002 (0A000): Unsupported feature 'a column with DEFAULT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE TABLE t (id INT AUTOINCREMENT START 5)
+----
+error 000002 (0A000): Unsupported feature 'AUTOINCREMENT with a start or an increment'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE TABLE t (id INT, CONSTRAINT pk PRIMARY KEY (id))
+----
+error 000002 (0A000): Unsupported feature 'a named CONSTRAINT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE TABLE t LIKE s
+----
+error 000002 (0A000): Unsupported feature 'CREATE TABLE … LIKE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+ALTER SESSION SET QUERY_TAG
+----
+error 001003 (42000): SQL compilation error:\nsyntax error line 1 at position 27 unexpected '<EOF>'.
+
+ALTER ROLE r RENAME TO s
+----
+error 000002 (0A000): Unsupported feature 'ALTER ROLE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+COMMENT ON COLUMN t.id IS 'x'
+----
+error 000002 (0A000): Unsupported feature 'COMMENT ON COLUMN'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+ALTER WAREHOUSE wh ABORT ALL QUERIES
+----
+error 000002 (0A000): Unsupported feature 'ALTER WAREHOUSE … ABORT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
 
