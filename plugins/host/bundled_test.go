@@ -171,33 +171,6 @@ func TestMixRows(t *testing.T) {
 	}
 }
 
-func BenchmarkMixFill(b *testing.B) {
-	for name, params := range map[string]string{
-		"uniform_lookups": `{"weights":{"POINT_LOOKUP":1}}`,
-		"zipfian_lookups": `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`,
-		"default":         `{"weights":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10}}`,
-		"inserts":         `{"weights":{"INSERT":1}}`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			h := newHost(b, Options{})
-			s, _ := openMix(b, mixWorkload(b, h), params, 1_000_000)
-			var batch plugin.Batch
-			for range 100 {
-				if err := s.Fill(&batch, 128); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			for n := 0; n < b.N; n += 128 {
-				if err := s.Fill(&batch, 128); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkMixRows(b *testing.B) {
 	h := newHost(b, Options{})
 	w := mixWorkload(b, h)
