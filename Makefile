@@ -112,7 +112,7 @@ $(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o
 
 # What each bundled plugin is, so that a server need not compile them all to know, and the
 # plugins compressed. Whatever else lay there is removed: all of the folder is embedded.
-$(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins/batch/*.go plugins/wasm/*.go plugins/bundled/bundled.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
+$(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins/wasm/*.go plugins/bundled/bundled.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
 	@echo "Describing and compressing the bundled plugins."
 	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst plugins/bundled/snowflake/*.zst
 	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath $(LAZY) ./plugins/bundled/describe plugins/bundled/dist $(WASM)

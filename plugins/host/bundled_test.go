@@ -12,7 +12,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 )
 
@@ -242,7 +241,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := newHost(b, Options{})
 			s, list := openMix(b, mixWorkload(b, h), params, 1_000_000)
-			f, err := batch.Freeze(list)
+			f, err := freezeStatements(list)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -18,7 +17,7 @@ type memory struct {
 	tank   *tank
 	quota  *quota
 	module *compiled
-	mapped *linear.Mapping // nil where there is none
+	mapped *mapping // nil where there is none
 	// moving is used where there is no mapping.
 	moving movingMemory
 	// counted is what the quota knows of.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -217,7 +216,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 // TestMemoriesWithoutMappings: where the system maps nothing, memories are Go's, and all is as it was.
 func TestMemoriesWithoutMappings(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
-	h.mappings = linear.NewPool(1 << 50) // more addresses than there are
+	h.mappings = newMappingPool(1 << 50) // more addresses than there are
 	open := opener(t, h, hungry("grows", 48))
 	s, err := open()
 	if err != nil {
@@ -253,7 +252,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 		t.Skip("memories are Go's here")
 	}
 	h := newHost(t, Options{})
-	h.mappings = linear.NewPool(2 << 20)
+	h.mappings = newMappingPool(2 << 20)
 	s, err := opener(t, h, hungry("refused", 48))()
 	if err != nil {
 		t.Fatal(err)

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 type cleaned struct{ m *testing.M }
 
 func (c cleaned) Run() int {
-	defer Clean()
+	defer quarantinetest.Clean()
 	return c.m.Run()
 }
 
