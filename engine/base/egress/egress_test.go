@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 )
 
 func policy(t *testing.T, list ...string) *egress.Policy {
@@ -107,7 +108,7 @@ func TestRedirectsAreDialledToo(t *testing.T) {
 
 // TestANameThatLeadsToTheLink: what is judged is what the name led to, when it is dialled.
 func TestANameThatLeadsToTheLink(t *testing.T) {
-	egress.Lead(t, egress.Metadata)
+	egresstest.Lead(t, egresstest.Metadata)
 	for _, p := range []*egress.Policy{egress.Always(), policy(t, "db.example.com")} {
 		if _, err := p.Dial(t.Context(), "tcp", "db.example.com:80"); !errors.Is(err, egress.ErrRefused) {
 			t.Errorf("dialled: %v", err)

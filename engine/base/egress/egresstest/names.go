@@ -1,7 +1,6 @@
-// This part answers the questions of this process for names, so that tests see what is dialled when a name
+// Package egresstest answers the questions of this process for names, so that tests see what is dialled when a name
 // leads where nobody should be sent.
-
-package egress
+package egresstest
 
 import (
 	"context"
