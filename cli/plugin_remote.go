@@ -42,7 +42,7 @@ type (
 )
 
 func (c pluginUpload) Run(e *terminal.Env) error {
-	file, err := terminal.Plugin(c.File)
+	file, err := terminal.ReadPlugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -153,19 +153,19 @@ func (c pluginRefArg) change(e *terminal.Env, method, verb, done string) error {
 	if err := client.do(e.Ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, answer); err != nil {
 		return err
 	}
-	said := c.Plugin
+	message := c.Plugin
 	if p.Name != "" {
 		// A bare name means one of several versions.
-		said = p.Name + "@" + p.Version
+		message = p.Name + "@" + p.Version
 	}
-	if _, err = fmt.Fprintf(e.Stdout, "%s is %s.\n", terminal.OneLine(said), done); err == nil && p.SHA256 != "" {
+	if _, err = fmt.Fprintf(e.Stdout, "%s is %s.\n", terminal.OneLine(message), done); err == nil && p.SHA256 != "" {
 		_, err = fmt.Fprintf(e.Stdout, "  sha256  %s\n", p.SHA256)
 	}
 	if err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {
 		return err
 	}
 	// What was approved with it.
-	sends := p.Manifest.Declared()
+	sends := p.Manifest.Patterns()
 	for _, part := range []struct {
 		name     string
 		patterns []string

@@ -220,7 +220,7 @@ func TestAnswersConform(t *testing.T) {
 	phase := engine.PhaseMeasurement
 	live := b.createRun("live")
 	b.runs.move(live.RunID, phase, engine.StatusRunning)
-	b.runs.publish(&engine.Payload{RunID: live.RunID, ResultID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
+	b.runs.publish(&engine.LiveState{RunID: live.RunID, ResultID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
 		Timestamp: engine.At(time.Now()), Enrichment: engine.Enrichment{Status: engine.EnrichmentPending},
 		Validity: engine.Validity{Verdict: engine.VerdictValid}, LatencyHistogram: &engine.HistogramData{Counts: []int64{1}}})
 	for _, c := range []struct{ method, path, real string }{
@@ -288,9 +288,9 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 			real := strings.NewReplacer("{id}", "nope", "{name}", "nope").Replace(path)
 			seen++
 			if !slices.Contains(open, method+" "+path) {
-				stranger := b.do(method, real, nil, "Authorization", "")
-				stranger.problem(t, 401, engine.CodeUnauthorized)
-				d.conforms(t, method, path, stranger)
+				unknown := b.do(method, real, nil, "Authorization", "")
+				unknown.problem(t, 401, engine.CodeUnauthorized)
+				d.conforms(t, method, path, unknown)
 			}
 			d.conforms(t, method, path, b.do(method, real, nil))
 			if strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/ws") {

@@ -47,7 +47,7 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 		t.Errorf("one statement of each kind: %q", got)
 	}
 	s.ByStatement = nil
-	for i := range mostStatements + 3 {
+	for i := range maxStatements + 3 {
 		s.ByStatement = append(s.ByStatement, engine.StatementFigures{StatementID: fmt.Sprint("s", i),
 			Kind: engine.KindGenericSQL, Count: int64(i + 1), LatencyMs: ms})
 	}
@@ -69,13 +69,13 @@ func TestJUnitSaysHowManyOperationsFailed(t *testing.T) {
 	if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
 		t.Fatal(err)
 	}
-	said := 0
+	message := 0
 	for _, c := range suite.Cases {
 		if strings.Contains(c.Output, "2351 of 12345 operations failed (19 %)") && c.Failure == nil {
-			said++
+			message++
 		}
 	}
-	if said != 1 {
-		t.Errorf("it is said %d times:\n%s", said, b.String())
+	if message != 1 {
+		t.Errorf("it is said %d times:\n%s", message, b.String())
 	}
 }

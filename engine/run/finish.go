@@ -17,19 +17,19 @@ import (
 
 // finisher does what follows the end of a run: figures, enrichment.
 type finisher struct {
-	*live
-	// shown are the percentiles of the measurement so far.
-	shown finalize.Shown
+	*runLoop
+	// livePercentiles are the percentiles of the measurement so far.
+	livePercentiles finalize.LivePercentiles
 	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
 	// Who announces one of these again is among parts too: it has not heard that it is stored.
-	parts   map[string]nodes.Part
-	storing []nodes.Part
-	beside  finalize.Beside
-	// ends tell nodes that the ends of their run workers are known.
-	ends    []func()
-	results chan *finalize.Outcome
+	parts      map[string]nodes.Part
+	storing    []nodes.Part
+	earlyStore finalize.EarlyStore
+	// endAcks tell nodes that the ends of their run workers are known.
+	endAcks []func()
+	results chan *finalize.Result
 	// enriching is nil before the figures are there, and where there is no history.
-	enriching *enrichment.Under
+	enriching *enrichment.Job
 }
 
 // saveStart stores the plan, the environment and a row for each run worker.
@@ -41,7 +41,7 @@ func (l *finisher) saveStart() *writer.Write {
 	for _, w := range l.Workers {
 		rows = append(rows, l.finisher.row(w))
 	}
-	return l.keeper.SaveResults("the plan", rows, nil)
+	return l.writer.SaveResults("the plan", rows, nil)
 }
 
 func (l *finisher) environment() engine.Environment {
@@ -63,19 +63,19 @@ func (l *finisher) environment() engine.Environment {
 	return e
 }
 
-// begin computes the results beside the loop.
-func (l *finisher) begin(ctx context.Context) {
+// start computes the results beside the loop.
+func (l *finisher) start(ctx context.Context) {
 	l.poller.stop()
 	l.endLosses(l.clock.Now(), true)
 	environment := l.finisher.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
+		l.validity.AddNote("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
 			"Linux and connections without TLS.")
 	}
-	l.validity.Note(finalize.EndedEarly(l.run))
-	l.validity.Note(l.sender.line.Words())
-	e := finalize.Evidence{Run: l.run, Keeper: l.keeper, Environment: environment, Validity: l.validity.Clone(),
-		Shown: l.finisher.shown, MeasureAt: l.life.MeasureAt()}
+	l.validity.AddNote(finalize.EndedEarly(l.run))
+	l.validity.AddNote(l.sender.line.Summary())
+	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
+		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {
 		e.Plan = l.plan.Plan
 	}
@@ -85,44 +85,44 @@ func (l *finisher) begin(ctx context.Context) {
 	}
 	if l.life.Placed() {
 		for _, w := range l.Workers {
-			c := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why,
-				Beginning: w.State.Beginning()}
+			c := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.DeadReason,
+				LoadStart: w.State.LoadStart()}
 			if w.State.Err != nil {
 				c.Failure = w.State.Err.Message
 			}
 			e.Workers = append(e.Workers, c)
 		}
 	}
-	e.Parts = l.finisher.beside.End(l.finisher.parts)
+	e.Parts = l.finisher.earlyStore.Stop(l.finisher.parts)
 	l.finisher.storing = e.Parts
 	for _, p := range e.Parts {
 		delete(l.finisher.parts, p.WorkID)
 	}
 	l.finisher.saveCounts(e)
-	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) }) // room: begin runs once
+	l.svc.routines.Go(func() { l.finisher.results <- l.svc.finalizer.Process(ctx, e) }) // room: begin runs once
 }
 
 // saveCounts stores what the workers counted, so that a restart while figures
 // are computed does not lose it.
 func (l *finisher) saveCounts(e finalize.Evidence) {
-	ends := l.finisher.ends
+	ends := l.finisher.endAcks
 	var rows []engine.RunResult
 	for _, c := range e.Workers {
 		if c.Totals != nil {
-			rows = append(rows, c.Counted(e.Run))
+			rows = append(rows, c.CountedResult(e.Run))
 		}
 	}
-	l.keeper.SaveResults("the counts", rows, func() {
+	l.writer.SaveResults("the counts", rows, func() {
 		for _, acknowledge := range ends {
 			acknowledge()
 		}
 	})
 }
 
-// keepEnd stores what a run worker has counted, and tells its node that the end is known:
+// saveEnd stores what a run worker has counted, and tells its node that the end is known:
 // until then the node says it again, also to a server that takes the run over. Of a run
 // that ends that is done for all together.
-func (l *finisher) keepEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
+func (l *finisher) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
 	acknowledge := func() {
 		_ = from.Send(protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
 	}
@@ -130,20 +130,20 @@ func (l *finisher) keepEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
 	case m.Totals == nil || l.life.Status().Terminal():
 		acknowledge() // there is nothing, or it is stored with the figures
 	case l.life.Stopping():
-		l.finisher.ends = append(l.finisher.ends, acknowledge)
+		l.finisher.endAcks = append(l.finisher.endAcks, acknowledge)
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
-			Beginning: m.Beginning()}.Counted(l.run)
-		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
+			LoadStart: m.LoadStart()}.CountedResult(l.run)
+		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
 	}
 }
 
-func (l *finisher) take(ctx context.Context, o *finalize.Outcome) {
+func (l *finisher) onResults(ctx context.Context, o *finalize.Result) {
 	if o.Summary == nil {
 		return // the process ends; the next one finishes the run
 	}
 	for _, text := range o.Problems {
-		l.note(engine.LogError, nil, "%s", text)
+		l.writeLog(engine.LogError, nil, "%s", text)
 	}
 	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p nodes.Part) bool {
 		return slices.Contains(o.Stored, p.WorkID)
@@ -151,21 +151,21 @@ func (l *finisher) take(ctx context.Context, o *finalize.Outcome) {
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)
-	l.note(engine.LogInfo, nil, "%s", verdict)
-	l.keeper.SaveTick(l.lines())
+	l.writeLog(engine.LogInfo, nil, "%s", verdict)
+	l.writer.SaveTick(l.logOnlyTick())
 	l.endRules() // before the last step: nobody looks at a run again that has taken it
-	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichments.Keeps(l.plan.Plan)})
+	l.apply(ctx, lifecycle.FiguresReady{Enrich: l.plan != nil && l.svc.enrichments.HasHistory(l.plan.Plan)})
 }
 
-// enriched tells the log how the enrichment ended, and ends the run.
-func (l *finisher) enriched(ctx context.Context) {
-	l.Said(l.plugins.Take())
+// onEnriched tells the log how the enrichment ended, and ends the run.
+func (l *finisher) onEnriched(ctx context.Context) {
+	l.WritePluginLines(l.plugins.Take())
 	e := l.finisher.enriching.State()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {
 		level = engine.LogWarning
 	}
-	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
-	l.keeper.SaveTick(l.lines())
-	l.happen(ctx, lifecycle.Enriched{})
+	l.writeLog(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
+	l.writer.SaveTick(l.logOnlyTick())
+	l.apply(ctx, lifecycle.EnrichmentDone{})
 }

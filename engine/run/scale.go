@@ -17,27 +17,27 @@ import (
 // scaler lets run workers join and leave while the run goes on, and shares its load
 // between those that are there.
 type scaler struct {
-	*live
+	*runLoop
 	// growth decides whether run workers join a run over the rate.
 	growth lifecycle.Growth
 	// pool is how many connections all have together; joining says that some are under way.
-	pool    int
-	joining bool
-	grown   Grown
-	// steered says that a user has changed the load: its run workers are told their rates also where they are fixed.
-	steered bool
-	// owed says that somebody is to have more, once others have less; bounded, that run workers were told the most
+	pool         int
+	joining      bool
+	lastScaleOut ScaleOut
+	// userChanged says that a user has changed the load: its run workers are told their rates also where they are fixed.
+	userChanged bool
+	// increasesPending says that somebody is to have more, once others have less; bounded, that run workers were told the most
 	// alone since all were told what they have.
-	owed, bounded bool
+	increasesPending, boundsOnly bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
-	// entrance are run workers that begin when the store knows them.
-	entrance Entrance
-	// on are the nodes that the first run workers have room on, account what the ledger has.
-	on      map[string]string
-	account placement.Account
-	// rooms are answers of the ledger.
-	rooms chan reservation
+	// pendingStarts are run workers that begin when the store knows them.
+	pendingStarts PendingStarts
+	// reservedNodes are the nodes that the first run workers have room on, account what the ledger has.
+	reservedNodes map[string]string
+	account       placement.WrittenReservations
+	// reservations are answers of the ledger.
+	reservations chan reservation
 }
 
 // assign gives run workers to nodes, all of them or none: to those that they have room on, or to
@@ -50,36 +50,36 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*W
 	}
 	assignments := make([]protocol.AssignRun, len(workers))
 	for i, w := range workers {
-		w.Heard = l.clock.Now()
+		w.LastSeen = l.clock.Now()
 		assignments[i] = protocol.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
-			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.LoadWith(l.sc, l.plan.Params),
+			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.WorkerWorkloadWith(l.sc, l.plan.Params),
 			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
 	}
-	nodes, err := l.svc.nodes.Place(on, assignments...)
+	nodes, err := l.svc.nodes.AssignWorkers(on, assignments...)
 	if err != nil && on != nil {
-		nodes, err = l.svc.nodes.Place(nil, assignments...)
+		nodes, err = l.svc.nodes.AssignWorkers(nil, assignments...)
 	}
 	if err == nil {
 		// Where they are is stored before they carry load: another server may have to find them.
-		where := l.lines()
+		where := l.logOnlyTick()
 		where.CurrentQPS, where.WorkersActive = l.run.CurrentQPS, l.run.WorkersActive
 		for i, w := range workers {
 			w.Node = nodes[i]
 			w.State.NodeID = w.Node.ID()
 			where.Workers = append(where.Workers, l.heartbeat(w))
 		}
-		l.rules.Place(where.Workers, l.clock.Now())
-		l.keeper.SaveTick(where)
+		l.rules.SetNodes(where.Workers, l.clock.Now())
+		l.writer.SaveTick(where)
 		return
 	}
 	why := err.Error()
 	if errors.As(err, new(*engine.Error)) {
-		why = engine.Sentences(err)
+		why = engine.ErrorText(err)
 	}
 	if l.svc.nodes.Capacity().None {
 		why = "there is no node to carry the load"
 	}
-	l.scale.refuse(ctx, why, workers...)
+	l.scale.rejectWorkers(ctx, why, workers...)
 }
 
 // elastic reports whether run workers join and leave while the run goes on.
@@ -95,19 +95,19 @@ func (l *scaler) elastic() bool {
 func (l *scaler) join(ctx context.Context, connections int) *Worker {
 	slot := len(l.Workers)
 	w := &Worker{ID: scaling.WorkerID(slot), Group: slot, ResultID: uuid.NewString(), Connections: connections}
-	if l.scale.rated() {
+	if l.scale.hasRateTargets() {
 		w.Rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
 	}
-	l.Enlist(w)
-	l.happen(ctx, lifecycle.WorkerJoined{ID: w.ID})
+	l.Register(w)
+	l.apply(ctx, lifecycle.WorkerJoined{ID: w.ID})
 	if connections > 0 {
-		l.note(engine.LogInfo, w, "%s joins with %d connections", w.ID, connections)
+		l.writeLog(engine.LogInfo, w, "%s joins with %d connections", w.ID, connections)
 	} else {
-		l.note(engine.LogInfo, w, "%s joins", w.ID)
+		l.writeLog(engine.LogInfo, w, "%s joins", w.ID)
 	}
-	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
-	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: row, Until: l.clock.Now().Add(enterLimit),
-		Workers: []*Worker{w}, Begin: func(ctx context.Context) { l.scale.ask(ctx, w) }})
+	row := l.writer.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
+	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: row, Deadline: l.clock.Now().Add(workerRowTimeout),
+		Workers: []*Worker{w}, Start: func(ctx context.Context) { l.scale.requestReservation(ctx, w) }})
 	return w
 }
 
@@ -132,8 +132,8 @@ func (l *scaler) retire(workers []*Worker, level int) (stay []*Worker, stop []en
 		if w.Rate != nil {
 			w.Rate = new(float64)
 		}
-		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
-		stop = append(stop, scaling.ScalingChange{Reason: engine.TargetRetire, At: l.clock.Now()}.Events(
+		l.writeLog(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
+		stop = append(stop, scaling.TargetChange{Reason: engine.TargetRetire, At: l.clock.Now()}.Events(
 			[]scaling.Target{{WorkerID: w.ID, Group: w.Group, WorkerTarget: w.Target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop,
 			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.ID,

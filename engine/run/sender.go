@@ -16,12 +16,12 @@ import (
 // sender stores what is decided and tells the run workers: events in their order, and
 // the absolute state.
 type sender struct {
-	*live
+	*runLoop
 	sequence  int64         // of the last event made
 	lastStore *writer.Write // the last transition queued
 	pending   []pendingPush
 	lastState time.Time
-	line      clock.Line
+	line      clock.StartReport
 }
 
 // pendingPush are events that wait for the store before they are sent.
@@ -46,14 +46,14 @@ func (l *sender) change(t store.Transition, urgent bool) {
 		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sender.sequence, engine.At(now)
 		events[i] = e
 		if w := l.Worker(e.Data.WorkerID); w != nil {
-			w.Sent(e)
+			w.RecordSent(e)
 		}
 	}
-	l.show(t)
-	j := l.keeper.Transition(t, events)
+	l.applyChange(t)
+	j := l.writer.Transition(t, events)
 	l.sender.lastStore = j
 	if len(events) > 0 {
-		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
+		p := pendingPush{events: events, job: j, deadline: now.Add(pushTimeout)}
 		if urgent {
 			p.deadline = now
 		}
@@ -63,11 +63,11 @@ func (l *sender) change(t store.Transition, urgent bool) {
 			for i := range l.sender.pending {
 				l.sender.pending[i].deadline = now
 			}
-			l.sender.push(now)
+			l.sender.flush(now)
 		}
 	}
 	if t.To != "" {
-		level, text := engine.LogInfo, runlog.OfStatus(t.To)
+		level, text := engine.LogInfo, runlog.StatusMessage(t.To)
 		if t.CancellationReason != "" {
 			text += ": " + t.CancellationReason
 			level = engine.LogWarning
@@ -79,15 +79,15 @@ func (l *sender) change(t store.Transition, urgent bool) {
 		if t.StopReason != "" {
 			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
 		}
-		l.noteWith(about, level, nil, "%s", text)
+		l.writeLogWith(about, level, nil, "%s", text)
 	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
-		l.note(engine.LogInfo, nil, "%s", runlog.OfPhase(*t.Phase))
+		l.writeLog(engine.LogInfo, nil, "%s", runlog.PhaseMessage(*t.Phase))
 	}
 	l.publish(false)
 }
 
-// tell stores and sends the targets of run workers, and what goes with them.
-func (l *sender) tell(a scaling.ScalingChange, workers []*Worker, more ...engine.Event) {
+// sendTargets stores and sends the targets of run workers, and what goes with them.
+func (l *sender) sendTargets(a scaling.TargetChange, workers []*Worker, more ...engine.Event) {
 	if a.At.IsZero() {
 		a.At = l.clock.Now()
 	}
@@ -105,11 +105,11 @@ func (l *sender) tell(a scaling.ScalingChange, workers []*Worker, more ...engine
 		}
 	}
 	l.sender.change(store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.Events(to), more...),
-		WorkerTargets: targets, WorkersExpected: l.Expected(l.life)}, false)
+		WorkerTargets: targets, WorkersExpected: l.ExpectedCount(l.life)}, false)
 }
 
-// push sends the events whose write has ended, or whose time has come, in order.
-func (l *sender) push(now time.Time) {
+// flush sends the events whose write has ended, or whose time has come, in order.
+func (l *sender) flush(now time.Time) {
 	for len(l.sender.pending) > 0 {
 		p := l.sender.pending[0]
 		select {
@@ -122,16 +122,16 @@ func (l *sender) push(now time.Time) {
 		l.sender.pending = l.sender.pending[1:]
 		all := l.Nodes()
 		for _, e := range p.events {
-			for _, n := range l.Hearing(e, all) {
+			for _, n := range l.NodesFor(e, all) {
 				l.send(n, e)
 			}
 			switch {
 			case e.Type == engine.EventStart && e.Data.EffectiveAt != nil:
-				l.sender.line.Set(IDsOf(l.Workers))
+				l.sender.line.Expect(WorkerIDs(l.Workers))
 			case e.Type == engine.EventSetPhase:
-				l.life.Entered(now, e.Data.Phase)
+				l.life.PhaseSent(now, e.Data.Phase)
 			case e.Data.StepNumber > 0:
-				l.life.Stepped(now, e.Data.StepNumber)
+				l.life.StepSent(now, e.Data.StepNumber)
 			}
 		}
 	}
@@ -140,10 +140,10 @@ func (l *sender) push(now time.Time) {
 // send gives an event to a node. One that cannot have it is told of in the run's log: it
 // follows the absolute state when it is back, and stops by itself when it is not.
 func (l *sender) send(n nodes.Node, e engine.Event) {
-	err := n.Send(protocol.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.Doubted()})
+	err := n.Send(protocol.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.HasUnknownLoad()})
 	l.spans.Sent(l.clock.Now(), n.ID(), e, err)
 	if err != nil {
-		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
+		l.writeLogWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
 			"The event %s (%d) could not be sent to the node %s: %v", e.Type, e.SequenceID, n.ID(), err)
 	}
 }
@@ -153,9 +153,9 @@ func (l *sender) repeatState() {
 	if !l.life.Placed() || len(l.sender.pending) > 0 {
 		return
 	}
-	state, own := l.sender.state(), l.Carriers()
+	state, own := l.sender.state(), l.WorkersByNode()
 	for _, n := range l.Nodes() {
-		_ = n.Send(state.Of(own[n], own[nil])) // to a node that has gone: it is repeated
+		_ = n.Send(state.ForWorkers(own[n], own[nil])) // to a node that has gone: it is repeated
 	}
 }
 
@@ -168,19 +168,19 @@ func (l *sender) state() protocol.RunState {
 	return protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.Doubted()}
+		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.HasUnknownLoad()}
 }
 
-// startIn is how far ahead START lies, should it be decided now.
-func (l *sender) startIn() time.Duration {
+// startLead is how far ahead START lies, should it be decided now.
+func (l *sender) startLead() time.Duration {
 	if l.life.Started() {
 		return 0
 	}
-	var ways []clock.Way
+	var ways []clock.NodeTiming
 	for _, n := range l.Nodes() {
-		ways = append(ways, l.svc.nodes.Way(n.ID()))
+		ways = append(ways, l.svc.nodes.Timing(n.ID()))
 	}
-	return clock.Ahead(ways, l.keeper.Took())
+	return clock.StartDelay(ways, l.writer.LastWriteDuration())
 }
 
 // whenStored closes done once everything decided so far is stored.

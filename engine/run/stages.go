@@ -14,18 +14,18 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 	if !scaling.Staged(l.sc) || !l.life.Started() || l.life.Stopping() {
 		return
 	}
-	w, at := l.sc.Workload, l.life.SinceMeasuring(now)
-	have := l.Carrying()
-	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+scaling.JoinLead))
+	w, at := l.sc.Workload, l.life.MeasuredFor(now)
+	have := l.ActiveWorkers()
+	soon := l.sc.Scaling.Workers(w.MaxConnectionsBetween(at, at+scaling.JoinLead))
 	if missing := soon - len(have); missing > 0 && len(l.Workers)+missing <= l.plan.Plan.KeySlots &&
-		now.After(l.scale.nextJoin) && !l.keeper.Away() {
+		now.After(l.scale.nextJoin) && !l.writer.Away() {
 		var joined []*Worker
 		for range missing {
 			joined = append(joined, l.scale.join(ctx, 0))
 		}
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
+		l.sender.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, joined)
 	}
-	have, stop := l.scale.retire(have, w.MostConnections(at, at+scaling.RetireAfter))
+	have, stop := l.scale.retire(have, w.MaxConnectionsBetween(at, at+scaling.RetireAfter))
 	var running []*Worker
 	for _, x := range have {
 		if x.State.Status == engine.WorkerRunning {
@@ -33,30 +33,30 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 		}
 	}
 	// Those that are not needed yet, or may be needed again, wait without connections.
-	changed := l.scale.divide(now, running, Load{Connections: w.NextConnections(at, scaling.StageRamp),
-		Each: l.sc.Scaling.PerWorkerCapacity, Few: l.sc.Scaling.Workers})
+	changed := l.scale.distribute(now, running, SharedLoad{Connections: w.NextConnections(at, scaling.StageRamp),
+		MaxPerWorker: l.sc.Scaling.PerWorkerCapacity, Sharers: l.sc.Scaling.Workers})
 	if len(changed)+len(stop) > 0 {
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
+		l.sender.sendTargets(scaling.TargetChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
 	}
 }
 
 // beginStage tells what a stage asks of each run worker. Run workers that
 // follow the stages by themselves do so to the millisecond, and take the events for a record.
 func (l *scaler) beginStage(a lifecycle.BeginStage) {
-	if scaling.ScalingFollowed(l.sc) {
+	if scaling.StagesDriven(l.sc) {
 		l.scale.followRates(l.clock.Now())
 		return
 	}
 	s := l.sc.Workload.Stages[a.Index]
-	workers := l.Carrying()
+	workers := l.ActiveWorkers()
 	if s.TargetQPS != nil {
-		Share(workers, Load{Connections: l.scale.pool, Rate: s.TargetQPS})
+		ShareEqually(workers, SharedLoad{Connections: l.scale.pool, Rate: s.TargetQPS})
 	} else {
-		Share(workers, Load{Connections: int(s.Level())})
+		ShareEqually(workers, SharedLoad{Connections: int(s.Level())})
 	}
-	about := scaling.ScalingChange{Reason: engine.TargetStage, At: a.At}
+	about := scaling.TargetChange{Reason: engine.TargetStage, At: a.At}
 	if s.Ramp != engine.RampStep {
 		about.Ramp = s.Duration()
 	}
-	l.sender.tell(about, workers)
+	l.sender.sendTargets(about, workers)
 }

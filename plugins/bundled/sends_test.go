@@ -18,7 +18,7 @@ func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := a.Info().Manifest
-		sends, tables := m.Declared(), []string{"orders"}
+		sends, tables := m.Patterns(), []string{"orders"}
 		for _, sql := range []string{"SELECT 1 FROM accounts", "SELECT pg_read_file('/etc/passwd')",
 			"SELECT * FROM pg_catalog.pg_authid",
 			"WITH RECURSIVE base AS (SELECT rolpassword FROM pg_catalog.pg_authid) SELECT 1 FROM base",
@@ -45,14 +45,14 @@ func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 					}
 					break // the warehouse that it asked for is not there
 				}
-				asked := answer.Queries
+				requested := answer.Queries
 				if answer.Enrich != nil {
-					asked = append(asked, plugin.Query{SQL: answer.Enrich.Page})
+					requested = append(requested, plugin.Query{SQL: answer.Enrich.Page})
 					if answer.Enrich.Aggregate != "" {
-						asked = append(asked, plugin.Query{SQL: answer.Enrich.Aggregate})
+						requested = append(requested, plugin.Query{SQL: answer.Enrich.Aggregate})
 					}
 				}
-				for _, q := range asked {
+				for _, q := range requested {
 					results[q.ID] = plugin.QueryResult{}
 					if !plugin.Allows(sends.Query, q.SQL, m.Dialect, tables) {
 						t.Errorf("%s asks %s with what it does not declare: %s", name, op, q.SQL)

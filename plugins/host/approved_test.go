@@ -31,12 +31,12 @@ func inspected(t *testing.T, wasm []byte) plugin.Info {
 	return info
 }
 
-// judged makes the plugin ready in a new host, and says whether its bytes were asked for and read.
-func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
+// reusedApproval makes the plugin ready in a new host, and says whether its bytes were asked for and read.
+func reusedApproval(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 	t.Helper()
 	h := newHost(t, o)
-	asked := false
-	if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+	requested := false
+	if err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, info, true); err != nil {
 		t.Fatal(err)
 	}
 	w, err := h.Workload(t.Context(), info.SHA256)
@@ -48,10 +48,10 @@ func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 		t.Errorf("rows: %v", err)
 	}
 	if r := h.find(func(*registered) bool { return true }); r.module.shape.functions["ls_fill"] != "(i32) → (i64)" ||
-		r.module.sha != info.SHA256 || r.module.least == 0 || r.module.most == 0 {
+		r.module.sha != info.SHA256 || r.module.minPages == 0 || r.module.maxPages == 0 {
 		t.Errorf("the shape is %+v", r.module)
 	}
-	return asked
+	return requested
 }
 
 // TestAnApprovalHoldsForItsBytesAndProgram: a file that this program let through before is not
@@ -69,7 +69,7 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	other := says.Build()
 	otherEntry := filepath.Join(o.CacheDir, "approved", shaOf(other))
 
-	if !judged(t, o, wasm, info) || judged(t, o, wasm, info) || !judged(t, o, other, inspected(t, other)) {
+	if !reusedApproval(t, o, wasm, info) || reusedApproval(t, o, wasm, info) || !reusedApproval(t, o, other, inspected(t, other)) {
 		t.Fatal("a file is judged once")
 	}
 	good, err := os.ReadFile(entry)
@@ -89,10 +89,10 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	}
 	code := codeOf(t, o, info.SHA256)
 	// Where it would be on another kind of processor.
-	elsewhere := ""
+	remote := ""
 	for _, name := range codeNames(approvalOf(t, o, info.SHA256).Module) {
 		if name != filepath.Base(code) {
-			elsewhere = filepath.Join(filepath.Dir(code), name)
+			remote = filepath.Join(filepath.Dir(code), name)
 		}
 	}
 	flipped := func(at int) func() {
@@ -123,12 +123,12 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 		},
 		"an earlier program's": func() {
 			replace(nil)
-			judged(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
+			reusedApproval(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
 		},
-		"gone":             func() { removed(t, entry) },
-		"its code is gone": func() { removed(t, code) },
+		"gone":             func() { removeFiles(t, entry) },
+		"its code is gone": func() { removeFiles(t, code) },
 		"its code is other code": func() {
-			removed(t, code)
+			removeFiles(t, code)
 			if err := os.WriteFile(code, []byte("traps"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -147,14 +147,14 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 			}
 		},
 		"there is code for another processor": func() {
-			if err := os.WriteFile(elsewhere, []byte("traps"), 0o600); err != nil {
+			if err := os.WriteFile(remote, []byte("traps"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"it was approved on another processor": func() {
 			a := approvalOf(t, o, info.SHA256)
-			a.Shape = bytes.Replace(a.Shape, []byte(filepath.Base(code)), []byte(filepath.Base(elsewhere)), 1)
-			if err := errors.Join(os.Rename(code, elsewhere), approvals(t, o).Put(info.SHA256, a)); err != nil {
+			a.Shape = bytes.Replace(a.Shape, []byte(filepath.Base(code)), []byte(filepath.Base(remote)), 1)
+			if err := errors.Join(os.Rename(code, remote), approvals(t, o).Put(info.SHA256, a)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -167,22 +167,22 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 		},
 	} {
 		tamper()
-		if !judged(t, o, wasm, info) {
+		if !reusedApproval(t, o, wasm, info) {
 			t.Errorf("%s: it was taken for an approval", name)
 		}
 		if b, err := os.ReadFile(entry); err != nil || !bytes.Equal(b, good) {
 			t.Errorf("%s: it was not mended: %v", name, err)
 		}
-		if judged(t, o, wasm, info) {
+		if reusedApproval(t, o, wasm, info) {
 			t.Errorf("%s: judged a second time", name)
 		}
 	}
-	if !judged(t, Options{CacheDir: o.CacheDir}, wasm, info) {
+	if !reusedApproval(t, Options{CacheDir: o.CacheDir}, wasm, info) {
 		t.Error("a host that does not know its program took an approval")
 	}
 }
 
-func removed(t *testing.T, path string) {
+func removeFiles(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func approvalOf(t *testing.T, o Options, sha string) approval {
 // codeOf is the file of the code that the next start takes.
 func codeOf(t *testing.T, o Options, sha string) string {
 	t.Helper()
-	var k kept
+	var k approvedShape
 	if err := json.Unmarshal(approvalOf(t, o, sha).Shape, &k); err != nil || k.Code == nil {
 		t.Fatalf("where the code is was not kept: %v; does wazero keep it in another way?", err)
 	}
@@ -230,14 +230,14 @@ func TestCodeOfOneModuleIsNotAnothers(t *testing.T) {
 		}{{plugintest.Unreachable, plugin.ErrTrapped}, {plugintest.Forever, plugin.ErrOutOfFuel}} {
 			wasm := plugintest.Guest{Rows: []byte{0}, Code: map[string][]byte{"ls_rows": c.code}}.Build()
 			h := newHost(t, o)
-			asked := false
-			err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, inspected(t, wasm), true)
+			requested := false
+			err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, inspected(t, wasm), true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w, err := h.Workload(t.Context(), shaOf(wasm))
-			if err != nil || asked != (turn == 0) {
-				t.Fatalf("turn %d: %v, judged %v", turn, err, asked)
+			if err != nil || requested != (turn == 0) {
+				t.Fatalf("turn %d: %v, judged %v", turn, err, requested)
 			}
 			if _, err := w.Rows(t.Context(), nil, 0, 1, 1); !errors.Is(err, c.want) {
 				t.Errorf("turn %d: %v, expected %v", turn, err, c.want)
@@ -266,13 +266,13 @@ func TestAnApprovedGuestDoesTheSame(t *testing.T) {
 	var rows [2]string
 	for i := range rows {
 		h := newHost(t, o)
-		asked := false
-		if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+		requested := false
+		if err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, info, true); err != nil {
 			t.Fatal(err)
 		}
 		w, err := h.Workload(t.Context(), "mix")
-		if err != nil || asked != (i == 0) {
-			t.Fatalf("%v, judged %v", err, asked)
+		if err != nil || requested != (i == 0) {
+			t.Fatalf("%v, judged %v", err, requested)
 		}
 		made, err := w.Rows(t.Context(), nil, 0, 0, 50)
 		if err != nil || made.Len() != 50 {

@@ -32,11 +32,11 @@ func TestHostileAtTheGate(t *testing.T) {
 		}
 		err := Gate(f.Bytes())
 		switch {
-		case f.Station == hostiletest.Gate && !errors.Is(err, plugin.ErrRefused):
+		case f.Stage == hostiletest.Gate && !errors.Is(err, plugin.ErrRefused):
 			t.Errorf("%s passed: %v", f.Name, err)
-		case f.Station == hostiletest.Gate && !strings.Contains(err.Error(), f.Says):
-			t.Errorf("%s: %v, expected %q", f.Name, err, f.Says)
-		case f.Station != hostiletest.Gate && err != nil:
+		case f.Stage == hostiletest.Gate && !strings.Contains(err.Error(), f.Message):
+			t.Errorf("%s: %v, expected %q", f.Name, err, f.Message)
+		case f.Stage != hostiletest.Gate && err != nil:
 			t.Errorf("%s was stopped too early: %v", f.Name, err)
 		case err != nil && !sentence(err):
 			t.Errorf("%s: %q is no sentence to be shown", f.Name, err)
@@ -83,12 +83,12 @@ func TestHostileTruncations(t *testing.T) {
 func TestHostileInARun(t *testing.T) {
 	h := newHost(t, Options{})
 	for _, f := range hostiletest.Corpus() {
-		if f.Station != hostiletest.Run && f.Class != "later" {
+		if f.Stage != hostiletest.Run && f.Class != "later" {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			err := runHostile(h, f.Bytes())
-			if f.Station == hostiletest.Harmless {
+			if f.Stage == hostiletest.Harmless {
 				if err != nil && !errors.Is(err, plugin.ErrEnded) {
 					t.Errorf("it does no harm, and failed: %v", err)
 				}
@@ -97,8 +97,8 @@ func TestHostileInARun(t *testing.T) {
 			if !errors.Is(err, plugin.ErrTrapped) && !errors.Is(err, plugin.ErrInvalidBatch) &&
 				!errors.Is(err, plugin.ErrFailed) {
 				t.Errorf("%v is no error of the contract", err)
-			} else if !strings.Contains(err.Error(), f.Says) || !sentence(err) {
-				t.Errorf("%v, expected a sentence with %q", err, f.Says)
+			} else if !strings.Contains(err.Error(), f.Message) || !sentence(err) {
+				t.Errorf("%v, expected a sentence with %q", err, f.Message)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func guestOf(t *testing.T, h *Host, g plugintest.Guest) func() *instance {
 // whole is all memory of an instance.
 func whole(t *testing.T, i *instance) []byte {
 	t.Helper()
-	b, ok := i.copied(nil, 0, i.memory.Size())
+	b, ok := i.appendMemory(nil, 0, i.memory.Size())
 	if !ok {
 		t.Fatal("the instance is closed")
 	}
@@ -78,7 +78,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 		<-began
 		a.close()
 		a.close()
-		if _, ok := a.copied(nil, 0, 1); ok || a.write(0, []byte{1}) {
+		if _, ok := a.appendMemory(nil, 0, 1); ok || a.write(0, []byte{1}) {
 			t.Fatal("the memory of a closed instance can be used")
 		}
 		if _, err := a.call(a.fillFn, abi.ExportFill, 1000, 1); !errors.Is(err, plugin.ErrFailed) {
@@ -139,7 +139,7 @@ func mapsMemory() bool { return runtime.GOOS == "linux" }
 func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 	h := newHost(t, Options{})
 	for round := range 20 {
-		open := opener(t, h, hungry("closed", 1))
+		open := opener(t, h, growingGuest("closed", 1))
 		opened, err := open()
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 					close(began)
 				}
 				s.ended = false // the guest gives nothing, and is asked again
-				if err := s.Fill(&batch, 1); !errors.Is(err, plugin.ErrEnded) || s.holds.state.Load()&1 == 1 {
+				if err := s.Fill(&batch, 1); !errors.Is(err, plugin.ErrEnded) || s.refs.state.Load()&1 == 1 {
 					ended <- err
 					return
 				}
@@ -199,7 +199,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.callers.drop()
+	r.pool.drop()
 	other := guestOf(t, h, plugintest.Guest{Manifest: plugintest.ManifestOf("other"), Pages: 16})()
 	defer other.close()
 	if !other.write(0, bytes.Repeat([]byte{0xaa}, 16<<16)) {
@@ -217,7 +217,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 func TestMemoriesWithoutMappings(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
 	h.mappings = newMappingPool(1 << 50) // more addresses than there are
-	open := opener(t, h, hungry("grows", 48))
+	open := opener(t, h, growingGuest("grows", 48))
 	s, err := open()
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 	}
 	h := newHost(t, Options{})
 	h.mappings = newMappingPool(2 << 20)
-	s, err := opener(t, h, hungry("refused", 48))()
+	s, err := opener(t, h, growingGuest("refused", 48))()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 // TestAPluginThatReachesItsOwnLimitIsTold names which limit it was, and that or how it can be raised.
 func TestAPluginThatReachesItsOwnLimitIsTold(t *testing.T) {
 	var batch plugin.Batch
-	s, err := opener(t, newHost(t, Options{}), hungry("greedy", 512))()
+	s, err := opener(t, newHost(t, Options{}), growingGuest("greedy", 512))()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestAMemoryThatGrowsLeavesNoGarbage(t *testing.T) {
 		t.Skip("memories are Go's here, which move")
 	}
 	h := newHost(t, Options{})
-	i := guestOf(t, h, hungryGuest("steps", 1))()
+	i := guestOf(t, h, openGrowingGuest("steps", 1))()
 	defer i.close()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

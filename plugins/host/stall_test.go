@@ -63,9 +63,9 @@ func prepared(t *testing.T, h *Host, s hostiletest.Stall) *registered {
 	return h.find(func(r *registered) bool { return r.info.SHA256 == info.SHA256 })
 }
 
-// stretches notes how long a guest computed between two places where the host can be
+// interruptGaps notes how long a guest computed between two places where the host can be
 // interrupted, in time of the thread's own processor: others may use the machine.
-type stretches struct {
+type interruptGaps struct {
 	begin time.Duration
 	took  []time.Duration
 }
@@ -76,7 +76,7 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func (s *stretches) watch(computes bool) {
+func (s *interruptGaps) watch(computes bool) {
 	switch now := threadTime(); {
 	case computes:
 		s.begin = now
@@ -87,7 +87,7 @@ func (s *stretches) watch(computes bool) {
 }
 
 // most returns the longest stretch, and the longest at P99.9 of the time.
-func (s *stretches) most() (worst, p999 time.Duration) {
+func (s *interruptGaps) most() (worst, p999 time.Duration) {
 	slices.Sort(s.took)
 	var all, passed time.Duration
 	for _, d := range s.took {
@@ -115,7 +115,7 @@ func TestStallsEnd(t *testing.T) {
 		if s.Phase != "ls_open" && s.Kind != "recursion" && !soaks() {
 			continue
 		}
-		var took stretches
+		var took interruptGaps
 		h := newHost(t, Options{CallFuel: 30_000_000})
 		h.watch = took.watch
 		r := prepared(t, h, s)
@@ -173,7 +173,7 @@ func startProbe() *probe {
 }
 
 // end returns how late it was at P99.9 and at worst.
-func (p *probe) end() (most, worst time.Duration) {
+func (p *probe) end() (limit, worst time.Duration) {
 	close(p.stop)
 	p.done.Wait()
 	slices.Sort(p.late)
@@ -201,10 +201,10 @@ func TestStallsOfOthers(t *testing.T) {
 						t.Fatal("it ended")
 					}
 				}
-				most, worst := busy.end()
-				line := fmt.Sprintf("P99.9 %v over %v, worst %v over %v", most, idleMost, worst, idleWorst)
+				limit, worst := busy.end()
+				line := fmt.Sprintf("P99.9 %v over %v, worst %v over %v", limit, idleMost, worst, idleWorst)
 				t.Log(line)
-				if most-idleMost <= 5*time.Millisecond && worst-idleWorst <= 50*time.Millisecond {
+				if limit-idleMost <= 5*time.Millisecond && worst-idleWorst <= 50*time.Millisecond {
 					return
 				}
 				// A busy machine may spoil a try, but not three.

@@ -54,15 +54,15 @@ func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plug
 	}
 	list, err := manifest.Tables(got)
 	if err != nil {
-		return nil, unusable(c, "tables", "list of tables", err)
+		return nil, answerUnusable(c, "tables", "list of tables", err)
 	}
 	return list, nil
 }
 
-// unusable is the error of an answer that cannot be read, or not be used.
-func unusable(c *compiled, op, what string, err error) error {
+// answerUnusable is the error of an answer that cannot be read, or not be used.
+func answerUnusable(c *compiled, op, what string, err error) error {
 	if errors.As(err, new(*manifest.MalformedError)) {
-		return badAnswer(c, op, err)
+		return answerError(c, op, err)
 	}
 	return fail(plugin.ErrFailed, "Plugin %s answered a %s that cannot be used: %s.", c.name, what, err)
 }
@@ -92,7 +92,7 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	list, given, err := manifest.Statements(got, tables)
 	switch {
 	case err != nil:
-		return nil, unusable(c, "statements", "statement list", err)
+		return nil, answerUnusable(c, "statements", "statement list", err)
 	case !given:
 		return declared, nil
 	}
@@ -147,14 +147,14 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 type stream struct {
 	instance *instance
 	frozen   *frozenStatements
-	// pauses is how many batches in a row held nothing but delays.
-	pauses int
-	ended  bool
-	failed error
-	feed   plugin.Feed
-	food   food
-	// holds are those of a Fill: a load that was abandoned may be in one when the stream is closed.
-	holds holds
+	// emptyBatches is how many batches in a row held nothing but delays.
+	emptyBatches int
+	ended        bool
+	failed       error
+	feed         plugin.Feed
+	feedBatch    feedBatch
+	// refs are those of a Fill: a load that was abandoned may be in one when the stream is closed.
+	refs refCount
 }
 
 var _ Metered = (*stream)(nil)
@@ -175,13 +175,13 @@ func (s *stream) FuelSpent() int64 { return s.instance.tank.given - s.instance.t
 func (s *stream) MemoryBytes() int64 { return int64(s.instance.memory.Size()) }
 
 // Fill takes the next batch.
-func (s *stream) Fill(b *plugin.Batch, most int) error {
+func (s *stream) Fill(b *plugin.Batch, limit int) error {
 	b.Reset()
-	if !s.holds.take() {
+	if !s.refs.acquire() {
 		return fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
 	}
 	defer func() {
-		if s.holds.drop() {
+		if s.refs.release() {
 			_ = s.free() // whoever closed the stream does not wait for it
 		}
 	}()
@@ -191,16 +191,16 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	case s.ended:
 		return plugin.ErrEnded
 	}
-	most = max(1, min(most, abi.MaxBatchOps))
+	limit = max(1, min(limit, abi.MaxBatchOps))
 	i := s.instance
-	v, err := i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
+	v, err := i.call(i.fillFn, abi.ExportFill, fuelFor(limit), uint64(limit))
 	for fed := 0; err == nil && int64(v) == abi.FillFeedMe; fed++ {
 		if err = s.feedOnce(fed); err == nil {
-			v, err = i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
+			v, err = i.call(i.fillFn, abi.ExportFill, fuelFor(limit), uint64(limit))
 		}
 	}
 	if err == nil {
-		err = s.take(b, int64(v), most)
+		err = s.take(b, int64(v), limit)
 	}
 	if err != nil && !errors.Is(err, plugin.ErrEnded) {
 		b.Reset()
@@ -210,7 +210,7 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	return err
 }
 
-func (s *stream) take(b *plugin.Batch, v int64, most int) error {
+func (s *stream) take(b *plugin.Batch, v int64, limit int) error {
 	i := s.instance
 	if v == abi.FillError {
 		return i.reported(abi.ExportFill)
@@ -224,23 +224,23 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 		return invalid(i, fmt.Errorf("it has %d bytes, the limit is %d", n, abi.MaxBatchBytes))
 	}
 	var ok bool
-	if b.Data, ok = i.copied(b.Data[:0], ptr, n); !ok {
+	if b.Data, ok = i.appendMemory(b.Data[:0], ptr, n); !ok {
 		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
 	}
-	if err := s.frozen.Decode(b, most); err != nil {
+	if err := s.frozen.Decode(b, limit); err != nil {
 		return invalid(i, err)
 	}
 	if b.Ops[len(b.Ops)-1].Statement < abi.FirstControl || !onlyDelays(b.Ops) {
-		s.pauses = 0
-	} else if s.pauses++; s.pauses > maxPauses {
-		return invalid(i, fmt.Errorf("it holds only delays, and so did the %d before it", maxPauses))
+		s.emptyBatches = 0
+	} else if s.emptyBatches++; s.emptyBatches > maxEmptyBatches {
+		return invalid(i, fmt.Errorf("it holds only delays, and so did the %d before it", maxEmptyBatches))
 	}
 	return nil
 }
 
-// maxPauses bounds batches without an operation to execute: whoever waits for one
+// maxEmptyBatches bounds batches without an operation to execute: whoever waits for one
 // would ask for ever.
-const maxPauses = 64
+const maxEmptyBatches = 64
 
 func onlyDelays(ops []plugin.Op) bool {
 	return !slices.ContainsFunc(ops, func(op plugin.Op) bool { return op.Statement < abi.FirstControl })
@@ -255,7 +255,7 @@ func invalid(i *instance, err error) error {
 // frees it then.
 func (s *stream) Close() error {
 	s.instance.close()
-	if s.holds.close() {
+	if s.refs.close() {
 		return s.free()
 	}
 	return nil
@@ -270,20 +270,20 @@ func (s *stream) free() error {
 }
 
 // Rows writes sample rows.
-func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, limit int) (plugin.Rows,
 	error) {
 	if !w.registered.module.shape.has(abi.ExportRows) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.",
 			w.registered.module.name)
 	}
-	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(most, abi.MaxRowsPerCall)))
+	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(limit, abi.MaxRowsPerCall)))
 }
 
 // idleTime is how long an instance that nobody uses is kept.
 const idleTime = 20 * time.Second
 
-// samples keeps one instance for sample rows, opened with the parameters of the last request.
-type samples struct {
+// sampleInstance keeps one instance for sample rows, opened with the parameters of the last request.
+type sampleInstance struct {
 	host  *Host
 	owner *registered
 
@@ -295,7 +295,7 @@ type samples struct {
 	idle   *time.Timer
 }
 
-func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table int, first int64, limit int) (plugin.Rows,
 	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +315,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	if table < 0 || table >= len(s.tables) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s has no table %d.", i.module.name, table)
 	}
-	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(most)))
+	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(limit)))
 	if err != nil {
 		s.closeLocked()
 		return nil, err
@@ -329,14 +329,14 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	if n == 0 {
 		return nil, plugin.ErrEnded
 	}
-	data, ok := i.copied(nil, ptr, min(n, abi.MaxBatchBytes))
+	data, ok := i.appendMemory(nil, ptr, min(n, abi.MaxBatchBytes))
 	if !ok || n > abi.MaxBatchBytes {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch,
 			"Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
 			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
-	rows, err := decodeRows(data, s.tables[table].Columns, most)
+	rows, err := decodeRows(data, s.tables[table].Columns, limit)
 	if err != nil {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.",
@@ -348,7 +348,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 // openLocked starts an instance and tells it the parameters through ls_open. There is no
 // table yet, so a plugin may refuse: it is then opened with its own empty tables,
 // and at last not at all.
-func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error {
+func (s *sampleInstance) openLocked(ctx context.Context, params json.RawMessage) error {
 	declared, err := s.owner.tables(ctx, params)
 	if err != nil {
 		return err
@@ -393,14 +393,14 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 	return nil
 }
 
-func (s *samples) closeLocked() {
+func (s *sampleInstance) closeLocked() {
 	if s.instance != nil {
 		s.instance.close()
 		s.instance = nil
 	}
 }
 
-func (s *samples) close() {
+func (s *sampleInstance) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idle != nil {

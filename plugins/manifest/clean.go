@@ -27,7 +27,7 @@ func Clean(b []byte, limit int) string {
 		switch {
 		case r == '\n' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
-		case textsafe.Obeyed(r) || r == utf8.RuneError:
+		case textsafe.IsControl(r) || r == utf8.RuneError:
 			return -1
 		}
 		return r
@@ -41,12 +41,12 @@ func Clean(b []byte, limit int) string {
 
 // plain reports that a text has no control characters or marks that are not seen, which
 // terminals obey and databases refuse. SQL may have lines.
-func plain(s string) bool { return !strings.ContainsFunc(s, textsafe.Obeyed) }
+func plain(s string) bool { return !strings.ContainsFunc(s, textsafe.IsControl) }
 
 // plainLines is plain for a text that may have lines.
 func plainLines(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
-		return textsafe.Obeyed(r) && r != '\n' && r != '\r' && r != '\t'
+		return textsafe.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
 	})
 }
 
@@ -62,7 +62,7 @@ func checkName(what, name string) error {
 }
 
 // checkTexts refuses SQL by dialect that cannot be shown, or is longer than any statement.
-func checkTexts(what string, texts map[string]string, most int) error {
+func checkTexts(what string, texts map[string]string, limit int) error {
 	for dialect, text := range texts {
 		if err := checkName("the dialect of "+what, dialect); err != nil {
 			return err
@@ -70,8 +70,8 @@ func checkTexts(what string, texts map[string]string, most int) error {
 		if !plainLines(text) {
 			return fmt.Errorf("%s contains control characters", what)
 		}
-		if n := utf8.RuneCountInString(text); n > most {
-			return fmt.Errorf("%s has %d characters, the limit is %d", what, n, most)
+		if n := utf8.RuneCountInString(text); n > limit {
+			return fmt.Errorf("%s has %d characters, the limit is %d", what, n, limit)
 		}
 	}
 	return nil

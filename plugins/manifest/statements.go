@@ -20,13 +20,13 @@ func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, give
 	var answer struct {
 		Statements []looseStatement `json:"statements"`
 	}
-	if err := Unmarshal(doc, &answer, maxDeclared); err != nil {
+	if err := Unmarshal(doc, &answer, maxManifestValues); err != nil {
 		return nil, false, &MalformedError{err}
 	}
 	if answer.Statements == nil {
 		return nil, false, nil
 	}
-	list, err = checkStatements(answer.Statements, inspected(found))
+	list, err = checkStatements(answer.Statements, declaredForm(found))
 	return list, true, err
 }
 
@@ -169,35 +169,35 @@ func placeBinds(s *plugin.Statement, t *plugin.LogicalTable) {
 			return
 		}
 	}
-	var places []string
+	var positions []string
 	switch s.Kind {
 	case engine.KindPointLookup, engine.KindDelete, engine.KindRangeScan:
-		places = t.Key
+		positions = t.Key
 	case engine.KindUpdate:
-		places = append(slices.Clone(s.Columns), t.Key...)
+		positions = append(slices.Clone(s.Columns), t.Key...)
 	case engine.KindInsert:
-		if places = s.Columns; len(places) == 0 {
+		if positions = s.Columns; len(positions) == 0 {
 			for _, c := range t.Columns {
-				places = append(places, c.Name)
+				positions = append(positions, c.Name)
 			}
 		}
 	default:
 		return
 	}
-	want := len(places)
+	want := len(positions)
 	if s.Kind == engine.KindRangeScan && s.Limit == 0 {
 		want++ // the number of rows
 	}
 	if len(s.Binds) != want {
 		return
 	}
-	for i, p := range places {
+	for i, p := range positions {
 		s.Binds[i].Column = p
 	}
 }
 
-// inspected are tables as the adapter found them, in the form of declared ones.
-func inspected(tables []engine.Table) []plugin.LogicalTable {
+// declaredForm are tables as the adapter found them, in the form of declared ones.
+func declaredForm(tables []engine.Table) []plugin.LogicalTable {
 	list := make([]plugin.LogicalTable, len(tables))
 	for i, t := range tables {
 		list[i] = plugin.LogicalTable{Name: t.Name, Key: t.Key}

@@ -8,11 +8,11 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
-type cleaned struct{ m *testing.M }
+type cleanupMain struct{ m *testing.M }
 
-func (c cleaned) Run() int {
+func (c cleanupMain) Run() int {
 	defer quarantinetest.Clean()
 	return c.m.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cleaned{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cleanupMain{m}) }

@@ -11,7 +11,7 @@ type parser struct {
 	limits Limits
 	// control is the stack of open blocks, kept between functions.
 	control []control
-	threads threads
+	threads jumpThreader
 	work    int64
 }
 
@@ -142,12 +142,12 @@ func (p *parser) imported(r *reader) {
 		if words[kind] == "" {
 			words[kind] = "something unknown"
 		}
-		r.fail("it imports %s, %s.%s, which plugins are not given", words[kind], Shown(i.Module), Shown(i.Name))
+		r.fail("it imports %s, %s.%s, which plugins are not given", words[kind], SafeName(i.Module), SafeName(i.Name))
 		return
 	}
 	t := r.u32()
 	if r.err == nil && int64(t) >= int64(len(p.types)) {
-		r.fail("its import %s.%s has no type", Shown(i.Module), Shown(i.Name))
+		r.fail("its import %s.%s has no type", SafeName(i.Module), SafeName(i.Name))
 	}
 	if r.err != nil {
 		return
@@ -158,7 +158,7 @@ func (p *parser) imported(r *reader) {
 }
 
 // limits reads the limits of the table or the memory.
-func (r *reader) limits(what, unit string, limit int) (least, most uint32) {
+func (r *reader) limits(what, unit string, limit int) (minimum, maximum uint32) {
 	flags := r.byte()
 	switch {
 	case flags > 1 && flags < 4:
@@ -168,16 +168,16 @@ func (r *reader) limits(what, unit string, limit int) (least, most uint32) {
 	case flags >= 8:
 		r.fail("its %s has unknown limits", what)
 	}
-	least, most = r.u32(), 1<<32-1
-	if r.err == nil && int64(least) > int64(limit) {
-		r.fail("its %s starts with %d %s, the limit is %d", what, least, unit, limit)
+	minimum, maximum = r.u32(), 1<<32-1
+	if r.err == nil && int64(minimum) > int64(limit) {
+		r.fail("its %s starts with %d %s, the limit is %d", what, minimum, unit, limit)
 	}
 	if flags == 1 {
-		if most = r.u32(); r.err == nil && most < least {
+		if maximum = r.u32(); r.err == nil && maximum < minimum {
 			r.fail("its %s may not be as large as it starts", what)
 		}
 	}
-	return least, most
+	return minimum, maximum
 }
 
 // constant reads a constant expression: one constant.
@@ -215,11 +215,11 @@ func (p *parser) exports(r *reader) {
 			return
 		}
 		if seen[e.Name] {
-			r.fail("it exports %s twice", Shown(e.Name))
+			r.fail("it exports %s twice", SafeName(e.Name))
 			return
 		}
 		if strings.HasPrefix(e.Name, reserved) {
-			r.fail("it exports %s; names that begin with %s are the host's", Shown(e.Name), reserved)
+			r.fail("it exports %s; names that begin with %s are the host's", SafeName(e.Name), reserved)
 			return
 		}
 		seen[e.Name] = true
@@ -237,7 +237,7 @@ func (p *parser) exports(r *reader) {
 			there = int64(e.Index) < int64(p.globals)
 		}
 		if !there {
-			r.fail("its export %s points at nothing", Shown(e.Name))
+			r.fail("its export %s points at nothing", SafeName(e.Name))
 			return
 		}
 		p.Exports = append(p.Exports, e)

@@ -16,14 +16,14 @@ func TestDefinition(t *testing.T) {
 		"(SELECT 1)": "(SELECT 1)", "SELECT ')' AS \")\" -- )": "SELECT ')' AS \")\" -- )",
 		"WITH x AS (SELECT 1) TABLE x": "WITH x AS (SELECT 1) TABLE x",
 	} {
-		if got, err := derived.Definition(text); err != nil || got != want {
+		if got, err := derived.NormalizeDefinition(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", " ; ", "-- only words", "SELECT 1; SELECT 2", "DROP TABLE x", "EXPLAIN SELECT 1",
 		"SHOW all", "SELECT 'open", "COPY x TO PROGRAM 'id'", "SELECT 1 AS a) AS x, (SELECT 2 AS b",
 		"SELECT (1) AS a) AS x CROSS JOIN LATERAL (SELECT ')' AS b"} {
-		if got, err := derived.Definition(text); !engine.HasCode(err, engine.CodeInvalid) {
+		if got, err := derived.NormalizeDefinition(text); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestWhatCannotBeRefreshedIsNotSaved(t *testing.T) {
 		"SELECT array_agg(r) AS a FROM rollup.runs r":                                  "whole rows (runs[])",
 	} {
 		_, err := d.Inspect(t.Context(), definition, "runs")
-		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), want) {
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), want) {
 			t.Errorf("%s: %v", definition, err)
 		}
 	}
@@ -98,8 +98,8 @@ func TestAnErrorHasItsPlace(t *testing.T) {
 		{"SELECT 1 FORM rollup.runs", 1, 15},
 	} {
 		_, defined := d.Inspect(t.Context(), c.sql, "runs")
-		_, asked := d.Query(t.Context(), c.sql, 10)
-		for field, err := range map[string]error{"definition": defined, "sql": asked} {
+		_, requested := d.Query(t.Context(), c.sql, 10)
+		for field, err := range map[string]error{"definition": defined, "sql": requested} {
 			var e *engine.Error
 			if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Field != field || e.Fields[0].Line != c.line ||
 				e.Fields[0].Column != c.column || e.Fields[0].Message == "" {

@@ -109,7 +109,7 @@ func TestRedirectsAreDialledToo(t *testing.T) {
 // TestANameThatLeadsToTheLink: what is judged is what the name led to, when it is dialled.
 func TestANameThatLeadsToTheLink(t *testing.T) {
 	egresstest.Lead(t, egresstest.Metadata)
-	for _, p := range []*egress.Policy{egress.Always(), policy(t, "db.example.com")} {
+	for _, p := range []*egress.Policy{egress.Unrestricted(), policy(t, "db.example.com")} {
 		if _, err := p.Dial(t.Context(), "tcp", "db.example.com:80"); !errors.Is(err, egress.ErrRefused) {
 			t.Errorf("dialled: %v", err)
 		}

@@ -33,7 +33,7 @@ func index() []byte {
 	fmt.Fprintln(&b, "# station, bytes, SHA-256, name, part of the sentence")
 	for _, f := range Corpus() {
 		content := f.Bytes()
-		line := fmt.Sprintf("%-10s %8d  %x  %-44s %s", f.Station, len(content), sha256.Sum256(content), f.Name, f.Says)
+		line := fmt.Sprintf("%-10s %8d  %x  %-44s %s", f.Stage, len(content), sha256.Sum256(content), f.Name, f.Message)
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
 	return b.Bytes()
@@ -116,9 +116,9 @@ func TestHostileFilesAreWritten(t *testing.T) {
 }
 
 func TestTheCorpusIsLarge(t *testing.T) {
-	stations := map[Station]int{}
+	stations := map[Stage]int{}
 	for _, f := range Corpus() {
-		stations[f.Station]++
+		stations[f.Stage]++
 		if !bytes.Equal(f.Bytes(), f.Bytes()) {
 			t.Errorf("%s is another file each time", f.Name)
 		}
@@ -126,7 +126,7 @@ func TestTheCorpusIsLarge(t *testing.T) {
 	if len(Corpus()) < 200 {
 		t.Errorf("%d files", len(Corpus()))
 	}
-	for _, s := range []Station{Gate, Quarantine, Run, Harmless, Bounded} {
+	for _, s := range []Stage{Gate, Quarantine, Run, Harmless, Bounded} {
 		if stations[s] == 0 {
 			t.Errorf("no file for %s", s)
 		}

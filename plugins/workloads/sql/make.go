@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
-// makes says which types a generator makes; nil stands for those of the value or the column.
-var makes = [...][]string{
+// generatorTypes says which types a generator makes; nil stands for those of the value or the column.
+var generatorTypes = [...][]string{
 	fromSequence: {sdk.I64, sdk.F64, sdk.Text}, fromUniform: {sdk.I64, sdk.F64, sdk.Text},
 	fromZipfian: {sdk.I64, sdk.F64, sdk.Text}, fromNormal: {sdk.I64, sdk.F64, sdk.Text},
 	fromUUID: {sdk.Text}, fromText: {sdk.Text, sdk.Bytes}, fromTimestamp: {sdk.Timestamp}, fromNewKey: {sdk.I64},
@@ -40,7 +40,7 @@ func (p *parsed) resolve(tables []sdk.Table, pools []sdk.Pool) error {
 }
 
 func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
-	if list := makes[b.source]; list != nil && b.typ != "" {
+	if list := generatorTypes[b.source]; list != nil && b.typ != "" {
 		known := false
 		for _, typ := range list {
 			known = known || typ == b.typ
@@ -51,7 +51,7 @@ func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
 	}
 	switch b.source {
 	case fromNewKey:
-		b.only(sdk.I64)
+		b.setOnlyType(sdk.I64)
 		if b.integerKey(t) == nil {
 			return b.wrong("needs a table whose key is one integer column")
 		}
@@ -220,8 +220,8 @@ func (m *maker) redraw(r *gen.Rand) {
 // put writes the next value. row is the same for all of a transaction.
 func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 	if m.shared {
-		again := m.seed
-		r = &again
+		second := m.seed
+		r = &second
 	}
 	if m.nulls > 0 && r.Float64()*100 < m.nulls {
 		b.Null()
@@ -264,8 +264,8 @@ func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 			m.at(b, r.Int64n(m.keyCount))
 		}
 	case fromRow:
-		place, _ := bits.Mul64(row, uint64(m.keyCount))
-		m.at(b, int64(place))
+		position, _ := bits.Mul64(row, uint64(m.keyCount))
+		m.at(b, int64(position))
 	case fromRef:
 		b.Ref(m.refK, m.refC)
 	}
@@ -367,19 +367,19 @@ func (m *maker) value(b *sdk.Batch, v *value) {
 }
 
 // at writes the value of a place among the keys or the sampled rows.
-func (m *maker) at(b *sdk.Batch, place int64) {
+func (m *maker) at(b *sdk.Batch, position int64) {
 	if m.missing == nil {
-		b.I64(m.keyMin + place)
+		b.I64(m.keyMin + position)
 		return
 	}
-	v := value{null: m.missing[place]}
+	v := value{null: m.missing[position]}
 	switch {
 	case m.floats != nil:
-		v.f = m.floats[place]
+		v.f = m.floats[position]
 	case m.ints != nil:
-		v.i = m.ints[place]
+		v.i = m.ints[position]
 	default:
-		v.text = m.texts[place]
+		v.text = m.texts[position]
 	}
 	m.value(b, &v)
 }
