@@ -2,8 +2,8 @@
 # Lists what is tested without the race detector, where it sees nothing that it does not see elsewhere and makes tests
 # several times as slow: packages whose code and tests start no goroutine and share nothing between any, which those who
 # call them are tested with, and packages whose tests start the program in processes of its own, which are built without
-# the detector in any case (docs/decisions/0035), and three whose tests call what others are watched in from one goroutine
-# (docs/decisions/0036).
+# the detector in any case (docs/decisions/0031), and three whose tests call what others are watched in from one goroutine
+# (docs/decisions/0032).
 #   deploy/unraced.sh       the packages to test without the race detector
 #   deploy/unraced.sh -v    all others
 #   deploy/unraced.sh -own  of ./cli, whose tests start processes, those that have the program in their own process: a
