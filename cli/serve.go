@@ -99,6 +99,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	}
 	// The server's own life: it ends on the signal, after the progress is told.
 	serving := make(chan error, 1)
+	// room: one answer, and the channel holds one.
 	go func() { serving <- srv.Serve(e.Ctx) }()
 	// First: a link makes those before it useless, also one that the operator has just asked for.
 	link, how, err := firstLink(e.Ctx, srv, s.DataDir)
