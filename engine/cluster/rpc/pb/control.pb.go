@@ -5456,7 +5456,7 @@ const file_control_proto_rawDesc = "" +
 	"\fStopFragment\x12).loadstone.control.v1.StopFragmentRequest\x1a*.loadstone.control.v1.StopFragmentResponse\x12h\n" +
 	"\rListFragments\x12*.loadstone.control.v1.ListFragmentsRequest\x1a+.loadstone.control.v1.ListFragmentsResponse\x12w\n" +
 	"\x12RequestCertificate\x12/.loadstone.control.v1.RequestCertificateRequest\x1a0.loadstone.control.v1.RequestCertificateResponse\x12w\n" +
-	"\x12InstallCertificate\x12/.loadstone.control.v1.InstallCertificateRequest\x1a0.loadstone.control.v1.InstallCertificateResponseB<Z:github.com/loadstone-db/loadstone/engine/control/controlpbb\x06proto3"
+	"\x12InstallCertificate\x12/.loadstone.control.v1.InstallCertificateRequest\x1a0.loadstone.control.v1.InstallCertificateResponseB9Z7github.com/loadstone-db/loadstone/engine/cluster/rpc/pbb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
