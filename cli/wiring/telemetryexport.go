@@ -16,9 +16,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
-	"github.com/loadstone-db/loadstone/engine/outbound/grafana"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -47,7 +47,7 @@ const exportCloseTimeout = 5 * time.Second
 type telemetryExport struct {
 	feed   *metricpush.Pusher // nil where no metrics are sent
 	series *ingest.LiveWriter // that makes them
-	marks  *grafana.Annotator // nil where nothing is marked
+	marks  *notify.Annotator  // nil where nothing is marked
 	closes []func(context.Context)
 	counts map[string]func() delivery.Counts
 	// sinks are the same in their order.
@@ -93,7 +93,7 @@ func (s *Services) openTelemetryExport(f ExportFlags) (err error) {
 		if e.Token, err = terminal.SecretFlag("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
 			return err
 		}
-		if o.marks, err = grafana.Open(e, s.Store.Run, s.Log); err != nil {
+		if o.marks, err = notify.Open(e, s.Store.Run, s.Log); err != nil {
 			return err
 		}
 		o.add("grafana", o.marks, s.Log)
@@ -210,13 +210,13 @@ func (o *telemetryExport) transition(t store.Transition) {
 		return
 	}
 	if t.To == engine.StatusRunning && !t.StartTime.IsZero() {
-		o.marks.Record(t.RunID, grafana.Started)
+		o.marks.Record(t.RunID, notify.Started)
 	}
 	if !t.WarmupEndTime.IsZero() {
-		o.marks.Record(t.RunID, grafana.WarmedUp)
+		o.marks.Record(t.RunID, notify.WarmedUp)
 	}
 	if t.To.Terminal() {
-		o.marks.Record(t.RunID, grafana.Ended)
+		o.marks.Record(t.RunID, notify.Ended)
 	}
 }
 

@@ -20,14 +20,14 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/ask"
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 // heavy are queries that each touch over a million samples of 100 runs of an hour.

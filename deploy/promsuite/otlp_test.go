@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/outflow"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/outflow/otlpmetrics"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // TestMetricsByOTLP: Prometheus' own receiver of OTLP has the counters exactly, and quantiles within a bucket.

@@ -16,8 +16,8 @@ import (
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/outflow/annotate"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/outbound/grafana"
 )
 
 const template = `name: sent elsewhere

@@ -23,15 +23,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/outflow"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/outflow/remotewrite"
-	"github.com/loadstone-db/loadstone/engine/rollup"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 // receiver is Prometheus' own handler of remote-write over a TSDB, and what it was asked for.

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/teststorage"
 
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
 )
 
 // fill appends every sample of the runs to a TSDB, histograms included.

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/run/clock"
 	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/recovery"
 )
 
 // clockMonitor is what the loop knows of its own time.
 type clockMonitor struct {
 	*runLoop
-	watch clock.Monitor
+	watch recovery.Monitor
 }
 
 // checkStall notices that this process stood still. Nobody was heard of meanwhile because nobody listened,

@@ -16,7 +16,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/guardrail"
@@ -37,7 +36,7 @@ type runLoop struct {
 	clock  *clock.Clock
 	log    zerolog.Logger
 	writer *writer.Writer
-	spans  *trace.RunTrace
+	spans  *RunTrace
 	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
 	// lines of the log that it had to drop.
 	inbox     *protocol.Mailbox[nodeMessage]
@@ -114,7 +113,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	run.Owner = s.opts.Owner
 	l := &runLoop{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, startedBy: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: trace.NewRunTrace(s.opts.Traces, run),
+		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewRunTrace(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		rules: s.opts.Rules.Start(run), life: life,

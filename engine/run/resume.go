@@ -9,9 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
-	runclock "github.com/loadstone-db/loadstone/engine/run/clock"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/run/recovery"
+	runclock "github.com/loadstone-db/loadstone/engine/run/recovery"
 	"github.com/loadstone-db/loadstone/engine/run/runlog"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/run/writer"
@@ -22,7 +21,7 @@ const awayMessage = "no server carried the run: it was not watched, and seconds 
 	"than they were; what the run workers executed is recorded"
 
 // Resume goes on with a run that another process has carried, or says why it cannot.
-func (c recoveryHost) Resume(r recovery.ResumedRun) (why string) {
+func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	s, run := c.s, r.Run
 	clock := clock.New(s.opts.Clock)
 	workers := make([]*Worker, len(r.Workers))
@@ -69,7 +68,7 @@ func (c recoveryHost) Resume(r recovery.ResumedRun) (why string) {
 
 // resume is the first thing that the loop of a run does that another process has begun: it
 // becomes the owner of what nodes carry, learns the run's time from them, and goes on.
-func (l *runLoop) resume(ctx context.Context, r recovery.ResumedRun) {
+func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 	var held []*Worker
 	var carried []nodes.AdoptedWorker
 	for i, w := range r.Workers {

@@ -13,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/run/clock"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/live"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
@@ -174,7 +173,7 @@ func (s *Service) timelineOf(run engine.Run, now, last time.Time) (ahead time.Du
 		}
 	}
 	s.mu.Unlock()
-	line := clock.NewTimeline(ids, first, run.Phase == engine.PhaseMeasurement)
+	line := NewTimeline(ids, first, run.Phase == engine.PhaseMeasurement)
 	for i := range states {
 		line.Observe(states[i])
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
@@ -327,12 +326,12 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 		}
 	}
 	q := observe(kept, here)
-	var do []lifecycle.Action
+	var do []Action
 	now := c.o.Now().UTC().Truncate(time.Microsecond)
 	since := c.stay(kept, now)
 	q.Since = since
 	for {
-		next, actions := lifecycle.Decide(q, active, now)
+		next, actions := Decide(q, active, now)
 		same := reflect.DeepEqual(next, q)
 		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped {
 			do = actions
@@ -406,21 +405,21 @@ func isClosed(c chan struct{}) bool {
 }
 
 // perform carries an action out. Nothing is started that another server may have started since the catalog was read.
-func (c *Coordinator) perform(a lifecycle.Action, q catalog.Query, contents catalog.Contents, term int64) {
+func (c *Coordinator) perform(a Action, q catalog.Query, contents catalog.Contents, term int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.running[q.ID]
 	switch {
-	case a.Do == lifecycle.Start && (c.term != term || !c.leaseValid()):
-	case a.Do == lifecycle.Start && (d == nil || isClosed(d.done)):
+	case a.Do == Start && (c.term != term || !c.leaseValid()):
+	case a.Do == Start && (d == nil || isClosed(d.done)):
 		// All fragments begin together: what is told to one of them is told to all.
 		c.running[q.ID] = deploy(c.o, q, contents, c.wakeLoop)
-	case a.Do == lifecycle.Start || d == nil:
+	case a.Do == Start || d == nil:
 	case isClosed(d.done):
 		d.confirm(a.Host)
-	case a.Do == lifecycle.Stop:
+	case a.Do == Stop:
 		d.fail()
-	case a.Do == lifecycle.Drain:
+	case a.Do == Drain:
 		d.drain()
 	}
 }

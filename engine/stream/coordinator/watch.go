@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/watch"
+	streamwatch "github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
 // maxWatchers is how many watch the catalog at a time.
@@ -27,7 +27,7 @@ type watchHub struct {
 	reading chan struct{}
 	// instance is of this process: another one has other moments.
 	instance string
-	history  watch.History
+	history  streamwatch.History
 	seen     int64
 	at       time.Time
 }
@@ -86,8 +86,8 @@ func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore 
 
 // answer is what a view shows now and where that is, and what it has shown at another position; nil where that is not
 // known. What it shows was read at a time, or later.
-func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, after string, notBefore time.Time) (now,
-	then watch.ViewRows, position string, err error) {
+func (c *Coordinator) answer(ctx context.Context, v *streamwatch.View, heard int64, after string, notBefore time.Time) (now,
+	then streamwatch.ViewRows, position string, err error) {
 	w := c.watches
 	select {
 	case w.reading <- struct{}{}:
@@ -116,7 +116,7 @@ func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, af
 // Watch tells how the answer of a view changes, until ctx ends or tell has an error, which it returns. It begins with
 // all of it, or with what is different since a position that was told before and is still known. tell may take its
 // time: what changes meanwhile is one change. Every few seconds in which nothing changes it is told nothing.
-func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error {
+func (c *Coordinator) Watch(ctx context.Context, v *streamwatch.View, after string, tell func([]streamwatch.Event) error) error {
 	if err := c.watches.enter(); err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, te
 	if err != nil {
 		return err
 	}
-	first := []watch.Event{v.SnapshotEvent(was, position)}
+	first := []streamwatch.Event{v.SnapshotEvent(was, position)}
 	if then != nil {
-		resumed := watch.Event{Kind: watch.Resumed, Columns: v.Columns, Position: after, Rows: v.SnapshotEvent(nil, "").Rows}
-		first = append([]watch.Event{resumed}, watch.Changes(then, was, position)...)
+		resumed := streamwatch.Event{Kind: streamwatch.Resumed, Columns: v.Columns, Position: after, Rows: v.SnapshotEvent(nil, "").Rows}
+		first = append([]streamwatch.Event{resumed}, streamwatch.Changes(then, was, position)...)
 	}
 	for events := first; ; {
 		if err := tell(events); err != nil {
@@ -153,7 +153,7 @@ func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, te
 		if err != nil {
 			continue // the catalog is away for the moment
 		}
-		events = watch.Changes(was, now, position)
+		events = streamwatch.Changes(was, now, position)
 		was = now
 	}
 }

@@ -1,4 +1,4 @@
-package grafana_test
+package notify_test
 
 import (
 	"context"
@@ -12,14 +12,11 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
-	"github.com/loadstone-db/loadstone/engine/outbound/grafana"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
@@ -44,7 +41,7 @@ func TestARunIsMarked(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		var a grafana.Annotation
+		var a notify.Annotation
 		body, _ := io.ReadAll(r.Body)
 		if json.Unmarshal(body, &a) != nil || r.URL.Path != "/g/api/annotations" ||
 			r.Header.Get("Authorization") != "Bearer secret-token" {
@@ -59,12 +56,12 @@ func TestARunIsMarked(t *testing.T) {
 		_, _ = w.Write([]byte(`{"message":"Annotation added","id":1}`))
 	}))
 	defer s.Close()
-	m, err := grafana.Open(delivery.Endpoint{URL: s.URL + "/g/", Token: "secret-token"},
+	m, err := notify.Open(delivery.Endpoint{URL: s.URL + "/g/", Token: "secret-token"},
 		func(context.Context, string) (engine.Run, error) { return run(), nil }, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, is := range []grafana.Milestone{grafana.Started, grafana.WarmedUp, grafana.Ended} {
+	for _, is := range []notify.Milestone{notify.Started, notify.WarmedUp, notify.Ended} {
 		m.Record("r-1", is)
 	}
 	m.Close(t.Context())
@@ -88,11 +85,11 @@ func TestWhatIsNotMarked(t *testing.T) {
 	never := engine.Run{RunID: "r-2", Status: engine.StatusCancelled}
 	for name, c := range map[string]struct {
 		run  engine.Run
-		is   grafana.Milestone
+		is   notify.Milestone
 		want int
-	}{"no warmup": {unwarmed, grafana.WarmedUp, 0}, "without warmup": {unwarmed, grafana.Ended, 2},
-		"ended in warmup": {early, grafana.Ended, 1}, "never started": {never, grafana.Ended, 0}} {
-		if got := grafana.Annotations(c.run, c.is); len(got) != c.want {
+	}{"no warmup": {unwarmed, notify.WarmedUp, 0}, "without warmup": {unwarmed, notify.Ended, 2},
+		"ended in warmup": {early, notify.Ended, 1}, "never started": {never, notify.Ended, 0}} {
+		if got := notify.Annotations(c.run, c.is); len(got) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

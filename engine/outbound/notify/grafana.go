@@ -1,6 +1,7 @@
-// Package grafana marks runs in Grafana: their start, and their phases and themselves as regions once they are over.
+// This part marks runs in Grafana: their start, and their phases and themselves as regions once they are over.
 // What is marked follows from the run alone, so that a server that takes a run over marks it once.
-package grafana
+
+package notify
 
 import (
 	"context"
@@ -15,12 +16,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 )
 
-// limits: annotations are few, and one that is an hour late still says when it was.
-var limits = delivery.Limits{MaxItems: 1000, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
+// grafanaLimits: annotations are few, and one that is an hour late still says when it was.
+var grafanaLimits = delivery.Limits{MaxItems: 1000, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
 	RetryTimeout: time.Hour}
 
-// readTimeout bounds how long the control store may take to say what a run is.
-const readTimeout = 5 * time.Second
+// grafanaReadTimeout bounds how long the control store may take to say what a run is.
+const grafanaReadTimeout = 5 * time.Second
 
 // Annotation is what Grafana takes.
 type Annotation struct {
@@ -66,7 +67,7 @@ func Open(e delivery.Endpoint, run func(context.Context, string) (engine.Run, er
 		return nil, err
 	}
 	m := &Annotator{run: run, log: log, milestones: make(chan runMilestone, 256), done: make(chan struct{})}
-	m.Sink = delivery.OpenSink(client, limits, m.send, log)
+	m.Sink = delivery.OpenSink(client, grafanaLimits, m.send, log)
 	go m.read()
 	return m, nil
 }
@@ -90,7 +91,7 @@ func (m *Annotator) Close(ctx context.Context) {
 func (m *Annotator) read() {
 	defer close(m.done)
 	for h := range m.milestones {
-		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), grafanaReadTimeout)
 		run, err := m.run(ctx, h.run)
 		cancel()
 		if err != nil {

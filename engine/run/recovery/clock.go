@@ -1,7 +1,8 @@
-// Package clock finds the time line of a run that another server has begun: by how much it is
+// This part finds the time line of a run that another server has begun: by how much it is
 // ahead of the clock of who goes on with the run, and when its load began and was measured. The
 // nodes know, who have heard both servers. It reads no clock and sends nothing.
-package clock
+
+package recovery
 
 import (
 	"context"

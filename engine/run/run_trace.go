@@ -1,19 +1,20 @@
-package trace
+package run
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 )
 
 // RunTrace is the spans of one run as its owner sees it: it hears what happens, and what is decided. A nil *Life hears
 // nothing.
 type RunTrace struct {
-	t         *Tracer
+	t         *trace.Tracer
 	run       string
-	fields    []Field
+	fields    []trace.Field
 	startedAt time.Time // of the run
 
 	phase engine.Phase
@@ -43,13 +44,13 @@ const (
 )
 
 // NewRunTrace begins to follow a run. It is nil where no spans are made.
-func NewRunTrace(t *Tracer, run engine.Run) *RunTrace {
+func NewRunTrace(t *trace.Tracer, run engine.Run) *RunTrace {
 	if t == nil {
 		return nil
 	}
 	return &RunTrace{t: t, run: run.RunID, startedAt: run.StartTime.Time, status: run.Status,
-		fields: []Field{String("run_id", run.RunID), String("load_mode", string(run.Scenario.Workload.LoadMode)),
-			String("template_name", run.Scenario.Name)}, phase: run.Phase, open: map[string]openSpan{}}
+		fields: []trace.Field{trace.String("run_id", run.RunID), trace.String("load_mode", string(run.Scenario.Workload.LoadMode)),
+			trace.String("template_name", run.Scenario.Name)}, phase: run.Phase, open: map[string]openSpan{}}
 }
 
 // Handle takes what has happened to the run, and what was decided.
@@ -142,7 +143,7 @@ func (l *RunTrace) end(name string, now time.Time, failed string) {
 		return
 	}
 	delete(l.open, name)
-	s := Span{Name: name, Trace: l.run, Begin: b.at, End: now, Failed: failed, Fields: []Field{String("run_id", l.run)}}
+	s := trace.Span{Name: name, Trace: l.run, Begin: b.at, End: now, Failed: failed, Fields: []trace.Field{trace.String("run_id", l.run)}}
 	switch {
 	case name == string(b.phase):
 		s.Name, s.Key = phaseKey(b.phase), phaseKey(b.phase)
@@ -163,9 +164,9 @@ func (l *RunTrace) endRun(now time.Time) {
 			failed = string(l.status)
 		}
 	}
-	l.t.Record(Span{Name: spanRun, Trace: l.run, Key: Root, Begin: l.startedAt, End: now, Failed: failed,
-		Fields: append(l.fields, String("status", string(l.status)), String("stop_reason", string(l.stop)),
-			Bool("resumed", l.resumed))})
+	l.t.Record(trace.Span{Name: spanRun, Trace: l.run, Key: trace.Root, Begin: l.startedAt, End: now, Failed: failed,
+		Fields: append(l.fields, trace.String("status", string(l.status)), trace.String("stop_reason", string(l.stop)),
+			trace.Bool("resumed", l.resumed))})
 }
 
 // Sent takes an event that was given to a node, or why it could not be.
@@ -173,10 +174,10 @@ func (l *RunTrace) Sent(now time.Time, node string, e engine.Event, err error) {
 	if l == nil || e.Type != engine.EventStart && e.Type != engine.EventStop {
 		return
 	}
-	s := Span{Name: "send " + string(e.Type), Trace: l.run, Begin: e.CreatedAt.Time, End: now,
-		Fields: []Field{String("run_id", l.run), String("node_id", node), Number("sequence_id", e.SequenceID)}}
+	s := trace.Span{Name: "send " + string(e.Type), Trace: l.run, Begin: e.CreatedAt.Time, End: now,
+		Fields: []trace.Field{trace.String("run_id", l.run), trace.String("node_id", node), trace.Number("sequence_id", e.SequenceID)}}
 	if e.Data.WorkerID != "" {
-		s.Fields = append(s.Fields, String("worker_id", e.Data.WorkerID))
+		s.Fields = append(s.Fields, trace.String("worker_id", e.Data.WorkerID))
 	}
 	if err != nil {
 		s.Failed = fmt.Sprint(err)

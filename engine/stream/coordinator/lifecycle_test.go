@@ -1,4 +1,4 @@
-package lifecycle_test
+package coordinator_test
 
 import (
 	"reflect"
@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 )
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -57,9 +57,9 @@ func (w *world) step(effects int) {
 		return
 	}
 	q := w.observe(w.q)
-	var do []lifecycle.Action
+	var do []coordinator.Action
 	for {
-		next, actions := lifecycle.Decide(q, w.active, w.now)
+		next, actions := coordinator.Decide(q, w.active, w.now)
 		same := reflect.DeepEqual(next, q)
 		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped {
 			do = actions
@@ -84,13 +84,13 @@ func (w *world) step(effects int) {
 	}
 }
 
-func (w *world) tell(a lifecycle.Action) {
+func (w *world) tell(a coordinator.Action) {
 	if w.away[a.Host] {
 		return
 	}
 	state := w.runs[a.Host]
 	switch {
-	case a.Do == lifecycle.Start && (state == "" || state.Final() && state != catalog.FragmentTerminated):
+	case a.Do == coordinator.Start && (state == "" || state.Final() && state != catalog.FragmentTerminated):
 		switch {
 		case w.broken[a.Host]:
 			w.runs[a.Host] = catalog.FragmentFailed
@@ -100,7 +100,7 @@ func (w *world) tell(a lifecycle.Action) {
 		default:
 			w.runs[a.Host] = catalog.FragmentRunning
 		}
-	case a.Do != lifecycle.Start && !state.Final() && state != "":
+	case a.Do != coordinator.Start && !state.Final() && state != "":
 		w.runs[a.Host] = catalog.FragmentStopped
 	}
 }
@@ -212,15 +212,15 @@ func everybody(string) bool { return true }
 func TestTheWatchdog(t *testing.T) {
 	q := query(catalog.Deploying, catalog.FragmentFailed)
 	q.Fragments[0].Failure, q.Fragments[0].RetryAt = "connection refused", epoch.Add(time.Hour)
-	q, _ = lifecycle.Decide(q, everybody, epoch.Add(lifecycle.DeployTimeout))
+	q, _ = coordinator.Decide(q, everybody, epoch.Add(coordinator.DeployTimeout))
 	if q.State != catalog.Deploying {
 		t.Fatalf("it is %s too early", q.State)
 	}
-	late := epoch.Add(lifecycle.DeployTimeout + time.Millisecond)
-	if q, _ := lifecycle.Decide(q, func(string) bool { return false }, late); q.State != catalog.Deploying {
+	late := epoch.Add(coordinator.DeployTimeout + time.Millisecond)
+	if q, _ := coordinator.Decide(q, func(string) bool { return false }, late); q.State != catalog.Deploying {
 		t.Errorf("without its worker it is %s", q.State)
 	}
-	q, _ = lifecycle.Decide(q, everybody, late)
+	q, _ = coordinator.Decide(q, everybody, late)
 	if q.State != catalog.Terminating || q.Failure != "it was not deployed within 2m0s: connection refused" {
 		t.Errorf("it is %s: %s", q.State, q.Failure)
 	}
@@ -242,7 +242,7 @@ func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
 		{catalog.FragmentRunning, everybody, ""},
 	} {
 		q.Fragments[0].State = step.state
-		if q, _ = lifecycle.Decide(q, step.active, epoch); q.Failure != step.want {
+		if q, _ = coordinator.Decide(q, step.active, epoch); q.Failure != step.want {
 			t.Errorf("%s: %q", q.State, q.Failure)
 		}
 	}
@@ -252,8 +252,8 @@ func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
 func TestAttemptsAreFurtherAndFurtherApart(t *testing.T) {
 	q, now, starts := query(catalog.Deploying, catalog.FragmentRegistered), epoch, []time.Time{}
 	for now.Sub(epoch) < time.Minute {
-		var do []lifecycle.Action
-		if q, do = lifecycle.Decide(q, everybody, now); len(do) > 0 {
+		var do []coordinator.Action
+		if q, do = coordinator.Decide(q, everybody, now); len(do) > 0 {
 			starts = append(starts, now)
 		}
 		q.Fragments[0].State = catalog.FragmentFailed
@@ -274,20 +274,20 @@ func TestStuck(t *testing.T) {
 	q := query(catalog.Running, catalog.FragmentRunning, catalog.FragmentRunning)
 	q.Desired = catalog.Stopped
 	away := func(host string) bool { return host == "a" }
-	q, do := lifecycle.Decide(q, away, epoch)
-	if q.State != catalog.Stopping || !reflect.DeepEqual(do, []lifecycle.Action{{Host: "a", Do: lifecycle.Stop}}) {
+	q, do := coordinator.Decide(q, away, epoch)
+	if q.State != catalog.Stopping || !reflect.DeepEqual(do, []coordinator.Action{{Host: "a", Do: coordinator.Stop}}) {
 		t.Fatalf("%s %v", q.State, do)
 	}
 	q.Fragments[0].State = catalog.FragmentStopped
-	if q, _ = lifecycle.Decide(q, away, epoch.Add(time.Second)); q.State != catalog.StoppingStuck {
+	if q, _ = coordinator.Decide(q, away, epoch.Add(time.Second)); q.State != catalog.StoppingStuck {
 		t.Fatalf("it is %s", q.State)
 	}
-	q, do = lifecycle.Decide(q, everybody, epoch.Add(time.Hour))
-	if !reflect.DeepEqual(do, []lifecycle.Action{{Host: "b", Do: lifecycle.Stop}}) {
+	q, do = coordinator.Decide(q, everybody, epoch.Add(time.Hour))
+	if !reflect.DeepEqual(do, []coordinator.Action{{Host: "b", Do: coordinator.Stop}}) {
 		t.Fatalf("%v", do)
 	}
 	q.Fragments[1].State = catalog.FragmentStopped
-	if q, _ = lifecycle.Decide(q, everybody, epoch.Add(time.Hour)); q.State != catalog.Stopped {
+	if q, _ = coordinator.Decide(q, everybody, epoch.Add(time.Hour)); q.State != catalog.Stopped {
 		t.Errorf("it is %s", q.State)
 	}
 }
@@ -299,7 +299,7 @@ func TestNobodyWaitsForAnotherClock(t *testing.T) {
 	for after, due := range map[time.Duration]bool{0: true, 4 * time.Second: false, 15 * time.Second: false,
 		16 * time.Second: true, time.Hour: true} {
 		q.Fragments[0].RetryAt = epoch.Add(after)
-		if _, do := lifecycle.Decide(q, func(string) bool { return true }, epoch); (len(do) == 1) != due {
+		if _, do := coordinator.Decide(q, func(string) bool { return true }, epoch); (len(do) == 1) != due {
 			t.Errorf("it is told %v, %v before its next attempt", do, after)
 		}
 	}

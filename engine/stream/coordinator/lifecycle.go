@@ -1,4 +1,4 @@
-// Package lifecycle decides what becomes of a continuous query: what it is now, what is wanted of it, what its fragments are
+// This part decides what becomes of a continuous query: what it is now, what is wanted of it, what its fragments are
 // known to be and which workers are there go in; its next state, and what fragments are told, come out. It is pure, and
 // level-triggered: it may be asked at any time, as often as one likes, by whoever owns the query, after any crash.
 //
@@ -11,7 +11,8 @@
 //
 // A query runs on all its workers or on none: one that cannot be started stops the others. Its name is taken until each
 // fragment is known to be gone.
-package lifecycle
+
+package coordinator
 
 import (
 	"slices"
@@ -59,7 +60,7 @@ func Decide(q catalog.Query, active func(host string) bool, now time.Time) (cata
 	case catalog.Pending:
 		return setState(q, catalog.Deploying, now), nil
 	case catalog.Deploying:
-		return deploy(q, active, now)
+		return beginDeployment(q, active, now)
 	case catalog.Running:
 		return watch(q, now), nil
 	case catalog.Terminating:
@@ -100,8 +101,8 @@ func permanentFailure(q catalog.Query) (why string, is bool) {
 	return "", false
 }
 
-// deploy starts what does not run, until all do.
-func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+// beginDeployment starts what does not run, until all do.
+func beginDeployment(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
 	if why, is := permanentFailure(q); is {
 		return fail(q, why, now), nil
 	}
