@@ -41,7 +41,7 @@ func (l *scaler) change(by string, to scaling.Asked) (engine.Event, error) {
 	c.Event = scaling.Named(c.Event)
 	workers := l.Carrying()
 	l.scale.divide(now, workers, l.scale.load(now))
-	l.sender.tell(scaling.ScalingChange{Reason: engine.TargetChange, At: now}, workers, c.Event)
+	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetChange, At: now}, workers, c.Event)
 	l.note(engine.LogWarning, nil, "%s", c.Words)
 	l.validity.LoadChanged(c.Words)
 	c.Event.RunID, c.Event.CreatedAt, c.Event.SequenceID = l.runID, engine.At(now), l.sender.sequence

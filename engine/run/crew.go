@@ -230,3 +230,12 @@ func (c *Crew) Opening() (open, want int64) {
 	}
 	return open, want
 }
+
+// Excuse forgives the run workers a time in which nobody could hear them: their silence is that much shorter.
+func (c *Crew) Excuse(silence time.Duration, now time.Time) {
+	for _, w := range c.Workers {
+		if w.Heard = w.Heard.Add(silence); w.Heard.After(now) {
+			w.Heard = now
+		}
+	}
+}

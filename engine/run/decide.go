@@ -12,7 +12,7 @@ import (
 // happen tells what has happened and carries out what is decided.
 func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 	now := l.clock.Now()
-	l.time.look(now)
+	l.checkStall(now)
 	decided := l.life.Apply(now, h)
 	l.spans.Happened(now, h, decided)
 	for _, a := range decided {
@@ -24,7 +24,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.Place:
 			l.place()
 		case lifecycle.Change:
-			l.sender.change(writer.Transition(a), a.Urgent)
+			l.storeChange(writer.Transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
 				l.lose(l.Worker(id), a.Why, now)
@@ -38,7 +38,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.KeepStep:
 			l.search.keepStep(a.Step)
 		case lifecycle.TellTargets:
-			l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, l.Workers)
+			l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, l.Workers)
 		case lifecycle.BeginStage:
 			l.scale.beginStage(a)
 		case lifecycle.ComputeFigures:

@@ -52,7 +52,7 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	l.search.weigh(l.clock.Now())
 	connections, rate := l.Held(l.clock.Now())
 	l.search.later = l.scale.owed || connections > 0 || rate > 0
-	l.sender.tell(scaling.ScalingChange{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
+	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
 	l.search.save(nil)
 }
@@ -189,7 +189,7 @@ func (l *searcher) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 		// The step gives them what others have until then.
 		joined = append(joined, l.scale.join(ctx, min(n, l.Spare(l.clock.Now(), int(a.Level)))))
 	}
-	l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
+	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
 	if l.Joined() {
 		l.search.beginHeld()
 	}

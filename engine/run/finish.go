@@ -73,7 +73,7 @@ func (l *finisher) begin(ctx context.Context) {
 			"Linux and connections without TLS.")
 	}
 	l.validity.Note(finalize.EndedEarly(l.run))
-	l.validity.Note(l.sender.line.Words())
+	l.validity.Note(l.line.Words())
 	e := finalize.Evidence{Run: l.run, Keeper: l.keeper, Environment: environment, Validity: l.validity.Clone(),
 		Shown: l.finisher.shown, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	runclock "github.com/loadstone-db/loadstone/engine/run/clock"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/guardrail"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
@@ -67,7 +68,9 @@ type live struct {
 	sender   sender
 	poller   poller
 	finisher finisher
-	time     timekeeper
+	// watch notices that the time of this process jumps, line when the run workers have begun.
+	watch runclock.Watch
+	line  clock.Line
 
 	run      engine.Run
 	sc       engine.Scenario
@@ -133,8 +136,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	l.search = searcher{live: l}
 	l.search.meter.Begin(0, 0, nil)
 	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
-	l.sender, l.time = sender{live: l}, timekeeper{live: l}
-	l.poller = poller{live: l, polls: make(chan Poll), stop: func() {}}
+	l.poller = newPoller()
 	l.finisher = finisher{live: l, parts: map[string]nodes.Part{}, results: make(chan *finalize.Outcome, 1)}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.Watch(clock.Now())
@@ -202,10 +204,6 @@ func (l *live) loop(ctx context.Context) {
 		if l.finisher.enriching != nil && !l.life.Ended() {
 			enriched = l.finisher.enriching.Done()
 		}
-		var stored <-chan struct{}
-		if len(l.sender.pending) > 0 {
-			stored = l.sender.pending[0].job.Done()
-		}
 		select {
 		case <-ctx.Done():
 			stopTimer()
@@ -225,7 +223,7 @@ func (l *live) loop(ctx context.Context) {
 		case r := <-l.asked:
 			r.do(ctx)
 			l.scale.giveUp(ctx, l.clock.Now())
-			l.sender.whenStored(r.stored)
+			l.sender.whenStored(l.svc.lifetime, r.stored)
 		case <-l.scale.entrance.Known():
 			l.scale.entered(ctx)
 		case r := <-l.scale.rooms:
@@ -238,7 +236,7 @@ func (l *live) loop(ctx context.Context) {
 		case o := <-l.finisher.results:
 			l.finisher.take(ctx, o)
 		case p := <-l.poller.polls:
-			l.poller.take(p)
+			l.polled(p)
 		case <-l.rules.Ready():
 			l.ruled(ctx)
 		case o := <-l.keeper.Outages():
@@ -249,10 +247,10 @@ func (l *live) loop(ctx context.Context) {
 				return // the next process goes on with it
 			}
 			l.finisher.enriched(ctx)
-		case <-stored:
-			l.sender.push(l.clock.Now())
+		case <-l.sender.stored():
+			l.flush(l.clock.Now())
 		case <-due:
-			l.sender.push(l.clock.Now())
+			l.flush(l.clock.Now())
 			l.happen(ctx, lifecycle.Ticked{})
 		case due := <-ticker.C:
 			l.everySecond(ctx)
@@ -265,8 +263,8 @@ func (l *live) loop(ctx context.Context) {
 // timer fires at the next decision by time.
 func (l *live) timer() (<-chan time.Time, func()) {
 	next := l.life.Due()
-	if len(l.sender.pending) > 0 && (next.IsZero() || l.sender.pending[0].deadline.Before(next)) {
-		next = l.sender.pending[0].deadline
+	if send := l.sender.deadline(); !send.IsZero() && (next.IsZero() || send.Before(next)) {
+		next = send
 	}
 	if next.IsZero() {
 		return nil, func() {}
@@ -371,7 +369,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	if r.plan.Server.Local {
 		l.validity.Note(runlive.TargetIsHere)
 	}
-	l.poller.watch(ctx)
+	l.watchWarehouse(ctx)
 	most := 0.0
 	if l.life.Search() != nil {
 		var why string
@@ -499,8 +497,8 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.validity.Note(l.sender.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
-	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
+	l.validity.Note(l.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.startLead()})
 	l.scale.joined()
 	l.publish(false)
 }

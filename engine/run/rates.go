@@ -49,7 +49,7 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 		joined = append(joined, l.scale.join(ctx, min(n, l.Spare(l.clock.Now(), l.scale.pool))))
 	}
 	l.scale.grown.Add(before, l.sc.Scaling.PerWorkerCapacity, joined)
-	l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
+	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
 	l.scale.settle()
 	return true
 }
@@ -89,7 +89,7 @@ func (l *scaler) redistribute() {
 	}
 	now := l.clock.Now()
 	l.scale.divide(now, workers, l.scale.load(now))
-	l.sender.tell(scaling.ScalingChange{Reason: engine.TargetRedistribute}, workers)
+	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetRedistribute}, workers)
 }
 
 // rated reports whether the run workers are told their rates as they are divided.
@@ -139,7 +139,7 @@ func (l *scaler) raise(ctx context.Context, now time.Time) {
 			l.search.weigh(now)
 		}
 		if len(changed) > 0 {
-			l.sender.tell(scaling.ScalingChange{Reason: engine.TargetRedistribute}, changed)
+			l.sendTargets(scaling.ScalingChange{Reason: engine.TargetRedistribute}, changed)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
 		joined = append(joined, l.scale.join(ctx, min(connections, l.Spare(now, l.scale.pool))))
 	}
 	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
+		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
 		l.scale.settle()
 	} else if !l.scale.joining {
 		l.scale.redistribute()
@@ -196,6 +196,6 @@ func (l *scaler) followRates(now time.Time) {
 	load := l.scale.load(now)
 	load.Rate, load.Fall = &rate, l.scale.joining // settle gives more
 	if changed := l.scale.divide(now, workers, load); len(changed) > 0 {
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: ramp}, changed)
+		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: ramp}, changed)
 	}
 }

@@ -79,7 +79,7 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.Connections}})
 		}
 	}
-	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
+	for i, n := range l.svc.nodes.Adopt(l.state(), carried...) {
 		held[i].Node = n
 	}
 	said := l.learnTime(ctx, held, r.Seen)
@@ -104,7 +104,7 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	for _, f := range said {
 		l.receive(ctx, f)
 	}
-	l.poller.watch(ctx)
+	l.watchWarehouse(ctx)
 	l.publish(false)
 }
 

@@ -66,7 +66,7 @@ func (l *scaler) joined() {
 func (l *scaler) place(ctx context.Context, on map[string]string, w *Worker) {
 	l.scale.assign(ctx, on, w)
 	if w.Node != nil {
-		_ = w.Node.Send(l.sender.state()) // to a node that has gone: it is repeated
+		_ = w.Node.Send(l.state()) // to a node that has gone: it is repeated
 	}
 }
 

@@ -23,7 +23,7 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 		for range missing {
 			joined = append(joined, l.scale.join(ctx, 0))
 		}
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
+		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, joined)
 	}
 	have, stop := l.scale.retire(have, w.MostConnections(at, at+scaling.RetireAfter))
 	var running []*Worker
@@ -36,7 +36,7 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 	changed := l.scale.divide(now, running, Load{Connections: w.NextConnections(at, scaling.StageRamp),
 		Each: l.sc.Scaling.PerWorkerCapacity, Few: l.sc.Scaling.Workers})
 	if len(changed)+len(stop) > 0 {
-		l.sender.tell(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
+		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
 	}
 }
 
@@ -58,5 +58,5 @@ func (l *scaler) beginStage(a lifecycle.BeginStage) {
 	if s.Ramp != engine.RampStep {
 		about.Ramp = s.Duration()
 	}
-	l.sender.tell(about, workers)
+	l.sendTargets(about, workers)
 }

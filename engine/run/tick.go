@@ -15,15 +15,14 @@ import (
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
-	l.time.look(now)
+	l.checkStall(now)
 	l.Said(l.plugins.Take())
 	if !l.life.Status().Terminal() {
-		l.time.judge(now)
+		l.checkClock(now)
 		l.scale.giveUp(ctx, now)
 		l.judgeHealth(ctx, now)
-		if now.Sub(l.sender.lastState) >= protocol.StateInterval {
-			l.sender.lastState = now
-			l.sender.repeatState()
+		if l.sender.stateDue(now) {
+			l.repeatState()
 		}
 		if l.life.Started() {
 			l.validity.Beside(l.svc.runs.Others(l.runID))
