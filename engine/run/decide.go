@@ -42,7 +42,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.BeginStage:
 			l.scale.beginStage(a)
 		case lifecycle.ComputeFigures:
-			l.finisher.begin(ctx)
+			l.computeFigures(ctx)
 		case lifecycle.Enrich:
 			l.finisher.enriching = l.svc.enrichments.Begin(l.run, l.plan.Plan)
 			close(l.figured)

@@ -3,21 +3,23 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/writer"
 )
 
-// finisher does what follows the end of a run: figures, enrichment.
+// finisher keeps what the figures of a run are made of until it is over: which parts of the record are where, and
+// which ends of run workers are known.
 type finisher struct {
-	*live
 	// shown are the percentiles of the measurement so far.
 	shown finalize.Shown
 	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
@@ -26,36 +28,72 @@ type finisher struct {
 	storing []nodes.Part
 	beside  finalize.Beside
 	// ends tell nodes that the ends of their run workers are known.
-	ends    []func()
+	ends    []endAck
 	results chan *finalize.Outcome
 	// enriching is nil before the figures are there, and where there is no history.
 	enriching *enrichment.Under
 }
 
-// saveStart stores the plan, the environment and a row for each run worker.
-func (l *finisher) saveStart() *writer.Write {
-	env := l.finisher.environment()
-	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
-		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
-	rows := []engine.RunResult{parent}
-	for _, w := range l.Workers {
-		rows = append(rows, l.finisher.row(w))
-	}
-	return l.keeper.SaveResults("the plan", rows, nil)
+func newFinisher() finisher {
+	return finisher{parts: map[string]nodes.Part{}, results: make(chan *finalize.Outcome, 1)}
 }
 
-func (l *finisher) environment() engine.Environment {
-	e := host.Environment(l.svc.opts.Version)
-	if read := l.svc.opts.Calibration; read != nil {
-		e.Calibration = read()
+// endAck tells a node that the end of a run worker is stored: until then the node says it again, also to a server
+// that takes the run over.
+type endAck struct {
+	node nodes.Node
+	ack  protocol.WorkerAck
+}
+
+func (a endAck) send() { _ = a.node.Send(a.ack) }
+
+// collect takes all parts that are not stored out of those that nodes hold: they are being stored from now on, and
+// nothing more is stored beside the load.
+func (f *finisher) collect() []nodes.Part {
+	f.storing = f.beside.End(f.parts)
+	for _, p := range f.storing {
+		delete(f.parts, p.WorkID)
 	}
-	e.Nodes = len(l.Nodes())
-	if l.plan != nil {
-		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
-		e.TargetMaxConnections = l.plan.Server.MaxConnections
-		e.Simulated, e.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
+	return f.storing
+}
+
+// safe takes that parts are stored.
+func (f *finisher) safe(workIDs []string) {
+	f.storing = slices.DeleteFunc(f.storing, func(p nodes.Part) bool { return slices.Contains(workIDs, p.WorkID) })
+}
+
+// left are the parts that are not known to be stored, in the order of their ids: who finishes the run needs them.
+func (f *finisher) left() []nodes.Part {
+	left := maps.Clone(f.parts)
+	for _, p := range f.storing {
+		left[p.WorkID] = p
 	}
-	for _, w := range l.Workers {
+	out := make([]nodes.Part, 0, len(left))
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		out = append(out, left[id])
+	}
+	return out
+}
+
+// enriched is closed when the enrichment has ended; nil where none is under way.
+func (f *finisher) enriched() <-chan struct{} {
+	if f.enriching == nil {
+		return nil
+	}
+	return f.enriching.Done()
+}
+
+// environmentOf is where a run takes place, the target once it is prepared.
+func environmentOf(version string, calibration *engine.Calibration, crew *Crew, plan *prepare.Prepared) engine.Environment {
+	e := host.Environment(version)
+	e.Calibration = calibration
+	e.Nodes = len(crew.Nodes())
+	if plan != nil {
+		e.Driver, e.ServerVersion, e.TargetIsLocal = plan.Plan.Driver, plan.Server.Version, plan.Server.Local
+		e.TargetMaxConnections = plan.Server.MaxConnections
+		e.Simulated, e.Emulated = plan.Server.Simulated, plan.Server.Emulated
+	}
+	for _, w := range crew.Workers {
 		if w.State.IOEngine != "" {
 			e.IOEngine = w.State.IOEngine
 		}
@@ -63,11 +101,61 @@ func (l *finisher) environment() engine.Environment {
 	return e
 }
 
-// begin computes the results beside the loop.
-func (l *finisher) begin(ctx context.Context) {
+// evidenceOf are the run workers as their results are computed.
+func evidenceOf(workers []*Worker) []finalize.Worker {
+	out := make([]finalize.Worker, len(workers))
+	for i, w := range workers {
+		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why,
+			Beginning: w.State.Beginning()}
+		if w.State.Err != nil {
+			out[i].Failure = w.State.Err.Message
+		}
+	}
+	return out
+}
+
+// countsOf are the rows of the run workers that have told what they counted.
+func countsOf(run engine.Run, workers []finalize.Worker) (rows []engine.RunResult) {
+	for _, w := range workers {
+		if w.Totals != nil {
+			rows = append(rows, w.Counted(run))
+		}
+	}
+	return rows
+}
+
+// saveStart stores the plan, the environment and a row for each run worker.
+func (l *live) saveStart() *writer.Write {
+	env := l.environment()
+	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
+		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
+	rows := []engine.RunResult{parent}
+	for _, w := range l.Workers {
+		rows = append(rows, l.workerRow(w))
+	}
+	return l.keeper.SaveResults("the plan", rows, nil)
+}
+
+// workerRow is a run worker's row of the results, before it has any.
+func (l *live) workerRow(w *Worker) engine.RunResult {
+	group := w.Group
+	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
+		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
+}
+
+func (l *live) environment() engine.Environment {
+	var calibration *engine.Calibration
+	if read := l.svc.opts.Calibration; read != nil {
+		calibration = read()
+	}
+	return environmentOf(l.svc.opts.Version, calibration, &l.Crew, l.plan)
+}
+
+// computeFigures computes the results beside the loop.
+func (l *live) computeFigures(ctx context.Context) {
 	l.poller.stop()
 	l.endLosses(l.clock.Now(), true)
-	environment := l.finisher.environment()
+	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
 			"Linux and connections without TLS.")
@@ -84,70 +172,45 @@ func (l *finisher) begin(ctx context.Context) {
 		l.search.save(nil)
 	}
 	if l.life.Placed() {
-		for _, w := range l.Workers {
-			c := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why,
-				Beginning: w.State.Beginning()}
-			if w.State.Err != nil {
-				c.Failure = w.State.Err.Message
-			}
-			e.Workers = append(e.Workers, c)
-		}
+		e.Workers = evidenceOf(l.Workers)
 	}
-	e.Parts = l.finisher.beside.End(l.finisher.parts)
-	l.finisher.storing = e.Parts
-	for _, p := range e.Parts {
-		delete(l.finisher.parts, p.WorkID)
-	}
-	l.finisher.saveCounts(e)
-	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) }) // room: begin runs once
-}
-
-// saveCounts stores what the workers counted, so that a restart while figures
-// are computed does not lose it.
-func (l *finisher) saveCounts(e finalize.Evidence) {
+	e.Parts = l.finisher.collect()
+	// What was counted is stored first, so that a restart while figures are computed does not lose it.
 	ends := l.finisher.ends
-	var rows []engine.RunResult
-	for _, c := range e.Workers {
-		if c.Totals != nil {
-			rows = append(rows, c.Counted(e.Run))
-		}
-	}
-	l.keeper.SaveResults("the counts", rows, func() {
-		for _, acknowledge := range ends {
-			acknowledge()
+	l.keeper.SaveResults("the counts", countsOf(e.Run, e.Workers), func() {
+		for _, end := range ends {
+			end.send()
 		}
 	})
+	results := l.finisher.results
+	l.svc.routines.Go(func() { results <- l.svc.outcomes.Process(ctx, e) }) // room: figures are computed once
 }
 
-// keepEnd stores what a run worker has counted, and tells its node that the end is known:
-// until then the node says it again, also to a server that takes the run over. Of a run
+// saveEnd stores what a run worker has counted, and tells its node that the end is known. Of a run
 // that ends that is done for all together.
-func (l *finisher) keepEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
-	acknowledge := func() {
-		_ = from.Send(protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
-	}
+func (l *live) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
+	end := endAck{from, protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID}}
 	switch {
 	case m.Totals == nil || l.life.Status().Terminal():
-		acknowledge() // there is nothing, or it is stored with the figures
+		end.send() // there is nothing, or it is stored with the figures
 	case l.life.Stopping():
-		l.finisher.ends = append(l.finisher.ends, acknowledge)
+		l.finisher.ends = append(l.finisher.ends, end)
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
 			Beginning: m.Beginning()}.Counted(l.run)
-		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
+		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
 	}
 }
 
-func (l *finisher) take(ctx context.Context, o *finalize.Outcome) {
+// onFigures takes the figures in, and ends the run if nothing follows them.
+func (l *live) onFigures(ctx context.Context, o *finalize.Outcome) {
 	if o.Summary == nil {
 		return // the process ends; the next one finishes the run
 	}
 	for _, text := range o.Problems {
 		l.note(engine.LogError, nil, "%s", text)
 	}
-	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p nodes.Part) bool {
-		return slices.Contains(o.Stored, p.WorkID)
-	})
+	l.finisher.safe(o.Stored)
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)
@@ -157,8 +220,8 @@ func (l *finisher) take(ctx context.Context, o *finalize.Outcome) {
 	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichments.Keeps(l.plan.Plan)})
 }
 
-// enriched tells the log how the enrichment ended, and ends the run.
-func (l *finisher) enriched(ctx context.Context) {
+// onEnriched tells the log how the enrichment ended, and ends the run.
+func (l *live) onEnriched(ctx context.Context) {
 	l.Said(l.plugins.Take())
 	e := l.finisher.enriching.State()
 	level := engine.LogInfo

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	runclock "github.com/loadstone-db/loadstone/engine/run/clock"
-	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/guardrail"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	runlive "github.com/loadstone-db/loadstone/engine/run/live"
@@ -137,7 +134,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	l.search.meter.Begin(0, 0, nil)
 	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
 	l.poller = newPoller()
-	l.finisher = finisher{live: l, parts: map[string]nodes.Part{}, results: make(chan *finalize.Outcome, 1)}
+	l.finisher = newFinisher()
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.Watch(clock.Now())
 	shown := run
@@ -201,8 +198,8 @@ func (l *live) loop(ctx context.Context) {
 			over = l.sender.lastStore.Done()
 		}
 		var enriched <-chan struct{}
-		if l.finisher.enriching != nil && !l.life.Ended() {
-			enriched = l.finisher.enriching.Done()
+		if !l.life.Ended() {
+			enriched = l.finisher.enriched()
 		}
 		select {
 		case <-ctx.Done():
@@ -234,7 +231,7 @@ func (l *live) loop(ctx context.Context) {
 		case r := <-l.prepareDone:
 			l.prepared(ctx, r)
 		case o := <-l.finisher.results:
-			l.finisher.take(ctx, o)
+			l.onFigures(ctx, o)
 		case p := <-l.poller.polls:
 			l.polled(p)
 		case <-l.rules.Ready():
@@ -246,7 +243,7 @@ func (l *live) loop(ctx context.Context) {
 				stopTimer()
 				return // the next process goes on with it
 			}
-			l.finisher.enriched(ctx)
+			l.onEnriched(ctx)
 		case <-l.sender.stored():
 			l.flush(l.clock.Now())
 		case <-due:
@@ -281,11 +278,8 @@ func (l *live) release() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.Forget(l.runID)
 	}
-	for _, p := range l.finisher.storing {
-		l.finisher.parts[p.WorkID] = p
-	}
-	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
-		l.svc.recovery.Keep(l.finisher.parts[id])
+	for _, p := range l.finisher.left() {
+		l.svc.recovery.Keep(p)
 	}
 	l.handOn()
 	l.svc.board.End(l.runID)
@@ -385,7 +379,7 @@ func (l *live) place() {
 		l.scale.assign(ctx, l.scale.on, l.Workers...)
 		l.publish(false)
 	}
-	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: l.finisher.saveStart(), Workers: l.Workers, Begin: begin})
+	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: l.saveStart(), Workers: l.Workers, Begin: begin})
 	l.publish(false)
 }
 
@@ -442,7 +436,7 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 		w.Node = from // it was placed by another server, and not stored where
 	}
 	if m.Status.Ended() {
-		l.finisher.keepEnd(w, from, m)
+		l.saveEnd(w, from, m)
 	}
 	said := w.Hears(m.At, l.clock.Now())
 	l.Logbook.Lost(m.NodeID, m.LogsDropped)

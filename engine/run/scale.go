@@ -105,17 +105,10 @@ func (l *scaler) join(ctx context.Context, connections int) *Worker {
 	} else {
 		l.note(engine.LogInfo, w, "%s joins", w.ID)
 	}
-	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
+	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.workerRow(w)}, nil)
 	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: row, Until: l.clock.Now().Add(enterLimit),
 		Workers: []*Worker{w}, Begin: func(ctx context.Context) { l.scale.ask(ctx, w) }})
 	return w
-}
-
-// row is a run worker's row of the results, before it has any.
-func (l *finisher) row(w *Worker) engine.RunResult {
-	group := w.Group
-	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
-		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
 // retire takes the run workers that the level does not need out of those that
