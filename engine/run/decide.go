@@ -30,17 +30,17 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 				l.lose(l.Worker(id), a.Why, now)
 			}
 		case lifecycle.BeginStep:
-			l.search.nextStep(ctx, a)
+			l.nextStep(ctx, a)
 		case lifecycle.MeasureStep:
-			if !l.search.beginHeld() {
-				l.search.measure(ctx)
+			if !l.beginHeldStep() {
+				l.measure(ctx)
 			}
 		case lifecycle.KeepStep:
-			l.search.keepStep(a.Step)
+			l.keepStep(a.Step)
 		case lifecycle.TellTargets:
 			l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, l.Workers)
 		case lifecycle.BeginStage:
-			l.scale.beginStage(a)
+			l.beginStage(a)
 		case lifecycle.ComputeFigures:
 			l.computeFigures(ctx)
 		case lifecycle.Enrich:

@@ -169,7 +169,7 @@ func (l *live) computeFigures(ctx context.Context) {
 	}
 	if s := l.life.Search(); s != nil {
 		e.Search = s.Series().Result()
-		l.search.save(nil)
+		l.saveSearch(nil)
 	}
 	if l.life.Placed() {
 		e.Workers = evidenceOf(l.Workers)

@@ -27,11 +27,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 )
 
-// live is a run with its loop. Fields below the line belong to the loop; its subjects
-// (search, scale, …) are parts of it that have state of their own.
+// live is a run with its loop. Fields below the line belong to the loop, which alone knows them all: its
+// parts (search, scale, sender, …) have state of their own, and are told what they need and asked what follows.
 type live struct {
 	svc    *Service
-	runID  string
 	clock  *clock.Clock
 	log    zerolog.Logger
 	keeper *writer.Keeper
@@ -55,11 +54,13 @@ type live struct {
 
 	// ----
 
+	// facts are what its parts may read of it; the id of the run never changes.
+	*facts
+
 	// begin is the first thing that the loop does.
 	begin func(ctx context.Context)
 
 	runlog.Journal
-	Crew
 	search   searcher
 	scale    scaler
 	sender   sender
@@ -70,9 +71,7 @@ type live struct {
 	line  clock.Line
 
 	run      engine.Run
-	sc       engine.Scenario
 	epoch    int64
-	life     *lifecycle.Machine
 	agg      *runlive.Aggregator
 	validity *runlive.Validity
 	// judgedSoFar is how many causes and notes have been stored.
@@ -83,7 +82,6 @@ type live struct {
 
 	// disbelieved are the nodes that spoke for run workers of others.
 	disbelieved   map[string]bool
-	plan          *prepare.Prepared
 	progress      *engine.PrepareProgress
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
@@ -112,12 +110,13 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	by string,
 ) *live {
 	run.Owner = s.opts.Owner
-	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+	l := &live{facts: &facts{runID: run.RunID, sc: run.Scenario, life: life},
+		svc: s, clock: clock, run: run, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		keeper: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: trace.FollowRun(s.opts.Traces, run),
 		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		rules: s.opts.Rules.Of(run), life: life,
+		rules:         s.opts.Rules.Of(run),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = protocol.NewMailbox(func(f fromNode) (protocol.Policy, protocol.Subject) { return protocol.PolicyFromNode(f.m) },
 		func(f fromNode) {
@@ -130,11 +129,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	}
 	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
 	l.Journal = runlog.Journal{RunID: run.RunID, Begun: run.StartTime.Time, Clock: clock, Life: l.life}
-	l.search = searcher{live: l}
-	l.search.meter.Begin(0, 0, nil)
-	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
-	l.poller = newPoller()
-	l.finisher = newFinisher()
+	l.search, l.scale, l.poller, l.finisher = newSearcher(l.facts), newScaler(l.facts), newPoller(), newFinisher()
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.Watch(clock.Now())
 	shown := run
@@ -219,12 +214,12 @@ func (l *live) loop(ctx context.Context) {
 			}
 		case r := <-l.asked:
 			r.do(ctx)
-			l.scale.giveUp(ctx, l.clock.Now())
+			l.failExpired(ctx, l.clock.Now())
 			l.sender.whenStored(l.svc.lifetime, r.stored)
 		case <-l.scale.entrance.Known():
-			l.scale.entered(ctx)
+			l.startStored(ctx)
 		case r := <-l.scale.rooms:
-			l.scale.reserved(ctx, r)
+			l.onReserved(ctx, r)
 		case p := <-l.prepareStep:
 			l.progress = &p
 			l.publish(false)
@@ -376,7 +371,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 // place assigns the run workers to nodes, evenly.
 func (l *live) place() {
 	begin := func(ctx context.Context) {
-		l.scale.assign(ctx, l.scale.on, l.Workers...)
+		l.assign(ctx, l.scale.on, l.Workers...)
 		l.publish(false)
 	}
 	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: l.saveStart(), Workers: l.Workers, Begin: begin})
@@ -399,7 +394,9 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			w.Heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
 				l.SeeLosses(w.Told(), &m.WorkerSnapshot)
-				l.search.add(ctx, &m.WorkerSnapshot)
+				if l.search.add(&m.WorkerSnapshot) {
+					l.measure(ctx)
+				}
 			}
 		}
 	case protocol.Log:
@@ -414,9 +411,9 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case protocol.RunRejected:
 		if w := l.Worker(m.WorkerID); w != nil {
 			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
-			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+			l.scale.pause(l.clock.Now())
 			l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
-			l.scale.settle()
+			l.settleLoad()
 		}
 	case protocol.WorkerState:
 		l.report(ctx, f.node, m)
@@ -456,7 +453,7 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 	changed := w.State.Status != m.Status
 	w.State = m
 	if w.Follows(m.Epoch, m.LastSequence, l.clock.Now()) {
-		l.scale.raise(ctx, l.clock.Now())
+		l.raise(ctx, l.clock.Now())
 	}
 	if !changed {
 		return
@@ -476,12 +473,12 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 			l.lose(w, message, l.clock.Now())
 			w.State.Totals = m.Totals
 			l.happen(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
-			l.scale.settle()
+			l.settleLoad()
 			l.publish(false)
 			return
 		}
 		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
-		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+		l.scale.pause(l.clock.Now())
 		if l.life.Started() {
 			l.validity.LostWorker(w.ID, message, said, l.clock.Now())
 		}
@@ -493,7 +490,7 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 	}
 	l.validity.Note(l.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
 	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.startLead()})
-	l.scale.joined()
+	l.onJoined()
 	l.publish(false)
 }
 

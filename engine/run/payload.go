@@ -49,7 +49,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		p.Validity = sum.ValidityDetail
 	}
 	p.Guardrails, p.Rules = l.guard.State(), append([]engine.RuleState{}, l.rules.States()...)
-	p.FindMax = l.search.state()
+	p.FindMax = l.search.state(now)
 	p.Logs, p.LogsDropped = l.Logbook.Newest(now), l.Logbook.Missing(l.keeper.LinesLost())
 	return p
 }

@@ -19,7 +19,7 @@ func (l *live) everySecond(ctx context.Context) {
 	l.Said(l.plugins.Take())
 	if !l.life.Status().Terminal() {
 		l.checkClock(now)
-		l.scale.giveUp(ctx, now)
+		l.failExpired(ctx, now)
 		l.judgeHealth(ctx, now)
 		if l.sender.stateDue(now) {
 			l.repeatState()
@@ -27,12 +27,12 @@ func (l *live) everySecond(ctx context.Context) {
 		if l.life.Started() {
 			l.validity.Beside(l.svc.runs.Others(l.runID))
 		}
-		l.scale.followStages(ctx, now)
-		l.scale.followRates(now)
-		l.scale.raise(ctx, now)
+		l.followStages(ctx, now)
+		l.followRates(now)
+		l.raise(ctx, now)
 		l.aggregate(now)
-		l.scale.judgeRate(ctx, now)
-		l.scale.keepRoom()
+		l.judgeRate(ctx, now)
+		l.saveHolds()
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.Logbook.Waiting() > 0 || l.rules.Moved() {
@@ -55,9 +55,9 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	}
 	if len(lost) > 0 {
 		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
-		l.scale.settle()
+		l.settleLoad()
 	}
-	l.scale.replaceLost(ctx, now)
+	l.replaceLost(ctx)
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
@@ -117,7 +117,7 @@ func (l *live) aggregate(now time.Time) {
 		t.Point = &p
 	}
 	if l.life.Started() {
-		t.FindMax = l.search.state()
+		t.FindMax = l.search.state(now)
 	}
 	l.rules.Tick(t, now)
 	l.keeper.SaveTick(t)

@@ -1,0 +1,199 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+var loadBegan = time.Unix(1_790_000_000, 0)
+
+// factsOf is a run of the scenario whose run workers, each with so many connections, have begun their load.
+func factsOf(sc engine.Scenario, connections ...int) *facts {
+	f := &facts{runID: "run-1", sc: sc, plan: &prepare.Prepared{Plan: &engine.Plan{KeySlots: 8},
+		Server: target.ServerInfo{MaxConnections: 1000}}}
+	for _, w := range First(sc, connections) {
+		f.Enlist(w)
+		w.Node = named("node-" + w.ID)
+	}
+	f.life = lifecycle.New(LifePlan(engine.Run{RunID: "run-1", Scenario: sc}, IDsOf(f.Workers)))
+	f.life.Apply(loadBegan, lifecycle.Begun{})
+	f.life.Apply(loadBegan, lifecycle.Prepared{MostLevel: 100})
+	for _, w := range f.Workers {
+		f.life.Apply(loadBegan, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerReady})
+		w.State.Status = engine.WorkerRunning
+	}
+	f.life.Entered(loadBegan, f.life.Phase())
+	return f
+}
+
+// parts are the connections of run workers.
+func parts(workers []*Worker) (out []int) {
+	for _, w := range workers {
+		out = append(out, w.Connections)
+	}
+	return out
+}
+
+// inStages is a run that has 2 connections to a run worker at most, and goes through the levels, a minute each.
+func inStages(levels ...int) engine.Scenario {
+	sc := elastic(engine.ScalingAuto, 0)
+	sc.Scaling.PerWorkerCapacity, sc.Workload.ConcurrentConnections = 2, levels[0]
+	sc.Workload.WarmupSeconds, sc.Workload.Stages = 0, nil
+	for _, level := range levels {
+		sc.Workload.Stages = append(sc.Workload.Stages, engine.Stage{DurationSeconds: 60, Connections: &level, Ramp: engine.RampStep})
+	}
+	return sc
+}
+
+func TestScalerJoinsForStages(t *testing.T) {
+	f := factsOf(inStages(2, 6), 2)
+	s := newScaler(f)
+	for _, c := range []struct {
+		at      time.Duration
+		missing int
+	}{{10 * time.Second, 0}, {60*time.Second - scaling.JoinLead/2, 2}, {70 * time.Second, 2}} {
+		if n := s.missing(loadBegan.Add(c.at), len(f.Carrying())); n != c.missing {
+			t.Errorf("at %v %d are missing, not %d", c.at, n, c.missing)
+		}
+	}
+	now := loadBegan.Add(70 * time.Second)
+	s.pause(now)
+	if n := s.missing(now.Add(scaling.JoinPause/2), 1); n != 0 {
+		t.Errorf("%d may join though one could not a moment ago", n)
+	}
+	f.plan.Plan.KeySlots = 2
+	if n := s.missing(now.Add(2*scaling.JoinPause), 1); n != 0 {
+		t.Errorf("%d may join without a slot for each", n)
+	}
+}
+
+func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
+	f := factsOf(inStages(6, 2), 2, 2, 2)
+	s := newScaler(f)
+	now := loadBegan.Add(100 * time.Second)
+	f.plan.Plan.KeySlots = 3
+	if stay, left := s.retire(now, f.Carrying(), 2); len(stay) != 3 || left.workers != nil {
+		t.Error("run workers leave whose slots could not be used again when they are needed")
+	}
+	f.plan.Plan.KeySlots = 8
+	changed, left := s.staged(now, f.Carrying())
+	if got := IDsOf(left.workers); !slices.Equal(got, []string{"worker-1", "worker-2"}) {
+		t.Fatalf("%v leave", got)
+	}
+	var events []string
+	for _, e := range left.events {
+		events = append(events, fmt.Sprint(e.Type, " ", e.Data.WorkerID))
+	}
+	if want := []string{fmt.Sprint(engine.EventSetWorkerTarget, " worker-1"), fmt.Sprint(engine.EventStop, " worker-1"),
+		fmt.Sprint(engine.EventSetWorkerTarget, " worker-2"), fmt.Sprint(engine.EventStop, " worker-2")}; !slices.Equal(events, want) {
+		t.Errorf("they are told %q", events)
+	}
+	if !slices.Equal(parts(f.Workers), []int{2, 0, 0}) || len(changed) != 0 || len(f.Carrying()) != 1 {
+		t.Errorf("they have %v, %d changed", parts(f.Workers), len(changed))
+	}
+}
+
+func TestScalerGrowsAndTakesBackWhatNobodyTook(t *testing.T) {
+	f := factsOf(overRate(engine.ScalingAuto, 0), 2)
+	s := newScaler(f)
+	room, connections := s.roomForRate(loadBegan, 1, placement.Room{Nodes: 2, Connections: 4})
+	if room.Workers != 2 || connections != 6 {
+		t.Fatalf("room for %+v and %d connections", room, connections)
+	}
+	shares, before := s.grow(1, 2, connections)
+	if !slices.Equal(shares, []int{2, 2}) || before != 2 || s.pool != 6 || !s.joining {
+		t.Fatalf("%v join %d, of %d", shares, before, s.pool)
+	}
+	joined := []*Worker{{ID: "worker-1", Group: 1}, {ID: "worker-2", Group: 2}}
+	for _, w := range joined {
+		f.Enlist(w)
+		w.State.Status = engine.WorkerStarting
+	}
+	s.grown.Add(before, 2, joined)
+	joined[0].State.Status = engine.WorkerReady
+	if settled, _ := s.settle(loadBegan); settled {
+		t.Error("one of them is starting")
+	}
+	joined[1].State.Status = engine.WorkerFailed
+	if settled, why := s.settle(loadBegan); !settled || why != "" || s.joining || s.pool != 4 {
+		t.Errorf("settled %v, %q, %d connections", settled, why, s.pool)
+	}
+	if settled, _ := s.settle(loadBegan); settled {
+		t.Error("nobody joins any more")
+	}
+}
+
+func TestScalerSeesAMissedRate(t *testing.T) {
+	f := factsOf(overRate(engine.ScalingAuto, 0), 2)
+	s, rate := newScaler(f), 100.0
+	second := &runlive.Second{Snapshots: []engine.WorkerSnapshot{{}}}
+	second.Payload.TargetQPS, second.Payload.Waiting, second.Payload.Ops.CurrentPerSec = &rate, 1, 50
+	if seen, ok := s.seen(second); !ok || !seen.Misses() {
+		t.Errorf("%+v, %v", seen, ok)
+	}
+	if _, ok := s.seen(&runlive.Second{}); ok {
+		t.Error("a second without a snapshot shows nothing")
+	}
+	s.joining = true
+	if _, ok := s.seen(second); ok {
+		t.Error("run workers are on their way")
+	}
+}
+
+// namedLedger knows nodes by other names.
+type namedLedger struct{}
+
+func (namedLedger) Held(workerID, node string, connections int) engine.Reservation {
+	return engine.Reservation{WorkerID: workerID, NodeID: "ledger:" + node, Connections: connections}
+}
+
+func TestScalerTellsTheLedgerOfWhatHasChanged(t *testing.T) {
+	f := factsOf(inStages(4), 2, 2)
+	s := newScaler(f)
+	f.Workers[0].State.NodeID, f.Workers[1].State.NodeID = "a", "b"
+	if held := s.holds(namedLedger{}); len(held) != 2 || held[0].NodeID != "ledger:a" || held[0].Connections != 2 {
+		t.Errorf("it holds %+v", held)
+	}
+	if held := s.holds(namedLedger{}); len(held) != 0 {
+		t.Errorf("nothing has changed, but %+v", held)
+	}
+	f.Workers[0].Connections = 1
+	f.Workers[1].State.Status = engine.WorkerCompleted
+	held := s.holds(namedLedger{})
+	slices.SortFunc(held, func(a, b engine.Reservation) int { return strings.Compare(a.WorkerID, b.WorkerID) })
+	if len(held) != 2 || held[0].Connections != 1 || held[1].Connections != 0 {
+		t.Errorf("it holds %+v", held)
+	}
+	if fixed := newScaler(factsOf(overRate(engine.ScalingFixed, 0), 2)); fixed.holds(namedLedger{}) != nil {
+		t.Error("a run of a fixed size holds what it was let in with")
+	}
+}
+
+func TestScalerChangesTheLoad(t *testing.T) {
+	sc := elastic(engine.ScalingFixed, 0)
+	sc.Workload.Stages, sc.Workload.WarmupSeconds, sc.Scaling.PerWorkerCapacity = nil, 0, 10
+	sc.Workload.ConcurrentConnections = 4
+	f := factsOf(sc, 2, 2)
+	s, six := newScaler(f), 6
+	c, workers, err := s.change(loadBegan.Add(10*time.Second), loadBegan, "ada", scaling.Asked{Connections: &six})
+	if err != nil || len(workers) != 2 || s.pool != 6 || !s.steered || f.sc.Workload.ConcurrentConnections != 6 {
+		t.Fatalf("%v, %+v, %d connections", err, c, s.pool)
+	}
+	if !slices.Equal(parts(workers), []int{3, 3}) {
+		t.Errorf("they have %v", parts(workers))
+	}
+	if _, _, err = s.change(loadBegan, loadBegan, "ada", scaling.Asked{Connections: &six}); err == nil || s.pool != 6 {
+		t.Error("it has them already")
+	}
+}
