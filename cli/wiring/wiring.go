@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -420,23 +421,23 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if err := s.openOut(s.options.Out); err != nil {
 		return err
 	}
+	server := runServer{s}
 	s.Runs = run.New(run.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module,
-		Segment: s.Results.SegmentContent, Log: s.Log, Version: s.options.Version,
+		Recordings: recordings, Nodes: fixed, Source: source,
+		Content: server, Log: s.Log, Version: s.options.Version,
 		Scratch:  filepath.Join(s.DataDir, "scratch"),
-		Prices:   s.prices.Prices,
+		Prices:   s.prices,
 		Owner:    s.owner,
 		Shared:   s.Embedded == nil,
 		Alone:    !s.options.Serves,
 		MostLive: s.options.MostLive, WaitForNodes: nodes.WaitForNodes,
-		May:         s.may,
-		Calibration: s.Certificate.Current,
-		Room:        s.room,
-		Watch:       s.Roster.Watch,
+		Rights:      server,
+		Calibration: s.Certificate,
+		Disk:        server,
+		Watcher:     s.Roster,
 		Meter:       s.Meter,
-		Reach:       s.reach,
-		Ticked:      s.Meter.Ticked,
+		Network:     server,
 		Traces:      s.traces.Tracer(),
 		Rules: Rules(RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.Spent(), Log: s.Log,
@@ -448,7 +449,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		May: s.may, Succeeds: s.options.Serves})
+		May: server.May, Succeeds: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
@@ -457,12 +458,28 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	return nil
 }
 
-// may is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
-func (s *Services) may(ctx context.Context, runID string) error {
+// runServer is this server as its runs and their nodes see it.
+type runServer struct{ s *Services }
+
+// Module reads a plugin that a node wants.
+func (r runServer) Module(ctx context.Context, sha256 string) ([]byte, error) {
+	return r.s.module(ctx, sha256)
+}
+
+// Segment opens a segment that a node wants.
+func (r runServer) Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	return r.s.Results.SegmentContent(ctx, runID, name)
+}
+
+// May is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
+func (r runServer) May(ctx context.Context, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return auth.Judge{Store: s.Store}.Still(ctx, runID)
+	return auth.Judge{Store: r.s.Store}.Still(ctx, runID)
 }
+
+// Room is an error while the data directory's disk is down to the reserve.
+func (r runServer) Room(stopped string) error { return r.s.room(stopped) }
 
 // room is an error while the data directory's disk is down to the reserve.
 func (s *Services) room(stopped string) error {
@@ -496,13 +513,13 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 	return d.Enrichment, nil
 }
 
-// reach says who reaches a database: the server's own sample database listens on a socket in its
+// Reach says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (s *Services) reach(dsn string) clusternodes.Reach {
+func (r runServer) Reach(dsn string) clusternodes.Reach {
 	switch {
 	case isStandIn(dsn):
 		return clusternodes.ByServer
-	case s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase):
+	case r.s.Embedded != nil && dsn == r.s.Embedded.DSN(embedded.PlaygroundDatabase):
 		return clusternodes.ByMachine
 	}
 	return clusternodes.ByAll

@@ -145,8 +145,8 @@ func (l *live) workerRow(w *Worker) engine.RunResult {
 
 func (l *live) environment() engine.Environment {
 	var calibration *engine.Calibration
-	if read := l.svc.opts.Calibration; read != nil {
-		calibration = read()
+	if measured := l.svc.opts.Calibration; measured != nil {
+		calibration = measured.Current()
 	}
 	return environmentOf(l.svc.opts.Version, calibration, &l.Crew, l.plan)
 }

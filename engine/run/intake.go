@@ -20,14 +20,19 @@ import (
 
 // CreatorOptions are what a desk is made of.
 type CreatorOptions struct {
-	Store store.Runs
-	Deps  func() prepare.Deps
-	// Fits refuses a scenario that the nodes can never carry.
-	Fits func(ctx context.Context, sc engine.Scenario) error
-	// Reaches says whether nodes reach the database of a DSN.
-	Reaches func(sc engine.Scenario, dsn string) error
+	Store  store.Runs
+	Server intakeServer
+}
+
+// intakeServer is the server that runs are taken in for.
+type intakeServer interface {
+	deps() prepare.Deps
+	// checkCapacity refuses a scenario that the nodes can never carry.
+	checkCapacity(ctx context.Context, sc engine.Scenario) error
+	// checkNodesReach refuses one whose database, with that DSN, the nodes do not reach.
+	checkNodesReach(sc engine.Scenario, dsn string) error
 	// Run reads a run as it is stored.
-	Run func(ctx context.Context, runID string) (engine.Run, error)
+	Run(ctx context.Context, runID string) (engine.Run, error)
 }
 
 // Desk takes runs in. Its methods are safe for concurrent use.
@@ -58,10 +63,10 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := d.opts.Fits(ctx, sc); err != nil {
+	if err := d.opts.Server.checkCapacity(ctx, sc); err != nil {
 		return engine.Run{}, err
 	}
-	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
+	if err := prepare.Check(ctx, d.opts.Server.deps(), sc); err != nil {
 		return engine.Run{}, query.StoreError(err)
 	}
 	if err := d.reaches(ctx, sc); err != nil {
@@ -74,17 +79,17 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	if err := d.opts.Store.CreateRun(ctx, run); err != nil {
 		return engine.Run{}, query.StoreError(fmt.Errorf("creating the run: %w", err))
 	}
-	return d.opts.Run(ctx, id)
+	return d.opts.Server.Run(ctx, id)
 }
 
 // reaches checks the scenario's connection against the nodes. One that cannot be opened is
 // checked elsewhere, where it is said what is wrong with it.
 func (d *Desk) reaches(ctx context.Context, sc engine.Scenario) error {
-	_, dsn, err := d.opts.Deps().Connections.OpenDSN(ctx, sc.Target.Connection)
+	_, dsn, err := d.opts.Server.deps().Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
 		return nil //nolint:nilerr // prepare.Check says it, and by field
 	}
-	return d.opts.Reaches(sc, dsn)
+	return d.opts.Server.checkNodesReach(sc, dsn)
 }
 
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
@@ -93,14 +98,14 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.opts.Fits(ctx, one); err != nil {
+		if err := d.opts.Server.checkCapacity(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 		if err := d.reaches(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 	}
-	f, err := prepare.InspectAll(ctx, d.opts.Deps(), sc)
+	f, err := prepare.InspectAll(ctx, d.opts.Server.deps(), sc)
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
 	}
@@ -109,7 +114,7 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 
 // CheckConnection connects once and returns what answered.
 func (d *Desk) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
-	return prepare.CheckConnection(ctx, d.opts.Deps().Drivers, driver, dsn)
+	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
 }
 
 // Cancel ends a run that has not been started, with the reason, which is all that its log has then.

@@ -246,7 +246,7 @@ func (l *live) loop(ctx context.Context) {
 			l.happen(ctx, lifecycle.Ticked{})
 		case due := <-ticker.C:
 			l.everySecond(ctx)
-			l.svc.opts.Ticked(l.runID, time.Since(due))
+			l.svc.ticks.Ticked(l.runID, time.Since(due))
 		}
 		stopTimer()
 	}

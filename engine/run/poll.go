@@ -83,7 +83,7 @@ func (l *live) watchWarehouse(ctx context.Context) {
 // polled takes a poll into the run.
 func (l *live) polled(p Poll) {
 	at := l.clock.Place(p.At)
-	taken := l.poller.take(p, at, l.svc.opts.Prices())
+	taken := l.poller.take(p, at, l.svc.opts.Prices.Prices())
 	if taken.line != "" {
 		l.note(taken.level, nil, "%s", taken.line)
 	}

@@ -69,37 +69,34 @@ type Options struct {
 	Nodes      []protocol.Dialer
 	// Source finds more of them while the service runs; nil finds none.
 	Source nodes.Source
-	// Module reads a plugin that a node of another process wants; nil where there is none.
-	Module func(ctx context.Context, sha256 string) ([]byte, error)
-	// Segment is the fleet's.
-	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
+	// Content is what nodes of other processes fetch from this one; nil where there are none.
+	Content Content
 	Log     zerolog.Logger
 	Version string
-	// Watch, Meter and Reach are the fleet's, as nodes.Options say; each may be nil.
-	Watch func(nodes.NodeEvent)
+	// Watcher is told of each change of a node's state; nil where nobody watches.
+	Watcher NodeWatcher
+	// Meter takes measurements of the nodes, and of the loops of runs where it is a TickMeter; nil takes none.
 	Meter nodes.Meter
-	Reach func(dsn string) nodes.Reach
-	// Ticked takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
-	Ticked func(runID string, after time.Duration)
+	// Network says which nodes reach a database; nil: every node does.
+	Network Network
 	// Traces makes the spans of runs; nil makes none.
 	Traces *trace.Tracer
 	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
 	WaitForNodes time.Duration
-	// May is the doorman's.
-	May func(ctx context.Context, runID string) error
+	// Rights are asked before a run begins that has waited; nil lets all begin.
+	Rights Rights
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
 	Scratch string
-	// Room is an error while the disk has no space for more than the control store; its
-	// sentence begins with what has stopped. nil means that there is room.
-	Room func(stopped string) error
+	// Disk is where files are kept; nil always has room.
+	Disk Disk
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
 	// PollEvery is how often the warehouse of a run is asked for; zero means 5 s.
 	PollEvery time.Duration
 	// Prices is the price list that costs are reckoned with; nil means the default.
-	Prices func() cost.Prices
+	Prices PriceList
 	// Owner names this server in the leases of its runs, the same over restarts on
 	// one data directory; empty is a name of its own for all without one.
 	Owner string
@@ -109,8 +106,8 @@ type Options struct {
 	Alone bool
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
-	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
-	Calibration func() *engine.Calibration
+	// Calibration is the generator's, for a run's environment; nil when there is none.
+	Calibration Calibration
 	// Plan prepares the target of a run; nil means prepare.Plan.
 	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
 	// Rules begins the rules of a run that this process carries from now on; nil begins none.
@@ -118,6 +115,61 @@ type Options struct {
 	// Chance is that of nodes.Options.
 	Chance func(time.Duration) time.Duration
 }
+
+// Content is what nodes of other processes fetch from the server.
+type Content interface {
+	// Module reads a plugin.
+	Module(ctx context.Context, sha256 string) ([]byte, error)
+	// Segment opens a segment that a node wants for the work of a query, and says how large it is.
+	Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
+}
+
+// NodeWatcher is told of nodes. It is called in order, while the fleet waits, and must not ask the fleet for anything.
+type NodeWatcher interface {
+	Watch(e nodes.NodeEvent)
+}
+
+// Network says which nodes reach the database of a DSN.
+type Network interface {
+	Reach(dsn string) nodes.Reach
+}
+
+// TickMeter takes how long after its time the second of a run was aggregated and shown.
+type TickMeter interface {
+	Ticked(runID string, after time.Duration)
+}
+
+// Rights judge those who have started runs.
+type Rights interface {
+	// May is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+	// ended then. Another error leaves it waiting.
+	May(ctx context.Context, runID string) error
+}
+
+// Disk is where files are kept.
+type Disk interface {
+	// Room is an error while there is no space for more than the control store; its sentence begins with what has
+	// stopped.
+	Room(stopped string) error
+}
+
+// PriceList is what costs are reckoned with, as it is now.
+type PriceList interface {
+	Prices() cost.Prices
+}
+
+// Calibration is what the generator was measured to cost and to err by on this machine.
+type Calibration interface {
+	// Current is nil when nothing was measured.
+	Current() *engine.Calibration
+}
+
+// plain is a server that lacks nothing: its disk has room, its prices are the default, and nobody measures it.
+type plain struct{}
+
+func (plain) Room(string) error            { return nil }
+func (plain) Prices() cost.Prices          { return cost.Default() }
+func (plain) Ticked(string, time.Duration) {}
 
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
 // may see are *engine.Error.
@@ -137,6 +189,7 @@ type Service struct {
 	// doorman lets runs in where there is room for them.
 	doorman *admission.Doorman
 	board   Board
+	ticks   TickMeter
 	traits  func(*engine.Plan) target.Traits
 
 	enrichments *enrichment.Service
@@ -148,30 +201,28 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: NewActiveRuns[*live](), traits: prepare.TraitsBy(opts.Drivers),
-		nodes: nodes.New(nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
-			Module: opts.Module, Segment: opts.Segment, Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter,
-			Reach: opts.Reach, Chance: opts.Chance, Clock: opts.Clock})}
+		nodes: nodes.New(fleetOptions(opts)), ticks: plain{}}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
 	s.opts.Enrichment = cmp.Or(opts.Enrichment, enrich.DefaultPolicy())
 	s.opts.Owner = cmp.Or(opts.Owner, "local")
 	if opts.Prices == nil {
-		s.opts.Prices = cost.Default
+		s.opts.Prices = plain{}
 	}
-	if opts.Ticked == nil {
-		s.opts.Ticked = func(string, time.Duration) {}
+	if ticks, ok := opts.Meter.(TickMeter); ok {
+		s.ticks = ticks
 	}
 	if opts.PollEvery <= 0 {
 		s.opts.PollEvery = Every
 	}
-	if opts.Room == nil {
-		s.opts.Room = func(string) error { return nil }
+	if opts.Disk == nil {
+		s.opts.Disk = plain{}
 	}
 	s.opts.Scratch = cmp.Or(opts.Scratch, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
-		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
+		Scratch: s.opts.Scratch, Room: s.opts.Disk.Room, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
 		Detail: func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
 		Heard:  s.heard,
@@ -182,15 +233,14 @@ func New(opts Options) *Service {
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, runlive.Resting(d, time.Now()), false) }})
 	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: opts.May,
+		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: may(opts.Rights),
 		GiveUp: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},
 		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs.Current, Waiting: s.doorman.Waiting})
-	s.Desk = NewCreator(CreatorOptions{Store: opts.Store, Deps: s.deps, Fits: s.fits,
-		Reaches: s.nodes.Reaches, Run: s.Run})
+		Prices: s.opts.Prices.Prices, Live: s.runs.Current, Waiting: s.doorman.Waiting})
+	s.Desk = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
 	s.outcomes = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
@@ -198,6 +248,30 @@ func New(opts Options) *Service {
 		Enrichments: s.enrichments, Live: carrier{s.runs, s}, Clock: opts.Clock})
 	s.relay = NewCommand(CommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
 	return s
+}
+
+// fleetOptions are those of the nodes.
+func fleetOptions(opts Options) nodes.Options {
+	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Version: opts.Version, Meter: opts.Meter,
+		Chance: opts.Chance, Clock: opts.Clock}
+	if opts.Content != nil {
+		o.Module, o.Segment = opts.Content.Module, opts.Content.Segment
+	}
+	if opts.Watcher != nil {
+		o.Watch = opts.Watcher.Watch
+	}
+	if opts.Network != nil {
+		o.Reach = opts.Network.Reach
+	}
+	return o
+}
+
+// may is what the doorman asks, nil without rights.
+func may(r Rights) func(ctx context.Context, runID string) error {
+	if r == nil {
+		return nil
+	}
+	return r.May
 }
 
 // Doorman lets the service's runs in.

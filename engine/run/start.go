@@ -93,8 +93,8 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	return run, nil
 }
 
-// fits refuses a scenario that the nodes can never carry, or that cannot be sent to them.
-func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
+// checkCapacity refuses a scenario that the nodes can never carry, or that cannot be sent to them.
+func (s *Service) checkCapacity(ctx context.Context, sc engine.Scenario) error {
 	only := s.only(ctx, sc)
 	if only == "" {
 		if err := s.nodes.Sendable(protocol.AssignRun{Workload: sc.Workload}); err != nil {
@@ -102,6 +102,11 @@ func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
 		}
 	}
 	return s.doorman.Fits(sc, only)
+}
+
+// checkNodesReach refuses a scenario whose database, with that DSN, the nodes do not reach.
+func (s *Service) checkNodesReach(sc engine.Scenario, dsn string) error {
+	return s.nodes.Reaches(sc, dsn)
 }
 
 // only is the node that alone can carry a scenario, empty where any can.
