@@ -84,7 +84,8 @@ func (f *finisher) enriched() <-chan struct{} {
 }
 
 // environmentOf is where a run takes place, the target once it is prepared.
-func environmentOf(version string, calibration *engine.Calibration, crew *Crew, plan *prepare.Prepared) engine.Environment {
+func environmentOf(version string, calibration *engine.Calibration, crew *Crew,
+	plan *prepare.Prepared) engine.Environment {
 	e := host.Environment(version)
 	e.Calibration = calibration
 	e.Nodes = len(crew.Nodes())

@@ -22,8 +22,8 @@ type poller struct {
 func newPoller() poller { return poller{polls: make(chan Poll), stop: func() {}} }
 
 // start begins to poll the warehouse of a run in a goroutine, until ctx ends or stop is called.
-func (p *poller) start(ctx context.Context, goroutine func(func()), every time.Duration, deps prepare.Deps, run engine.Run,
-	plan *engine.Plan) {
+func (p *poller) start(ctx context.Context, goroutine func(func()), every time.Duration, deps prepare.Deps,
+	run engine.Run, plan *engine.Plan) {
 	ctx, p.stop = context.WithCancel(ctx)
 	polls := p.polls
 	goroutine(func() { Watch(ctx, every, deps, run, plan, polls) })

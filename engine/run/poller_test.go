@@ -34,8 +34,9 @@ func TestPollerTellsOfClustersThatChange(t *testing.T) {
 func TestPollerKeepsTheWarehouseWhenAPollFails(t *testing.T) {
 	p, at, lines := newPoller(), time.Unix(100, 0), 0
 	p.take(polledAt(1), at, cost.Default())
+	failed := Poll{Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The database gives no answer."}}
 	for i := range 2 * pollFailures {
-		got := p.take(Poll{Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The database gives no answer."}}, at, cost.Default())
+		got := p.take(failed, at, cost.Default())
 		if got.warehouse != nil {
 			t.Fatal("a poll that failed gives a point")
 		}

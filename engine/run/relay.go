@@ -41,9 +41,14 @@ type CommandOptions struct {
 	// Server names this server.
 	Server string
 	Log    zerolog.Logger
-	// Do does what is wanted of a run that this server carries. It reports whether that is stored,
-	// or that there is nothing to do any more; otherwise it is asked again.
-	Do func(ctx context.Context, w store.RunWish) (done bool, err error)
+	// Handler does what is wanted.
+	Handler remoteHandler
+}
+
+// remoteHandler does what is wanted of a run that this server carries. It reports whether that is stored,
+// or that there is nothing to do any more; otherwise it is asked again.
+type remoteHandler interface {
+	handleRemoteCommand(ctx context.Context, w store.RunWish) (done bool, err error)
 }
 
 // Relay is the server's end of it. Its methods are safe for concurrent use.
@@ -138,7 +143,7 @@ func (r *Relay) look(ctx context.Context, run func(func())) error {
 func (r *Relay) do(ctx context.Context, w store.RunWish) {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	done, err := r.opts.Do(ctx, w)
+	done, err := r.opts.Handler.handleRemoteCommand(ctx, w)
 	if done && err == nil {
 		err = r.opts.Store.AnswerRunWish(ctx, w.Seq, r.opts.Server)
 	}

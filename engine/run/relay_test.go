@@ -30,7 +30,7 @@ type commandCarrier struct {
 	done []store.RunWish
 }
 
-func (c *commandCarrier) do(_ context.Context, w store.RunWish) (bool, error) {
+func (c *commandCarrier) handleRemoteCommand(_ context.Context, w store.RunWish) (bool, error) {
 	if !c.carries.Load() {
 		return false, nil
 	}
@@ -64,7 +64,7 @@ func commandInVirtualTime(t *testing.T,
 		}
 		test(t, kept, func(name string, s store.RunWishes) (*Relay, *commandCarrier) {
 			c := &commandCarrier{}
-			r := NewCommand(CommandOptions{Store: s, Server: name, Log: zerolog.Nop(), Do: c.do})
+			r := NewCommand(CommandOptions{Store: s, Server: name, Log: zerolog.Nop(), Handler: c})
 			serving.Go(func() { r.Keep(ctx) })
 			synctest.Wait()
 			return r, c

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// relayed does what was wanted of a run at another server, if this one carries it.
-func (s *Service) relayed(ctx context.Context, w store.RunWish) (done bool, err error) {
+// handleRemoteCommand does what was wanted of a run at another server, if this one carries it.
+func (s *Service) handleRemoteCommand(ctx context.Context, w store.RunWish) (done bool, err error) {
 	switch w.Kind {
 	case store.WishStopEnrichment:
 		if s.enrichments.Of(w.RunID) != nil {

@@ -129,8 +129,8 @@ func (s *scaler) redistribute(now time.Time) []*Worker {
 // raises reports whether somebody may be owed more than it has by now.
 func (s *scaler) raises() bool { return s.owed && s.run.carriesOn() && !s.joining }
 
-// settle takes that everybody who joins is ready, or has failed to be, and reports whether that was so and the load is to
-// be shared anew. A run that does not grow any more says why.
+// settle takes that everybody who joins is ready, or has failed to be, and reports whether that was so and the load is
+// to be shared anew. A run that does not grow any more says why.
 func (s *scaler) settle(now time.Time) (settled bool, why string) {
 	if !s.joining || !s.run.Joined() || s.run.life.Stopping() {
 		return false, ""
@@ -184,8 +184,8 @@ func (s *scaler) stage(index int) (workers []*Worker, ramp time.Duration) {
 	return workers, ramp
 }
 
-// followed brings the run workers to the rate of the stages, up to the next second or the next border: a ramp is made of
-// such pieces, and a step is announced at its time. It returns those whose part has changed, and the ramp to it.
+// followed brings the run workers to the rate of the stages, up to the next second or the next border: a ramp is made
+// of such pieces, and a step is announced at its time. It returns those whose part has changed, and the ramp to it.
 // While somebody joins the rate only falls: a joining one may take a minute.
 func (s *scaler) followed(now time.Time) (changed []*Worker, ramp time.Duration) {
 	if !scaling.Rated(s.run.sc) || !scaling.ScalingFollowed(s.run.sc) || !s.run.carriesOn() {
@@ -242,7 +242,8 @@ func (s *scaler) replaces() bool {
 
 // replacements is how many run workers join in the place of so many lost ones, and why not all are replaced.
 func (s *scaler) replacements(lost int) (n int, why string) {
-	return lifecycle.CrewOf(s.run.sc, len(s.run.Carrying()), s.run.plan.Plan.KeySlots-len(s.run.Workers)).Replacements(lost)
+	slots := s.run.plan.Plan.KeySlots - len(s.run.Workers)
+	return lifecycle.CrewOf(s.run.sc, len(s.run.Carrying()), slots).Replacements(lost)
 }
 
 // ledger says what a run worker holds, as the ledger of the nodes has it.

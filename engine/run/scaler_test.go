@@ -51,7 +51,8 @@ func inStages(levels ...int) engine.Scenario {
 	sc.Scaling.PerWorkerCapacity, sc.Workload.ConcurrentConnections = 2, levels[0]
 	sc.Workload.WarmupSeconds, sc.Workload.Stages = 0, nil
 	for _, level := range levels {
-		sc.Workload.Stages = append(sc.Workload.Stages, engine.Stage{DurationSeconds: 60, Connections: &level, Ramp: engine.RampStep})
+		stage := engine.Stage{DurationSeconds: 60, Connections: &level, Ramp: engine.RampStep}
+		sc.Workload.Stages = append(sc.Workload.Stages, stage)
 	}
 	return sc
 }
@@ -95,8 +96,9 @@ func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
 	for _, e := range left.events {
 		events = append(events, fmt.Sprint(e.Type, " ", e.Data.WorkerID))
 	}
-	if want := []string{fmt.Sprint(engine.EventSetWorkerTarget, " worker-1"), fmt.Sprint(engine.EventStop, " worker-1"),
-		fmt.Sprint(engine.EventSetWorkerTarget, " worker-2"), fmt.Sprint(engine.EventStop, " worker-2")}; !slices.Equal(events, want) {
+	target, stop := string(engine.EventSetWorkerTarget), string(engine.EventStop)
+	want := []string{target + " worker-1", stop + " worker-1", target + " worker-2", stop + " worker-2"}
+	if !slices.Equal(events, want) {
 		t.Errorf("they are told %q", events)
 	}
 	if !slices.Equal(parts(f.Workers), []int{2, 0, 0}) || len(changed) != 0 || len(f.Carrying()) != 1 {
@@ -195,5 +197,32 @@ func TestScalerChangesTheLoad(t *testing.T) {
 	}
 	if _, _, err = s.change(loadBegan, loadBegan, "ada", scaling.Asked{Connections: &six}); err == nil || s.pool != 6 {
 		t.Error("it has them already")
+	}
+}
+
+// TestScalerFollowsARateThatRises, but not while somebody joins, who may take a minute.
+func TestScalerFollowsARateThatRises(t *testing.T) {
+	sc, low, high := overRate(engine.ScalingAuto, 0), 50.0, 80.0
+	sc.Workload.WarmupSeconds, sc.Workload.TargetQPS = 0, &low
+	sc.Workload.Stages = []engine.Stage{{DurationSeconds: 60, TargetQPS: &low, Ramp: engine.RampStep},
+		{DurationSeconds: 60, TargetQPS: &high, Ramp: engine.RampStep}}
+	f := factsOf(sc, 2)
+	s := newScaler(f)
+	own := func() float64 { return *f.Workers[0].Rate }
+	s.followed(loadBegan.Add(10 * time.Second))
+	if own() != low {
+		t.Fatalf("the first stage has %v/s", own())
+	}
+	s.joining = true
+	if changed, _ := s.followed(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.owed {
+		t.Errorf("while somebody joins it has %v/s, owed more: %v", own(), s.owed)
+	}
+	s.joining = false
+	if changed, _ := s.followed(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.owed {
+		t.Errorf("the second stage has %v/s, owed more: %v", own(), s.owed)
+	}
+	f.life.Apply(loadBegan.Add(72*time.Second), lifecycle.StopAsked{Reason: engine.StopUserRequested})
+	if changed, _ := s.followed(loadBegan.Add(10 * time.Second)); changed != nil || s.raises() {
+		t.Error("a run that ends follows nothing")
 	}
 }

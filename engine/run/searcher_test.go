@@ -36,7 +36,8 @@ func TestSearcherMeasuresAStepOfAll(t *testing.T) {
 	f := factsOf(aSearch(), 2, 2)
 	s, scale := newSearcher(f), newScaler(f)
 	begins(&s, &scale, 1, 4)
-	if s.step != (protocol.Step{Number: 1, Settle: time.Second, Length: 10 * time.Second}) || s.given() != 4 || s.fullAt.IsZero() {
+	step := protocol.Step{Number: 1, Settle: time.Second, Length: 10 * time.Second}
+	if s.step != step || s.given() != 4 || s.fullAt.IsZero() {
 		t.Errorf("%+v, %v of 4 are given", s.step, s.given())
 	}
 	if s.add(over(f.Workers[0], 1)) {

@@ -72,7 +72,8 @@ func TestSenderHoldsEventsBackUntilTheyAreStored(t *testing.T) {
 			if sent := sequences(&s, now.Add(c.after)); !slices.Equal(sent, c.sent) {
 				t.Errorf("%v are sent, not %v", sent, c.sent)
 			}
-			if s.idle() != (len(c.sent) == len(c.writes)) || s.idle() != s.deadline().IsZero() || s.idle() != (s.stored() == nil) {
+			idle := len(c.sent) == len(c.writes)
+			if s.idle() != idle || s.deadline().IsZero() != idle || (s.stored() == nil) != idle {
 				t.Errorf("idle %v, deadline %v, stored %v", s.idle(), s.deadline(), s.stored())
 			}
 		})

@@ -116,7 +116,7 @@ func New(opts Options) *Service {
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
 		Enrichments: s.enrichments, Live: carrier{s.runs, s}, Clock: opts.Clock})
-	s.relay = NewCommand(CommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
+	s.relay = NewCommand(CommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handler: s})
 	return s
 }
 
