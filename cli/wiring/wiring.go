@@ -432,7 +432,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Shared:   s.Embedded == nil,
 		Alone:    !s.options.Serves,
 		MostLive: s.options.MostLive, WaitForNodes: nodes.WaitForNodes,
-		Rights:      server,
+		Authorizer:  server,
 		Calibration: s.Certificate,
 		Disk:        server,
 		Watcher:     s.Roster,
@@ -449,7 +449,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		May: server.May, Succeeds: s.options.Serves})
+		May: server.Authorize, Succeeds: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
@@ -458,11 +458,14 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	return nil
 }
 
+// The loops of runs are measured too.
+var _ run.TickMeter = (*metrics.Server)(nil)
+
 // runServer is this server as its runs and their nodes see it.
 type runServer struct{ s *Services }
 
-// Module reads a plugin that a node wants.
-func (r runServer) Module(ctx context.Context, sha256 string) ([]byte, error) {
+// ReadPlugin reads a plugin that a node wants.
+func (r runServer) ReadPlugin(ctx context.Context, sha256 string) ([]byte, error) {
 	return r.s.module(ctx, sha256)
 }
 
@@ -471,15 +474,15 @@ func (r runServer) Segment(ctx context.Context, runID, name string) (io.ReadClos
 	return r.s.Results.SegmentContent(ctx, runID, name)
 }
 
-// May is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
-func (r runServer) May(ctx context.Context, runID string) error {
+// Authorize is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
+func (r runServer) Authorize(ctx context.Context, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	return auth.Judge{Store: r.s.Store}.Still(ctx, runID)
 }
 
-// Room is an error while the data directory's disk is down to the reserve.
-func (r runServer) Room(stopped string) error { return r.s.room(stopped) }
+// CheckSpace is an error while the data directory's disk is down to the reserve.
+func (r runServer) CheckSpace(stopped string) error { return r.s.room(stopped) }
 
 // room is an error while the data directory's disk is down to the reserve.
 func (s *Services) room(stopped string) error {
@@ -513,9 +516,9 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 	return d.Enrichment, nil
 }
 
-// Reach says who reaches a database: the server's own sample database listens on a socket in its
+// Reachability says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (r runServer) Reach(dsn string) clusternodes.Reach {
+func (r runServer) Reachability(dsn string) clusternodes.Reach {
 	switch {
 	case isStandIn(dsn):
 		return clusternodes.ByServer

@@ -32,7 +32,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.BeginStep:
 			l.nextStep(ctx, a)
 		case lifecycle.MeasureStep:
-			if !l.beginHeldStep() {
+			if !l.beginPendingStep() {
 				l.measure(ctx)
 			}
 		case lifecycle.KeepStep:

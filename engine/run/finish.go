@@ -57,13 +57,13 @@ func (f *finisher) collect() []nodes.Part {
 	return f.storing
 }
 
-// safe takes that parts are stored.
-func (f *finisher) safe(workIDs []string) {
+// markStored takes that parts are stored.
+func (f *finisher) markStored(workIDs []string) {
 	f.storing = slices.DeleteFunc(f.storing, func(p nodes.Part) bool { return slices.Contains(workIDs, p.WorkID) })
 }
 
-// left are the parts that are not known to be stored, in the order of their ids: who finishes the run needs them.
-func (f *finisher) left() []nodes.Part {
+// unstored are the parts that are not known to be stored, in the order of their ids: who finishes the run needs them.
+func (f *finisher) unstored() []nodes.Part {
 	left := maps.Clone(f.parts)
 	for _, p := range f.storing {
 		left[p.WorkID] = p
@@ -75,8 +75,8 @@ func (f *finisher) left() []nodes.Part {
 	return out
 }
 
-// enriched is closed when the enrichment has ended; nil where none is under way.
-func (f *finisher) enriched() <-chan struct{} {
+// enrichmentDone is closed when the enrichment has ended; nil where none is under way.
+func (f *finisher) enrichmentDone() <-chan struct{} {
 	if f.enriching == nil {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (l *live) onFigures(ctx context.Context, o *finalize.Outcome) {
 	for _, text := range o.Problems {
 		l.note(engine.LogError, nil, "%s", text)
 	}
-	l.finisher.safe(o.Stored)
+	l.finisher.markStored(o.Stored)
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)

@@ -27,7 +27,7 @@ func TestFinisherLosesNoPart(t *testing.T) {
 	for _, id := range []string{"c", "a", "b"} {
 		f.parts[id] = heldPart(id)
 	}
-	if got := idsOf(f.left()); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := idsOf(f.unstored()); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("before the figures %v are left", got)
 	}
 	if got := idsOf(f.collect()); !slices.Equal(got, []string{"a", "b", "c"}) || len(f.parts) != 0 {
@@ -35,17 +35,17 @@ func TestFinisherLosesNoPart(t *testing.T) {
 	}
 	f.parts["b"] = heldPart("b") // its node announces it again
 	f.parts["d"] = heldPart("d")
-	if got := idsOf(f.left()); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
+	if got := idsOf(f.unstored()); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
 		t.Errorf("while figures are computed %v are left", got)
 	}
-	f.safe([]string{"a", "b"})
-	if got := idsOf(f.left()); !slices.Equal(got, []string{"b", "c", "d"}) {
+	f.markStored([]string{"a", "b"})
+	if got := idsOf(f.unstored()); !slices.Equal(got, []string{"b", "c", "d"}) {
 		t.Errorf("%v are left: b was announced again, c is not stored, d is new", got)
 	}
 }
 
 func TestFinisherWithoutEnrichment(t *testing.T) {
-	if f := newFinisher(); f.enriched() != nil {
+	if f := newFinisher(); f.enrichmentDone() != nil {
 		t.Error("it waits for an enrichment that there is not")
 	}
 }

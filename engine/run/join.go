@@ -59,7 +59,7 @@ func (l *live) addWorker(ctx context.Context, connections int) *Worker {
 	}
 	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.workerRow(w)}, nil)
 	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: row, Until: l.clock.Now().Add(enterLimit),
-		Workers: []*Worker{w}, Begin: func(ctx context.Context) { l.requestRoom(ctx, w) }})
+		Workers: []*Worker{w}, Begin: func(ctx context.Context) { l.requestReservation(ctx, w) }})
 	return w
 }
 
@@ -94,9 +94,9 @@ func (l *live) failExpired(ctx context.Context, now time.Time) {
 	}
 }
 
-// requestRoom has room reserved for a run worker that joins, beside the loop, and assigns it then.
+// requestReservation has room reserved for a run worker that joins, beside the loop, and assigns it then.
 // Where a node takes any number there is nothing to ask for.
-func (l *live) requestRoom(ctx context.Context, w *Worker) {
+func (l *live) requestReservation(ctx context.Context, w *Worker) {
 	if l.svc.nodes.Capacity().Unlimited {
 		l.assignJoining(ctx, nil, w)
 		return
@@ -135,7 +135,7 @@ func (l *live) onReserved(ctx context.Context, r reservation) {
 func (l *live) onJoined() {
 	l.settleLoad()
 	if l.search.held != nil && l.Joined() {
-		l.beginHeldStep()
+		l.beginPendingStep()
 	}
 }
 
@@ -191,16 +191,16 @@ func (l *live) assign(ctx context.Context, on map[string]string, workers ...*Wor
 
 // rejectWorkers ends run workers that were not placed.
 func (l *live) rejectWorkers(ctx context.Context, why string, workers ...*Worker) {
-	l.scale.pause(l.clock.Now())
+	l.scale.pauseJoins(l.clock.Now())
 	for _, w := range workers {
 		w.State.Status = engine.WorkerFailed
 		l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: why})
 	}
 }
 
-// saveHolds writes what the run workers of an elastic run or a search hold now.
-func (l *live) saveHolds() {
-	if held := l.scale.holds(l.svc.doorman); len(held) > 0 {
+// saveReservations writes what the run workers of an elastic run or a search hold now.
+func (l *live) saveReservations() {
+	if held := l.scale.changedReservations(l.svc.doorman); len(held) > 0 {
 		l.keeper.Add("what the run holds on nodes", func(ctx context.Context) error {
 			return l.svc.opts.Store.Hold(ctx, l.runID, l.epoch, held)
 		})

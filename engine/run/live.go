@@ -194,7 +194,7 @@ func (l *live) loop(ctx context.Context) {
 		}
 		var enriched <-chan struct{}
 		if !l.life.Ended() {
-			enriched = l.finisher.enriched()
+			enriched = l.finisher.enrichmentDone()
 		}
 		select {
 		case <-ctx.Done():
@@ -228,7 +228,7 @@ func (l *live) loop(ctx context.Context) {
 		case o := <-l.finisher.results:
 			l.onFigures(ctx, o)
 		case p := <-l.poller.polls:
-			l.polled(p)
+			l.onPoll(p)
 		case <-l.rules.Ready():
 			l.ruled(ctx)
 		case o := <-l.keeper.Outages():
@@ -273,7 +273,7 @@ func (l *live) release() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.Forget(l.runID)
 	}
-	for _, p := range l.finisher.left() {
+	for _, p := range l.finisher.unstored() {
 		l.svc.recovery.Keep(p)
 	}
 	l.handOn()
@@ -411,7 +411,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case protocol.RunRejected:
 		if w := l.Worker(m.WorkerID); w != nil {
 			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
-			l.scale.pause(l.clock.Now())
+			l.scale.pauseJoins(l.clock.Now())
 			l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
 			l.settleLoad()
 		}
@@ -478,7 +478,7 @@ func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerSta
 			return
 		}
 		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
-		l.scale.pause(l.clock.Now())
+		l.scale.pauseJoins(l.clock.Now())
 		if l.life.Started() {
 			l.validity.LostWorker(w.ID, message, said, l.clock.Now())
 		}

@@ -54,8 +54,8 @@ type Options struct {
 	Traces *trace.Tracer
 	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
 	WaitForNodes time.Duration
-	// Rights are asked before a run begins that has waited; nil lets all begin.
-	Rights Rights
+	// Authorizer is asked before a run begins that has waited; nil lets all begin.
+	Authorizer Authorizer
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -89,8 +89,8 @@ type Options struct {
 
 // Content is what nodes of other processes fetch from the server.
 type Content interface {
-	// Module reads a plugin.
-	Module(ctx context.Context, sha256 string) ([]byte, error)
+	// ReadPlugin reads a plugin.
+	ReadPlugin(ctx context.Context, sha256 string) ([]byte, error)
 	// Segment opens a segment that a node wants for the work of a query, and says how large it is.
 	Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
 }
@@ -102,7 +102,7 @@ type NodeWatcher interface {
 
 // Network says which nodes reach the database of a DSN.
 type Network interface {
-	Reach(dsn string) nodes.Reach
+	Reachability(dsn string) nodes.Reach
 }
 
 // TickMeter takes how long after its time the second of a run was aggregated and shown.
@@ -110,18 +110,18 @@ type TickMeter interface {
 	Ticked(runID string, after time.Duration)
 }
 
-// Rights judge those who have started runs.
-type Rights interface {
-	// May is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+// Authorizer says whether runs are still for those who have started them.
+type Authorizer interface {
+	// Authorize is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
 	// ended then. Another error leaves it waiting.
-	May(ctx context.Context, runID string) error
+	Authorize(ctx context.Context, runID string) error
 }
 
 // Disk is where files are kept.
 type Disk interface {
-	// Room is an error while there is no space for more than the control store; its sentence begins with what has
+	// CheckSpace is an error while there is no space for more than the control store; its sentence begins with what has
 	// stopped.
-	Room(stopped string) error
+	CheckSpace(stopped string) error
 }
 
 // PriceList is what costs are reckoned with, as it is now.
@@ -135,33 +135,33 @@ type Calibration interface {
 	Current() *engine.Calibration
 }
 
-// plain is a server that lacks nothing: its disk has room, its prices are the default, and nobody measures it.
-type plain struct{}
+// defaults are a server that lacks nothing: its disk has room, its prices are the default, and nobody measures it.
+type defaults struct{}
 
-func (plain) Room(string) error            { return nil }
-func (plain) Prices() cost.Prices          { return cost.Default() }
-func (plain) Ticked(string, time.Duration) {}
+func (defaults) CheckSpace(string) error      { return nil }
+func (defaults) Prices() cost.Prices          { return cost.Default() }
+func (defaults) Ticked(string, time.Duration) {}
 
 // fleetOptions are those of the nodes.
 func fleetOptions(opts Options) nodes.Options {
 	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Version: opts.Version, Meter: opts.Meter,
 		Chance: opts.Chance, Clock: opts.Clock}
 	if opts.Content != nil {
-		o.Module, o.Segment = opts.Content.Module, opts.Content.Segment
+		o.Module, o.Segment = opts.Content.ReadPlugin, opts.Content.Segment
 	}
 	if opts.Watcher != nil {
 		o.Watch = opts.Watcher.Watch
 	}
 	if opts.Network != nil {
-		o.Reach = opts.Network.Reach
+		o.Reach = opts.Network.Reachability
 	}
 	return o
 }
 
-// may is what the doorman asks, nil without rights.
-func may(r Rights) func(ctx context.Context, runID string) error {
-	if r == nil {
+// authorize is what the doorman asks, nil where all may begin.
+func authorize(a Authorizer) func(ctx context.Context, runID string) error {
+	if a == nil {
 		return nil
 	}
-	return r.May
+	return a.Authorize
 }

@@ -32,8 +32,8 @@ func (p *poller) start(ctx context.Context, goroutine func(func()), every time.D
 // pollFailures in a row are written into the run's log: the first, and then every so many.
 const pollFailures = 12
 
-// polled is what a poll is to the run.
-type polled struct {
+// pollResult is what a poll is to the run.
+type pollResult struct {
 	level engine.LogLevel
 	line  string // for the log; empty is none
 	// warehouse is nil where the poll has failed.
@@ -41,7 +41,7 @@ type polled struct {
 }
 
 // take takes a poll that was made at a time of the run.
-func (p *poller) take(poll Poll, at time.Time, prices cost.Prices) (out polled) {
+func (p *poller) take(poll Poll, at time.Time, prices cost.Prices) (out pollResult) {
 	switch {
 	case poll.Absent:
 		return out
@@ -80,8 +80,8 @@ func (l *live) watchWarehouse(ctx context.Context) {
 		l.svc.deps(), l.run, l.plan.Plan)
 }
 
-// polled takes a poll into the run.
-func (l *live) polled(p Poll) {
+// onPoll takes a poll into the run.
+func (l *live) onPoll(p Poll) {
 	at := l.clock.Place(p.At)
 	taken := l.poller.take(p, at, l.svc.opts.Prices.Prices())
 	if taken.line != "" {

@@ -57,7 +57,7 @@ func TestPollerKeepsTheWarehouseWhenAPollFails(t *testing.T) {
 
 func TestPollerWithoutAWarehouse(t *testing.T) {
 	p := newPoller()
-	if got := p.take(Poll{Absent: true}, time.Unix(100, 0), cost.Default()); got != (polled{}) || p.warehouse != nil {
+	if got := p.take(Poll{Absent: true}, time.Unix(100, 0), cost.Default()); got != (pollResult{}) || p.warehouse != nil {
 		t.Errorf("%+v, %+v", got, p.warehouse)
 	}
 }

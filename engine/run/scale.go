@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// logLeaving tells the log who is not needed any more.
-func (l *live) logLeaving(left leaving) {
+// logRetirement tells the log who is not needed any more.
+func (l *live) logRetirement(left retirement) {
 	for _, w := range left.workers {
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
 	}
@@ -32,12 +32,12 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 		return
 	}
 	have := l.Carrying()
-	if missing := l.scale.missing(now, len(have)); missing > 0 && !l.keeper.Away() {
+	if missing := l.scale.missingWorkers(now, len(have)); missing > 0 && !l.keeper.Away() {
 		// They have no connections before the stages ask for them.
 		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, l.addWorkers(ctx, make([]int, missing), 0))
 	}
-	changed, left := l.scale.staged(now, have)
-	l.logLeaving(left)
+	changed, left := l.scale.distributeStage(now, have)
+	l.logRetirement(left)
 	if len(changed)+len(left.events) > 0 {
 		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed,
 			left.events...)
@@ -46,7 +46,7 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 
 // followRates brings the run workers to the rate of the stages.
 func (l *live) followRates(now time.Time) {
-	if changed, ramp := l.scale.followed(now); len(changed) > 0 {
+	if changed, ramp := l.scale.followRate(now); len(changed) > 0 {
 		l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStage, At: now, Ramp: ramp}, changed)
 	}
 }
@@ -58,13 +58,13 @@ func (l *live) beginStage(a lifecycle.BeginStage) {
 		l.followRates(l.clock.Now())
 		return
 	}
-	workers, ramp := l.scale.stage(a.Index)
+	workers, ramp := l.scale.shareStage(a.Index)
 	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStage, At: a.At, Ramp: ramp}, workers)
 }
 
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
 func (l *live) judgeRate(ctx context.Context, now time.Time) {
-	seen, ok := l.scale.seen(l.second)
+	seen, ok := l.scale.observedRate(l.second)
 	if !ok || l.keeper.Away() {
 		return
 	}
@@ -110,7 +110,7 @@ func (l *live) redistribute() {
 
 // raise gives run workers that bear too little their part of the load, as far as others bear less by now.
 func (l *live) raise(ctx context.Context, now time.Time) {
-	if !l.scale.raises() {
+	if !l.scale.canRaise() {
 		return
 	}
 	searches := l.life.Search() != nil
@@ -142,7 +142,7 @@ func (l *live) replaceLost(ctx context.Context) {
 		return // another server may own the run, and replace them; or nobody could join
 	}
 	lost, some := l.Freed(l.clock.Now())
-	if !some || !l.scale.replaces() {
+	if !some || !l.scale.canReplaceLost() {
 		return
 	}
 	n, why := l.scale.replacements(len(lost))

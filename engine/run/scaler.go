@@ -57,14 +57,14 @@ func (s *scaler) rated() bool {
 	return scaling.Rated(s.run.sc) || s.steered && scaling.FirstRate(s.run.sc) != nil
 }
 
-// pause lets nobody join for a while: one could not.
-func (s *scaler) pause(now time.Time) { s.nextJoin = now.Add(scaling.JoinPause) }
+// pauseJoins lets nobody join for a while: one could not.
+func (s *scaler) pauseJoins(now time.Time) { s.nextJoin = now.Add(scaling.JoinPause) }
 
 // hasSlots reports whether so many more run workers can have a slot each: one is never used again.
 func (f *facts) hasSlots(more int) bool { return len(f.Workers)+more <= f.plan.Plan.KeySlots }
 
-// leaving are run workers that are not needed any more, with the events that end them.
-type leaving struct {
+// retirement is run workers that are not needed any more, with the events that end them.
+type retirement struct {
 	workers []*Worker
 	events  []engine.Event
 }
@@ -72,11 +72,11 @@ type leaving struct {
 // retire takes the run workers that the level does not need out of those that
 // carry it: they stop, drain, flush and leave. It keeps them when their slots
 // could run out, because a slot is never used again.
-func (s *scaler) retire(now time.Time, workers []*Worker, level int) (stay []*Worker, left leaving) {
+func (s *scaler) retire(now time.Time, workers []*Worker, level int) (stay []*Worker, left retirement) {
 	need := s.run.sc.Scaling.Workers(level)
 	most := s.run.sc.Scaling.Workers(s.run.sc.PeakConnections(s.run.plan.Server.MaxConnections))
 	if !s.elastic() || need >= len(workers) || !s.run.hasSlots(most-need) {
-		return workers, leaving{}
+		return workers, retirement{}
 	}
 	left.workers = workers[need:]
 	for _, w := range left.workers {
@@ -126,8 +126,8 @@ func (s *scaler) redistribute(now time.Time) []*Worker {
 	return workers
 }
 
-// raises reports whether somebody may be owed more than it has by now.
-func (s *scaler) raises() bool { return s.owed && s.run.carriesOn() && !s.joining }
+// canRaise reports whether somebody may be owed more than it has by now.
+func (s *scaler) canRaise() bool { return s.owed && s.run.carriesOn() && !s.joining }
 
 // settle takes that everybody who joins is ready, or has failed to be, and reports whether that was so and the load is
 // to be shared anew. A run that does not grow any more says why.
@@ -141,9 +141,9 @@ func (s *scaler) settle(now time.Time) (settled bool, why string) {
 	return true, s.growth.Joined(now, refused)
 }
 
-// missing is how many run workers are to join the have that bear the load of stages of connections, for what its stages
-// ask for soon.
-func (s *scaler) missing(now time.Time, have int) int {
+// missingWorkers is how many run workers are to join the have that bear the load of stages of connections, for what
+// these ask for soon.
+func (s *scaler) missingWorkers(now time.Time, have int) int {
 	w, at := s.run.sc.Workload, s.run.life.SinceMeasuring(now)
 	missing := s.run.sc.Scaling.Workers(w.MostConnections(at, at+scaling.JoinLead)) - have
 	if missing <= 0 || !s.run.hasSlots(missing) || !now.After(s.nextJoin) {
@@ -152,9 +152,9 @@ func (s *scaler) missing(now time.Time, have int) int {
 	return missing
 }
 
-// staged brings those who have borne the load of stages of connections to its level. It returns those whose part has
-// changed, and those that leave.
-func (s *scaler) staged(now time.Time, have []*Worker) (changed []*Worker, left leaving) {
+// distributeStage brings those who have borne the load of stages of connections to its level. It returns those whose
+// part has changed, and those that leave.
+func (s *scaler) distributeStage(now time.Time, have []*Worker) (changed []*Worker, left retirement) {
 	w, at := s.run.sc.Workload, s.run.life.SinceMeasuring(now)
 	stay, left := s.retire(now, have, w.MostConnections(at, at+scaling.RetireAfter))
 	var running []*Worker
@@ -168,9 +168,9 @@ func (s *scaler) staged(now time.Time, have []*Worker) (changed []*Worker, left 
 		Each: s.run.sc.Scaling.PerWorkerCapacity, Few: s.run.sc.Scaling.Workers}), left
 }
 
-// stage shares what a stage asks for between run workers that follow the stages by themselves: what they are told is a
-// record. ramp is 0 for one that begins with all of it.
-func (s *scaler) stage(index int) (workers []*Worker, ramp time.Duration) {
+// shareStage shares what a stage asks for between run workers that follow the stages by themselves: what they are told
+// is a record. ramp is 0 for one that begins with all of it.
+func (s *scaler) shareStage(index int) (workers []*Worker, ramp time.Duration) {
 	stage := s.run.sc.Workload.Stages[index]
 	workers = s.run.Carrying()
 	if stage.TargetQPS != nil {
@@ -184,10 +184,10 @@ func (s *scaler) stage(index int) (workers []*Worker, ramp time.Duration) {
 	return workers, ramp
 }
 
-// followed brings the run workers to the rate of the stages, up to the next second or the next border: a ramp is made
+// followRate brings the run workers to the rate of the stages, up to the next second or the next border: a ramp is made
 // of such pieces, and a step is announced at its time. It returns those whose part has changed, and the ramp to it.
 // While somebody joins the rate only falls: a joining one may take a minute.
-func (s *scaler) followed(now time.Time) (changed []*Worker, ramp time.Duration) {
+func (s *scaler) followRate(now time.Time) (changed []*Worker, ramp time.Duration) {
 	if !scaling.Rated(s.run.sc) || !scaling.ScalingFollowed(s.run.sc) || !s.run.carriesOn() {
 		return nil, 0
 	}
@@ -201,8 +201,8 @@ func (s *scaler) followed(now time.Time) (changed []*Worker, ramp time.Duration)
 	return s.divide(now, workers, load), ramp
 }
 
-// seen is what a second shows of the rate of a run, ok where run workers may join for it.
-func (s *scaler) seen(second *runlive.Second) (seen lifecycle.Seen, ok bool) {
+// observedRate is what a second shows of the rate of a run, ok where run workers may join for it.
+func (s *scaler) observedRate(second *runlive.Second) (seen lifecycle.Seen, ok bool) {
 	if !scaling.Rated(s.run.sc) || s.run.life.Search() != nil || !s.run.carriesOn() ||
 		s.joining || s.run.plan == nil || len(second.Snapshots) == 0 {
 		return seen, false
@@ -234,9 +234,9 @@ func (s *scaler) grow(have, add, connections int) (shares []int, before int) {
 	return engine.Spread(s.pool, have+add)[have:], before
 }
 
-// replaces reports whether the load of lost run workers is to be given to others. Stages of connections and steps of a
-// search place whom they need by themselves.
-func (s *scaler) replaces() bool {
+// canReplaceLost reports whether the load of lost run workers is to be given to others. Stages of connections and steps
+// of a search place whom they need by themselves.
+func (s *scaler) canReplaceLost() bool {
 	return !s.run.life.Stopping() && !scaling.Staged(s.run.sc) && s.run.life.Search() == nil
 }
 
@@ -251,9 +251,9 @@ type ledger interface {
 	Held(workerID, node string, connections int) engine.Reservation
 }
 
-// holds are what the run workers of an elastic run or a search hold now, those alone that hold another number than
-// before: they come and go, and share connections anew. A lost one keeps its room as long as it may bear load.
-func (s *scaler) holds(in ledger) []engine.Reservation {
+// changedReservations are what the run workers of an elastic run or a search hold now, those alone that hold another
+// number than before: they come and go, and share connections anew. A lost one keeps its room as long as it may bear load.
+func (s *scaler) changedReservations(in ledger) []engine.Reservation {
 	moves := s.run.sc.Scaling.Elastic() || s.run.sc.Workload.Searches()
 	if !moves || !s.run.life.Placed() || s.run.life.Status().Terminal() {
 		return nil

@@ -64,17 +64,17 @@ func TestScalerJoinsForStages(t *testing.T) {
 		at      time.Duration
 		missing int
 	}{{10 * time.Second, 0}, {60*time.Second - scaling.JoinLead/2, 2}, {70 * time.Second, 2}} {
-		if n := s.missing(loadBegan.Add(c.at), len(f.Carrying())); n != c.missing {
+		if n := s.missingWorkers(loadBegan.Add(c.at), len(f.Carrying())); n != c.missing {
 			t.Errorf("at %v %d are missing, not %d", c.at, n, c.missing)
 		}
 	}
 	now := loadBegan.Add(70 * time.Second)
-	s.pause(now)
-	if n := s.missing(now.Add(scaling.JoinPause/2), 1); n != 0 {
+	s.pauseJoins(now)
+	if n := s.missingWorkers(now.Add(scaling.JoinPause/2), 1); n != 0 {
 		t.Errorf("%d may join though one could not a moment ago", n)
 	}
 	f.plan.Plan.KeySlots = 2
-	if n := s.missing(now.Add(2*scaling.JoinPause), 1); n != 0 {
+	if n := s.missingWorkers(now.Add(2*scaling.JoinPause), 1); n != 0 {
 		t.Errorf("%d may join without a slot for each", n)
 	}
 }
@@ -88,7 +88,7 @@ func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
 		t.Error("run workers leave whose slots could not be used again when they are needed")
 	}
 	f.plan.Plan.KeySlots = 8
-	changed, left := s.staged(now, f.Carrying())
+	changed, left := s.distributeStage(now, f.Carrying())
 	if got := IDsOf(left.workers); !slices.Equal(got, []string{"worker-1", "worker-2"}) {
 		t.Fatalf("%v leave", got)
 	}
@@ -141,14 +141,14 @@ func TestScalerSeesAMissedRate(t *testing.T) {
 	s, rate := newScaler(f), 100.0
 	second := &runlive.Second{Snapshots: []engine.WorkerSnapshot{{}}}
 	second.Payload.TargetQPS, second.Payload.Waiting, second.Payload.Ops.CurrentPerSec = &rate, 1, 50
-	if seen, ok := s.seen(second); !ok || !seen.Misses() {
+	if seen, ok := s.observedRate(second); !ok || !seen.Misses() {
 		t.Errorf("%+v, %v", seen, ok)
 	}
-	if _, ok := s.seen(&runlive.Second{}); ok {
+	if _, ok := s.observedRate(&runlive.Second{}); ok {
 		t.Error("a second without a snapshot shows nothing")
 	}
 	s.joining = true
-	if _, ok := s.seen(second); ok {
+	if _, ok := s.observedRate(second); ok {
 		t.Error("run workers are on their way")
 	}
 }
@@ -164,20 +164,21 @@ func TestScalerTellsTheLedgerOfWhatHasChanged(t *testing.T) {
 	f := factsOf(inStages(4), 2, 2)
 	s := newScaler(f)
 	f.Workers[0].State.NodeID, f.Workers[1].State.NodeID = "a", "b"
-	if held := s.holds(namedLedger{}); len(held) != 2 || held[0].NodeID != "ledger:a" || held[0].Connections != 2 {
+	held := s.changedReservations(namedLedger{})
+	if len(held) != 2 || held[0].NodeID != "ledger:a" || held[0].Connections != 2 {
 		t.Errorf("it holds %+v", held)
 	}
-	if held := s.holds(namedLedger{}); len(held) != 0 {
+	if held := s.changedReservations(namedLedger{}); len(held) != 0 {
 		t.Errorf("nothing has changed, but %+v", held)
 	}
 	f.Workers[0].Connections = 1
 	f.Workers[1].State.Status = engine.WorkerCompleted
-	held := s.holds(namedLedger{})
+	held = s.changedReservations(namedLedger{})
 	slices.SortFunc(held, func(a, b engine.Reservation) int { return strings.Compare(a.WorkerID, b.WorkerID) })
 	if len(held) != 2 || held[0].Connections != 1 || held[1].Connections != 0 {
 		t.Errorf("it holds %+v", held)
 	}
-	if fixed := newScaler(factsOf(overRate(engine.ScalingFixed, 0), 2)); fixed.holds(namedLedger{}) != nil {
+	if fixed := newScaler(factsOf(overRate(engine.ScalingFixed, 0), 2)); fixed.changedReservations(namedLedger{}) != nil {
 		t.Error("a run of a fixed size holds what it was let in with")
 	}
 }
@@ -209,20 +210,20 @@ func TestScalerFollowsARateThatRises(t *testing.T) {
 	f := factsOf(sc, 2)
 	s := newScaler(f)
 	own := func() float64 { return *f.Workers[0].Rate }
-	s.followed(loadBegan.Add(10 * time.Second))
+	s.followRate(loadBegan.Add(10 * time.Second))
 	if own() != low {
 		t.Fatalf("the first stage has %v/s", own())
 	}
 	s.joining = true
-	if changed, _ := s.followed(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.owed {
+	if changed, _ := s.followRate(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.owed {
 		t.Errorf("while somebody joins it has %v/s, owed more: %v", own(), s.owed)
 	}
 	s.joining = false
-	if changed, _ := s.followed(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.owed {
+	if changed, _ := s.followRate(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.owed {
 		t.Errorf("the second stage has %v/s, owed more: %v", own(), s.owed)
 	}
 	f.life.Apply(loadBegan.Add(72*time.Second), lifecycle.StopAsked{Reason: engine.StopUserRequested})
-	if changed, _ := s.followed(loadBegan.Add(10 * time.Second)); changed != nil || s.raises() {
+	if changed, _ := s.followRate(loadBegan.Add(10 * time.Second)); changed != nil || s.canRaise() {
 		t.Error("a run that ends follows nothing")
 	}
 }

@@ -19,7 +19,7 @@ func (l *live) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 		l.search.held = &a // those that join have a part in it
 		return
 	}
-	shares := l.search.joining(a, l.scale.elastic())
+	shares := l.search.sharesToJoin(a, l.scale.elastic())
 	if len(shares) == 0 {
 		l.beginStep(a)
 		return
@@ -27,13 +27,13 @@ func (l *live) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 	l.search.held = &a
 	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetInitial}, l.addWorkers(ctx, shares, int(a.Level)))
 	if l.Joined() {
-		l.beginHeldStep()
+		l.beginPendingStep()
 	}
 }
 
-// beginHeldStep begins the step that waited for run workers; it reports whether there was one.
-func (l *live) beginHeldStep() bool {
-	a := l.search.takeHeld()
+// beginPendingStep begins the step that waited for run workers; it reports whether there was one.
+func (l *live) beginPendingStep() bool {
+	a := l.search.takePendingStep()
 	if a != nil {
 		l.beginStep(*a)
 	}
@@ -43,13 +43,13 @@ func (l *live) beginHeldStep() bool {
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
 func (l *live) beginStep(a lifecycle.BeginStep) {
 	now := l.clock.Now()
-	workers, left := l.Carrying(), leaving{}
+	workers, left := l.Carrying(), retirement{}
 	if l.search.overConnections() {
 		workers, left = l.scale.retire(now, workers, int(a.Level))
-		l.logLeaving(left)
+		l.logRetirement(left)
 	}
 	l.scale.divide(now, workers, l.search.begin(a, workers, l.scale.pool))
-	l.search.shared(now, l.scale.owed)
+	l.search.loadShared(now, l.scale.owed)
 	l.sendTargets(scaling.ScalingChange{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, left.events...)
 	l.saveSearch(nil)
@@ -77,7 +77,7 @@ func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
 	if l.scale.joining || l.scale.growth.Stopped() != "" {
 		return false
 	}
-	seen, missed := l.search.misses(o, l.second.Peak.CPUPercent)
+	seen, missed := l.search.missedRate(o, l.second.Peak.CPUPercent)
 	if !missed {
 		return false
 	}
@@ -87,7 +87,7 @@ func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
 
 // keepStep keeps a judged step and tells the log.
 func (l *live) keepStep(step engine.FindMaxStep) {
-	text, more := l.search.words(step)
+	text, more := l.search.logLines(step)
 	l.noteWith(runlog.Details{"step": step}, engine.LogInfo, nil, "%s", text)
 	for _, text := range more {
 		l.note(engine.LogInfo, nil, "%s", text)

@@ -56,16 +56,16 @@ func (s *searcher) begin(a lifecycle.BeginStep, workers []*Worker, pool int) Loa
 	return s.load
 }
 
-// shared takes that the load of the step that begins was shared, owed: as far as others bear less.
-func (s *searcher) shared(now time.Time, owed bool) {
+// loadShared takes that the load of the step that begins was shared, owed: as far as others bear less.
+func (s *searcher) loadShared(now time.Time, owed bool) {
 	s.weigh(now)
 	connections, rate := s.run.Held(now)
 	s.later = owed || connections > 0 || rate > 0
 }
 
-// joining is how many connections each run worker has that has to join for a step over connections; none where those
-// that there are can bear it, or no more can join.
-func (s *searcher) joining(a lifecycle.BeginStep, elastic bool) (shares []int) {
+// sharesToJoin is how many connections each run worker has that has to join for a step over connections; none where
+// those that there are can bear it, or no more can join.
+func (s *searcher) sharesToJoin(a lifecycle.BeginStep, elastic bool) (shares []int) {
 	have := len(s.run.Carrying())
 	need := s.run.sc.Scaling.Workers(int(a.Level))
 	if !elastic || need <= have || !s.run.hasSlots(need-have) {
@@ -74,8 +74,8 @@ func (s *searcher) joining(a lifecycle.BeginStep, elastic bool) (shares []int) {
 	return engine.Spread(int(a.Level), need)[have:]
 }
 
-// takeHeld hands out the step that waits for run workers to join, nil where none does or the run ends.
-func (s *searcher) takeHeld() *lifecycle.BeginStep {
+// takePendingStep hands out the step that waits for run workers to join, nil where none does or the run ends.
+func (s *searcher) takePendingStep() *lifecycle.BeginStep {
 	if s.run.life.Stopping() {
 		return nil
 	}
@@ -145,9 +145,9 @@ func (s *searcher) lacks(o *findmax.Observation, owed bool) (why string) {
 	return ""
 }
 
-// misses reports whether those who measured a step of a search over the rate have missed it for want of connections:
-// then further run workers may join, and measure it again.
-func (s *searcher) misses(o findmax.Observation, cpuPercent float64) (seen lifecycle.Seen, missed bool) {
+// missedRate reports whether those who measured a step of a search over the rate have missed it for want of
+// connections: then further run workers may join, and measure it again.
+func (s *searcher) missedRate(o findmax.Observation, cpuPercent float64) (seen lifecycle.Seen, missed bool) {
 	if s.run.life.Search() == nil || !scaling.Rated(s.run.sc) || s.run.life.Stopping() || o.Operations == 0 {
 		return seen, false
 	}
@@ -155,8 +155,8 @@ func (s *searcher) misses(o findmax.Observation, cpuPercent float64) (seen lifec
 	return seen, seen.Misses()
 }
 
-// words tell the log of a judged step, the end of a search and the result of all.
-func (s *searcher) words(step engine.FindMaxStep) (ofStep string, more []string) {
+// logLines tell the log of a judged step, the end of a search and the result of all.
+func (s *searcher) logLines(step engine.FindMaxStep) (ofStep string, more []string) {
 	ofStep = runlog.OfStep(step)
 	find := s.run.life.Search().Series()
 	if find.Repeat() > 1 {

@@ -24,7 +24,7 @@ func begins(s *searcher, scale *scaler, number, level int) {
 	workers := s.run.Carrying()
 	a := lifecycle.BeginStep{Number: number, Level: float64(level), Settle: time.Second, Length: 10 * time.Second}
 	scale.divide(loadBegan, workers, s.begin(a, workers, scale.pool))
-	s.shared(loadBegan, scale.owed)
+	s.loadShared(loadBegan, scale.owed)
 }
 
 // over is the last snapshot of a step.
@@ -87,7 +87,7 @@ func TestSearcherHasRunWorkersJoinForALevel(t *testing.T) {
 		want    []int
 	}{{4, true, 8, nil}, {6, true, 8, []int{2}}, {7, true, 8, []int{2, 1}}, {6, false, 8, nil}, {6, true, 2, nil}} {
 		f.plan.Plan.KeySlots = c.slots
-		if got := s.joining(lifecycle.BeginStep{Level: float64(c.level)}, c.elastic); !slices.Equal(got, c.want) {
+		if got := s.sharesToJoin(lifecycle.BeginStep{Level: float64(c.level)}, c.elastic); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: they join with %v", c, got)
 		}
 	}
@@ -96,16 +96,16 @@ func TestSearcherHasRunWorkersJoinForALevel(t *testing.T) {
 func TestSearcherHoldsAStepUntilAllHaveJoined(t *testing.T) {
 	f := factsOf(aSearch(), 2, 2)
 	s := newSearcher(f)
-	if s.takeHeld() != nil {
+	if s.takePendingStep() != nil {
 		t.Error("no step is held")
 	}
 	s.held = &lifecycle.BeginStep{Number: 3}
-	if a := s.takeHeld(); a == nil || a.Number != 3 || s.takeHeld() != nil {
+	if a := s.takePendingStep(); a == nil || a.Number != 3 || s.takePendingStep() != nil {
 		t.Error("it begins once")
 	}
 	s.held = &lifecycle.BeginStep{Number: 4}
 	f.life.Apply(loadBegan, lifecycle.StopAsked{Reason: engine.StopUserRequested})
-	if s.takeHeld() != nil {
+	if s.takePendingStep() != nil {
 		t.Error("a run that ends begins no step")
 	}
 }

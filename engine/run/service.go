@@ -71,14 +71,14 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: NewActiveRuns[*live](), traits: prepare.TraitsBy(opts.Drivers),
-		nodes: nodes.New(fleetOptions(opts)), ticks: plain{}}
+		nodes: nodes.New(fleetOptions(opts)), ticks: defaults{}}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
 	s.opts.Enrichment = cmp.Or(opts.Enrichment, enrich.DefaultPolicy())
 	s.opts.Owner = cmp.Or(opts.Owner, "local")
 	if opts.Prices == nil {
-		s.opts.Prices = plain{}
+		s.opts.Prices = defaults{}
 	}
 	if ticks, ok := opts.Meter.(TickMeter); ok {
 		s.ticks = ticks
@@ -87,12 +87,12 @@ func New(opts Options) *Service {
 		s.opts.PollEvery = Every
 	}
 	if opts.Disk == nil {
-		s.opts.Disk = plain{}
+		s.opts.Disk = defaults{}
 	}
 	s.opts.Scratch = cmp.Or(opts.Scratch, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
-		Scratch: s.opts.Scratch, Room: s.opts.Disk.Room, Log: opts.Log,
+		Scratch: s.opts.Scratch, Room: s.opts.Disk.CheckSpace, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
 		Detail: func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
 		Heard:  s.heard,
@@ -103,7 +103,7 @@ func New(opts Options) *Service {
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, runlive.Resting(d, time.Now()), false) }})
 	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: may(opts.Rights),
+		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: authorize(opts.Authorizer),
 		GiveUp: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},

@@ -32,7 +32,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.raise(ctx, now)
 		l.aggregate(now)
 		l.judgeRate(ctx, now)
-		l.saveHolds()
+		l.saveReservations()
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.Logbook.Waiting() > 0 || l.rules.Moved() {
