@@ -29,26 +29,26 @@ func (ApplyFlags) Help() string {
   loadstone apply -f sources.yaml -f rules.sql`
 }
 
-// mostStatements is how large the files may be together.
-const mostStatements = 1 << 20
+// maxStatementsBytes is how large the files may be together.
+const maxStatementsBytes = 1 << 20
 
-// shellPiece is a part of what is applied, and what it is called: a file, or a statement of one.
-type shellPiece struct{ name, text string }
+// applyPiece is a part of what is applied, and what it is called: a file, or a statement of one.
+type applyPiece struct{ name, text string }
 
-// divider ends the statements of a piece, on lines of its own.
-const divider = "\n;\n"
+// statementDivider ends the statements of a piece, on lines of its own.
+const statementDivider = "\n;\n"
 
 // Run carries the files out, and says what was done.
-func (f ApplyFlags) Run(e *terminal.Env, do Do) error {
-	var pieces []shellPiece
+func (f ApplyFlags) Run(e *terminal.Env, do APICall) error {
+	var pieces []applyPiece
 	for _, name := range f.File {
-		source, err := terminal.Bounded("The file of statements", name, mostStatements)
+		source, err := terminal.ReadBounded("The file of statements", name, maxStatementsBytes)
 		if err != nil {
 			return err
 		}
-		of := []shellPiece{{name, string(source)}}
+		of := []applyPiece{{name, string(source)}}
 		if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
-			if of, err = bundle(name, source); err != nil {
+			if of, err = readYAMLStatements(name, source); err != nil {
 				return err
 			}
 		}
@@ -56,11 +56,11 @@ func (f ApplyFlags) Run(e *terminal.Env, do Do) error {
 	}
 	var text strings.Builder
 	for _, p := range pieces {
-		text.WriteString(p.text + divider)
+		text.WriteString(p.text + statementDivider)
 	}
-	var results streamResults
-	if err := do(e.Ctx, http.MethodPost, statementsPath, request(text.String(), f.Confirm), &results); err != nil {
-		return located(pieces, err)
+	var results statementResults
+	if err := do(e.Ctx, http.MethodPost, statementsPath, statementsRequest(text.String(), f.Confirm), &results); err != nil {
+		return atPiece(pieces, err)
 	}
 	for _, r := range results.Results {
 		if r.Done != "" {
@@ -74,11 +74,11 @@ func (f ApplyFlags) Run(e *terminal.Env, do Do) error {
 	return nil
 }
 
-// standsTwice is what YAML says of a member that is there twice, among what it says of Go's types.
-var standsTwice = regexp.MustCompile(`line (\d+): mapping key ("[^"\n]*") already defined at line (\d+)`)
+// duplicateMember is what YAML says of a member that is there twice, among what it says of Go's types.
+var duplicateMember = regexp.MustCompile(`line (\d+): mapping key ("[^"\n]*") already defined at line (\d+)`)
 
-// bundle reads the statements of a YAML file.
-func bundle(name string, source []byte) ([]shellPiece, error) {
+// readYAMLStatements reads the statements of a YAML file.
+func readYAMLStatements(name string, source []byte) ([]applyPiece, error) {
 	wrong := func(what string, cause error) error {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The bundle %s cannot be read: %s.", name, what),
 			Hint: "write a list of texts named statements", Cause: cause}
@@ -89,7 +89,7 @@ func bundle(name string, source []byte) ([]shellPiece, error) {
 		what := "it is not YAML with members by name"
 		if why, ok := strings.CutPrefix(err.Error(), "yaml: line "); ok { // others speak of Go's types
 			what = "line " + why
-		} else if twice := standsTwice.FindStringSubmatch(err.Error()); twice != nil {
+		} else if twice := duplicateMember.FindStringSubmatch(err.Error()); twice != nil {
 			what = fmt.Sprintf("line %s: %s is there twice, first in line %s", twice[1], twice[2], twice[3])
 		}
 		return nil, wrong(what, err)
@@ -106,19 +106,19 @@ func bundle(name string, source []byte) ([]shellPiece, error) {
 	if !ok {
 		return nil, wrong("statements is no list", nil)
 	}
-	pieces := make([]shellPiece, 0, len(list))
+	pieces := make([]applyPiece, 0, len(list))
 	for i, v := range list {
 		text, ok := v.(string)
 		if !ok {
 			return nil, wrong(fmt.Sprintf("statement %d is no text", i+1), nil)
 		}
-		pieces = append(pieces, shellPiece{fmt.Sprintf("%s, statement %d", name, i+1), text})
+		pieces = append(pieces, applyPiece{fmt.Sprintf("%s, statement %d", name, i+1), text})
 	}
 	return pieces, nil
 }
 
-// located is an error with the piece that it is about, and the line as it is counted there.
-func located(pieces []shellPiece, err error) error {
+// atPiece is an error with the piece that it is about, and the line as it is counted there.
+func atPiece(pieces []applyPiece, err error) error {
 	e := engine.AsError(err)
 	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
 		return err
@@ -126,13 +126,13 @@ func located(pieces []shellPiece, err error) error {
 	first := 1
 	for i, p := range pieces {
 		lines := strings.Count(p.text, "\n") + 1
-		next := first + strings.Count(p.text+divider, "\n")
+		next := first + strings.Count(p.text+statementDivider, "\n")
 		if e.Fields[0].Line < next || i == len(pieces)-1 {
 			there := *e
 			there.Fields = []engine.FieldError{e.Fields[0]}
 			// What is missing at the end is missed behind the divider, which nobody wrote.
 			there.Fields[0].Line = min(e.Fields[0].Line-first+1, lines)
-			told := *engine.AsError(shown(p.text, &there))
+			told := *engine.AsError(withSourceLine(p.text, &there))
 			told.Message = p.name + ": " + told.Message
 			return &told
 		}

@@ -30,7 +30,7 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 	list := file("list.yaml", "statements:\n  - CREATE SINK d TYPE PRINT\n  - CREATE SINK e TYPE NOSUCH\n")
 	empty := file("empty.sql", "")
 	// at is a server that refuses what begins with a text, at its place in the whole.
-	at := func(what string) Do {
+	at := func(what string) APICall {
 		return func(_ context.Context, _, _ string, in, _ any) error {
 			sql := in.(map[string]any)["sql"].(string)
 			before, _, found := strings.Cut(sql, what)
@@ -44,7 +44,7 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		files []string
-		at    Do
+		at    APICall
 		want  string
 	}{
 		"the only file": {[]string{second}, at("SINKK"),
@@ -78,7 +78,7 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 		"two of a name": {"statements: []\n\nstatements: []\n", `line 3: "statements" is there twice, first in line 1`},
 		"two documents": {"statements: []\n---\nstatements: [DROP QUERY a]\n", "goes on after ---"},
 	} {
-		_, err := bundle("list.yaml", []byte(c.text))
+		_, err := readYAMLStatements("list.yaml", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "list.yaml") ||
 			strings.Contains(err.Error(), "Go") || strings.Contains(err.Error(), "[]") || strings.Contains(err.Error(), "map[") {
 			t.Errorf("%s: %v", name, err)

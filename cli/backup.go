@@ -20,10 +20,10 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-const keyFile = "loadstone.key"
+const keyFileName = "loadstone.key"
 
-// Backup is loadstone backup.
-type Backup struct {
+// BackupCommand is loadstone backup.
+type BackupCommand struct {
 	Out        string `required:"" placeholder:"FILE|DIR" help:"Where to write it; a folder gets a file with the time in its name. A file that is there is not overwritten."`
 	Executions bool   `help:"With the single executions of all runs, which may be much."`
 	WithKey    bool   `name:"with-key" help:"With the key that secrets are sealed under: who has the file then has all of them."`
@@ -31,18 +31,18 @@ type Backup struct {
 }
 
 // Help is shown by --help.
-func (*Backup) Help() string {
+func (*BackupCommand) Help() string {
 	return `Servers may run, and runs go on meanwhile: it is of one moment. It holds runs, templates, connections, users,
 settings, uploaded plugins and the audit log. Without --with-key the secrets in it (connections, notifications) are
 sealed, and can be opened only beside loadstone.key of the data directory, or LOADSTONE_KEY: keep it elsewhere.`
 }
 
 // Run writes a backup.
-func (c *Backup) Run(e *terminal.Env) error {
+func (c *BackupCommand) Run(e *terminal.Env) error {
 	dir := cmp.Or(c.DataDir, wiring.DefaultDataDir())
 	url, err := c.URL()
 	if err == nil && url == "" {
-		err = embedded.Kept(dir)
+		err = embedded.CheckExists(dir)
 	}
 	if err == nil {
 		dir, err = wiring.MakeDataDir(dir)
@@ -55,12 +55,12 @@ func (c *Backup) Run(e *terminal.Env) error {
 		path = filepath.Join(path, "loadstone-"+time.Now().UTC().Format("20060102-150405")+".backup")
 	} else if err == nil {
 		return engine.InvalidField("--out", path+" is there already", "name another file, or a folder")
-	} else if folder := filepath.Dir(path); missing(folder) {
+	} else if folder := filepath.Dir(path); missingParts(folder) {
 		return engine.InvalidField("--out", "the folder "+folder+" does not exist", "create it first")
 	}
 	o := backup.Options{Program: e.Version}
 	if c.WithKey {
-		if o.Key, err = os.ReadFile(filepath.Join(dir, keyFile)); err != nil {
+		if o.Key, err = os.ReadFile(filepath.Join(dir, keyFileName)); err != nil {
 			return engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
 				"leave it out where LOADSTONE_KEY holds the key")
 		}
@@ -93,45 +93,45 @@ func (c *Backup) Run(e *terminal.Env) error {
 		_ = os.Remove(path + ".part") // what is half is nothing
 		return err
 	}
-	_, _ = fmt.Fprintf(e.Stdout, "%s: %s\n", path, backupSaid(m))
+	_, _ = fmt.Fprintf(e.Stdout, "%s: %s\n", path, backupSummary(m))
 	for _, name := range m.Missing {
 		_, _ = fmt.Fprintf(e.Stderr, "not there, and not in the backup: %s\n", name)
 	}
 	return nil
 }
 
-func missing(path string) bool {
+func missingParts(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func backupSaid(m backup.Manifest) string {
+func backupSummary(m backup.Manifest) string {
 	return strings.Join([]string{
-		several(m.Rows("run_status"), "run", "runs"),
-		several(m.Rows("test_templates"), "template", "templates"),
-		several(m.Rows("connections"), "connection", "connections"),
-		several(m.Rows("users"), "user", "users"),
-		several(int64(len(m.Files)), "file of executions", "files of executions"),
+		plural(m.Rows("run_status"), "run", "runs"),
+		plural(m.Rows("test_templates"), "template", "templates"),
+		plural(m.Rows("connections"), "connection", "connections"),
+		plural(m.Rows("users"), "user", "users"),
+		plural(int64(len(m.Files)), "file of executions", "files of executions"),
 	}, ", ")
 }
 
-// several is a number of things in words.
-func several(n int64, one, many string) string {
+// plural is a number of things in words.
+func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Restore is loadstone restore.
-type Restore struct {
+// RestoreCommandCommand is loadstone restore.
+type RestoreCommand struct {
 	File    string `arg:"" help:"The backup."`
 	Replace bool   `help:"Also where the control store is not empty: what it has is lost."`
 	wiring.StoreFlags
 }
 
 // Run puts a backup into a control store.
-func (c *Restore) Run(e *terminal.Env) error {
+func (c *RestoreCommand) Run(e *terminal.Env) error {
 	b, err := backup.Open(c.File)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *Restore) Run(e *terminal.Env) error {
 		return err
 	}
 	defer done()
-	var to backup.Taker
+	var to backup.PartWriter
 	if len(b.Files) > 0 {
 		record, done, err := c.OpenRecord(e.Ctx, dir, e.Log)
 		if err != nil {
@@ -167,11 +167,11 @@ func (c *Restore) Run(e *terminal.Env) error {
 		return err
 	}
 	if b.Key != nil {
-		if err := os.WriteFile(filepath.Join(dir, keyFile), b.Key, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, keyFileName), b.Key, 0o600); err != nil {
 			return fmt.Errorf("writing the key: %w", err)
 		}
 	}
-	_, _ = fmt.Fprintf(e.Stdout, "Restored %s of %s: %s.\n", c.File, b.CreatedAt.Format(time.RFC3339), backupSaid(b.Manifest))
+	_, _ = fmt.Fprintf(e.Stdout, "Restored %s of %s: %s.\n", c.File, b.CreatedAt.Format(time.RFC3339), backupSummary(b.Manifest))
 	if n := len(b.Stopped); n > 0 {
 		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
 			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))
@@ -179,14 +179,14 @@ func (c *Restore) Run(e *terminal.Env) error {
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
 			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be written anew.\n",
-			keyFile, dir)
+			keyFileName, dir)
 	}
 	return nil
 }
 
 // key compares the key of a backup with that of the data directory; sealed tells that there is none.
-func (c *Restore) key(given []byte, dir string) (sealed bool, err error) {
-	there, err := os.ReadFile(filepath.Join(dir, keyFile))
+func (c *RestoreCommand) key(given []byte, dir string) (sealed bool, err error) {
+	there, err := os.ReadFile(filepath.Join(dir, keyFileName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return given == nil && os.Getenv("LOADSTONE_KEY") == "", nil
@@ -194,7 +194,7 @@ func (c *Restore) key(given []byte, dir string) (sealed bool, err error) {
 		return false, fmt.Errorf("reading the key: %w", err)
 	case given != nil && !bytes.Equal(given, there):
 		return false, &engine.Error{Code: engine.CodeConflict, Message: "The data directory " + dir + " has another key.",
-			Hint: "Restore into another --data-dir, or move its " + keyFile + " away."}
+			Hint: "Restore into another --data-dir, or move its " + keyFileName + " away."}
 	}
 	return false, nil
 }

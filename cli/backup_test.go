@@ -20,7 +20,7 @@ import (
 func TestABackupSaysHowMany(t *testing.T) {
 	m := backup.Manifest{Files: make([]backup.File, 2), Tables: []backup.Table{{Name: "run_status", Rows: 1},
 		{Name: "test_templates", Rows: 1}, {Name: "users", Rows: 21}}}
-	if got := backupSaid(m); got != "1 run, 1 template, 0 connections, 21 users, 2 files of executions" {
+	if got := backupSummary(m); got != "1 run, 1 template, 0 connections, 21 users, 2 files of executions" {
 		t.Error(got)
 	}
 }
@@ -53,14 +53,14 @@ func TestWhatRestsIsNamed(t *testing.T) {
 		return f
 	}
 	file := filepath.Join(t.TempDir(), "b")
-	if err := (&Backup{Out: file, StoreFlags: flags(from)}).Run(e); err != nil {
+	if err := (&BackupCommand{Out: file, StoreFlags: flags(from)}).Run(e); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&Restore{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
+	if err := (&RestoreCommand{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
-		err := (&Backup{Out: out, StoreFlags: flags(from)}).Run(e)
+		err := (&BackupCommand{Out: out, StoreFlags: flags(from)}).Run(e)
 		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {
 			t.Errorf("%s: %v", out, err)
 		}

@@ -28,11 +28,11 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
-// shown looks at everything that shows what was stored.
-func (k *keeper) shown(d document) {
+// checkShown looks at everything that shows what was stored.
+func (k *textFixture) checkShown(d document) {
 	t := k.T
 	run := k.ids["runs"]
-	other := k.another()
+	other := k.secondRun()
 	asked := map[string]string{
 		"/api/compare": "?a=" + run + "&b=" + other, "/api/v1/compare/parts": "?a=" + run + "&b=" + other,
 		"/api/v1/compare/report": "?runs=" + run + "," + other, "/api/v1/reports": "?runs=" + run + "," + other,
@@ -42,7 +42,7 @@ func (k *keeper) shown(d document) {
 	look := func(path string) {
 		t.Helper()
 		a := k.Exchange(http.MethodGet, path, "", bearer...)
-		for end := time.Now().Add(clitest.StartLimit); a.Status == http.StatusConflict && time.Now().Before(end); {
+		for end := time.Now().Add(clitest.StartTimeout); a.Status == http.StatusConflict && time.Now().Before(end); {
 			time.Sleep(time.Second) // what is reckoned of a run comes some seconds after it
 			a = k.Exchange(http.MethodGet, path, "", bearer...)
 		}
@@ -50,15 +50,15 @@ func (k *keeper) shown(d document) {
 			t.Errorf("GET %s: %d %.300s", path, a.Status, a.Body)
 			return
 		}
-		media[a.Media()]++
-		if wrong := unfitFor(a); wrong != "" {
+		media[a.MediaType()]++
+		if wrong := textProblemFor(a); wrong != "" {
 			t.Errorf("GET %s: %s", path, wrong)
 		}
 	}
 	paths, _ := d["paths"].(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if d.at(paths[path], "get") == nil || strings.HasPrefix(path, "/ws/") || strings.HasPrefix(path, "/shared/") ||
-			strings.HasPrefix(path, "/api/auth/oidc") || elsewhere["GET "+path] != "" {
+			strings.HasPrefix(path, "/api/auth/oidc") || skippedOperations["GET "+path] != "" {
 			continue
 		}
 		at := path
@@ -78,38 +78,38 @@ func (k *keeper) shown(d document) {
 	look("/api/v1/runs/" + run + "/executions?limit=500")
 	for _, format := range []string{"csv", "json"} {
 		body, err := json.Marshal(map[string]any{"format": format,
-			"sql": "SELECT " + spelled(k.worst()) + " AS \"=a<b>\u202e\""})
+			"sql": "SELECT " + quotedExpression(k.worstText()) + " AS \"=a<b>\u202e\""})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := k.Exchange(http.MethodPost, "/api/query/export", string(body), bearer...)
-		media[a.Media()]++
-		if wrong := unfitFor(a); wrong != "" || a.Status != http.StatusOK {
+		media[a.MediaType()]++
+		if wrong := textProblemFor(a); wrong != "" || a.Status != http.StatusOK {
 			t.Errorf("an export as %s: %d %s", format, a.Status, wrong)
 		}
 	}
-	k.share(media)
+	k.checkShare(media)
 	for _, want := range []string{"application/json", "text/csv", "text/html", "text/plain", "application/zip"} {
 		if media[want] == 0 {
 			t.Errorf("nothing was shown as %s", want)
 		}
 	}
 	t.Logf("what was stored was shown as %v", media)
-	k.printed(run, other)
+	k.checkPrinted(run, other)
 	for line := range strings.Lines(k.Out.String()) {
-		if wrong := obeyed(line); wrong != "" {
+		if wrong := controlSequenceAt(line); wrong != "" {
 			t.Errorf("the log: %s", wrong)
 			break
 		}
 	}
 }
 
-// another is a run beside the first one, by the command line: what it prints is looked at, too.
-func (k *keeper) another() string {
+// secondRun is a run beside the first one, by the command line: what it prints is looked at, too.
+func (k *textFixture) secondRun() string {
 	k.T.Helper()
 	p := &clitest.Program{T: k.T, Dir: k.T.TempDir()}
 	scenario := k.scenario()
-	scenario["name"], scenario["tags"] = k.worst(), map[string]any{"a": "=1+1"}
+	scenario["name"], scenario["tags"] = k.worstText(), map[string]any{"a": "=1+1"}
 	text, err := json.Marshal(scenario)
 	if err != nil {
 		k.T.Fatal(err)
@@ -117,7 +117,7 @@ func (k *keeper) another() string {
 	file := p.Write("run.yaml", string(text))
 	junit, out := p.Path("junit.xml"), p.Path("out.json")
 	code, said := p.Command("run", file, "--server", k.Base, "--token", k.secret, "--junit", junit, "--out", out)
-	if wrong := obeyed(strings.ReplaceAll(said, "\r", "")); wrong != "" || code > 1 || strings.Contains(said, "panic") {
+	if wrong := controlSequenceAt(strings.ReplaceAll(said, "\r", "")); wrong != "" || code > 1 || strings.Contains(said, "panic") {
 		k.T.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, said)
 	}
 	raw, err := os.ReadFile(junit)
@@ -132,7 +132,7 @@ func (k *keeper) another() string {
 			break
 		}
 	}
-	if wrong := obeyed(string(raw)); wrong != "" {
+	if wrong := controlSequenceAt(string(raw)); wrong != "" {
 		k.T.Errorf("JUnit: %s", wrong)
 	}
 	var s struct {
@@ -144,8 +144,8 @@ func (k *keeper) another() string {
 	return s.RunID
 }
 
-// printed looks at what commands print.
-func (k *keeper) printed(run, other string) {
+// checkPrinted looks at what commands print.
+func (k *textFixture) checkPrinted(run, other string) {
 	k.T.Helper()
 	p := &clitest.Program{T: k.T, Dir: k.T.TempDir()}
 	at := []string{"--server", k.Base, "--token", k.secret}
@@ -154,10 +154,10 @@ func (k *keeper) printed(run, other string) {
 		{"node", "list"}, {"node", "token", "list"},
 		{"compare", run, other, "--csv", p.Path("c.csv"), "--html", p.Path("c.html")},
 		{"report", run, "--out", p.Path("r.html")}, {"sql", "SELECT * FROM rollup.runs LIMIT 200"},
-		{"sql", "SELECT " + spelled(k.worst())}, {"sql", "SHOW QUERIES"},
+		{"sql", "SELECT " + quotedExpression(k.worstText())}, {"sql", "SHOW QUERIES"},
 	} {
 		code, said := p.Command(append(slices.Clone(args), at...)...)
-		if wrong := obeyed(said); wrong != "" || strings.Contains(said, "unknown flag") ||
+		if wrong := controlSequenceAt(said); wrong != "" || strings.Contains(said, "unknown flag") ||
 			strings.Contains(said, "unexpected argument") || code == 2 && args[0] != "compare" {
 			k.T.Errorf("loadstone %.100q: exit %d, %s\n%.600s", args, code, wrong, said)
 		}
@@ -175,8 +175,8 @@ func (k *keeper) printed(run, other string) {
 	}
 }
 
-// share looks at what a stranger is shown by a link.
-func (k *keeper) share(media map[string]int) {
+// checkShare looks at what a stranger is shown by a link.
+func (k *textFixture) checkShare(media map[string]int) {
 	k.T.Helper()
 	var link struct{ URL, Link string }
 	k.post("/api/runs/"+k.ids["runs"]+"/shares", map[string]any{"expires_in_days": 1}, &link)
@@ -185,30 +185,30 @@ func (k *keeper) share(media map[string]int) {
 		k.T.Fatalf("a link: %+v, %v", link, err)
 	}
 	a := k.Exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
-	for end := time.Now().Add(clitest.StartLimit); a.Status == http.StatusTooManyRequests && time.Now().Before(end); {
+	for end := time.Now().Add(clitest.StartTimeout); a.Status == http.StatusTooManyRequests && time.Now().Before(end); {
 		time.Sleep(time.Second) // bad links were tried from this address
 		a = k.Exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
 	}
-	media[a.Media()]++
-	if wrong := unfitFor(a); wrong != "" || a.Status != http.StatusOK {
+	media[a.MediaType()]++
+	if wrong := textProblemFor(a); wrong != "" || a.Status != http.StatusOK {
 		k.T.Errorf("what a stranger is shown: %d %s", a.Status, wrong)
 	}
 }
 
-// unfitFor is what is wrong with an answer for whoever opens it.
-func unfitFor(a clitest.Answered) string {
+// textProblemFor is what is wrong with an answer for whoever opens it.
+func textProblemFor(a clitest.Response) string {
 	if given := a.Header.Get("Content-Disposition"); given != "" {
 		_, p, err := mime.ParseMediaType(given)
 		name := p["filename"]
-		if err != nil || name == "" || obeyed(name) != "" || strings.ContainsAny(name, "/\\:*?\"<>|\n\t") ||
+		if err != nil || name == "" || controlSequenceAt(name) != "" || strings.ContainsAny(name, "/\\:*?\"<>|\n\t") ||
 			strings.HasPrefix(name, ".") || len(name) > 255 {
 			return fmt.Sprintf("a file called %q (%v)", name, err)
 		}
 	}
-	if strings.HasPrefix(a.Media(), "text/html") {
+	if strings.HasPrefix(a.MediaType(), "text/html") {
 		return htmlWrong(a.Body)
 	}
-	switch a.Media() {
+	switch a.MediaType() {
 	case "text/csv":
 		return csvWrong(a.Body)
 	case "application/zip":
@@ -218,7 +218,7 @@ func unfitFor(a clitest.Answered) string {
 		if _, err := parser.TextToMetricFamilies(bytes.NewReader(a.Body)); err != nil {
 			return err.Error()
 		}
-		return obeyed(string(a.Body))
+		return controlSequenceAt(string(a.Body))
 	case "application/x-ndjson":
 		for line := range bytes.Lines(a.Body) {
 			if !json.Valid(line) {
@@ -226,7 +226,7 @@ func unfitFor(a clitest.Answered) string {
 			}
 		}
 	}
-	return unfit(a)
+	return textProblem(a)
 }
 
 func zipWrong(raw []byte) string {
@@ -235,7 +235,7 @@ func zipWrong(raw []byte) string {
 		return err.Error()
 	}
 	for _, f := range archive.File {
-		if strings.ContainsAny(f.Name, "/\\:*?\"<>|") || obeyed(f.Name) != "" || strings.HasPrefix(f.Name, ".") {
+		if strings.ContainsAny(f.Name, "/\\:*?\"<>|") || controlSequenceAt(f.Name) != "" || strings.HasPrefix(f.Name, ".") {
 			return fmt.Sprintf("a file called %q", f.Name)
 		}
 		in, err := f.Open()
@@ -288,7 +288,7 @@ func htmlWrong(raw []byte) string {
 	}
 	for n := range page.Descendants() {
 		if n.Type == html.TextNode && n.Parent != nil && n.Parent.Data != "script" && n.Parent.Data != "style" {
-			if wrong := obeyed(strings.ReplaceAll(n.Data, "\r", "")); wrong != "" {
+			if wrong := controlSequenceAt(strings.ReplaceAll(n.Data, "\r", "")); wrong != "" {
 				return wrong
 			}
 		}
@@ -327,7 +327,7 @@ func TestWhatIsWrongIsSeen(t *testing.T) {
 		t.Error("what is fine is not")
 	}
 	for _, bad := range []string{"a\x1b", "\u009b", "\u202e", "\u2028", "\x7f"} {
-		if obeyed(bad) == "" {
+		if controlSequenceAt(bad) == "" {
 			t.Errorf("%q is not seen", bad)
 		}
 	}

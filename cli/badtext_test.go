@@ -41,11 +41,11 @@ var badTexts = map[string]string{
 	"a space":        `" "`,
 }
 
-// marked stands for the text in a request that is being made.
-const marked = "the-text-goes-here"
+// textMarker stands for the text in a request that is being made.
+const textMarker = "the-text-goes-here"
 
-// taken is a place at which the API takes a text, as its document says.
-type taken struct {
+// textField is a place at which the API takes a text, as its document says.
+type textField struct {
 	method, path string
 	// in is "body", "path" or "query"; at is the way to it: "hooks", "[]", "name". "*" is a value under any name, "*key"
 	// the name.
@@ -53,8 +53,8 @@ type taken struct {
 	at []string
 }
 
-func (f taken) operation() string { return f.method + " " + f.path }
-func (f taken) String() string    { return f.operation() + " " + f.in + " " + strings.Join(f.at, ".") }
+func (f textField) operation() string { return f.method + " " + f.path }
+func (f textField) String() string    { return f.operation() + " " + f.in + " " + strings.Join(f.at, ".") }
 
 type document map[string]any
 
@@ -111,8 +111,8 @@ func (d document) texts(schema any, way []string, found *[][]string) {
 	}
 }
 
-// takes are all texts that the API takes.
-func (d document) takes() (list []taken) {
+// textFields are all texts that the API takes.
+func (d document) textFields() (list []textField) {
 	paths, _ := d["paths"].(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
@@ -125,14 +125,14 @@ func (d document) takes() (list []taken) {
 				var found [][]string
 				d.texts(d.at(p, "schema"), nil, &found)
 				if len(found) > 0 {
-					list = append(list, taken{strings.ToUpper(method), path, d.at(p, "in").(string),
+					list = append(list, textField{strings.ToUpper(method), path, d.at(p, "in").(string),
 						[]string{d.at(p, "name").(string)}})
 				}
 			}
 			var found [][]string
 			d.texts(d.at(o, "requestBody", "content", "application/json", "schema"), nil, &found)
 			for _, way := range found {
-				if f := (taken{strings.ToUpper(method), path, "body", way}); !slices.ContainsFunc(list, func(o taken) bool {
+				if f := (textField{strings.ToUpper(method), path, "body", way}); !slices.ContainsFunc(list, func(o textField) bool {
 					return o.String() == f.String()
 				}) {
 					list = append(list, f)
@@ -173,24 +173,24 @@ func with(document any, way []string, value any) any {
 	}
 }
 
-// judged is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to take.
-func judged(a clitest.Answered) string {
+// answerProblem is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to take.
+func answerProblem(a clitest.Response) string {
 	if a.Status/100 == 2 {
-		return unfit(a)
+		return textProblem(a)
 	}
 	var p struct {
 		Code, Detail, Hint string
 		Errors             []struct{ Field, Message string }
 	}
-	if a.Media() == "text/html" && a.Status >= 400 && a.Status < 500 { // for people
+	if a.MediaType() == "text/html" && a.Status >= 400 && a.Status < 500 { // for people
 		return htmlWrong(a.Body)
 	}
 	if a.Status < 400 || a.Status >= 500 {
 		return fmt.Sprintf("%d %.300s", a.Status, a.Body)
 	}
-	if err := json.Unmarshal(a.Body, &p); err != nil || p.Code == "" || len(p.Detail) < 10 || a.Media() !=
+	if err := json.Unmarshal(a.Body, &p); err != nil || p.Code == "" || len(p.Detail) < 10 || a.MediaType() !=
 		"application/problem+json" {
-		return fmt.Sprintf("no refusal in words: %d %s %.300s", a.Status, a.Media(), a.Body)
+		return fmt.Sprintf("no refusal in words: %d %s %.300s", a.Status, a.MediaType(), a.Body)
 	}
 	if p.Code == "invalid" && p.Hint == "" && len(p.Errors) == 0 {
 		return fmt.Sprintf("a refusal that names neither field nor cure: %.300s", a.Body)
@@ -198,23 +198,23 @@ func judged(a clitest.Answered) string {
 	if strings.Contains(p.Detail, "control store refused") {
 		return fmt.Sprintf("only the database noticed: %.300s", a.Body)
 	}
-	return unfit(a)
+	return textProblem(a)
 }
 
-// unfit is what is wrong with an answer, whoever shows it: JSON is JSON, nothing in it is obeyed by a terminal.
-func unfit(a clitest.Answered) string {
-	if !strings.HasSuffix(a.Media(), "json") {
+// textProblem is what is wrong with an answer, whoever shows it: JSON is JSON, nothing in it is obeyed by a terminal.
+func textProblem(a clitest.Response) string {
+	if !strings.HasSuffix(a.MediaType(), "json") {
 		return ""
 	}
 	if !json.Valid(a.Body) || !utf8.Valid(a.Body) {
 		return fmt.Sprintf("no JSON: %.300q", a.Body)
 	}
-	return obeyed(string(a.Body))
+	return controlSequenceAt(string(a.Body))
 }
 
-// obeyed is where a terminal or a page would obey a text, and line ends and tabs are not.
-func obeyed(text string) string {
-	i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && textsafe.Obeyed(r) })
+// controlSequenceAt is where a terminal or a page would obey a text, and line ends and tabs are not.
+func controlSequenceAt(text string) string {
+	i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && textsafe.IsControl(r) })
 	if i < 0 {
 		return ""
 	}
@@ -227,16 +227,16 @@ func obeyed(text string) string {
 func TestBadTextsInEveryField(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewProgram(t).Serve("--allow-targets", "127.0.0.1", "--log-format", "json", "--refresh-workers", "1")
-	k := &keeper{LiveServer: s, ids: map[string]string{}}
+	k := &textFixture{LiveServer: s, ids: map[string]string{}}
 	k.prepare()
 	var d document
-	if err := json.Unmarshal([]byte(s.Get("/api/openapi.json")), &d); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet("/api/openapi.json")), &d); err != nil {
 		t.Fatal(err)
 	}
 	bodies := k.bodies()
 	seen, asked, kept := map[string]bool{}, 0, 0
-	for _, f := range append(d.takes(), d.templates()...) {
-		if why := elsewhere[f.operation()]; why != "" {
+	for _, f := range append(d.textFields(), d.templates()...) {
+		if why := skippedOperations[f.operation()]; why != "" {
 			seen[f.operation()] = true
 			continue
 		}
@@ -253,7 +253,7 @@ func TestBadTextsInEveryField(t *testing.T) {
 			}
 			a := k.Exchange(f.method, path, body, k.caller(f)...)
 			asked++
-			if wrong := judged(a); wrong != "" {
+			if wrong := answerProblem(a); wrong != "" {
 				t.Errorf("%s: %s: %s", f, name, wrong)
 			}
 			if a.Status/100 == 2 && f.method != http.MethodGet {
@@ -266,7 +266,7 @@ func TestBadTextsInEveryField(t *testing.T) {
 			t.Errorf("%s of bodies() is not there any more, or takes no text", operation)
 		}
 	}
-	for operation := range elsewhere {
+	for operation := range skippedOperations {
 		if !seen[operation] {
 			t.Errorf("%s of elsewhere is not there any more, or takes no text", operation)
 		}
@@ -275,11 +275,11 @@ func TestBadTextsInEveryField(t *testing.T) {
 	if asked < 3000 || kept < 200 {
 		t.Errorf("%d requests, %d of which were taken: that is too few to have tried anything", asked, kept)
 	}
-	k.shown(d)
+	k.checkShown(d)
 }
 
 // request is one with a text at a place.
-func (k *keeper) request(f taken, right func() any, literal string) (path, body string) {
+func (k *textFixture) request(f textField, right func() any, literal string) (path, body string) {
 	var plain string
 	if err := json.Unmarshal([]byte(literal), &plain); err != nil {
 		plain = "a\xffb"
@@ -310,11 +310,11 @@ func (k *keeper) request(f taken, right func() any, literal string) (path, body 
 		document = right()
 	}
 	if f.in == "body" {
-		document = with(document, f.at, marked)
+		document = with(document, f.at, textMarker)
 	}
 	raw, err := json.Marshal(document)
 	if err != nil {
 		k.T.Fatal(err)
 	}
-	return path, string(bytes.ReplaceAll(raw, []byte(strconv.Quote(marked)), []byte(literal)))
+	return path, string(bytes.ReplaceAll(raw, []byte(strconv.Quote(textMarker)), []byte(literal)))
 }

@@ -55,8 +55,8 @@ func (c *calibrateCommand) Run(e *terminal.Env) error {
 		return err
 	}
 	result.MachineFingerprint, result.LoadstoneVersion = host.Fingerprint(), version
-	path := filepath.Join(dir, wiring.File)
-	if err := wiring.Keep(path, result); err != nil {
+	path := filepath.Join(dir, wiring.CertificateFile)
+	if err := wiring.WriteCertificate(path, result); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -68,10 +68,10 @@ func (c *calibrateCommand) Run(e *terminal.Env) error {
 	}
 	row("I/O engine", "%s, %d connections, %d CPUs", result.IOEngine, result.Connections, result.CPUs)
 	row("cost", "%.2f µs of CPU for each operation, recording included; %s op/s on a target that answers at once",
-		result.CostNs/1000, terminal.Short(result.MaxQPS))
+		result.CostNs/1000, terminal.ShortRate(result.MaxQPS))
 	row("schedule", "at %s op/s operations begin late by P50 %.3f ms, P99 %.3f ms, at most %.1f ms; the rate was off "+
 		"by %+.3f %%",
-		terminal.Short(result.ScheduleRate), result.ScheduleLagP50Ms, result.ScheduleLagP99Ms, result.ScheduleLagMaxMs,
+		terminal.ShortRate(result.ScheduleRate), result.ScheduleLagP50Ms, result.ScheduleLagP99Ms, result.ScheduleLagMaxMs,
 		result.RateErrorPct)
 	for _, p := range result.Percentiles {
 		row(fmt.Sprintf("P%.0f", p.Percentile), "%.3f ms measured, %.3f ms by the target's own clock: %+.3f ms", p.MeasuredMs,

@@ -40,7 +40,7 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	load := pgtest.Start(t).NewDatabase(t)
 	const measured = "this machine was measured as a load generator"
-	path := filepath.Join(dir, wiring.File)
+	path := filepath.Join(dir, wiring.CertificateFile)
 	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n "+
 		" prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: "+
@@ -48,24 +48,24 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	var kept []byte
 	for i := range 2 {
 		p := clitest.LaunchProgram(t, binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
-		session, _, _ := operatorOf(t, dir, p).SignedIn()
+		session, _, _ := operatorOf(t, dir, p).SignIn()
 		if i == 0 {
 			clitest.Until(t, time.Minute, func() bool {
 				return strings.Contains(p.Out.String(), measured) &&
-					wiring.Read(path, version) != nil
+					wiring.ReadCertificate(path, version) != nil
 			}, p.Out.String)
 			if kept, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
 		}
-		made := wiring.Read(path, version)
+		made := wiring.ReadCertificate(path, version)
 		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
 			made.LoadstoneVersion != version || made.MachineFingerprint != host.Fingerprint() {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run
 		session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
-		if s := session.Settled(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
+		if s := session.AwaitEnd(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
 			t.Errorf("process %d: its run carries %+v, not %+v", i, s.Environment.Calibration, made)
 		}
 		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -25,7 +25,7 @@ import (
 // shown, logged or written down in the open.
 func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	t.Parallel()
-	secure := pgtest.StartSecure(t)
+	secure := pgtest.StartTLS(t)
 	cert, key := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User})
 	p := clitest.NewProgram(t)
 	s := p.Serve()
@@ -78,7 +78,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	test.OK = false
 	loaded := func(when string) engine.RunDetail {
 		t.Helper()
-		run := started(t, s, "name: with certificates\ntarget: {connection: secure, adapter: postgres, table_name: orders, "+
+		run := runTemplate(t, s, "name: with certificates\ntarget: {connection: secure, adapter: postgres, table_name: orders, "+
 			"prepare: {rows: 1000, if_exists: use}}\nworkload: {plugin: mix, concurrent_connections: 4, duration_seconds: 2, "+
 			"warmup_seconds: 0}\n")
 		if run.Status != engine.StatusCompleted || run.Summary.Operations == 0 || run.Summary.Errors.Count != 0 {
@@ -99,7 +99,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	stranger := pgtest.NewAuthority(t)
 	theirs, theirKey := stranger.Issue(t, pgtest.Identity{Name: secure.User})
 	old, oldKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, Expired: true})
-	early, earlyKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, Early: true})
+	early, earlyKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, NotYetValid: true})
 	grace, graceKey := secure.Authority.Issue(t, pgtest.Identity{Name: "grace"})
 	for name, c := range map[string]struct{ dsn, says, cure string }{
 		"no authority": {dsn("", cert, key), "an authority that is not trusted here", "as sslrootcert: the PEM text"},
@@ -149,7 +149,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	secret := keyPart(t, key)
 	for _, path := range []string{"/api/connections", "/api/connections/" + saved.ConnectionID, "/api/runs/" + run.RunID,
 		"/api/audit", "/api/audit/export", "/api/runs/" + run.RunID + "/report"} {
-		if strings.Contains(s.Get(path), secret) {
+		if strings.Contains(s.MustGet(path), secret) {
 			t.Errorf("%s shows the key", path)
 		}
 	}
@@ -157,10 +157,10 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	if strings.Contains(first()+s.Out.String(), secret) {
 		t.Error("the key is in the log")
 	}
-	if found := filesWith(t, p.Path("data"), open); len(found) == 0 {
+	if found := filesContaining(t, p.Path("data"), open); len(found) == 0 {
 		t.Error("what is not sealed is not found either: the search does not look where connections are")
 	}
-	if found := filesWith(t, p.Path("data"), secret); len(found) > 0 {
+	if found := filesContaining(t, p.Path("data"), secret); len(found) > 0 {
 		t.Errorf("the key is kept in the open in %v", found)
 	}
 }
@@ -192,8 +192,8 @@ func encrypted(t *testing.T, key string) string {
 	return string(pem.EncodeToMemory(locked))
 }
 
-// filesWith are the files of a folder that hold a text.
-func filesWith(t *testing.T, dir, text string) (found []string) {
+// filesContaining are the files of a folder that hold a text.
+func filesContaining(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -210,27 +210,27 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// started is a run of a template, at its end.
-func started(t *testing.T, s *clitest.LiveServer, source string) (d engine.RunDetail) {
+// runTemplate is a run of a template, at its end.
+func runTemplate(t *testing.T, s *clitest.LiveServer, source string) (d engine.RunDetail) {
 	t.Helper()
 	in, err := json.Marshal(map[string]any{"source": source, "start": true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ended(t, s, string(in))
+	return runToEnd(t, s, string(in))
 }
 
-// ended starts a run as the API takes it, and waits for its figures.
-func ended(t *testing.T, s *clitest.LiveServer, in string) (d engine.RunDetail) {
+// runToEnd starts a run as the API takes it, and waits for its figures.
+func runToEnd(t *testing.T, s *clitest.LiveServer, in string) (d engine.RunDetail) {
 	t.Helper()
 	status, body := s.Send("POST", "/api/runs", in)
 	if err := json.Unmarshal([]byte(body), &d); err != nil || status != http.StatusCreated {
 		t.Fatalf("starting a run: %d %s", status, body)
 	}
 	id := d.RunID
-	clitest.WaitFor(t, clitest.StartLimit, "end of the run", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "end of the run", func() bool {
 		d = engine.RunDetail{}
-		if err := json.Unmarshal([]byte(s.Get("/api/runs/"+id)), &d); err != nil {
+		if err := json.Unmarshal([]byte(s.MustGet("/api/runs/"+id)), &d); err != nil {
 			t.Fatal(err)
 		}
 		return d.Status.Terminal() && d.Summary != nil && d.Phase == engine.PhaseNone

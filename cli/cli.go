@@ -26,7 +26,7 @@ var version = "development"
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
-	Worker     Command           `cmd:"" help:"Run a node that carries the load of servers on other machines."`
+	Worker     WorkerCommand     `cmd:"" help:"Run a node that carries the load of servers on other machines."`
 	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
@@ -44,11 +44,11 @@ type commands struct {
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
-	Backup     Backup            `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
-	Restore    Restore           `cmd:"" help:"Put a backup into an empty control store."`
+	Backup     BackupCommand     `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
+	Restore    RestoreCommand    `cmd:"" help:"Put a backup into an empty control store."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
-	Health     Health            `cmd:"" help:"Ask a server on this machine whether it is ready."`
+	Health     HealthCommand     `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 
 	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
@@ -63,9 +63,9 @@ type commands struct {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	settle := Start()
+	settle := TuneStartupGC()
 	defer settle()
-	Limit()
+	SetMemoryLimit()
 	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 
@@ -106,7 +106,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 		return parser.Parse(args)
 	}()
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: %s --help\n", err, commandOf(err))
+		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: %s --help\n", err, commandPrefix(err))
 		return terminal.ExitUsage
 	}
 	if parsed == nil {
@@ -114,7 +114,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	}
 	// The log and the progress of a run share standard error without tearing each other's lines.
 	shared := terminal.NewScreen(stderr)
-	log, traced := terminal.Logger(shared, c.LogLevel, c.LogFormat)
+	log, traced := terminal.NewLogger(shared, c.LogLevel, c.LogFormat)
 	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Log: log, Traced: traced}
 	if !strings.HasPrefix(parsed.Command(), "run ") {
@@ -123,8 +123,8 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	return exitCode(stderr, terminal.Interrupted(ctx, parsed.Run(e)))
 }
 
-// commandOf is as much of a command as was given before the error.
-func commandOf(err error) string {
+// commandPrefix is as much of a command as was given before the error.
+func commandPrefix(err error) string {
 	var wrong *kong.ParseError
 	name := "loadstone"
 	if !errors.As(err, &wrong) {
@@ -146,7 +146,7 @@ func exitCode(stderr io.Writer, err error) int {
 		return terminal.ExitPassed
 	}
 	code := terminal.ExitUsage
-	var exit *terminal.Error
+	var exit *terminal.ExitError
 	if errors.As(err, &exit) {
 		code, err = exit.Code, exit.Err
 		if err == nil {
@@ -156,9 +156,9 @@ func exitCode(stderr io.Writer, err error) int {
 	text := err.Error()
 	var user *engine.Error
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
-		text = terminal.OfTheLine(user).Error()
+		text = terminal.FlagError(user).Error()
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(jsonx.WithoutGo(text, err)))
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.StripControls(jsonx.ExplainIn(text, err)))
 	return code
 }
 

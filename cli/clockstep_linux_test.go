@@ -17,10 +17,10 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// settable builds the program with a wall clock of its own: the time package is compiled with an offset that SIGUSR1
+// buildWithSettableClock builds the program with a wall clock of its own: the time package is compiled with an offset that SIGUSR1
 // raises by an hour and SIGUSR2 lowers, see clockset_test.go. All that the program knows of the time of day steps then,
 // as when a machine's clock is set, and its monotonic clock does not.
-func settable(t *testing.T) string {
+func buildWithSettableClock(t *testing.T) string {
 	t.Helper()
 	dir := reachable(t)
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -58,13 +58,13 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 		t.Skip("builds everything with another clock; make soak sets LOADSTONE_SOAK")
 	}
 	t.Parallel()
-	program, dir := settable(t), reachable(t)
+	program, dir := buildWithSettableClock(t), reachable(t)
 	var nodes [2]*clitest.RemoteNode
 	var addresses []string
 	for i := range nodes {
 		n := &clitest.RemoteNode{Dir: t.TempDir()}
 		n.Process = clitest.LaunchProgram(t, program, "worker", "--listen", "127.0.0.1:0", "--data-dir", n.Dir)
-		clitest.WaitFor(t, clitest.StartLimit, "the node's address", func() bool {
+		clitest.WaitFor(t, clitest.StartTimeout, "the node's address", func() bool {
 			_, after, ok := strings.Cut(n.Out.String(), " listens on ")
 			n.Address, _, _ = strings.Cut(after, "\n")
 			return ok && strings.Contains(after, "\n")
@@ -74,9 +74,9 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	served := clitest.LaunchProgram(t, program, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
 		dir,
 		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
-	p := &pair{t: t, dir: dir, served: served, session: session, nodes: nodes[:]}
-	clitest.Until(t, clitest.StartLimit, func() bool { return p.accepting() == 2 }, served.Out.String)
+	session, _, _ := operatorOf(t, dir, served).SignIn()
+	p := &nodePair{t: t, dir: dir, served: served, session: session, nodes: nodes[:]}
+	clitest.Until(t, clitest.StartTimeout, func() bool { return p.accepting() == 2 }, served.Out.String)
 	const seconds = 60
 	run := p.begin(pgtest.Start(t).NewDatabase(t), seconds)
 	for _, step := range [][]*clitest.Process{{nodes[0].Process}, {served}, {nodes[0].Process, nodes[1].Process, served}} {
@@ -89,12 +89,12 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 			time.Sleep(7 * time.Second)
 		}
 	}
-	d := session.Settled(run.RunID, served)
+	d := session.AwaitEnd(run.RunID, served)
 	var due []int64
-	for _, w := range recorded(t, run.RunID, filepath.Join(dir, "results"), nodes[:]...) {
+	for _, w := range recordedOperations(t, run.RunID, filepath.Join(dir, "results"), nodes[:]...) {
 		due = append(due, w.due...)
 	}
-	most, a := mostInASecond(due), d.Summary.Accounting
+	most, a := maxPerSecond(due), d.Summary.Accounting
 	first, last := time.Unix(0, slices.Min(due)), time.Unix(0, slices.Max(due))
 	var said []string
 	for _, c := range d.Summary.ValidityDetail.Causes {

@@ -38,8 +38,8 @@ func (c *compareCommand) Run(e *terminal.Env) error {
 		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance),
 			"give 0 to 1000, for example 5")
 	}
-	together := Together{File: c.HTML, Tolerance: c.Tolerance, StoreFlags: c.StoreFlags}
-	if err := together.Between(c.A, c.B); err != nil {
+	together := ComparisonReport{File: c.HTML, Tolerance: c.Tolerance, StoreFlags: c.StoreFlags}
+	if err := together.SetRuns(c.A, c.B); err != nil {
 		return err
 	}
 	if err := e.Claim(c.Out, c.CSV, c.HTML); err != nil {
@@ -50,19 +50,19 @@ func (c *compareCommand) Run(e *terminal.Env) error {
 		return err
 	}
 	defer done()
-	var sides [2][]compare.Measured
+	var sides [2][]compare.MeasuredRun
 	for side, list := range [2]string{c.A, c.B} {
 		for name := range strings.SplitSeq(list, ",") {
 			r, err := from(strings.TrimSpace(name))
 			if err != nil {
 				return err
 			}
-			sides[side] = append(sides[side], compare.Measured{Summary: *r.Summary, Seconds: r.Seconds})
+			sides[side] = append(sides[side], compare.MeasuredRun{Summary: *r.Summary, Seconds: r.Seconds})
 		}
 	}
 	o := compare.Defaults()
 	o.TolerancePct = c.Tolerance
-	result, err := compare.Runs(sides[0], sides[1], o)
+	result, err := compare.CompareRuns(sides[0], sides[1], o)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (c *compareCommand) Run(e *terminal.Env) error {
 	case result.Verdict == compare.Unclear && c.RequireClear:
 		code = terminal.ExitInvalid
 	}
-	return verdict(code, wrote)
+	return commandResult(code, wrote)
 }
 
 // source returns what reads a run by its name. The data directory is opened when the first id needs it.
-func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report.File, error), read Read,
+func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report.File, error), read ServerGet,
 	done func(), err error) {
 	var s *wiring.Services
 	closed := func() {}
@@ -92,7 +92,7 @@ func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report
 	}
 	byID := func(id string) (report.File, error) {
 		if s == nil {
-			opened, end, err := Open(e, c.StoreFlags)
+			opened, end, err := OpenDataDir(e, c.StoreFlags)
 			if err != nil {
 				return report.File{}, err
 			}
@@ -100,7 +100,7 @@ func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report
 		}
 		detail, err := s.Runs.Detail(e.Ctx, id)
 		if err != nil {
-			return report.File{}, ReportNamed(id, err)
+			return report.File{}, RunNotFound(id, err)
 		}
 		seconds, err := s.Runs.Seconds(e.Ctx, id)
 		return report.FileOf(detail.Summary, seconds), err
@@ -111,7 +111,7 @@ func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report
 			return nil, nil, nil, err
 		}
 		read = client.get
-		byID = func(id string) (report.File, error) { return File(e.Ctx, client.get, id) }
+		byID = func(id string) (report.File, error) { return RunFile(e.Ctx, client.get, id) }
 	}
 	return func(name string) (report.File, error) {
 		if name == "" {
@@ -125,7 +125,7 @@ func (c *compareCommand) source(e *terminal.Env) (from func(name string) (report
 		case err == nil:
 			return report.Read(name)
 		case !errors.Is(err, fs.ErrNotExist):
-			return report.File{}, terminal.Unreadable("The report "+name, err)
+			return report.File{}, terminal.UnreadableError("The report "+name, err)
 		}
 		if uuid.Validate(name) != nil {
 			return report.File{}, &engine.Error{Code: engine.CodeInvalid,

@@ -18,24 +18,24 @@ import (
 
 const delayRate = 200
 
-// delayed is two servers and two nodes, one of which the first server reaches by a long way.
-type delayed struct {
+// delayedCluster is two servers and two nodes, one of which the first server reaches by a long way.
+type delayedCluster struct {
 	*cluster
-	near, far *clitest.RemoteNode
-	road      *road
+	fast, slow *clitest.RemoteNode
+	proxy      *netProxy
 }
 
-// newDelayed has the way as long as it is from the beginning; nil is no delay.
-func newDelayed(t *testing.T, there_, back_ func() time.Duration) *delayed {
+// newDelayedCluster has the way as long as it is from the beginning; nil is no delay.
+func newDelayedCluster(t *testing.T, there_, back_ func() time.Duration) *delayedCluster {
 	t.Helper()
-	d := &delayed{near: clitest.Node(t, t.TempDir(), ""), far: clitest.Node(t, t.TempDir(), "")}
-	d.road = newRoad(t, "tcp", d.far.Address)
-	d.road.delay(there, there_)
-	d.road.delay(back, back_)
+	d := &delayedCluster{fast: clitest.StartNode(t, t.TempDir(), ""), slow: clitest.StartNode(t, t.TempDir(), "")}
+	d.proxy = newNetProxy(t, "tcp", d.slow.Address)
+	d.proxy.delay(outbound, there_)
+	d.proxy.delay(inbound, back_)
 	d.cluster = newClusterOf(t, func(server int) []string {
-		return []string{"--nodes", d.near.Address + "," + []string{d.road.address(), d.far.Address}[server]}
+		return []string{"--nodes", d.fast.Address + "," + []string{d.proxy.address(), d.slow.Address}[server]}
 	})
-	d.node, d.nodeDir = d.far, d.far.Dir
+	d.node, d.nodeDir = d.slow, d.slow.Dir
 	return d
 }
 
@@ -49,8 +49,8 @@ func nameOf(t *testing.T, n *clitest.RemoteNode) string {
 	return strings.TrimSpace(string(text))
 }
 
-// states are those that a server's log has of a node from a time on, in order, with their reasons.
-func (c *cluster) states(server int, id string, after time.Time) (states []string) {
+// nodeStates are those that a server's log has of a node from a time on, in order, with their reasons.
+func (c *cluster) nodeStates(server int, id string, after time.Time) (states []string) {
 	for line := range bytes.Lines([]byte(c.servers[server].Out.String())) {
 		var l struct {
 			NodeID  string          `json:"node_id"`
@@ -67,11 +67,11 @@ func (c *cluster) states(server int, id string, after time.Time) (states []strin
 	return states
 }
 
-// seen is a node as a server shows it.
-func (c *cluster) seen(server int, id string) (n nodes.InfoNode) {
+// nodeShown is a node as a server shows it.
+func (c *cluster) nodeShown(server int, id string) (n nodes.NodeInfo) {
 	c.t.Helper()
-	var list struct{ Nodes []nodes.InfoNode }
-	c.ways[server].Do("GET", "/api/v1/nodes", nil, &list)
+	var list struct{ Nodes []nodes.NodeInfo }
+	c.proxies[server].Do("GET", "/api/v1/nodes", nil, &list)
 	for _, n := range list.Nodes {
 		if n.NodeID == id {
 			return n
@@ -92,29 +92,29 @@ func TestNodesBehindALongWay(t *testing.T) {
 		// least and most are what the round trip may be shown as; spread is how far apart the run workers may begin.
 		least, most, spread time.Duration
 	}{
-		{"200 ms", about(200*time.Millisecond, 0), about(200*time.Millisecond, 0), 400 * time.Millisecond,
+		{"200 ms", jittered(200*time.Millisecond, 0), jittered(200*time.Millisecond, 0), 400 * time.Millisecond,
 			time.Second, 250 * time.Millisecond},
-		{"200 ms and up to 100 ms more", about(200*time.Millisecond, 100*time.Millisecond),
-			about(200*time.Millisecond, 100*time.Millisecond), 400 * time.Millisecond, 1500 * time.Millisecond,
+		{"200 ms and up to 100 ms more", jittered(200*time.Millisecond, 100*time.Millisecond),
+			jittered(200*time.Millisecond, 100*time.Millisecond), 400 * time.Millisecond, 1500 * time.Millisecond,
 			350 * time.Millisecond},
-		{"400 ms there, nothing back", about(400*time.Millisecond, 0), nil, 400 * time.Millisecond, time.Second,
+		{"400 ms there, nothing back", jittered(400*time.Millisecond, 0), nil, 400 * time.Millisecond, time.Second,
 			450 * time.Millisecond},
-		{"2 s and up to 500 ms more", about(2*time.Second, 500*time.Millisecond),
-			about(2*time.Second, 500*time.Millisecond), 4 * time.Second, 7 * time.Second, 5 * time.Second},
+		{"2 s and up to 500 ms more", jittered(2*time.Second, 500*time.Millisecond),
+			jittered(2*time.Second, 500*time.Millisecond), 4 * time.Second, 7 * time.Second, 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDelayed(t, c.there, c.back)
+			d := newDelayedCluster(t, c.there, c.back)
 			d.awaitNodes(0, 2)
-			begin, id := time.Now(), nameOf(t, d.far)
+			begin, id := time.Now(), nameOf(t, d.slow)
 			var run engine.Run
-			d.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: far\ntarget:\n  "+
+			d.proxies[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: far\ntarget:\n  "+
 				"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 				"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: 30, "+
 				"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 4}\n", d.load, delayRate)}, &run)
-			d.ways[0].AwaitLoad(run.RunID)
+			d.proxies[0].AwaitLoad(run.RunID)
 			time.Sleep(10 * time.Second)
-			n := d.seen(0, id)
+			n := d.nodeShown(0, id)
 			if n.RTTMs == nil || n.ClockOffsetMs == nil || n.ClockErrorMs == nil {
 				t.Fatalf("%+v", n)
 			}
@@ -127,19 +127,19 @@ func TestNodesBehindALongWay(t *testing.T) {
 				t.Errorf("the clocks are the same, and the node's is said to be ahead by %.1f ms, to within %.1f", off,
 					*n.ClockErrorMs)
 			}
-			done := d.ways[0].Settled(run.RunID, d.servers[0])
-			if states := d.states(0, id, begin); len(states) > 0 {
+			done := d.proxies[0].AwaitEnd(run.RunID, d.servers[0])
+			if states := d.nodeStates(0, id, begin); len(states) > 0 {
 				t.Errorf("the node was %v", states)
 			}
 			var due []int64
 			var firsts []time.Time
-			for id, w := range recorded(t, run.RunID, d.results) {
+			for id, w := range recordedOperations(t, run.RunID, d.results) {
 				due = append(due, w.due...)
 				firsts = append(firsts, time.Unix(0, slices.Min(w.began)))
 				t.Logf("%s: %d from %s to %s", id, len(w.began), time.Unix(0, slices.Min(w.began)).Format("05.000"),
 					time.Unix(0, slices.Max(w.began)).Format("05.000"))
 			}
-			a, most := done.Summary.Accounting, mostInASecond(due)
+			a, most := done.Summary.Accounting, maxPerSecond(due)
 			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, done.Summary.QPS, a, most,
 				done.Summary.Validity, done.Summary.ValidityDetail.Causes, strings.Join(done.Summary.ValidityDetail.Notes, " | "))
 			if done.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started {
@@ -155,7 +155,7 @@ func TestNodesBehindALongWay(t *testing.T) {
 				t.Errorf("%d operations were due within one second", most)
 			}
 			if t.Failed() {
-				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.far.Out.String())
+				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.slow.Out.String())
 			}
 		})
 	}

@@ -114,16 +114,16 @@ workload:
 		s := p.Serve()
 		defer s.Stop()
 		for _, path := range []string{"/api/runs/" + first.RunID, "/api/runs?limit=50"} {
-			if body := s.Get(path); !strings.Contains(body, `"emulated":true`) {
+			if body := s.MustGet(path); !strings.Contains(body, `"emulated":true`) {
 				t.Errorf("%s does not say it: %s", path, body)
 			}
 		}
 		var d engine.RunDetail
-		if err := json.Unmarshal([]byte(s.Get("/api/runs/"+first.RunID)), &d); err != nil ||
+		if err := json.Unmarshal([]byte(s.MustGet("/api/runs/"+first.RunID)), &d); err != nil ||
 			d.Enrichment.Status != engine.EnrichmentSkipped || !strings.Contains(d.Enrichment.Reason, "emulator") {
 			t.Errorf("enrichment: %v, %+v", err, d.Enrichment)
 		}
-		log := s.Get("/api/runs/" + first.RunID + "/logs?limit=1000")
+		log := s.MustGet("/api/runs/" + first.RunID + "/logs?limit=1000")
 		for _, missed := range []string{"has no warehouses", "what is granted to whom", "no history of single queries"} {
 			if !strings.Contains(log, "Not checked: the server is an emulator") || !strings.Contains(log, missed) {
 				t.Errorf("the log does not name what was not checked (%s): %s", missed, log)

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// enrichmentLook is how often the state of an enrichment is asked for.
-const enrichmentLook = 500 * time.Millisecond
+// enrichmentPollInterval is how often the state of an enrichment is asked for.
+const enrichmentPollInterval = 500 * time.Millisecond
 
 // awaitEnrichment waits until the enrichment of each finished run is over, for
 // --wait-enrichment at most, and returns their states. An interrupt, also one of
@@ -24,14 +24,14 @@ func (c *runCommand) awaitEnrichment(e *terminal.Env, look func(context.Context)
 	defer show.End()
 	limit := time.NewTimer(c.WaitEnrichment)
 	defer limit.Stop()
-	ticker := time.NewTicker(enrichmentLook)
+	ticker := time.NewTicker(enrichmentPollInterval)
 	defer ticker.Stop()
 	for {
 		states, err := look(background)
 		if err != nil {
 			return nil, err
 		}
-		under := underWay(states)
+		under := firstPendingEnrichment(states)
 		if under == nil || c.WaitEnrichment <= 0 || e.Ctx.Err() != nil {
 			return states, nil
 		}
@@ -49,10 +49,10 @@ func (c *runCommand) awaitEnrichment(e *terminal.Env, look func(context.Context)
 	}
 }
 
-// underWay is the first enrichment that is not over, nil when all are.
-func underWay(states []engine.Enrichment) *engine.Enrichment {
+// firstPendingEnrichment is the first enrichment that is not over, nil when all are.
+func firstPendingEnrichment(states []engine.Enrichment) *engine.Enrichment {
 	for i := range states {
-		if s := &states[i]; s.Status != "" && !s.Status.Over() {
+		if s := &states[i]; s.Status != "" && !s.Status.Terminal() {
 			return s
 		}
 	}
@@ -71,8 +71,8 @@ func (c *client) EnrichmentOf(ctx context.Context, runID string) (engine.Enrichm
 	return d.Enrichment, nil
 }
 
-// each looks at several runs.
-func each(ctx context.Context, ids []string, of func(context.Context, string) (engine.Enrichment, error)) (
+// forEachRun looks at several runs.
+func forEachRun(ctx context.Context, ids []string, of func(context.Context, string) (engine.Enrichment, error)) (
 	[]engine.Enrichment, error) {
 	states := make([]engine.Enrichment, len(ids))
 	var errs error

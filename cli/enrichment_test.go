@@ -50,7 +50,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 					}
 					return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, running}, nil
 				})
-			if took := time.Since(begin); err != nil || took < c.took || took > c.took+enrichmentLook || len(states) != 2 {
+			if took := time.Since(begin); err != nil || took < c.took || took > c.took+enrichmentPollInterval || len(states) != 2 {
 				t.Errorf("%s: %v, %v", c.name, took, err)
 			}
 			if shown := strings.Contains(out.String(), "30 of 1 200 executions"); shown != (c.took > 0) {
@@ -68,7 +68,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 	for _, s := range []engine.Enrichment{{}, {Status: engine.EnrichmentSkipped}, running,
 		{Status: engine.EnrichmentFailed, Reason: "No rights."},
 		{Status: engine.EnrichmentPartial, Executions: 2, Matched: 1, Reason: "It took too long."}} {
-		report.Enrichment(&out, "enrichment", s, goesOnHere)
+		report.Enrichment(&out, "enrichment", s, continuesLocally)
 	}
 	if want := `enrichment  not over: 30 of 1 200 executions found in the target's query history; the next server on this data directory goes on
 enrichment  failed: No rights.

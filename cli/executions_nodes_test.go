@@ -68,7 +68,7 @@ func (s streamsServer) exact(p *clitest.Program, d engine.RunDetail, nodes []*st
 	warm, measured := sum()
 	if warm != a.Warmup || measured != a.Started-a.Warmup {
 		s.T.Errorf("%s: %d in the warm-up of %d, %d measured of %d: %v; %s", d.RunName, warm, a.Warmup, measured,
-			a.Started-a.Warmup, counts, s.Get("/api/v1/streams"))
+			a.Started-a.Warmup, counts, s.MustGet("/api/v1/streams"))
 	}
 	for _, n := range nodes {
 		if counts[[2]string{n.id, "MEASUREMENT"}] == 0 {
@@ -98,7 +98,7 @@ func TestExecutionsOfNodes(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"first", "second"} {
-		d := s.AwaitEnd(s.Begin(clitest.OnNodes(load, name, 3, 4)).RunID)
+		d := s.AwaitEnd(s.StartRun(clitest.TemplateOnNodes(load, name, 3, 4)).RunID)
 		if d.Status != engine.StatusCompleted {
 			t.Fatalf("%s %v", d.Status, d.CancellationReason)
 		}
@@ -154,7 +154,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 		return func() bool { return s.counted(p, runID)[[2]string{n.id, "MEASUREMENT"}] > 0 }
 	}
 
-	first := s.Begin(clitest.OnNodes(load, "first", 2, 20))
+	first := s.StartRun(clitest.TemplateOnNodes(load, "first", 2, 20))
 	clitest.WaitFor(t, time.Minute, "rows of the first run", told(first.RunID, nodes[0]))
 	late.begin(t)
 	s.worker(late.id, "ACTIVE")
@@ -164,9 +164,9 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 		return s.counted(p, first.RunID)[[2]string{nodes[0].id, "MEASUREMENT"}] > before
 	})
 	s.AwaitEnd(first.RunID)
-	s.exact(p, s.AwaitEnd(s.Begin(clitest.OnNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
+	s.exact(p, s.AwaitEnd(s.StartRun(clitest.TemplateOnNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
 
-	third := s.Begin(clitest.OnNodes(load, "third", 3, 20))
+	third := s.StartRun(clitest.TemplateOnNodes(load, "third", 3, 20))
 	clitest.WaitFor(t, time.Minute, "rows of the third run", told(third.RunID, nodes[1]))
 	nodes[1].signal(t, syscall.SIGKILL)
 	<-nodes[1].Done
@@ -179,7 +179,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 	s.AwaitEnd(third.RunID)
 
 	attempts := s.only("counted").Attempts
-	fourth := s.Begin(clitest.OnNodes(load, "fourth", 2, 6))
+	fourth := s.StartRun(clitest.TemplateOnNodes(load, "fourth", 2, 6))
 	clitest.WaitFor(t, time.Minute, "rows of the fourth run", told(fourth.RunID, late))
 	late.signal(t, syscall.SIGTERM)
 	d := s.AwaitEnd(fourth.RunID)

@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// steadyRun is a run of so many executions a second, for so many seconds.
-func steadyRun(target string, rate, seconds int) string {
+// startSteadyRun is a run of so many executions a second, for so many seconds.
+func startSteadyRun(target string, rate, seconds int) string {
 	return fmt.Sprintf(`name: steady
 target: {connection: %s, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 80, UPDATE: 20}}, load_mode: QPS, target_qps: %d,
@@ -51,7 +51,7 @@ func (s streamsServer) counters(name string) (c counters) {
 			Live *counters
 		}
 	}
-	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet("/api/v1/streams")), &all); err != nil {
 		s.T.Fatal(err)
 	}
 	for _, q := range all.Queries {
@@ -110,7 +110,7 @@ func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
 		"  - name: costly\n    when: |\n      " + strings.ReplaceAll(costly, "\n", "\n      ") +
 		"\n  - name: bomb\n    when: |\n      SELECT connection, seq, " +
 		strings.Join(states, ", ") + " FROM executions GROUP BY connection, seq WINDOW TUMBLING(timestamp, SIZE 1 DAY)\n"
-	d := s.AwaitEnd(s.Begin(steadyRun("playground", 500, 25) + rules).RunID)
+	d := s.AwaitEnd(s.StartRun(startSteadyRun("playground", 500, 25) + rules).RunID)
 	started := s.complete(d)
 	for name, want := range map[string][]string{
 		"costly": {"Overloaded: ", "cannot keep up with executions", "of processor time",
@@ -155,7 +155,7 @@ func TestWhatIsLeftOutOnANodeIsCounted(t *testing.T) {
 		" ON OVERFLOW DROP INTO nowhere")
 	s.until("counted", "RUNNING")
 	s.until("drops", "RUNNING")
-	d := s.AwaitEnd(s.Begin(steadyRun(fmt.Sprintf("{driver: postgres, dsn: %q}", load), 500, 8)).RunID)
+	d := s.AwaitEnd(s.StartRun(startSteadyRun(fmt.Sprintf("{driver: postgres, dsn: %q}", load), 500, 8)).RunID)
 	started := s.complete(d)
 	if c := s.balanced("drops", started); c.Dropped == 0 || c.In == 0 {
 		t.Errorf("%+v", c)
@@ -184,7 +184,7 @@ func TestOddTimesAndValuesOfExecutions(t *testing.T) {
 			FROM executions GROUP BY runId WINDOW TUMBLING(timestamp, SIZE 1 DAY) INTO odd`)
 	s.until("by_time", "RUNNING")
 	s.until("by_value", "RUNNING")
-	d := s.AwaitEnd(s.Begin(steadyRun("playground", 200, 4)).RunID)
+	d := s.AwaitEnd(s.StartRun(startSteadyRun("playground", 200, 4)).RunID)
 	started := s.complete(d)
 	c := s.balanced("by_time", started)
 	v := s.balanced("by_value", started)
@@ -226,7 +226,7 @@ func TestFiftyQueriesAtOnce(t *testing.T) {
 	for n := range many {
 		s.until(fmt.Sprintf("q%d", n), "RUNNING")
 	}
-	d := s.AwaitEnd(s.Begin(steadyRun("playground", 400, 5)).RunID)
+	d := s.AwaitEnd(s.StartRun(startSteadyRun("playground", 400, 5)).RunID)
 	started := s.complete(d)
 	s.balanced("q0", started)
 	var drop strings.Builder

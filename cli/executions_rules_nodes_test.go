@@ -11,9 +11,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// everyOne are rules that read all that run workers record, one execution after the other and in windows, and stop
+// allExecutionsRules are rules that read all that run workers record, one execution after the other and in windows, and stop
 // nothing.
-const everyOne = `rules:
+const allExecutionsRules = `rules:
   - {name: all, when: SELECT runId FROM executions WHERE latencyMs < 0}
   - name: added up
     when: SELECT nodeId, SUM(rows) AS n FROM executions GROUP BY nodeId WINDOW TUMBLING(timestamp, SIZE 1 SEC) HAVING n < 0
@@ -42,13 +42,13 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, _ := streamNodes(t, 2, "--local-capacity", "4")
-	other := s.Begin(clitest.OnNodes(load, "other", 2, 60))
+	other := s.StartRun(clitest.TemplateOnNodes(load, "other", 2, 60))
 	clitest.WaitFor(t, time.Minute, "load", func() bool {
 		var d engine.RunDetail
-		s.Ask("/api/runs/"+other.RunID, &d)
+		s.GetJSON("/api/runs/"+other.RunID, &d)
 		return d.Phase == engine.PhaseMeasurement
 	})
-	d := s.rulesOver(s.Begin(clitest.OnNodes(load, "ruled", 3, 4) + everyOne).RunID)
+	d := s.rulesOver(s.StartRun(clitest.TemplateOnNodes(load, "ruled", 3, 4) + allExecutionsRules).RunID)
 	started := s.complete(d)
 	for i, r := range d.Rules {
 		if r.Status != engine.RuleEnded || i < 2 && r.In != started || r.In == 0 {
@@ -56,7 +56,7 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 		}
 	}
 
-	d = s.rulesOver(s.Begin(clitest.OnNodes(load, "stopped", 3, 60) + `rules:
+	d = s.rulesOver(s.StartRun(clitest.TemplateOnNodes(load, "stopped", 3, 60) + `rules:
   - name: far
     when: |
       SELECT end, nodeId, QUANTILE(latencyMs, 0.99) AS p99, COUNT(*) AS n FROM executions
@@ -78,10 +78,10 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 	s.Send("POST", "/api/runs/"+other.RunID+"/stop", "{}")
 	s.AwaitEnd(other.RunID)
 
-	last := s.Begin(clitest.OnNodes(load, "last", 3, 60) + everyOne)
+	last := s.StartRun(clitest.TemplateOnNodes(load, "last", 3, 60) + allExecutionsRules)
 	read := func() (n int64) {
 		var d engine.RunDetail
-		s.Ask("/api/runs/"+last.RunID, &d)
+		s.GetJSON("/api/runs/"+last.RunID, &d)
 		if len(d.Rules) == 3 {
 			n = d.Rules[0].In
 		}

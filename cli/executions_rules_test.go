@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// quickAndSlow is a run of two statements, one of which takes 0.2 s, with rules.
-func quickAndSlow(target, rules string) string {
+// quickAndSlowRun is a run of two statements, one of which takes 0.2 s, with rules.
+func quickAndSlowRun(target, rules string) string {
 	return fmt.Sprintf(`name: quick and slow
 target: {connection: %s, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload:
@@ -46,15 +46,15 @@ const slowStatement = `  - name: slow
     when: SELECT SUM(recordsProcessed) AS n FROM statement_statistics WINDOW TUMBLING(timestamp, SIZE 1 SEC) HAVING n < 0
 `
 
-var triggered = regexp.MustCompile(`^Rule 'slow' triggered: start (\S+), end (\S+), statement slow, p99 (\d+)`)
+var triggeredLine = regexp.MustCompile(`^Rule 'slow' triggered: start (\S+), end (\S+), statement slow, p99 (\d+)`)
 
-// stoppedBehind is how long after the end of the window that the reason names a run has ended.
-func stoppedBehind(t *testing.T, reason *string, end engine.Time) time.Duration {
+// stopDelay is how long after the end of the window that the reason names a run has ended.
+func stopDelay(t *testing.T, reason *string, end engine.Time) time.Duration {
 	t.Helper()
 	if reason == nil {
 		t.Fatal("the run has no reason")
 	}
-	m := triggered.FindStringSubmatch(*reason)
+	m := triggeredLine.FindStringSubmatch(*reason)
 	if m == nil {
 		t.Fatalf("the reason is %q", *reason)
 	}
@@ -74,21 +74,21 @@ func stoppedBehind(t *testing.T, reason *string, end engine.Time) time.Duration 
 func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
 	t.Parallel()
 	p := clitest.NewProgram(t)
-	code, text, summary := p.Run(p.Write("rules.yaml", quickAndSlow("playground", slowStatement)))
+	code, text, summary := p.Run(p.Write("rules.yaml", quickAndSlowRun("playground", slowStatement)))
 	if code != 2 || summary == nil || summary.Status != engine.StatusFailed ||
 		!strings.Contains(text, "Rule 'slow' triggered: ") {
 		t.Fatalf("%d %s", code, text)
 	}
-	t.Logf("it ended %v after the row", stoppedBehind(t, summary.CancellationReason, summary.EndTime))
+	t.Logf("it ended %v after the row", stopDelay(t, summary.CancellationReason, summary.EndTime))
 	s := streamsServer{p.Serve()}
 	// Queries of the server over the same executions go on beside the rules, and have all of them.
 	s.done(bySecond)
 	s.until("counted", "RUNNING")
-	d := s.AwaitEnd(s.Begin(quickAndSlow("playground", slowStatement)).RunID)
+	d := s.AwaitEnd(s.StartRun(quickAndSlowRun("playground", slowStatement)).RunID)
 	if d.Status != engine.StatusFailed || d.StopReason != engine.StopGuardrail {
 		t.Fatalf("%s %s", d.Status, d.StopReason)
 	}
-	t.Logf("it ended %v after the row", stoppedBehind(t, d.CancellationReason, d.EndTime))
+	t.Logf("it ended %v after the row", stopDelay(t, d.CancellationReason, d.EndTime))
 	clitest.WaitFor(t, time.Minute, "the end of its rules", func() bool {
 		d = s.AwaitEnd(d.RunID)
 		return len(d.Rules) == 3 && d.Rules[1].Status == engine.RuleEnded && d.Rules[2].Status == engine.RuleEnded
@@ -105,7 +105,7 @@ func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
 func TestRulesOverExecutionsAreCheckedBefore(t *testing.T) {
 	t.Parallel()
 	p := clitest.NewProgram(t)
-	bad := strings.Replace(quickAndSlow("playground", slowStatement), "QUANTILE(latencyMs, 0.99) AS p99 FROM executions\n",
+	bad := strings.Replace(quickAndSlowRun("playground", slowStatement), "QUANTILE(latencyMs, 0.99) AS p99 FROM executions\n",
 		"QUANTILE(latncyMs, 0.99) AS p99 FROM executions\n", 1)
 	code, text, summary := p.Run(p.Write("rules.yaml", bad))
 	if code == 0 || summary != nil || !strings.Contains(text, "there is no column latncyMs") ||

@@ -68,12 +68,12 @@ func TestExecutionsAreThoseOfTheAccount(t *testing.T) {
 	for _, q := range []string{"executed", "by_kind", "by_statement"} {
 		s.until(q, "RUNNING")
 	}
-	runs := []engine.Run{s.Begin(`name: mix
+	runs := []engine.Run{s.StartRun(`name: mix
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, INSERT: 15, UPDATE: 15}},
   concurrent_connections: 4, warmup_seconds: 1, duration_seconds: 4}
 scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}
-`), s.Begin(`name: tpcb
+`), s.StartRun(`name: tpcb
 target: {connection: playground, adapter: postgres, prepare: {if_exists: use}}
 workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, load_mode: QPS, target_qps: 50, warmup_seconds: 1,
   concurrent_connections: 4, duration_seconds: 4}
@@ -137,7 +137,7 @@ func TestARuleStopsARunWithinTwoSeconds(t *testing.T) {
 	s.done(`CREATE SINK stop_run TYPE GUARDRAIL;
 		CREATE QUERY one AS SELECT runId, timestamp FROM executions WHERE connection = 0 AND seq = 20 INTO stop_run`)
 	s.until("one", "RUNNING")
-	d := s.AwaitEnd(s.Begin(`name: stopped
+	d := s.AwaitEnd(s.StartRun(`name: stopped
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, concurrent_connections: 1, think_time_ms: 50,
   duration_seconds: 60}

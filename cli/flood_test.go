@@ -28,19 +28,19 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// mostGrowth is how much memory a process may take for others that do not behave.
-const mostGrowth = 64 << 20
+// maxGrowthBytes is how much memory a process may take for others that do not behave.
+const maxGrowthBytes = 64 << 20
 
-// bounded checks now and then that a process takes no more memory than it did, until the time is over.
-func bounded(t *testing.T, what string, p *clitest.Process, lasts time.Duration) {
+// checkMemoryBounded checks now and then that a process takes no more memory than it did, until the time is over.
+func checkMemoryBounded(t *testing.T, what string, p *clitest.Process, lasts time.Duration) {
 	t.Helper()
-	before := residentOf(t, p)
+	before := residentBytes(t, p)
 	most := before
 	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(min(500*time.Millisecond, time.Until(end))) {
-		most = max(most, residentOf(t, p))
+		most = max(most, residentBytes(t, p))
 	}
 	t.Logf("%s had %d MB, and %d at most", what, before>>20, most>>20)
-	if most > before+mostGrowth {
+	if most > before+maxGrowthBytes {
 		t.Errorf("%s grew from %d to %d MB", what, before>>20, most>>20)
 	}
 }
@@ -52,32 +52,32 @@ func TestANodeThatStopsReading(t *testing.T) {
 		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
 	}
 	t.Parallel()
-	d := newDelayed(t, nil, nil)
+	d := newDelayedCluster(t, nil, nil)
 	d.awaitNodes(0, 2)
 	var run engine.Run
-	d.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: unread\ntarget:\n  "+
+	d.proxies[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: unread\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: 130, "+
 		"warmup_seconds: 0}\nscaling: {mode: BOUNDED, min_workers: 2, max_workers: 4, per_worker_capacity: 4}\n", d.load,
 		delayRate)}, &run)
-	d.ways[0].AwaitLoad(run.RunID)
+	d.proxies[0].AwaitLoad(run.RunID)
 	time.Sleep(3 * time.Second)
 	at := time.Now()
-	d.road.stop(there)
-	bounded(t, "the server of a node that does not read", d.servers[0], protocol.ContactLimit+5*time.Second)
-	d.road.read(there)
+	d.proxy.stop(outbound)
+	checkMemoryBounded(t, "the server of a node that does not read", d.servers[0], protocol.ContactTimeout+5*time.Second)
+	d.proxy.read(outbound)
 	d.awaitNodes(0, 2)
-	if states := fmt.Sprint(d.states(0, nameOf(t, d.far), at)); !strings.Contains(states, "UNREACHABLE") {
+	if states := fmt.Sprint(d.nodeStates(0, nameOf(t, d.slow), at)); !strings.Contains(states, "UNREACHABLE") {
 		t.Errorf("the node was %s", states)
 	}
-	got := d.ways[0].Settled(run.RunID, d.servers[0])
+	got := d.proxies[0].AwaitEnd(run.RunID, d.servers[0])
 	var due []int64
-	for _, w := range recorded(t, run.RunID, d.results, d.near, d.far) {
+	for _, w := range recordedOperations(t, run.RunID, d.results, d.fast, d.slow) {
 		due = append(due, w.due...)
 	}
-	most := mostInASecond(due)
+	most := maxPerSecond(due)
 	// Who does not read has no contact; others have its half later.
-	alone, from := 0, at.Add(protocol.ContactLimit+time.Second)
+	alone, from := 0, at.Add(protocol.ContactTimeout+time.Second)
 	for _, ns := range due {
 		if begun := time.Unix(0, ns).Sub(from); begun >= 0 && begun < 3*time.Second {
 			alone++
@@ -95,7 +95,7 @@ func TestANodeThatStopsReading(t *testing.T) {
 		t.Errorf("%s, %+v", got.Summary.Validity, a)
 	}
 	if t.Failed() {
-		t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.far.Out.String())
+		t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.slow.Out.String())
 	}
 }
 
@@ -106,7 +106,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
 	}
 	t.Parallel()
-	p := newPair(t, []string{t.TempDir(), t.TempDir()})
+	p := newNodePair(t, []string{t.TempDir(), t.TempDir()})
 	target := pgtest.Start(t).NewDatabase(t)
 	// A record that is larger than what the kernel holds between two who speak.
 	var first engine.Run
@@ -114,7 +114,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, concurrent_connections: 4, duration_seconds: 15, warmup_seconds: 0}\nscaling: "+
 		"{mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", target)}, &first)
-	if d := p.session.Settled(first.RunID, p.served); d.Status != engine.StatusCompleted {
+	if d := p.session.AwaitEnd(first.RunID, p.served); d.Status != engine.StatusCompleted {
 		t.Fatalf("%s (%v)", d.Status, d.CancellationReason)
 	} else {
 		t.Logf("%d operations are recorded", d.Summary.Operations)
@@ -133,7 +133,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		a := part.Artifact()
 		_ = part.Close()
 		ask = append(ask, host+" /api/runs/"+first.RunID+"/executions?format=csv")
-		ask = append(ask, p.nodes[i%2].Address+" "+protocol.PartsPath+protocol.WorkIDOf(a))
+		ask = append(ask, p.nodes[i%2].Address+" "+protocol.PartsPath+protocol.PartWorkID(a))
 	}
 	answered := map[string]int{}
 	for _, a := range ask {
@@ -157,7 +157,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		answered[who+strings.TrimPrefix(string(status), "HTTP/1.1")]++
 	}
 	run := p.begin(target, 75)
-	// A server has few downloads at a time (api.New says how many), and says so to others.
+	// A server has few downloads at a time (api.NewReportMaker says how many), and says so to others.
 	t.Logf("answers: %v", answered)
 	if answered["server 200"] == 0 || answered["server 200"] > 4 ||
 		answered["server 200"]+answered["server 429"] != 64 || answered["node 200"] < 32 {
@@ -167,10 +167,10 @@ func TestClientsThatStopReading(t *testing.T) {
 		p.session.Watch(run.RunID)
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { bounded(t, "the node", p.nodes[0].Process, time.Minute) })
-	watching.Go(func() { bounded(t, "the server", p.served, time.Minute) })
+	watching.Go(func() { checkMemoryBounded(t, "the node", p.nodes[0].Process, time.Minute) })
+	watching.Go(func() { checkMemoryBounded(t, "the server", p.served, time.Minute) })
 	watching.Wait()
-	d := p.session.Settled(run.RunID, p.served)
+	d := p.session.AwaitEnd(run.RunID, p.served)
 	a := d.Summary.Accounting
 	t.Logf("%s, %.1f/s, %+v", d.Status, d.Summary.QPS, a)
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*75*95/100 {
@@ -188,7 +188,7 @@ type attacker struct {
 	cut map[string]int
 }
 
-func (a *attacker) was(what string) {
+func (a *attacker) countOutcome(what string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cut[what]++
@@ -211,7 +211,7 @@ func (a *attacker) frames(ctx context.Context, what string, write func(f *http2.
 			err = write(f, n)
 		}
 		if ctx.Err() == nil {
-			a.was(what)
+			a.countOutcome(what)
 		}
 		end()
 		_ = conn.Close()
@@ -261,7 +261,7 @@ func (a *attacker) large(ctx context.Context, token string) {
 			_, err = s.Recv()
 		}
 		if err != nil && ctx.Err() == nil {
-			a.was("large")
+			a.countOutcome("large")
 		}
 		_ = conn.Close()
 		time.Sleep(500 * time.Millisecond)
@@ -280,12 +280,12 @@ func TestFloodsOnANodesPort(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := clitest.Node(t, t.TempDir(), "", "--token-file", file)
+	n := clitest.StartNode(t, t.TempDir(), "", "--token-file", file)
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
 		n.Address,
 		"--nodes-token-file", file, "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
-	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
+	session, _, _ := operatorOf(t, dir, served).SignIn()
+	clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(session) }, served.Out.String)
 	var run engine.Run
 	session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: flooded\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
@@ -310,9 +310,9 @@ func TestFloodsOnANodesPort(t *testing.T) {
 			defer c.Close()
 		}
 	}
-	bounded(t, "the node", n.Process, 25*time.Second)
+	checkMemoryBounded(t, "the node", n.Process, 25*time.Second)
 	attack.Wait()
-	d := session.Settled(run.RunID, served)
+	d := session.AwaitEnd(run.RunID, served)
 	t.Logf("cut or refused: %v; %s, %.1f/s, %+v", a.cut, d.Status, d.Summary.QPS, d.Summary.Accounting)
 	if c := d.Summary.Accounting; d.Status != engine.StatusCompleted || !c.Balanced || c.Recorded != c.Started ||
 		c.Scheduled < rate*seconds*95/100 {

@@ -23,33 +23,33 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// between stands between run workers and their target, and notes when they send something
+// connProxy stands between run workers and their target, and notes when they send something
 // to be executed. It belongs to another process than they do, so that it sees what they
 // do after they were stopped, and not what they believe.
-type between struct {
+type connProxy struct {
 	t     *testing.T
 	ln    net.Listener
 	to    string // a socket's path, or host:port
 	conns sync.WaitGroup
 
 	mu   sync.Mutex
-	sent map[string][]sending // by the application's name
+	sent map[string][]sentMessage // by the application's name
 }
 
-// sending is something that was sent.
-type sending struct {
+// sentMessage is something that was sent.
+type sentMessage struct {
 	at   time.Time
 	what []byte
 }
 
-// newBetween returns it with the DSN that leads through it to a Postgres.
-func newBetween(t *testing.T, dsn string) (*between, string) {
+// newConnProxy returns it with the DSN that leads through it to a Postgres.
+func newConnProxy(t *testing.T, dsn string) (*connProxy, string) {
 	t.Helper()
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &between{t: t, to: net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), sent: map[string][]sending{}}
+	b := &connProxy{t: t, to: net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), sent: map[string][]sentMessage{}}
 	if strings.HasPrefix(c.Host, "/") {
 		b.to = fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port)
 	}
@@ -63,7 +63,7 @@ func newBetween(t *testing.T, dsn string) (*between, string) {
 	return b, u.String()
 }
 
-func (b *between) accept() {
+func (b *connProxy) accept() {
 	for {
 		client, err := b.ln.Accept()
 		if err != nil {
@@ -84,7 +84,7 @@ func (b *between) accept() {
 }
 
 // watch passes on what a client sends. Only its end, Terminate, is nothing to be executed.
-func (b *between) watch(client, server net.Conn) {
+func (b *connProxy) watch(client, server net.Conn) {
 	buf, name := make([]byte, 64<<10), ""
 	for {
 		n, err := client.Read(buf)
@@ -96,7 +96,7 @@ func (b *between) watch(client, server net.Conn) {
 			name = string(text)
 		} else if buf[0] != 'X' {
 			b.mu.Lock()
-			b.sent[name] = append(b.sent[name], sending{time.Now(), bytes.Clone(buf[:min(n, 200)])})
+			b.sent[name] = append(b.sent[name], sentMessage{time.Now(), bytes.Clone(buf[:min(n, 200)])})
 			b.mu.Unlock()
 		}
 		if _, err := server.Write(buf[:n]); err != nil {
@@ -105,11 +105,11 @@ func (b *between) watch(client, server net.Conn) {
 	}
 }
 
-// since is how often run workers have sent something since a time.
-func (b *between) since(at time.Time) int { return len(b.said(at)) }
+// countSince is how often run workers have sent something since a time.
+func (b *connProxy) countSince(at time.Time) int { return len(b.sentSince(at)) }
 
-// said is what run workers have sent since a time, and how long after it.
-func (b *between) said(at time.Time) (all []string) {
+// sentSince is what run workers have sent since a time, and how long after it.
+func (b *connProxy) sentSince(at time.Time) (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, list := range b.sent {
@@ -122,18 +122,18 @@ func (b *between) said(at time.Time) (all []string) {
 	return all
 }
 
-// freezing are runs on a node of another process that is then stopped for a while: in a
+// runFrozenNode are runs on a node of another process that is then stopped for a while: in a
 // closed loop over event loops, and in an open one over goroutines, of which the stop makes a backlog.
-func freezing(
-	t *testing.T, limit, stopped time.Duration, after func(b *between, stop, goOn time.Time, runs []engine.RunDetail),
+func runFrozenNode(
+	t *testing.T, limit, stopped time.Duration, after func(b *connProxy, stop, goOn time.Time, runs []engine.RunDetail),
 ) {
 	dir, nodeDir := reachable(t), t.TempDir()
-	b, dsn := newBetween(t, pgtest.Start(t).NewDatabase(t))
-	n := clitest.Node(t, nodeDir, "", "--contact-limit", limit.String())
+	b, dsn := newConnProxy(t, pgtest.Start(t).NewDatabase(t))
+	n := clitest.StartNode(t, nodeDir, "", "--contact-limit", limit.String())
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
 		n.Address,
 		"--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	session, _, _ := operatorOf(t, dir, served).SignIn()
 	var ids []string
 	for i, load := range []string{"load_mode: CONCURRENCY, think_time_ms: 20, io_engine: events",
 		"load_mode: QPS, target_qps: 100, io_engine: goroutines"} {
@@ -148,16 +148,16 @@ func freezing(
 		session.AwaitLoad(id)
 	}
 	begin := time.Now()
-	clitest.Until(t, clitest.StartLimit, func() bool { return b.since(begin) > 50 }, served.Out.String)
+	clitest.Until(t, clitest.StartTimeout, func() bool { return b.countSince(begin) > 50 }, served.Out.String)
 	stop := time.Now()
 	if err := n.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	// What the server has to say to the node, and cannot, is bounded.
-	before := residentOf(t, served)
+	before := residentBytes(t, served)
 	most := before
 	for end := time.Now().Add(stopped); time.Now().Before(end); {
-		most = max(most, residentOf(t, served))
+		most = max(most, residentBytes(t, served))
 		time.Sleep(min(time.Second, time.Until(end)))
 	}
 	t.Logf("while the node stood still the server had %d MB, and %d at most", before>>20, most>>20)
@@ -170,19 +170,19 @@ func freezing(
 	}
 	var runs []engine.RunDetail
 	if stopped < limit {
-		clitest.Until(t, clitest.StartLimit, func() bool { return b.since(goOn) > 50 }, n.Out.String)
+		clitest.Until(t, clitest.StartTimeout, func() bool { return b.countSince(goOn) > 50 }, n.Out.String)
 		for _, id := range ids {
 			session.Do("POST", "/api/runs/"+id+"/stop", struct{}{}, nil)
 		}
 	}
 	for _, id := range ids {
-		runs = append(runs, session.Settled(id, served))
+		runs = append(runs, session.AwaitEnd(id, served))
 	}
 	after(b, stop, goOn, runs)
 }
 
-// residentOf is how much memory a process holds, in bytes; 0 where the system does not say it in /proc.
-func residentOf(t *testing.T, p *clitest.Process) int64 {
+// residentBytes is how much memory a process holds, in bytes; 0 where the system does not say it in /proc.
+func residentBytes(t *testing.T, p *clitest.Process) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.Cmd.Process.Pid))
 	if errors.Is(err, os.ErrNotExist) {
@@ -203,7 +203,7 @@ func residentOf(t *testing.T, p *clitest.Process) int64 {
 // why, and the accounts of its runs balance.
 func TestAFrozenNodeIssuesNothingPastItsDeadline(t *testing.T) {
 	t.Parallel()
-	freezing(t, 3*time.Second, 4*time.Second, stoppedByItself(t))
+	runFrozenNode(t, 3*time.Second, 4*time.Second, checkSelfStopped(t))
 }
 
 // TestNodesThatAreFrozenForReal is the same with the limits that are real, and a stop that is
@@ -216,8 +216,8 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 		t.Run(fmt.Sprint(seconds, " s"), func(t *testing.T) {
 			t.Parallel()
 			stopped := time.Duration(seconds) * time.Second
-			freezing(t, protocol.ContactLimit, stopped, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
-				if all := b.said(goOn); seconds > 60 && len(all) > 0 {
+			runFrozenNode(t, protocol.ContactTimeout, stopped, func(b *connProxy, _, goOn time.Time, runs []engine.RunDetail) {
+				if all := b.sentSince(goOn); seconds > 60 && len(all) > 0 {
 					t.Errorf("%d things were sent to the target after the stop: %s", len(all), all)
 				}
 				for _, d := range runs {
@@ -236,12 +236,12 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 	}
 }
 
-func stoppedByItself(t *testing.T) func(*between, time.Time, time.Time, []engine.RunDetail) {
-	return func(b *between, stop, goOn time.Time, runs []engine.RunDetail) {
-		if all := b.said(goOn); len(all) > 0 {
+func checkSelfStopped(t *testing.T) func(*connProxy, time.Time, time.Time, []engine.RunDetail) {
+	return func(b *connProxy, stop, goOn time.Time, runs []engine.RunDetail) {
+		if all := b.sentSince(goOn); len(all) > 0 {
 			t.Errorf("%d things were sent to the target after the stop: %s", len(all), all)
 		}
-		if all := b.said(stop.Add(time.Second)); len(all) > 0 {
+		if all := b.sentSince(stop.Add(time.Second)); len(all) > 0 {
 			t.Errorf("%d things were sent to the target during the stop: %s", len(all), all)
 		}
 		for _, d := range runs {

@@ -36,14 +36,14 @@ func smallDisk(t *testing.T, megabytes int) string {
 	return dir
 }
 
-// stranger fills a disk with a file of somebody else's.
-type stranger struct {
+// diskFiller fills a disk with a file of somebody else's.
+type diskFiller struct {
 	t    *testing.T
 	path string
 	size int64
 }
 
-func (s *stranger) grow(bytes int64) error {
+func (s *diskFiller) grow(bytes int64) error {
 	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *stranger) grow(bytes int64) error {
 }
 
 // fill takes what there is.
-func (s *stranger) fill() {
+func (s *diskFiller) fill() {
 	for step := int64(16 << 20); step >= 4096; {
 		if s.grow(step) != nil {
 			step /= 2
@@ -65,7 +65,7 @@ func (s *stranger) fill() {
 	}
 }
 
-func (s *stranger) leave() {
+func (s *diskFiller) remove() {
 	s.t.Helper()
 	if err := os.Remove(s.path); err != nil && !os.IsNotExist(err) {
 		s.t.Error(err)
@@ -94,7 +94,7 @@ func TestAFullDisk(t *testing.T) {
 		"--disk-reserve", fmt.Sprint(reserve>>20))
 	t.Cleanup(func() { _ = served.Cmd.Process.Signal(syscall.SIGTERM); <-served.Done })
 	operator := operatorOf(t, filepath.Join(dir, "data"), served)
-	session, _, _ := operator.SignedIn()
+	session, _, _ := operator.SignIn()
 	const rate = 400
 	template := func(seconds int) string {
 		return fmt.Sprintf("name: disk\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
@@ -108,11 +108,11 @@ func TestAFullDisk(t *testing.T) {
 		session.Do("POST", "/api/runs", map[string]any{"source": template(seconds), "start": true}, &run)
 		return run.RunID
 	}
-	other := &stranger{t: t, path: filepath.Join(dir, "stranger")}
-	defer other.leave()
+	other := &diskFiller{t: t, path: filepath.Join(dir, "stranger")}
+	defer other.remove()
 
 	first := begin(2)
-	if d := session.Settled(first, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := session.AwaitEnd(first, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Fatalf("with room the run is %s: %v %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
 
@@ -123,18 +123,18 @@ func TestAFullDisk(t *testing.T) {
 	if err := other.grow(freeOf(t, dir) - reserve + 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	d := session.Settled(second, served)
+	d := session.AwaitEnd(second, served)
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
 		!strings.Contains(*d.CancellationReason, "Recording has stopped: the disk of") {
 		t.Errorf("at the reserve the run is %s: %v", d.Status, d.CancellationReason)
 	}
-	holds(t, "at the reserve", d, rate)
-	again, _, _ := operator.SignedIn()
+	checkPartialFigures(t, "at the reserve", d, rate)
+	again, _, _ := operator.SignIn()
 	again.Do("GET", "/api/runs?limit=10", nil, nil)
 	var refused engine.Run
 	if _, err := again.Try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
 		&refused); err == nil {
-		if d := again.Settled(refused.RunID, served); d.Status != engine.StatusFailed ||
+		if d := again.AwaitEnd(refused.RunID, served); d.Status != engine.StatusFailed ||
 			!strings.Contains(*d.CancellationReason, "disk") {
 			t.Errorf("a run without room is %s: %v", d.Status, d.CancellationReason)
 		}
@@ -153,8 +153,8 @@ func TestAFullDisk(t *testing.T) {
 		}
 	}
 	t.Logf("deleting two runs freed %d KB", (freeOf(t, dir)-before)>>10)
-	other.leave()
-	if d := session.Settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	other.remove()
+	if d := session.AwaitEnd(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("with room again the run is %s: %v", d.Status, d.CancellationReason)
 	}
 
@@ -185,32 +185,32 @@ func TestAFullDisk(t *testing.T) {
 	if code, err := session.Try("GET", "/healthz", nil, nil); code != 200 {
 		t.Errorf("while the disk is full the server answers %d, %v", code, err)
 	}
-	other.leave()
+	other.remove()
 	clitest.Until(t, time.Minute, func() bool {
 		code, _ := session.Try("GET", "/api/runs?limit=1", nil,
 			nil)
 		return code == 200
 	},
 		served.Out.String)
-	d = session.Settled(third, served)
+	d = session.AwaitEnd(third, served)
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason, "disk") {
 		t.Errorf("on a full disk the run is %s: %v", d.Status, d.CancellationReason)
 	}
-	holds(t, "on a full disk", d, rate)
+	checkPartialFigures(t, "on a full disk", d, rate)
 	t.Logf("Postgres was started again %d times", strings.Count(served.Out.String(), "Postgres is back"))
-	if d := session.Settled(pressed.RunID, served); d.Status != engine.StatusFailed || d.Summary.Passed {
+	if d := session.AwaitEnd(pressed.RunID, served); d.Status != engine.StatusFailed || d.Summary.Passed {
 		t.Errorf("a load that did not fit is %s", d.Status)
 	} else {
 		t.Logf("a load that did not fit: %s", *d.CancellationReason)
 	}
-	if d := session.Settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := session.AwaitEnd(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("after a full disk the run is %s: %v\n%s", d.Status, d.CancellationReason, served.Out.String())
 	}
 }
 
-// holds checks the figures of a run that lost part of its record: no rate over lost
+// checkPartialFigures checks the figures of a run that lost part of its record: no rate over lost
 // time, nothing that says VALID.
-func holds(t *testing.T, when string, d engine.RunDetail, rate float64) {
+func checkPartialFigures(t *testing.T, when string, d engine.RunDetail, rate float64) {
 	t.Helper()
 	s := d.Summary
 	t.Logf("%s: %s, %s, %d operations, %.1f op/s over %.2f s, covered %v, %+v, notes %q", when, d.Status, s.Verdict,
@@ -225,10 +225,10 @@ func holds(t *testing.T, when string, d engine.RunDetail, rate float64) {
 	if s.Passed {
 		t.Errorf("%s: the run has passed", when)
 	}
-	if s.Rated() && s.Operations > 0 && math.Abs(s.QPS-rate) > rate/10 {
+	if s.HasRates() && s.Operations > 0 && math.Abs(s.QPS-rate) > rate/10 {
 		t.Errorf("%s: %.1f operations per second of %.0f", when, s.QPS, rate)
 	}
-	if !s.Rated() && s.QPS != 0 {
+	if !s.HasRates() && s.QPS != 0 {
 		t.Errorf("%s: %.1f operations per second over no time", when, s.QPS)
 	}
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Health asks a server on this machine whether it is ready; the image's health check.
-type Health struct {
+// HealthCommand asks a server on this machine whether it is ready; the image's health check.
+type HealthCommand struct {
 	Listen string `default:"127.0.0.1:8080" env:"LOADSTONE_LISTEN" placeholder:"HOST:PORT" help:"Address that the server listens on."`
 }
 
 // Run asks, over TLS where the server sends it there.
-func (c Health) Run(e *terminal.Env) error {
-	plain, err := httpReachable(c.Listen, false)
+func (c HealthCommand) Run(e *terminal.Env) error {
+	plain, err := loopbackAddress(c.Listen, false)
 	if err != nil {
 		return engine.InvalidField("--listen", fmt.Sprintf("%q is not host:port", c.Listen), "for example 127.0.0.1:8080")
 	}
-	secure, _ := httpReachable(c.Listen, true)
+	secure, _ := loopbackAddress(c.Listen, true)
 	ctx, cancel := context.WithTimeout(e.Ctx, 2*time.Second)
 	defer cancel()
-	status, err := ask(ctx, plain)
+	status, err := getHealth(ctx, plain)
 	if err == nil && status == http.StatusPermanentRedirect {
-		status, err = ask(ctx, secure)
+		status, err = getHealth(ctx, secure)
 	}
 	if err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("No server answers on %s.", c.Listen),
@@ -41,7 +41,7 @@ func (c Health) Run(e *terminal.Env) error {
 	return err
 }
 
-func ask(ctx context.Context, base string) (status int, err error) {
+func getHealth(ctx context.Context, base string) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
 	if err != nil {
 		return 0, fmt.Errorf("making the request: %w", err)

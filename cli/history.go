@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 )
 
-// kept is how many statements a history has at most.
-const kept = 1000
+// maxHistory is how many statements a history has at most.
+const maxHistory = 1000
 
 // history has the statements of a person, the newest last, and keeps them in a file that only that person reads. It is
 // what golang.org/x/term walks through with the arrow keys. What may hold a secret is never kept.
@@ -47,11 +47,11 @@ func openHistory(file string) *history {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if line := terminal.Harmless(lines.Text()); line != "" {
+		if line := terminal.StripControls(lines.Text()); line != "" {
 			h.entries = append(h.entries, line)
 		}
 	}
-	if over := len(h.entries) - kept; over > 0 {
+	if over := len(h.entries) - maxHistory; over > 0 {
 		h.entries = h.entries[over:]
 		_ = h.write(strings.Join(h.entries, "\n")+"\n", os.O_TRUNC)
 	}
@@ -71,7 +71,7 @@ func (h *history) remember(statement string) {
 		len(h.entries) > 0 && h.entries[len(h.entries)-1] == one {
 		return
 	}
-	if h.entries = append(h.entries, one); len(h.entries) > kept {
+	if h.entries = append(h.entries, one); len(h.entries) > maxHistory {
 		h.entries = h.entries[1:]
 	}
 	_ = h.write(one+"\n", os.O_APPEND) // a history that cannot be kept is one of this session
@@ -93,11 +93,11 @@ func (h *history) write(text string, how int) error {
 	return err
 }
 
-// Add implements term.History; statements are kept whole, not line by line.
+// Add implements term.TableHistory; statements are kept whole, not line by line.
 func (h *history) Add(string) {}
 
-// Len implements term.History.
+// Len implements term.TableHistory.
 func (h *history) Len() int { return len(h.entries) }
 
-// At implements term.History: 0 is the newest.
+// At implements term.TableHistory: 0 is the newest.
 func (h *history) At(i int) string { return h.entries[len(h.entries)-1-i] }

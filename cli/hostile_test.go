@@ -30,15 +30,15 @@ import (
 // growthLimit is how much memory the corpus may cost the server for good.
 const growthLimit = 50 << 20
 
-// live is a server of its own: the real binary, a data directory, the built-in Postgres.
-type live struct {
+// testServer is a server of its own: the real binary, a data directory, the built-in Postgres.
+type testServer struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	base string
 	http *http.Client
 }
 
-func startServer(t *testing.T) *live {
+func startServer(t *testing.T) *testServer {
 	t.Helper()
 	binary := quarantine.Binary(t)
 	dir, err := os.MkdirTemp("", "loadstone-hostile-")
@@ -56,7 +56,7 @@ func startServer(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &live{t: t, cmd: exec.Command(binary, "serve", "--data-dir", filepath.Join(dir, "data"), "--listen",
+	s := &testServer{t: t, cmd: exec.Command(binary, "serve", "--data-dir", filepath.Join(dir, "data"), "--listen",
 		"127.0.0.1:0")}
 	s.cmd.Stdout, s.cmd.Stderr = out, log
 	s.cmd.Env = append(os.Environ(), "LOADSTONE_CALIBRATE=off")
@@ -124,7 +124,7 @@ func showLog(t *testing.T, path string) {
 	}
 }
 
-func (s *live) send(method, path, media string, body io.Reader) (int, string, []byte) {
+func (s *testServer) send(method, path, media string, body io.Reader) (int, string, []byte) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, s.base+path, body)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *live) send(method, path, media string, body io.Reader) (int, string, []
 	return res.StatusCode, res.Header.Get("Content-Type"), b
 }
 
-func (s *live) json(method, path string, in any) (int, []byte) {
+func (s *testServer) json(method, path string, in any) (int, []byte) {
 	s.t.Helper()
 	var body io.Reader
 	if in != nil {
@@ -159,7 +159,7 @@ func (s *live) json(method, path string, in any) (int, []byte) {
 }
 
 // resident is the memory of the server's process, in bytes.
-func (s *live) resident() int64 {
+func (s *testServer) resident() int64 {
 	s.t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *live) resident() int64 {
 
 // watchHealth asks the server all along whether it lives; stop returns how often
 // it answered, and the longest that it took.
-func (s *live) watchHealth() (stop func() (int64, time.Duration)) {
+func (s *testServer) watchHealth() (stop func() (int64, time.Duration)) {
 	var answers, longest atomic.Int64
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -218,7 +218,7 @@ func (s *live) watchHealth() (stop func() (int64, time.Duration)) {
 }
 
 // upload posts a file. A machine that is too busy to judge it may be asked again.
-func (s *live) upload(wasm []byte) (status int, media string, body []byte) {
+func (s *testServer) upload(wasm []byte) (status int, media string, body []byte) {
 	s.t.Helper()
 	for range 20 {
 		status, media, body = s.send(http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(wasm))
@@ -231,7 +231,7 @@ func (s *live) upload(wasm []byte) (status int, media string, body []byte) {
 }
 
 // run makes a run and starts it.
-func (s *live) run(source string) string {
+func (s *testServer) run(source string) string {
 	s.t.Helper()
 	status, body := s.json("POST", "/api/runs", map[string]any{"source": source, "start": true})
 	var run engine.Run
@@ -242,7 +242,7 @@ func (s *live) run(source string) string {
 }
 
 // wait waits for a run's end.
-func (s *live) wait(id string) engine.RunDetail {
+func (s *testServer) wait(id string) engine.RunDetail {
 	s.t.Helper()
 	for {
 		status, body := s.json("GET", "/api/runs/"+id, nil)
@@ -257,8 +257,8 @@ func (s *live) wait(id string) engine.RunDetail {
 	}
 }
 
-// every is how many of the files that take seconds are left out without soak.
-const every = 10
+// slowFileStride is how many of the files that take seconds are left out without soak.
+const slowFileStride = 10
 
 // TestHostileFilesOnALiveServer uploads the corpus to a running server. It answers
 // each file with a sentence, lives, keeps its memory, and serves an honest plugin
@@ -273,7 +273,7 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	all := os.Getenv(clitest.Soak) != ""
 	beside := ""
 	if all {
-		beside = s.run(openLoopBeside)
+		beside = s.run(concurrentOpenLoop)
 		time.Sleep(5 * time.Second) // its table is loaded
 	}
 	if status, _, body := s.upload(hostile.Honest()); status != http.StatusCreated {
@@ -284,14 +284,14 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	began, answered, slow := time.Now(), map[int]int{}, 0
 	for _, f := range hostile.Corpus() {
 		if f.Slow || f.Large {
-			if slow++; !all && slow%every != 0 {
+			if slow++; !all && slow%slowFileStride != 0 {
 				continue
 			}
 		}
 		status, media, body := s.upload(f.Bytes())
 		answered[status]++
 		peak = max(peak, s.resident())
-		judgeAnswer(t, f, status, media, body)
+		checkAnswer(t, f, status, media, body)
 	}
 	answers, longest := health()
 	growth := s.resident() - before
@@ -332,11 +332,11 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	}
 }
 
-// judgeAnswer compares an answer with what the corpus expects of a file.
-func judgeAnswer(t *testing.T, f hostile.File, status int, media string, body []byte) {
+// checkAnswer compares an answer with what the corpus expects of a file.
+func checkAnswer(t *testing.T, f hostile.File, status int, media string, body []byte) {
 	t.Helper()
 	refused := status >= 400 && status < 500
-	switch f.Station {
+	switch f.Stage {
 	case hostile.Gate, hostile.Quarantine:
 		if !refused {
 			t.Errorf("%s was answered with %d", f.Name, status)
@@ -380,7 +380,7 @@ target: {connection: playground, adapter: postgres}
 workload: {plugin: honest, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}
 `
 
-const openLoopBeside = `
+const concurrentOpenLoop = `
 name: beside
 target: {connection: playground, adapter: postgres, table_name: beside, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, load_mode: QPS, target_qps: 1000, concurrent_connections: 8, duration_seconds: 900, warmup_seconds: 1}

@@ -25,9 +25,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// takingIn is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The results
+// ingestCluster is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The results
 // database is in a Postgres of its own.
-type takingIn struct {
+type ingestCluster struct {
 	t                      *testing.T
 	load                   string
 	control, owner, reader string
@@ -35,17 +35,17 @@ type takingIn struct {
 	pg                     *embedded.Postgres
 	pgDir                  string
 	served                 *clitest.Process
-	way                    clitest.Caller
-	// forNodes stands before the same storage as the server's.
-	forNodes *s3test.Proxy
+	netProxyTo             clitest.Caller
+	// nodeArgs stands before the same storage as the server's.
+	nodeArgs *s3test.Proxy
 	nodes    int
 }
 
-// startTakingIn starts all of it but the nodes.
-func startTakingIn(t *testing.T, storage s3test.Server, args ...string) *takingIn {
+// startIngestCluster starts all of it but the nodes.
+func startIngestCluster(t *testing.T, storage s3test.Server, args ...string) *ingestCluster {
 	t.Helper()
 	shared := pgtest.Start(t)
-	in := &takingIn{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
+	in := &ingestCluster{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
 	if err := schema.Apply(t.Context(), in.control); err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func startTakingIn(t *testing.T, storage s3test.Server, args ...string) *takingI
 }
 
 // serve starts the server.
-func (in *takingIn) serve(storage s3test.Server, args ...string) {
+func (in *ingestCluster) serve(storage s3test.Server, args ...string) {
 	t := in.t
 	t.Helper()
 	in.controls, in.results = in.pool(in.control), in.pool(in.owner)
 	if storage.Bucket != "" {
 		storage.Environment(t)
-		in.forNodes = s3test.NewProxy(t, storage)
+		in.nodeArgs = s3test.NewProxy(t, storage)
 		args = append(args, "--results", storage.Address("runs"))
 	}
 	dir := t.TempDir()
@@ -70,11 +70,11 @@ func (in *takingIn) serve(storage s3test.Server, args ...string) {
 		"off",
 		"--database-url", in.control, "--results-database-url", in.owner, "--results-reader-url", in.reader,
 		"--ingest", "executions"}, args...)...)
-	in.way, _, _ = operatorOf(t, dir, in.served).SignedIn()
+	in.netProxyTo, _, _ = operatorOf(t, dir, in.served).SignIn()
 }
 
 // postgres starts the Postgres of the results database.
-func (in *takingIn) postgres() {
+func (in *ingestCluster) postgres() {
 	in.t.Helper()
 	var err error
 	if in.pg, err = embedded.Start(in.t.Context(), embedded.Options{DataDir: in.pgDir, Log: zerolog.Nop()}); err == nil {
@@ -85,7 +85,7 @@ func (in *takingIn) postgres() {
 	}
 }
 
-func (in *takingIn) pool(dsn string) *pgxpool.Pool {
+func (in *ingestCluster) pool(dsn string) *pgxpool.Pool {
 	in.t.Helper()
 	p, err := pgxpool.New(in.t.Context(), dsn)
 	if err != nil {
@@ -95,23 +95,23 @@ func (in *takingIn) pool(dsn string) *pgxpool.Pool {
 	return p
 }
 
-func (in *takingIn) node() *clitest.RemoteNode {
+func (in *ingestCluster) node() *clitest.RemoteNode {
 	in.t.Helper()
 	in.nodes++
-	return clitest.Node(in.t, in.t.TempDir(), "", "--database-url", in.control, "--results-database-url", in.owner,
+	return clitest.StartNode(in.t, in.t.TempDir(), "", "--database-url", in.control, "--results-database-url", in.owner,
 		"--results-reader-url", in.reader, "--refresh-workers", "1", "--ingest", "executions",
-		"--results", in.forNodes.Address("runs"))
+		"--results", in.nodeArgs.Address("runs"))
 }
 
 // run makes a run, and returns how many executions its record has.
-func (in *takingIn) run() (engine.RunDetail, int64) {
+func (in *ingestCluster) run() (engine.RunDetail, int64) {
 	in.t.Helper()
 	var run engine.Run
-	in.way.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
+	in.netProxyTo.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: 3, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", in.load)}, &run)
-	d := in.way.Settled(run.RunID, in.served)
+	d := in.netProxyTo.AwaitEnd(run.RunID, in.served)
 	if d.Status != engine.StatusCompleted || d.Summary.Accounting.Recorded < 300 {
 		in.t.Fatalf("%s: %v, %+v\n%s", d.Status, d.CancellationReason, d.Summary, in.served.Out.String())
 	}
@@ -119,10 +119,10 @@ func (in *takingIn) run() (engine.RunDetail, int64) {
 }
 
 // gate lets no node read a part of a run until it is opened; at is closed when one wants to.
-func (in *takingIn) gate() (at <-chan struct{}, open func()) {
+func (in *ingestCluster) gate() (at <-chan struct{}, open func()) {
 	reached, opened := make(chan struct{}), make(chan struct{})
 	var first, once sync.Once
-	in.forNodes.Set(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	in.nodeArgs.Set(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/executions-") {
 			first.Do(func() { close(reached) })
 			select {
@@ -137,7 +137,7 @@ func (in *takingIn) gate() (at <-chan struct{}, open func()) {
 	return reached, open
 }
 
-func (in *takingIn) await(what string, n *clitest.RemoteNode, met func() bool) {
+func (in *ingestCluster) await(what string, n *clitest.RemoteNode, met func() bool) {
 	in.t.Helper()
 	clitest.Until(in.t, 5*time.Minute, met, func() string {
 		text := "not " + what + ":\n" + in.served.Out.String()
@@ -148,7 +148,7 @@ func (in *takingIn) await(what string, n *clitest.RemoteNode, met func() bool) {
 	})
 }
 
-func (in *takingIn) reached(at <-chan struct{}, n *clitest.RemoteNode) {
+func (in *ingestCluster) reached(at <-chan struct{}, n *clitest.RemoteNode) {
 	in.t.Helper()
 	in.await("reading a part", n, func() bool {
 		select {
@@ -168,20 +168,20 @@ func count(t *testing.T, db *pgxpool.Pool, sql string, args ...any) (n int64) {
 	return n
 }
 
-func (in *takingIn) settledQueue() bool {
+func (in *ingestCluster) settledQueue() bool {
 	return count(in.t, in.controls, `SELECT (SELECT count(*) FROM refresh_claims) +
 		(SELECT count(*) FROM pending_refreshes)`) == 0
 }
 
-func (in *takingIn) taken(runID string) bool {
+func (in *ingestCluster) ingestedRuns(runID string) bool {
 	var n int64
 	err := in.controls.QueryRow(in.t.Context(), `SELECT count(*) FROM refresh_subtasks WHERE dynamic_table = 'runs'
 		AND subtask = $1 AND status = 'DONE'`, runID).Scan(&n)
 	return err == nil && n == 1
 }
 
-// whole checks that the results database has a run once, all of it, and nothing that somebody has left halfway.
-func (in *takingIn) whole(when, runID string, executions int64) {
+// checkIngested checks that the results database has a run once, all of it, and nothing that somebody has left halfway.
+func (in *ingestCluster) checkIngested(when, runID string, executions int64) {
 	in.t.Helper()
 	for what, sql := range map[string]string{
 		"executions": "SELECT count(*) FROM rollup.executions WHERE run_id = $1 AND position = 0",
@@ -203,15 +203,15 @@ func (in *takingIn) whole(when, runID string, executions int64) {
 		in.t.Fatal(err)
 	}
 	defer conn.Release()
-	differences, err := derivedtest.SecondsDiffer(in.t.Context(), conn.Conn(), runID)
+	differences, err := derivedtest.CompareSeconds(in.t.Context(), conn.Conn(), runID)
 	if err != nil || len(differences) > 0 {
 		in.t.Errorf("%s: %v, seconds are not those of the executions:\n%s", when, err, strings.Join(differences, "\n"))
 	}
-	in.tidy(when)
+	in.checkNoStaging(when)
 }
 
-// tidy checks that no table is left in which rows were gathered.
-func (in *takingIn) tidy(when string) {
+// checkNoStaging checks that no table is left in which rows were gathered.
+func (in *ingestCluster) checkNoStaging(when string) {
 	in.t.Helper()
 	if n := count(in.t, in.results, `SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'staging' AND c.relkind = 'r' AND c.relname LIKE '%~%' AND NOT c.relispartition`); n != 0 {
@@ -225,16 +225,16 @@ func TestANodeTakesRunsInFromS3(t *testing.T) {
 	if os.Getenv(clitest.Soak) == "" {
 		t.Skip("waits until claims of killed nodes have expired; make soak sets " + clitest.Soak)
 	}
-	t.Run("stand-in", func(t *testing.T) { nodeTakesIn(t, s3test.NewStandIn(t, "bench").Server) })
-	t.Run("real", func(t *testing.T) { nodeTakesIn(t, s3test.Real(t, "bench")) })
+	t.Run("stand-in", func(t *testing.T) { nodeIngests(t, s3test.NewStandIn(t, "bench").Server) })
+	t.Run("real", func(t *testing.T) { nodeIngests(t, s3test.Real(t, "bench")) })
 }
 
-func nodeTakesIn(t *testing.T, storage s3test.Server) {
-	in := startTakingIn(t, storage, "--refresh-workers", "0")
+func nodeIngests(t *testing.T, storage s3test.Server) {
+	in := startIngestCluster(t, storage, "--refresh-workers", "0")
 	first := in.node()
 	d, n := in.run()
-	in.await("taken in", first, func() bool { return in.taken(d.RunID) })
-	in.whole("as it should be", d.RunID, n)
+	in.await("taken in", first, func() bool { return in.ingestedRuns(d.RunID) })
+	in.checkIngested("as it should be", d.RunID, n)
 
 	at, open := in.gate()
 	d, n = in.run()
@@ -246,9 +246,9 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 	open()
 	second := in.node()
 	killed := time.Now()
-	in.await("taken in by another", second, func() bool { return in.taken(d.RunID) })
+	in.await("taken in by another", second, func() bool { return in.ingestedRuns(d.RunID) })
 	t.Logf("another node has taken it in %v after the kill", time.Since(killed).Round(time.Second))
-	in.whole("killed midway", d.RunID, n)
+	in.checkIngested("killed midway", d.RunID, n)
 
 	// Whoever releases has to lock the entry: it has committed what it took in, and cannot say so.
 	at, open = in.gate()
@@ -277,14 +277,14 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if in.taken(d.RunID) {
+	if in.ingestedRuns(d.RunID) {
 		t.Error("it was released though its entry was locked")
 	}
 	third := in.node()
-	in.await("found to be there", third, func() bool { return in.taken(d.RunID) })
-	in.whole("killed between commit and release", d.RunID, n)
+	in.await("found to be there", third, func() bool { return in.ingestedRuns(d.RunID) })
+	in.checkIngested("killed between commit and release", d.RunID, n)
 	var history struct{ Refreshes []refresh.Record }
-	in.way.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
+	in.netProxyTo.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
 	lines := slices.DeleteFunc(history.Refreshes, func(r refresh.Record) bool { return r.Subtask != d.RunID })
 	if len(lines) != 1 || !strings.Contains(lines[0].Note, "Nothing of it has changed") {
 		t.Errorf("its history is %+v", lines)
@@ -298,13 +298,13 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		t.Skip("starts a Postgres and three processes; make soak sets " + clitest.Soak)
 	}
 	storage := s3test.NewStandIn(t, "bench")
-	in := startTakingIn(t, storage.Server, "--refresh-workers", "0")
+	in := startIngestCluster(t, storage.Server, "--refresh-workers", "0")
 	n := in.node()
 	t.Run("deleted", func(t *testing.T) {
 		at, open := in.gate()
 		d, _ := in.run()
 		in.reached(at, n)
-		in.way.Do(http.MethodDelete, "/api/runs/"+d.RunID, nil, nil)
+		in.netProxyTo.Do(http.MethodDelete, "/api/runs/"+d.RunID, nil, nil)
 		open()
 		in.await("over", n, in.settledQueue)
 		in.await("forgotten", n, func() bool {
@@ -318,7 +318,7 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		in.await("removed from S3", n, func() bool {
 			return !slices.ContainsFunc(storage.Keys(), func(k string) bool { return strings.Contains(k, d.RunID) })
 		})
-		in.tidy("deleted")
+		in.checkNoStaging("deleted")
 	})
 	t.Run("parts lost and damaged", func(t *testing.T) {
 		at, open := in.gate()
@@ -342,11 +342,11 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		storage.Remove(keys[len(keys)-1])
 		open()
 		for _, d := range []engine.RunDetail{lost, damaged, good} {
-			in.await("taken in", n, func() bool { return in.taken(d.RunID) })
+			in.await("taken in", n, func() bool { return in.ingestedRuns(d.RunID) })
 		}
-		in.whole("beside damaged ones", good.RunID, executions)
+		in.checkIngested("beside damaged ones", good.RunID, executions)
 		var history struct{ Refreshes []refresh.Record }
-		in.way.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
+		in.netProxyTo.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
 		for d, what := range map[*engine.RunDetail]string{&lost: " is not there.",
 			&damaged: " are not those that were stored"} {
 			i := slices.IndexFunc(history.Refreshes, func(r refresh.Record) bool { return r.Subtask == d.RunID })
@@ -374,8 +374,8 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		open()
 		time.Sleep(2 * time.Second) // it is tried meanwhile
 		in.postgres()
-		in.await("taken in", n, func() bool { return in.taken(d.RunID) })
-		in.whole("Postgres was restarted", d.RunID, executions)
+		in.await("taken in", n, func() bool { return in.ingestedRuns(d.RunID) })
+		in.checkIngested("Postgres was restarted", d.RunID, executions)
 		failed := count(t, in.controls, "SELECT count(*) FROM refresh_history WHERE error <> ''")
 		if failed > 0 {
 			t.Errorf("%d refreshes have failed for it", failed)

@@ -20,7 +20,7 @@ type MarkFlags struct {
 }
 
 // Run marks the moment in the run.
-func (f MarkFlags) Run(e *terminal.Env, do Do) error {
+func (f MarkFlags) Run(e *terminal.Env, do APICall) error {
 	if f.Ago < 0 {
 		return engine.InvalidField("ago", "lies in the future", "name how long ago it happened, such as 90s")
 	}

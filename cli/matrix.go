@@ -22,7 +22,7 @@ import (
 // matrices is where a matrix runs: in this process, or on a server.
 type matrices interface {
 	state(ctx context.Context) (matrix.State, error)
-	live(ctx context.Context, runID string) *engine.Payload
+	live(ctx context.Context, runID string) *engine.LiveState
 	stop(ctx context.Context) error
 	report(ctx context.Context) (matrix.Report, error)
 	EnrichmentOf(ctx context.Context, runID string) (engine.Enrichment, error)
@@ -41,14 +41,16 @@ func (c *runCommand) matrix(e *terminal.Env, source []byte, scenario engine.Scen
 	background := context.WithoutCancel(e.Ctx)
 	result, err := where.report(background)
 	if err != nil {
-		return &terminal.Error{Code: terminal.ExitFailed, Err: err}
+		return &terminal.ExitError{Code: terminal.ExitFailed, Err: err}
 	}
 	var ids []string
 	for _, t := range result.Targets {
 		ids = append(ids, t.RunID)
 	}
 	states, err := c.awaitEnrichment(e,
-		func(ctx context.Context) ([]engine.Enrichment, error) { return each(ctx, ids, where.EnrichmentOf) })
+		func(ctx context.Context) ([]engine.Enrichment, error) {
+			return forEachRun(ctx, ids, where.EnrichmentOf)
+		})
 	if err != nil {
 		return err
 	}
@@ -59,9 +61,9 @@ func (c *runCommand) matrix(e *terminal.Env, source []byte, scenario engine.Scen
 	if err := report.Matrix(e.Stdout, result); err != nil {
 		return err
 	}
-	goesOn := goesOnHere
+	goesOn := continuesLocally
 	if page != "" {
-		goesOn = goesOnThere
+		goesOn = continuesOnServer
 	}
 	for i, t := range result.Targets {
 		report.Enrichment(e.Stdout, t.Label+": enrichment", states[i], goesOn)
@@ -69,7 +71,7 @@ func (c *runCommand) matrix(e *terminal.Env, source []byte, scenario engine.Scen
 	if page != "" {
 		_, _ = fmt.Fprintf(e.Stdout, "comparison  %s\n", page)
 	}
-	return verdict(judgeMatrix(result, c.RequireValid), wrote)
+	return commandResult(matrixExitCode(result, c.RequireValid), wrote)
 }
 
 func (c *runCommand) beginMatrix(e *terminal.Env, source []byte, scenario engine.Scenario) (where matrices, page string,
@@ -110,7 +112,9 @@ func (m localMatrix) state(ctx context.Context) (matrix.State, error) {
 	return m.Matrices.Get(ctx, m.id)
 }
 
-func (m localMatrix) live(_ context.Context, runID string) *engine.Payload { return m.Runs.Live(runID) }
+func (m localMatrix) live(_ context.Context, runID string) *engine.LiveState {
+	return m.Runs.LiveState(runID)
+}
 
 func (m localMatrix) stop(ctx context.Context) error {
 	_, err := m.Matrices.Stop(ctx, m.id, "cli")
@@ -133,7 +137,7 @@ func (m remoteMatrix) state(ctx context.Context) (s matrix.State, err error) {
 	return s, err
 }
 
-func (m remoteMatrix) live(ctx context.Context, runID string) *engine.Payload {
+func (m remoteMatrix) live(ctx context.Context, runID string) *engine.LiveState {
 	var d engine.RunDetail
 	if err := m.do(ctx, http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &d); err != nil {
 		return nil // it is only to look at
@@ -154,7 +158,7 @@ func (m remoteMatrix) report(ctx context.Context) (r matrix.Report, err error) {
 // interrupt stops it; a second ends the process.
 func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 	background := context.WithoutCancel(e.Ctx)
-	stop := stopping{e: e, what: "matrix", do: func() error { return where.stop(background) }}
+	stop := interruptStop{e: e, what: "matrix", stop: func() error { return where.stop(background) }}
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
 	show, shown, said := report.NewProgress(e.Stderr), "", ""
@@ -169,11 +173,11 @@ func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 			if away.IsZero() {
 				away = time.Now()
 				show.Line("%v", err)
-			} else if time.Since(away) > awayLimit {
-				return lost("the matrix", err)
+			} else if time.Since(away) > maxServerDowntime {
+				return serverLostError("the matrix", err)
 			}
 		case err != nil:
-			return &terminal.Error{Code: terminal.ExitFailed, Err: err}
+			return &terminal.ExitError{Code: terminal.ExitFailed, Err: err}
 		default:
 			away = time.Time{}
 			if state.Status.Terminal() {

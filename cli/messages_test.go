@@ -20,9 +20,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// repeats is a workload whose database repeats a row's value in the messages of its errors: of a statement, of one
+// repeatingWorkload is a workload whose database repeats a row's value in the messages of its errors: of a statement, of one
 // inside a transaction, and of a function of its own.
-const repeats = `name: repeats
+const repeatingWorkload = `name: repeats
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres}
 workload:
   plugin: sql
@@ -40,13 +40,13 @@ workload:
   binds: %s
 `
 
-// onlyInMessages is in the database, and in no template.
-const onlyInMessages = "Kanari Smith-471147114"
+// messageOnlyValue is in the database, and in no template.
+const messageOnlyValue = "Kanari Smith-471147114"
 
 var packedContent = regexp.MustCompile(`id="content">([^<]*)<`)
 
-// unpacked is what a report holds.
-func unpacked(t *testing.T, page string) string {
+// reportContent is what a report holds.
+func reportContent(t *testing.T, page string) string {
 	t.Helper()
 	m := packedContent.FindStringSubmatch(page)
 	if m == nil {
@@ -75,7 +75,7 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE people (id bigint, name text, born date); "+
-		"INSERT INTO people VALUES (1, '"+onlyInMessages+"')"); err != nil {
+		"INSERT INTO people VALUES (1, '"+messageOnlyValue+"')"); err != nil {
 		t.Fatal(err)
 	}
 	p := clitest.NewProgram(t)
@@ -96,7 +96,7 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 	}
 	masked := `invalid input syntax for type bigint: \"•••\"`
 	for _, mode := range []string{"plain", "masked", "none"} {
-		file := p.Write(mode+".yaml", fmt.Sprintf(repeats, db, mode))
+		file := p.Write(mode+".yaml", fmt.Sprintf(repeatingWorkload, db, mode))
 		out, junit := p.Path(mode+".json"), p.Path(mode+".xml")
 		done := make(chan string, 1)
 		go func() {
@@ -106,26 +106,26 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 		var live struct {
 			Runs []engine.Run `json:"runs"`
 		}
-		clitest.WaitFor(t, clitest.StartLimit, "an error of a run that goes on", func() bool {
+		clitest.WaitFor(t, clitest.StartTimeout, "an error of a run that goes on", func() bool {
 			select {
 			case said := <-done:
 				t.Fatalf("the run has ended: %s", said)
 			default:
 			}
-			s.Ask("/api/runs?status=RUNNING", &live)
+			s.GetJSON("/api/runs?status=RUNNING", &live)
 			if len(live.Runs) == 0 {
 				return false
 			}
-			now := s.Get("/api/runs/" + live.Runs[0].RunID)
+			now := s.MustGet("/api/runs/" + live.Runs[0].RunID)
 			hidden("the run as it goes on", now)
 			return strings.Contains(now, masked)
 		})
 		id := live.Runs[0].RunID
 		hidden("the terminal", <-done)
 		s.AwaitEnd(id)
-		clitest.WaitFor(t, clitest.StartLimit, "its record", func() bool {
+		clitest.WaitFor(t, clitest.StartTimeout, "its record", func() bool {
 			var f executions.Failures
-			s.Ask("/api/v1/runs/"+id+"/failures", &f)
+			s.GetJSON("/api/v1/runs/"+id+"/failures", &f)
 			return f.Record.Complete
 		})
 		for _, path := range []string{out, junit} {
@@ -149,15 +149,15 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 			}
 			hidden(path, text)
 		}
-		hidden("the report", unpacked(t, s.Get(base+"/report")))
+		hidden("the report", reportContent(t, s.MustGet(base+"/report")))
 		status, body := s.Send("POST", base+"/shares", "{}")
 		var share struct{ URL string }
 		if err := json.Unmarshal([]byte(body), &share); err != nil || status != http.StatusCreated {
 			t.Fatalf("%d %s", status, body)
 		}
-		hidden("a shared link", unpacked(t, s.Get(strings.TrimPrefix(share.URL, s.Base))))
+		hidden("a shared link", reportContent(t, s.MustGet(strings.TrimPrefix(share.URL, s.Base))))
 		var f executions.Failures
-		s.Ask("/api/v1/runs/"+id+"/failures", &f)
+		s.GetJSON("/api/v1/runs/"+id+"/failures", &f)
 		if len(f.Failures) != 3 { // of the statement, of the one inside, and of its transaction
 			t.Errorf("%d errors: %+v", len(f.Failures), f.Failures)
 		}
@@ -167,8 +167,8 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 			}
 		}
 		if mode == "plain" {
-			for _, e := range s.Binds("POST", id, "why=failed").Executions {
-				if !strings.Contains(e.ErrorMessage, `"`+onlyInMessages+`"`) {
+			for _, e := range s.Parameters("POST", id, "why=failed").Executions {
+				if !strings.Contains(e.ErrorMessage, `"`+messageOnlyValue+`"`) {
 					t.Errorf("who asks is told %q", e.ErrorMessage)
 				}
 			}

@@ -51,7 +51,7 @@ func (c *nodeTokenNewCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Token(e, c.Uses, c.Valid)
+	return NodeAPI(client.do).Token(e, c.Uses, c.Valid)
 }
 
 type nodeTokenListCommand struct{ nodeFlags }
@@ -61,7 +61,7 @@ func (c *nodeTokenListCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Tokens(e.Ctx, e.Stdout)
+	return NodeAPI(client.do).Tokens(e.Ctx, e.Stdout)
 }
 
 type nodeTokenEndCommand struct {
@@ -74,7 +74,7 @@ func (c *nodeTokenEndCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).EndToken(e, c.ID)
+	return NodeAPI(client.do).EndToken(e, c.ID)
 }
 
 type nodeAddCommand struct {
@@ -87,7 +87,7 @@ func (c *nodeAddCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Add(e, c.Address)
+	return NodeAPI(client.do).Add(e, c.Address)
 }
 
 type nodeListCommand struct {
@@ -102,9 +102,9 @@ func (c *nodeListCommand) Run(e *terminal.Env) error {
 	case err != nil:
 		return err
 	case c.Catalog:
-		return API(client.do).Catalog(e.Ctx, e.Stdout)
+		return NodeAPI(client.do).Catalog(e.Ctx, e.Stdout)
 	}
-	return API(client.do).List(e.Ctx, e.Stdout, c.JSON)
+	return NodeAPI(client.do).List(e.Ctx, e.Stdout, c.JSON)
 }
 
 type nodeDrainCommand struct {
@@ -121,7 +121,7 @@ func (c *nodeDrainCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Drain(e, c.Node, c.Wait)
+	return NodeAPI(client.do).Drain(e, c.Node, c.Wait)
 }
 
 type nodeResumeCommand struct {
@@ -134,7 +134,7 @@ func (c *nodeResumeCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Resume(e, c.Node)
+	return NodeAPI(client.do).Resume(e, c.Node)
 }
 
 type nodeRemoveCommand struct {
@@ -147,7 +147,7 @@ func (c *nodeRemoveCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Remove(e, c.Address)
+	return NodeAPI(client.do).Remove(e, c.Address)
 }
 
 type nodeRevokeCommand struct {
@@ -160,5 +160,5 @@ func (c *nodeRevokeCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return API(client.do).Revoke(e, c.ID)
+	return NodeAPI(client.do).Revoke(e, c.ID)
 }

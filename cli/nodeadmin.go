@@ -21,25 +21,25 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// API sends a request to a server and reads its answer into out.
-type API func(ctx context.Context, method, path string, in, out any) error
+// NodeAPI sends a request to a server and reads its answer into out.
+type NodeAPI func(ctx context.Context, method, path string, in, out any) error
 
-const base = "/api/v1/nodes"
+const nodesPath = "/api/v1/nodes"
 
-// List is every node as one server sees it.
-type List struct {
+// NodeList is every node as one server sees it.
+type NodeList struct {
 	Server string           `json:"server"`
 	At     engine.Time      `json:"at"`
-	Nodes  []nodes.InfoNode `json:"nodes"`
+	Nodes  []nodes.NodeInfo `json:"nodes"`
 }
 
-func (ask API) nodes(ctx context.Context) (l List, err error) {
-	err = ask(ctx, http.MethodGet, base, nil, &l)
+func (ask NodeAPI) nodes(ctx context.Context) (l NodeList, err error) {
+	err = ask(ctx, http.MethodGet, nodesPath, nil, &l)
 	return l, err
 }
 
 // List writes every node that the server knows: as a table, or as the API answers it.
-func (ask API) List(ctx context.Context, w io.Writer, asJSON bool) error {
+func (ask NodeAPI) List(ctx context.Context, w io.Writer, asJSON bool) error {
 	l, err := ask.nodes(ctx)
 	if err != nil {
 		return err
@@ -51,11 +51,11 @@ func (ask API) List(ctx context.Context, w io.Writer, asJSON bool) error {
 }
 
 // Catalog writes the addresses that all servers of the control store dial.
-func (ask API) Catalog(ctx context.Context, out io.Writer) error {
+func (ask NodeAPI) Catalog(ctx context.Context, out io.Writer) error {
 	var list struct {
 		Addresses []store.NodeAddress `json:"addresses"`
 	}
-	if err := ask(ctx, http.MethodGet, addressesPath, nil, &list); err != nil {
+	if err := ask(ctx, http.MethodGet, nodeAddressesPath, nil, &list); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -66,11 +66,11 @@ func (ask API) Catalog(ctx context.Context, out io.Writer) error {
 	return w.Flush()
 }
 
-// none stands where there is nothing to show.
-const none = "–"
+// noValue stands where there is nothing to show.
+const noValue = "–"
 
 // Table writes the nodes for a person, the reason of those that take no work below them.
-func (l List) Table(out io.Writer) error {
+func (l NodeList) Table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NODE\tADDRESS\tSTATE\tRUNS\tCONNECTIONS\tVERSION\tRTT\tCLOCK")
 	for _, n := range l.Nodes {
@@ -78,15 +78,15 @@ func (l List) Table(out io.Writer) error {
 		if n.Local {
 			address = "(in the server)"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", nodeCell(n.NodeID), address, n.State, runs(n),
-			connections(n), nodeCell(n.Version), terminal.MillisOrNone(n.RTTMs), clock(n))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", nodeCell(n.NodeID), address, n.State, formatRuns(n),
+			formatConnections(n), nodeCell(n.Version), terminal.MillisOrNone(n.RTTMs), formatClockOffset(n))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, n := range l.Nodes {
 		if !n.AcceptingWork && n.OutReason != "" {
-			if _, err := fmt.Fprintf(out, "%s takes no new work: %s\n", name(n),
+			if _, err := fmt.Fprintf(out, "%s takes no new work: %s\n", nodeName(n),
 				terminal.Shown(n.OutReason)); err != nil {
 				return err
 			}
@@ -97,22 +97,22 @@ func (l List) Table(out io.Writer) error {
 
 // nodeCell is a text of others as a table shows it, in one column and one line.
 func nodeCell(s string) string {
-	if s = strings.Join(strings.Fields(terminal.Harmless(s)), " "); s == "" {
-		return none
+	if s = strings.Join(strings.Fields(terminal.StripControls(s)), " "); s == "" {
+		return noValue
 	}
-	return terminal.Shorten(s, terminal.MostShown)
+	return terminal.Shorten(s, terminal.MaxShown)
 }
 
-// name is what an operator calls the node.
-func name(n nodes.InfoNode) string {
+// nodeName is what an operator calls the node.
+func nodeName(n nodes.NodeInfo) string {
 	if n.NodeID == "" {
 		return nodeCell(n.Address)
 	}
 	return nodeCell(n.NodeID)
 }
 
-// runs counts those of which the node carries a part.
-func runs(n nodes.InfoNode) int {
+// formatRuns counts those of which the node carries a part.
+func formatRuns(n nodes.NodeInfo) int {
 	of := map[string]bool{}
 	for _, w := range n.Workers {
 		of[w.RunID] = true
@@ -120,21 +120,21 @@ func runs(n nodes.InfoNode) int {
 	return len(of)
 }
 
-// connections are those that are given, of how many.
-func connections(n nodes.InfoNode) string {
+// formatConnections are those that are given, of how many.
+func formatConnections(n nodes.NodeInfo) string {
 	switch {
 	case n.NodeID == "":
-		return none
+		return noValue
 	case n.Capacity <= 0:
 		return fmt.Sprintf("%d, no limit", n.Used)
 	}
 	return fmt.Sprintf("%d of %d", n.Used, n.Capacity)
 }
 
-// clock is how far the node's is ahead of the server's, and how far that may be wrong.
-func clock(n nodes.InfoNode) string {
+// formatClockOffset is how far the node's is ahead of the server's, and how far that may be wrong.
+func formatClockOffset(n nodes.NodeInfo) string {
 	if n.ClockOffsetMs == nil {
-		return none
+		return noValue
 	}
 	text := strconv.FormatFloat(*n.ClockOffsetMs, 'f', 1, 64)
 	if text == "-0.0" {
@@ -150,8 +150,8 @@ func clock(n nodes.InfoNode) string {
 }
 
 // find is the node of that name, or at that address where one node alone is there.
-func (l List) find(called string) (nodes.InfoNode, error) {
-	var at []nodes.InfoNode
+func (l NodeList) find(called string) (nodes.NodeInfo, error) {
+	var at []nodes.NodeInfo
 	for _, n := range l.Nodes {
 		if n.NodeID == called && called != "" {
 			return n, nil
@@ -175,17 +175,17 @@ func (l List) find(called string) (nodes.InfoNode, error) {
 	}
 	if len(names) == 0 {
 		e.Hint = "it knows none yet: `loadstone node list` says why"
-		return nodes.InfoNode{}, e
+		return nodes.NodeInfo{}, e
 	}
 	e.Hint = "name one of " + strings.Join(names[:min(len(names), 8)], ", ")
 	if len(names) > 8 {
 		e.Hint += " …: `loadstone node list` shows all"
 	}
-	return nodes.InfoNode{}, e
+	return nodes.NodeInfo{}, e
 }
 
-// wish has the server do something with a node, and returns the node as it is then.
-func (ask API) wish(ctx context.Context, called, verb string) (n nodes.InfoNode, err error) {
+// setNodeState has the server do something with a node, and returns the node as it is then.
+func (ask NodeAPI) setNodeState(ctx context.Context, called, verb string) (n nodes.NodeInfo, err error) {
 	l, err := ask.nodes(ctx)
 	if err != nil {
 		return n, err
@@ -193,21 +193,21 @@ func (ask API) wish(ctx context.Context, called, verb string) (n nodes.InfoNode,
 	if n, err = l.find(called); err != nil {
 		return n, err
 	}
-	err = ask(ctx, http.MethodPost, base+"/"+url.PathEscape(n.NodeID)+"/"+verb, map[string]any{}, &n)
+	err = ask(ctx, http.MethodPost, nodesPath+"/"+url.PathEscape(n.NodeID)+"/"+verb, map[string]any{}, &n)
 	return n, err
 }
 
-// lookEvery is how often Drain looks whether the node has ended what it carried.
-const lookEvery = 500 * time.Millisecond
+// drainPollInterval is how often Drain looks whether the node has ended what it carried.
+const drainPollInterval = 500 * time.Millisecond
 
 // Drain has a node end what it carries and take nothing new, and waits so long for its end.
-func (ask API) Drain(e *terminal.Env, called string, wait time.Duration) error {
-	n, err := ask.wish(e.Ctx, called, "drain")
+func (ask NodeAPI) Drain(e *terminal.Env, called string, wait time.Duration) error {
+	n, err := ask.setNodeState(e.Ctx, called, "drain")
 	if err != nil {
 		return err
 	}
 	if _, err = fmt.Fprintf(e.Stdout, "%s takes no new work; it carries %s. `loadstone node resume %s` takes it back.\n",
-		name(n), load(n), name(n)); err != nil {
+		nodeName(n), formatNodeLoad(n), nodeName(n)); err != nil {
 		return err
 	}
 	l, err := ask.nodes(e.Ctx)
@@ -220,10 +220,10 @@ func (ask API) Drain(e *terminal.Env, called string, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
 	}
-	return ask.await(e, n.NodeID, wait)
+	return ask.awaitIdle(e, n.NodeID, wait)
 }
 
-func (l List) acceptsWork() bool {
+func (l NodeList) acceptsWork() bool {
 	for _, n := range l.Nodes {
 		if n.AcceptingWork {
 			return true
@@ -232,13 +232,13 @@ func (l List) acceptsWork() bool {
 	return false
 }
 
-// await waits until the node carries nothing any more.
-func (ask API) await(e *terminal.Env, id string, limit time.Duration) error {
+// awaitIdle waits until the node carries nothing any more.
+func (ask NodeAPI) awaitIdle(e *terminal.Env, id string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, limit)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(drainPollInterval)
 	defer ticker.Stop()
-	var last nodes.InfoNode
+	var last nodes.NodeInfo
 	for {
 		l, err := ask.nodes(ctx)
 		switch {
@@ -257,18 +257,18 @@ func (ask API) await(e *terminal.Env, id string, limit time.Duration) error {
 		case <-ticker.C:
 		case <-ctx.Done():
 			if e.Ctx.Err() != nil {
-				return &terminal.Error{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", nodeCell(id), e.Ctx.Err())}
+				return &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", nodeCell(id), e.Ctx.Err())}
 			}
-			return &terminal.Error{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
-				Message: fmt.Sprintf("%s still carries %s after %s; it stays drained.", nodeCell(id), load(last), limit),
+			return &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
+				Message: fmt.Sprintf("%s still carries %s after %s; it stays drained.", nodeCell(id), formatNodeLoad(last), limit),
 				Hint:    "wait on with the same command, or stop the runs on their page"}}
 		}
 	}
 }
 
-// load says what the node carries.
-func load(n nodes.InfoNode) string {
-	switch r, w := runs(n), len(n.Workers); {
+// formatNodeLoad says what the node carries.
+func formatNodeLoad(n nodes.NodeInfo) string {
+	switch r, w := formatRuns(n), len(n.Workers); {
 	case w == 0:
 		return "nothing"
 	case r == 1 && w == 1:
@@ -280,20 +280,20 @@ func load(n nodes.InfoNode) string {
 	}
 }
 
-// hearLimit is how long a node that answers may take to say that it takes work again.
-const hearLimit = 5 * time.Second
+// resumeTimeout is how long a node that answers may take to say that it takes work again.
+const resumeTimeout = 5 * time.Second
 
 // Resume lets a node take work again that was drained or removed.
-func (ask API) Resume(e *terminal.Env, called string) error {
-	n, err := ask.wish(e.Ctx, called, "resume")
+func (ask NodeAPI) Resume(e *terminal.Env, called string) error {
+	n, err := ask.setNodeState(e.Ctx, called, "resume")
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(hearLimit); !n.AcceptingWork && n.State == nodes.NodeDraining && time.Now().Before(end); {
+	for end := time.Now().Add(resumeTimeout); !n.AcceptingWork && n.State == nodes.NodeDraining && time.Now().Before(end); {
 		select {
-		case <-time.After(lookEvery):
+		case <-time.After(drainPollInterval):
 		case <-e.Ctx.Done():
-			return &terminal.Error{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", name(n), e.Ctx.Err())}
+			return &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", nodeName(n), e.Ctx.Err())}
 		}
 		l, err := ask.nodes(e.Ctx)
 		if err != nil {
@@ -304,10 +304,10 @@ func (ask API) Resume(e *terminal.Env, called string) error {
 		}
 	}
 	if n.AcceptingWork {
-		_, err = fmt.Fprintf(e.Stdout, "%s takes work again.\n", name(n))
+		_, err = fmt.Fprintf(e.Stdout, "%s takes work again.\n", nodeName(n))
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "Nobody keeps %s from work any more. It takes none yet: %s.\n", name(n),
-		terminal.Harmless(n.OutReason))
+	_, err = fmt.Fprintf(e.Stdout, "Nobody keeps %s from work any more. It takes none yet: %s.\n", nodeName(n),
+		terminal.StripControls(n.OutReason))
 	return err
 }

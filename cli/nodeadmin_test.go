@@ -18,29 +18,29 @@ import (
 	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
-// server answers as one does; each look at its nodes lets work end.
-type server struct {
-	nodes []clusternodes.InfoNode
+// fakeServer answers as one does; each look at its nodes lets work end.
+type fakeServer struct {
+	nodes []clusternodes.NodeInfo
 	asked []string
-	// ends is after how many looks the nodes carry nothing any more, 0 for never.
-	ends, looks int
-	away        map[int]bool
+	// idleAfter is after how many looks the nodes carry nothing any more, 0 for never.
+	idleAfter, polls int
+	unreachable      map[int]bool
 }
 
-func (s *server) do(_ context.Context, method, path string, _, out any) error {
+func (s *fakeServer) do(_ context.Context, method, path string, _, out any) error {
 	if method == http.MethodGet {
-		if s.looks++; s.away[s.looks] {
+		if s.polls++; s.unreachable[s.polls] {
 			return &engine.Error{Code: engine.CodeUnavailable, Message: "away"}
 		}
-		if s.looks == s.ends {
+		if s.polls == s.idleAfter {
 			for i := range s.nodes {
 				s.nodes[i].Workers = nil
 			}
 		}
-		return through(List{Nodes: s.nodes}, out)
+		return through(NodeList{Nodes: s.nodes}, out)
 	}
 	s.asked = append(s.asked, path)
-	id, verb, _ := strings.Cut(strings.TrimPrefix(path, base+"/"), "/")
+	id, verb, _ := strings.Cut(strings.TrimPrefix(path, nodesPath+"/"), "/")
 	if id, _ = url.PathUnescape(id); id == "" {
 		return errors.New("no node is named")
 	}
@@ -63,8 +63,8 @@ func through(in, out any) error {
 
 func ms(v float64) *float64 { return &v }
 
-func fleet() []clusternodes.InfoNode {
-	return []clusternodes.InfoNode{
+func fleet() []clusternodes.NodeInfo {
+	return []clusternodes.NodeInfo{
 		{NodeID: "local", Local: true, State: clusternodes.NodeActive, AcceptingWork: true, Capacity: 100, Used: 3, Version: "v1"},
 		{NodeID: "b", Address: "10.0.0.8:9090", State: clusternodes.NodeUnreachable, OutReason: "no\x1b[31m answer", Capacity: 0},
 		{NodeID: "a", Address: "10.0.0.7:9090", State: clusternodes.NodeActive, AcceptingWork: true, RTTMs: ms(0.25),
@@ -78,7 +78,7 @@ func fleet() []clusternodes.InfoNode {
 func TestAClockIsNoMoreBehindThanItSays(t *testing.T) {
 	for offset, want := range map[float64]string{-0.04: "+0.0 ms", 0: "+0.0 ms", 0.04: "+0.0 ms", -0.06: "-0.1 ms",
 		2.5: "+2.5 ms"} {
-		if got := clock(clusternodes.InfoNode{ClockOffsetMs: &offset}); got != want {
+		if got := formatClockOffset(clusternodes.NodeInfo{ClockOffsetMs: &offset}); got != want {
 			t.Errorf("%v: %q, want %q", offset, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func env(ctx context.Context) (*terminal.Env, *bytes.Buffer, *bytes.Buffer) {
 
 func TestNodesAreListedForAPerson(t *testing.T) {
 	var out bytes.Buffer
-	if err := (List{Nodes: fleet()}).Table(&out); err != nil {
+	if err := (NodeList{Nodes: fleet()}).Table(&out); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -115,13 +115,13 @@ func TestNodesAreListedForAPerson(t *testing.T) {
 // TestTextsOfNodesAreNotObeyed: neither by the terminal nor by the table, whatever a node calls itself and its version.
 func TestTextsOfNodesAreNotObeyed(t *testing.T) {
 	bad := "a\x1b]52;c;aGk=\x07\u009b31m\x7f\u202egnp\u200b\r\nb\tc" + strings.Repeat("x", 10_000)
-	s := &server{nodes: []clusternodes.InfoNode{{NodeID: bad, Address: bad, Version: bad, State: clusternodes.NodeActive, OutReason: bad}}}
+	s := &fakeServer{nodes: []clusternodes.NodeInfo{{NodeID: bad, Address: bad, Version: bad, State: clusternodes.NodeActive, OutReason: bad}}}
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		if err := API(s.do).List(t.Context(), &out, asJSON); err != nil {
+		if err := NodeAPI(s.do).List(t.Context(), &out, asJSON); err != nil {
 			t.Fatal(err)
 		}
-		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && textsafe.Obeyed(r) }); i >= 0 {
+		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && textsafe.IsControl(r) }); i >= 0 {
 			t.Errorf("as JSON %v: it has %+q", asJSON, out.String()[max(0, i-20):i+4])
 		}
 		for n, line := range strings.Split(out.String(), "\n") {
@@ -135,7 +135,7 @@ func TestTextsOfNodesAreNotObeyed(t *testing.T) {
 func TestANodeIsNamedByItsNameOrItsAddress(t *testing.T) {
 	for called, want := range map[string]string{"a": "a", "10.0.0.7:9090": "a", "local": "local", "10.0.0.9:9090": "",
 		"": "", "c": ""} {
-		n, err := List{Nodes: fleet()}.find(called)
+		n, err := NodeList{Nodes: fleet()}.find(called)
 		if n.NodeID != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v", called, n.NodeID, err)
 		}
@@ -148,17 +148,17 @@ func TestANodeIsNamedByItsNameOrItsAddress(t *testing.T) {
 
 func TestADrainWaitsUntilTheNodeCarriesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{nodes: fleet(), ends: 6, away: map[int]bool{4: true}}
+		s := &fakeServer{nodes: fleet(), idleAfter: 6, unreachable: map[int]bool{4: true}}
 		e, out, _ := env(t.Context())
 		begin := time.Now()
-		if err := API(s.do).Drain(e, "10.0.0.7:9090", time.Minute); err != nil {
+		if err := NodeAPI(s.do).Drain(e, "10.0.0.7:9090", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		// The first look is for the name, the second says who takes work; the wait begins with the third.
-		if took := time.Since(begin); took != 3*lookEvery {
+		if took := time.Since(begin); took != 3*drainPollInterval {
 			t.Errorf("it waited %s", took)
 		}
-		if strings.Join(s.asked, " ") != base+"/a/drain" || !strings.Contains(out.String(),
+		if strings.Join(s.asked, " ") != nodesPath+"/a/drain" || !strings.Contains(out.String(),
 			"it carries 3 run workers of 2 runs") || !strings.Contains(out.String(), "a carries nothing any more") {
 			t.Errorf("%v: %s", s.asked, out)
 		}
@@ -167,11 +167,11 @@ func TestADrainWaitsUntilTheNodeCarriesNothing(t *testing.T) {
 
 func TestADrainThatTakesTooLongSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{nodes: fleet()}
+		s := &fakeServer{nodes: fleet()}
 		e, _, _ := env(t.Context())
 		begin := time.Now()
-		err := API(s.do).Drain(e, "a", 10*time.Second)
-		var exit *terminal.Error
+		err := NodeAPI(s.do).Drain(e, "a", 10*time.Second)
+		var exit *terminal.ExitError
 		if !errors.As(err, &exit) || exit.Code != terminal.ExitFailed || time.Since(begin) != 10*time.Second ||
 			!strings.Contains(err.Error(), "still carries 3 run workers of 2 runs") {
 			t.Errorf("after %s: %v", time.Since(begin), err)
@@ -183,15 +183,15 @@ func TestADrainThatTakesTooLongSaysSo(t *testing.T) {
 func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 	for ends, limit := range map[int]time.Duration{3: time.Minute, 0: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &server{nodes: fleet()[2:3], ends: ends}
+			s := &fakeServer{nodes: fleet()[2:3], idleAfter: ends}
 			s.nodes[0].NodeID = "a\x1b[2J\u202e\u2028b"
 			e, out, said := env(t.Context())
-			err := API(s.do).Drain(e, s.nodes[0].NodeID, limit)
+			err := NodeAPI(s.do).Drain(e, s.nodes[0].NodeID, limit)
 			text := out.String() + said.String()
 			if err != nil {
 				text += err.Error()
 			}
-			if (err == nil) != (ends > 0) || strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), textsafe.Obeyed) ||
+			if (err == nil) != (ends > 0) || strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), textsafe.IsControl) ||
 				!strings.Contains(text, "a[2Jb") {
 				t.Errorf("%q", text)
 			}
@@ -200,21 +200,21 @@ func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 }
 
 func TestADrainOfTheLastNodeIsSaid(t *testing.T) {
-	s := &server{nodes: fleet()[:2]}
+	s := &fakeServer{nodes: fleet()[:2]}
 	e, _, said := env(t.Context())
-	if err := API(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(said.String(), "No other node takes work") {
+	if err := NodeAPI(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(said.String(), "No other node takes work") {
 		t.Errorf("%v: %s", err, said)
 	}
 }
 
 func TestAResumedNodeThatTakesNoWorkYetSaysWhy(t *testing.T) {
-	s := &server{nodes: fleet()}
+	s := &fakeServer{nodes: fleet()}
 	e, out, _ := env(t.Context())
-	if err := API(s.do).Resume(e, "b"); err != nil || !strings.Contains(out.String(), "It takes none yet: no[31m answer") {
+	if err := NodeAPI(s.do).Resume(e, "b"); err != nil || !strings.Contains(out.String(), "It takes none yet: no[31m answer") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out.Reset()
-	if err := API(s.do).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
+	if err := NodeAPI(s.do).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -224,23 +224,23 @@ func TestAResumeWaitsForTheNodesWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := fleet()[2:3]
 		nodes[0].State, nodes[0].AcceptingWork, nodes[0].OutReason = clusternodes.NodeDraining, false, "its process is ending"
-		s := &server{nodes: nodes}
+		s := &fakeServer{nodes: nodes}
 		e, out, _ := env(t.Context())
 		ask := func(ctx context.Context, method, path string, in, answer any) error {
-			if s.looks == 3 {
+			if s.polls == 3 {
 				nodes[0].State, nodes[0].AcceptingWork = clusternodes.NodeActive, true
 			}
 			return s.do(ctx, method, path, in, answer)
 		}
-		if err := API(ask).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
+		if err := NodeAPI(ask).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
 			t.Errorf("%v: %s", err, out)
 		}
 		nodes[0].State, nodes[0].AcceptingWork = clusternodes.NodeDraining, false
 		out.Reset()
 		begin := time.Now()
-		err := API(s.do).Resume(e, "a")
+		err := NodeAPI(s.do).Resume(e, "a")
 		if err != nil || !strings.Contains(out.String(), "takes none yet: its process is ending.") ||
-			time.Since(begin) != hearLimit {
+			time.Since(begin) != resumeTimeout {
 			t.Errorf("after %s: %v: %s", time.Since(begin), err, out)
 		}
 	})
@@ -264,20 +264,20 @@ func TestTokensAreMadeListedAndEnded(t *testing.T) {
 		return nil
 	}
 	e, out, said := env(t.Context())
-	if err := API(ask).Token(e, 3, time.Hour); err != nil || out.String() != "lsn_secret\n" ||
+	if err := NodeAPI(ask).Token(e, 3, time.Hour); err != nil || out.String() != "lsn_secret\n" ||
 		!strings.Contains(said.String(), "lets 3 nodes join until 2026-11-22 13:00 UTC") ||
 		!strings.Contains(said.String(), "token end ab12") || strings.Contains(said.String(), "lsn_") {
 		t.Errorf("%v: %q, %q", err, out, said)
 	}
 	out.Reset()
-	if err := API(ask).Tokens(t.Context(), out); err != nil {
+	if err := NodeAPI(ask).Tokens(t.Context(), out); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(strings.Fields(out.String()), " "); got != "TOKEN USED MADE BY MADE AT GOOD UNTIL ab12 1 of 3 "+
 		"ada[31m 2026-11-22T12:00:00Z 2026-11-22T13:00:00Z" {
 		t.Errorf("%q", got)
 	}
-	if err := API(ask).EndToken(e, "a/b"); err != nil {
+	if err := NodeAPI(ask).EndToken(e, "a/b"); err != nil {
 		t.Fatal(err)
 	}
 	want := `POST /api/v1/node-tokens {"uses":3,"valid_seconds":3600}; GET /api/v1/node-tokens null; ` +
@@ -285,8 +285,8 @@ func TestTokensAreMadeListedAndEnded(t *testing.T) {
 	if got := strings.Join(asked, "; "); got != want {
 		t.Errorf("%s", got)
 	}
-	for _, wrong := range []func() error{func() error { return API(ask).Token(e, 0, time.Hour) },
-		func() error { return API(ask).Token(e, 1, time.Millisecond) }} {
+	for _, wrong := range []func() error{func() error { return NodeAPI(ask).Token(e, 0, time.Hour) },
+		func() error { return NodeAPI(ask).Token(e, 1, time.Millisecond) }} {
 		if err := wrong(); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%v", err)
 		}

@@ -45,8 +45,8 @@ func rows(t *testing.T, dir, runID string) (n int64) {
 	return n
 }
 
-// spooled are the parts that a node holds.
-func spooled(dir string) int {
+// spooledParts are the parts that a node holds.
+func spooledParts(dir string) int {
 	parts, _ := filepath.Glob(filepath.Join(dir, "spool", "*", "*", "*.parquet"))
 	return len(parts)
 }
@@ -59,11 +59,11 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	dir, nodeDir := reachable(t), t.TempDir()
 	load := pgtest.Start(t).NewDatabase(t)
 	traces, collector := otlptest.HTTP(t)
-	n := clitest.Node(t, nodeDir, "", "--otlp-endpoint", collector)
+	n := clitest.StartNode(t, nodeDir, "", "--otlp-endpoint", collector)
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
 		n.Address,
 		"--local-capacity", "0", "--otlp-endpoint", collector, "--log-format", "json")
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	session, _, _ := operatorOf(t, dir, served).SignIn()
 	template := func(seconds int) string {
 		return fmt.Sprintf("name: remote\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
 			"prepare: {rows: 1000, if_exists: use}\n"+
@@ -73,8 +73,8 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	var run engine.Run
 	session.Do("POST", "/api/runs", map[string]any{"source": template(6), "start": true}, &run)
 	socket := session.Watch(run.RunID)
-	var live engine.Payload
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	var live engine.LiveState
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		live = payloadOf(t, socket)
 		// Of six seconds one at least is as it should be, however busy the machine is.
 		rate := live.Ops.CurrentPerSec
@@ -92,7 +92,7 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if live.Latency.P95 == nil {
 		t.Errorf("live: %+v, %+v", live.Ops, live.Latency)
 	}
-	d := session.Settled(run.RunID, served)
+	d := session.AwaitEnd(run.RunID, served)
 	a := d.Summary.Accounting
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started < 2000 || a.Recorded != rows(t, dir, run.RunID) {
 		t.Fatalf("%s, %+v, and %d rows have come", d.Status, a, rows(t, dir, run.RunID))
@@ -100,8 +100,8 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if d.Summary.QPS < 290 || d.Summary.QPS > 310 {
 		t.Errorf("%.1f operations per second", d.Summary.QPS)
 	}
-	clitest.Until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.Out.String)
-	session.Traced(run.RunID, traces)
+	clitest.Until(t, time.Minute, func() bool { return spooledParts(nodeDir) == 0 }, n.Out.String)
+	session.CheckTrace(run.RunID, traces)
 
 	session.Do("POST", "/api/runs", map[string]any{"source": template(300), "start": true}, &run)
 	session.AwaitLoad(run.RunID)
@@ -114,8 +114,8 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-n.Done
-	n = clitest.Node(t, nodeDir, n.Address)
-	d = session.Settled(run.RunID, served)
+	n = clitest.StartNode(t, nodeDir, n.Address)
+	d = session.AwaitEnd(run.RunID, served)
 	s := d.Summary
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason,
 		"Worker failure") ||
@@ -127,10 +127,10 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	}
 	// The node that came back carries the next run, and leaves in order.
 	session.Do("POST", "/api/runs", map[string]any{"source": template(2), "start": true}, &run)
-	if d = session.Settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d = session.AwaitEnd(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("the next run: %s, %+v", d.Status, d.Summary.Accounting)
 	}
-	clitest.Until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.Out.String)
+	clitest.Until(t, time.Minute, func() bool { return spooledParts(nodeDir) == 0 }, n.Out.String)
 	if err := n.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -143,5 +143,5 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if err := served.Wait(t, time.Minute); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	told(t, served.Out.String())
+	checkLogTraces(t, served.Out.String())
 }

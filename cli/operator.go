@@ -24,7 +24,7 @@ const operatorFile = "operator.json"
 // that, whatever it shows to others: one that ends with the process.
 const operatorName = "operator.loadstone.internal"
 
-const operatorFor = 10 * 365 * 24 * time.Hour
+const operatorCertTTL = 10 * 365 * 24 * time.Hour
 
 // Operator is how the commands of an operator reach the server.
 type Operator struct {
@@ -35,7 +35,7 @@ type Operator struct {
 }
 
 func operatorCertificate() (own map[string]*tls.Certificate, text []byte, err error) {
-	text, key, err := httpx.Sign([]string{operatorName}, operatorFor)
+	text, key, err := httpx.Sign([]string{operatorName}, operatorCertTTL)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,11 +46,11 @@ func operatorCertificate() (own map[string]*tls.Certificate, text []byte, err er
 	return map[string]*tls.Certificate{operatorName: &c}, text, nil
 }
 
-// Leave writes the file for a server that listens on address; the caller
+// WriteOperatorFile writes the file for a server that listens on address; the caller
 // removes it when the server ends.
-func (d *Door) Leave(dir, address, secret string) (remove func(), err error) {
+func (d *HTTPEndpoint) WriteOperatorFile(dir, address, secret string) (remove func(), err error) {
 	o := Operator{Secret: secret, Certificate: string(d.operator)}
-	if o.Address, err = httpReachable(address, d.TLS != nil); err != nil {
+	if o.Address, err = loopbackAddress(address, d.TLS != nil); err != nil {
 		return nil, fmt.Errorf("reading the address %s: %w", address, err)
 	}
 	text, err := json.Marshal(o)
@@ -68,8 +68,8 @@ func (d *Door) Leave(dir, address, secret string) (remove func(), err error) {
 	return func() { _ = os.Remove(path) }, nil
 }
 
-// httpReachable is the address by which this machine reaches a listener.
-func httpReachable(address string, secure bool) (string, error) {
+// loopbackAddress is the address by which this machine reaches a listener.
+func loopbackAddress(address string, secure bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", fmt.Errorf("taking an address apart: %w", err)
@@ -116,8 +116,8 @@ func (o Operator) Transport() http.RoundTripper {
 		ServerName: operatorName}}
 }
 
-// Trusting reaches servers whose certificates are of the authorities in a PEM text.
-func Trusting(text []byte) (http.RoundTripper, error) {
+// TransportTrusting// TransportTrusting reaches servers whose certificates are of the authorities in a PEM text.
+func TransportTrusting(text []byte) (http.RoundTripper, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, engine.InvalidField("--server-ca", "has no certificate",
@@ -127,8 +127,8 @@ func Trusting(text []byte) (http.RoundTripper, error) {
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}, nil
 }
 
-// Distrusted reports whether a request failed for the certificate of the server.
-func Distrusted(err error) bool {
+// IsUntrusted// IsUntrusted reports whether a request failed for the certificate of the server.
+func IsUntrusted(err error) bool {
 	var wrong *tls.CertificateVerificationError
 	return errors.As(err, &wrong)
 }

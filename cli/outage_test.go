@@ -162,7 +162,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
 		"--database-url", url)
 	operator := operatorOf(t, dir, served)
-	session, token, secret := operator.SignedIn()
+	session, token, secret := operator.SignIn()
 	text := target.template("outage")
 	template := filepath.Join(dir, "outage.yaml")
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
@@ -189,7 +189,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			}
 			follower := clitest.Launch(t, "run", template, "--server", session.Base, "--token", secret)
 			var commanded string
-			clitest.Until(t, clitest.StartLimit, func() bool {
+			clitest.Until(t, clitest.StartTimeout, func() bool {
 				if m := regexp.MustCompile(`MEASUREMENT|measur`).FindString(follower.Out.String()); m == "" {
 					return false
 				}
@@ -284,9 +284,9 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 }
 
 // payloadOf reads the next message of a socket.
-func payloadOf(t *testing.T, socket *websocket.Conn) engine.Payload {
+func payloadOf(t *testing.T, socket *websocket.Conn) engine.LiveState {
 	t.Helper()
-	var m struct{ Data engine.Payload }
+	var m struct{ Data engine.LiveState }
 	_ = socket.SetReadDeadline(time.Now().Add(5 * time.Second))
 	if err := socket.ReadJSON(&m); err != nil {
 		t.Fatalf("the socket: %v", err)
@@ -298,7 +298,7 @@ func payloadOf(t *testing.T, socket *websocket.Conn) engine.Payload {
 func operatorOf(t *testing.T, dir string, served *clitest.Process) clitest.Caller {
 	t.Helper()
 	var o struct{ Address, Secret string }
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "operator.json")) //nolint:gosec // the test's own folder
 		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != ""
 	}, served.Out.String)

@@ -171,7 +171,7 @@ func TestWhatASignalEndsIsToldAsInterrupted(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	away := &engine.Error{Code: engine.CodeUnavailable, Message: "The server does not answer.", Cause: context.Canceled}
-	own := &terminal.Error{Code: terminal.ExitFailed, Err: away}
+	own := &terminal.ExitError{Code: terminal.ExitFailed, Err: away}
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		err  error

@@ -19,10 +19,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// parted is two servers on one control store and two nodes in network namespaces of their own. Each
+// partitionedCluster is two servers on one control store and two nodes in network namespaces of their own. Each
 // server reaches each node by another address, so that each of the four ways can be cut by itself.
 // The databases are on unix sockets, which no way leads to.
-type parted struct {
+type partitionedCluster struct {
 	*cluster
 	spaces [2]string
 	nodes  [2]*clitest.RemoteNode
@@ -39,7 +39,7 @@ func init() {
 }
 
 // address is that of a node for a server.
-func (p *parted) address(node, server int) string {
+func (p *partitionedCluster) address(node, server int) string {
 	return fmt.Sprintf("10.%d.%d.2", 100+p.net, 2*node+server)
 }
 
@@ -53,7 +53,7 @@ func tool(t *testing.T, input string, args ...string) {
 	}
 }
 
-func newParted(t *testing.T) *parted {
+func newPartitionedCluster(t *testing.T) *partitionedCluster {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("making network namespaces needs root")
@@ -63,7 +63,7 @@ func newParted(t *testing.T) *parted {
 			t.Skipf("%s is not there: apt-get install iproute2 nftables", name)
 		}
 	}
-	p := &parted{net: <-networks}
+	p := &partitionedCluster{net: <-networks}
 	var addresses [2][]string
 	for k := range p.spaces {
 		p.spaces[k] = fmt.Sprintf("loadstone-%d-%d-%d", os.Getpid(), p.net, k)
@@ -97,13 +97,13 @@ func newParted(t *testing.T) *parted {
 }
 
 // node starts a node in its namespace.
-func (p *parted) node(t *testing.T, k int, dir string) *clitest.RemoteNode {
+func (p *partitionedCluster) node(t *testing.T, k int, dir string) *clitest.RemoteNode {
 	t.Helper()
 	n := &clitest.RemoteNode{Dir: dir, Address: "9090"}
 	n.Process = clitest.LaunchProgram(t, "ip", "netns", "exec", p.spaces[k], clitest.ProgramFile(t), "worker",
 		"--listen", "0.0.0.0:9090",
 		"--insecure", "--data-dir", dir)
-	clitest.WaitFor(t, clitest.StartLimit, "the node", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "the node", func() bool {
 		return strings.Contains(n.Out.String(),
 			" listens on ")
 	})
@@ -115,13 +115,13 @@ const rules = "table inet loadstone {\n chain in { type filter hook input priori
 	" chain out { type filter hook output priority 0; }\n}\n"
 
 // heal lets everything through.
-func (p *parted) heal(t *testing.T, k int) {
+func (p *partitionedCluster) heal(t *testing.T, k int) {
 	t.Helper()
 	tool(t, "flush ruleset\n"+rules, "ip", "netns", "exec", p.spaces[k], "nft", "-f", "-")
 }
 
 // cut drops what goes to a node from a server, or back, or both: of 100 packets so many.
-func (p *parted) cut(t *testing.T, k, server, percent int, there, back bool) {
+func (p *partitionedCluster) cut(t *testing.T, k, server, percent int, there, back bool) {
 	t.Helper()
 	text, by := "", "drop\n"
 	if percent < 100 {
@@ -137,7 +137,7 @@ func (p *parted) cut(t *testing.T, k, server, percent int, there, back bool) {
 }
 
 // id is a node's name.
-func (p *parted) id(t *testing.T, k int) string {
+func (p *partitionedCluster) id(t *testing.T, k int) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.nodes[k].Dir, "node-id"))
 	if err != nil {
@@ -146,8 +146,8 @@ func (p *parted) id(t *testing.T, k int) string {
 	return strings.TrimSpace(string(text))
 }
 
-// became is when a server first saw a node in a state after a time.
-func (p *parted) became(server int, id string, state nodes.NodeState, after time.Time) (at time.Time) {
+// enteredState is when a server first saw a node in a state after a time.
+func (p *partitionedCluster) enteredState(server int, id string, state nodes.NodeState, after time.Time) (at time.Time) {
 	p.t.Helper()
 	clitest.Until(p.t, 2*time.Minute, func() bool {
 		for line := range bytes.Lines([]byte(p.servers[server].Out.String())) {
@@ -168,41 +168,41 @@ func (p *parted) became(server int, id string, state nodes.NodeState, after time
 	return at
 }
 
-const partedRate = 200
+const partitionRate = 200
 
 // begin starts a run of two run workers on the first server, and waits until both nodes bear load.
-func (p *parted) begin(scaling string, seconds int) engine.Run {
+func (p *partitionedCluster) begin(scaling string, seconds int) engine.Run {
 	p.t.Helper()
 	var run engine.Run
-	p.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: parted\ntarget:\n  "+
+	p.proxies[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: parted\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: %d, "+
-		"warmup_seconds: 0}\nscaling: {%s, per_worker_capacity: 4}\n", p.load, partedRate, seconds, scaling)}, &run)
-	p.ways[0].AwaitLoad(run.RunID)
+		"warmup_seconds: 0}\nscaling: {%s, per_worker_capacity: 4}\n", p.load, partitionRate, seconds, scaling)}, &run)
+	p.proxies[0].AwaitLoad(run.RunID)
 	time.Sleep(5 * time.Second)
 	return run
 }
 
 // judge checks that in no second more was offered than the run asked for, over all nodes, that a run
 // worker which was cut off issued nothing past its time, and that the account is balanced or says what is missing.
-func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
+func (p *partitionedCluster) checkOffered(d engine.RunDetail, cutOff map[string]time.Time) {
 	p.t.Helper()
-	all := recorded(p.t, d.RunID, p.results, p.nodes[:]...)
+	all := recordedOperations(p.t, d.RunID, p.results, p.nodes[:]...)
 	var due []int64
 	for id, w := range all {
 		due = append(due, w.due...)
 		first, last := time.Unix(0, slices.Min(w.began)), time.Unix(0, slices.Max(w.began))
 		p.t.Logf("%s issued %d from %s to %s", id, len(w.began), first.Format(time.TimeOnly), last.Format(time.TimeOnly))
 		// The clocks of both are one, and the node compares them to within a few ms.
-		if at, ok := cutOff[id]; ok && last.After(at.Add(protocol.ContactLimit+100*time.Millisecond)) {
+		if at, ok := cutOff[id]; ok && last.After(at.Add(protocol.ContactTimeout+100*time.Millisecond)) {
 			p.t.Errorf("%s issued for %v without contact", id, last.Sub(at))
 		}
 	}
-	most := mostInASecond(due)
+	most := maxPerSecond(due)
 	p.t.Logf("at most %d operations were due within one second, of %d in all; %s, %s, %+v", most, len(due), d.Status,
 		d.Summary.Validity, d.Summary.Accounting)
-	if most > partedRate+partedRate/50 {
-		p.t.Errorf("%d operations were due within one second, and %d were asked for", most, partedRate)
+	if most > partitionRate+partitionRate/50 {
+		p.t.Errorf("%d operations were due within one second, and %d were asked for", most, partitionRate)
 	}
 	a := d.Summary.Accounting
 	if a.Balanced && (a.Scheduled != a.Started+a.Dropped || a.Started != a.Succeeded+a.Failed || a.Recorded != a.Started) {
@@ -215,10 +215,10 @@ func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
 }
 
 // workersOn are the run workers on a node now.
-func (p *parted) workersOn(runID, id string) (workers []string) {
+func (p *partitionedCluster) workersOn(runID, id string) (workers []string) {
 	p.t.Helper()
 	var d engine.RunDetail
-	p.ways[0].Do("GET", "/api/runs/"+runID, nil, &d)
+	p.proxies[0].Do("GET", "/api/runs/"+runID, nil, &d)
 	if d.Live == nil {
 		return nil
 	}
@@ -255,7 +255,7 @@ func TestPartitions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := newParted(t)
+			p := newPartitionedCluster(t)
 			run := p.begin(tt.scaling, tt.seconds)
 			id := p.id(t, 1)
 			var workers []string
@@ -267,12 +267,12 @@ func TestPartitions(t *testing.T) {
 			p.cut(t, 1, 0, tt.percent, tt.there, tt.back)
 			cutOff := map[string]time.Time{}
 			if tt.percent == 100 {
-				seen := p.became(0, id, nodes.NodeUnreachable, at)
+				seen := p.enteredState(0, id, nodes.NodeUnreachable, at)
 				t.Logf("noticed after %v", seen.Sub(at).Round(time.Millisecond))
 				if seen.Sub(at) > 4*time.Second {
 					t.Errorf("noticed after %v", seen.Sub(at))
 				}
-				if tt.lasts > protocol.ContactLimit {
+				if tt.lasts > protocol.ContactTimeout {
 					for _, w := range workers {
 						cutOff[w] = at
 					}
@@ -282,16 +282,16 @@ func TestPartitions(t *testing.T) {
 			healed := time.Now()
 			p.heal(t, 1)
 			if tt.percent == 100 {
-				back := p.became(0, id, nodes.NodeActive, healed.Add(-time.Millisecond))
+				back := p.enteredState(0, id, nodes.NodeActive, healed.Add(-time.Millisecond))
 				t.Logf("there again after %v", back.Sub(healed).Round(time.Millisecond))
 			}
-			d := p.ways[0].Settled(run.RunID, p.servers[0])
+			d := p.proxies[0].AwaitEnd(run.RunID, p.servers[0])
 			if d.Status != tt.status {
 				t.Errorf("%s (%v)", d.Status, d.CancellationReason)
 			}
-			p.judgeParted(d, cutOff)
+			p.checkOffered(d, cutOff)
 			time.Sleep(time.Until(healed.Add(time.Minute)))
-			if n := p.orphans(); n > 0 {
+			if n := p.orphanConnections(); n > 0 {
 				t.Errorf("%d connections of run workers are left", n)
 			}
 			if t.Failed() {
@@ -306,7 +306,7 @@ func TestAKilledNodeIsNoticedAtOnce(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("takes a minute; make soak sets LOADSTONE_SOAK")
 	}
-	p := newParted(t)
+	p := newPartitionedCluster(t)
 	for range 5 {
 		id := p.id(t, 1)
 		at := time.Now()
@@ -315,7 +315,7 @@ func TestAKilledNodeIsNoticedAtOnce(t *testing.T) {
 		}
 		<-p.nodes[1].Done
 		for s := range p.servers {
-			took := p.became(s, id, nodes.NodeUnreachable, at).Sub(at)
+			took := p.enteredState(s, id, nodes.NodeUnreachable, at).Sub(at)
 			t.Logf("server %d noticed after %v", s, took.Round(time.Millisecond))
 			if took > 100*time.Millisecond {
 				t.Errorf("server %d noticed after %v", s, took)

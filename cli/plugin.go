@@ -50,7 +50,7 @@ func inspect(e *terminal.Env, file []byte) (info plugin.Info, err error) {
 }
 
 func (c pluginInspect) Run(e *terminal.Env) error {
-	file, err := terminal.Plugin(c.File)
+	file, err := terminal.ReadPlugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c pluginInspect) Run(e *terminal.Env) error {
 	w := tabwriter.NewWriter(e.Stdout, 0, 4, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintln(w, name+"\t"+terminal.Shorten(terminal.OneLine(fmt.Sprintf(format, args...)),
-			10*terminal.MostShown))
+			10*terminal.MaxShown))
 	}
 	m := info.Manifest
 	row("kind", "%s", m.Kind)
@@ -81,7 +81,7 @@ func (c pluginInspect) Run(e *terminal.Env) error {
 		row("driver", "%s, dialect %s", m.Driver, m.Dialect)
 	}
 	if m.Kind == plugin.KindAdapter {
-		sends, what := m.Declared(), "sends"
+		sends, what := m.Patterns(), "sends"
 		if m.Sends == nil {
 			what = "sends (default)"
 		}
@@ -128,7 +128,7 @@ type pluginTest struct {
 }
 
 func (c pluginTest) Run(e *terminal.Env) error {
-	file, err := terminal.Plugin(c.File)
+	file, err := terminal.ReadPlugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (c pluginTest) Run(e *terminal.Env) error {
 		_, _ = fmt.Fprintln(e.Stdout)
 	}
 	if !result.Passed {
-		return &terminal.Error{Code: terminal.ExitUsage, Err: &engine.Error{Code: engine.CodePlugin,
+		return &terminal.ExitError{Code: terminal.ExitUsage, Err: &engine.Error{Code: engine.CodePlugin,
 			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed,
 				len(result.Checks))}}
 	}

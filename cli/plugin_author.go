@@ -61,14 +61,14 @@ func (c pluginBuild) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	file, err := terminal.Plugin(out)
+	file, err := terminal.ReadPlugin(out)
 	if err != nil {
 		return err
 	}
 	// What no server would take shall be said now.
 	info, err := inspect(e, file)
 	if err != nil {
-		return terminal.RefusedPlugin(out, err)
+		return terminal.PluginError(out, err)
 	}
 	if c.JSON {
 		return report.JSON(e.Stdout, struct {
@@ -91,7 +91,7 @@ func (c pluginBench) Run(e *terminal.Env) error {
 	if c.Duration < 10*time.Millisecond || c.Duration > 10*time.Minute {
 		return engine.InvalidField("--duration", fmt.Sprintf("%s is not a time to measure for", c.Duration), "10ms to 10m")
 	}
-	file, err := terminal.Plugin(c.File)
+	file, err := terminal.ReadPlugin(c.File)
 	if err != nil {
 		return err
 	}

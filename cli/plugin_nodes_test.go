@@ -23,13 +23,13 @@ func TestANodeLacksAPlugin(t *testing.T) {
 	}
 	t.Parallel()
 	dir, wasm := reachable(t), hostile.Runnable()
-	n := clitest.Node(t, t.TempDir(), "")
-	r := newRoad(t, "tcp", n.Address)
+	n := clitest.StartNode(t, t.TempDir(), "")
+	r := newNetProxy(t, "tcp", n.Address)
 	// A bit of each transfer is flipped, as long as there are some to be.
 	var flips, flipped atomic.Int64
 	marker := wasm[len(wasm)/2 : len(wasm)/2+24]
 	flips.Store(1000)
-	r.change(there, func(b []byte) {
+	r.alterBytes(outbound, func(b []byte) {
 		if i := bytes.Index(b, marker); i >= 0 && flips.Load() > 0 {
 			b[i+5] ^= 1
 			flips.Add(-1)
@@ -38,9 +38,9 @@ func TestANodeLacksAPlugin(t *testing.T) {
 	})
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
 		r.address(), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
-	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
-	sha := session.Uploaded(wasm)
+	session, _, _ := operatorOf(t, dir, served).SignIn()
+	clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(session) }, served.Out.String)
+	sha := session.UploadPlugin(wasm)
 	target := pgtest.Start(t).NewDatabase(t)
 	run := func() engine.RunDetail {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestANodeLacksAPlugin(t *testing.T) {
 		session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: brought\ntarget: "+
 			"{connection: {driver: postgres, dsn: %q}, adapter: postgres}\nworkload: {plugin: honest, "+
 			"concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", target)}, &run)
-		return session.Settled(run.RunID, served)
+		return session.AwaitEnd(run.RunID, served)
 	}
 	count := func(words ...string) (n int) {
 		for line := range strings.Lines(served.Out.String()) {
@@ -86,8 +86,8 @@ func TestANodeLacksAPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-n.Done
-	clitest.Node(t, n.Dir, n.Address)
-	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
+	clitest.StartNode(t, n.Dir, n.Address)
+	clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(session) }, served.Out.String)
 	if d = run(); d.Status != engine.StatusCompleted || flips.Load() != 0 || count("was brought to a node") != 2 ||
 		count("could not be brought") != refused+2 {
 		t.Errorf("%s: %v\n%s", d.Status, d.CancellationReason, served.Out.String())

@@ -42,7 +42,7 @@ type (
 )
 
 func (c pluginUpload) Run(e *terminal.Env) error {
-	file, err := terminal.Plugin(c.File)
+	file, err := terminal.ReadPlugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c pluginRefArg) change(e *terminal.Env, method, verb, done string) error {
 		return err
 	}
 	// What was approved with it.
-	sends := p.Manifest.Declared()
+	sends := p.Manifest.Patterns()
 	for _, part := range []struct {
 		name     string
 		patterns []string

@@ -19,17 +19,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// wire is a way to a node that can swallow all that is sent, while its connections stand.
-type wire struct {
-	ln    net.Listener
-	conns sync.WaitGroup
-	mu    sync.Mutex
-	holes chan struct{} // closed when it lets through again; nil while it does
+// blackholeProxy is a way to a node that can swallow all that is sent, while its connections stand.
+type blackholeProxy struct {
+	ln         net.Listener
+	conns      sync.WaitGroup
+	mu         sync.Mutex
+	blackholed chan struct{} // closed when it lets through again; nil while it does
 }
 
-func newWire(t *testing.T, to string) *wire {
+func newBlackholeProxy(t *testing.T, to string) *blackholeProxy {
 	t.Helper()
-	w := &wire{}
+	w := &blackholeProxy{}
 	var err error
 	if w.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -55,12 +55,12 @@ func newWire(t *testing.T, to string) *wire {
 	return w
 }
 
-func (w *wire) pass(from, to net.Conn) {
+func (w *blackholeProxy) pass(from, to net.Conn) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(b)
 		w.mu.Lock()
-		hole := w.holes
+		hole := w.blackholed
 		w.mu.Unlock()
 		if hole != nil {
 			<-hole // what the kernel took meanwhile arrives late, as after a cut
@@ -78,42 +78,42 @@ func (w *wire) pass(from, to net.Conn) {
 }
 
 // swallow has nothing arrive any more, or all of it.
-func (w *wire) swallow(is bool) {
+func (w *blackholeProxy) swallow(is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if is == (w.holes != nil) {
+	if is == (w.blackholed != nil) {
 		return
 	}
 	if is {
-		w.holes = make(chan struct{})
+		w.blackholed = make(chan struct{})
 		return
 	}
-	close(w.holes)
-	w.holes = nil
+	close(w.blackholed)
+	w.blackholed = nil
 }
 
-// answering is a server with nodes, by TLS with certificates of the server's own authority, over runs that have ended.
-type answering struct {
+// promCluster is a server with nodes, by TLS with certificates of the server's own authority, over runs that have ended.
+type promCluster struct {
 	*testing.T
-	served *clitest.Process
-	caller clitest.Caller
-	nodes  []*clitest.RemoteNode
-	wires  []*wire
-	want   string
-	// busy are those that answered last.
-	busy map[string]bool
+	served   *clitest.Process
+	caller   clitest.Caller
+	nodes    []*clitest.RemoteNode
+	wires    []*blackholeProxy
+	expected string
+	// load are those that answered last.
+	load map[string]bool
 }
 
-func newAnswering(t *testing.T) *answering {
+func newPromCluster(t *testing.T) *promCluster {
 	t.Helper()
-	a := &answering{T: t}
+	a := &promCluster{T: t}
 	load := pgtest.Start(t).NewDatabase(t)
 	debug := []string{"--log-level", "debug", "--log-format", "json"}
 	dir := reachable(t)
 	a.served = clitest.Launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
 		dir,
 		"--refresh-workers", "2"}, debug...)...)
-	a.caller, _, _ = operatorOf(t, dir, a.served).SignedIn()
+	a.caller, _, _ = operatorOf(t, dir, a.served).SignIn()
 	p := &clitest.Program{T: t, Dir: dir}
 	for range 3 {
 		_, text := p.Command("node", "token", "--data-dir", dir)
@@ -122,12 +122,12 @@ func newAnswering(t *testing.T) *answering {
 		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		n := clitest.Node(t, t.TempDir(), "", append([]string{"--join-file", file}, debug...)...)
-		w := newWire(t, n.Address)
+		n := clitest.StartNode(t, t.TempDir(), "", append([]string{"--join-file", file}, debug...)...)
+		w := newBlackholeProxy(t, n.Address)
 		if code, text := p.Command("node", "add", w.ln.Addr().String(), "--data-dir", dir); code != 0 {
 			t.Fatal(text)
 		}
-		clitest.WaitFor(t, clitest.StartLimit, "that the node joins", func() bool {
+		clitest.WaitFor(t, clitest.StartTimeout, "that the node joins", func() bool {
 			return strings.Contains(n.Out.String(), "the node has joined")
 		})
 		a.nodes, a.wires = append(a.nodes, n), append(a.wires, w)
@@ -138,7 +138,7 @@ func newAnswering(t *testing.T) *answering {
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 2, duration_seconds: 3, "+
 			"warmup_seconds: 0}\n", i, load)}, &run)
-		a.caller.Settled(run.RunID, a.served)
+		a.caller.AwaitEnd(run.RunID, a.served)
 	}
 	a.awaitNodes(3)
 	// Things go wrong with nodes that have something to do; one of the four may have no run of its own.
@@ -147,7 +147,7 @@ func newAnswering(t *testing.T) *answering {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := len(a.nodes) - 1; !a.busy[strings.TrimSpace(string(id))] {
+		if last := len(a.nodes) - 1; !a.load[strings.TrimSpace(string(id))] {
 			a.nodes[i], a.nodes[last] = a.nodes[last], a.nodes[i]
 			a.wires[i], a.wires[last] = a.wires[last], a.wires[i]
 			break
@@ -157,24 +157,24 @@ func newAnswering(t *testing.T) *answering {
 }
 
 // query asks at one instant.
-func (a *answering) query(text string, at time.Time) (p promAnswer, err error) {
+func (a *promCluster) query(text string, at time.Time) (p promAnswer, err error) {
 	q := url.Values{"query": {text}, "stats": {"all"}, "time": {fmt.Sprint(at.Unix())}}
 	_, err = a.caller.Try(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
 	return p, err
 }
 
-const ofRuns = `sum by (run) (last_over_time(loadstone_operations_total[20m]))`
+const perRunQuery = `sum by (run) (last_over_time(loadstone_operations_total[20m]))`
 
-// askedAt is the instant of all queries.
-var askedAt = time.Now().Add(5 * time.Minute)
+// queryInstant is the instant of all queries.
+var queryInstant = time.Now().Add(5 * time.Minute)
 
 // awaitNodes waits until so many nodes answer together, over runs that have all been taken in.
-func (a *answering) awaitNodes(n int) {
+func (a *promCluster) awaitNodes(n int) {
 	a.Helper()
 	var p promAnswer
 	clitest.Until(a.T, 2*time.Minute, func() bool {
 		var err error
-		if p, err = a.query(ofRuns, askedAt); err != nil {
+		if p, err = a.query(perRunQuery, queryInstant); err != nil {
 			return false
 		}
 		nodes := map[string]bool{}
@@ -186,29 +186,29 @@ func (a *answering) awaitNodes(n int) {
 				}
 			}
 		}
-		a.busy = nodes
+		a.load = nodes
 		if len(nodes) < n || strings.Count(string(p.Data.Result), `"run"`) != 8 {
 			return false
 		}
-		if a.want == "" {
-			a.want = string(p.Data.Result)
+		if a.expected == "" {
+			a.expected = string(p.Data.Result)
 		}
-		return string(p.Data.Result) == a.want
+		return string(p.Data.Result) == a.expected
 	}, func() string { return fmt.Sprintf("%s %s %+v", p.Data.Result, p.Error, p.Data.Stats) })
 }
 
-// during asks while something goes wrong, for a while: each answer is the same, and none takes longer than limit. It
+// queryDuring asks while something goes wrong, for a while: each answer is the same, and none takes longer than limit. It
 // prints how long the longest took.
-func (a *answering) during(what string, limit, while time.Duration, wrong func()) {
+func (a *promCluster) queryDuring(what string, limit, while time.Duration, wrong func()) {
 	a.Helper()
 	longest, asked := time.Duration(0), 0
 	go func() { time.Sleep(300 * time.Millisecond); wrong() }()
 	for begin := time.Now(); time.Since(begin) < while; asked++ {
 		one := time.Now()
-		p, err := a.query(ofRuns, askedAt)
+		p, err := a.query(perRunQuery, queryInstant)
 		longest = max(longest, time.Since(one))
-		if err != nil || string(p.Data.Result) != a.want {
-			a.Fatalf("%s: query %d: %s %v %s, not %s", what, asked, p.Data.Result, err, p.Error, a.want)
+		if err != nil || string(p.Data.Result) != a.expected {
+			a.Fatalf("%s: query %d: %s %v %s, not %s", what, asked, p.Data.Result, err, p.Error, a.expected)
 		}
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
@@ -225,18 +225,18 @@ func TestQueriesWhileNodesAndServersFail(t *testing.T) {
 	if os.Getenv(clitest.Soak) == "" {
 		t.Skip("five processes and eight runs; make soak sets " + clitest.Soak)
 	}
-	a := newAnswering(t)
+	a := newPromCluster(t)
 	const limit = 10 * time.Second // of a busy machine; what it took is printed
-	a.during("a node is cut off", limit, 8*time.Second, func() { a.wires[0].swallow(true) })
+	a.queryDuring("a node is cut off", limit, 8*time.Second, func() { a.wires[0].swallow(true) })
 	a.wires[0].swallow(false)
 	a.awaitNodes(3)
 	stopped := a.nodes[1].Cmd.Process
-	a.during("a node stands still", limit, 8*time.Second, func() { _ = stopped.Signal(syscall.SIGSTOP) })
+	a.queryDuring("a node stands still", limit, 8*time.Second, func() { _ = stopped.Signal(syscall.SIGSTOP) })
 	_ = stopped.Signal(syscall.SIGCONT)
 	a.awaitNodes(3)
 	a.damage()
 	a.awaitNodes(3)
-	a.during("a node drains", limit, 5*time.Second, func() { _ = a.nodes[2].Cmd.Process.Signal(syscall.SIGTERM) })
+	a.queryDuring("a node drains", limit, 5*time.Second, func() { _ = a.nodes[2].Cmd.Process.Signal(syscall.SIGTERM) })
 	if err := a.nodes[2].Wait(t, time.Minute); err != nil {
 		t.Errorf("the node that drained: %v", err)
 	}
@@ -244,7 +244,7 @@ func TestQueriesWhileNodesAndServersFail(t *testing.T) {
 }
 
 // damage has the first node lose what it has made, or damage it, as soon as it lies there.
-func (a *answering) damage() {
+func (a *promCluster) damage() {
 	a.Helper()
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
@@ -267,7 +267,7 @@ func (a *answering) damage() {
 			}
 		}
 	}()
-	a.during("a node loses and damages what it makes", 30*time.Second, 10*time.Second, func() {})
+	a.queryDuring("a node loses and damages what it makes", 30*time.Second, 10*time.Second, func() {})
 	close(stop)
 	n := <-done
 	again := strings.Count(a.served.Out.String(), "what a work of a query came to could not be fetched")
@@ -278,12 +278,12 @@ func (a *answering) damage() {
 }
 
 // killServer kills the server while its nodes evaluate a long query.
-func (a *answering) killServer() {
+func (a *promCluster) killServer() {
 	a.Helper()
 	end := make(chan struct{})
 	go func() {
 		defer close(end)
-		_, _ = a.query(`count(count_over_time(quantile_over_time(0.9, loadstone_operations_total[20m])[25m:16ms]))`, askedAt)
+		_, _ = a.query(`count(count_over_time(quantile_over_time(0.9, loadstone_operations_total[20m])[25m:16ms]))`, queryInstant)
 	}()
 	held := func(n *clitest.RemoteNode) (begun, ended int, last time.Time) {
 		for line := range strings.Lines(n.Out.String()) {

@@ -47,20 +47,20 @@ func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
 	}
 	load := pgtest.Start(t).NewDatabase(t)
 	debug := []string{"--log-level", "debug", "--log-format", "json"}
-	a, b := clitest.Node(t, t.TempDir(), "", debug...), clitest.Node(t, t.TempDir(), "", debug...)
+	a, b := clitest.StartNode(t, t.TempDir(), "", debug...), clitest.StartNode(t, t.TempDir(), "", debug...)
 	dir := reachable(t)
 	served := clitest.Launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
 		dir,
 		"--refresh-workers", "2",
 		"--nodes", a.Address + "," + b.Address}, debug...)...)
-	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	session, _, _ := operatorOf(t, dir, served).SignIn()
 	var run engine.Run
 	for i := range 4 {
 		session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 2, duration_seconds: 3, "+
 			"warmup_seconds: 0}\n", i, load)}, &run)
-		session.Settled(run.RunID, served)
+		session.AwaitEnd(run.RunID, served)
 	}
 	now := time.Now()
 	ask := func() (p promAnswer) {
@@ -121,12 +121,12 @@ func TestQueriesWriteNothing(t *testing.T) {
 	if os.Getenv(clitest.Soak) == "" {
 		t.Skip("two processes, two runs and a minute; make soak sets " + clitest.Soak)
 	}
-	n := clitest.Node(t, t.TempDir(), "")
-	in := startTakingIn(t, s3test.Server{}, "--nodes", n.Address, "--local-capacity", "0", "--refresh-workers", "1")
+	n := clitest.StartNode(t, t.TempDir(), "")
+	in := startIngestCluster(t, s3test.Server{}, "--nodes", n.Address, "--local-capacity", "0", "--refresh-workers", "1")
 	d, _ := in.run()
 	// What is made of the run is made before.
 	clitest.Until(t, 2*time.Minute, func() bool {
-		if !in.taken(d.RunID) || !in.settledQueue() {
+		if !in.ingestedRuns(d.RunID) || !in.settledQueue() {
 			return false
 		}
 		time.Sleep(5 * time.Second)
@@ -135,7 +135,7 @@ func TestQueriesWriteNothing(t *testing.T) {
 	ask := func(path string, q url.Values) string {
 		t.Helper()
 		var p promAnswer
-		in.way.Do(http.MethodGet, "/prometheus/api/v1"+path+"?"+q.Encode(), nil, &p)
+		in.netProxyTo.Do(http.MethodGet, "/prometheus/api/v1"+path+"?"+q.Encode(), nil, &p)
 		if p.Status != "success" {
 			t.Fatalf("%s %v: %s", path, q, p.Error)
 		}
@@ -174,7 +174,7 @@ func TestQueriesWriteNothing(t *testing.T) {
 				}
 			}
 			ask("/query", url.Values{"query": {"count(loadstone_connections)"}})
-			in.way.Do(http.MethodGet, "/prometheus/api/v1/series?"+url.Values{"match[]": {"loadstone_errors_total"},
+			in.netProxyTo.Do(http.MethodGet, "/prometheus/api/v1/series?"+url.Values{"match[]": {"loadstone_errors_total"},
 				"start": {begin}, "end": {end}}.Encode(), nil, nil)
 		}
 		took = time.Since(from)

@@ -12,7 +12,7 @@ type quarantineCommand struct{}
 
 func (quarantineCommand) Run(e *terminal.Env) error {
 	if code := quarantine.Child(os.Stdin, e.Stdout); code != 0 {
-		return &terminal.Error{Code: code}
+		return &terminal.ExitError{Code: code}
 	}
 	return nil
 }

@@ -37,12 +37,12 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	s := p.Serve("--query-listen", address, "--query-cert", p.Write("tls.crt", cert), "--query-key",
 		p.Write("tls.key", key), "--refresh-workers", "2")
 	defer s.Stop()
-	tables := tabled{s}
-	tables.fresh("run_summary")
+	tables := tableServer{s}
+	tables.awaitFresh("run_summary")
 	if _, err := tables.make("of mine", "SELECT 1 AS n"); err != nil {
 		t.Fatal(err)
 	}
-	tables.fresh("of mine")
+	tables.awaitFresh("of mine")
 	code, printed := p.Command("query-user", "grafana", "--data-dir", p.Path("data"))
 	_, dsn, found := strings.Cut(printed, "postgres://")
 	if code != 0 || !found {
@@ -80,7 +80,7 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT n FROM tables."of mine"`).Scan(&n); err != nil || n != 1 {
 		t.Errorf("the user's own table has %d, %v", n, err)
 	}
-	breaches, err := derivedtest.Breaches(t.Context(), conn, conn)
+	breaches, err := derivedtest.ReaderBreaches(t.Context(), conn, conn)
 	if err != nil || len(breaches) > 0 {
 		t.Errorf("%v: %s", err, strings.Join(breaches, ", "))
 	}
@@ -110,7 +110,7 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	if status, err := tables.call(http.MethodDelete, "/api/v1/query-users/grafana", nil, nil); err != nil {
 		t.Errorf("removing the login: %d %v", status, err)
 	}
-	clitest.Until(t, clitest.StartLimit, func() bool { _, err := conn.Exec(t.Context(), "SELECT 1"); return err != nil },
+	clitest.Until(t, clitest.StartTimeout, func() bool { _, err := conn.Exec(t.Context(), "SELECT 1"); return err != nil },
 		func() string { return "the session of a login that was removed goes on" })
 	if _, err := connect("results", ca); err == nil {
 		t.Error("a login that was removed connects")

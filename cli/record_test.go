@@ -10,13 +10,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// issued are the operations of a run: when they were due and when they began, in ns, by run worker.
-type issued struct{ due, began []int64 }
+// issuedOperations are the operations of a run: when they were due and when they began, in ns, by run worker.
+type issuedOperations struct{ due, began []int64 }
 
-// recorded reads what all run workers of a run recorded, from the results and from the nodes.
-func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode) map[string]*issued {
+// recordedOperations reads what all run workers of a run recorded, from the results and from the nodes.
+func recordedOperations(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode) map[string]*issuedOperations {
 	t.Helper()
-	all := map[string]*issued{}
+	all := map[string]*issuedOperations{}
 	parts, _ := filepath.Glob(filepath.Join(results, runID, "executions-*.parquet"))
 	for _, n := range nodes {
 		left, _ := filepath.Glob(filepath.Join(n.Dir, "spool", runID, "*", "*.parquet"))
@@ -29,7 +29,7 @@ func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode)
 		}
 		id := part.Artifact().WorkerID
 		if all[id] == nil {
-			all[id] = &issued{}
+			all[id] = &issuedOperations{}
 		}
 		for g := range part.RowGroups() {
 			for _, c := range []struct {
@@ -48,8 +48,8 @@ func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode)
 	return all
 }
 
-// mostInASecond is the largest number of times, in ns, within any second.
-func mostInASecond(times []int64) (most int) {
+// maxPerSecond is the largest number of times, in ns, within any second.
+func maxPerSecond(times []int64) (most int) {
 	slices.Sort(times)
 	from := 0
 	for i, at := range times {

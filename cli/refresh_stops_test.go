@@ -20,8 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// halted are servers that share a control store and a results database, and refresh one table at a time each.
-type halted struct {
+// refreshCluster are servers that share a control store and a results database, and refresh one table at a time each.
+type refreshCluster struct {
 	t        *testing.T
 	args     []string
 	key      []byte
@@ -29,8 +29,8 @@ type halted struct {
 	results  *pgxpool.Pool
 }
 
-// newHalted makes databases and a server that refreshes nothing itself; it returns that and a session of its operator.
-func newHalted(t *testing.T) (s *halted, asked *clitest.Process, way clitest.Caller) {
+// newRefreshCluster makes databases and a server that refreshes nothing itself; it returns that and a session of its operator.
+func newRefreshCluster(t *testing.T) (s *refreshCluster, asked *clitest.Process, way clitest.Caller) {
 	t.Helper()
 	shared := pgtest.Start(t)
 	control := shared.NewDatabase(t)
@@ -38,15 +38,15 @@ func newHalted(t *testing.T) (s *halted, asked *clitest.Process, way clitest.Cal
 		t.Fatal(err)
 	}
 	owner, reader := shared.Results(t)
-	s = &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+	s = &refreshCluster{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
 		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
 	s.controls, s.results = s.pool(control), s.pool(owner)
 	asked, dir, _ := s.serve(0)
-	way, _, _ = operatorOf(t, dir, asked).SignedIn()
+	way, _, _ = operatorOf(t, dir, asked).SignIn()
 	return s, asked, way
 }
 
-func (s *halted) pool(dsn string) *pgxpool.Pool {
+func (s *refreshCluster) pool(dsn string) *pgxpool.Pool {
 	s.t.Helper()
 	p, err := pgxpool.New(s.t.Context(), dsn)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *halted) pool(dsn string) *pgxpool.Pool {
 }
 
 // serve starts a server with so many workers, and returns the name that it has in its claims.
-func (s *halted) serve(workers int) (p *clitest.Process, dir, name string) {
+func (s *refreshCluster) serve(workers int) (p *clitest.Process, dir, name string) {
 	s.t.Helper()
 	dir = s.t.TempDir()
 	file := filepath.Join(dir, "loadstone.key")
@@ -87,7 +87,7 @@ func (s *halted) serve(workers int) (p *clitest.Process, dir, name string) {
 	return p, dir, name
 }
 
-func (s *halted) run(id string) {
+func (s *refreshCluster) run(id string) {
 	s.t.Helper()
 	_, err := s.results.Exec(s.t.Context(), `INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection,
 		table_name, status, verdict, simulated, load_mode, warehouse, warehouse_size, currency, tags, created_by, parts,
@@ -106,7 +106,7 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		t.Skip("stands still for 130 s; make soak sets " + clitest.Soak)
 	}
 	const victims = 5
-	s, asked, way := newHalted(t)
+	s, asked, way := newRefreshCluster(t)
 	stopped := map[string]*clitest.Process{}
 	for range victims {
 		p, _, name := s.serve(1)
@@ -140,7 +140,7 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		}
 		goOn := func() {}
 		if i >= 3 {
-			goOn = s.commits(table(i), stopped[holder])
+			goOn = s.awaitCommit(table(i), stopped[holder])
 		}
 		if err := stopped[holder].Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -182,9 +182,9 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 	}
 }
 
-// commits waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn lets
+// awaitCommit waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn lets
 // the fence go.
-func (s *halted) commits(table string, p *clitest.Process) (goOn func()) {
+func (s *refreshCluster) awaitCommit(table string, p *clitest.Process) (goOn func()) {
 	s.t.Helper()
 	clitest.Until(s.t, 3*time.Minute, func() bool {
 		return count(s.t, s.results, "SELECT count(*) FROM staging.fences WHERE dynamic_table = $1", table) > 0
@@ -214,14 +214,14 @@ func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
 		t.Skip("three processes and a run of 25 s; make soak sets " + clitest.Soak)
 	}
 	owner, reader := pgtest.Start(t).Results(t)
-	clitest.ShortLeases.Store(t.Name(), "1500ms")
-	n := clitest.Node(t, t.TempDir(), "")
+	clitest.LeasesOf.Store(t.Name(), "1500ms")
+	n := clitest.StartNode(t, t.TempDir(), "")
 	c := newClusterOf(t, func(int) []string {
 		return []string{"--nodes", n.Address, "--results-database-url", owner, "--results-reader-url", reader,
 			"--refresh-workers", "1"}
 	})
 	c.node = n
-	s := &halted{t: t}
+	s := &refreshCluster{t: t}
 	results := s.pool(owner)
 	run := c.start(0, 25, 0)
 	live := func() (operations, seconds int64) {
@@ -231,18 +231,18 @@ func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
 		}
 		return operations, seconds
 	}
-	clitest.Until(t, clitest.StartLimit, func() bool { _, seconds := live(); return seconds >= 3 },
+	clitest.Until(t, clitest.StartTimeout, func() bool { _, seconds := live(); return seconds >= 3 },
 		c.servers[0].Out.String)
 	epoch := c.epoch(run)
 	c.kill(c.servers[0])
-	c.taken(run, epoch, time.Now())
+	c.awaitTakeover(run, epoch, time.Now())
 	before, had := live()
-	clitest.Until(t, clitest.StartLimit, func() bool { _, seconds := live(); return seconds >= had+3 },
+	clitest.Until(t, clitest.StartTimeout, func() bool { _, seconds := live(); return seconds >= had+3 },
 		c.servers[1].Out.String)
 	now, seconds := live()
 	// What is there of a run is less than what it has done by then.
 	var done int64
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		if err := c.control.QueryRow(t.Context(), "SELECT total_ops FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&done); err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
 		return done >= now
 	}, func() string { return fmt.Sprintf("%d operations are live of %d", now, done) })
 	t.Logf("%d operations in %d live seconds at the takeover, %d in %d later, of %d", before, had, now, seconds, done)
-	d := c.ways[1].Settled(run.RunID, c.servers[1])
+	d := c.proxies[1].AwaitEnd(run.RunID, c.servers[1])
 	clitest.Until(t, 3*time.Minute, func() bool {
 		return count(t, results, "SELECT count(*) FROM rollup.runs WHERE run_id = $1 AND NOT provisional", run.RunID) == 1
 	}, c.servers[1].Out.String)

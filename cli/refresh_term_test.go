@@ -14,13 +14,13 @@ import (
 // TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The
 // other one has the table at once, not when the claim would have expired, and nothing has failed.
 func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
-	s, asked, way := newHalted(t)
+	s, asked, way := newRefreshCluster(t)
 	servers := map[string]*clitest.Process{}
 	for range 2 {
 		p, _, name := s.serve(1)
 		servers[name] = p
 	}
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		return count(t, s.controls, "SELECT count(*) FROM pending_refreshes") == 0
 	}, asked.Out.String)
 	way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
@@ -31,13 +31,13 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 		return name
 	}
 	var first, second string
-	clitest.Until(t, clitest.StartLimit, func() bool { first = holder(); return first != "" }, asked.Out.String)
+	clitest.Until(t, clitest.StartTimeout, func() bool { first = holder(); return first != "" }, asked.Out.String)
 	time.Sleep(500 * time.Millisecond)
 	told := time.Now()
 	if err := servers[first].Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Until(t, clitest.StartLimit, func() bool { second = holder(); return second != "" && second != first },
+	clitest.Until(t, clitest.StartTimeout, func() bool { second = holder(); return second != "" && second != first },
 		asked.Out.String)
 	took := time.Since(told)
 	t.Logf("the other one has it %v after SIGTERM", took.Round(time.Millisecond))
@@ -48,7 +48,7 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 		t.Error(err)
 	}
 	var d struct{ Table refresh.Table }
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		way.Do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
 		return !d.Table.AsOf.IsZero()
 	}, asked.Out.String)

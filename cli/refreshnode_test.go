@@ -26,17 +26,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// onNode is a node in this process that refreshes tables.
-func onNode(t *testing.T, control, owner, reader string) (*worker.Node, *wiring.RefreshNode, error) {
+// startRefreshNode is a node in this process that refreshes tables.
+func startRefreshNode(t *testing.T, control, owner, reader string) (*worker.Node, *wiring.RefreshNode, error) {
 	t.Helper()
 	n := worker.NewNode(worker.Options{NodeID: "the-node", Version: "test", SpoolDir: t.TempDir(), Log: zerolog.Nop()})
 	t.Cleanup(n.Close)
-	meters := wiring.NewNodeMeters("test", nil)
+	meters := wiring.NewNodeMetrics("test", nil)
 	meters.Read = n.State
 	r, err := wiring.OpenRefreshNode(wiring.RefreshNodeFlags{DatabaseFlags: wiring.DatabaseFlags{DatabaseURL: control},
 		ResultsFlags:   wiring.ResultsFlags{ResultsDatabase: owner, ResultsReaderURL: reader},
 		RefreshWorkers: 2, Results: "/a/folder/of/the/server"},
-		wiring.RefreshNodeOptions{Name: "the-node", DataDir: t.TempDir(), Node: n, Meters: meters, Log: zerolog.Nop()})
+		wiring.RefreshNodeOptions{Name: "the-node", DataDir: t.TempDir(), Node: n, Metrics: meters, Log: zerolog.Nop()})
 	return n, r, err
 }
 
@@ -71,11 +71,11 @@ func TestANodeRefreshesTables(t *testing.T) {
 		return s
 	}
 	make("of a node")
-	node, tables, err := onNode(t, control, owner, reader)
+	node, tables, err := startRefreshNode(t, control, owner, reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.WaitFor(t, clitest.StartLimit, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
+	clitest.WaitFor(t, clitest.StartTimeout, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
 	history, err := store.RefreshHistory(t.Context(), "of a node", 10)
 	if err != nil || len(history) != 1 || history[0].Worker != "the-node" || history[0].Rows != 1 {
 		t.Errorf("history %+v, %v", history, err)
@@ -87,7 +87,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 	}
 	node.Drain()
 	make("while it is drained")
-	clitest.WaitFor(t, clitest.StartLimit, "word of the drain", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "word of the drain", func() bool {
 		s := state()
 		return len(s.Workers) == 1 && s.Workers[0].Waits == "the node is drained" && len(s.Pending) == 1
 	})
@@ -95,7 +95,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 		t.Errorf("a drained node works on %+v", s.Claims)
 	}
 	tables.Close()
-	if s := state(); len(s.Workers) > 0 || len(s.Claims) > 0 || refresh.Nobody(s) == "" {
+	if s := state(); len(s.Workers) > 0 || len(s.Claims) > 0 || refresh.MissingWorkers(s) == "" {
 		t.Errorf("after its end: %+v, %+v", s.Workers, s.Claims)
 	}
 }
@@ -120,7 +120,7 @@ func TestANodeThatMayNotReadFailsNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner, _ := server.Results(t)
-	_, node, err := onNode(t, control, owner, owner) // the reader is the owner
+	_, node, err := startRefreshNode(t, control, owner, owner) // the reader is the owner
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
 		"nothing":          {"", "", "", ""},
 		"of a server":      {"postgres://c@h/c", "", "", ""},
 	} {
-		_, r, err := onNode(t, c.control, c.owner, c.reader)
+		_, r, err := startRefreshNode(t, c.control, c.owner, c.reader)
 		switch {
 		case c.field == "" && (err != nil || r != nil):
 			t.Errorf("%s: %v, %v", name, r, err)
@@ -169,9 +169,9 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 		return []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers",
 			strconv.Itoa(2 * (1 - i)), "--local-capacity", strconv.Itoa(8 * (1 - i))}
 	})
-	c.ways[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "slow", "target_lag_seconds": 3600,
+	c.proxies[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "slow", "target_lag_seconds": 3600,
 		"definition": "SELECT count(*) AS n FROM generate_series(1, 20000000)"}, nil)
-	t.Cleanup(func() { c.ways[0].Do(http.MethodDelete, "/api/v1/tables/slow", nil, nil) })
+	t.Cleanup(func() { c.proxies[0].Do(http.MethodDelete, "/api/v1/tables/slow", nil, nil) })
 	claims := func() (n int) {
 		if err := c.control.QueryRow(t.Context(), "SELECT count(*) FROM refresh_claims").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 		return n
 	}
 	// It is being refreshed when the run begins.
-	clitest.WaitFor(t, clitest.StartLimit, "refresh", func() bool { return claims() > 0 })
+	clitest.WaitFor(t, clitest.StartTimeout, "refresh", func() bool { return claims() > 0 })
 	run := c.start(0, 6, 0)
 	began, looks := time.Now(), 0
 	for phase := engine.PhaseMeasurement; phase == engine.PhaseMeasurement; looks++ {
@@ -191,13 +191,13 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 		if n > 0 && phase == engine.PhaseMeasurement {
 			t.Fatalf("%d claims %s after the measurement began:\n%s", n, time.Since(began), c.servers[0].Out.String())
 		}
-		c.ways[1].Do(http.MethodPost, "/api/v1/tables/slow/refresh", nil, nil)
+		c.proxies[1].Do(http.MethodPost, "/api/v1/tables/slow/refresh", nil, nil)
 		time.Sleep(50 * time.Millisecond)
 	}
 	over := time.Now()
 	var history struct{ Refreshes []refresh.Record }
-	clitest.WaitFor(t, clitest.StartLimit, "refresh after the run", func() bool {
-		c.ways[1].Do(http.MethodGet, "/api/v1/tables/slow/history", nil, &history)
+	clitest.WaitFor(t, clitest.StartTimeout, "refresh after the run", func() bool {
+		c.proxies[1].Do(http.MethodGet, "/api/v1/tables/slow/history", nil, &history)
 		return len(history.Refreshes) > 0 && history.Refreshes[0].StartedAt.After(began)
 	})
 	for _, r := range history.Refreshes {
@@ -218,7 +218,7 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 	owner, reader := shared.Results(t)
 	databases := []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers", "1"}
 	c := newClusterOf(t, func(int) []string { return databases })
-	n := clitest.Node(t, t.TempDir(), "", append(databases, "--database-url", c.control.Config().ConnString())...)
+	n := clitest.StartNode(t, t.TempDir(), "", append(databases, "--database-url", c.control.Config().ConnString())...)
 	db, err := pgxpool.New(t.Context(), owner)
 	if err != nil {
 		t.Fatal(err)
@@ -230,8 +230,8 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		Claims  []refresh.Claim
 		Nobody  string
 	}
-	read := func() { c.ways[0].Do(http.MethodGet, "/api/v1/tables", nil, &list) }
-	clitest.WaitFor(t, clitest.StartLimit, "three workers", func() bool {
+	read := func() { c.proxies[0].Do(http.MethodGet, "/api/v1/tables", nil, &list) }
+	clitest.WaitFor(t, clitest.StartTimeout, "three workers", func() bool {
 		read()
 		return len(list.Workers) == 3 &&
 			list.Nobody == ""
@@ -252,12 +252,12 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		_, _ = db.Exec(context.Background(), "DELETE FROM rollup.runs WHERE run_id LIKE 'shared-%'")
 	})
 	var made refresh.Table
-	c.ways[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "shared", "partition_by": "RUN",
+	c.proxies[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "shared", "partition_by": "RUN",
 		"target_lag_seconds": 3600, "definition": `SELECT r.run_id, count(*) AS n, max(10 / r.run_name::int) AS x
 			FROM rollup.runs r, generate_series(1, 60000) WHERE r.run_id LIKE 'shared-%' GROUP BY r.run_id`}, &made)
 	var history struct{ Refreshes []refresh.Record }
 	records := func() []refresh.Record {
-		c.ways[1].Do(http.MethodGet, "/api/v1/tables/shared/history?limit=100", nil, &history)
+		c.proxies[1].Do(http.MethodGet, "/api/v1/tables/shared/history?limit=100", nil, &history)
 		return history.Refreshes
 	}
 	failed := func() (n int) {
@@ -276,7 +276,7 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 	}
 	<-n.Done
 	clitest.WaitFor(t, 3*time.Minute, "whole table", func() bool {
-		c.ways[1].Do(http.MethodGet, "/api/v1/tables/shared", nil, &struct{ Table *refresh.Table }{&made})
+		c.proxies[1].Do(http.MethodGet, "/api/v1/tables/shared", nil, &struct{ Table *refresh.Table }{&made})
 		return !made.AsOf.IsZero()
 	})
 	tries, workers, wholes := map[string]int{}, map[string]int{}, 0
@@ -302,8 +302,8 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		&count); err != nil || rows != runs || count != runs {
 		t.Errorf("%d rows of %d runs, %v", rows, count, err)
 	}
-	clitest.WaitFor(t, clitest.StartLimit, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
-	c.ways[0].Do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
+	clitest.WaitFor(t, clitest.StartTimeout, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
+	c.proxies[0].Do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
 }
 
 // TestAQueryIsCancelledThroughTheOtherServer: of two servers on one results database the one ends what the other does.
@@ -336,12 +336,12 @@ func TestAQueryIsCancelledThroughTheOtherServer(t *testing.T) {
 	const id = "cancel-me-please"
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.ways[0].Try(http.MethodPost, "/api/query", map[string]any{"query_id": id,
+		_, err := c.proxies[0].Try(http.MethodPost, "/api/query", map[string]any{"query_id": id,
 			"sql": "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS n"}, nil)
 		ended <- err
 	}()
-	clitest.WaitFor(t, clitest.StartLimit, "a query to cancel", func() bool {
-		code, _ := c.ways[1].Try(http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
+	clitest.WaitFor(t, clitest.StartTimeout, "a query to cancel", func() bool {
+		code, _ := c.proxies[1].Try(http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
 		return code == http.StatusNoContent
 	})
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was cancelled") {

@@ -19,39 +19,39 @@ import (
 )
 
 // remote runs the template on a server and follows it there.
-func (c *runCommand) remote(e *terminal.Env, source []byte) (outcome, error) {
+func (c *runCommand) remote(e *terminal.Env, source []byte) (runResult, error) {
 	client, err := c.connect(c.Server)
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	var run engine.Run
 	if err := client.do(e.Ctx, http.MethodPost, "/api/runs", c.started(source), &run); err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	detail, err := client.follow(e, run.RunID, c.Quiet)
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	var list report.File
 	if c.Out != "" && detail.Summary != nil {
-		list, err = File(context.WithoutCancel(e.Ctx), client.get, run.RunID)
+		list, err = RunFile(context.WithoutCancel(e.Ctx), client.get, run.RunID)
 		if err != nil {
-			return outcome{}, &terminal.Error{Code: terminal.ExitFailed, Err: err}
+			return runResult{}, &terminal.ExitError{Code: terminal.ExitFailed, Err: err}
 		}
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
-		return each(ctx, []string{run.RunID}, client.EnrichmentOf)
+		return forEachRun(ctx, []string{run.RunID}, client.EnrichmentOf)
 	})
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
-	return outcome{
+	return runResult{
 		summary:    detail.Summary,
 		seconds:    list.Seconds,
 		setup:      detail.StopReason == engine.StopSetupFailure,
-		where:      client.base + "/runs/" + run.RunID,
+		server:     client.base + "/runs/" + run.RunID,
 		enrichment: states[0],
-		goesOn:     goesOnThere,
+		continues:  continuesOnServer,
 	}, nil
 }
 
@@ -104,7 +104,7 @@ func (c *client) do(ctx context.Context, method, path string, in, out any) error
 func (c *client) send(ctx context.Context, method, path, media string, body io.Reader, out any) error {
 	if take, comes := out.(func(io.Reader) error); comes {
 		endless := client{base: c.base, token: c.token, http: &http.Client{Transport: c.http.Transport}}
-		_, err := endless.take(ctx, method, path, media, body, take)
+		_, err := endless.roundTrip(ctx, method, path, media, body, take)
 		return err
 	}
 	text, err := c.read(ctx, method, path, media, body)
@@ -126,11 +126,11 @@ func (c *client) get(ctx context.Context, path string) ([]byte, error) {
 
 // read makes a request and returns its answer; a refusal is an error.
 func (c *client) read(ctx context.Context, method, path, media string, body io.Reader) ([]byte, error) {
-	return c.take(ctx, method, path, media, body, nil)
+	return c.roundTrip(ctx, method, path, media, body, nil)
 }
 
-// take is read, where the answer is not refused and take is there: it is given the answer then.
-func (c *client) take(ctx context.Context, method, path, media string, body io.Reader, take func(io.Reader) error) (
+// roundTrip is read, where the answer is not refused and take is there: it is given the answer then.
+func (c *client) roundTrip(ctx context.Context, method, path, media string, body io.Reader, take func(io.Reader) error) (
 	[]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *client) take(ctx context.Context, method, path, media string, body io.R
 		req.Header.Set("Content-Type", media)
 	}
 	res, err := c.http.Do(req)
-	if Distrusted(err) {
+	if IsUntrusted(err) {
 		return nil, &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The certificate of the server %s is not trusted: %v.", c.base, err),
 			Hint: "name its authority with --server-ca FILE (LOADSTONE_SERVER_CA); of a self-signed one, the certificate " +
@@ -162,29 +162,29 @@ func (c *client) take(ctx context.Context, method, path, media string, body io.R
 			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
 	}
 	if res.StatusCode >= 300 {
-		return nil, terminal.Refused(c.base, res.Status, text)
+		return nil, terminal.ProblemError(c.base, res.Status, text)
 	}
 	return text, nil
 }
 
-// awayLimit is how long a server may not answer while its run is followed.
-var awayLimit = 2 * time.Minute
+// maxServerDowntime is how long a server may not answer while its run is followed.
+var maxServerDowntime = 2 * time.Minute
 
-// lost is the end of following what was begun on a server that does not answer any
+// serverLostError is the end of following what was begun on a server that does not answer any
 // more: nobody knows how it ended, so it has not passed.
-func lost(what string, err error) error {
+func serverLostError(what string, err error) error {
 	e := &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
+		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", maxServerDowntime, what),
 		Hint:    "when the server is back, its page and API say what became of it", Cause: err}
-	return &terminal.Error{Code: terminal.ExitFailed, Err: e}
+	return &terminal.ExitError{Code: terminal.ExitFailed, Err: e}
 }
 
-// neverBegun is the end of a run that was ended before it was started, nil for others: it has no figures.
-func neverBegun(d engine.RunDetail) error {
+// neverStartedError is the end of a run that was ended before it was started, nil for others: it has no figures.
+func neverStartedError(d engine.RunDetail) error {
 	if !d.Status.Terminal() || d.Phase != engine.PhaseNone || d.Summary != nil || !d.StartTime.IsZero() {
 		return nil
 	}
-	return &terminal.Error{Code: terminal.ExitFailed, Err: query.NeverBegun(d.Run)}
+	return &terminal.ExitError{Code: terminal.ExitFailed, Err: query.NotStartedReason(d.Run)}
 }
 
 // follow polls the run until its figures are there. A server that is away for
@@ -193,7 +193,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 	background := context.WithoutCancel(e.Ctx)
 	show := report.NewProgress(e.Stderr)
 	defer show.End()
-	stop := stopping{e: e, what: "run", do: func() error {
+	stop := interruptStop{e: e, what: "run", stop: func() error {
 		return c.do(background, http.MethodPost, "/api/runs/"+url.PathEscape(runID)+"/stop", struct{}{}, nil)
 	}}
 	ticker := time.NewTicker(time.Second)
@@ -207,7 +207,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 		case err == nil:
 			away = time.Time{}
 			if !quiet {
-				said = show.Waits(detail.Waiting, said)
+				said = show.Waiting(detail.Waiting, said)
 			}
 			if detail.Live != nil && !quiet {
 				show.Show(detail.Live)
@@ -216,7 +216,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 				(detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
 				return &detail, nil
 			}
-			if err := neverBegun(detail); err != nil {
+			if err := neverStartedError(detail); err != nil {
 				return nil, err
 			}
 		case stop.due():
@@ -225,32 +225,32 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 			if away.IsZero() {
 				away = time.Now()
 				show.Line("%v", err)
-			} else if time.Since(away) > awayLimit {
-				return nil, lost("run "+runID, err)
+			} else if time.Since(away) > maxServerDowntime {
+				return nil, serverLostError("run "+runID, err)
 			}
 		default:
-			return nil, &terminal.Error{Code: terminal.ExitFailed, Err: err}
+			return nil, &terminal.ExitError{Code: terminal.ExitFailed, Err: err}
 		}
 		stop.wait(ticker.C, show)
 	}
 }
 
-// stopping stops what is followed on the first interrupt; a second one ends the process.
-type stopping struct {
+// interruptStop stops what is followed on the first interrupt; a second one ends the process.
+type interruptStop struct {
 	e    *terminal.Env
 	what string
-	do   func() error
+	stop func() error
 
-	asked, heard, told bool
+	requested, acknowledged, announced bool
 }
 
 // due reports whether the user has interrupted, and the stop has not been tried yet.
-func (s *stopping) due() bool { return !s.asked && s.e.Ctx.Err() != nil }
+func (s *interruptStop) due() bool { return !s.requested && s.e.Ctx.Err() != nil }
 
 // context is that of a question about what is followed: an interrupt breaks it off,
 // since a server whose store hangs answers late.
-func (s *stopping) context() context.Context {
-	if s.asked {
+func (s *interruptStop) context() context.Context {
+	if s.requested {
 		return context.WithoutCancel(s.e.Ctx)
 	}
 	return s.e.Ctx
@@ -258,28 +258,28 @@ func (s *stopping) context() context.Context {
 
 // wait waits for the next look, or for the interrupt, and then asks for the stop until
 // the server has taken it.
-func (s *stopping) wait(tick <-chan time.Time, show *report.Progress) {
-	if s.asked {
+func (s *interruptStop) wait(tick <-chan time.Time, show *report.Progress) {
+	if s.requested {
 		<-tick
 	} else {
 		select {
 		case <-tick:
 		case <-s.e.Ctx.Done():
-			s.asked = true
+			s.requested = true
 			s.e.Forget()
 			show.Line("Stopping the %s; interrupt again to quit at once and leave it to the server.", s.what)
 		}
 	}
-	if !s.asked || s.heard {
+	if !s.requested || s.acknowledged {
 		return
 	}
-	err := s.do()
+	err := s.stop()
 	if engine.HasCode(err, engine.CodeConflict) {
 		return // it is being started, or has ended meanwhile
 	}
-	s.heard = err == nil || !engine.HasCode(err, engine.CodeUnavailable)
-	if err != nil && !s.told {
-		s.told = true
+	s.acknowledged = err == nil || !engine.HasCode(err, engine.CodeUnavailable)
+	if err != nil && !s.announced {
+		s.announced = true
 		show.Line("The %s could not be stopped: %v", s.what, err)
 	}
 }

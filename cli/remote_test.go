@@ -17,8 +17,8 @@ import (
 
 // TestExit2WhenTheServerDiesMidRun: what was begun and whose end nobody knows has not passed, and is no usage error.
 func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
-	defer func(limit time.Duration) { awayLimit = limit }(awayLimit)
-	awayLimit = 100 * time.Millisecond
+	defer func(limit time.Duration) { maxServerDowntime = limit }(maxServerDowntime)
+	maxServerDowntime = 100 * time.Millisecond
 	one := filepath.Join(t.TempDir(), "one.yaml")
 	two := filepath.Join(t.TempDir(), "two.yaml")
 	target := "{connection: playground, adapter: postgres, table_name: t}"

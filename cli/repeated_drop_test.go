@@ -13,14 +13,14 @@ import (
 // still there. The drop, repeated, removes them; repeated once more there is no such table. A table of that name that
 // is made before that has its own rows alone.
 func TestADropThatEndedHalfway(t *testing.T) {
-	in := startTakingIn(t, s3test.Server{}, "--refresh-workers", "1", "--results", t.TempDir())
+	in := startIngestCluster(t, s3test.Server{}, "--refresh-workers", "1", "--results", t.TempDir())
 	made := func(definition string) {
 		t.Helper()
-		in.way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "half", "definition": definition,
+		in.netProxyTo.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "half", "definition": definition,
 			"target_lag_seconds": 3600}, nil)
-		clitest.Until(t, clitest.StartLimit, func() bool {
+		clitest.Until(t, clitest.StartTimeout, func() bool {
 			var d struct{ Table refresh.Table }
-			in.way.Do(http.MethodGet, "/api/v1/tables/half", nil, &d)
+			in.netProxyTo.Do(http.MethodGet, "/api/v1/tables/half", nil, &d)
 			return !d.Table.AsOf.IsZero()
 		}, in.served.Out.String)
 	}
@@ -31,7 +31,7 @@ func TestADropThatEndedHalfway(t *testing.T) {
 		}
 	}
 	drop := func() int {
-		status, err := in.way.Try(http.MethodDelete, "/api/v1/tables/half", nil, nil)
+		status, err := in.netProxyTo.Try(http.MethodDelete, "/api/v1/tables/half", nil, nil)
 		t.Logf("%d %v", status, err)
 		return status
 	}

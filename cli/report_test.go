@@ -62,7 +62,7 @@ func TestExitCodes(t *testing.T) {
 		"thresholds win": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded; failed(s) }),
 			valid: true, want: terminal.ExitThresholds},
 	} {
-		if got := judge(tc.s, tc.setup, tc.valid); got != tc.want {
+		if got := resultExitCode(tc.s, tc.setup, tc.valid); got != tc.want {
 			t.Errorf("%s: exit %d, want %d", name, got, tc.want)
 		}
 	}

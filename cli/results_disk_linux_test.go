@@ -31,7 +31,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 	}
 	disk := smallDisk(t, 160)
 	shared := pgtest.Start(t)
-	in := &takingIn{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
+	in := &ingestCluster{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
 	if err := schema.Apply(t.Context(), in.control); err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +69,15 @@ func TestAFullResultsDatabase(t *testing.T) {
 	}
 	in.serve(s3test.Server{}, "--results", t.TempDir(), "--refresh-workers", "2")
 	first, n := in.run()
-	in.await("taken in", nil, func() bool { return in.taken(first.RunID) && in.settledQueue() })
-	in.whole("with room", first.RunID, n)
+	in.await("taken in", nil, func() bool { return in.ingestedRuns(first.RunID) && in.settledQueue() })
+	in.checkIngested("with room", first.RunID, n)
 
 	in.await("fresh", nil, func() bool {
 		return count(t, in.results, "SELECT count(*) FROM tables.run_summary") == 1 && in.settledQueue()
 	})
 
-	other := &stranger{t: t, path: filepath.Join(disk, "stranger")}
-	t.Cleanup(other.leave)
+	other := &diskFiller{t: t, path: filepath.Join(disk, "stranger")}
+	t.Cleanup(other.remove)
 	full := make(chan struct{})
 	filled := make(chan struct{})
 	go func() { // what is dropped there leaves room
@@ -97,7 +97,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 		Workers []refresh.Worker
 	}
 	in.await("told", nil, func() bool {
-		in.way.Do(http.MethodGet, "/api/v1/tables", nil, &list)
+		in.netProxyTo.Do(http.MethodGet, "/api/v1/tables", nil, &list)
 		return len(list.Workers) == 1 && strings.Contains(list.Workers[0].Waits, "disk of the results database is full")
 	})
 	t.Logf("whoever asks hears: %s", list.Workers[0].Waits)
@@ -106,7 +106,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 			t.Errorf("a full disk is taken for a failure of %s: %s, %s", table.Name, table.Status, table.Error)
 		}
 	}
-	in.tidy("on a full disk")
+	in.checkNoStaging("on a full disk")
 	readers := in.pool(in.reader)
 	rows := func(sql string) int64 {
 		t.Helper()
@@ -122,17 +122,17 @@ func TestAFullResultsDatabase(t *testing.T) {
 	third, thirds := in.run() // the control store goes on
 	close(full)
 	<-filled
-	other.leave()
+	other.remove()
 	began := time.Now()
 	for _, d := range []engine.RunDetail{second, third} {
-		in.await("taken in", nil, func() bool { return in.taken(d.RunID) })
+		in.await("taken in", nil, func() bool { return in.ingestedRuns(d.RunID) })
 	}
 	in.await("fresh", nil, func() bool { return rows("SELECT count(*) FROM tables.run_summary") == 3 })
 	t.Logf("%v after there was room all of it is there", time.Since(began).Round(time.Second))
-	in.whole("second", second.RunID, seconds)
-	in.whole("third", third.RunID, thirds)
+	in.checkIngested("second", second.RunID, seconds)
+	in.checkIngested("third", third.RunID, thirds)
 	in.await("told that it works again", nil, func() bool {
-		in.way.Do(http.MethodGet, "/api/v1/tables", nil, &list)
+		in.netProxyTo.Do(http.MethodGet, "/api/v1/tables", nil, &list)
 		return len(list.Workers) == 1 && list.Workers[0].Waits == ""
 	})
 }

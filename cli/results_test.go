@@ -31,11 +31,11 @@ import (
 // stores the record; the next one goes on. Figures, downloads and seconds are those of the
 // same record in a folder, and nothing of a deleted run is left.
 func TestARunKeepsItsRecordInS3(t *testing.T) {
-	t.Run("stand-in", func(t *testing.T) { keepsInS3(t, s3test.NewStandIn(t, "bench").Server) })
-	t.Run("real", func(t *testing.T) { keepsInS3(t, s3test.Real(t, "bench")) })
+	t.Run("stand-in", func(t *testing.T) { checkKeptInS3(t, s3test.NewStandIn(t, "bench").Server) })
+	t.Run("real", func(t *testing.T) { checkKeptInS3(t, s3test.Real(t, "bench")) })
 }
 
-func keepsInS3(t *testing.T, server s3test.Server) {
+func checkKeptInS3(t *testing.T, server s3test.Server) {
 	proxy := s3test.NewProxy(t, server)
 	proxy.Environment(t)
 	dir, err := os.MkdirTemp("", "loadstone-s3-") // as root, Postgres cannot enter t.TempDir
@@ -51,7 +51,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	serve := func() (*clitest.Process, clitest.Caller) {
 		p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
 			"--results", proxy.Address("runs/of-a-team"))
-		session, _, _ := operatorOf(t, dir, p).SignedIn()
+		session, _, _ := operatorOf(t, dir, p).SignIn()
 		return p, session
 	}
 	first, session := serve()
@@ -62,7 +62,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, ".parquet")
 	}, func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 		once.Do(func() { close(asked) })
-		return s3test.Silent(w, r, forward)
+		return s3test.HangRequest(w, r, forward)
 	}))
 	begin := func(session clitest.Caller) (run engine.Run) {
 		text := "name: s3\ntarget:\n  connection: {driver: postgres, dsn: " + load + "}\n  table_name: orders\n  " +
@@ -90,7 +90,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	proxy.Set(nil)
 	next, session := serve()
 	// It ended, and its record is whole: only the server was not there at its end, unless that had been stored.
-	d := session.Settled(killed.RunID, next)
+	d := session.AwaitEnd(killed.RunID, next)
 	ended := d.Status == engine.StatusFailed ||
 		d.Status == engine.StatusCompleted && !d.EndTime.IsZero() && d.EndTime.Before(killedAt)
 	if a := d.Summary.Accounting; !ended || !a.Balanced || a.Recorded < 1000 ||
@@ -98,7 +98,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		t.Fatalf("%s at %v, killed at %v, %d operations, %+v", d.Status, d.EndTime, killedAt, d.Summary.Operations, a)
 	}
 	run := begin(session)
-	d = session.Settled(run.RunID, next)
+	d = session.AwaitEnd(run.RunID, next)
 	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Fatalf("%s, %+v, %+v", d.Status, d.Summary.ValidityDetail, d.Summary.Accounting)
 	}
@@ -115,8 +115,8 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	if err != nil || len(names) < 2 {
 		t.Fatalf("parts %v: %v", names, err)
 	}
-	sameInAFolder(t, session, run.RunID, kept, names, d)
-	clitest.Until(t, clitest.StartLimit, func() bool { // what the node was told that it is kept goes from its disk
+	checkSameInFolder(t, session, run.RunID, kept, names, d)
+	clitest.Until(t, clitest.StartTimeout, func() bool { // what the node was told that it is kept goes from its disk
 		left, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "*.parquet*"))
 		return len(left) == 0
 	}, next.Out.String)
@@ -141,15 +141,15 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	}
 }
 
-// sameInAFolder holds what the server tells of the run to the same record in a folder.
-func sameInAFolder(t *testing.T, session clitest.Caller, runID string, kept *s3store.Store, names []string,
+// checkSameInFolder holds what the server tells of the run to the same record in a folder.
+func checkSameInFolder(t *testing.T, session clitest.Caller, runID string, kept *s3store.Store, names []string,
 	d engine.RunDetail) {
 	folder, err := results.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, record.BindsPrefix) {
+		if strings.HasPrefix(name, record.ParamsPrefix) {
 			continue // parameters are told by a route of their own
 		}
 		content := objectstest.Read(t, kept, runID, name)
@@ -224,7 +224,7 @@ func TestServeRefusesResultsThatItCannotKeep(t *testing.T) {
 			p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", t.TempDir(),
 				"--database-url",
 				control, "--results", c.results)
-			err := p.Wait(t, clitest.StartLimit)
+			err := p.Wait(t, clitest.StartTimeout)
 			out := strings.Join(strings.Fields(p.Out.String()), " ")
 			if err == nil || !strings.Contains(out, c.says) || strings.Contains(out, server.Secret) {
 				t.Errorf("%v: %s", err, out)

@@ -11,14 +11,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ruled starts a run on the node with rules, and waits until the first of them has read a while.
-func (c *cluster) ruled(server int, rules string) (run engine.Run) {
+// startWithRules starts a run on the node with rules, and waits until the first of them has read a while.
+func (c *cluster) startWithRules(server int, rules string) (run engine.Run) {
 	c.t.Helper()
 	c.awaitNodes(server, 1)
-	c.ways[server].Do("POST", "/api/runs", map[string]any{"start": true, "source": clitest.OnNodes(c.load, "ruled", 2,
+	c.proxies[server].Do("POST", "/api/runs", map[string]any{"start": true, "source": clitest.TemplateOnNodes(c.load, "ruled", 2,
 		100) +
 		"rules:\n" + rules}, &run)
-	c.readsOn(server, run, 0)
+	c.awaitRuleReads(server, run, 0)
 	return run
 }
 
@@ -26,22 +26,22 @@ func (c *cluster) ruled(server int, rules string) (run engine.Run) {
 func (c *cluster) rulesOf(server int, run engine.Run) []engine.RuleState {
 	c.t.Helper()
 	var d engine.RunDetail
-	c.ways[server].Do("GET", "/api/runs/"+run.RunID, nil, &d)
+	c.proxies[server].Do("GET", "/api/runs/"+run.RunID, nil, &d)
 	return d.Rules
 }
 
-// readsOn waits until the first rule of a run has read 600 rows more.
-func (c *cluster) readsOn(server int, run engine.Run, from int64) {
+// awaitRuleReads waits until the first rule of a run has read 600 rows more.
+func (c *cluster) awaitRuleReads(server int, run engine.Run, from int64) {
 	c.t.Helper()
 	var rules []engine.RuleState
-	clitest.Until(c.t, clitest.StartLimit, func() bool {
+	clitest.Until(c.t, clitest.StartTimeout, func() bool {
 		rules = c.rulesOf(server, run)
 		return len(rules) > 0 && rules[0].In > from+600
 	}, func() string { return fmt.Sprintf("%+v\n%s", rules, c.servers[server].Out.String()) })
 }
 
-// kept are the rules of a run as the store has them.
-func (c *cluster) kept(run engine.Run) (rules []engine.RuleState) {
+// storedRules are the rules of a run as the store has them.
+func (c *cluster) storedRules(run engine.Run) (rules []engine.RuleState) {
 	c.t.Helper()
 	if err := c.control.QueryRow(c.t.Context(), "SELECT rules_state FROM run_status WHERE run_id = $1",
 		run.RunID).Scan(&rules); err != nil {
@@ -56,11 +56,11 @@ func (c *cluster) kept(run engine.Run) (rules []engine.RuleState) {
 // other.
 func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 	t.Parallel()
-	clitest.ShortLeases.Store(t.Name(), "1500ms")
-	at, posted := clitest.Receives(t)
+	clitest.LeasesOf.Store(t.Name(), "1500ms")
+	at, posted := clitest.WebhookReceiver(t)
 	c := newCluster(t)
 	const all = "  - {name: all, when: SELECT runId FROM executions WHERE latencyMs < 0}\n"
-	run := c.ruled(0, all+fmt.Sprintf(`  - name: told
+	run := c.startWithRules(0, all+fmt.Sprintf(`  - name: told
     when: |
       SELECT start, nodeId, COUNT(*) AS n FROM executions WHERE NOT success
       GROUP BY nodeId WINDOW TUMBLING(timestamp, SIZE 1 SEC)
@@ -73,9 +73,9 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 `, at))
 	epoch, before := c.epoch(run), c.rulesOf(0, run)
 	c.kill(c.servers[0])
-	c.taken(run, epoch, time.Now())
+	c.awaitTakeover(run, epoch, time.Now())
 	c.serve(0)
-	c.readsOn(1, run, before[0].In)
+	c.awaitRuleReads(1, run, before[0].In)
 	if rules := c.rulesOf(1, run); rules[1].Out+rules[2].Out != 0 || rules[2].Status != engine.RuleRunning {
 		t.Fatalf("before anything has failed: %+v", rules)
 	}
@@ -83,7 +83,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	renamed := time.Now()
-	d := c.ways[1].Settled(run.RunID, c.servers[1])
+	d := c.proxies[1].AwaitEnd(run.RunID, c.servers[1])
 	if d.Status != engine.StatusFailed || d.StopReason != engine.StopGuardrail || d.CancellationReason == nil ||
 		!strings.HasPrefix(*d.CancellationReason, "Rule 'broken' triggered: start ") ||
 		!strings.Contains(*d.CancellationReason, ", errorClass ") {
@@ -99,7 +99,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		t.Errorf("%+v, of %d", d.Rules, d.Summary.Accounting.Started)
 	}
 	var logs struct{ Logs []engine.LogEntry }
-	c.ways[1].Do("GET", "/api/runs/"+run.RunID+"/logs?limit=1000", nil, &logs)
+	c.proxies[1].Do("GET", "/api/runs/"+run.RunID+"/logs?limit=1000", nil, &logs)
 	stops := 0
 	for _, l := range logs.Logs {
 		if strings.Contains(l.Message, "The rule 'broken' stops the run") {
@@ -127,7 +127,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	run = c.ruled(1, all)
+	run = c.startWithRules(1, all)
 	epoch = c.epoch(run)
 	c.kill(c.servers[1])
 	// As if it had been killed between the two.
@@ -136,17 +136,17 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		run.RunID); err != nil {
 		t.Fatal(err)
 	}
-	c.taken(run, epoch, time.Now())
+	c.awaitTakeover(run, epoch, time.Now())
 	c.serve(1)
 	c.reach(0)
-	d = c.ways[0].Settled(run.RunID, c.servers[0])
+	d = c.proxies[0].AwaitEnd(run.RunID, c.servers[0])
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
 		*d.CancellationReason != "Rule 'all' triggered: runId r" {
 		reason := "no reason"
 		if d.CancellationReason != nil {
 			reason = *d.CancellationReason
 		}
-		t.Errorf("%s, %s, %+v", d.Status, reason, c.kept(run))
+		t.Errorf("%s, %s, %+v", d.Status, reason, c.storedRules(run))
 	}
 	c.reach(1)
 }

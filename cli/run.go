@@ -55,7 +55,7 @@ func (c *runCommand) Run(e *terminal.Env) error {
 	// What is wrong with the template shall be said before anything starts.
 	scenario, err := template.Parse(source)
 	if err != nil && len(c.Set)+len(c.SetFile) > 0 {
-		return template.Unplaced(err)
+		return template.WithoutLines(err)
 	}
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *runCommand) Run(e *terminal.Env) error {
 		scenario.AllowWrites()
 	}
 	if c.Feed != "" {
-		if err := c.feed(&scenario); err != nil {
+		if err := c.applyFeed(&scenario); err != nil {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func (c *runCommand) Run(e *terminal.Env) error {
 		e.Settle()
 		return c.matrix(e, source, scenario)
 	}
-	var o outcome
+	var o runResult
 	if c.Server != "" {
 		e.Settle()
 		o, err = c.remote(e, source)
@@ -93,17 +93,17 @@ func (c *runCommand) Run(e *terminal.Env) error {
 	return c.conclude(e, o)
 }
 
-// outcome is a finished run.
-type outcome struct {
+// runResult is a finished run.
+type runResult struct {
 	summary *engine.Summary
 	setup   bool   // it failed before load started
-	where   string // where its executions are, for a person
+	server  string // where its executions are, for a person
 	// seconds is what a comparison needs, for --out.
 	seconds []engine.MeasuredSecond
 	// enrichment is what the target's history knew when it was not waited for any
 	// longer, and goesOn who asks it further.
 	enrichment engine.Enrichment
-	goesOn     string
+	continues  string
 }
 
 // maxTemplate is more than a template can have; how much that is says package template.
@@ -112,9 +112,9 @@ const maxTemplate = 2 << 20
 // source reads the template and applies --set.
 func (c *runCommand) source() (source []byte, err error) {
 	if c.Template == "-" {
-		source, err = terminal.All("The template", "standard input", os.Stdin, maxTemplate)
+		source, err = terminal.ReadAllBounded("The template", "standard input", os.Stdin, maxTemplate)
 	} else {
-		source, err = terminal.Bounded("The template", c.Template, maxTemplate)
+		source, err = terminal.ReadBounded("The template", c.Template, maxTemplate)
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (c *runCommand) source() (source []byte, err error) {
 		}
 		fields = append(fields, template.Assignment{Path: path, Value: value})
 	}
-	more, err := fromFiles(c.SetFile)
+	more, err := setFileAssignments(c.SetFile)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (c *runCommand) source() (source []byte, err error) {
 	return template.SetAll(source, fields)
 }
 
-// feed applies --feed.
-func (c *runCommand) feed(scenario *engine.Scenario) error {
+// applyFeed applies --feed.
+func (c *runCommand) applyFeed(scenario *engine.Scenario) error {
 	f, err := os.Open(c.Feed)
 	if err != nil {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
@@ -186,7 +186,7 @@ func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err
 		flags.DataDir = wiring.DefaultDataDir()
 	}
 	remove := func() {}
-	options := wiring.Options{Store: flags, Version: version, Traces: c.As("loadstone-run", e), Log: quiet}
+	options := wiring.Options{Store: flags, Version: version, Traces: c.ForService("loadstone-run", e), Log: quiet}
 	s, err = wiring.Open(e.Ctx, options)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
 		_, _ = fmt.Fprintf(e.Stderr,
@@ -207,11 +207,11 @@ func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err
 	}
 	if c.Calibrate != "off" {
 		// The folder of this run alone has none, but the machine's may.
-		if kept := wiring.Read(filepath.Join(wiring.DefaultDataDir(), wiring.File), version); kept != nil &&
+		if kept := wiring.ReadCertificate(filepath.Join(wiring.DefaultDataDir(), wiring.CertificateFile), version); kept != nil &&
 			s.Certificate.Current() == nil {
 			s.Certificate.Adopt(kept)
 		}
-		s.Certificate.Before(e, c.Quiet)
+		s.Certificate.EnsureBeforeRun(e, c.Quiet)
 	}
 	return s, func() {
 		closing, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -224,15 +224,15 @@ func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err
 }
 
 // local runs in this process.
-func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (outcome, error) {
+func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (runResult, error) {
 	s, done, err := c.open(e)
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	defer done()
 	run, err := s.Runs.Create(e.Ctx, scenario, "cli")
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	e.Settle()
 	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
@@ -240,30 +240,30 @@ func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (outcome, 
 		return err
 	})
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	ended, err := s.Store.Run(context.WithoutCancel(e.Ctx), run.RunID)
 	if err != nil {
-		return outcome{}, fmt.Errorf("reading the run: %w", err)
+		return runResult{}, fmt.Errorf("reading the run: %w", err)
 	}
 	var seconds []engine.MeasuredSecond
 	if c.Out != "" {
 		if seconds, err = s.Runs.Seconds(context.WithoutCancel(e.Ctx), run.RunID); err != nil {
-			return outcome{}, err
+			return runResult{}, err
 		}
 	}
-	o := outcome{
-		summary: summary,
-		seconds: seconds,
-		setup:   ended.StopReason == engine.StopSetupFailure,
-		where:   s.Results.Where(run.RunID),
-		goesOn:  goesOnHere,
+	o := runResult{
+		summary:   summary,
+		seconds:   seconds,
+		setup:     ended.StopReason == engine.StopSetupFailure,
+		server:    s.Results.Location(run.RunID),
+		continues: continuesLocally,
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
-		return each(ctx, []string{run.RunID}, s.EnrichmentOf)
+		return forEachRun(ctx, []string{run.RunID}, s.EnrichmentOf)
 	})
 	if err != nil {
-		return outcome{}, err
+		return runResult{}, err
 	}
 	o.enrichment = states[0]
 	return o, nil
@@ -271,8 +271,8 @@ func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (outcome, 
 
 // Who goes on with an enrichment that was not waited for.
 const (
-	goesOnHere  = "the next server on this data directory goes on"
-	goesOnThere = "the server goes on"
+	continuesLocally  = "the next server on this data directory goes on"
+	continuesOnServer = "the server goes on"
 )
 
 // follow starts a run in this process, shows it live, and waits for its
@@ -307,7 +307,7 @@ func follow(e *terminal.Env, s *wiring.Services, runID string, quiet bool,
 			}
 			run, err := s.Runs.Run(background, runID)
 			if begun = err == nil && run.Status != engine.StatusPrepared; err == nil && run.Waiting != nil {
-				said = show.Waits(run.Waiting, said)
+				said = show.Waiting(run.Waiting, said)
 			}
 		case <-figures:
 			updates = nil
@@ -331,39 +331,39 @@ func follow(e *terminal.Env, s *wiring.Services, runID string, quiet bool,
 	show.End()
 	summary, err := s.Runs.Wait(background, runID)
 	if err != nil {
-		return nil, &terminal.Error{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for the figures: %w", err)}
+		return nil, &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for the figures: %w", err)}
 	}
 	return summary, nil
 }
 
 // conclude writes the reports and turns the result into an exit code.
-func (c *runCommand) conclude(e *terminal.Env, o outcome) error {
+func (c *runCommand) conclude(e *terminal.Env, o runResult) error {
 	s := o.summary
 	// What cannot be written shall not hide the result.
 	wrote := errors.Join(
 		e.Write(c.Out, func(w io.Writer) error {
-			return report.JSON(w, report.File{Summary: s, Seconds: o.seconds, Enrichment: o.enrichment.Known()})
+			return report.JSON(w, report.File{Summary: s, Seconds: o.seconds, Enrichment: o.enrichment.OrNil()})
 		}),
 		e.Write(c.JUnit, func(w io.Writer) error { return report.JUnit(w, s, c.RequireValid) }),
 	)
 	if err := report.Summary(e.Stdout, s); err != nil {
 		return err
 	}
-	report.Enrichment(e.Stdout, "enrichment", o.enrichment, o.goesOn)
-	if o.where != "" && s.Accounting.Recorded > 0 {
-		_, _ = fmt.Fprintf(e.Stdout, "executions  %s\n", o.where)
+	report.Enrichment(e.Stdout, "enrichment", o.enrichment, o.continues)
+	if o.server != "" && s.Accounting.Recorded > 0 {
+		_, _ = fmt.Fprintf(e.Stdout, "executions  %s\n", o.server)
 	}
-	return verdict(judge(s, o.setup, c.RequireValid), wrote)
+	return commandResult(resultExitCode(s, o.setup, c.RequireValid), wrote)
 }
 
-// verdict is the end of a command whose result has the exit code; wrote is why a
+// commandResult is the end of a command whose result has the exit code; wrote is why a
 // file of the result could not be written.
-func verdict(code int, wrote error) error {
+func commandResult(code int, wrote error) error {
 	if code == terminal.ExitPassed && wrote == nil {
 		return nil
 	}
 	if code == terminal.ExitPassed {
 		code = terminal.ExitUsage
 	}
-	return &terminal.Error{Code: code, Err: wrote}
+	return &terminal.ExitError{Code: code, Err: wrote}
 }

@@ -17,8 +17,8 @@ type schemaCommand struct {
 	Print schemaPrint `cmd:"" help:"Print the DDL."`
 }
 
-// ofDatabase does something with the control store that the flags name.
-func ofDatabase(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx context.Context, url string) error) error {
+// withControlStore does something with the control store that the flags name.
+func withControlStore(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx context.Context, url string) error) error {
 	url, err := f.URL()
 	if err != nil {
 		return err
@@ -37,12 +37,14 @@ func ofDatabase(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx context.Con
 
 type schemaApply struct{ wiring.DatabaseFlags }
 
-func (c schemaApply) Run(e *terminal.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Repair) }
+func (c schemaApply) Run(e *terminal.Env) error {
+	return withControlStore(c.DatabaseFlags, e, schema.Repair)
+}
 
 type schemaCheck struct{ wiring.DatabaseFlags }
 
 func (c schemaCheck) Run(e *terminal.Env) error {
-	return ofDatabase(c.DatabaseFlags, e, schema.Compare)
+	return withControlStore(c.DatabaseFlags, e, schema.Compare)
 }
 
 type schemaPrint struct{}

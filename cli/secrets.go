@@ -19,7 +19,7 @@ type tokenFlags struct {
 }
 
 func (f tokenFlags) token() (string, error) {
-	return terminal.SecretOf("--token", f.Token, f.TokenFile)
+	return terminal.SecretFlag("--token", f.Token, f.TokenFile)
 }
 
 // connect returns a client for the server at address.
@@ -32,16 +32,16 @@ func (f tokenFlags) connect(address string) (*client, error) {
 	if err != nil || f.ServerCA == "" {
 		return c, err
 	}
-	text, err := terminal.Bounded("The file of --server-ca", f.ServerCA, 1<<20)
+	text, err := terminal.ReadBounded("The file of --server-ca", f.ServerCA, 1<<20)
 	if err != nil {
 		return nil, err
 	}
-	c.http.Transport, err = Trusting(text)
+	c.http.Transport, err = TransportTrusting(text)
 	return c, err
 }
 
-// fromFiles are the assignments of --set-file: each value is the text of a file, whatever it looks like in YAML.
-func fromFiles(list []string) ([]template.Assignment, error) {
+// setFileAssignments are the assignments of --set-file: each value is the text of a file, whatever it looks like in YAML.
+func setFileAssignments(list []string) ([]template.Assignment, error) {
 	var fields []template.Assignment
 	for _, set := range list {
 		path, file, ok := strings.Cut(set, "=")
@@ -49,7 +49,7 @@ func fromFiles(list []string) ([]template.Assignment, error) {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set-file %s names no file.", set),
 				Hint: "write --set-file path=FILE, for example --set-file target.connection.dsn=/run/secrets/dsn"}
 		}
-		secret, err := terminal.Secret("The file of --set-file "+path, file)
+		secret, err := terminal.ReadSecret("The file of --set-file "+path, file)
 		if err != nil {
 			return nil, err
 		}

@@ -25,8 +25,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
 
-// version1 is a row as the segments of version 1 had them.
-type version1 struct {
+// segmentRowV1 is a row as the segments of version 1 had them.
+type segmentRowV1 struct {
 	Series          int32  `parquet:"series,delta"`
 	Relation        string `parquet:"relation,dict"`
 	Kind            string `parquet:"kind,dict"`
@@ -56,8 +56,8 @@ type version1 struct {
 	Queued          int32  `parquet:"queued,delta"`
 }
 
-// older is what an earlier program would have written in place of a segment: no load, and no credits.
-func older(t *testing.T, path, runID string) []byte {
+// asVersion1 is what an earlier program would have written in place of a segment: no load, and no credits.
+func asVersion1(t *testing.T, path, runID string) []byte {
 	t.Helper()
 	f, err := record.OpenFile(path)
 	if err != nil {
@@ -69,14 +69,14 @@ func older(t *testing.T, path, runID string) []byte {
 	}
 	defer s.Close()
 	var content bytes.Buffer
-	w := parquet.NewGenericWriter[version1](&content, parquet.Compression(&zstd.Codec{}),
+	w := parquet.NewGenericWriter[segmentRowV1](&content, parquet.Compression(&zstd.Codec{}),
 		parquet.SkipPageBounds("latency_counts"), parquet.KeyValueMetadata("loadstone_segment_version", "1"),
 		parquet.KeyValueMetadata("run_id", runID))
 	err = s.Read(segment.Query{}, func(r *segment.Row) error {
 		if r.Relation == segment.LoadSeconds {
 			return nil
 		}
-		_, err := w.Write([]version1{{Series: r.Series, Relation: r.Relation, Kind: r.Kind, StatementID: r.StatementID,
+		_, err := w.Write([]segmentRowV1{{Series: r.Series, Relation: r.Relation, Kind: r.Kind, StatementID: r.StatementID,
 			InTransaction: r.InTransaction, WorkerID: r.WorkerID, ErrorClass: r.ErrorClass, ErrorCode: r.ErrorCode,
 			Warmup: r.Warmup, Second: r.Second, At: r.At, Operations: r.Operations, Errors: r.Errors, RowCount: r.RowCount,
 			LatencySchema: r.LatencySchema, LatencyOffset: r.LatencyOffset, LatencySumNs: r.LatencySumNs,
@@ -97,12 +97,12 @@ func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
 		t.Skip("a server three times, and a run; make soak sets " + clitest.Soak)
 	}
 	results := t.TempDir()
-	in := startTakingIn(t, s3test.Server{}, "--refresh-workers", "1", "--results", results)
+	in := startIngestCluster(t, s3test.Server{}, "--refresh-workers", "1", "--results", results)
 	d, recorded := in.run()
-	in.await("taken in", nil, func() bool { return in.taken(d.RunID) && in.settledQueue() })
+	in.await("taken in", nil, func() bool { return in.ingestedRuns(d.RunID) && in.settledQueue() })
 	sum := func(text string) (v float64, ok bool) {
 		var p promAnswer
-		in.way.Do(http.MethodGet, "/prometheus/api/v1/query?"+url.Values{"query": {text}, "stats": {"all"},
+		in.netProxyTo.Do(http.MethodGet, "/prometheus/api/v1/query?"+url.Values{"query": {text}, "stats": {"all"},
 			"time": {fmt.Sprint(d.EndTime.Unix() + 10)}}.Encode(), nil, &p)
 		for _, l := range p.Data.Stats.Leaves {
 			for _, piece := range l.Pieces {
@@ -143,7 +143,7 @@ func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%s: %v %v", name, found, err)
 	}
-	content := older(t, found[0], d.RunID)
+	content := asVersion1(t, found[0], d.RunID)
 	hash := sha256.Sum256(content)
 	epoch, _ := segment.Epoch(name)
 	before := segment.Name(epoch, hex.EncodeToString(hash[:]))

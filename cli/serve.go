@@ -39,7 +39,7 @@ type serveCommand struct {
 	wiring.StoreFlags
 	wiring.NodeFlags
 	wiring.TraceFlags
-	wiring.OutFlags
+	wiring.ExportFlags
 	wiring.TargetFlags
 	wiring.RefreshFlags
 	wiring.CalibrateFlag
@@ -52,10 +52,10 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	if flags.DataDir == "" {
 		flags.DataDir = wiring.DefaultDataDir()
 	}
-	var first *firstRun
+	var first *initialRun
 	if c.RunFirst != "" {
 		var err error
-		if first, err = readFirstRun(c.RunFirst); err != nil {
+		if first, err = readInitialRun(c.RunFirst); err != nil {
 			return err
 		}
 	}
@@ -67,12 +67,12 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := terminal.CanListen("--listen", c.Listen); err != nil {
+	if err := terminal.CheckListen("--listen", c.Listen); err != nil {
 		return err
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
-		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Out: c.OutFlags,
+		MaxLiveRuns: c.LiveRuns, Query: c.QueryFlags, Traces: c.ForService("loadstone-server", e), Out: c.ExportFlags,
 		Targets: c.TargetFlags, Log: e.Log})
 	if err != nil {
 		return err
@@ -102,16 +102,16 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	// room: one answer, and the channel holds one.
 	go func() { serving <- srv.Serve(e.Ctx) }()
 	// First: a link makes those before it useless, also one that the operator has just asked for.
-	link, how, err := firstLink(e.Ctx, srv, s.DataDir)
+	link, how, err := signInURL(e.Ctx, srv, s.DataDir)
 	if err != nil {
 		return err
 	}
-	forget, err := door.Leave(s.DataDir, address, srv.Operator())
+	forget, err := door.WriteOperatorFile(s.DataDir, address, srv.Operator())
 	if err != nil {
 		return err
 	}
 	defer forget()
-	end, err := door.Begin(e.Ctx, address)
+	end, err := door.Start(e.Ctx, address)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	switch {
 	case c.Calibrate == "off":
 	case first != nil:
-		s.Certificate.Before(e, false)
+		s.Certificate.EnsureBeforeRun(e, false)
 	default:
-		certifying.Go(func() { s.Certificate.Beside(background, s.Runs.Busy) })
+		certifying.Go(func() { s.Certificate.EnsureInBackground(background, s.Runs.Busy) })
 	}
 	if first != nil {
 		if err := first.run(e, s, srv.URL()); err != nil {
@@ -148,9 +148,9 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	return err
 }
 
-// firstLink is the address to open, and how to sign in there: the link that does is
+// signInURL is the address to open, and how to sign in there: the link that does is
 // printed as long as nobody has signed in, and later when the operator asks for it.
-func firstLink(ctx context.Context, srv *rootserver.Server, dir string) (link, how string, err error) {
+func signInURL(ctx context.Context, srv *rootserver.Server, dir string) (link, how string, err error) {
 	signedIn, err := srv.SignedIn(ctx)
 	if err != nil {
 		return "", "", err
@@ -165,7 +165,7 @@ func firstLink(ctx context.Context, srv *rootserver.Server, dir string) (link, h
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *wiring.Services, door *Door, provider *oidc.Options) (*rootserver.Server,
+func (c *serveCommand) listen(s *wiring.Services, door *HTTPEndpoint, provider *oidc.Options) (*rootserver.Server,
 	string, error) {
 	address := c.Listen
 	if address == "" {
@@ -179,28 +179,28 @@ func (c *serveCommand) listen(s *wiring.Services, door *Door, provider *oidc.Opt
 		}
 	}
 	options := rootserver.Options{
-		Addr:       address,
-		PublicURL:  door.PublicURL,
-		OIDC:       provider,
-		TLS:        door.TLS,
-		Proxies:    door.Proxies,
-		Hosts:      door.Hosts,
-		Runs:       s.Runs,
-		Matrices:   s.Matrices,
-		Roster:     s.Roster,
-		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
-		NodeAccess: s.Members,
-		Scaling:    s.Runs.Doorman(),
-		Out:        s.Out(),
-		Store:      s.Store,
-		Files:      s.Results,
-		Plugins:    s.Plugins,
-		Drivers:    s.Drivers,
+		Addr:         address,
+		PublicURL:    door.PublicURL,
+		OIDC:         provider,
+		TLS:          door.TLS,
+		Proxies:      door.Proxies,
+		Hosts:        door.Hosts,
+		Runs:         s.Runs,
+		Matrices:     s.Matrices,
+		Roster:       s.Roster,
+		Nodes:        func() int { return acceptingNodes(s.Roster.Nodes()) },
+		NodeAccess:   s.Members,
+		Scaling:      s.Runs.Admission(),
+		Destinations: s.Destinations(),
+		Store:        s.Store,
+		Files:        s.Results,
+		Plugins:      s.Plugins,
+		Drivers:      s.Drivers,
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.Runs.Preflight(ctx, scenario)
 		},
 		PreflightSample: enginerun.Preflight{},
-		Workbench: &dryrun.Bench{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
+		StatementEditor: &dryrun.Runner{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
 			Connections: s.Store}},
 		UI:           ui.Dist(),
 		Version:      version,
@@ -219,7 +219,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *Door, provider *oidc.Opt
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}
 	var srv *rootserver.Server
-	options.Notices, options.Settings = s.OpenNotices(func() string {
+	options.Notifier, options.Settings = s.OpenNotifications(func() string {
 		if srv == nil { // a run that ends while the server starts
 			return door.PublicURL
 		}
@@ -232,13 +232,13 @@ func (c *serveCommand) listen(s *wiring.Services, door *Door, provider *oidc.Opt
 	}
 	bound, err := srv.Listen()
 	if err != nil {
-		return nil, "", terminal.NotListening("--listen", address, err)
+		return nil, "", terminal.ListenError("--listen", address, err)
 	}
 	return srv, bound, nil
 }
 
-// takingWork counts the nodes that take new run workers.
-func takingWork(nodes []nodes.InfoNode) (n int) {
+// acceptingNodes counts the nodes that take new run workers.
+func acceptingNodes(nodes []nodes.NodeInfo) (n int) {
 	for _, v := range nodes {
 		if v.AcceptingWork {
 			n++
@@ -247,14 +247,14 @@ func takingWork(nodes []nodes.InfoNode) (n int) {
 	return n
 }
 
-// firstRun is the template of serve --run.
-type firstRun struct {
+// initialRun is the template of serve --run.
+type initialRun struct {
 	scenario engine.Scenario
 	source   string
 }
 
-func readFirstRun(path string) (*firstRun, error) {
-	source, err := terminal.Bounded("The template", path, maxTemplate)
+func readInitialRun(path string) (*initialRun, error) {
+	source, err := terminal.ReadBounded("The template", path, maxTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -262,11 +262,11 @@ func readFirstRun(path string) (*firstRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &firstRun{scenario: scenario, source: string(source)}, nil
+	return &initialRun{scenario: scenario, source: string(source)}, nil
 }
 
 // run saves the template (once), makes a run of it and shows it to the end.
-func (f *firstRun) run(e *terminal.Env, s *wiring.Services, base string) error {
+func (f *initialRun) run(e *terminal.Env, s *wiring.Services, base string) error {
 	saved, err := s.Store.TemplateByName(e.Ctx, f.scenario.Name)
 	if errors.Is(err, store.ErrNotFound) {
 		saved, err = s.Store.CreateTemplate(e.Ctx, store.Template{
@@ -297,7 +297,7 @@ func (f *firstRun) run(e *terminal.Env, s *wiring.Services, base string) error {
 }
 
 // matrix runs a template with several targets once, and shows it to the end.
-func (f *firstRun) matrix(e *terminal.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
+func (f *initialRun) matrix(e *terminal.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
 	m, err := s.Matrices.Create(e.Ctx, scenario, "serve")
 	if err != nil {
 		return err

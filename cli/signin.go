@@ -58,13 +58,13 @@ type tokenCommand struct {
 	operatorFlags
 }
 
-// longestToken is the most days that the server gives a token.
-const longestToken = 3650
+// maxTokenDays is the most days that the server gives a token.
+const maxTokenDays = 3650
 
 // Run makes a token and prints its secret, alone, so that a program can take it.
 func (c *tokenCommand) Run(e *terminal.Env) error {
-	if c.Days < 1 || c.Days > longestToken {
-		return engine.InvalidField("--days", fmt.Sprintf("is %d", c.Days), fmt.Sprintf("from 1 to %d", longestToken))
+	if c.Days < 1 || c.Days > maxTokenDays {
+		return engine.InvalidField("--days", fmt.Sprintf("is %d", c.Days), fmt.Sprintf("from 1 to %d", maxTokenDays))
 	}
 	client, err := c.client()
 	if err != nil {

@@ -53,7 +53,7 @@ func serve(t *testing.T, control, dir string) *served {
 			s.base = client.base
 			return s
 		}
-		if time.Since(begin) > clitest.StartLimit {
+		if time.Since(begin) > clitest.StartTimeout {
 			t.Fatalf("the server does not start:\n%s", out.String())
 		}
 	}

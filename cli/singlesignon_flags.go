@@ -34,7 +34,7 @@ func (f *OIDCFlags) Options() (*oidc.Options, error) {
 	}
 	o := oidc.Options{Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.Secret, Name: f.Name,
 		DefaultRole: store.Role(f.DefaultRole), GroupsClaim: f.GroupsClaim, Scopes: f.Scopes, Roles: map[string]store.Role{}}
-	secret, err := terminal.SecretOf("--oidc-client-secret", f.Secret, f.SecretFile)
+	secret, err := terminal.SecretFlag("--oidc-client-secret", f.Secret, f.SecretFile)
 	if err != nil {
 		return nil, err
 	}

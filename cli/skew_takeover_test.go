@@ -13,9 +13,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// before builds the program as a minor version before, whose messages have neither at_most nor the epoch of an answer:
+// buildPreviousMinor builds the program as a minor version before, whose messages have neither at_most nor the epoch of an answer:
 // it neither says them nor hears them. LOADSTONE_OLD names one that was really built from older sources.
-func before(t *testing.T, dir, version string) string {
+func buildPreviousMinor(t *testing.T, dir, version string) string {
 	t.Helper()
 	if file := os.Getenv("LOADSTONE_OLD"); file != "" {
 		return file
@@ -42,7 +42,7 @@ func before(t *testing.T, dir, version string) string {
 			changed[path] = strings.Replace(changed[path], pair[0], pair[1], 1)
 		}
 	}
-	return versioned(t, dir, version, overlay(t, dir, changed))
+	return buildVersion(t, dir, version, overlay(t, dir, changed))
 }
 
 // TestATakeoverBetweenVersions: the server that owns a run on two nodes is killed, and the other one goes on with it,
@@ -54,7 +54,7 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 	}
 	const rate, seconds = 200, 60
 	dir := reachable(t)
-	older, newer := before(t, dir, "v1.3.0"), versioned(t, dir, "v1.4.0")
+	older, newer := buildPreviousMinor(t, dir, "v1.3.0"), buildVersion(t, dir, "v1.4.0")
 	for name, programs := range map[string]struct{ dies, goesOn, one, other string }{
 		"both nodes are older":        {newer, newer, older, older},
 		"a node is older":             {newer, newer, older, newer},
@@ -62,30 +62,30 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 		"the one that goes on is old": {newer, older, newer, older},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clitest.ShortLeases.Store(t.Name(), "3s")
-			one, other := clitest.NodeOf(t, programs.one, t.TempDir(), ""), clitest.NodeOf(t, programs.other, t.TempDir(), "")
+			clitest.LeasesOf.Store(t.Name(), "3s")
+			one, other := clitest.StartNodeOf(t, programs.one, t.TempDir(), ""), clitest.StartNodeOf(t, programs.other, t.TempDir(), "")
 			c := newClusterOf(t, func(int) []string { return []string{"--nodes", one.Address + "," + other.Address} },
 				programs.dies, programs.goesOn)
 			c.node, c.nodeDir = one, one.Dir
 			c.awaitNodes(0, 2)
 			c.awaitNodes(1, 2)
 			var run engine.Run
-			c.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: apart\ntarget:\n  "+
+			c.proxies[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: apart\ntarget:\n  "+
 				"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 				"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: %d, "+
 				"warmup_seconds: 0}\nscaling: {mode: BOUNDED, min_workers: 2, max_workers: 4, per_worker_capacity: 4}\n", c.load,
 				rate, seconds)}, &run)
-			c.ways[0].AwaitLoad(run.RunID)
+			c.proxies[0].AwaitLoad(run.RunID)
 			time.Sleep(10 * time.Second)
 			epoch := c.epoch(run)
 			c.kill(c.servers[0])
-			took := c.taken(run, epoch, time.Now())
-			d := c.ways[1].Settled(run.RunID, c.servers[1])
+			took := c.awaitTakeover(run, epoch, time.Now())
+			d := c.proxies[1].AwaitEnd(run.RunID, c.servers[1])
 			var due []int64
-			for _, w := range recorded(t, run.RunID, c.results, one, other) {
+			for _, w := range recordedOperations(t, run.RunID, c.results, one, other) {
 				due = append(due, w.due...)
 			}
-			most, a := mostInASecond(due), d.Summary.Accounting
+			most, a := maxPerSecond(due), d.Summary.Accounting
 			t.Logf("taken over after %v; %s, %s; at most %d due in a second; %+v; %v", took, d.Status, d.Summary.Validity, most,
 				a, d.Summary.ValidityDetail.Causes)
 			if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || most > rate+rate/50 ||

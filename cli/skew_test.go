@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// versioned builds the program as another version, with flags of the compiler's.
-func versioned(t *testing.T, dir, version string, with ...string) string {
+// buildVersion builds the program as another version, with flags of the compiler's.
+func buildVersion(t *testing.T, dir, version string, with ...string) string {
 	t.Helper()
 	file := filepath.Join(dir, "loadstone-"+version)
 	args := append([]string{"test", "-c", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X " +
@@ -57,14 +57,14 @@ func TestVersionsApart(t *testing.T) {
 		t.Skip("builds the program three times; make soak sets LOADSTONE_SOAK")
 	}
 	dir, data := reachable(t), reachable(t)
-	server := versioned(t, dir, "v1.4.0")
+	server := buildVersion(t, dir, "v1.4.0")
 	var nodes []*clitest.RemoteNode
 	var addresses []string
 	for _, version := range []string{"v1.2.0", "v1.3.0"} {
 		n := &clitest.RemoteNode{Dir: t.TempDir()}
-		n.Process = clitest.LaunchProgram(t, versioned(t, dir, version), "worker", "--listen", "127.0.0.1:0",
+		n.Process = clitest.LaunchProgram(t, buildVersion(t, dir, version), "worker", "--listen", "127.0.0.1:0",
 			"--data-dir", n.Dir)
-		clitest.WaitFor(t, clitest.StartLimit, "the node's address", func() bool {
+		clitest.WaitFor(t, clitest.StartTimeout, "the node's address", func() bool {
 			_, after, ok := strings.Cut(n.Out.String(), " listens on ")
 			n.Address, _, _ = strings.Cut(after, "\n")
 			return ok && strings.Contains(after, "\n")
@@ -74,19 +74,19 @@ func TestVersionsApart(t *testing.T) {
 	served := clitest.LaunchProgram(t, server, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
 		data,
 		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, data, served).SignedIn()
+	session, _, _ := operatorOf(t, data, served).SignIn()
 	const why = "the node is Loadstone v1.2.0 and the server v1.4.0, which are more than one minor version apart: " +
 		"upgrade the node to 1.4"
-	var list struct{ Nodes []clusternodes.InfoNode }
-	states := func() (found map[string]clusternodes.InfoNode) {
+	var list struct{ Nodes []clusternodes.NodeInfo }
+	states := func() (found map[string]clusternodes.NodeInfo) {
 		session.Do("GET", "/api/v1/nodes", nil, &list)
-		found = map[string]clusternodes.InfoNode{}
+		found = map[string]clusternodes.NodeInfo{}
 		for _, n := range list.Nodes {
 			found[n.Version] = n
 		}
 		return found
 	}
-	clitest.Until(t, clitest.StartLimit, func() bool {
+	clitest.Until(t, clitest.StartTimeout, func() bool {
 		return states()["v1.3.0"].AcceptingWork &&
 			states()["v1.2.0"].Reason == why
 	},
@@ -100,7 +100,7 @@ func TestVersionsApart(t *testing.T) {
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 3, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n",
 		pgtest.Start(t).NewDatabase(t))}, &run)
-	if d := session.Settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
+	if d := session.AwaitEnd(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
 		d.Summary.Accounting.Recorded == 0 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}

@@ -42,7 +42,7 @@ func (c *SLTCommand) Run(e *terminal.Env) error {
 		}
 	}
 	if failed > 0 {
-		return &terminal.Error{Code: terminal.ExitFailed, Err: fmt.Errorf("%d of the files failed", failed)}
+		return &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("%d of the files failed", failed)}
 	}
 	return nil
 }

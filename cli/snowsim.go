@@ -66,10 +66,10 @@ Faults can be changed while it runs: GET, POST (a JSON list) and DELETE http://A
 
 func (c *snowsimCommand) Run(e *terminal.Env) error {
 	var err error
-	if c.Password, err = terminal.SecretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
+	if c.Password, err = terminal.SecretFlag("--password", c.Password, c.Secrets.PasswordFile); err != nil {
 		return err
 	}
-	if c.Postgres, err = terminal.SecretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
+	if c.Postgres, err = terminal.SecretFlag("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
 		return err
 	}
 	options, err := c.options()

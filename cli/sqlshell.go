@@ -18,20 +18,20 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
-// Shell executes statements, one after another.
-type Shell struct {
+// SQLShell executes statements, one after another.
+type SQLShell struct {
 	Ask      func(ctx context.Context, sql string) (query.Answer, error)
 	Format   string
 	Out, Err io.Writer
 }
 
 // Execute executes one statement and writes its answer.
-func (s *Shell) Execute(ctx context.Context, sql string) error {
+func (s *SQLShell) Execute(ctx context.Context, sql string) error {
 	answer, err := s.Ask(ctx, sql)
 	if err != nil {
 		return err
 	}
-	if err := Write(s.Out, s.Format, answer); err != nil {
+	if err := WriteAnswer(s.Out, s.Format, answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	if answer.Truncated {
@@ -41,7 +41,7 @@ func (s *Shell) Execute(ctx context.Context, sql string) error {
 }
 
 // Read executes what it reads: a statement ends with a semicolon, the last with the text. \q ends it, \d lists tables.
-func (s *Shell) Read(ctx context.Context, in io.Reader) error {
+func (s *SQLShell) Read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var text string
@@ -53,7 +53,7 @@ func (s *Shell) Read(ctx context.Context, in io.Reader) error {
 			text = listTables
 		default:
 			text += lines.Text() + "\n"
-			if !complete(text) {
+			if !statementComplete(text) {
 				continue
 			}
 		}
@@ -74,18 +74,18 @@ func (s *Shell) Read(ctx context.Context, in io.Reader) error {
 const listTables = `SELECT table_schema, table_name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns
 	FROM information_schema.columns WHERE table_schema IN ('tables', 'rollup') GROUP BY 1, 2 ORDER BY 1 DESC, 2`
 
-// complete reports whether a text ends with the semicolon of a statement, not with one inside a quotation.
-func complete(text string) bool {
+// statementComplete reports whether a text ends with the semicolon of a statement, not with one inside a quotation.
+func statementComplete(text string) bool {
 	tokens, err := sqltext.Tokens(text, sqltext.DialectOf("postgres"))
 	return err == nil && len(tokens) > 0 && tokens[len(tokens)-1].Is(";")
 }
 
-// Write writes an answer in a format.
-func Write(w io.Writer, format string, a query.Answer) error {
+// WriteAnswer writes an answer in a format.
+func WriteAnswer(w io.Writer, format string, a query.Answer) error {
 	if format == "table" {
 		return writeTable(w, a)
 	}
-	if !terminal.Is(w) {
+	if !terminal.IsTerminal(w) {
 		return query.Write(w, format, a)
 	}
 	// What is in the results is not for the terminal to obey, other than in a file.
@@ -93,19 +93,19 @@ func Write(w io.Writer, format string, a query.Answer) error {
 	if err := query.Write(&text, format, a); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, terminal.Harmless(text.String()))
+	_, err := io.WriteString(w, terminal.StripControls(text.String()))
 	return err
 }
 
-// widest is how much of a value a table shows.
-const widest = 80
+// maxCellWidth is how much of a value a table shows.
+const maxCellWidth = 80
 
 func writeTable(out io.Writer, a query.Answer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	cell := func(s string) string {
-		s = terminal.Harmless(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
-		if utf8.RuneCountInString(s) > widest {
-			s = string([]rune(s)[:widest-1]) + "…"
+		s = terminal.StripControls(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
+		if utf8.RuneCountInString(s) > maxCellWidth {
+			s = string([]rune(s)[:maxCellWidth-1]) + "…"
 		}
 		return s
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
 )
 
-// Do sends a request to a server, and reads its JSON answer into out.
-type Do func(ctx context.Context, method, path string, in, out any) error
+// APICall sends a request to a server, and reads its JSON answer into out.
+type APICall func(ctx context.Context, method, path string, in, out any) error
 
-// Flags are those of loadstone sql.
-type Flags struct {
+// SQLFlags are those of loadstone sql.
+type SQLFlags struct {
 	Statement string `arg:"" optional:"" help:"One statement; without it statements are read from standard input, each ending with a semicolon."`
 	Format    string `enum:"table,csv,json,parquet" default:"table" help:"How answers are written: ${enum}."`
 	ConfirmFlags
@@ -28,21 +28,21 @@ type Flags struct {
 }
 
 // Run executes the statement, or those that standard input has.
-func (f Flags) Run(e *terminal.Env, do Do) error {
-	shell := Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
+func (f SQLFlags) Run(e *terminal.Env, do APICall) error {
+	shell := SQLShell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
 		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
-			if watches(sql) {
+			if isWatch(sql) {
 				return a, watchTable(ctx, do, sql, f.Format, e.Stdout)
 			}
-			if continuous(sql) {
-				return statements(ctx, do, sql, f.Confirm)
+			if isStreamStatement(sql) {
+				return executeStatements(ctx, do, sql, f.Confirm)
 			}
 			var raw json.RawMessage
 			id := uuid.NewString()
 			err = do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows, "query_id": id}, &raw)
 			if err != nil {
 				if ctx.Err() != nil {
-					end(ctx, do, id)
+					cancelQuery(ctx, do, id)
 				}
 				return a, err
 			}
@@ -57,33 +57,33 @@ func (f Flags) Run(e *terminal.Env, do Do) error {
 	if f.Statement != "" {
 		return shell.Execute(e.Ctx, f.Statement)
 	}
-	if terminal.Is(os.Stdin) && terminal.Is(e.Stdout) {
-		session := &Session{Shell: shell, Do: do, History: historyFile()}
+	if terminal.IsTerminal(os.Stdin) && terminal.IsTerminal(e.Stdout) {
+		session := &SQLSession{SQLShell: shell, Do: do, History: historyFile()}
 		return session.Run(e.Ctx, os.Stdin, e.Stdout)
 	}
 	return shell.Read(e.Ctx, os.Stdin)
 }
 
-// endWithin is how long the database is asked to end a query that nobody waits for.
-const endWithin = 2 * time.Second
+// cancelTimeout is how long the database is asked to end a query that nobody waits for.
+const cancelTimeout = 2 * time.Second
 
-// end has a server end a query.
-func end(ctx context.Context, do Do, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+// cancelQuery has a server end a query.
+func cancelQuery(ctx context.Context, do APICall, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	// It has a time limit of its own, if this fails.
 	_ = do(ctx, http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
 }
 
-// UserFlags are those of loadstone query-user.
-type UserFlags struct {
+// QueryUserFlags// QueryUserFlags are those of loadstone query-user.
+type QueryUserFlags struct {
 	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
 	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
 	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out."`
 }
 
 // Run makes the login and prints its connection string, alone; or removes it.
-func (f UserFlags) Run(e *terminal.Env, do Do) error {
+func (f QueryUserFlags) Run(e *terminal.Env, do APICall) error {
 	if f.Remove {
 		if err := do(e.Ctx, http.MethodDelete, "/api/v1/query-users/"+url.PathEscape(f.Name), nil, nil); err != nil {
 			return err

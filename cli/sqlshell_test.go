@@ -26,7 +26,7 @@ func TestFormats(t *testing.T) {
 		"json":  {`"n":9007199254740993,"x":1.5,"ok":true,"doc":{"b":1}}` + "\n", `{"a name":null,"n":null,"x":"NaN"`},
 	} {
 		var out bytes.Buffer
-		if err := cli.Write(&out, format, answer); err != nil {
+		if err := cli.WriteAnswer(&out, format, answer); err != nil {
 			t.Errorf("%s: %v", format, err)
 		}
 		for _, part := range want {
@@ -42,7 +42,7 @@ func TestFormats(t *testing.T) {
 
 func TestParquet(t *testing.T) {
 	var out bytes.Buffer
-	if err := cli.Write(&out, "parquet", answer); err != nil {
+	if err := cli.WriteAnswer(&out, "parquet", answer); err != nil {
 		t.Fatal(err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
@@ -62,14 +62,14 @@ func TestParquet(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	twice := query.Answer{Columns: []query.Column{{Name: "a"}, {Name: "a"}}}
-	if err := cli.Write(&out, "parquet", twice); err == nil {
+	if err := cli.WriteAnswer(&out, "parquet", twice); err == nil {
 		t.Error("two columns of one name are written")
 	}
 }
 
 func TestStatementsEndWithASemicolon(t *testing.T) {
 	var asked []string
-	shell := &cli.Shell{Format: "csv", Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
+	shell := &cli.SQLShell{Format: "csv", Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
 		Ask: func(_ context.Context, sql string) (query.Answer, error) {
 			asked = append(asked, strings.TrimSpace(sql))
 			if sql == "bad;\n" {
@@ -96,11 +96,11 @@ func TestCSVHoldsNoFormulas(t *testing.T) {
 	answer := query.Answer{Columns: []query.Column{{Name: "=a", Type: "text"}, {Name: "n", Type: "numeric"}},
 		Rows: [][]any{{"@SUM(1+1)", json.Number("-1e-7")}, {"plain", nil}}}
 	var out strings.Builder
-	if err := cli.Write(&out, "csv", answer); err != nil || out.String() != "'=a,n\n'@SUM(1+1),-1e-7\nplain,\n" {
+	if err := cli.WriteAnswer(&out, "csv", answer); err != nil || out.String() != "'=a,n\n'@SUM(1+1),-1e-7\nplain,\n" {
 		t.Errorf("%v %q", err, out.String())
 	}
 	out.Reset()
-	if err := cli.Write(&out, "json", answer); err != nil || !strings.Contains(out.String(), `"=a":"@SUM(1+1)"`) {
+	if err := cli.WriteAnswer(&out, "json", answer); err != nil || !strings.Contains(out.String(), `"=a":"@SUM(1+1)"`) {
 		t.Errorf("%v %q", err, out.String())
 	}
 }

@@ -113,10 +113,10 @@ func TestHistoryOutlivesTheStandIn(t *testing.T) {
 	defer server.Stop()
 	var d engine.RunDetail
 	clitest.WaitFor(t, 3*time.Minute, "end of the enrichment", func() bool {
-		if err := json.Unmarshal([]byte(server.Get("/api/runs/"+sum.RunID)), &d); err != nil {
+		if err := json.Unmarshal([]byte(server.MustGet("/api/runs/"+sum.RunID)), &d); err != nil {
 			t.Fatal(err)
 		}
-		return d.Enrichment.Status.Over()
+		return d.Enrichment.Status.Terminal()
 	})
 	if e := d.Enrichment; e.Status != engine.EnrichmentCompleted || e.Executions != sum.Accounting.Recorded ||
 		e.Matched*100 < e.Executions*95 {
@@ -162,7 +162,7 @@ func checkCreditsSoFar(t *testing.T, s *clitest.LiveServer, template string) {
 	}
 	var seen []reading
 	for len(seen) < 8 {
-		_ = conn.SetReadDeadline(time.Now().Add(clitest.StartLimit))
+		_ = conn.SetReadDeadline(time.Now().Add(clitest.StartTimeout))
 		var update struct {
 			Data struct {
 				Status  engine.Status

@@ -32,7 +32,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
 		"--database-url", url)
 	operator := operatorOf(t, dir, served)
-	session, _, _ := operator.SignedIn()
+	session, _, _ := operator.SignIn()
 	text := target.template("stopped")
 	begin := func() string {
 		t.Helper()

@@ -14,14 +14,14 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
-// StopAllFlags are those of loadstone stop.
-type StopAllFlags struct {
+// StopAllCommand// StopAllCommand are those of loadstone stop.
+type StopAllCommand struct {
 	All bool `help:"Stop every run and matrix. Needed: there is nothing else that this command stops."`
 	Yes bool `short:"y" help:"Do not ask."`
 }
 
 // Run asks once, and stops everything.
-func (f *StopAllFlags) Run(e *terminal.Env, do Do) error {
+func (f *StopAllCommand) Run(e *terminal.Env, do APICall) error {
 	if !f.All {
 		return engine.InvalidField("--all", "is not given",
 			"loadstone stop --all stops every run; one is stopped on its page")
@@ -37,11 +37,11 @@ func (f *StopAllFlags) Run(e *terminal.Env, do Do) error {
 	if err := do(e.Ctx, http.MethodPost, "/api/stop-all", struct{}{}, &r); err != nil {
 		return err
 	}
-	return say(e, r)
+	return printStopReport(e, r)
 }
 
-// say writes what came of it; what goes on is an error.
-func say(e *terminal.Env, r api.StopReport) error {
+// printStopReport writes what came of it; what goes on is an error.
+func printStopReport(e *terminal.Env, r api.StopReport) error {
 	failed := 0
 	for _, group := range []struct {
 		where string
@@ -64,11 +64,11 @@ func say(e *terminal.Env, r api.StopReport) error {
 	}
 	switch {
 	case !r.StoreAnswered:
-		return &terminal.Error{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
+		return &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
 			Message: "The control store does not answer: runs of other servers were not reached.",
 			Hint:    "ask each of them with --server, or end their processes"}}
 	case failed > 0:
-		return &terminal.Error{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
+		return &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("%d runs could not be stopped.", failed), Hint: "try again, or end their servers"}}
 	}
 	return nil

@@ -33,6 +33,6 @@ func controlURL(ctx context.Context, given, dir string, alone bool, log zerolog.
 	if alone || !errors.As(err, &busy) || busy.Code != engine.CodeConflict {
 		return "", nil, err
 	}
-	url, err = embedded.Running(dir, embedded.ControlDatabase)
+	url, err = embedded.RunningDSN(dir, embedded.ControlDatabase)
 	return url, func() {}, err
 }

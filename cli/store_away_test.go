@@ -17,52 +17,52 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-const awayRate = 200
+const storeFaultRate = 200
 
-// awayCase is a fault of the control store under a run that another process carries.
-type awayCase struct {
+// storeFault is a fault of the control store under a run that another process carries.
+type storeFault struct {
 	name string
-	// lasts is for how long the store is away, load for how long the run lasts.
-	lasts, load time.Duration
-	// away and back are done by whom reaches the store how.
-	away, back func(a *awayStore)
-	// taken says that the other server has the run in the end, kept that it has not.
-	taken, kept bool
+	// duration is for how long the store is away, load for how long the run lasts.
+	duration, load time.Duration
+	// breakStore and back are done by whom reaches the store how.
+	breakStore, restoreStore func(a *faultyStoreCluster)
+	// takenOver says that the other server has the run in the end, kept that it has not.
+	takenOver, kept bool
 }
 
-// awayStore is a cluster whose control store goes away: both servers reach it on a road each.
-type awayStore struct {
+// faultyStoreCluster is a cluster whose control store goes away: both servers reach it on a road each.
+type faultyStoreCluster struct {
 	*cluster
-	store *outageStore
-	roads [2]*road
+	store   *outageStore
+	proxies [2]*netProxy
 }
 
-func newAwayStore(t *testing.T) *awayStore {
+func newFaultyStoreCluster(t *testing.T) *faultyStoreCluster {
 	t.Helper()
-	a := &awayStore{store: newOutageStore(t)}
+	a := &faultyStoreCluster{store: newOutageStore(t)}
 	url := a.store.url()
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ways [2]string
-	for i := range a.roads {
-		a.roads[i] = newRoad(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port))
-		ways[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.roads[i].address(), c.Database)
+	for i := range a.proxies {
+		a.proxies[i] = newNetProxy(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port))
+		ways[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.proxies[i].address(), c.Database)
 	}
 	dir := t.TempDir()
-	n := clitest.Node(t, dir, "")
+	n := clitest.StartNode(t, dir, "")
 	a.cluster = newClusterOn(t, url, ways, func(int) []string { return []string{"--nodes", n.Address} })
 	a.node, a.nodeDir = n, dir
 	return a
 }
 
 // rate is what a server says that a run does now, or how it refuses to say.
-func (a *awayStore) rate(i int, runID string) string {
+func (a *faultyStoreCluster) rate(i int, runID string) string {
 	var d engine.RunDetail
 	begin := time.Now()
-	code, err := a.ways[i].Try("GET", "/api/runs/"+runID, nil, &d)
-	ready, _ := a.ways[i].Try("GET", "/readyz", nil, nil)
+	code, err := a.proxies[i].Try("GET", "/api/runs/"+runID, nil, &d)
+	ready, _ := a.proxies[i].Try("GET", "/readyz", nil, nil)
 	said := fmt.Sprintf("%d after %v, readyz %d", code, time.Since(begin).Round(time.Millisecond), ready)
 	if err != nil {
 		return said + ": " + err.Error()
@@ -74,8 +74,8 @@ func (a *awayStore) rate(i int, runID string) string {
 	return said
 }
 
-// widest is the longest time, in seconds, between two points of a run's curve.
-func (a *awayStore) widest(runID string) (gap float64) {
+// longestGap is the longest time, in seconds, between two points of a run's curve.
+func (a *faultyStoreCluster) longestGap(runID string) (gap float64) {
 	a.t.Helper()
 	if err := a.control.QueryRow(a.t.Context(), "SELECT coalesce(max(s - before), 0) FROM (SELECT elapsed_seconds AS s, "+
 		"lag(elapsed_seconds) OVER (ORDER BY elapsed_seconds) AS before FROM metrics_snapshots WHERE run_id = $1) AS p",
@@ -91,24 +91,24 @@ func TestTheControlStoreGoesAway(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
 	}
-	stop, start := func(a *awayStore) { a.store.stop() }, func(a *awayStore) { a.store.start() }
-	freeze := func(a *awayStore) { a.store.signal(syscall.SIGSTOP) }
-	thaw := func(a *awayStore) { a.store.signal(syscall.SIGCONT) }
-	for _, c := range []awayCase{
+	stop, start := func(a *faultyStoreCluster) { a.store.stop() }, func(a *faultyStoreCluster) { a.store.start() }
+	freeze := func(a *faultyStoreCluster) { a.store.signal(syscall.SIGSTOP) }
+	thaw := func(a *faultyStoreCluster) { a.store.signal(syscall.SIGCONT) }
+	for _, c := range []storeFault{
 		{"stopped for 5 s", 5 * time.Second, 40 * time.Second, stop, start, false, true},
 		{"stopped for 40 s", 40 * time.Second, 90 * time.Second, stop, start, false, true},
 		{"hangs for 40 s", 40 * time.Second, 90 * time.Second, freeze, thaw, false, true},
-		{"the owner's way is cut for 40 s", 40 * time.Second, 90 * time.Second, func(a *awayStore) { a.roads[0].block() },
-			func(a *awayStore) { a.roads[0].carry() }, true, false},
+		{"the owner's way is cut for 40 s", 40 * time.Second, 90 * time.Second, func(a *faultyStoreCluster) { a.proxies[0].block() },
+			func(a *faultyStoreCluster) { a.proxies[0].carry() }, true, false},
 		{"the owner's way is cut for 100 s", 100 * time.Second, 150 * time.Second,
-			func(a *awayStore) { a.roads[0].block() }, func(a *awayStore) { a.roads[0].carry() }, true, false},
+			func(a *faultyStoreCluster) { a.proxies[0].block() }, func(a *faultyStoreCluster) { a.proxies[0].carry() }, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.run(t) })
 	}
 }
 
-func (c awayCase) run(t *testing.T) {
-	a := newAwayStore(t)
+func (c storeFault) run(t *testing.T) {
+	a := newFaultyStoreCluster(t)
 	t.Cleanup(func() {
 		if a.store.pg != nil {
 			a.store.signal(syscall.SIGCONT)
@@ -116,10 +116,10 @@ func (c awayCase) run(t *testing.T) {
 	})
 	run := a.start(0, int(c.load.Seconds()), 3*time.Second)
 	epoch := a.epoch(run)
-	socket := a.ways[0].Watch(run.RunID)
+	socket := a.proxies[0].Watch(run.RunID)
 	at := time.Now()
-	c.away(a)
-	for time.Since(at) < c.lasts {
+	c.breakStore(a)
+	for time.Since(at) < c.duration {
 		p := payloadOf(t, socket)
 		if time.Since(at) > 2*time.Second {
 			t.Logf("%v: socket %s %.1f/s; owner %s; other %s", time.Since(at).Round(time.Second), p.Status,
@@ -127,9 +127,9 @@ func (c awayCase) run(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	c.back(a)
-	clitest.Until(t, clitest.StartLimit, func() bool {
-		code, _ := a.ways[0].Try("GET", "/readyz", nil, nil)
+	c.restoreStore(a)
+	clitest.Until(t, clitest.StartTimeout, func() bool {
+		code, _ := a.proxies[0].Try("GET", "/readyz", nil, nil)
 		return code == http.StatusOK
 	}, a.servers[0].Out.String)
 	t.Logf("ready %v after", time.Since(at))
@@ -139,35 +139,35 @@ func (c awayCase) run(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	a.control = conn
-	d := a.ways[0].Settled(run.RunID, a.servers[0])
-	other := a.ways[1].Settled(run.RunID, a.servers[1])
+	d := a.proxies[0].AwaitEnd(run.RunID, a.servers[0])
+	other := a.proxies[1].AwaitEnd(run.RunID, a.servers[1])
 	taken := a.epoch(run) > epoch
 	acc := d.Summary.Accounting
 	var due []int64
-	for id, w := range recorded(t, run.RunID, a.results, a.node) {
+	for id, w := range recordedOperations(t, run.RunID, a.results, a.node) {
 		due = append(due, w.due...)
 		t.Logf("%s: %d from %v to %v after the fault", id, len(w.began), time.Unix(0, slices.Min(w.began)).Sub(at),
 			time.Unix(0, slices.Max(w.began)).Sub(at))
 	}
-	most := mostInASecond(due)
+	most := maxPerSecond(due)
 	t.Logf("%s, %.1f/s, %+v; epochs %d to %d; at most %d of %d due in a second", d.Status, d.Summary.QPS, acc, epoch,
-		a.epoch(run), most, awayRate)
+		a.epoch(run), most, storeFaultRate)
 	for _, cause := range d.Summary.ValidityDetail.Causes {
 		t.Logf("%s: %s: %s from %v to %v", d.Summary.Validity, cause.Cause, cause.Detail, cause.From, cause.To)
 	}
 	t.Logf("notes: %s", strings.Join(d.Summary.ValidityDetail.Notes, " | "))
 	if d.Status != engine.StatusCompleted || other.Status != d.Status || !acc.Balanced || acc.Recorded != acc.Started ||
-		acc.Started < int64(awayRate*c.load.Seconds()*95/100) {
+		acc.Started < int64(storeFaultRate*c.load.Seconds()*95/100) {
 		t.Errorf("%s and %s, %+v", d.Status, other.Status, acc)
 	}
-	if c.taken && !taken || c.kept && taken {
+	if c.takenOver && !taken || c.kept && taken {
 		t.Errorf("taken over: %v", taken)
 	}
-	if most > awayRate+awayRate/50 {
+	if most > storeFaultRate+storeFaultRate/50 {
 		t.Errorf("%d operations were due within one second", most)
 	}
-	clitest.Until(t, time.Minute, func() bool { return a.orphans() == 0 }, a.node.Out.String)
-	if gap := a.widest(run.RunID); gap > 5 && !strings.Contains(fmt.Sprint(d.Summary.ValidityDetail.Causes),
+	clitest.Until(t, time.Minute, func() bool { return a.orphanConnections() == 0 }, a.node.Out.String)
+	if gap := a.longestGap(run.RunID); gap > 5 && !strings.Contains(fmt.Sprint(d.Summary.ValidityDetail.Causes),
 		engine.CauseSnapshotGap) {
 		t.Errorf("for %.1f s the curve has no point, and nothing says so", gap)
 	} else {

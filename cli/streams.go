@@ -14,7 +14,7 @@ import (
 // statementsPath is where statements of the catalog of streams are carried out.
 const statementsPath = "/api/v1/streams/statements"
 
-type streamResults struct {
+type statementResults struct {
 	Results []struct {
 		Done    string     `json:"done"`
 		Columns []string   `json:"columns"`
@@ -27,8 +27,8 @@ type ConfirmFlags struct {
 	Confirm []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"The name of a production connection that statements may write to. May be repeated."`
 }
 
-// request is a group of statements, with the production connections that were confirmed.
-func request(sql string, confirm []string) map[string]any {
+// statementsRequest is a group of statements, with the production connections that were confirmed.
+func statementsRequest(sql string, confirm []string) map[string]any {
 	in := map[string]any{"sql": sql}
 	if len(confirm) > 0 {
 		in["confirm_production"] = confirm
@@ -36,9 +36,9 @@ func request(sql string, confirm []string) map[string]any {
 	return in
 }
 
-// continuous reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which queries of
+// isStreamStatement reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which queries of
 // results never have, whether or not the rest of it can be read, or a statement that results do not know.
-func continuous(sql string) bool {
+func isStreamStatement(sql string) bool {
 	l, depth := sqltext.Lexer{SQL: sql}, 0
 	for first := true; ; first = false {
 		t, ok, err := l.Next()
@@ -66,11 +66,11 @@ func continuous(sql string) bool {
 	}
 }
 
-// statements carries a group out; what it gave, or what was done, is the answer.
-func statements(ctx context.Context, do Do, sql string, confirm []string) (a query.Answer, err error) {
-	var results streamResults
-	if err := do(ctx, http.MethodPost, statementsPath, request(sql, confirm), &results); err != nil {
-		return a, shown(sql, err)
+// executeStatements carries a group out; what it gave, or what was done, is the answer.
+func executeStatements(ctx context.Context, do APICall, sql string, confirm []string) (a query.Answer, err error) {
+	var results statementResults
+	if err := do(ctx, http.MethodPost, statementsPath, statementsRequest(sql, confirm), &results); err != nil {
+		return a, withSourceLine(sql, err)
 	}
 	for _, r := range results.Results {
 		if r.Done != "" {
@@ -91,8 +91,8 @@ func statements(ctx context.Context, do Do, sql string, confirm []string) (a que
 	return a, nil
 }
 
-// shown is an error with the line that it is about, and a caret under the place.
-func shown(sql string, err error) error {
+// withSourceLine is an error with the line that it is about, and a caret under the place.
+func withSourceLine(sql string, err error) error {
 	e := engine.AsError(err)
 	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
 		return err

@@ -21,7 +21,7 @@ func TestWhoAnswersAStatement(t *testing.T) {
 		"SELECT 'not closed INTO s":                                 false,
 		"":                                                          false,
 	} {
-		if got := continuous(sql); got != want {
+		if got := isStreamStatement(sql); got != want {
 			t.Errorf("%q: %v", sql, got)
 		}
 	}

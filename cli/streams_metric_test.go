@@ -46,7 +46,7 @@ func TestAMetricOfAQueryIsScraped(t *testing.T) {
 		t.Helper()
 		var got []string
 		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			got = told.FindAllString(s.Get("/metrics"), -1)
+			got = told.FindAllString(s.MustGet("/metrics"), -1)
 			if slices.Sort(got); slices.Equal(got, want) {
 				return
 			}

@@ -57,7 +57,7 @@ func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamN
 func (n *streamNode) begin(t *testing.T) {
 	t.Helper()
 	n.Process = clitest.Launch(t, "worker", "--listen", n.address, "--data-dir", n.dir)
-	clitest.WaitFor(t, clitest.StartLimit, "the node's name", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "the node's name", func() bool {
 		for line := range strings.Lines(n.Out.String()) {
 			if _, err := fmt.Sscanf(line, "The node %s listens on %s\n", &n.id, &n.address); err == nil {
 				return true
@@ -107,7 +107,7 @@ type streamsShown struct {
 
 func (s streamsServer) shown() (all streamsShown) {
 	s.T.Helper()
-	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet("/api/v1/streams")), &all); err != nil {
 		s.T.Fatal(err)
 	}
 	return all
@@ -431,7 +431,7 @@ func TestANodeThatJoinedRunsFragments(t *testing.T) {
 	}
 	token, _, _ := strings.Cut(nodes("token"), "\n")
 	file := p.Write("token", token+"\n")
-	n := clitest.Node(t, p.Path("joined"), "", "--join-file", file)
+	n := clitest.StartNode(t, p.Path("joined"), "", "--join-file", file)
 	nodes("add", n.Address)
 	name, err := os.ReadFile(filepath.Join(n.Dir, "node-id"))
 	if err != nil {

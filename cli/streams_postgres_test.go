@@ -21,7 +21,7 @@ import (
 // the query begins anew. The password is shown nowhere.
 func TestPostgresSinkOnAServer(t *testing.T) {
 	t.Parallel()
-	pg := pgtest.StartCrashing(t, nil)
+	pg := pgtest.StartCrashable(t, nil)
 	dsn := pg.DSN("postgres")
 	admin, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 	list := struct {
 		Connections any `json:"connections"`
 	}{&all}
-	if err := json.Unmarshal([]byte(s.Get("/api/connections")), &list); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet("/api/connections")), &list); err != nil {
 		t.Fatal(err)
 	}
 	id := ""
@@ -190,14 +190,14 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 		!strings.Contains(body, "the sink m writes to it") || !strings.Contains(body, "DROP") {
 		t.Errorf("%d %s", status, body)
 	}
-	if use := s.Get("/api/connections/" + id + "/use"); !strings.Contains(use, `"sinks":["m"]`) {
+	if use := s.MustGet("/api/connections/" + id + "/use"); !strings.Contains(use, `"sinks":["m"]`) {
 		t.Errorf("it is used by %s", use)
 	}
 	s.done("DROP SINK m")
 	if status, body := s.Send("DELETE", "/api/connections/"+id, ""); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, body)
 	}
-	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.Get("/api/v1/streams") + s.Out.String()
+	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.MustGet("/api/v1/streams") + s.Out.String()
 	if strings.Contains(shown, secret) || !strings.Contains(shown, `SINK.CONNECTION=\"shop\"`) {
 		t.Errorf("shown is %s", shown)
 	}
@@ -209,7 +209,7 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 // nobody has confirmed that, it fails.
 func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	t.Parallel()
-	pg := pgtest.StartCrashing(t, nil)
+	pg := pgtest.StartCrashable(t, nil)
 	admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	if _, err := peer.Write([]byte("1,1\n")); err != nil {
 		t.Fatal(err)
 	}
-	clitest.WaitFor(t, clitest.StartLimit, "the row",
+	clitest.WaitFor(t, clitest.StartTimeout, "the row",
 		func() bool { return one("SELECT count(*) FROM taken WHERE ts > 1000000") == 1 })
 	change, err := json.Marshal(map[string]any{"name": "shop", "driver": "postgres", "dsn": dsn, "production": true})
 	if err != nil {

@@ -35,7 +35,7 @@ func (s streamsServer) saves(name, dsn string) {
 // their certificates. Of an authority or a certificate that is not accepted the statement says so, and no key is shown.
 func TestPostgresSinkWithCertificates(t *testing.T) {
 	t.Parallel()
-	secure := pgtest.StartSecure(t)
+	secure := pgtest.StartTLS(t)
 	config, err := pgx.ParseConfig(secure.Admin)
 	if err != nil {
 		t.Fatal(err)
@@ -83,22 +83,22 @@ func TestPostgresSinkWithCertificates(t *testing.T) {
 	s.Stop()
 }
 
-// pumped is a TCP source that sends rows of about a kilobyte, at most so many a second, until it is stopped.
-type pumped struct {
+// tcpSource is a TCP source that sends rows of about a kilobyte, at most so many a second, until it is stopped.
+type tcpSource struct {
 	port int
 	sent atomic.Int64
 	// stop ends the sending, end the connection.
 	stop, end chan struct{}
 }
 
-func pump(t *testing.T, rate int) *pumped {
+func startTCPSource(t *testing.T, rate int) *tcpSource {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	p := &pumped{port: l.Addr().(*net.TCPAddr).Port, stop: make(chan struct{}), end: make(chan struct{})}
+	p := &tcpSource{port: l.Addr().(*net.TCPAddr).Port, stop: make(chan struct{}), end: make(chan struct{})}
 	go func() {
 		c, err := l.Accept()
 		if err != nil {
@@ -130,7 +130,7 @@ func pump(t *testing.T, rate int) *pumped {
 // for. With make soak the outage is one of a minute.
 func TestAnOutageUnderLoad(t *testing.T) {
 	t.Parallel()
-	pg := pgtest.StartCrashing(t, nil)
+	pg := pgtest.StartCrashable(t, nil)
 	conn, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	_ = conn.Close(t.Context())
 	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.saves("shop", pg.DSN("postgres"))
-	sources := map[string]*pumped{"waits": pump(t, 200), "drops": pump(t, 4000)}
+	sources := map[string]*tcpSource{"waits": startTCPSource(t, 200), "drops": startTCPSource(t, 4000)}
 	for name, p := range sources {
 		s.done(fmt.Sprintf(`CREATE LOGICAL SOURCE from_%s(id INT64, x TEXT);
 			CREATE PHYSICAL SOURCE FOR from_%[1]s TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %d AS SOURCE.SOCKET_PORT,
@@ -158,7 +158,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	}
 	now := func() map[string]query {
 		var all struct{ Queries []query }
-		s.Ask("/api/v1/streams", &all)
+		s.GetJSON("/api/v1/streams", &all)
 		found := map[string]query{}
 		for _, q := range all.Queries {
 			if found[q.Name] = q; q.State == "FAILED" {
@@ -169,7 +169,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	}
 	both := func(what string, is func(name string, q query) bool) {
 		t.Helper()
-		clitest.WaitFor(t, 2*clitest.StartLimit, what, func() bool {
+		clitest.WaitFor(t, 2*clitest.StartTimeout, what, func() bool {
 			q := now()
 			return is("waits", q["waits"]) && is("drops", q["drops"])
 		})

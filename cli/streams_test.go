@@ -22,8 +22,8 @@ import (
 // streamsServer is a real server with its catalog of streams.
 type streamsServer struct{ *clitest.LiveServer }
 
-// refused is what a group of statements is refused with.
-type refused struct {
+// refusedStatement is what a group of statements is refused with.
+type refusedStatement struct {
 	Code, Detail, Hint string
 	Errors             []struct {
 		Field, Message, Hint, Excerpt string
@@ -31,7 +31,7 @@ type refused struct {
 	}
 }
 
-func (s streamsServer) statements(sql string) (status int, done string, p refused) {
+func (s streamsServer) statements(sql string) (status int, done string, p refusedStatement) {
 	s.T.Helper()
 	in, err := json.Marshal(map[string]any{"sql": sql})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s streamsServer) query(name string) (q struct {
 			Output               []string
 		}
 	}{}
-	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet("/api/v1/streams")), &all); err != nil {
 		s.T.Fatal(err)
 	}
 	for _, one := range all.Queries {
@@ -423,17 +423,17 @@ func TestWatchOverHTTP(t *testing.T) {
 		}
 	}
 	shell := clitest.Launch(t, "sql", "WATCH SELECT name FROM sinks", "--data-dir", p.Path("data"))
-	clitest.WaitFor(t, clitest.StartLimit, "the snapshot", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "the snapshot", func() bool {
 		return strings.Contains(shell.Out.String(),
 			"SNAPSHOT\ts")
 	})
 	s.done("CREATE SINK seen TYPE PRINT")
-	clitest.WaitFor(t, clitest.StartLimit, "the event", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "the event", func() bool {
 		return strings.Contains(shell.Out.String(),
 			"CREATE\tseen")
 	})
 	s.Stop()
-	clitest.WaitFor(t, clitest.StartLimit, "the end", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "the end", func() bool {
 		return strings.Contains(shell.Out.String(),
 			"ended the watch")
 	})

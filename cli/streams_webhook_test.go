@@ -15,7 +15,7 @@ import (
 // whether the address answers or not; so can one that drains. A server with such a query ends at once.
 func TestAnAddressThatTakesNoRows(t *testing.T) {
 	t.Parallel()
-	at, _ := clitest.Receives(t)
+	at, _ := clitest.WebhookReceiver(t)
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}
 	p.Write("data/streams/a.csv", "1,5\n2,6\n")
@@ -37,7 +37,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 				Trouble     *trouble
 			}
 		}
-		s.Ask("/api/v1/streams", &all)
+		s.GetJSON("/api/v1/streams", &all)
 		for _, q := range all.Queries {
 			if q.Name == name && q.State == "RUNNING" {
 				found = q.Trouble
@@ -45,7 +45,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 		}
 		return found
 	}
-	clitest.WaitFor(t, clitest.StartLimit, "a query that says that it tries again", func() bool {
+	clitest.WaitFor(t, clitest.StartTimeout, "a query that says that it tries again", func() bool {
 		w := waits("tries")
 		return w != nil && w.Attempts >= 3 && strings.Contains(w.Message, "the endpoint answers 500") &&
 			!strings.Contains(w.Message, "canary") && time.Since(w.Since.Time) > time.Second
@@ -75,21 +75,21 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 // address is busy. Both are FAILED when it is over, which its log says; a rule with a good address has posted.
 func TestARuleWhoseAddressHangs(t *testing.T) {
 	t.Parallel()
-	at, posted := clitest.Receives(t)
+	at, posted := clitest.WebhookReceiver(t)
 	s := clitest.NewProgram(t).Serve()
 	const each = `SELECT workerId, recordsProcessed FROM worker_statistics WHERE phase = 'MEASUREMENT'`
 	rules := ""
 	for _, name := range []string{"hang", "busy", "good"} {
 		rules += fmt.Sprintf("  - {name: %s, when: %q, do: webhook, url: '%s/%s?canary'}\n", name, each, at, name)
 	}
-	run := s.Begin(`name: told
+	run := s.StartRun(`name: told
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, load_mode: QPS, target_qps: 100, duration_seconds: 6}
 rules:
 ` + rules)
 	d := s.AwaitEnd(run.RunID)
-	clitest.WaitFor(t, clitest.StartLimit, "the end of the rules", func() bool {
-		s.Ask("/api/runs/"+run.RunID, &d)
+	clitest.WaitFor(t, clitest.StartTimeout, "the end of the rules", func() bool {
+		s.GetJSON("/api/runs/"+run.RunID, &d)
 		return !slices.ContainsFunc(d.Rules, func(r engine.RuleState) bool { return r.Status == engine.RuleRunning })
 	})
 	if d.Status != engine.StatusCompleted || d.TotalOps < 580 || d.TotalOps > 620 {
@@ -113,7 +113,7 @@ rules:
 	if rows != d.Rules[2].Out {
 		t.Errorf("%d rows were posted of %d", rows, d.Rules[2].Out)
 	}
-	text := s.Get("/api/runs/" + run.RunID + "/logs?limit=1000")
+	text := s.MustGet("/api/runs/" + run.RunID + "/logs?limit=1000")
 	for _, want := range []string{"The rule 'busy' can not post its rows, and tries again", "the endpoint answers 500",
 		"The rule 'hang' failed, and the run goes on without it", "The rule 'good' gave"} {
 		if !strings.Contains(text, want) {

@@ -97,7 +97,7 @@ func tableAnswer(out any, v any) error {
 // run runs a command line, and returns what it has written and its exit code.
 func (s *server) run(t *testing.T, args ...string) (said string, code int) {
 	t.Helper()
-	var commands cli.Commands
+	var commands cli.TableCommands
 	parser, err := kong.New(&commands, kong.Exit(func(int) { t.Fatal("it wants to exit") }))
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func (s *server) run(t *testing.T, args ...string) (said string, code int) {
 		return err.Error(), terminal.ExitUsage
 	}
 	var out bytes.Buffer
-	err = parsed.Run(&terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out}, cli.Do(s.do))
-	var failed *terminal.Error
+	err = parsed.Run(&terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out}, cli.APICall(s.do))
+	var failed *terminal.ExitError
 	switch {
 	case errors.As(err, &failed):
 		return out.String() + failed.Error(), failed.Code

@@ -34,7 +34,7 @@ type cluster struct {
 	servers [2]*clitest.Process
 	// programs are theirs, where that is another one.
 	programs [2]string
-	ways     [2]clitest.Caller
+	proxies  [2]clitest.Caller
 	args     [2][]string
 	results  string
 	nodeDir  string
@@ -44,7 +44,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	nodeDir := t.TempDir()
-	n := clitest.Node(t, nodeDir, "")
+	n := clitest.StartNode(t, nodeDir, "")
 	c := newClusterOf(t, func(int) []string { return []string{"--nodes", n.Address} })
 	c.node, c.nodeDir = n, nodeDir
 	return c
@@ -112,15 +112,17 @@ func (c *cluster) serve(i int) {
 		append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
 }
 
-func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).SignedIn() }
+func (c *cluster) reach(i int) {
+	c.proxies[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).SignIn()
+}
 
 // awaitNodes waits until a server has so many nodes that take work: one that came back a moment ago is
 // dialled again after a pause.
 func (c *cluster) awaitNodes(i, n int) {
 	c.t.Helper()
-	clitest.Until(c.t, clitest.StartLimit, func() bool {
-		var list struct{ Nodes []nodes.InfoNode }
-		c.ways[i].Do("GET", "/api/v1/nodes", nil, &list)
+	clitest.Until(c.t, clitest.StartTimeout, func() bool {
+		var list struct{ Nodes []nodes.NodeInfo }
+		c.proxies[i].Do("GET", "/api/v1/nodes", nil, &list)
 		accepting := 0
 		for _, node := range list.Nodes {
 			if node.AcceptingWork {
@@ -143,12 +145,12 @@ func (c *cluster) kill(p *clitest.Process) {
 func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
 	c.t.Helper()
 	c.awaitNodes(i, 1)
-	c.ways[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
+	c.proxies[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 200, concurrent_connections: 4, duration_seconds: %d, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", c.load, seconds)}, &run)
 	phase := ""
-	clitest.Until(c.t, clitest.StartLimit, func() bool {
+	clitest.Until(c.t, clitest.StartTimeout, func() bool {
 		if err := c.control.QueryRow(c.t.Context(), "SELECT coalesce(phase, '') FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&phase); err != nil {
 			c.t.Fatal(err)
@@ -159,11 +161,11 @@ func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
 	return run
 }
 
-// taken waits until another server owns the run, and returns how long that took from a time.
-func (c *cluster) taken(run engine.Run, epoch int64, from time.Time) time.Duration {
+// awaitTakeover waits until another server owns the run, and returns how long that took from a time.
+func (c *cluster) awaitTakeover(run engine.Run, epoch int64, from time.Time) time.Duration {
 	c.t.Helper()
 	var now int64
-	clitest.Until(c.t, clitest.StartLimit, func() bool {
+	clitest.Until(c.t, clitest.StartTimeout, func() bool {
 		if err := c.control.QueryRow(c.t.Context(), "SELECT owner_epoch FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&now); err != nil {
 			c.t.Fatal(err)
@@ -182,8 +184,8 @@ func (c *cluster) epoch(run engine.Run) (epoch int64) {
 	return epoch
 }
 
-// orphans are the connections of run workers to the target.
-func (c *cluster) orphans() (n int) {
+// orphanConnections are the connections of run workers to the target.
+func (c *cluster) orphanConnections() (n int) {
 	c.t.Helper()
 	if err := c.target.QueryRow(c.t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "+
 		"'loadstone worker%' AND datname = current_database()").Scan(&n); err != nil {
@@ -192,9 +194,9 @@ func (c *cluster) orphans() (n int) {
 	return n
 }
 
-// judge checks what a run shows in whose course something was killed: its account is
+// checkRun checks what a run shows in whose course something was killed: its account is
 // balanced, or says what is missing; nothing that was acknowledged is lost, and nothing is left.
-func (c *cluster) judge(d engine.RunDetail, cause string) {
+func (c *cluster) checkRun(d engine.RunDetail, cause string) {
 	c.t.Helper()
 	s := d.Summary
 	var causes []string
@@ -211,15 +213,15 @@ func (c *cluster) judge(d engine.RunDetail, cause string) {
 	if a := s.Accounting; !incomplete && (!a.Balanced || a.Recorded != a.Started || a.Recorded == 0) {
 		c.t.Errorf("%s: the account %+v with %v", d.Status, a, causes)
 	}
-	clitest.Until(c.t, time.Minute, func() bool { return spooled(c.nodeDir) == 0 }, c.node.Out.String)
-	if n := c.orphans(); n > 0 {
+	clitest.Until(c.t, time.Minute, func() bool { return spooledParts(c.nodeDir) == 0 }, c.node.Out.String)
+	if n := c.orphanConnections(); n > 0 {
 		c.t.Errorf("%d connections of run workers are left", n)
 	}
 }
 
-// wentOn checks that the load of a run was there for as long as it was measured, whoever carried the run.
+// checkLoadContinued checks that the load of a run was there for as long as it was measured, whoever carried the run.
 // How fast the machine executed it is another matter: what was due counts.
-func (c *cluster) wentOn(d engine.RunDetail, seconds int) {
+func (c *cluster) checkLoadContinued(d engine.RunDetail, seconds int) {
 	c.t.Helper()
 	s, whole := d.Summary, int64(200*seconds)
 	if a := s.Accounting; d.Status != engine.StatusCompleted || !a.Balanced || a.Scheduled < whole*9/10 ||
@@ -231,48 +233,48 @@ func (c *cluster) wentOn(d engine.RunDetail, seconds int) {
 	}
 }
 
-// succeeded kills the server that owns a run: the other one goes on with it.
-func (c *cluster) succeeded(i, seconds int, after time.Duration) time.Duration {
+// checkTakeover kills the server that owns a run: the other one goes on with it.
+func (c *cluster) checkTakeover(i, seconds int, after time.Duration) time.Duration {
 	c.t.Helper()
 	run := c.start(i, seconds, after)
 	epoch := c.epoch(run)
 	c.kill(c.servers[i])
-	took := c.taken(run, epoch, time.Now())
+	took := c.awaitTakeover(run, epoch, time.Now())
 	c.serve(i)
-	d := c.ways[1-i].Settled(run.RunID, c.servers[1-i])
-	c.wentOn(d, seconds)
-	c.judge(d, engine.CauseSnapshotGap)
+	d := c.proxies[1-i].AwaitEnd(run.RunID, c.servers[1-i])
+	c.checkLoadContinued(d, seconds)
+	c.checkRun(d, engine.CauseSnapshotGap)
 	c.reach(i)
 	return took
 }
 
-// restarted kills the server that owns a run and starts it again at once: it goes on.
-func (c *cluster) restarted(i, seconds int, after time.Duration) time.Duration {
+// checkRestart kills the server that owns a run and starts it again at once: it goes on.
+func (c *cluster) checkRestart(i, seconds int, after time.Duration) time.Duration {
 	c.t.Helper()
 	run := c.start(i, seconds, after)
 	epoch, killed := c.epoch(run), time.Now()
 	c.kill(c.servers[i])
 	c.serve(i)
-	took := c.taken(run, epoch, killed)
+	took := c.awaitTakeover(run, epoch, killed)
 	c.reach(i)
-	d := c.ways[i].Settled(run.RunID, c.servers[i])
-	c.wentOn(d, seconds)
-	c.judge(d, engine.CauseSnapshotGap)
+	d := c.proxies[i].AwaitEnd(run.RunID, c.servers[i])
+	c.checkLoadContinued(d, seconds)
+	c.checkRun(d, engine.CauseSnapshotGap)
 	return took
 }
 
-// nodeKilled kills the node and starts it again: the run fails, and says what it has lost.
-func (c *cluster) nodeKilled(i, seconds int, after time.Duration) time.Duration {
+// checkNodeKilled kills the node and starts it again: the run fails, and says what it has lost.
+func (c *cluster) checkNodeKilled(i, seconds int, after time.Duration) time.Duration {
 	c.t.Helper()
 	run := c.start(i, seconds, after+1500*time.Millisecond) // parts begin with the first second
 	killed := time.Now()
 	c.kill(c.node.Process)
-	c.node = clitest.Node(c.t, c.nodeDir, c.node.Address)
-	d := c.ways[i].Settled(run.RunID, c.servers[i])
+	c.node = clitest.StartNode(c.t, c.nodeDir, c.node.Address)
+	d := c.proxies[i].AwaitEnd(run.RunID, c.servers[i])
 	if d.Status != engine.StatusFailed {
 		c.t.Errorf("%s (%v)", d.Status, d.CancellationReason)
 	}
-	c.judge(d, engine.CauseLostWorker)
+	c.checkRun(d, engine.CauseLostWorker)
 	return time.Since(killed)
 }
 
@@ -285,7 +287,7 @@ func TestRoundsOfKills(t *testing.T) {
 		rounds, limit = n, os.Getenv("LOADSTONE_LEASE")
 	}
 	if limit != "" {
-		clitest.ShortLeases.Store(t.Name(), limit)
+		clitest.LeasesOf.Store(t.Name(), limit)
 	} else {
 		seconds = 30
 	}
@@ -293,8 +295,8 @@ func TestRoundsOfKills(t *testing.T) {
 	kinds := []struct {
 		name string
 		kill func(i, seconds int, after time.Duration) time.Duration
-	}{{"the owner, and the other succeeds it", c.succeeded}, {"the node", c.nodeKilled},
-		{"the owner, which comes back", c.restarted}}
+	}{{"the owner, and the other succeeds it", c.checkTakeover}, {"the node", c.checkNodeKilled},
+		{"the owner, which comes back", c.checkRestart}}
 	longest := map[string]time.Duration{}
 	for round := range rounds {
 		k := kinds[round%len(kinds)]
@@ -311,7 +313,7 @@ func TestRoundsOfKills(t *testing.T) {
 	t.Logf("the longest: %v", longest)
 	if os.Getenv("LOADSTONE_KILLS") != "" {
 		time.Sleep(time.Minute)
-		if n := c.orphans(); n > 0 {
+		if n := c.orphanConnections(); n > 0 {
 			t.Errorf("%d connections of run workers are there a minute later", n)
 		}
 	}
@@ -327,28 +329,28 @@ func TestAnyServerProcessStopsARun(t *testing.T) {
 		t.Skip("three processes for what engine/run tests in one: only in the soak")
 	}
 	t.Parallel()
-	clitest.ShortLeases.Store(t.Name(), "8s")
+	clitest.LeasesOf.Store(t.Name(), "8s")
 	c := newCluster(t)
 	run := c.start(0, 600, time.Second)
 	var stopped engine.Run
 	begin := time.Now()
-	c.ways[1].Do("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	c.proxies[1].Do("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
 	t.Logf("stopped through the other server after %v", time.Since(begin))
 	if stopped.StopReason != engine.StopUserRequested {
 		t.Errorf("%s, %s", stopped.Status, stopped.StopReason)
 	}
-	if d := c.ways[0].Settled(run.RunID, c.servers[0]); d.Status != engine.StatusCancelled ||
+	if d := c.proxies[0].AwaitEnd(run.RunID, c.servers[0]); d.Status != engine.StatusCancelled ||
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
 	}
 	run = c.start(0, 600, time.Second)
 	c.kill(c.servers[0])
-	code, err := c.ways[1].Try("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	code, err := c.proxies[1].Try("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
 	if code != http.StatusServiceUnavailable {
 		t.Errorf("of a dead server's run: %d, %v", code, err)
 	}
 	t.Logf("of a dead server's run: %d, %v", code, err)
-	if d := c.ways[1].Settled(run.RunID, c.servers[1]); d.Status != engine.StatusCancelled ||
+	if d := c.proxies[1].AwaitEnd(run.RunID, c.servers[1]); d.Status != engine.StatusCancelled ||
 		d.StopReason != engine.StopUserRequested || !d.Summary.Accounting.Balanced {
 		t.Errorf("%s, %s, %+v\n%s", d.Status, d.StopReason, d.Summary.Accounting, c.servers[1].Out.String())
 	}

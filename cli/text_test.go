@@ -13,28 +13,28 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
-// nasty is what a database or plugin might say to a terminal; it is long, too.
-var nasty = "\x1b]0;owned\x07\x1b[31mred\u009b2J\u202egnp.exe\r\x7f\x00" + strings.Repeat("x", 100_000)
+// hostileText is what a database or plugin might say to a terminal; it is long, too.
+var hostileText = "\x1b]0;owned\x07\x1b[31mred\u009b2J\u202egnp.exe\r\x7f\x00" + strings.Repeat("x", 100_000)
 
 // TestNothingOfOthersReachesATerminalAsItIs puts nasty into whatever they can fill.
 func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 	s := summary()
-	s.RunName, s.CancellationReason, s.Status = nasty, &nasty, engine.StatusFailed
-	s.Errors.Top[0].Message = nasty
-	s.ValidityDetail.Causes = []engine.ValidityCause{{Cause: "c", Detail: nasty}}
-	s.ValidityDetail.Notes = []string{nasty}
-	s.Thresholds[0] = engine.ThresholdResult{Threshold: nasty, Reason: nasty}
-	s.Accounting.Problems, s.Accounting.Balanced = []string{nasty}, false
+	s.RunName, s.CancellationReason, s.Status = hostileText, &hostileText, engine.StatusFailed
+	s.Errors.Top[0].Message = hostileText
+	s.ValidityDetail.Causes = []engine.ValidityCause{{Cause: "c", Detail: hostileText}}
+	s.ValidityDetail.Notes = []string{hostileText}
+	s.Thresholds[0] = engine.ThresholdResult{Threshold: hostileText, Reason: hostileText}
+	s.Accounting.Problems, s.Accounting.Balanced = []string{hostileText}, false
 	done := *s
 	done.Status = engine.StatusCompleted
 	done.Errors.Count = done.Operations
-	label := matrix.TargetReport{Label: nasty, Status: engine.StatusCompleted, Summary: &done, Problem: nasty}
-	result := matrix.Report{Targets: []matrix.TargetReport{label, {Label: nasty, Status: engine.StatusFailed}}}
-	result.Name, result.Labels = nasty, []string{nasty}
+	label := matrix.TargetReport{Label: hostileText, Status: engine.StatusCompleted, Summary: &done, Problem: hostileText}
+	result := matrix.Report{Targets: []matrix.TargetReport{label, {Label: hostileText, Status: engine.StatusFailed}}}
+	result.Name, result.Labels = hostileText, []string{hostileText}
 	log := func(format string) func(io.Writer) error {
 		return func(w io.Writer) error {
-			l, _ := terminal.Logger(w, "info", format)
-			l.Info().Str("sql", nasty[:100]).Msg(nasty)
+			l, _ := terminal.NewLogger(w, "info", format)
+			l.Info().Str("sql", hostileText[:100]).Msg(hostileText)
 			return nil
 		}
 	}
@@ -47,9 +47,9 @@ func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 		"log, JSON":    log("json"),
 		"live": func(w io.Writer) error {
 			p := report.NewProgress(w)
-			p.Show(&engine.Payload{Logs: []engine.LogEntry{{Seq: 1, Level: engine.LogError, Message: nasty}}})
+			p.Show(&engine.LiveState{Logs: []engine.LogEntry{{Seq: 1, Level: engine.LogError, Message: hostileText}}})
 			preparing := engine.PhasePreparing
-			p.Show(&engine.Payload{Phase: &preparing, Prepare: &engine.PrepareProgress{Message: nasty[:200]}})
+			p.Show(&engine.LiveState{Phase: &preparing, Prepare: &engine.PrepareProgress{Message: hostileText[:200]}})
 			return nil
 		},
 	} {

@@ -87,7 +87,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 			sameStore...)...)
 	}
 	first := run("a", 20)
-	await("run-20", "RUNNING", clitest.StartLimit, first)
+	await("run-20", "RUNNING", clitest.StartTimeout, first)
 	// On its data directory there is no place for another process.
 	taken := clitest.Launch(t, append([]string{"run", template(2), "--data-dir", filepath.Join(dir, "a")},
 		sameStore...)...)
@@ -111,7 +111,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	// A restart on the data directory of a process that was killed finds its run at
 	// once; a process that does not come back is succeeded when its lease has expired.
 	back := run("d", 61)
-	await("run-61", "RUNNING", clitest.StartLimit, back)
+	await("run-61", "RUNNING", clitest.StartTimeout, back)
 	// What is lost is a matrix in its first run.
 	both := filepath.Join(dir, "both.yaml")
 	one := fmt.Sprintf(
@@ -123,7 +123,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := clitest.Launch(t, append([]string{"run", both, "--data-dir", filepath.Join(dir, "e")}, sameStore...)...)
-	await("run-62 · a", "RUNNING", clitest.StartLimit, lost)
+	await("run-62 · a", "RUNNING", clitest.StartTimeout, lost)
 	owner := func() (name string) {
 		t.Helper()
 		if err := conn.QueryRow(t.Context(), "SELECT owner FROM matrices").Scan(&name); err != nil {
@@ -151,7 +151,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	}
 	renew(time.Hour)
 	again := run("d", 3)
-	if reason := await("run-61", "FAILED", clitest.StartLimit, again); !strings.Contains(reason, "restarted") {
+	if reason := await("run-61", "FAILED", clitest.StartTimeout, again); !strings.Contains(reason, "restarted") {
 		t.Errorf("the run of the restarted process: %s", reason)
 	}
 	if status, _ := state("run-62 · a"); status != "RUNNING" {
@@ -163,7 +163,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	const rest = 5 * time.Second
 	renew(rest)
 	renewed := time.Now()
-	if reason := await("run-62 · a", "FAILED", clitest.StartLimit, second); !strings.Contains(reason,
+	if reason := await("run-62 · a", "FAILED", clitest.StartTimeout, second); !strings.Contains(reason,
 		"stopped responding") {
 		t.Errorf("the run of the lost process: %s", reason)
 	}
@@ -171,7 +171,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		t.Error("a lease was taken over before it had expired")
 	}
 	// The server goes on with the matrix: what had not run runs there.
-	await("run-62 · b", "RUNNING", clitest.StartLimit, second)
+	await("run-62 · b", "RUNNING", clitest.StartTimeout, second)
 	if got := owner(); got == carrier {
 		t.Errorf("the matrix is still held by %q", got)
 	}

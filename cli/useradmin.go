@@ -18,21 +18,21 @@ import (
 
 // UserCommands are those of loadstone user.
 type UserCommands struct {
-	List   UserList `cmd:"" help:"List the users."`
-	Invite Invite   `cmd:"" help:"Make a user, and print the link by which it chooses a password."`
-	Link   Link     `cmd:"" help:"Print a new link by which a user chooses a password, when the old one is lost or forgotten."`
-	Role   Role     `cmd:"" help:"Give a user another role."`
-	Lock   Lock     `cmd:"" help:"Lock a user out: its sessions and tokens are refused at once."`
-	Unlock Unlock   `cmd:"" help:"Let a user in again that was locked out."`
-	Delete Delete   `cmd:"" help:"Delete a user with its tokens. What it made stays."`
-	Tokens Tokens   `cmd:"" help:"List everybody's API tokens, or the sessions of browsers."`
-	Revoke Revoke   `cmd:"" help:"Revoke an API token, or end a session, of anybody."`
+	List   UserList   `cmd:"" help:"List the users."`
+	Invite UserInvite `cmd:"" help:"Make a user, and print the link by which it chooses a password."`
+	Link   UserLink   `cmd:"" help:"Print a new link by which a user chooses a password, when the old one is lost or forgotten."`
+	Role   UserRole   `cmd:"" help:"Give a user another role."`
+	Lock   UserLock   `cmd:"" help:"Lock a user out: its sessions and tokens are refused at once."`
+	Unlock UserUnlock `cmd:"" help:"Let a user in again that was locked out."`
+	Delete UserDelete `cmd:"" help:"Delete a user with its tokens. What it made stays."`
+	Tokens UserTokens `cmd:"" help:"List everybody's API tokens, or the sessions of browsers."`
+	Revoke UserRevoke `cmd:"" help:"Revoke an API token, or end a session, of anybody."`
 }
 
 const userBase = "/api/users"
 
-// all asks for every user.
-func all(ctx context.Context, do Do) ([]store.User, error) {
+// listUsers asks for every user.
+func listUsers(ctx context.Context, do APICall) ([]store.User, error) {
 	var list struct {
 		Users []store.User `json:"users"`
 	}
@@ -40,14 +40,14 @@ func all(ctx context.Context, do Do) ([]store.User, error) {
 	return list.Users, err
 }
 
-// UserNamed is a command about one user.
-type UserNamed struct {
+// NamedUser// NamedUser is a command about one user.
+type NamedUser struct {
 	Name string `arg:"" help:"The user's name."`
 }
 
 // path is the address of the user; names do not tell A from a.
-func (n UserNamed) path(ctx context.Context, do Do) (string, error) {
-	users, err := all(ctx, do)
+func (n NamedUser) path(ctx context.Context, do APICall) (string, error) {
+	users, err := listUsers(ctx, do)
 	if err != nil {
 		return "", err
 	}
@@ -64,8 +64,8 @@ func (n UserNamed) path(ctx context.Context, do Do) (string, error) {
 type UserList struct{}
 
 // Run writes the users, by name.
-func (UserList) Run(e *terminal.Env, do Do) error {
-	users, err := all(e.Ctx, do)
+func (UserList) Run(e *terminal.Env, do APICall) error {
+	users, err := listUsers(e.Ctx, do)
 	if err != nil {
 		return err
 	}
@@ -104,14 +104,14 @@ func (i invitation) print(e *terminal.Env) error {
 	return nil
 }
 
-// Invite is loadstone user invite.
-type Invite struct {
-	UserNamed
+// UserInvite is loadstone user invite.
+type UserInvite struct {
+	NamedUser
 	Role store.Role `enum:"admin,operator,viewer" default:"operator" help:"What the user may do: ${enum}. A viewer looks; an operator makes templates, connections and tables and runs them; an admin decides about users, nodes and plugins too."`
 }
 
 // Run makes the user.
-func (c Invite) Run(e *terminal.Env, do Do) error {
+func (c UserInvite) Run(e *terminal.Env, do APICall) error {
 	var made invitation
 	if err := do(e.Ctx, http.MethodPost, userBase, map[string]any{"name": c.Name, "role": c.Role}, &made); err != nil {
 		return err
@@ -119,14 +119,14 @@ func (c Invite) Run(e *terminal.Env, do Do) error {
 	return made.print(e)
 }
 
-// Link is loadstone user link.
-type Link struct {
-	UserNamed
+// UserLink is loadstone user link.
+type UserLink struct {
+	NamedUser
 	ResetTOTP bool `name:"reset-totp" help:"Remove the user's second factor, too, when its app and recovery codes are lost."`
 }
 
 // Run makes the link.
-func (c Link) Run(e *terminal.Env, do Do) error {
+func (c UserLink) Run(e *terminal.Env, do APICall) error {
 	path, err := c.path(e.Ctx, do)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c Link) Run(e *terminal.Env, do Do) error {
 }
 
 // change changes a user and says what it is now.
-func (n UserNamed) change(e *terminal.Env, do Do, to map[string]any, said string) error {
+func (n NamedUser) change(e *terminal.Env, do APICall, to map[string]any, said string) error {
 	path, err := n.path(e.Ctx, do)
 	if err != nil {
 		return err
@@ -158,38 +158,38 @@ func (n UserNamed) change(e *terminal.Env, do Do, to map[string]any, said string
 	return err
 }
 
-// Role is loadstone user role.
-type Role struct {
-	UserNamed
+// UserRole is loadstone user role.
+type UserRole struct {
+	NamedUser
 	Role store.Role `arg:"" enum:"admin,operator,viewer" help:"${enum}"`
 }
 
 // Run gives the user the role.
-func (c Role) Run(e *terminal.Env, do Do) error {
+func (c UserRole) Run(e *terminal.Env, do APICall) error {
 	return c.change(e, do, map[string]any{"role": c.Role}, "has the role "+string(c.Role)+" now")
 }
 
-// Lock is loadstone user lock.
-type Lock struct{ UserNamed }
+// UserLock is loadstone user lock.
+type UserLock struct{ NamedUser }
 
 // Run locks the user out.
-func (c Lock) Run(e *terminal.Env, do Do) error {
+func (c UserLock) Run(e *terminal.Env, do APICall) error {
 	return c.change(e, do, map[string]any{"disabled": true}, "is locked out")
 }
 
-// Unlock is loadstone user unlock.
-type Unlock struct{ UserNamed }
+// UserUnlock is loadstone user unlock.
+type UserUnlock struct{ NamedUser }
 
 // Run lets the user in again.
-func (c Unlock) Run(e *terminal.Env, do Do) error {
+func (c UserUnlock) Run(e *terminal.Env, do APICall) error {
 	return c.change(e, do, map[string]any{"disabled": false}, "may sign in again")
 }
 
-// Delete is loadstone user delete.
-type Delete struct{ UserNamed }
+// UserDelete is loadstone user delete.
+type UserDelete struct{ NamedUser }
 
 // Run deletes the user.
-func (c Delete) Run(e *terminal.Env, do Do) error {
+func (c UserDelete) Run(e *terminal.Env, do APICall) error {
 	path, err := c.path(e.Ctx, do)
 	if err != nil {
 		return err

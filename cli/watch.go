@@ -15,15 +15,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
-// watches reports whether a text is a WATCH.
-func watches(sql string) bool {
+// isWatch reports whether a text is a WATCH.
+func isWatch(sql string) bool {
 	words := strings.Fields(sql)
 	return len(words) > 0 && strings.EqualFold(words[0], "WATCH")
 }
 
 // watchTable writes what happens to the rows of a WATCH until ctx or the server ends: a line for each, which is the
 // event and its row, or as JSON one object.
-func watchTable(ctx context.Context, do Do, sql, format string, to io.Writer) error {
+func watchTable(ctx context.Context, do APICall, sql, format string, to io.Writer) error {
 	err := do(ctx, http.MethodGet, "/api/v1/streams/watch?sql="+url.QueryEscape(sql), nil,
 		func(answer io.Reader) error {
 			lines := bufio.NewScanner(answer)
@@ -50,11 +50,11 @@ func watchTable(ctx context.Context, do Do, sql, format string, to io.Writer) er
 	if err == nil {
 		return nil
 	}
-	return shown(sql, err)
+	return withSourceLine(sql, err)
 }
 
-// cell is a value as a table has it, on one line.
-func cell(v any) string {
+// formatCell is a value as a table has it, on one line.
+func formatCell(v any) string {
 	if v == nil {
 		return ""
 	}
@@ -95,7 +95,7 @@ func writeEvent(to io.Writer, format, kind, data string, columns *[]string) erro
 		}
 		cells := []string{kind}
 		for _, c := range *columns {
-			cells = append(cells, cell(values[c]))
+			cells = append(cells, formatCell(values[c]))
 		}
 		if _, err := fmt.Fprintln(to, strings.Join(cells, "\t")); err != nil {
 			return err

@@ -30,8 +30,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-// Command is loadstone worker.
-type Command struct {
+// WorkerCommand// WorkerCommand is loadstone worker.
+type WorkerCommand struct {
 	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
 	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
 	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
@@ -55,15 +55,15 @@ type Command struct {
 }
 
 // Run serves until a signal comes, and what is in flight has ended.
-func (c *Command) Run(e *terminal.Env) error {
-	if err := c.emptied(); err != nil {
+func (c *WorkerCommand) Run(e *terminal.Env) error {
+	if err := c.checkEmptySecrets(); err != nil {
 		return err
 	}
 	security, err := c.security()
 	if err != nil {
 		return err
 	}
-	dir, err := c.folder()
+	dir, err := c.makeDataDir()
 	if err != nil {
 		return err
 	}
@@ -89,25 +89,25 @@ func (c *Command) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	drivers := allDrivers(allowed)
+	drivers := workerDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
-	streams, err := wiring.OpenNode(wiring.NodeOptions{ID: id, DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
+	streams, err := wiring.OpenStreamNode(wiring.StreamNodeOptions{ID: id, DataDir: dir, Egress: allowed, Out: e.Stdout, Log: e.Log})
 	if err != nil {
 		return err
 	}
 	defer streams.Close("the node has ended")
-	traces, closeTraces, err := c.As("loadstone-worker", e).Open(e.Ctx, id)
+	traces, closeTraces, err := c.ForService("loadstone-worker", e).Open(e.Ctx, id)
 	if err != nil {
 		return err
 	}
 	defer closeTraces()
-	meters := wiring.NewNodeMeters(e.Version, traces)
-	queries, cache := wiring.NodeAnswers(id, meters.Node, e.Log)
+	meters := wiring.NewNodeMetrics(e.Version, traces)
+	queries, cache := wiring.OpenQueryWork(id, meters.Node, e.Log)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: diskbudget.AcknowledgedFor,
 		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
-	fetched.want = node.WantPlugin
+	fetched.request = node.RequestPlugin
 	meters.Read = node.State
 	listener, err := rpc.Listen(e.Ctx,
 		rpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
@@ -127,13 +127,13 @@ func (c *Command) Run(e *terminal.Env) error {
 	}
 	defer closeMetrics()
 	tables, err := wiring.OpenRefreshNode(c.Refresh, wiring.RefreshNodeOptions{Name: id, DataDir: dir, Node: node,
-		Meters: meters, Log: e.Log})
+		Metrics: meters, Log: e.Log})
 	if err != nil {
 		node.Close()
 		return errors.Join(err, listener.Close())
 	}
 	defer tables.Close()
-	nodeServeWaits(e, id, dir, listener.Addr().String(), security.TLS != nil || identity != nil,
+	announceReady(e, id, dir, listener.Addr().String(), security.TLS != nil || identity != nil,
 		identity != nil && identity.Joined())
 	// The node outlives the signal: what it carries ends first.
 	serving, stop := context.WithCancel(context.WithoutCancel(e.Ctx))
@@ -156,24 +156,24 @@ func (c *Command) Run(e *terminal.Env) error {
 }
 
 // drain takes no new work, and waits for what is in flight. rest ends what need not end well.
-func (c *Command) drain(node *worker.Node, listener *rpc.Listener, rest func()) {
+func (c *WorkerCommand) drain(node *worker.Node, listener *rpc.Listener, rest func()) {
 	node.Drain()
 	listener.Draining()
 	rest()
 	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
-	node.Idle(limit)
+	node.WaitIdle(limit)
 }
 
-// nodeServeWaits says that the node is there.
-func nodeServeWaits(e *terminal.Env, id, dir, address string, secure, joined bool) {
+// announceReady says that the node is there.
+func announceReady(e *terminal.Env, id, dir, address string, secure, joined bool) {
 	e.Log.Info().Str("node_id", id).Str("address", address).Bool("tls", secure).Bool("joined", joined).
 		Str("data_dir", dir).Msg("the node waits for servers")
 	_, _ = fmt.Fprintf(e.Stdout, "The node %s listens on %s\n", id, address)
 }
 
-// folder makes the data directory.
-func (c *Command) folder() (string, error) {
+// makeDataDir makes the data directory.
+func (c *WorkerCommand) makeDataDir() (string, error) {
 	dir, err := filepath.Abs(c.DataDir)
 	if err != nil {
 		return "", fmt.Errorf("finding the data directory: %w", err)
@@ -184,9 +184,9 @@ func (c *Command) folder() (string, error) {
 	return dir, nil
 }
 
-func allDrivers(p *egress.Policy) map[string]target.Driver {
+func workerDrivers(p *egress.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{postgres.NewDriverWithin(p), wiring.SnowflakeDriver(p)} {
+	for _, d := range []target.Driver{postgres.NewDriverWithPolicy(p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
 	}
 	return drivers
@@ -200,10 +200,10 @@ func listenError(address string, err error) error {
 			Hint: "Give it --join with a token of `loadstone node token`; or --cert and --key, with --token-file or " +
 				"--client-ca; or listen on 127.0.0.1.", Cause: err}
 	}
-	return terminal.NotListening("--listen", address, err)
+	return terminal.ListenError("--listen", address, err)
 }
 
-func (c *Command) security() (rpc.Security, error) {
+func (c *WorkerCommand) security() (rpc.Security, error) {
 	s := rpc.Security{Plain: c.Insecure}
 	var err error
 	if s.Token, err = wiring.ReadToken(c.TokenFile); err != nil {
@@ -260,14 +260,14 @@ func nodeID(dir string) (string, error) {
 // pluginLimit is how long a server may take to bring a plugin, and pluginAgain how
 // often it is asked.
 const (
-	pluginLimit = 60 * time.Second
-	pluginAgain = 5 * time.Second
+	pluginFetchTimeout  = 60 * time.Second
+	pluginRetryInterval = 5 * time.Second
 )
 
 // fetchedPlugins are those of the node, and those that a server brings.
 type fetchedPlugins struct {
 	*host.Host
-	want func(sha256 string)
+	request func(sha256 string)
 }
 
 // Workload returns a plugin by its hash; one that is not there is asked for.
@@ -275,14 +275,14 @@ func (p *fetchedPlugins) Workload(ctx context.Context, sha string) (plugin.Workl
 	if p.Has(sha) {
 		return p.Host.Workload(ctx, sha)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pluginLimit)
+	ctx, cancel := context.WithTimeout(ctx, pluginFetchTimeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	var asked time.Time
 	for !p.Has(sha) {
-		if time.Since(asked) > pluginAgain {
-			p.want(sha)
+		if time.Since(asked) > pluginRetryInterval {
+			p.request(sha)
 			asked = time.Now()
 		}
 		select {

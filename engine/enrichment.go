@@ -14,8 +14,8 @@ const (
 	EnrichmentFailed    EnrichmentStatus = "FAILED"
 )
 
-// Over reports whether nothing more happens by itself.
-func (s EnrichmentStatus) Over() bool { return s != EnrichmentPending && s != EnrichmentRunning }
+// Terminal reports whether nothing more happens by itself.
+func (s EnrichmentStatus) Terminal() bool { return s != EnrichmentPending && s != EnrichmentRunning }
 
 // Enrichment is what the database's own history told of a run's executions, and how far asking for it is.
 type Enrichment struct {
@@ -46,9 +46,9 @@ type Enrichment struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Known returns the enrichment, nil when there is none to speak of: before the
+// OrNil returns the enrichment, nil when there is none to speak of: before the
 // figures, and where the target has no history.
-func (e Enrichment) Known() *Enrichment {
+func (e Enrichment) OrNil() *Enrichment {
 	if e.Status == "" || e.Status == EnrichmentSkipped {
 		return nil
 	}

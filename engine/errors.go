@@ -95,8 +95,8 @@ func InvalidField(field, message, hint string) *Error {
 		Fields: []FieldError{{Field: field, Message: message, Hint: hint}}}
 }
 
-// Sentences is an error as sentences for people, with its fields and the cure.
-func Sentences(err error) string {
+// ErrorText// ErrorText is an error as sentences for people, with its fields and the cure.
+func ErrorText(err error) string {
 	e := AsError(err)
 	text := e.Message
 	for _, f := range e.Fields {

@@ -137,8 +137,8 @@ type ConnectionFigures struct {
 	Lost     int64 `json:"lost"`
 	Refused  int64 `json:"refused"`
 	Reopened int64 `json:"reopened"`
-	// MostMissing is how many at once were asked for and not open for over a second.
-	MostMissing int `json:"most_missing"`
+	// MaxMissing is how many at once were asked for and not open for over a second.
+	MaxMissing int `json:"most_missing"`
 }
 
 // Add adds what another run worker says; they may have missed theirs at the same time.
@@ -146,7 +146,7 @@ func (c *ConnectionFigures) Add(o ConnectionFigures) {
 	c.Lost += o.Lost
 	c.Refused += o.Refused
 	c.Reopened += o.Reopened
-	c.MostMissing += o.MostMissing
+	c.MaxMissing += o.MaxMissing
 }
 
 // Drops count arrivals of an open loop that were due and never begun, by reason.
@@ -332,15 +332,15 @@ type Figures struct {
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`
-	// Beginning is of a run worker whose load began, else left out.
-	Beginning *Beginning `json:"beginning,omitempty"`
+	// LoadStart// LoadStart is of a run worker whose load began, else left out.
+	LoadStart *LoadStart `json:"beginning,omitempty"`
 }
 
-// Worked reports whether any operation of the measurement succeeded. Without one the figures say nothing of the target.
-func (f *Figures) Worked() bool { return f.Operations > f.Errors.Count }
+// HasSuccess reports whether any operation of the measurement succeeded. Without one the figures say nothing of the target.
+func (f *Figures) HasSuccess() bool { return f.Operations > f.Errors.Count }
 
-// Rated reports whether the run has rates: it has unless its record is lost.
-func (f *Figures) Rated() bool { return f.CoveredSeconds == nil || *f.CoveredSeconds > 0 }
+// HasRates reports whether the run has rates: it has unless its record is lost.
+func (f *Figures) HasRates() bool { return f.CoveredSeconds == nil || *f.CoveredSeconds > 0 }
 
 // ThresholdResult is one judged threshold.
 type ThresholdResult struct {

@@ -170,9 +170,9 @@ type FindMaxRepetition struct {
 // FindMaxSpread tells how far the answers of a repeated search lie apart.
 // Searches that were not finished, or found nothing, are counted and have no part in the figures.
 type FindMaxSpread struct {
-	Asked    int `json:"asked"`
-	Finished int `json:"finished"`
-	Found    int `json:"found"`
+	Requested int `json:"asked"`
+	Finished  int `json:"finished"`
+	Found     int `json:"found"`
 	// Level is in the unit of the search, QPS the throughput at the answers; null when none was found.
 	Level *Dispersion `json:"level"`
 	QPS   *Dispersion `json:"qps"`

@@ -111,7 +111,7 @@ type RunDetail struct {
 	// Warehouse is that of the run as last polled, null without one.
 	Warehouse *Warehouse `json:"warehouse"`
 	// Live is the current payload of a live run, else null.
-	Live *Payload `json:"live"`
+	Live *LiveState `json:"live"`
 }
 
 // Point is one second of a run: one row of metrics_snapshots, and one element of the time series.
@@ -139,7 +139,7 @@ type Point struct {
 	MemoryPercent     float64              `json:"memory_pct"`
 	HostCPUPercent    float64              `json:"host_cpu_pct"`
 	HostMemoryPercent float64              `json:"host_memory_pct"`
-	LoadDetail
+	LoadStats
 }
 
 // Artifact is an immutable Parquet part of a run's executions.

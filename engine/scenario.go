@@ -329,8 +329,8 @@ func (w Workload) NextConnections(at, later time.Duration) int {
 	return w.ConnectionsAt(at + later)
 }
 
-// MostConnections is the most that ConnectionsAt asks for from one time to another.
-func (w Workload) MostConnections(from, to time.Duration) int {
+// MaxConnectionsBetween is the most that ConnectionsAt asks for from one time to another.
+func (w Workload) MaxConnectionsBetween(from, to time.Duration) int {
 	most := max(w.ConnectionsAt(from), w.ConnectionsAt(to))
 	border := time.Duration(0)
 	for _, s := range w.Stages {
@@ -345,8 +345,8 @@ func (w Workload) MostConnections(from, to time.Duration) int {
 	return most
 }
 
-// Searches reports whether the run looks for the limit, in steps.
-func (w Workload) Searches() bool { return w.LoadMode == LoadFindMax }
+// IsSearch reports whether the run looks for the limit, in steps.
+func (w Workload) IsSearch() bool { return w.LoadMode == LoadFindMax }
 
 // MeanRate is the mean rate of the measurement as the schedule has it, and 0 when
 // the workload paces itself or the loop is closed.
@@ -435,11 +435,11 @@ func (s Scaling) Workers(connections int) int {
 	}
 }
 
-// Holds is the most connections that the run workers hold together.
-func (s Scaling) Holds() int {
+// Capacity is the most connections that the run workers hold together.
+func (s Scaling) Capacity() int {
 	switch s.Mode {
 	case ScalingAuto:
-		return mostConnections
+		return maxConnections
 	case ScalingBounded:
 		return max(s.MaxWorkers, 1) * max(s.PerWorkerCapacity, 1)
 	default:
@@ -447,8 +447,8 @@ func (s Scaling) Holds() int {
 	}
 }
 
-// mostConnections is the most that a template may ask for.
-const mostConnections = 20_000
+// maxConnections is the most that a template may ask for.
+const maxConnections = 20_000
 
 // PeakConnections is the most connections that the run ever wants, on a target
 // that allows so many (0: unknown).
@@ -460,8 +460,8 @@ func (s Scenario) PeakConnections(allowed int) int {
 			peak = max(peak, *st.Connections)
 		}
 	}
-	if w.Searches() && s.FindMax.Unit != FindMaxRate {
-		most := s.Scaling.Holds()
+	if w.IsSearch() && s.FindMax.Unit != FindMaxRate {
+		most := s.Scaling.Capacity()
 		if s.FindMax.MaxConcurrency != nil {
 			most = min(most, *s.FindMax.MaxConcurrency)
 		}
@@ -473,24 +473,24 @@ func (s Scenario) PeakConnections(allowed int) int {
 	return peak
 }
 
-// MostWorkers is how many run workers the run may ever need at a time, on a
+// PeakWorkers is how many run workers the run may ever need at a time, on a
 // target that allows so many connections (0: unknown).
-func (s Scenario) MostWorkers(allowed int) int {
+func (s Scenario) PeakWorkers(allowed int) int {
 	most := s.Scaling.Workers(s.PeakConnections(allowed))
-	overRate := s.Workload.OpenLoop() || s.Workload.Searches() && s.FindMax.Unit == FindMaxRate
+	overRate := s.Workload.OpenLoop() || s.Workload.IsSearch() && s.FindMax.Unit == FindMaxRate
 	if !overRate || !s.Scaling.Elastic() {
 		return most
 	}
 	// They join when the rate is missed.
-	connections := s.Scaling.Holds()
+	connections := s.Scaling.Capacity()
 	if allowed > 0 {
 		connections = min(connections, allowed)
 	}
-	return min(max(most, s.Scaling.Workers(connections)), mostWorkers)
+	return min(max(most, s.Scaling.Workers(connections)), maxWorkers)
 }
 
-// mostWorkers is the most run workers that a template may ask for.
-const mostWorkers = 1000
+// maxWorkers is the most run workers that a template may ask for.
+const maxWorkers = 1000
 
 // Spread divides total over n groups evenly; remainders go to the lowest
 // groups: Spread(74, 3) is 25, 25, 24. n must be positive.
@@ -532,17 +532,17 @@ type FindMax struct {
 // StepDuration is the measured part of a step.
 func (f FindMax) StepDuration() time.Duration { return seconds(f.StepDurationSeconds) }
 
-// longestSettle bounds Settle.
-const longestSettle = 2 * time.Second
+// maxSettle bounds Settle.
+const maxSettle = 2 * time.Second
 
 // Settle is the part of a step before its measurement: a fifth of the step, 2 s at most.
-func (f FindMax) Settle() time.Duration { return min(f.StepDuration()/5, longestSettle) }
+func (f FindMax) Settle() time.Duration { return min(f.StepDuration()/5, maxSettle) }
 
 // MaxDuration bounds one search.
 func (f FindMax) MaxDuration() time.Duration { return seconds(f.MaxDurationSeconds) }
 
-// LongestSearch bounds all repetitions of a search together.
-func (s Scenario) LongestSearch() time.Duration {
+// MaxSearchDuration bounds all repetitions of a search together.
+func (s Scenario) MaxSearchDuration() time.Duration {
 	return time.Duration(max(s.Workload.Repeat, 1)) * s.FindMax.MaxDuration()
 }
 

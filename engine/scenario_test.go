@@ -55,7 +55,7 @@ func TestTheConnectionsOfStages(t *testing.T) {
 		for i := from + 1; i <= to; i++ {
 			most = max(most, ends[i]) // a ramp reaches its level after its last grain
 		}
-		if got := w.MostConnections(time.Duration(from)*grain, time.Duration(to)*grain); got < most-1 || got > most+1 {
+		if got := w.MaxConnectionsBetween(time.Duration(from)*grain, time.Duration(to)*grain); got < most-1 || got > most+1 {
 			t.Fatalf("%d connections at most from %d to %d, want %d", got, from, to, most)
 		}
 	})

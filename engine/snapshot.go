@@ -104,7 +104,7 @@ type WorkerSnapshot struct {
 	// StalledMs is how long measuring goroutines waited for the recorder in the tick.
 	StalledMs float64 `json:"stalled_ms"`
 	// LastErrors are the errors that were met last, each once: newest last, at most 5.
-	LastErrors []SeenError `json:"last_errors,omitempty"`
+	LastErrors []ObservedError `json:"last_errors,omitempty"`
 }
 
 // Slim is the snapshot without the distributions that only those who watch the run need.
@@ -151,13 +151,13 @@ type Resources struct {
 	HostCPUPercent    float64 `json:"host_cpu_pct"`
 	HostMemoryPercent float64 `json:"host_memory_pct"`
 	GCPauseMaxMs      float64 `json:"gc_pause_max_ms"`
-	// StoodStillMs is the longest time in which the process did not run although it was to.
-	StoodStillMs float64 `json:"stood_still_ms"`
-	Goroutines   int     `json:"goroutines"`
+	// MaxStallMs is the longest time in which the process did not run although it was to.
+	MaxStallMs float64 `json:"stood_still_ms"`
+	Goroutines int     `json:"goroutines"`
 }
 
-// Payload is the live state of a run: a full snapshot, once a second. Every field is present.
-type Payload struct {
+// LiveState// LiveState is the live state of a run: a full snapshot, once a second. Every field is present.
+type LiveState struct {
 	ResultID string `json:"test_id"`
 	RunID    string `json:"run_id"`
 	RunName  string `json:"test_name"`
@@ -170,8 +170,8 @@ type Payload struct {
 	Elapsed   float64 `json:"elapsed"`
 	Timing    Timing  `json:"timing"`
 
-	Ops        PayloadOps        `json:"ops"`
-	Operations PayloadOperations `json:"operations"`
+	Ops        OpsRate        `json:"ops"`
+	Operations ReadWriteRates `json:"operations"`
 	// Latency covers the last second, LatencyTotal the phase so far.
 	Latency                  Latency          `json:"latency"`
 	LatencyTotal             Latency          `json:"latency_total"`
@@ -180,15 +180,15 @@ type Payload struct {
 	// LatencyHistogram is the last second's distribution at schema 2, for the heat map.
 	LatencyHistogram *HistogramData    `json:"latency_histogram"`
 	OpsByKind        map[Kind]KindRate `json:"ops_by_kind"`
-	Errors           PayloadErrors     `json:"errors"`
-	LoadDetail
+	Errors           ErrorStats        `json:"errors"`
+	LoadStats
 	// ServiceTotal covers the phase so far: the latency without what the generator and the pool added.
-	ServiceTotal  Latency            `json:"service_total"`
-	Connections   PayloadConnections `json:"connections"`
-	Workers       []PayloadWorker    `json:"workers"`
-	Warehouse     *Warehouse         `json:"warehouse"`
-	FindMax       *FindMaxState      `json:"find_max"`
-	CustomMetrics CustomMetrics      `json:"custom_metrics"`
+	ServiceTotal  Latency         `json:"service_total"`
+	Connections   ConnectionStats `json:"connections"`
+	Workers       []WorkerState   `json:"workers"`
+	Warehouse     *Warehouse      `json:"warehouse"`
+	FindMax       *FindMaxState   `json:"find_max"`
+	CustomMetrics CustomMetrics   `json:"custom_metrics"`
 
 	CancellationReason *string  `json:"cancellation_reason"`
 	Validity           Validity `json:"validity"`
@@ -214,9 +214,9 @@ type GuardrailState struct {
 	HoldSeconds float64 `json:"hold_seconds"`
 }
 
-// LoadDetail says, for one second, how an open loop keeps its schedule and where
+// LoadStats// LoadStats says, for one second, how an open loop keeps its schedule and where
 // the time of the executions went. In a closed loop TargetQPS, Service and ScheduleLag are null.
-type LoadDetail struct {
+type LoadStats struct {
 	// TargetQPS is the rate that the schedule asks for now, of all run workers.
 	TargetQPS *float64 `json:"target_qps"`
 	// InFlight operations are due and not finished; Waiting of them wait for a free connection.
@@ -259,14 +259,14 @@ type Timing struct {
 	ProcessingElapsedTotal *float64 `json:"processing_elapsed_seconds"`
 }
 
-// PayloadOps counts operations of the phase.
-type PayloadOps struct {
+// OpsRate// OpsRate counts operations of the phase.
+type OpsRate struct {
 	Total         int64   `json:"total"`
 	CurrentPerSec float64 `json:"current_per_sec"`
 }
 
-// PayloadOperations tells reads from writes.
-type PayloadOperations struct {
+// ReadWriteRates// ReadWriteRates tells reads from writes.
+type ReadWriteRates struct {
 	Reads        int64   `json:"reads"`
 	Writes       int64   `json:"writes"`
 	ReadsPerSec  float64 `json:"reads_per_sec"`
@@ -280,31 +280,31 @@ type KindRate struct {
 	PerSec float64 `json:"per_sec"`
 }
 
-// SeenError is an error that executions have met since the load began: how many of them (0 where that is not known),
+// ObservedError// ObservedError is an error that executions have met since the load began: how many of them (0 where that is not known),
 // and when the first and the last of them ended.
-type SeenError struct {
+type ObservedError struct {
 	ExecutionError
 	Count   int64 `json:"count"`
 	FirstAt Time  `json:"first_at"`
 	LastAt  Time  `json:"last_at"`
 }
 
-// PayloadErrors counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
+// ErrorStats// ErrorStats counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
 // newest last.
-type PayloadErrors struct {
+type ErrorStats struct {
 	Count   int64                `json:"count"`
 	Rate    float64              `json:"rate"`
 	PerSec  float64              `json:"per_sec"`
 	ByClass map[ErrorClass]int64 `json:"by_class"`
-	Recent  []SeenError          `json:"recent"`
+	Recent  []ObservedError      `json:"recent"`
 	Dropped int64                `json:"dropped"`
 	// Retries counts repetitions of failed operations over the phase; an operation
 	// that succeeded in the end is no error.
 	Retries int64 `json:"retries"`
 }
 
-// PayloadConnections tells open from wanted connections.
-type PayloadConnections struct {
+// ConnectionStats// ConnectionStats tells open from wanted connections.
+type ConnectionStats struct {
 	Active int `json:"active"`
 	Target int `json:"target"`
 	// Missing have not been open for over a second; the others count since the load began.
@@ -314,8 +314,8 @@ type PayloadConnections struct {
 	Reopened int64 `json:"reopened"`
 }
 
-// PayloadWorker is one row of the worker table.
-type PayloadWorker struct {
+// WorkerState// WorkerState is one row of the worker table.
+type WorkerState struct {
 	WorkerID      string       `json:"worker_id"`
 	WorkerGroupID int          `json:"worker_group_id"`
 	NodeID        string       `json:"node_id"`
@@ -326,21 +326,21 @@ type PayloadWorker struct {
 	// SilentSince is when something was last heard from a run worker that should report each second and does not,
 	// zero for one that does: its figures are those of then, and count until it is DEAD.
 	SilentSince Time `json:"silent_since"`
-	// Beginning is null until its load has begun.
-	Beginning *Beginning           `json:"beginning"`
-	Metrics   PayloadWorkerMetrics `json:"metrics"`
+	// LoadStart// LoadStart is null until its load has begun.
+	LoadStart *LoadStart    `json:"beginning"`
+	Metrics   WorkerMetrics `json:"metrics"`
 }
 
-// Beginning is how the load of a run worker began, and what its times are worth.
-type Beginning struct {
+// LoadStart// LoadStart is how the load of a run worker began, and what its times are worth.
+type LoadStart struct {
 	NodeID       string   `json:"node_id"`
-	At           Time     `json:"began_at" doc:"By the server's clock."`
+	StartedAt    Time     `json:"began_at" doc:"By the server's clock."`
 	LateMs       float64  `json:"start_late_ms" doc:"How long after the instant that START named; 0 where START names none."`
 	ClockErrorMs *float64 `json:"clock_error_ms" doc:"How far its times, as times of the server, may be wrong, either way; null while that is not known."`
 }
 
-// PayloadWorkerMetrics are the figures of one run worker.
-type PayloadWorkerMetrics struct {
+// WorkerMetrics// WorkerMetrics are the figures of one run worker.
+type WorkerMetrics struct {
 	QPS               float64  `json:"qps"`
 	P50LatencyMs      *float64 `json:"p50_latency_ms"`
 	P95LatencyMs      *float64 `json:"p95_latency_ms"`
@@ -384,8 +384,8 @@ type Validity struct {
 	Verdict Verdict         `json:"verdict"`
 	Causes  []ValidityCause `json:"causes"`
 	Notes   []string        `json:"notes"`
-	// Seen are the notes that were made while the run went on. The others follow from its figures.
-	Seen []string `json:"seen_notes,omitempty"`
+	// LiveNotes are the notes that were made while the run went on. The others follow from its figures.
+	LiveNotes []string `json:"seen_notes,omitempty"`
 }
 
 // ValidityCause is one reason to doubt, with its interval.

@@ -2,9 +2,9 @@ package engine
 
 import "fmt"
 
-// StandIn is the word for what answered in the database's place: simulated,
+// StandInLabelLabel is the word for what answered in the database's place: simulated,
 // emulated, or nothing when it was the database itself.
-func StandIn(simulated, emulated bool) string {
+func StandInLabel(simulated, emulated bool) string {
 	switch {
 	case emulated:
 		return "emulated"
@@ -14,15 +14,15 @@ func StandIn(simulated, emulated bool) string {
 	return ""
 }
 
-// StandIn is the word for what answered in the database's place, empty when the database did.
-func (s *Summary) StandIn() string { return StandIn(s.Simulated, s.Emulated) }
+// StandInLabelLabel is the word for what answered in the database's place, empty when the database did.
+func (s *Summary) StandInLabel() string { return StandInLabel(s.Simulated, s.Emulated) }
 
 // VerdictText is the verdict as people read it: figures of a stand-in may be valid, and are none of the database.
 func (s *Summary) VerdictText() string {
 	if s.Validity == VerdictNone {
 		return "none: the run ended before its measurement"
 	}
-	if word := s.StandIn(); word != "" {
+	if word := s.StandInLabel(); word != "" {
 		return fmt.Sprintf("%s (%s)", s.Validity, word)
 	}
 	return string(s.Validity)

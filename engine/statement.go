@@ -115,8 +115,8 @@ type Plan struct {
 	KeySlots   int         `json:"key_slots"`
 	// Restore is SQL that sets the target back when everything about the run is over.
 	Restore []string `json:"restore,omitempty"`
-	// Lacks are the abilities that the target's server was found not to have.
-	Lacks []string `json:"lacks,omitempty"`
+	// MissingCapabilities are the abilities that the target's server was found not to have.
+	MissingCapabilities []string `json:"lacks,omitempty"`
 	// ErrorClasses maps error codes, or prefixes of them, onto classes; the longest match wins.
 	ErrorClasses map[string]ErrorClass `json:"error_classes,omitempty"`
 }

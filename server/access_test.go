@@ -47,7 +47,7 @@ func TestTokensCannotMintOthers(t *testing.T) {
 	made := decode[map[string]any](t,
 		b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, as(admin)...).want(t, 201))
 	expires, err := time.Parse(time.RFC3339, made["expires_at"].(string))
-	if left := time.Until(expires); err != nil || left < auth.TokenFor-time.Hour || left > auth.TokenFor ||
+	if left := time.Until(expires); err != nil || left < auth.TokenTTL-time.Hour || left > auth.TokenTTL ||
 		made["scope"] != auth.ScopeWrite {
 		t.Errorf("a token made without words: %v, %v", made, err)
 	}
@@ -103,7 +103,7 @@ func TestSocketsEndWithTheirToken(t *testing.T) {
 	b := start(t)
 	run := b.createRun("watched")
 	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
-	b.runs.publish(&engine.Payload{RunID: run.RunID, Status: engine.StatusRunning})
+	b.runs.publish(&engine.LiveState{RunID: run.RunID, Status: engine.StatusRunning})
 	dial := func(header http.Header) *websocket.Conn {
 		t.Helper()
 		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(b.base, "http")+"/ws/runs/"+run.RunID, header)

@@ -79,24 +79,24 @@ type Options struct {
 	Roster keeping.Nodes
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
 	Scaling keeping.NodeDemandRuns
-	// Out are the systems that what happens to runs is sent to.
-	Out []delivery.Named
-	// Notices tell how runs ended; nil tells nobody.
-	Notices *notify.Notifier
+	// Destinations are the systems that what happens to runs is sent to.
+	Destinations []delivery.NamedSink
+	// Notifier tell how runs ended; nil tells nobody.
+	Notifier *notify.Notifier
 	// Settings are what admins decide; needed with Notices.
 	Settings store.Settings
 	// Retention deletes runs by themselves; nil where nothing does. It needs Settings.
-	Retention *retention.Keeper
+	Retention *retention.Janitor
 	// Prices is the price list; nil where costs are reckoned with the one that is built in.
 	Prices *cost.Source
 	// NodeAccess decides who is a node; nil where nodes cannot join.
-	NodeAccess keeping.Gatekeeper
+	NodeAccess keeping.NodeAccess
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
 
-	// Workbench tries statements; nil where that is not to be had.
-	Workbench keeping.Bench
+	// StatementEditor tries statements; nil where that is not to be had.
+	StatementEditor keeping.StatementEditor
 
 	// UI holds the built page with index.html at its root; nil or empty shows how to build it.
 	UI fs.FS
@@ -181,12 +181,12 @@ func New(opts Options) (*Server, error) {
 		opts.UploadTimeout = time.Minute
 	}
 	if opts.MaxConnections <= 0 {
-		opts.MaxConnections = roomFor(openFiles())
+		opts.MaxConnections = maxConnectionsFor(openFiles())
 	}
 	s := &Server{opts: opts, started: time.Now()}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.auth = auth.New(opts.Store, opts.Log)
-	s.hub = live.NewHub(live.Options{Source: opts.Runs, PingEvery: opts.PingEvery, Log: opts.Log})
+	s.hub = live.NewHub(live.Options{Source: opts.Runs, PingInterval: opts.PingEvery, Log: opts.Log})
 	s.metrics = newMetrics(s)
 	page, err := newStatic(opts.UI)
 	if err != nil {
@@ -201,9 +201,9 @@ func New(opts Options) (*Server, error) {
 		ErrorHandler: s.onError, DisableDefaultContentType: true,
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
-	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: s.public}
-	s.app.Use(trimmed, s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, s.welcome,
-		s.bodies, compress)
+	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: s.isPublic}
+	s.app.Use(trimSlashes, s.observe, s.recoverPanic, secureHeaders, s.drainBody, s.resolveClient, s.auditMiddleware, guard.Handle, s.markAuthenticated,
+		s.readBody, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
@@ -211,22 +211,22 @@ func New(opts Options) (*Server, error) {
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
-		Secrets: target.SecretsOf(opts.Drivers),
+		Secrets: target.NewSecrets(opts.Drivers),
 		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log,
 		Streams:   s.streams,
-		UploadFor: opts.UploadTimeout, Version: opts.Version, Provider: provider(opts.OIDC), More: s.handlers(),
+		UploadFor: opts.UploadTimeout, Version: opts.Version, Provider: providerInfo(opts.OIDC), RegisterMore: s.registerHandlers(),
 	})
-	s.watcher = auth.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
+	s.watcher = auth.NewWatcher(s.api.AuditLog(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
-		promapi.Register(s.app, opts.Telemetry, opts.Version, s.lasting())
+		promapi.Register(s.app, opts.Telemetry, opts.Version, s.longLived())
 	}
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
 	return s, nil
 }
 
-// handlers are those of other packages.
-func (s *Server) handlers() []func(*keeping.API) {
+// registerHandlers are those of other packages.
+func (s *Server) registerHandlers() []func(*keeping.API) {
 	more := []func(*keeping.API){keeping.RegisterUser, keeping.RegisterAuditLog}
 	if runs, ok := s.opts.Runs.(keeping.StopAllRuns); ok {
 		more = append(more, func(a *keeping.API) { keeping.RegisterStopAll(a, runs) })
@@ -236,7 +236,7 @@ func (s *Server) handlers() []func(*keeping.API) {
 	}
 	if s.opts.Streams != nil {
 		more = append(more, func(a *keeping.API) {
-			keeping.RegisterStream(a, s.app, s.opts.Streams, s.lasting())
+			keeping.RegisterStream(a, s.app, s.opts.Streams, s.longLived())
 		})
 	}
 	if s.opts.NodeAccess != nil {
@@ -245,8 +245,8 @@ func (s *Server) handlers() []func(*keeping.API) {
 	if s.opts.Scaling != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterNodeDemand(a, s.opts.Scaling, s.opts.Tables) })
 	}
-	if s.opts.Notices != nil {
-		more = append(more, func(a *keeping.API) { keeping.RegisterNotifications(a, s.opts.Notices, s.opts.Settings) })
+	if s.opts.Notifier != nil {
+		more = append(more, func(a *keeping.API) { keeping.RegisterNotifications(a, s.opts.Notifier, s.opts.Settings) })
 	}
 	if k := s.opts.Retention; k != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterRetention(a, k, s.opts.Settings) })
@@ -254,15 +254,15 @@ func (s *Server) handlers() []func(*keeping.API) {
 	if p := s.opts.Prices; p != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterPrices(a, p) })
 	}
-	more = append(more, func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Out) }, keeping.RegisterExecutions, keeping.RegisterParameters,
+	more = append(more, func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Destinations) }, keeping.RegisterExecutions, keeping.RegisterParameters,
 		keeping.RegisterLiveControl, keeping.RegisterStatementBreakdown, func(a *keeping.API) { keeping.RegisterConnectionUsage(a, s.opts.Streams) }, keeping.RegisterRunViews,
 		func(a *keeping.API) {
-			maker := keeping.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
+			maker := keeping.NewReportMaker(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = keeping.StatementBreakdownReader(a)
 			keeping.RegisterReport(a, s.app, maker, s.opts.Store)
 		})
-	if s.opts.Workbench != nil {
-		more = append(more, func(a *keeping.API) { keeping.RegisterStatementEditor(a, s.opts.Workbench) })
+	if s.opts.StatementEditor != nil {
+		more = append(more, func(a *keeping.API) { keeping.RegisterStatementEditor(a, s.opts.StatementEditor) })
 	}
 	if s.opts.OIDC != nil {
 		more = append(more, func(a *keeping.API) { oidc.Register(s.app, a, *s.opts.OIDC, s.opts.Log) })
@@ -270,21 +270,21 @@ func (s *Server) handlers() []func(*keeping.API) {
 	return more
 }
 
-// provider is what the button of a sign-in provider says.
-func provider(o *oidc.Options) string {
+// providerInfo is what the button of a sign-in provider says.
+func providerInfo(o *oidc.Options) string {
 	if o == nil {
 		return ""
 	}
 	return cmp.Or(o.Name, "single sign-on")
 }
 
-// audited has what is asked for noted; the watcher is there before anything is served.
-func (s *Server) audited(c *fiber.Ctx) error { return s.watcher.Handle(c) }
+// auditMiddleware has what is asked for noted; the watcher is there before anything is served.
+func (s *Server) auditMiddleware(c *fiber.Ctx) error { return s.watcher.Handle(c) }
 
-// public tells what an anonymous caller may ask for: the page, which holds no
+// isPublic tells what an anonymous caller may ask for: the page, which holds no
 // data, the probes, and the exchange of a sign-in token. Everything else that is
 // ever added under /api, /ws, /metrics and /prometheus needs a caller.
-func (s *Server) public(method, path string) bool {
+func (s *Server) isPublic(method, path string) bool {
 	if keeping.IsPublic(method, path) || s.opts.OIDC != nil && oidc.IsPublic(method, path) {
 		return true
 	}
@@ -301,7 +301,7 @@ func (s *Server) Listen() (addr string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("listening: %w", err)
 		}
-		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
+		s.listener = &connLimiter{Listener: ln, max: s.opts.MaxConnections}
 		if s.opts.TLS != nil {
 			s.listener = httpx.Listener(s.listener, s.opts.TLS, s.opts.Hosts)
 		}
@@ -335,7 +335,7 @@ func (s *Server) URL() string {
 }
 
 // SignInLink makes a one-time link that signs its first user in as the first
-// admin, who is made if there is none. It is valid for auth.SignInFor.
+// admin, who is made if there is none. It is valid for auth.SignInTTL.
 func (s *Server) SignInLink(ctx context.Context) (string, error) {
 	secret, err := s.auth.CreateSignIn(ctx)
 	if err != nil {
@@ -344,9 +344,9 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 	return s.URL() + "/signin?token=" + secret, nil
 }
 
-// lasting are answers that go on: as long as the server, their client, and who it is signed in as.
-func (s *Server) lasting() httpx.Downloads {
-	return httpx.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith}
+// longLived are answers that go on: as long as the server, their client, and who it is signed in as.
+func (s *Server) longLived() httpx.Downloads {
+	return httpx.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.OnRequestEnd}
 }
 
 // Operator makes the secret by which the operator of this process, who can read its
@@ -363,7 +363,7 @@ func (s *Server) SignedIn(ctx context.Context) (bool, error) {
 }
 
 // APIToken makes an API token for the first admin, who is made if there is none;
-// for programs that host a server themselves; it has the scope admin. A zero expiry means auth.TokenFor.
+// for programs that host a server themselves; it has the scope admin. A zero expiry means auth.TokenTTL.
 func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
 	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")
 	if err != nil {
@@ -388,7 +388,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.serving = true
 	s.mu.Unlock()
 
-	go keeping.Prune(s.streams, s.opts.Store, time.Hour, func(err error) {
+	go keeping.PruneAuditLog(s.streams, s.opts.Store, time.Hour, func(err error) {
 		s.opts.Log.Warn().Err(err).Msg("could not remove old lines of the audit log")
 	})
 	failed := make(chan error, 1)

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	pingWithin = 2 * time.Second
-	// pingFor is how long an answer of the store holds: anybody may ask.
-	pingFor = time.Second
+	pingTimeout = 2 * time.Second
+	// pingCacheTTL is how long an answer of the store holds: anybody may ask.
+	pingCacheTTL = time.Second
 )
 
 // readiness is the store's last answer.
 type readiness struct {
-	mu  sync.Mutex
-	at  time.Time
-	err error
+	mu        sync.Mutex
+	checkedAt time.Time
+	err       error
 }
 
 // ping asks the store once for all who ask within pingFor.
@@ -31,13 +31,13 @@ func (s *Server) ping() error {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.at) < pingFor {
+	if time.Since(r.checkedAt) < pingCacheTTL {
 		return r.err
 	}
-	ctx, cancel := context.WithTimeout(s.streams, pingWithin)
+	ctx, cancel := context.WithTimeout(s.streams, pingTimeout)
 	defer cancel()
 	r.err = s.opts.Store.Ping(ctx)
-	r.at = time.Now()
+	r.checkedAt = time.Now()
 	return r.err
 }
 

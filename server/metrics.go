@@ -77,14 +77,14 @@ func (m *metrics) request(method, route string, status int, elapsed time.Duratio
 // which is written to at shutdown. Collectors bound themselves.
 func (m *metrics) handler() fiber.Handler {
 	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry,
-		promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError,
+		promhttp.HandlerOpts{ErrorLog: promLogger{m.log}, ErrorHandling: promhttp.ContinueOnError,
 			EnableOpenMetrics: true}))
 }
 
-type promLog struct{ log zerolog.Logger }
+type promLogger struct{ log zerolog.Logger }
 
 // Println makes zerolog promhttp's logger.
-func (l promLog) Println(v ...any) {
+func (l promLogger) Println(v ...any) {
 	l.log.Error().Interface("detail", v).Msg("could not collect every metric")
 }
 
@@ -114,7 +114,7 @@ func (r *runCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(r.server.streams, pingWithin)
+	ctx, cancel := context.WithTimeout(r.server.streams, pingTimeout)
 	defer cancel()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)

@@ -65,7 +65,7 @@ func compareNames(t *testing.T, where string, documented, exported []string) {
 // noNodes is a fleet without any.
 type noNodes struct{}
 
-func (noNodes) Nodes() []nodes.InfoNode { return nil }
+func (noNodes) Nodes() []nodes.NodeInfo { return nil }
 
 func (noNodes) Capacity() nodes.Capacity { return nodes.Capacity{} }
 
@@ -80,11 +80,11 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	b := start(t, func(o *server.Options) {
 		o.Collectors = []prometheus.Collector{metrics.NewServer(nil), traces,
 			metrics.NewCache(func() metrics.CacheState { return metrics.CacheState{} }),
-			metrics.NewOut(map[string]func() delivery.Counts{"otlp": func() delivery.Counts {
-				return delivery.Counts{Lost: map[string]int64{delivery.LostRefused: 3}}
+			metrics.NewExport(map[string]func() delivery.Counts{"otlp": func() delivery.Counts {
+				return delivery.Counts{Lost: map[string]int64{delivery.LostRejected: 3}}
 			}}, func() (written, dropped int64) { return 0, 4 }),
 			metrics.NewLive(func() (written, dropped int64) { return 5, 6 }),
-			metrics.NewNodes(func() []nodes.InfoNode { return nil }),
+			metrics.NewNodes(func() []nodes.NodeInfo { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}
 	})

@@ -41,7 +41,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 		}
 	}
 	status := c.Response().StatusCode()
-	elapsed, path := time.Since(begin), api.Loggable(c.Path())
+	elapsed, path := time.Since(begin), api.RedactSharePath(c.Path())
 	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
 	switch {
 	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
@@ -88,21 +88,21 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' '
 // strictTransport has browsers speak TLS alone for a year.
 const strictTransport = "max-age=31536000"
 
-// trimmed has an address without the slashes that it ends in: the router takes it for the same, and whoever judges by
+// trimSlashes has an address without the slashes that it ends in: the router takes it for the same, and whoever judges by
 // the address, for rights, the audit log or what it is counted as, has to see the one that is served.
-func trimmed(c *fiber.Ctx) error {
+func trimSlashes(c *fiber.Ctx) error {
 	if path := c.Path(); len(path) > 1 && strings.HasSuffix(path, "/") {
 		c.Path("/" + strings.Trim(path, "/"))
 	}
 	return c.Next()
 }
 
-// door sees who asks, and refuses names that are not the server's: a page of another site whose name leads here
+// resolveClient sees who asks, and refuses names that are not the server's: a page of another site whose name leads here
 // (DNS rebinding) would be of the same origin.
-func (s *Server) door(c *fiber.Ctx) error {
-	seen := s.opts.Proxies.See(c.Context())
+func (s *Server) resolveClient(c *fiber.Ctx) error {
+	seen := s.opts.Proxies.Resolve(c.Context())
 	c.SetUserContext(auth.WithPeer(c.UserContext(), auth.Peer{IP: seen.IP, Secure: seen.Secure, Host: seen.Host}))
-	if !s.opts.Hosts.Allow(seen.Host) || !s.opts.Hosts.Allow(seen.Asked) {
+	if !s.opts.Hosts.Allow(seen.Host) || !s.opts.Hosts.Allow(seen.RequestHost) {
 		httpx.RequestOf(c.UserContext()).Route = "another_host"
 		return httpx.Write(c, httpx.New(http.StatusMisdirectedRequest, httpx.CodeMisdirected,
 			"This server is not known by the name that it was asked for.", "Open it by its address, or start it with "+
@@ -129,8 +129,8 @@ func secureHeaders(c *fiber.Ctx) error {
 	return err
 }
 
-// compressFrom is the size from which an answer in text is worth compressing.
-const compressFrom = 2 << 10
+// compressMinBytes is the size from which an answer in text is worth compressing.
+const compressMinBytes = 2 << 10
 
 // compress gzips the API's larger texts; files of the page bring their own encodings.
 func compress(c *fiber.Ctx) error {
@@ -138,7 +138,7 @@ func compress(c *fiber.Ctx) error {
 		return err
 	}
 	res := c.Response()
-	if res.IsBodyStream() || len(res.Body()) < compressFrom || len(res.Header.ContentEncoding()) > 0 ||
+	if res.IsBodyStream() || len(res.Body()) < compressMinBytes || len(res.Header.ContentEncoding()) > 0 ||
 		!c.Context().Request.Header.HasAcceptEncoding("gzip") {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (s *Server) fallback(page *static) fiber.Handler {
 		if methods := s.api.Allowed(path); len(methods) > 0 {
 			return s.api.WrongMethod(c, methods)
 		}
-		if !s.public(c.Method(), path) {
+		if !s.isPublic(c.Method(), path) {
 			r.Route = "not_found"
 			return httpx.Write(c, fiber.ErrNotFound)
 		}

@@ -18,42 +18,42 @@ import (
 // machines are nodes as a fleet shows them, which do what they are told.
 type machines struct {
 	mu  sync.Mutex
-	all []nodes.InfoNode
+	all []nodes.NodeInfo
 }
 
-func (m *machines) become(id string, s nodes.NodeState, w nodes.NodeWish) {
+func (m *machines) become(id string, s nodes.NodeState, w nodes.DesiredState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.all {
 		if m.all[i].NodeID == id {
-			m.all[i].State, m.all[i].Wish = s, w
+			m.all[i].State, m.all[i].DesiredState = s, w
 		}
 	}
 }
 
-func (m *machines) Nodes() []nodes.InfoNode {
+func (m *machines) Nodes() []nodes.NodeInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.all)
 }
-func (m *machines) Drain(id string)  { m.become(id, nodes.NodeDraining, nodes.WishDrain) }
-func (m *machines) Resume(id string) { m.become(id, nodes.NodeActive, nodes.WishNone) }
-func (m *machines) Remove(id string) { m.become(id, nodes.NodeRemoved, nodes.WishRemove) }
-func (m *machines) Admit(id string)  { m.become(id, nodes.NodeUnreachable, nodes.WishNone) }
+func (m *machines) Drain(id string)  { m.become(id, nodes.NodeDraining, nodes.DesiredDrain) }
+func (m *machines) Resume(id string) { m.become(id, nodes.NodeActive, nodes.DesiredNone) }
+func (m *machines) Remove(id string) { m.become(id, nodes.NodeRemoved, nodes.DesiredRemove) }
+func (m *machines) Admit(id string)  { m.become(id, nodes.NodeUnreachable, nodes.DesiredNone) }
 
 // newRoster keeps the machines' history for as long as the test lasts.
-func newRoster(t *testing.T, m *machines) *nodes.Roster {
-	r := nodes.NewOperator(nodes.OperatorOptions{Store: fake.New(), Server: "s1", Log: zerolog.Nop()})
+func newRoster(t *testing.T, m *machines) *nodes.Admin {
+	r := nodes.NewAdmin(nodes.AdminOptions{Store: fake.New(), Server: "s1", Log: zerolog.Nop()})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { r.Keep(ctx, m) })
+	wg.Go(func() { r.Run(ctx, m) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return r
 }
 
 type nodeList struct {
 	Server string
-	Nodes  []nodes.InfoNode
+	Nodes  []nodes.NodeInfo
 }
 
 type nodeEvents struct {
@@ -64,7 +64,7 @@ type nodeEvents struct {
 // TestNodesAreListedDrainedAndRemoved through the API, and what became of them is told.
 func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	rtt := 0.4
-	m := &machines{all: []nodes.InfoNode{{NodeID: "local", Local: true, State: nodes.NodeActive},
+	m := &machines{all: []nodes.NodeInfo{{NodeID: "local", Local: true, State: nodes.NodeActive},
 		{NodeID: "n-1", Address: "10.0.0.1:9090", State: nodes.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
 			Used: 8, RTTMs: &rtt, Workers: []nodes.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
 	r := newRoster(t, m)
@@ -76,21 +76,21 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	for _, c := range []struct {
 		verb  string
 		state nodes.NodeState
-		wish  nodes.NodeWish
+		wish  nodes.DesiredState
 	}{
-		{"drain", nodes.NodeDraining, nodes.WishDrain}, {"drain", nodes.NodeDraining, nodes.WishDrain},
-		{"resume", nodes.NodeActive, nodes.WishNone}, {"remove", nodes.NodeRemoved, nodes.WishRemove},
+		{"drain", nodes.NodeDraining, nodes.DesiredDrain}, {"drain", nodes.NodeDraining, nodes.DesiredDrain},
+		{"resume", nodes.NodeActive, nodes.DesiredNone}, {"remove", nodes.NodeRemoved, nodes.DesiredRemove},
 	} {
-		n := decode[nodes.InfoNode](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
-		if n.State != c.state || n.Wish != c.wish {
-			t.Errorf("%s: %s, %q", c.verb, n.State, n.Wish)
+		n := decode[nodes.NodeInfo](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
+		if n.State != c.state || n.DesiredState != c.wish {
+			t.Errorf("%s: %s, %q", c.verb, n.State, n.DesiredState)
 		}
 	}
 	b.do("POST", "/api/v1/nodes/n-1/drain", nil).want(t, 409)
 	b.do("POST", "/api/v1/nodes/local/remove", nil).want(t, 409)
 	b.do("POST", "/api/v1/nodes/nobody/drain", nil).want(t, 404)
 	b.do("GET", "/api/v1/nodes/nobody", nil).want(t, 404)
-	if n := decode[nodes.InfoNode](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
+	if n := decode[nodes.NodeInfo](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
 		t.Errorf("%+v", n)
 	}
 	var events nodeEvents
@@ -108,7 +108,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 
 // TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
 func TestOnlyAnAdminDrainsNodes(t *testing.T) {
-	r := newRoster(t, &machines{all: []nodes.InfoNode{{NodeID: "n-1", State: nodes.NodeActive}}})
+	r := newRoster(t, &machines{all: []nodes.NodeInfo{{NodeID: "n-1", State: nodes.NodeActive}}})
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {
 		token, _ := b.mint(scope)

@@ -433,24 +433,24 @@ func TestBadTextsOfAProvider(t *testing.T) {
 			b.p.mu.Unlock()
 			a := b.whole("/")
 			// A subject that can be shown is anybody's, and "" and "dba" together are a group that there is.
-			good := claim == "sub" && text != "" && len(text) <= 255 && !strings.ContainsFunc(text, textsafe.Obeyed) ||
+			good := claim == "sub" && text != "" && len(text) <= 255 && !strings.ContainsFunc(text, textsafe.IsControl) ||
 				text == "" && (claim == "groups" || claim == "a group of its own")
 			if session(a) != good || a.StatusCode >= http.StatusInternalServerError {
 				t.Errorf("%s %.40q: %d, session %v: %.200s", claim, text, a.StatusCode, session(a), a.body)
 			}
-			if strings.ContainsFunc(a.Header.Get("Location"), textsafe.Obeyed) {
+			if strings.ContainsFunc(a.Header.Get("Location"), textsafe.IsControl) {
 				t.Errorf("%s %.40q: sent to %q", claim, text, a.Header.Get("Location"))
 			}
 		}
 	}
 	for _, path := range []string{"/api/users", "/api/audit?limit=500", "/api/v1/tokens?kind=session"} {
 		text := strings.TrimSpace(string(b.do("GET", path, nil).want(t, http.StatusOK).body))
-		if strings.ContainsFunc(text, textsafe.Obeyed) {
+		if strings.ContainsFunc(text, textsafe.IsControl) {
 			t.Errorf("%s holds what is obeyed", path)
 		}
 	}
 	for line := range strings.Lines(b.log.String()) {
-		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), textsafe.Obeyed) {
+		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), textsafe.IsControl) {
 			t.Errorf("the log: %q", line)
 		}
 	}

@@ -220,7 +220,7 @@ func TestAnswersConform(t *testing.T) {
 	phase := engine.PhaseMeasurement
 	live := b.createRun("live")
 	b.runs.move(live.RunID, phase, engine.StatusRunning)
-	b.runs.publish(&engine.Payload{RunID: live.RunID, ResultID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
+	b.runs.publish(&engine.LiveState{RunID: live.RunID, ResultID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
 		Timestamp: engine.At(time.Now()), Enrichment: engine.Enrichment{Status: engine.EnrichmentPending},
 		Validity: engine.Validity{Verdict: engine.VerdictValid}, LatencyHistogram: &engine.HistogramData{Counts: []int64{1}}})
 	for _, c := range []struct{ method, path, real string }{

@@ -77,7 +77,7 @@ func TestProbesAndMetrics(t *testing.T) {
 	b := start(t)
 	run := b.createRun("measured")
 	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
-	b.runs.publish(&engine.Payload{RunID: run.RunID, Ops: engine.PayloadOps{CurrentPerSec: 123}})
+	b.runs.publish(&engine.LiveState{RunID: run.RunID, Ops: engine.OpsRate{CurrentPerSec: 123}})
 	b.do("GET", "/api/runs/"+run.RunID, nil).want(t, 200)
 	b.do("GET", "/api/some/thing/made/up", nil)
 	b.do("GET", "/some/page", nil).want(t, 200)

@@ -212,11 +212,11 @@ func (noTelemetry) Series(context.Context, [][]*labels.Matcher, time.Time, time.
 
 func (noTelemetry) Parser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
-func (noTelemetry) Instant(context.Context, string, time.Time) (*promql.PromQLQuery, error) {
+func (noTelemetry) Instant(context.Context, string, time.Time) (*promql.Query, error) {
 	return nil, errors.New("no query")
 }
 
-func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Duration) (*promql.PromQLQuery, error) {
+func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Duration) (*promql.Query, error) {
 	return nil, errors.New("no query")
 }
 

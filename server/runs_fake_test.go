@@ -19,8 +19,8 @@ import (
 type orchestra struct {
 	*memory
 	lmu     sync.Mutex
-	live    map[string]*engine.Payload
-	subs    map[string][]chan *engine.Payload
+	live    map[string]*engine.LiveState
+	subs    map[string][]chan *engine.LiveState
 	dsns    []string
 	created []engine.Scenario
 	n       int
@@ -29,7 +29,7 @@ type orchestra struct {
 }
 
 func newOrchestra(m *memory) *orchestra {
-	return &orchestra{memory: m, live: map[string]*engine.Payload{}, subs: map[string][]chan *engine.Payload{}}
+	return &orchestra{memory: m, live: map[string]*engine.LiveState{}, subs: map[string][]chan *engine.LiveState{}}
 }
 
 // move makes the transitions of a run along a path, the last one to a phase.
@@ -128,29 +128,29 @@ func (o *orchestra) Held() []string {
 	return slices.Collect(maps.Keys(o.live))
 }
 
-func (o *orchestra) Live(id string) *engine.Payload {
+func (o *orchestra) Live(id string) *engine.LiveState {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	return o.live[id]
 }
 
-func (o *orchestra) Subscribe(id string) (<-chan *engine.Payload, func(), error) {
+func (o *orchestra) Subscribe(id string) (<-chan *engine.LiveState, func(), error) {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	if o.live[id] == nil {
 		return nil, nil, &engine.Error{Code: engine.CodeConflict, Message: "not live"}
 	}
-	ch := make(chan *engine.Payload, 1)
+	ch := make(chan *engine.LiveState, 1)
 	o.subs[id] = append(o.subs[id], ch)
 	return ch, func() {
 		o.lmu.Lock()
 		defer o.lmu.Unlock()
-		o.subs[id] = slices.DeleteFunc(o.subs[id], func(c chan *engine.Payload) bool { return c == ch })
+		o.subs[id] = slices.DeleteFunc(o.subs[id], func(c chan *engine.LiveState) bool { return c == ch })
 	}, nil
 }
 
 // publish is a tick of the run.
-func (o *orchestra) publish(p *engine.Payload) {
+func (o *orchestra) publish(p *engine.LiveState) {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	o.live[p.RunID] = p

@@ -24,7 +24,7 @@ func TestViewsOfRuns(t *testing.T) {
 	}
 	list := func(who string) (names []string) {
 		l := decode[api.RunViewList](t, o.as(who, "GET", viewsPath, nil).want(t, http.StatusOK))
-		if l.Most != store.MostRunViews {
+		if l.Most != store.MaxRunViews {
 			t.Errorf("most %d", l.Most)
 		}
 		for _, v := range l.Views {
@@ -131,7 +131,7 @@ func TestViewsOfRuns(t *testing.T) {
 		t.Errorf("noted are %v, want %v", noted, want)
 	}
 
-	for i := range store.MostRunViews {
+	for i := range store.MaxRunViews {
 		keep("eve", fmt.Sprint("view ", i), "").want(t, http.StatusCreated)
 	}
 	if p := keep("eve", "one more", "").problem(t, http.StatusConflict, engine.CodeConflict); p.Hint == "" ||

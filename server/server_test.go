@@ -87,8 +87,8 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3",
 		Roster:       newRoster(t, &machines{}),
 		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
-		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
-		Workbench: b.trials, Streams: newStreaming(t),
+		Preflight:       func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
+		StatementEditor: b.trials, Streams: newStreaming(t),
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},
 			"assets/index-B1c2D3e4.js":   {Data: []byte(strings.Repeat("console.log('loadstone');\n", 200))},
@@ -99,12 +99,12 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	}
 	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
 	t.Cleanup(told.Close)
-	opts.Notices, opts.Settings = told, m
+	opts.Notifier, opts.Settings = told, m
 	list, err := cost.Open("", t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	list.Keep(m)
+	list.UseStore(m)
 	opts.Prices = list
 	opts.Retention = retention.New(retention.Options{Store: m, Log: zerolog.Nop()})
 	for _, c := range change {

@@ -37,8 +37,8 @@ func (b *bench) watch(path string, header ...string) *websocket.Conn {
 }
 
 type update struct {
-	Event string         `json:"event"`
-	Data  engine.Payload `json:"data"`
+	Event string           `json:"event"`
+	Data  engine.LiveState `json:"data"`
 }
 
 func next(t *testing.T, conn *websocket.Conn) update {
@@ -54,8 +54,8 @@ func next(t *testing.T, conn *websocket.Conn) update {
 	return u
 }
 
-func payload(id string, elapsed float64) *engine.Payload {
-	return &engine.Payload{RunID: id, ResultID: id, Status: engine.StatusRunning, Elapsed: elapsed}
+func payload(id string, elapsed float64) *engine.LiveState {
+	return &engine.LiveState{RunID: id, ResultID: id, Status: engine.StatusRunning, Elapsed: elapsed}
 }
 
 func (b *bench) liveRun() string {

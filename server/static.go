@@ -37,8 +37,8 @@ type file struct {
 	gzip, brotli func() []byte
 }
 
-// hashed recognises names that change with their content, as the build makes them.
-var hashed = regexp.MustCompile(`[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$`)
+// hashedName recognises names that change with their content, as the build makes them.
+var hashedName = regexp.MustCompile(`[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$`)
 
 func newStatic(ui fs.FS) (*static, error) {
 	s := &static{files: map[string]*file{}}
@@ -67,12 +67,12 @@ func newStatic(ui fs.FS) (*static, error) {
 
 func newFile(name string, data []byte, ui fs.FS) *file {
 	sum := sha256.Sum256(data)
-	f := &file{data: data, media: mediaOf(name), tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
-		immutable: strings.HasPrefix(name, "assets/") && hashed.MatchString(name)}
+	f := &file{data: data, media: mediaType(name), tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+		immutable: strings.HasPrefix(name, "assets/") && hashedName.MatchString(name)}
 	worth := len(data) > 1024 && (strings.HasPrefix(f.media, "text/") || strings.Contains(f.media, "javascript") ||
 		strings.Contains(f.media, "json") || strings.Contains(f.media, "svg") || strings.Contains(f.media, "wasm"))
-	f.gzip = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".gz", gzipped) })
-	f.brotli = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".br", brotlied) })
+	f.gzip = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".gz", gzipBytes) })
+	f.brotli = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".br", brotliBytes) })
 	return f
 }
 
@@ -91,7 +91,7 @@ func (f *file) smaller(worth bool, ui fs.FS, name string, made func([]byte) ([]b
 	return out
 }
 
-func gzipped(data []byte) ([]byte, error) {
+func gzipBytes(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err == nil {
@@ -106,7 +106,7 @@ func gzipped(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func brotlied(data []byte) ([]byte, error) {
+func brotliBytes(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	// Level 6 is near the best for scripts at a tenth of its time.
 	w := brotli.NewWriterLevel(&b, 6)
@@ -120,8 +120,8 @@ func brotlied(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mediaOf does not ask the system's table, which differs from machine to machine.
-func mediaOf(name string) string {
+// mediaType does not ask the system's table, which differs from machine to machine.
+func mediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".html":
 		return fiber.MIMETextHTMLCharsetUTF8

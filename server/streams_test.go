@@ -22,7 +22,7 @@ type streaming struct {
 }
 
 func (s *streaming) Source(_ context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
-	return s.hub.Open(p.Config.Text("SOURCE.STREAM"), columns), nil
+	return s.hub.Open(p.Config.String("SOURCE.STREAM"), columns), nil
 }
 
 func (s *streaming) Sink(context.Context, catalog.Query, catalog.Sink, []column.Column) (connector.Sink, error) {
@@ -33,8 +33,8 @@ func (s *streaming) Alerts() []connector.Alert {
 	return []connector.Alert{{Query: "q", Type: connector.Guardrail, RunID: "r", Row: "p99 250", Rows: 1}}
 }
 
-func (s *streaming) Trouble(int64) (connector.Trouble, bool) {
-	return connector.Trouble{Since: time.Unix(1, 0), Attempts: 3, Message: "nobody answers"}, true
+func (s *streaming) Trouble(int64) (connector.SinkProblem, bool) {
+	return connector.SinkProblem{Since: time.Unix(1, 0), Attempts: 3, Message: "nobody answers"}, true
 }
 
 func (s *streaming) Output(int64) []string { return []string{"1,2"} }
@@ -47,7 +47,7 @@ func (nothing) Close() error              { return nil }
 func newStreaming(t *testing.T) *streaming {
 	s := &streaming{}
 	var err error
-	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Keeper: &catalogtest.Keeper{}, Feeds: s,
+	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Store: &catalogtest.Store{}, Connectors: s,
 		Owner: "test", Sources: system.Sources}); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (noTables) Create(_ context.Context, t refresh.Table) (refresh.Table, error
 
 func (noTables) Update(_ context.Context, t refresh.Table) (refresh.Table, error) {
 	if t.Version != 7 {
-		return t, store.ChangedMeanwhile("table", t.Name, "bob", engine.At(time.Unix(0, 0)), 7)
+		return t, store.ConcurrentEditError("table", t.Name, "bob", engine.At(time.Unix(0, 0)), 7)
 	}
 	t.Sources = []string{}
 	return t, nil
@@ -74,7 +74,7 @@ func (noTables) History(_ context.Context, name string, limit int) ([]refresh.Re
 	return []refresh.Record{{Worker: fmt.Sprint(name, " of ", limit)}}, nil
 }
 
-func (noTables) SaveQuery(_ context.Context, q query.Saved) (query.Saved, error) {
+func (noTables) SaveQuery(_ context.Context, q query.SavedQuery) (query.SavedQuery, error) {
 	if strings.ContainsAny(q.Name, "%") {
 		return q, errors.New("the name is not decoded")
 	}
@@ -97,12 +97,12 @@ func (noTables) RemoveReader(context.Context, string) error { return nil }
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {
 	failing := func() delivery.Counts {
-		return delivery.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{delivery.LostRefused: 3}, Failing: true,
+		return delivery.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{delivery.LostRejected: 3}, Failing: true,
 			LastError: "it says <no>"}
 	}
 	b := start(t, func(o *server.Options) {
 		o.Tables, o.Scaling = noTables{}, demand{}
-		o.Out = []delivery.Named{{Name: "otlp", To: "http://c/v1/metrics", Counts: failing}}
+		o.Destinations = []delivery.NamedSink{{Name: "otlp", To: "http://c/v1/metrics", Counts: failing}}
 	})
 	tokens := map[string]string{}
 	for _, scope := range []string{auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin} {

@@ -226,8 +226,8 @@ func (s *server) active(ctx context.Context, want int) error {
 	})
 }
 
-func (s *server) nodes(ctx context.Context) ([]nodes.InfoNode, error) {
-	var list struct{ Nodes []nodes.InfoNode }
+func (s *server) nodes(ctx context.Context) ([]nodes.NodeInfo, error) {
+	var list struct{ Nodes []nodes.NodeInfo }
 	err := s.get(ctx, "/api/v1/nodes", &list)
 	return list.Nodes, err
 }

@@ -70,7 +70,7 @@ func fresh(ctx context.Context, parent string, f freshness) (err error) {
 		return err
 	}
 	defer first.Close()
-	if err := makeTables(ctx, postgres.Queue{Pool: first}, f.tables); err != nil {
+	if err := makeTables(ctx, postgres.RefreshQueue{Pool: first}, f.tables); err != nil {
 		return err
 	}
 	var refreshed atomic.Int64
@@ -92,13 +92,13 @@ func fresh(ctx context.Context, parent string, f freshness) (err error) {
 	}
 	fmt.Printf("%d tables are made by %d workers in %.1f s, load %.1f\n", f.tables, f.workers, time.Since(began).Seconds(),
 		measure.LoadAverage())
-	if err := runsComeIn(ctx, postgres.Queue{Pool: first}, f); err != nil {
+	if err := runsComeIn(ctx, postgres.RefreshQueue{Pool: first}, f); err != nil {
 		return err
 	}
 	return report(ctx, control, f)
 }
 
-func makeTables(ctx context.Context, q postgres.Queue, tables int) error {
+func makeTables(ctx context.Context, q postgres.RefreshQueue, tables int) error {
 	_, err := q.CreateDynamicTable(ctx, refresh.Table{Name: ingest.Table, Kind: refresh.Ingest, TargetLagSeconds: 60,
 		Mode: refresh.Incremental, Priority: 10})
 	for i := range tables {
@@ -129,7 +129,7 @@ func newServer(ctx context.Context, control, owner, reader string, refreshed *at
 		pool.Close()
 		return nil, err
 	}
-	q := postgres.Queue{Pool: pool}
+	q := postgres.RefreshQueue{Pool: pool}
 	work := func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 		if c.Table == ingest.Table {
 			return takeIn(ctx, s.db, c, prove)
@@ -183,7 +183,7 @@ func takeIn(ctx context.Context, db *derived.Database, c refresh.Claim, prove fu
 }
 
 // runsComeIn puts a run into the queue, again and again.
-func runsComeIn(ctx context.Context, q postgres.Queue, f freshness) error {
+func runsComeIn(ctx context.Context, q postgres.RefreshQueue, f freshness) error {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	end := time.After(f.length)

@@ -251,8 +251,8 @@ func (b *bench) Warehouse(context.Context, string) ([]engine.WarehousePoint, err
 // Reports implements ingest.Store.
 func (b *bench) Reports(context.Context, string, func(*rollup.Report)) error { return nil }
 
-// LeaveOver implements ingest.Store.
-func (b *bench) LeaveOver(context.Context, store.Leftover) error { return nil }
+// QueueDeletion implements ingest.Store.
+func (b *bench) QueueDeletion(context.Context, store.PendingDeletion) error { return nil }
 
 func held(context.Context) error { return nil }
 

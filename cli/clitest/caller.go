@@ -83,9 +83,9 @@ func (c Caller) Watch(runID string) *websocket.Conn {
 	return conn
 }
 
-// SignedIn makes a session and a token of it. A link is good until there is another one, which a
+// SignIn makes a session and a token of it. A link is good until there is another one, which a
 // server that starts on the same store makes too: it is asked for again then.
-func (c Caller) SignedIn() (session, token Caller, secret string) {
+func (c Caller) SignIn() (session, token Caller, secret string) {
 	c.T.Helper()
 	var cookie string
 	var refused error
@@ -110,7 +110,7 @@ func (c Caller) SignedIn() (session, token Caller, secret string) {
 func (c Caller) AwaitLoad(runID string) {
 	c.T.Helper()
 	var d engine.RunDetail
-	Until(c.T, StartLimit, func() bool {
+	Until(c.T, StartTimeout, func() bool {
 		c.Do("GET", "/api/runs/"+runID, nil, &d)
 		if d.Status.Terminal() {
 			c.T.Fatalf("the run is %s: %v", d.Status, d.CancellationReason)
@@ -149,8 +149,8 @@ func (c Caller) Raw(path string) (int, []byte) {
 	return res.StatusCode, body
 }
 
-// Uploaded gives a server a plugin, and enables it.
-func (c Caller) Uploaded(wasm []byte) (sha string) {
+// UploadPlugin gives a server a plugin, and enables it.
+func (c Caller) UploadPlugin(wasm []byte) (sha string) {
 	c.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, c.Base+"/api/plugins",
 		bytes.NewReader(wasm))
@@ -160,7 +160,7 @@ func (c Caller) Uploaded(wasm []byte) (sha string) {
 	req.Header.Set("Content-Type", "application/wasm")
 	req.Header.Set("Origin", c.Base)
 	req.Header.Set(c.Header[0], c.Header[1])
-	res, err := (&http.Client{Timeout: StartLimit}).Do(req)
+	res, err := (&http.Client{Timeout: StartTimeout}).Do(req)
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -196,10 +196,10 @@ func (c Caller) Upload() (code int, answer string) {
 	return res.StatusCode, string(text)
 }
 
-// Settled waits until a run is over and its figures are there.
-func (c Caller) Settled(runID string, served *Process) (d engine.RunDetail) {
+// AwaitEnd waits until a run is over and its figures are there.
+func (c Caller) AwaitEnd(runID string, served *Process) (d engine.RunDetail) {
 	c.T.Helper()
-	Until(c.T, StartLimit, func() bool {
+	Until(c.T, StartTimeout, func() bool {
 		if _, err := c.Try("GET", "/api/runs/"+runID, nil, &d); err != nil {
 			return false
 		}
@@ -208,13 +208,13 @@ func (c Caller) Settled(runID string, served *Process) (d engine.RunDetail) {
 	return d
 }
 
-// Traced looks at the trace of a finished run of two run workers on a node of another process: it hangs together over
+// CheckTrace looks at the trace of a finished run of two run workers on a node of another process: it hangs together over
 // both processes, and log and metrics lead to it.
-func (c Caller) Traced(runID string, to *otlptest.Collector) {
+func (c Caller) CheckTrace(runID string, to *otlptest.Collector) {
 	c.T.Helper()
 	id := trace.ID(runID)
 	count := func(name string) (found []otlptest.Span) {
-		for _, s := range to.Of(id) {
+		for _, s := range to.Trace(id) {
 			if s.Name == name {
 				found = append(found, s)
 			}
@@ -222,15 +222,15 @@ func (c Caller) Traced(runID string, to *otlptest.Collector) {
 		return found
 	}
 	Until(c.T, time.Minute, func() bool { return len(count("run")) == 1 && len(count("run worker")) == 2 },
-		func() string { return strings.Join(Names(to.Of(id)), ", ") })
+		func() string { return strings.Join(SpanNames(to.Trace(id)), ", ") })
 	run := count("run")[0]
 	by := map[string]otlptest.Span{}
-	for _, s := range to.Of(id) {
+	for _, s := range to.Trace(id) {
 		if by[s.SpanID] = s; s.Fields["run_id"] != runID || s.Failed != "" {
 			c.T.Errorf("%s says %v, %q", s.Name, s.Fields, s.Failed)
 		}
 	}
-	for _, s := range to.Of(id) {
+	for _, s := range to.Trace(id) {
 		if _, there := by[s.ParentID]; !there && s.SpanID != run.SpanID {
 			c.T.Errorf("%s is part of %q, which has not come", s.Name, s.ParentID)
 		}
@@ -238,7 +238,7 @@ func (c Caller) Traced(runID string, to *otlptest.Collector) {
 	for name, want := range map[string]int{"assign": 2, "send START": 1, "send STOP": 1, "fetch artifact": 2, "load": 2,
 		"set-up": 2, "phase MEASUREMENT": 1, "placement": 1} {
 		if got := len(count(name)); got < want {
-			c.T.Errorf("%d spans %q, want %d: %v", got, name, want, Names(to.Of(id)))
+			c.T.Errorf("%d spans %q, want %d: %v", got, name, want, SpanNames(to.Trace(id)))
 		}
 	}
 	for _, w := range count("run worker") {
@@ -252,8 +252,8 @@ func (c Caller) Traced(runID string, to *otlptest.Collector) {
 			c.T.Errorf("%v has no work_id", f.Fields)
 		}
 	}
-	plain, _ := c.scraped("")
-	text, kind := c.scraped("application/openmetrics-text; version=1.0.0")
+	plain, _ := c.scrapeMetrics("")
+	text, kind := c.scrapeMetrics("application/openmetrics-text; version=1.0.0")
 	if !strings.HasPrefix(kind, "application/openmetrics-text") || !strings.HasSuffix(text, "# EOF\n") {
 		c.T.Errorf("the metrics are %s", kind)
 	}
@@ -271,16 +271,16 @@ func (c Caller) Traced(runID string, to *otlptest.Collector) {
 	}
 }
 
-// Names are those of spans.
-func Names(spans []otlptest.Span) (all []string) {
+// SpanNames are those of spans.
+func SpanNames(spans []otlptest.Span) (all []string) {
 	for _, s := range spans {
 		all = append(all, s.Name)
 	}
 	return all
 }
 
-// scraped are the metrics as who accepts that gets them.
-func (c Caller) scraped(accept string) (text, kind string) {
+// scrapeMetrics are the metrics as who accepts that gets them.
+func (c Caller) scrapeMetrics(accept string) (text, kind string) {
 	c.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.Base+"/metrics", nil)
 	if err != nil {

@@ -36,9 +36,9 @@ const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
 // returns
 // its exit code. It does not return.
 func Main(m *testing.M, program func(args []string) int) {
-	wiring.CompiledIn = func(string) string { return precompiled.CacheDir() }
+	wiring.CompiledPluginDir = func(string) string { return precompiled.CacheDir() }
 	if limit, err := time.ParseDuration(os.Getenv(LeaseEnv)); err == nil {
-		store.Lease, lease.Every = limit, limit/5
+		store.LeaseDuration, lease.RenewInterval = limit, limit/5
 	}
 	// Tests that want derived tables say so: for each new server they are a database more to make.
 	if os.Getenv(refreshEnv) == "" {
@@ -54,14 +54,14 @@ func Main(m *testing.M, program func(args []string) int) {
 	}
 	code := pgtest.Main(m)
 	quarantine.Clean()
-	if plain.dir != "" {
-		_ = os.RemoveAll(plain.dir)
+	if withoutRace.dir != "" {
+		_ = os.RemoveAll(withoutRace.dir)
 	}
 	os.Exit(code)
 }
 
-// plain is the test binary without the race detector.
-var plain struct {
+// withoutRace is the test binary without the race detector.
+var withoutRace struct {
 	once sync.Once
 	dir  string
 	err  error
@@ -75,23 +75,23 @@ func ProgramFile(t *testing.T) string {
 	if !precompiled.Race || os.Getenv("LOADSTONE_SOAK") != "" {
 		return os.Args[0]
 	}
-	plain.once.Do(func() {
-		if plain.dir, plain.err = os.MkdirTemp("", "loadstone-cli-"); plain.err != nil {
+	withoutRace.once.Do(func() {
+		if withoutRace.dir, withoutRace.err = os.MkdirTemp("", "loadstone-cli-"); withoutRace.err != nil {
 			return
 		}
-		if plain.err = os.Chmod(plain.dir, 0o755); plain.err != nil { // for the user that Postgres runs as
+		if withoutRace.err = os.Chmod(withoutRace.dir, 0o755); withoutRace.err != nil { // for the user that Postgres runs as
 			return
 		}
 		cmd := exec.CommandContext(context.Background(), "go", "test", "-c", "-buildvcs=false", "-trimpath",
 			"-ldflags=-s -w", "-o",
-			filepath.Join(plain.dir, "program"), ".")
+			filepath.Join(withoutRace.dir, "program"), ".")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			plain.err = fmt.Errorf("building the program: %w\n%s", err, out)
+			withoutRace.err = fmt.Errorf("building the program: %w\n%s", err, out)
 		}
 	})
-	if plain.err != nil {
-		t.Fatal(plain.err)
+	if withoutRace.err != nil {
+		t.Fatal(withoutRace.err)
 	}
-	return filepath.Join(plain.dir, "program")
+	return filepath.Join(withoutRace.dir, "program")
 }

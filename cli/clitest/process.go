@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// StartLimit is what a process gets to begin a run, or to notice one: with the race
+// StartTimeout// StartTimeout is what a process gets to begin a run, or to notice one: with the race
 // detector, on a machine that has other work, it compiles plugins for a while.
-const StartLimit = 3 * time.Minute
+const StartTimeout = 3 * time.Minute
 
 // Process is the program in a process of its own.
 type Process struct {
@@ -40,8 +40,8 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// ShortLeases are those of the programs that a test launches, by its name.
-var ShortLeases sync.Map
+// LeasesOf// LeasesOf are those of the programs that a test launches, by its name.
+var LeasesOf sync.Map
 
 // Launch starts the program with its arguments; it is killed with the test.
 func Launch(t *testing.T, args ...string) *Process {
@@ -54,7 +54,7 @@ func LaunchProgram(t *testing.T, file string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.CommandContext(context.Background(), file, args...), Done: make(chan struct{})}
 	p.Cmd.Env = append(os.Environ(), ProgramEnv+"=1")
-	if limit, ok := ShortLeases.Load(t.Name()); ok {
+	if limit, ok := LeasesOf.Load(t.Name()); ok {
 		p.Cmd.Env = append(p.Cmd.Env, LeaseEnv+"="+limit.(string))
 	}
 	p.Cmd.Stdout, p.Cmd.Stderr = &p.Out, &p.Out

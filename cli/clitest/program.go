@@ -61,7 +61,7 @@ func (p *Program) Command(args ...string) (code int, text string) {
 // CommandIn is command with more variables.
 func (p *Program) CommandIn(env []string, args ...string) (code int, text string) {
 	p.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), StartLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), StartTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, ProgramFile(p.T), args...)
 	cmd.Env = append(append(os.Environ(), ProgramEnv+"=1", "LOADSTONE_CALIBRATE=off"), env...)
@@ -101,7 +101,7 @@ func (p *Program) Serve(args ...string) *LiveServer {
 	s := &LiveServer{Process: Launch(p.T,
 		append([]string{"serve", "--data-dir", p.Path("data"), "--listen", "127.0.0.1:0"}, args...)...), T: p.T}
 	var link string
-	WaitFor(p.T, StartLimit, "the server's link", func() bool {
+	WaitFor(p.T, StartTimeout, "the server's link", func() bool {
 		for line := range strings.Lines(s.Out.String()) {
 			if _, after, ok := strings.Cut(line, "Open:"); ok && strings.HasSuffix(line, "\n") {
 				link = strings.TrimSpace(after)
@@ -147,8 +147,8 @@ func (s *LiveServer) Send(method, path, body string) (status int, answer string)
 	return resp.StatusCode, string(raw)
 }
 
-// Get is what an address answers that has to be there.
-func (s *LiveServer) Get(path string) string {
+// MustGet is what an address answers that has to be there.
+func (s *LiveServer) MustGet(path string) string {
 	s.T.Helper()
 	status, body := s.Send("GET", path, "")
 	if status != http.StatusOK {
@@ -174,22 +174,22 @@ func WaitFor(t *testing.T, limit time.Duration, what string, ready func() bool) 
 	}
 }
 
-// Ask reads an answer of the server.
-func (s *LiveServer) Ask(path string, into any) {
+// GetJSON reads an answer of the server.
+func (s *LiveServer) GetJSON(path string, into any) {
 	s.T.Helper()
-	if err := json.Unmarshal([]byte(s.Get(path)), into); err != nil {
+	if err := json.Unmarshal([]byte(s.MustGet(path)), into); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
-// Begin starts a run of a template.
-func (s *LiveServer) Begin(source string) (run engine.Run) {
+// StartRun starts a run of a template.
+func (s *LiveServer) StartRun(source string) (run engine.Run) {
 	s.T.Helper()
-	return s.BeginAs(map[string]any{"source": source, "start": true})
+	return s.StartRunAs(map[string]any{"source": source, "start": true})
 }
 
-// BeginAs makes a run of a request, and starts it.
-func (s *LiveServer) BeginAs(what map[string]any) (run engine.Run) {
+// StartRunAs makes a run of a request, and starts it.
+func (s *LiveServer) StartRunAs(what map[string]any) (run engine.Run) {
 	s.T.Helper()
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -205,28 +205,28 @@ func (s *LiveServer) BeginAs(what map[string]any) (run engine.Run) {
 // AwaitEnd waits until a run is over and its figures are there.
 func (s *LiveServer) AwaitEnd(id string) (d engine.RunDetail) {
 	s.T.Helper()
-	WaitFor(s.T, StartLimit, "the end of "+id, func() bool {
-		s.Ask("/api/runs/"+id, &d)
+	WaitFor(s.T, StartTimeout, "the end of "+id, func() bool {
+		s.GetJSON("/api/runs/"+id, &d)
 		return d.Status.Terminal() && (d.Summary != nil || d.Status == engine.StatusFailed)
 	})
 	return d
 }
 
-// Answered is what a server said.
-type Answered struct {
+// Response// Response is what a server said.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Media is the type of an answer, without its parameters.
-func (a Answered) Media() string {
+// MediaType is the type of an answer, without its parameters.
+func (a Response) MediaType() string {
 	media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 	return media
 }
 
 // Exchange makes a request with bytes as they are; a caller is a header, none the session.
-func (s *LiveServer) Exchange(method, path, body string, caller ...string) Answered {
+func (s *LiveServer) Exchange(method, path, body string, caller ...string) Response {
 	s.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, s.Base, strings.NewReader(body))
 	if err != nil {
@@ -256,11 +256,11 @@ func (s *LiveServer) Exchange(method, path, body string, caller ...string) Answe
 	if err != nil {
 		s.T.Fatalf("%s %s: %v", method, path, err)
 	}
-	return Answered{resp.StatusCode, resp.Header, raw}
+	return Response{resp.StatusCode, resp.Header, raw}
 }
 
-// Binds are the kept parameters of a run: with their values by POST.
-func (s *LiveServer) Binds(method, id, query string) (kept apibinds.KeptBinds) {
+// Parameters are the kept parameters of a run: with their values by POST.
+func (s *LiveServer) Parameters(method, id, query string) (kept apibinds.KeptBinds) {
 	s.T.Helper()
 	body := ""
 	if method == http.MethodPost {

@@ -22,7 +22,7 @@ type StandIn struct {
 func (p *Program) StandIn(args ...string) *StandIn {
 	p.T.Helper()
 	s := &StandIn{Process: Launch(p.T, append([]string{"snowsim", "--json", "--data-dir", p.Path("snowsim")}, args...)...)}
-	WaitFor(p.T, StartLimit, "line of JSON of the stand-in", func() bool {
+	WaitFor(p.T, StartTimeout, "line of JSON of the stand-in", func() bool {
 		select {
 		case <-s.Done:
 			p.T.Fatalf("the stand-in ended: %s", s.Out.String())

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Receives is an address with paths that behave badly: /hang never answers, /busy answers 500.
-func Receives(t *testing.T) (at string, posted chan string) {
+// WebhookReceiver// WebhookReceiver is an address with paths that behave badly: /hang never answers, /busy answers 500.
+func WebhookReceiver(t *testing.T) (at string, posted chan string) {
 	t.Helper()
 	posted = make(chan string, 1000) // room: for more than a test posts
 	ended := make(chan struct{})

@@ -34,6 +34,6 @@ func printAccuracy(p func(string, ...any), s *engine.Summary) {
 	}
 	p("generator\t%.1f µs of CPU for an operation, at most %s op/s; begins late by P99 %s at %s op/s; percentiles off "+
 		"by %+.3f ms at most",
-		c.CostNs/1000, terminal.Short(c.MaxQPS), terminal.Millis(c.ScheduleLagP99Ms), terminal.Short(c.ScheduleRate), worst)
+		c.CostNs/1000, terminal.ShortRate(c.MaxQPS), terminal.Millis(c.ScheduleLagP99Ms), terminal.ShortRate(c.ScheduleRate), worst)
 	p("\tmeasured on this machine at %s; see loadstone calibrate", c.At.Format("2006-01-02 15:04"))
 }

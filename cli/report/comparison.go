@@ -28,7 +28,7 @@ func Comparison(out io.Writer, c compare.Comparison) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
 	for _, m := range c.Metrics {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, figure(m.A, m.Unit), figure(m.B, m.Unit), m.Verdict, m.Reason)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, metricText(m.A, m.Unit), metricText(m.B, m.Unit), m.Verdict, m.Reason)
 	}
 	_ = w.Flush() // the terminal's trouble
 	if c.SlowerProbability != nil {
@@ -50,8 +50,8 @@ func Comparison(out io.Writer, c compare.Comparison) {
 			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
 }
 
-// figure writes what a run has of a metric as the summary of a run does; unit is the metric's.
-func figure(v *float64, unit string) string {
+// metricText writes what a run has of a metric as the summary of a run does; unit is the metric's.
+func metricText(v *float64, unit string) string {
 	switch {
 	case v == nil:
 		return "–"

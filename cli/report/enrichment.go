@@ -13,7 +13,7 @@ import (
 // Enriching shows how far an enrichment is: on a terminal in a line that is
 // rewritten, elsewhere every few seconds.
 func (p *Progress) Enriching(s *engine.Enrichment) {
-	text := "enriching    " + found(s)
+	text := "enriching    " + enrichedShare(s)
 	if p.w.Terminal {
 		p.w.Status(text + "; Ctrl-C does not wait for the rest")
 		return
@@ -24,7 +24,7 @@ func (p *Progress) Enriching(s *engine.Enrichment) {
 	}
 }
 
-func found(s *engine.Enrichment) string {
+func enrichedShare(s *engine.Enrichment) string {
 	if s.Executions == 0 {
 		return "the target's query history is asked"
 	}
@@ -39,16 +39,16 @@ func Enrichment(out io.Writer, label string, s engine.Enrichment, goesOn string)
 	case "", engine.EnrichmentSkipped:
 		return
 	case engine.EnrichmentPending, engine.EnrichmentRunning:
-		text = "not over: " + found(&s) + "; " + goesOn
+		text = "not over: " + enrichedShare(&s) + "; " + goesOn
 	case engine.EnrichmentFailed:
 		text = "failed: " + s.Reason
 	default:
-		text = strings.ToLower(string(s.Status)) + ": " + found(&s)
+		text = strings.ToLower(string(s.Status)) + ": " + enrichedShare(&s)
 		if s.Status == engine.EnrichmentPartial && s.Reason != "" {
 			text += ". " + s.Reason
 		}
 	}
-	_, _ = fmt.Fprintf(out, "%s  %s\n", label, terminal.Harmless(text))
+	_, _ = fmt.Fprintf(out, "%s  %s\n", label, terminal.StripControls(text))
 	if a := s.Aggregate; a != nil && !a.NextPollAt.IsZero() {
 		_, _ = fmt.Fprintf(out, "%s  the account's aggregates hold %s of %s executions; they are asked for again at %s; %s\n",
 			label, terminal.Count(a.Calls), terminal.Count(a.Expected), a.NextPollAt.Local().Format("15:04"), goesOn)

@@ -34,7 +34,7 @@ func Read(path string) (File, error) {
 			Message: fmt.Sprintf("The file %s ", path) + fmt.Sprintf(format, args...) + ".",
 			Hint:    "give a file that `loadstone run --out` wrote"}
 	}
-	text, err := terminal.Bounded("The report", path, maxReport)
+	text, err := terminal.ReadBounded("The report", path, maxReport)
 	if err != nil {
 		return File{}, err
 	}
@@ -42,7 +42,7 @@ func Read(path string) (File, error) {
 	if err := jsonx.Read(text, &r); err != nil {
 		return fail("is not a summary: %v", err)
 	}
-	if err := jsonx.Once(text, "tags"); err != nil {
+	if err := jsonx.CheckDuplicateKeys(text, "tags"); err != nil {
 		return fail("is not a summary: %v", err)
 	}
 	if r.RunID == "" {

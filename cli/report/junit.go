@@ -66,7 +66,7 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	if !s.StartTime.IsZero() {
 		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
 	}
-	word := s.StandIn()
+	word := s.StandInLabel()
 	if word != "" {
 		suite.Properties = &junitProperties{[]junitProperty{{"simulated", "true"}, {"stand_in", word},
 			{"verdict", s.VerdictText()}}}
@@ -90,14 +90,14 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	}
 	add("run completes", s.Status == engine.StatusCompleted, "run", reason)
 	add("accounting balances", s.Accounting.Balanced, "accounting", strings.Join(s.Accounting.Problems, "; "))
-	add("at least one operation succeeds", s.Worked(), "errors", nothingWorked(s))
-	if s.Worked() && s.Errors.Count > 0 {
+	add("at least one operation succeeds", s.HasSuccess(), "errors", allFailedReason(s))
+	if s.HasSuccess() && s.Errors.Count > 0 {
 		suite.Cases[len(suite.Cases)-1].Output = fmt.Sprintf("%d of %d operations failed (%.3g %%). "+
 			"A threshold on error_rate judges that.", s.Errors.Count, s.Operations, s.Errors.Rate*100)
 	}
 	for _, t := range s.Thresholds {
 		add(t.Threshold, t.Passed, "threshold", t.Reason)
-		if part := threshold.MetSoFar(s, t); part != "" {
+		if part := threshold.CoverageNote(s, t); part != "" {
 			suite.Cases[len(suite.Cases)-1].Skipped = &junitSkipped{printable(part)}
 			suite.Skipped++
 		}

@@ -20,7 +20,7 @@ func Matrix(out io.Writer, r matrix.Report) error {
 	p("")
 	p("%s  %s", r.Name, strings.ToLower(string(r.Status)))
 	p("  matrix %s", r.MatrixID)
-	if note := standIns(r); note != "" {
+	if note := standInsNotice(r); note != "" {
 		p("  %s", note)
 	}
 	p("")
@@ -56,7 +56,7 @@ func Matrix(out io.Writer, r matrix.Report) error {
 		if paid {
 			cost = cmp.Or(perMillion(s), "–") + "\t"
 		}
-		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rated(s, s.QPS), terminal.Millis(s.LatencyMs.P50),
+		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, hasRate(s, s.QPS), terminal.Millis(s.LatencyMs.P50),
 			terminal.Millis(s.LatencyMs.P95),
 			terminal.Millis(s.LatencyMs.P99), terminal.Count(s.Errors.Count),
 			s.VerdictText(), cost, againstOf(t))
@@ -75,8 +75,8 @@ func Matrix(out io.Writer, r matrix.Report) error {
 		if s.CancellationReason != nil && *s.CancellationReason != "" {
 			say("%s: %s", t.Label, *s.CancellationReason)
 		}
-		if t.Status == engine.StatusCompleted && !s.Worked() {
-			say("%s: %s", t.Label, nothingWorked(s))
+		if t.Status == engine.StatusCompleted && !s.HasSuccess() {
+			say("%s: %s", t.Label, allFailedReason(s))
 		}
 		for _, th := range s.Thresholds {
 			if !th.Passed && t.Status == engine.StatusCompleted {
@@ -90,7 +90,7 @@ func Matrix(out io.Writer, r matrix.Report) error {
 			printCost(func(format string, args ...any) {
 				line := strings.ReplaceAll(strings.TrimPrefix(fmt.Sprintf(format, args...), "\t"), "\t", ": ")
 				say("%s: %s", t.Label, line)
-			}, s.Cost, s.StandIn())
+			}, s.Cost, s.StandInLabel())
 		}
 	}
 	return nil
@@ -98,17 +98,17 @@ func Matrix(out io.Writer, r matrix.Report) error {
 
 // labelOf names a target, and the stand-in that answered in its place.
 func labelOf(t matrix.TargetReport) string {
-	if word := engine.StandIn(t.Simulated, t.Emulated); word != "" {
+	if word := engine.StandInLabel(t.Simulated, t.Emulated); word != "" {
 		return fmt.Sprintf("%s (%s)", t.Label, word)
 	}
 	return t.Label
 }
 
-// standIns says before the table whose figures are no database's, empty when all are.
-func standIns(r matrix.Report) string {
+// standInsNotice says before the table whose figures are no database's, empty when all are.
+func standInsNotice(r matrix.Report) string {
 	var of []string
 	for _, t := range r.Targets {
-		if word := engine.StandIn(t.Simulated, t.Emulated); word != "" {
+		if word := engine.StandInLabel(t.Simulated, t.Emulated); word != "" {
 			of = append(of, fmt.Sprintf("%s (%s)", t.Label, word))
 		}
 	}
@@ -134,7 +134,7 @@ func resultOf(t matrix.TargetReport) string {
 	text := strings.ToLower(string(t.Status))
 	if t.Status == engine.StatusCompleted && len(t.Summary.Thresholds) > 0 {
 		text = "passed"
-		if !t.Summary.Worked() {
+		if !t.Summary.HasSuccess() {
 			text = "nothing worked"
 		} else if !t.Summary.Passed {
 			text = "thresholds failed"
@@ -145,18 +145,18 @@ func resultOf(t matrix.TargetReport) string {
 
 // againstOf is the comparison with the first target in a few words.
 func againstOf(t matrix.TargetReport) string {
-	if t.Against == nil {
+	if t.Comparison == nil {
 		if t.Problem != "" {
 			return "–"
 		}
 		return "baseline"
 	}
-	verdict := string(t.Against.Verdict)
-	if t.Against.StandIn.Mixed() {
-		verdict += ", but " + cmp.Or(t.Against.StandIn.B, "real") + " against " + cmp.Or(t.Against.StandIn.A, "real")
+	verdict := string(t.Comparison.Verdict)
+	if t.Comparison.StandIn.Mixed() {
+		verdict += ", but " + cmp.Or(t.Comparison.StandIn.B, "real") + " against " + cmp.Or(t.Comparison.StandIn.A, "real")
 	}
 	var parts []string
-	for _, m := range t.Against.Metrics {
+	for _, m := range t.Comparison.Metrics {
 		if m.Difference != nil && (m.Name == "qps" || m.Name == "p95_ms") {
 			parts = append(parts, fmt.Sprintf("%s %+.1f %%", strings.TrimSuffix(m.Name, "_ms"), *m.Difference))
 		}

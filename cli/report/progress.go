@@ -31,7 +31,7 @@ func NewProgress(w io.Writer) *Progress {
 }
 
 // Show shows where the run is now.
-func (p *Progress) Show(u *engine.Payload) {
+func (p *Progress) Show(u *engine.LiveState) {
 	for _, entry := range u.Logs {
 		if entry.Seq <= p.lastSeq {
 			continue
@@ -59,23 +59,23 @@ func (p *Progress) Show(u *engine.Payload) {
 		if changed {
 			p.w.Keep()
 		}
-		p.w.Status(terminal.OneLine(describe(u, phase, p.w.Columns())))
+		p.w.Status(terminal.OneLine(statusLine(u, phase, p.w.Columns())))
 		return
 	}
 	if changed || time.Since(p.last) >= 2*time.Second {
 		p.last = time.Now()
-		p.Line("%s", describe(u, phase, terminal.Unbounded))
+		p.Line("%s", statusLine(u, phase, terminal.Unbounded))
 	}
 }
 
 // Line prints a whole line, after the status line.
 func (p *Progress) Line(format string, args ...any) {
 	p.w.Keep()
-	_, _ = fmt.Fprintln(p.w, terminal.Harmless(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintln(p.w, terminal.StripControls(fmt.Sprintf(format, args...)))
 }
 
-// Waits says what a run waits for, nil when it does not, unless that was said last; it returns what was said last.
-func (p *Progress) Waits(w *engine.Waiting, said string) string {
+// Waiting says what a run waits for, nil when it does not, unless that was said last; it returns what was said last.
+func (p *Progress) Waiting(w *engine.Waiting, said string) string {
 	if w == nil || w.Reason == said {
 		return said
 	}
@@ -86,8 +86,8 @@ func (p *Progress) Waits(w *engine.Waiting, said string) string {
 // End leaves the last line as it stands.
 func (p *Progress) End() { p.w.Keep() }
 
-// describe says in one line of at most columns characters where a run is.
-func describe(u *engine.Payload, phase engine.Phase, columns int) string {
+// statusLine says in one line of at most columns characters where a run is.
+func statusLine(u *engine.LiveState, phase engine.Phase, columns int) string {
 	switch phase {
 	case engine.PhasePreparing:
 		if pr := u.Prepare; pr != nil {
@@ -117,7 +117,7 @@ func describe(u *engine.Payload, phase engine.Phase, columns int) string {
 		if elapsed := u.Timing.PhaseElapsedSeconds; elapsed != nil {
 			clock = fmt.Sprintf("%s / %s", terminal.Duration(*elapsed), terminal.Duration(total))
 		}
-		return fit(columns, []part{
+		return fitParts(columns, []linePart{
 			{0, fmt.Sprintf("%-11s  %s", name, clock)},
 			{1, fmt.Sprintf("%6s op/s", terminal.Rate(u.Ops.CurrentPerSec))},
 			{4, fmt.Sprintf("P50 %-8s", terminal.MillisOrNone(u.Latency.P50))},
@@ -135,14 +135,14 @@ func describe(u *engine.Payload, phase engine.Phase, columns int) string {
 	}
 }
 
-// part is a piece of a line; that of the highest rank is left out first.
-type part struct {
+// linePart is a piece of a line; that of the highest rank is left out first.
+type linePart struct {
 	rank int
 	text string
 }
 
-// fit joins as many parts as columns allow; that of rank 0 always stays.
-func fit(columns int, parts []part) string {
+// fitParts joins as many parts as columns allow; that of rank 0 always stays.
+func fitParts(columns int, parts []linePart) string {
 	for rank := len(parts) - 1; ; rank-- {
 		var kept []string
 		for _, p := range parts {

@@ -9,9 +9,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-func measuring() *engine.Payload {
+func measuring() *engine.LiveState {
 	p95, elapsed, phase := 123.4, 12.0, engine.PhaseMeasurement
-	u := &engine.Payload{Status: engine.StatusRunning, Phase: &phase}
+	u := &engine.LiveState{Status: engine.StatusRunning, Phase: &phase}
 	u.Timing.PhaseElapsedSeconds, u.Timing.DurationSeconds = &elapsed, 20
 	u.Latency.P95 = &p95
 	u.Ops.CurrentPerSec = 19_100
@@ -21,7 +21,7 @@ func measuring() *engine.Payload {
 
 func TestNarrowTerminalsKeepWhatMatters(t *testing.T) {
 	for columns := 60; columns <= 140; columns++ {
-		line := describe(measuring(), engine.PhaseMeasurement, columns)
+		line := statusLine(measuring(), engine.PhaseMeasurement, columns)
 		if n := utf8.RuneCountInString(line); n > columns {
 			t.Errorf("%d characters in %d columns: %q", n, columns, line)
 		}

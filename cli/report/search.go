@@ -34,16 +34,16 @@ func stepLine(s engine.FindMaxStep, columns int) string {
 	if s.P95VsBaselinePct != nil && s.StepNumber > 1 {
 		over = fmt.Sprintf(" (%+.0f %%)", *s.P95VsBaselinePct)
 	}
-	parts := []part{
+	parts := []linePart{
 		{0, fmt.Sprintf("step %-3d %-16s", s.StepNumber, levelOf(unitOf(s), s.Level()))},
 		{1, fmt.Sprintf("%8s op/s", terminal.Rate(s.QPS))},
 		{3, fmt.Sprintf("P95 %-9s%-9s", terminal.MillisOrNone(s.P95LatencyMs), over)},
 		{2, strings.ToLower(string(s.Outcome))},
 	}
 	if s.Stage == engine.StageConfirming {
-		parts = append(parts, part{4, "repeated"})
+		parts = append(parts, linePart{4, "repeated"})
 	}
-	return fit(columns, parts)
+	return fitParts(columns, parts)
 }
 
 // searching says where a search is.
@@ -66,7 +66,7 @@ func searching(f *engine.FindMaxState, columns int) string {
 	if f.Repeat > 1 {
 		step = fmt.Sprintf("search %d of %d, step", f.Repetition, f.Repeat)
 	}
-	return fit(columns, []part{
+	return fitParts(columns, []linePart{
 		{0, fmt.Sprintf("searching    %s %d: %s  %s / %s", step, f.CurrentStep, levelOf(f.Unit, level),
 			terminal.Duration(f.StepElapsed), terminal.Duration(f.StepDuration))},
 		{1, fmt.Sprintf("%s op/s", terminal.Rate(f.QPS))},
@@ -82,9 +82,9 @@ func levelNumber(unit engine.FindMaxUnit, level float64) string {
 	return terminal.Count(int64(level))
 }
 
-// heldWords says how often the answer's level held of the steps that were made at it, and how many of repeated
+// confirmationText says how often the answer's level held of the steps that were made at it, and how many of repeated
 // searches reach it.
-func heldWords(r *engine.FindMaxResult) string {
+func confirmationText(r *engine.FindMaxResult) string {
 	level, _ := r.Level()
 	held, tried := 0, 0
 	for _, s := range r.History {
@@ -110,14 +110,14 @@ func heldWords(r *engine.FindMaxResult) string {
 			reach++
 		}
 	}
-	return fmt.Sprintf("%s, %d of %d searches reach it", words, reach, r.Spread.Asked)
+	return fmt.Sprintf("%s, %d of %d searches reach it", words, reach, r.Spread.Requested)
 }
 
 // printSearch writes the answer of a search and its steps.
 func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	answer := "none"
 	if level, ok := r.Level(); ok {
-		answer = levelOf(r.Unit, level) + ", " + heldWords(r)
+		answer = levelOf(r.Unit, level) + ", " + confirmationText(r)
 	}
 	p("limit\t%s", answer)
 	p("\t%s", r.Reason)

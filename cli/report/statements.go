@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// mostStatements are listed in a terminal; the report of a run has all.
-const mostStatements = 12
+// maxStatements are listed in a terminal; the report of a run has all.
+const maxStatements = 12
 
 // printStatements lists the statements or transactions of kinds that have several, the most frequent first: the line
 // of such a kind is of all of them together. The statements inside transactions are left to the report of the run.
@@ -30,12 +30,12 @@ func printStatements(p func(string, ...any), s *engine.Summary) {
 	}
 	slices.SortStableFunc(listed, func(a, b engine.StatementFigures) int { return int(b.Count - a.Count) })
 	p("statement\toperations\top/s\tP50\tP95\tP99\terrors")
-	for _, f := range listed[:min(len(listed), mostStatements)] {
+	for _, f := range listed[:min(len(listed), maxStatements)] {
 		p("%s\t%s\t%s\t%s\t%s\t%s\t%s", terminal.Shorten(terminal.OneLine(f.StatementID), 40), terminal.Count(f.Count),
-			rated(s, f.QPS), terminal.Millis(f.LatencyMs.P50), terminal.Millis(f.LatencyMs.P95),
+			hasRate(s, f.QPS), terminal.Millis(f.LatencyMs.P50), terminal.Millis(f.LatencyMs.P95),
 			terminal.Millis(f.LatencyMs.P99), terminal.Count(f.Errors))
 	}
-	if more := len(listed) - mostStatements; more > 0 {
+	if more := len(listed) - maxStatements; more > 0 {
 		p("and %d more; loadstone report has all", more)
 	}
 	p("")

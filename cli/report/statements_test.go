@@ -47,7 +47,7 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 		t.Errorf("one statement of each kind: %q", got)
 	}
 	s.ByStatement = nil
-	for i := range mostStatements + 3 {
+	for i := range maxStatements + 3 {
 		s.ByStatement = append(s.ByStatement, engine.StatementFigures{StatementID: fmt.Sprint("s", i),
 			Kind: engine.KindGenericSQL, Count: int64(i + 1), LatencyMs: ms})
 	}

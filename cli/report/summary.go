@@ -25,14 +25,14 @@ func Summary(out io.Writer, s *engine.Summary) error {
 	p := terminal.LinePrinter(w)
 	p("")
 	p("%s  %s", s.RunName, strings.ToLower(string(s.Status)))
-	if word := s.StandIn(); word != "" {
-		p("  %s: %s", word, aboutStandIn(s))
+	if word := s.StandInLabel(); word != "" {
+		p("  %s: %s", word, standInNotice(s))
 	}
 	if s.CancellationReason != nil && *s.CancellationReason != "" {
 		p("  %s", *s.CancellationReason)
 	}
-	if s.Status == engine.StatusCompleted && !s.Worked() {
-		p("  %s", nothingWorked(s))
+	if s.Status == engine.StatusCompleted && !s.HasSuccess() {
+		p("  %s", allFailedReason(s))
 	}
 	p("  run %s", s.RunID)
 	p("")
@@ -48,12 +48,12 @@ func Summary(out io.Writer, s *engine.Summary) error {
 	}
 	printAccounting(p, s.Accounting)
 	if s.Cost != nil {
-		printCost(p, s.Cost, s.StandIn())
+		printCost(p, s.Cost, s.StandInLabel())
 	}
 	printAccuracy(p, s)
 	printVerdict(p, s)
 	for _, t := range s.Thresholds {
-		verdict := cmp.Or(threshold.MetSoFar(s, t), "passed")
+		verdict := cmp.Or(threshold.CoverageNote(s, t), "passed")
 		if !t.Passed {
 			verdict = "FAILED: " + t.Reason
 		}
@@ -68,7 +68,7 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 	p("throughput\t%s", throughput(s))
 	if s.FinishedLate > 0 {
 		p("\t%s of them ended after it, up to %s s later, and are in no rate", terminal.Count(s.FinishedLate),
-			terminal.Length(s.DrainSeconds))
+			terminal.Seconds(s.DrainSeconds))
 	}
 	if s.ServiceMs != nil {
 		printOpenLoop(p, s)
@@ -78,12 +78,12 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 		terminal.Millis(l.P999), terminal.Millis(l.Max))
 	p("errors\t%s (%.3g %%)", terminal.Count(s.Errors.Count), s.Errors.Rate*100)
 	for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
-		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
+		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), commonMessage(s.Errors.Top, class))
 	}
 	printByLoad(p, s)
-	if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MostMissing > 0) {
+	if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MaxMissing > 0) {
 		p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second",
-			terminal.Count(c.Lost), terminal.Count(c.Refused), c.MostMissing)
+			terminal.Count(c.Lost), terminal.Count(c.Refused), c.MaxMissing)
 	}
 	if s.Retries > 0 {
 		p("retries\t%s repetitions of failed operations", terminal.Count(s.Retries))
@@ -100,7 +100,7 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 		if k == nil || k.Count == 0 || k.LatencyMs == nil {
 			continue
 		}
-		p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, terminal.Count(k.Count), rated(s, k.QPS), terminal.Millis(k.LatencyMs.P50),
+		p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, terminal.Count(k.Count), hasRate(s, k.QPS), terminal.Millis(k.LatencyMs.P50),
 			terminal.Millis(k.LatencyMs.P95), terminal.Millis(k.LatencyMs.P99), terminal.Count(k.Errors))
 	}
 	p("")
@@ -130,17 +130,17 @@ func printAccounting(p func(string, ...any), a engine.Accounting) {
 	}
 }
 
-// aboutStandIn says whose figures those of a stand-in are.
-func aboutStandIn(s *engine.Summary) string {
+// standInNotice says whose figures those of a stand-in are.
+func standInNotice(s *engine.Summary) string {
 	if s.Emulated {
 		return "another engine answered in the database's place; these figures are its own"
 	}
 	return "a stand-in that models the database answered; these figures say nothing about the real one"
 }
 
-// rated is a rate of the run, where it has any.
-func rated(s *engine.Summary, qps float64) string {
-	if !s.Rated() {
+// hasRate is a rate of the run, where it has any.
+func hasRate(s *engine.Summary, qps float64) string {
+	if !s.HasRates() {
 		return "-"
 	}
 	return terminal.Rate(qps)
@@ -149,14 +149,14 @@ func rated(s *engine.Summary, qps float64) string {
 // throughput says how many operations were done, and over which time.
 func throughput(s *engine.Summary) string {
 	switch {
-	case !s.Rated():
+	case !s.HasRates():
 		return fmt.Sprintf("unknown, because the record is incomplete; %s operations are recorded",
 			terminal.Count(s.Operations))
 	case s.CoveredSeconds != nil:
 		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", terminal.Rate(s.QPS),
-			terminal.Length(s.DurationSeconds), terminal.Count(s.Operations))
+			terminal.Seconds(s.DurationSeconds), terminal.Count(s.Operations))
 	}
-	return fmt.Sprintf("%s op/s over %s s, %s operations", terminal.Rate(s.QPS), terminal.Length(s.DurationSeconds),
+	return fmt.Sprintf("%s op/s over %s s, %s operations", terminal.Rate(s.QPS), terminal.Seconds(s.DurationSeconds),
 		terminal.Count(s.Operations))
 }
 
@@ -199,7 +199,7 @@ func printOpenLoop(p func(string, ...any), s *engine.Summary) {
 		lag = fmt.Sprintf("   start lag P99 %s", terminal.Millis(s.ScheduleLagMs.P99))
 	}
 	switch {
-	case s.TargetQPS != nil && s.Rated():
+	case s.TargetQPS != nil && s.HasRates():
 		p("open loop\ttarget %s op/s, achieved %.2f %%   %s%s", terminal.Rate(*s.TargetQPS), 100*s.QPS / *s.TargetQPS,
 			dropped, lag)
 	case s.TargetQPS != nil:
@@ -218,8 +218,8 @@ func flush(w *tabwriter.Writer) error {
 	return nil
 }
 
-// nothingWorked says why a run that was completed has failed all the same.
-func nothingWorked(s *engine.Summary) string {
+// allFailedReason says why a run that was completed has failed all the same.
+func allFailedReason(s *engine.Summary) string {
 	if s.Operations == 0 {
 		return "No operation was begun in the measurement: there are no figures."
 	}
@@ -230,8 +230,8 @@ func nothingWorked(s *engine.Summary) string {
 	return text + "."
 }
 
-// example is the most frequent message of a class of errors.
-func example(top []engine.ErrorGroup, class engine.ErrorClass) string {
+// commonMessage is the most frequent message of a class of errors.
+func commonMessage(top []engine.ErrorGroup, class engine.ErrorClass) string {
 	for _, g := range top {
 		if g.Class != class || g.Message == "" {
 			continue
@@ -242,4 +242,6 @@ func example(top []engine.ErrorGroup, class engine.ErrorClass) string {
 }
 
 // printable is a text of others as XML 1.0 and a terminal can show it, cut.
-func printable(s string) string { return terminal.Shorten(terminal.Harmless(s), 4*terminal.MostShown) }
+func printable(s string) string {
+	return terminal.Shorten(terminal.StripControls(s), 4*terminal.MaxShown)
+}

@@ -155,7 +155,7 @@ func TestASearchInWords(t *testing.T) {
 func TestLengthsOfRuns(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "0", 0.0214567: "0.0215", 0.96: "0.96", 1: "1.0", 59.96: "60.0",
 		3600: "3600.0"} {
-		if got := terminal.Length(seconds); got != want {
+		if got := terminal.Seconds(seconds); got != want {
 			t.Errorf("%v s: %s, want %s", seconds, got, want)
 		}
 	}

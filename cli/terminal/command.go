@@ -20,20 +20,20 @@ const (
 	ExitInvalid    = 4 // --require-valid, and the verdict is not VALID
 )
 
-// Error carries an exit code; its error, if any, is still to be printed.
-type Error struct {
+// ExitError carries an exit code; its error, if any, is still to be printed.
+type ExitError struct {
 	Code int
 	Err  error
 }
 
-func (e *Error) Error() string {
+func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit %d", e.Code)
 	}
 	return e.Err.Error()
 }
 
-func (e *Error) Unwrap() error { return e.Err }
+func (e *ExitError) Unwrap() error { return e.Err }
 
 // Env is what a command gets besides its flags.
 type Env struct {

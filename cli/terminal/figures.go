@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Short writes a rate for a person.
-func Short(v float64) string {
+// ShortRate writes a rate for a person.
+func ShortRate(v float64) string {
 	if v >= 10_000 {
 		return fmt.Sprintf("%.1f k", v/1000)
 	}
@@ -76,8 +76,8 @@ func Count(n int64) string {
 	return sign + text
 }
 
-// Length is a time in seconds: tenths, or three digits of what is shorter than one.
-func Length(seconds float64) string {
+// Seconds is a time in seconds: tenths, or three digits of what is shorter than one.
+func Seconds(seconds float64) string {
 	if seconds < 1 {
 		return strconv.FormatFloat(seconds, 'g', 3, 64)
 	}

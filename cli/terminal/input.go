@@ -17,54 +17,54 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
-// Bounded reads a file that a user named, of at most so many bytes; what says
+// ReadBounded// ReadBounded reads a file that a user named, of at most so many bytes; what says
 // what it shall be ("The template"). A device that never ends is too large like any other.
-func Bounded(what, path string, most int64) ([]byte, error) {
+func ReadBounded(what, path string, most int64) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, missing(path, Unreadable(what, err))
+		return nil, withSuggestions(path, UnreadableError(what, err))
 	}
 	defer f.Close()
-	return All(what, path, f, most)
+	return ReadAllBounded(what, path, f, most)
 }
 
-// All is Bounded for what is open already; path is what a user calls it.
-func All(what, path string, r io.Reader, most int64) ([]byte, error) {
+// ReadAllBounded is ReadBounded for what is open already; path is what a user calls it.
+func ReadAllBounded(what, path string, r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
-		return nil, Unreadable(what, err)
+		return nil, UnreadableError(what, err)
 	}
 	if int64(len(text)) > most {
 		return nil, &engine.Error{Code: engine.CodeInvalid,
-			Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, size(most))}
+			Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, formatBound(most))}
 	}
 	return text, nil
 }
 
-// Regular is readBounded for what is a file and nothing else: a FIFO would be
+// ReadRegular// ReadRegular is readBounded for what is a file and nothing else: a FIFO would be
 // waited for, and a device answers what it likes.
-func Regular(what, path string, most int64) ([]byte, error) {
+func ReadRegular(what, path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, Unreadable(what, err)
+		return nil, UnreadableError(what, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("%s cannot be read: %s is not a regular file.", what, path)}
 	}
-	return Bounded(what, path, most)
+	return ReadBounded(what, path, most)
 }
 
-// Unreadable is the error of a file that cannot be read.
-func Unreadable(what string, err error) error {
+// UnreadableErrorError is the error of a file that cannot be read.
+func UnreadableError(what string, err error) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %v.", what, err), Cause: err}
 }
 
-// mostNames is how many files are named of a folder in which one was looked for.
-const mostNames = 5
+// maxSuggestions is how many files are named of a folder in which one was looked for.
+const maxSuggestions = 5
 
-// missing adds to the error of a file that is not there which was likely meant, or which there are of its kind.
-func missing(path string, unreadable error) error {
+// withSuggestions adds to the error of a file that is not there which was likely meant, or which there are of its kind.
+func withSuggestions(path string, unreadable error) error {
 	told, ok := errors.AsType[*engine.Error](unreadable)
 	if !ok || !errors.Is(unreadable, fs.ErrNotExist) {
 		return unreadable
@@ -91,8 +91,8 @@ func missing(path string, unreadable error) error {
 	case near != "":
 		told.Hint = fmt.Sprintf("did you mean %s?", filepath.Join(filepath.Dir(path), near))
 	case len(alike) > 0:
-		told.Hint = fmt.Sprintf("%s has %s", folder, strings.Join(alike[:min(mostNames, len(alike))], ", "))
-		if n := len(alike) - mostNames; n > 0 {
+		told.Hint = fmt.Sprintf("%s has %s", folder, strings.Join(alike[:min(maxSuggestions, len(alike))], ", "))
+		if n := len(alike) - maxSuggestions; n > 0 {
 			told.Hint += fmt.Sprintf(" and %d more", n)
 		}
 	default:
@@ -101,8 +101,8 @@ func missing(path string, unreadable error) error {
 	return told
 }
 
-// size writes a bound for a person.
-func size(n int64) string {
+// formatBound writes a bound for a person.
+func formatBound(n int64) string {
 	if n >= 1<<20 {
 		return fmt.Sprintf("%d MB", n>>20)
 	}

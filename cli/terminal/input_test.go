@@ -22,14 +22,14 @@ func TestAFileThatIsNotThere(t *testing.T) {
 	for name, hint := range map[string]string{"lookup.yaml": "did you mean " + dir + "/lookups.yaml?",
 		"something-else.yaml": dir + " has first-run.yaml, lookups.yaml", "none.at.all": "it was looked for in " + dir,
 		"no/such.yaml": "there is no folder " + dir + "/no"} {
-		_, err := terminal.Bounded("The template", filepath.Join(dir, name), 10)
+		_, err := terminal.ReadBounded("The template", filepath.Join(dir, name), 10)
 		var told *engine.Error
 		if !errors.As(err, &told) || told.Hint != hint || !strings.Contains(told.Message, "no such file") {
 			t.Errorf("%s: %v, %q; want %q", name, err, told.Hint, hint)
 		}
 	}
 	var told *engine.Error
-	if _, err := terminal.Bounded("The template", dir, 10); !errors.As(err, &told) || told.Hint != "" {
+	if _, err := terminal.ReadBounded("The template", dir, 10); !errors.As(err, &told) || told.Hint != "" {
 		t.Errorf("a folder: %v", err)
 	}
 }

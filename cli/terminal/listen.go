@@ -10,9 +10,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// NotListening is the error of an address that a flag names and nobody can listen on: what is wrong with it, and what
+// ListenError// ListenError is the error of an address that a flag names and nobody can listen on: what is wrong with it, and what
 // to do.
-func NotListening(flag, address string, err error) error {
+func ListenError(flag, address string, err error) error {
 	e := &engine.Error{Code: engine.CodeInvalid, Cause: err}
 	var wrong *net.AddrError
 	switch {
@@ -40,14 +40,14 @@ func NotListening(flag, address string, err error) error {
 	return e
 }
 
-// CanListen tries an address, so that what takes long to start need not start in vain; "" is one that gives way.
-func CanListen(flag, address string) error {
+// CheckListen// CheckListen tries an address, so that what takes long to start need not start in vain; "" is one that gives way.
+func CheckListen(flag, address string) error {
 	if address == "" {
 		return nil
 	}
 	l, err := net.Listen("tcp", address) //nolint:noctx // it listens at once, or not at all
 	if err != nil {
-		return NotListening(flag, address, err)
+		return ListenError(flag, address, err)
 	}
 	_ = l.Close() // it was tried
 	return nil

@@ -22,14 +22,14 @@ func TestAnAddressThatCannotBeListenedOnIsNamedWithItsCure(t *testing.T) {
 		"no port":          {"127.0.0.1", "missing port in address", "write --listen host:port"},
 		"no port there is": {"127.0.0.1:99999", "invalid port", "write --listen host:port"},
 	} {
-		e := engine.AsError(CanListen("--listen", c.address))
+		e := engine.AsError(CheckListen("--listen", c.address))
 		named := strings.Contains(e.Message, c.message) && strings.Contains(e.Message, c.address)
 		if e.Code != engine.CodeInvalid || !named || !strings.Contains(e.Hint, c.hint) ||
 			strings.Contains(e.Message, "listen tcp") || strings.Contains(e.Message, "..") {
 			t.Errorf("%s: %q, %q", name, e.Message, e.Hint)
 		}
 	}
-	if err := CanListen("--listen", "127.0.0.1:0"); err != nil {
+	if err := CheckListen("--listen", "127.0.0.1:0"); err != nil {
 		t.Errorf("a free one: %v", err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // stampAsEngine makes the times of all loggers those of the engine. Once: others read it from then on.
 var stampAsEngine = sync.OnceFunc(func() { zerolog.TimeFieldFormat = engine.TimeLayout })
 
-// Logger writes a log of that level and format. Once traced was called, lines about a run name its trace.
-func Logger(w io.Writer, level, format string) (log zerolog.Logger, traced func()) {
+// NewLogger writes a log of that level and format. Once traced was called, lines about a run name its trace.
+func NewLogger(w io.Writer, level, format string) (log zerolog.Logger, traced func()) {
 	stampAsEngine()
 	lvl, err := zerolog.ParseLevel(level)
 	if err != nil {
 		lvl = zerolog.InfoLevel
 	}
-	if format == "text" || format == "auto" && Is(w) {
+	if format == "text" || format == "auto" && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: LogMessage}
 	}
-	lines := trace.NewLines(PlainLines(w))
-	return zerolog.New(lines).Level(lvl).With().Timestamp().Logger(), lines.On
+	lines := trace.NewLogWriter(PlainLogWriter(w))
+	return zerolog.New(lines).Level(lvl).With().Timestamp().Logger(), lines.Enable
 }

@@ -20,7 +20,7 @@ func (e *Env) Claim(paths ...string) error {
 		}
 		if files.IsStdout(path, e.Stdout) || e.results != nil && files.IsStdout(path, e.results) {
 			if e.results != nil {
-				return twice("standard output")
+				return claimedTwice("standard output")
 			}
 			e.results, e.Stdout = e.Stdout, e.Stderr
 			continue
@@ -34,30 +34,30 @@ func (e *Env) Claim(paths ...string) error {
 		}
 		for _, other := range taken {
 			if os.SameFile(info, other) && info.Mode().IsRegular() {
-				return twice(path)
+				return claimedTwice(path)
 			}
 		}
 		taken = append(taken, info)
 	}
-	return sameNames(paths)
+	return checkDistinct(paths)
 }
 
-// sameNames refuses two results for one file that is not there yet.
-func sameNames(paths []string) error {
+// checkDistinct refuses two results for one file that is not there yet.
+func checkDistinct(paths []string) error {
 	seen := map[string]bool{}
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil || path == "" {
 			continue
 		}
 		if seen[path] {
-			return twice(path)
+			return claimedTwice(path)
 		}
 		seen[path] = true
 	}
 	return nil
 }
 
-func twice(where string) error {
+func claimedTwice(where string) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: "Two results cannot both go to " + where + ".",
 		Hint: "name two files"}
 }

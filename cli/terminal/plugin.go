@@ -9,13 +9,13 @@ import (
 // maxPlugin is the most bytes of a plugin file.
 const maxPlugin = 8 << 20
 
-// Plugin reads a plugin file.
-func Plugin(path string) ([]byte, error) {
-	return Regular("The plugin file", path, maxPlugin)
+// ReadPlugin reads a plugin file.
+func ReadPlugin(path string) ([]byte, error) {
+	return ReadRegular("The plugin file", path, maxPlugin)
 }
 
-// RefusedPlugin names the file whose plugin was refused.
-func RefusedPlugin(path string, err error) error {
+// PluginError// PluginError names the file whose plugin was refused.
+func PluginError(path string, err error) error {
 	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s cannot be used: %v", path, err),
 		Hint: "loadstone plugin test " + path + " shows what is wrong", Cause: err}
 }

@@ -20,8 +20,8 @@ type Problem struct {
 	Errors []engine.FieldError `json:"errors"`
 }
 
-// Refused is the error of an answer that is none: a problem, or something that no Loadstone server says.
-func Refused(base, status string, answer []byte) error {
+// ProblemError// ProblemError is the error of an answer that is none: a problem, or something that no Loadstone server says.
+func ProblemError(base, status string, answer []byte) error {
 	var p Problem
 	if json.Unmarshal(answer, &p) != nil || p.Code == "" {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s answered %s.", base, status),
@@ -38,16 +38,16 @@ func Refused(base, status string, answer []byte) error {
 // Interrupted says of what a signal has ended that it was one, and not what a command saw of it: a server that does not
 // answer, for example. Runs say it themselves, with their exit code.
 func Interrupted(ctx context.Context, err error) error {
-	var said *Error
+	var said *ExitError
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.As(err, &said) {
 		return err
 	}
 	return &engine.Error{Code: engine.CodeUnavailable, Message: "Interrupted.", Cause: err}
 }
 
-// OfTheLine is an error of a flag that speaks of the command line: what the flag is wrong with is told like a field of
+// FlagError// FlagError is an error of a flag that speaks of the command line: what the flag is wrong with is told like a field of
 // a request, which nobody who types a command has made.
-func OfTheLine(e *engine.Error) *engine.Error {
+func FlagError(e *engine.Error) *engine.Error {
 	if len(e.Fields) != 1 || !strings.HasPrefix(e.Fields[0].Field, "--") {
 		return e
 	}

@@ -26,7 +26,7 @@ type Screen struct {
 }
 
 // NewScreen makes a screen of standard error, whatever that is.
-func NewScreen(w io.Writer) *Screen { return &Screen{w: w, Terminal: Is(w)} }
+func NewScreen(w io.Writer) *Screen { return &Screen{w: w, Terminal: IsTerminal(w)} }
 
 // Write passes on whole lines; the status line, if any, stands below them afterwards.
 func (s *Screen) Write(p []byte) (int, error) {
@@ -85,14 +85,14 @@ func (s *Screen) Columns() int {
 
 // Bold makes text stand out on a terminal, unless NO_COLOR is set.
 func Bold(w io.Writer, text string) string {
-	if !Is(w) || os.Getenv("NO_COLOR") != "" {
+	if !IsTerminal(w) || os.Getenv("NO_COLOR") != "" {
 		return text
 	}
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-// Is reports whether w is a terminal.
-func Is(w io.Writer) bool {
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
 	if s, ok := w.(*Screen); ok {
 		return s.Terminal
 	}

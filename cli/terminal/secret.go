@@ -10,20 +10,20 @@ import (
 // maxSecret is the most bytes of a file with a secret.
 const maxSecret = 64 << 10
 
-// SecretOf returns the secret of a flag or of the file that its sibling flag-file names; "" without both.
-func SecretOf(flag, value, file string) (string, error) {
+// SecretFlag// SecretFlag returns the secret of a flag or of the file that its sibling flag-file names; "" without both.
+func SecretFlag(flag, value, file string) (string, error) {
 	switch {
 	case file == "":
 		return value, nil
 	case value != "":
 		return "", engine.InvalidField(flag, "is given, and "+flag+"-file too", "give one of them, also in the environment")
 	}
-	return Secret("The file of "+flag+"-file", file)
+	return ReadSecret("The file of "+flag+"-file", file)
 }
 
-// Secret reads a file, of which the last line end does not count.
-func Secret(what, path string) (string, error) {
-	text, err := Bounded(what, path, maxSecret)
+// ReadSecret reads a file, of which the last line end does not count.
+func ReadSecret(what, path string) (string, error) {
+	text, err := ReadBounded(what, path, maxSecret)
 	if err != nil {
 		return "", err
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
-// MostShown is what a person is shown of one text that others wrote: plugins, databases, templates.
-const MostShown = 600
+// MaxShown// MaxShown is what a person is shown of one text that others wrote: plugins, databases, templates.
+const MaxShown = 600
 
 // Shown is a text of others on one line, cut, without what a terminal would obey.
-func Shown(s string) string { return Shorten(OneLine(s), MostShown) }
+func Shown(s string) string { return Shorten(OneLine(s), MaxShown) }
 
 // OneLine is a plugin's text on one line, without what a terminal would obey.
 func OneLine(s string) string { return textsafe.OneLine(s) }
 
-// Harmless is a text without what a terminal would obey but line ends and tabs:
+// StripControls// StripControls is a text without what a terminal would obey but line ends and tabs:
 // sentences quote plugins, schemas and databases.
-func Harmless(s string) string { return textsafe.Lines(s) }
+func StripControls(s string) string { return textsafe.Multiline(s) }
 
 // LinePrinter returns what writes lines of a table to w. Every text among its arguments
 // is made harmless and cut; those with tabs are rows that were put together from such.
@@ -31,7 +31,7 @@ func LinePrinter(w io.Writer) func(format string, args ...any) {
 			switch text, ok := arg.(string); {
 			case !ok:
 			case strings.Contains(text, "\t"):
-				args[i] = strings.ReplaceAll(Harmless(text), "\n", " ")
+				args[i] = strings.ReplaceAll(StripControls(text), "\n", " ")
 			default:
 				args[i] = Shown(text)
 			}
@@ -40,16 +40,16 @@ func LinePrinter(w io.Writer) func(format string, args ...any) {
 	}
 }
 
-// PlainLines returns a writer that drops from log lines what a terminal would obey; zerolog
+// PlainLogWriter// PlainLogWriter returns a writer that drops from log lines what a terminal would obey; zerolog
 // escapes only what JSON must. The colours of a console are made after it.
-func PlainLines(w io.Writer) io.Writer { return plainLines{w} }
+func PlainLogWriter(w io.Writer) io.Writer { return plainLogWriter{w} }
 
-type plainLines struct{ w io.Writer }
+type plainLogWriter struct{ w io.Writer }
 
-func (p plainLines) Write(b []byte) (int, error) {
+func (p plainLogWriter) Write(b []byte) (int, error) {
 	for _, c := range b {
 		if c >= 0x7f {
-			if _, err := io.WriteString(p.w, Harmless(string(b))); err != nil {
+			if _, err := io.WriteString(p.w, StripControls(string(b))); err != nil {
 				return 0, err
 			}
 			return len(b), nil
@@ -61,7 +61,7 @@ func (p plainLines) Write(b []byte) (int, error) {
 // LogMessage is a message in a log for people.
 func LogMessage(v any) string {
 	text, _ := v.(string)
-	return Shorten(OneLine(text), 4*MostShown)
+	return Shorten(OneLine(text), 4*MaxShown)
 }
 
 // Shorten cuts a text after so many characters.
@@ -76,6 +76,6 @@ func JSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	_, err := w.Write(textsafe.JSON(out.Bytes()))
+	_, err := w.Write(textsafe.EscapeJSON(out.Bytes()))
 	return err
 }

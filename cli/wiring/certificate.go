@@ -28,15 +28,15 @@ import (
 
 // The certificate that is made by itself: three short parts, within certificateLimit in all.
 const (
-	seconds     = 0.8
-	warmup      = 250 * time.Millisecond
-	connections = 16
-	rate        = 5000
-	limit       = 5 * time.Second
+	partSeconds            = 0.8
+	calibrationWarmup      = 250 * time.Millisecond
+	calibrationConnections = 16
+	calibrationRate        = 5000
+	calibrationTimeout     = 5 * time.Second
 )
 
-// File is the result's place in a data directory.
-const File = "calibration.json"
+// CertificateFile is the result's place in a data directory.
+const CertificateFile = "calibration.json"
 
 // CalibrateFlag says whether the certificate is made by itself.
 type CalibrateFlag struct {
@@ -63,8 +63,8 @@ func OpenCertificate(dir, version string, log zerolog.Logger) *Certificate {
 	return &Certificate{dir: dir, version: version, log: log,
 		measure: func(ctx context.Context, dir string) (engine.Calibration, error) {
 			return calibrate.Run(ctx, calibrate.Options{Driver: postgres.NewDriver(), Start: StartTarget,
-				Connections: connections, Rate: rate,
-				Seconds: seconds, Warmup: warmup, CPU: ProcessCPU, SpoolDir: dir, Log: zerolog.Nop()})
+				Connections: calibrationConnections, Rate: calibrationRate,
+				Seconds: partSeconds, Warmup: calibrationWarmup, CPU: ProcessCPU, SpoolDir: dir, Log: zerolog.Nop()})
 		}}
 }
 
@@ -73,7 +73,7 @@ func (c *Certificate) Current() *engine.Calibration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
-		c.made = Read(filepath.Join(c.dir, File), c.version)
+		c.made = ReadCertificate(filepath.Join(c.dir, CertificateFile), c.version)
 	}
 	return c.made
 }
@@ -85,8 +85,8 @@ func (c *Certificate) Adopt(kept *engine.Calibration) {
 	c.made = kept
 }
 
-// Read returns what is kept in a file, nil when it is of another machine or version.
-func Read(path, version string) *engine.Calibration {
+// ReadCertificate returns what is kept in a file, nil when it is of another machine or version.
+func ReadCertificate(path, version string) *engine.Calibration {
 	text, err := os.ReadFile(path) //nolint:gosec // a file of our own
 	if err != nil {
 		return nil
@@ -99,20 +99,20 @@ func Read(path, version string) *engine.Calibration {
 	return &c
 }
 
-// Keep writes a certificate to a file.
-func Keep(path string, made engine.Calibration) error {
+// WriteCertificate writes a certificate to a file.
+func WriteCertificate(path string, made engine.Calibration) error {
 	return files.Write(path, func(w io.Writer) error { return report.JSON(w, made) })
 }
 
-// make measures, within the limit, unless there is a certificate already.
-func (c *Certificate) make(ctx context.Context) error {
+// measureOnce measures, within the limit, unless there is a certificate already.
+func (c *Certificate) measureOnce(ctx context.Context) error {
 	if c.Current() != nil {
 		return nil
 	}
 	if strings.HasSuffix(os.Args[0], ".test") && !c.inTests {
 		return errors.New("a test's program has no null target")
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, calibrationTimeout)
 	defer cancel()
 	made, err := c.measure(ctx, c.dir)
 	if err != nil {
@@ -123,14 +123,14 @@ func (c *Certificate) make(ctx context.Context) error {
 	c.made = &made
 	c.mu.Unlock()
 	// Where it cannot be kept it holds for this process.
-	if err := Keep(filepath.Join(c.dir, File), made); err != nil {
+	if err := WriteCertificate(filepath.Join(c.dir, CertificateFile), made); err != nil {
 		c.log.Warn().Err(err).Msg("the accuracy certificate cannot be kept")
 	}
 	return nil
 }
 
-// Before makes the certificate before a first run, and says so.
-func (c *Certificate) Before(e *terminal.Env, quiet bool) {
+// EnsureBeforeRun makes the certificate before a first run, and says so.
+func (c *Certificate) EnsureBeforeRun(e *terminal.Env, quiet bool) {
 	if c.Current() != nil || e.Ctx.Err() != nil {
 		return
 	}
@@ -139,22 +139,22 @@ func (c *Certificate) Before(e *terminal.Env, quiet bool) {
 			"Measuring this machine as a load generator, once for this version; it takes a few seconds (--calibrate=off "+
 				"leaves it out).")
 	}
-	if err := c.make(e.Ctx); err != nil && !quiet && e.Ctx.Err() == nil {
-		_, _ = fmt.Fprintf(e.Stderr, "There is no accuracy certificate: %s\n", terminal.Harmless(err.Error()))
+	if err := c.measureOnce(e.Ctx); err != nil && !quiet && e.Ctx.Err() == nil {
+		_, _ = fmt.Fprintf(e.Stderr, "There is no accuracy certificate: %s\n", terminal.StripControls(err.Error()))
 	}
 }
 
 // The pace of beside.
 const (
-	look     = 100 * time.Millisecond
-	retry    = 10 * time.Second
-	attempts = 5
+	idlePollInterval      = 100 * time.Millisecond
+	calibrationRetryDelay = 10 * time.Second
+	calibrationAttempts   = 5
 )
 
-// Beside makes the certificate in the background of a server, while no run is live: one
+// EnsureInBackground makes the certificate in the background of a server, while no run is live: one
 // that starts ends the measurement, which is made again later.
-func (c *Certificate) Beside(ctx context.Context, busy func() bool) {
-	for attempt := 0; attempt < attempts && c.Current() == nil; {
+func (c *Certificate) EnsureInBackground(ctx context.Context, busy func() bool) {
+	for attempt := 0; attempt < calibrationAttempts && c.Current() == nil; {
 		if !busy() {
 			err := c.whileIdle(ctx, busy)
 			switch {
@@ -171,7 +171,7 @@ func (c *Certificate) Beside(ctx context.Context, busy func() bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retry):
+		case <-time.After(calibrationRetryDelay):
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (c *Certificate) whileIdle(ctx context.Context, busy func() bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		ticker := time.NewTicker(look)
+		ticker := time.NewTicker(idlePollInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -196,7 +196,7 @@ func (c *Certificate) whileIdle(ctx context.Context, busy func() bool) error {
 			}
 		}
 	}()
-	if err := c.make(ctx); err != nil {
+	if err := c.measureOnce(ctx); err != nil {
 		if errors.Is(context.Cause(ctx), errBusy) {
 			return errBusy
 		}

@@ -32,7 +32,7 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 		c, asked := testCertificate(dir, fine)
 		before := c.Current()
 		for range 2 {
-			if err := c.make(t.Context()); err != nil {
+			if err := c.measureOnce(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -45,21 +45,21 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 			t.Errorf("measured %d times, having %v", asked.Load(), before)
 		}
 	}
-	path := filepath.Join(dir, File)
+	path := filepath.Join(dir, CertificateFile)
 	for what, change := range map[string]func(*engine.Calibration){
 		"another version": func(c *engine.Calibration) { c.LoadstoneVersion = "another" },
 		"another machine": func(c *engine.Calibration) { c.MachineFingerprint = "another" },
 	} {
-		kept := *Read(path, version)
+		kept := *ReadCertificate(path, version)
 		change(&kept)
-		if err := Keep(path, kept); err != nil {
+		if err := WriteCertificate(path, kept); err != nil {
 			t.Fatal(err)
 		}
 		c, asked := testCertificate(dir, fine)
 		if c.Current() != nil {
 			t.Errorf("%s: its certificate holds here", what)
 		}
-		if err := c.make(t.Context()); err != nil || asked.Load() != 1 {
+		if err := c.measureOnce(t.Context()); err != nil || asked.Load() != 1 {
 			t.Errorf("%s: measured %d times: %v", what, asked.Load(), err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestTheCertificateIsBounded(t *testing.T) {
 		}
 		return errors.New("no")
 	})
-	if err := c.make(t.Context()); err == nil || c.Current() != nil {
+	if err := c.measureOnce(t.Context()); err == nil || c.Current() != nil {
 		t.Errorf("a measurement that failed is a certificate: %v", err)
 	}
 }

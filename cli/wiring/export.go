@@ -21,8 +21,8 @@ func exportTable() refresh.Table {
 		Description: "The single executions of every finished run, in QUERY_EXECUTIONS of the results connection."}
 }
 
-// openExport has finished runs taken to the account of a stored connection, or no longer.
-func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connection string) error {
+// startExport has finished runs taken to the account of a stored connection, or no longer.
+func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connection string) error {
 	there := slices.ContainsFunc(known, func(k refresh.Table) bool { return k.Name == snowflakeexport.Table && k.Bundled })
 	if connection == "" {
 		if !there {
@@ -35,7 +35,7 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 		return nil
 	}
 	s := t.s
-	t.crew.export = func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
+	t.refreshers.export = func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
 		err error) {
 		account, err := s.account(ctx, connection)
 		if err != nil {
@@ -52,34 +52,34 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 		if err != nil {
 			return r, err
 		}
-		b := &book{db: db, connection: connection, tables: t}
-		e := &snowflakeexport.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b,
-			Raise: s.Store.RaiseRefreshEpochs}
+		b := &exportLog{db: db, connection: connection, tables: t}
+		e := &snowflakeexport.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, StatusStore: b,
+			RaiseEpochs: s.Store.RaiseRefreshEpochs}
 		r, err = e.Run(ctx, c, prove)
-		if err == nil && b.whole && t.owed.CompareAndSwap(true, false) {
+		if err == nil && b.whole && t.pendingExports.CompareAndSwap(true, false) {
 			// What could not be written of others now can.
-			b.again(ctx, c.Subtask)
+			b.reexport(ctx, c.Subtask)
 		}
 		return r, err
 	}
-	t.inBackground(func(ctx context.Context) error {
+	t.onceInBackground(func(ctx context.Context) error {
 		db, err := t.Database(ctx)
 		if err != nil {
 			return err
 		}
-		return t.exportAgain(ctx, db, connection)
+		return t.reexport(ctx, db, connection)
 	})
 	return nil
 }
 
-// exportAgain has runs taken to the account once more of which something is owed there: an earlier version took them
+// reexport has runs taken to the account once more of which something is owed there: an earlier version took them
 // without what views show, or a table of somebody else's was in the way. What is there of them is not sent again.
-func (t *Tables) exportAgain(ctx context.Context, db *derived.Database, connection string, but ...string) error {
+func (t *Tables) reexport(ctx context.Context, db *derived.Database, connection string, but ...string) error {
 	taken, err := t.s.Store.TakenIn(ctx, snowflakeexport.Table)
 	if err != nil {
 		return err
 	}
-	whole, err := db.ExportedWhole(ctx, connection)
+	whole, err := db.ExportedRuns(ctx, connection)
 	if err != nil {
 		return err
 	}
@@ -95,31 +95,31 @@ func (t *Tables) exportAgain(ctx context.Context, db *derived.Database, connecti
 	return err
 }
 
-// book notes in the results database what is in the account of a connection, and for people what is missing.
-type book struct {
+// exportLog notes in the results database what is in the account of a connection, and for people what is missing.
+type exportLog struct {
 	db         *derived.Database
 	connection string
 	tables     *Tables
 	whole      bool
 }
 
-// NoteExport implements snowflakeexport.Book.
-func (b *book) NoteExport(ctx context.Context, c refresh.Claim, s snowflakeexport.Standing) error {
+// NoteExport implements snowflakeexport.StatusStore.
+func (b *exportLog) NoteExport(ctx context.Context, c refresh.Claim, s snowflakeexport.ExportStatus) error {
 	if s.Problem != "" {
 		b.tables.s.Log.Warn().Str("run_id", c.Subtask).Str("connection", b.connection).Str("problem", s.Problem).
 			Msg("not all of a run is in the results connection")
 	}
 	b.whole = s.Whole && !s.Failed && !s.Gone
 	if !s.Whole && !s.Failed && !s.Gone {
-		b.tables.owed.Store(true)
+		b.tables.pendingExports.Store(true)
 	}
 	return b.db.NoteExport(ctx, c, b.connection, s)
 }
 
-// again has other runs than one taken there once more, as far as that is known now; a later run asks again.
-func (b *book) again(ctx context.Context, but string) {
-	if err := b.tables.exportAgain(ctx, b.db, b.connection, but); err != nil && ctx.Err() == nil {
-		b.tables.owed.Store(true)
+// reexport has other runs than one taken there once more, as far as that is known now; a later run asks again.
+func (b *exportLog) reexport(ctx context.Context, but string) {
+	if err := b.tables.reexport(ctx, b.db, b.connection, but); err != nil && ctx.Err() == nil {
+		b.tables.pendingExports.Store(true)
 		b.tables.s.Log.Warn().Err(err).Msg("which runs are to be taken to the results connection again is not known")
 	}
 }

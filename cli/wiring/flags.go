@@ -12,5 +12,5 @@ type DatabaseFlags struct {
 
 // URL is the database that the flags name, "" for the embedded one.
 func (f DatabaseFlags) URL() (string, error) {
-	return terminal.SecretOf("--database-url", f.DatabaseURL, f.DatabaseURLFile)
+	return terminal.SecretFlag("--database-url", f.DatabaseURL, f.DatabaseURLFile)
 }

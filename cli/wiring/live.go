@@ -15,73 +15,73 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
-// watchedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
+// observedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
 // of the server, once there is any of that.
-type watchedStore struct {
+type observedStore struct {
 	run.ControlStore
-	series atomic.Pointer[ingest.Series]
-	out    atomic.Pointer[out]
-	// notices are told of runs that have ended.
-	notices atomic.Pointer[notify.Notifier]
+	series atomic.Pointer[ingest.LiveWriter]
+	export atomic.Pointer[telemetryExport]
+	// notifier are told of runs that have ended.
+	notifier atomic.Pointer[notify.Notifier]
 	// streams has the queries that read what runs tell.
 	streams *system.Hub
 }
 
 // SaveTick implements store.Runs.
-func (w *watchedStore) SaveTick(ctx context.Context, t store.Tick) error {
+func (w *observedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	err := w.ControlStore.SaveTick(ctx, t)
 	if err == nil {
 		w.series.Load().Tick(&t)
-		w.out.Load().tick(&t)
+		w.export.Load().tick(&t)
 		w.streams.Tick(&t)
 	} else if errors.Is(err, store.ErrFenced) {
-		w.out.Load().lost(t.RunID)
+		w.export.Load().runTakenOver(t.RunID)
 	}
 	return err //nolint:wrapcheck // it is the store
 }
 
 // SaveWarehouse implements store.Runs.
-func (w *watchedStore) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
+func (w *observedStore) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
 	err := w.ControlStore.SaveWarehouse(ctx, runID, epoch, p)
 	if err == nil {
 		w.series.Load().Poll(runID, epoch, p)
-		w.out.Load().poll(runID, epoch, p)
+		w.export.Load().poll(runID, epoch, p)
 		w.streams.Poll(runID, p)
 	}
 	return err //nolint:wrapcheck // it is the store
 }
 
 // Transition implements store.Runs.
-func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+func (w *observedStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	events, err := w.ControlStore.Transition(ctx, t)
 	if err == nil {
-		w.out.Load().transition(t)
+		w.export.Load().transition(t)
 		w.streams.Transition(t, events, time.Now())
 		if t.To.Terminal() {
-			w.notices.Load().Ended(t.RunID)
+			w.notifier.Load().Ended(t.RunID)
 		}
 	}
 	return events, err //nolint:wrapcheck // it is the store
 }
 
-// openLive begins to bring the seconds of live runs into the results database.
-func (t *Tables) openLive() {
-	series := ingest.Start(ingest.Options{Run: t.s.Store.Run, Log: t.s.Log, PerHour: t.s.perHour,
+// startLive begins to bring the seconds of live runs into the results database.
+func (t *Tables) startLive() {
+	series := ingest.StartLive(ingest.LiveOptions{Run: t.s.Store.Run, Log: t.s.Log, PerHour: t.s.warehouseRate,
 		Target: func(ctx context.Context) (ingest.LiveTarget, error) { return t.Database(ctx) }})
 	t.s.watched.series.Store(series)
 	t.s.collectors = append(t.s.collectors, metrics.NewLive(series.Counts))
 	t.s.onClose(func(context.Context) error { series.Close(); return nil })
 }
 
-// perHour is what a warehouse takes by the price list as it is now.
-func (s *Services) perHour(w engine.Warehouse) (credits float64, known bool) {
+// warehouseRate is what a warehouse takes by the price list as it is now.
+func (s *Services) warehouseRate(w engine.Warehouse) (credits float64, known bool) {
 	return s.prices.Prices().PerHour(w)
 }
 
 // renewSegments has runs taken in again whose segments an earlier version has written, once in the life of a server:
 // they lack series.
 func (t *Tables) renewSegments() {
-	t.inBackground(func(ctx context.Context) error {
+	t.onceInBackground(func(ctx context.Context) error {
 		n, err := t.renew(ctx)
 		if n > 0 {
 			t.s.Log.Info().Int64("runs", n).Msg("runs of an earlier version are taken in again, for the series that they lack")
@@ -90,8 +90,8 @@ func (t *Tables) renewSegments() {
 	})
 }
 
-// inBackground does something once in the life of a server, and tries again until it succeeds or the server ends.
-func (t *Tables) inBackground(once func(ctx context.Context) error) {
+// onceInBackground does something once in the life of a server, and tries again until it succeeds or the server ends.
+func (t *Tables) onceInBackground(once func(ctx context.Context) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })

@@ -17,58 +17,58 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
-// NodeOptions are what the streams of a node are made of.
-type NodeOptions struct {
+// StreamNodeOptions// StreamNodeOptions are what the streams of a node are made of.
+type StreamNodeOptions struct {
 	// ID is the node's name.
 	ID      string
 	DataDir string
-	Reach   *egress.Policy
+	Egress  *egress.Policy
 	// Out takes what is printed there.
 	Out io.Writer
 	Log zerolog.Logger
 }
 
-// Node runs fragments of continuous queries on a node.
-type Node struct {
+// StreamNode runs fragments of continuous queries on a node.
+type StreamNode struct {
 	Host *fragment.Host
 	// Executions are told what run workers of the node record.
-	Executions executions.Taps
+	Executions executions.Observers
 	hub        *system.Hub
-	recorded   *executions.Exchange
+	recorded   *executions.Fanout
 	folder     *connector.Folder
 	once       sync.Once
-	o          NodeOptions
+	o          StreamNodeOptions
 
 	mu sync.Mutex
 	// runs are those of which rules read, by id.
-	runs map[string]*ofRun
+	runs map[string]*runSource
 }
 
-// OpenNode waits for fragments. Their files lie in the folder streams of the data directory.
-func OpenNode(o NodeOptions) (*Node, error) {
+// OpenStreamNode// OpenStreamNode waits for fragments. Their files lie in the folder streams of the data directory.
+func OpenStreamNode(o StreamNodeOptions) (*StreamNode, error) {
 	folder, err := openFolder(o.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{hub: &system.Hub{Node: o.ID}, recorded: &executions.Exchange{}, folder: folder, o: o,
-		runs: map[string]*ofRun{}}
-	n.recorded.Listen("", n.hub.Taps()) // for as long as the process lives
+	n := &StreamNode{hub: &system.Hub{Node: o.ID}, recorded: &executions.Fanout{}, folder: folder, o: o,
+		runs: map[string]*runSource{}}
+	n.recorded.Listen("", n.hub.Observers()) // for as long as the process lives
 	n.Executions = n.recorded
-	n.o.Out = &lines{to: o.Out}
+	n.o.Out = &syncWriter{to: o.Out}
 	n.Host = fragment.NewHost(n, o.Log)
 	return n, nil
 }
 
-// Source implements fragment.Feeds.
-func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
-	if run := s.Config.Text("SOURCE.RUN_ID"); run != "" {
-		return n.sourceOf(ctx, run, s, columns)
+// Source implements fragment.Connectors.
+func (n *StreamNode) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+	if run := s.Config.String("SOURCE.RUN_ID"); run != "" {
+		return n.openRunSource(ctx, run, s, columns)
 	}
-	return (&Feeds{Folder: n.folder, Hub: n.hub, Reach: n.o.Reach}).Source(ctx, s, columns)
+	return (&Connectors{Folder: n.folder, Hub: n.hub, Egress: n.o.Egress}).Source(ctx, s, columns)
 }
 
-// Sink implements fragment.Feeds: files and what is printed. The others are a server's.
-func (n *Node) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
+// Sink implements fragment.Connectors: files and what is printed. The others are a server's.
+func (n *StreamNode) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
 	if s.Type != connector.File && s.Type != connector.Print {
 		return nil, fmt.Errorf("%w: a node has no sinks of the type %s", fragment.ErrUnusable, s.Type)
 	}
@@ -77,18 +77,18 @@ func (n *Node) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns 
 }
 
 // Close ends all fragments; why is what who gives one is told. Repeating it is harmless.
-func (n *Node) Close(why string) {
+func (n *StreamNode) Close(why string) {
 	n.Host.Close(why)
 	n.once.Do(func() { _ = n.folder.Close() })
 }
 
-// lines writes what several queries print, one write after the other.
-type lines struct {
+// syncWriter writes what several queries print, one write after the other.
+type syncWriter struct {
 	mu sync.Mutex
 	to io.Writer
 }
 
-func (l *lines) Write(text []byte) (int, error) {
+func (l *syncWriter) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to.Write(text)

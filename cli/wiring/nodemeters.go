@@ -21,8 +21,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
-// NodeMeters are the metrics of a node, and the address where they are read.
-type NodeMeters struct {
+// NodeMetrics// NodeMetrics are the metrics of a node, and the address where they are read.
+type NodeMetrics struct {
 	*metrics.Node
 	// Read is the node's state; it is set when there is a node.
 	Read    func() worker.NodeState
@@ -33,7 +33,7 @@ type NodeMeters struct {
 }
 
 // Refreshes shows how much there is to refresh from now on; nil ends that.
-func (m *NodeMeters) Refreshes(load func(ctx context.Context) (refresh.Load, error)) {
+func (m *NodeMetrics) Refreshes(load func(ctx context.Context) (refresh.Load, error)) {
 	if load == nil {
 		m.load.Store(nil)
 		return
@@ -44,22 +44,22 @@ func (m *NodeMeters) Refreshes(load func(ctx context.Context) (refresh.Load, err
 // errNoQueue: there are no figures of a queue.
 var errNoQueue = errors.New("this node refreshes no tables")
 
-func (m *NodeMeters) queue(ctx context.Context) (refresh.Load, error) {
+func (m *NodeMetrics) queue(ctx context.Context) (refresh.Load, error) {
 	if load := m.load.Load(); load != nil {
 		return (*load)(ctx)
 	}
 	return refresh.Load{}, errNoQueue
 }
 
-// NewNodeMeters returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
-func NewNodeMeters(version string, traces *otlp.Sender) *NodeMeters {
-	m := &NodeMeters{version: version, traces: traces}
+// NewNodeMetrics// NewNodeMetrics returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
+func NewNodeMetrics(version string, traces *otlp.Sender) *NodeMetrics {
+	m := &NodeMetrics{version: version, traces: traces}
 	m.Node = metrics.NewNode(traces.Tracer(), func() worker.NodeState { return m.Read() })
 	return m
 }
 
 // handler answers /metrics, /livez and /readyz; the last is 503 while the node takes no new work.
-func (m *NodeMeters) handler(ready func() bool) http.Handler {
+func (m *NodeMetrics) handler(ready func() bool) http.Handler {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info",
 		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": m.version}})
@@ -83,13 +83,13 @@ func (m *NodeMeters) handler(ready func() bool) http.Handler {
 }
 
 // Serve answers at the address until closed; at none when it is empty.
-func (m *NodeMeters) Serve(address string, ready func() bool, log zerolog.Logger) (closed func(), err error) {
+func (m *NodeMetrics) Serve(address string, ready func() bool, log zerolog.Logger) (closed func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, terminal.NotListening("--metrics-listen", address, err)
+		return nil, terminal.ListenError("--metrics-listen", address, err)
 	}
 	server := &http.Server{Handler: m.handler(ready), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}

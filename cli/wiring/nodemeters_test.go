@@ -11,7 +11,7 @@ import (
 
 // TestANodeSaysWhetherItIsReady: it lives while it drains, and takes nothing new.
 func TestANodeSaysWhetherItIsReady(t *testing.T) {
-	m := NewNodeMeters("1.2.3", nil)
+	m := NewNodeMetrics("1.2.3", nil)
 	m.Read = func() worker.NodeState { return worker.NodeState{RunWorkers: 2, SpoolBytes: 7} }
 	takes := true
 	h := m.handler(func() bool { return takes })

@@ -44,18 +44,18 @@ func (f SpoolFlags) Bytes() int64 {
 	return f.SpoolBudget << 20
 }
 
-// openOwnNode starts the node in this process. It outlives ctx: runs are stopped by
+// openLocalNode starts the node in this process. It outlives ctx: runs are stopped by
 // Close, not by the signal that asks for it.
-func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
+func (s *Services) openLocalNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
 	recordings worker.Recordings) {
-	s.ownMeter = metrics.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.own.State() })
+	s.localMetrics = metrics.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.localNode.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
 		NodeID: protocol.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
 		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
-		Recordings: recordings, Meter: s.ownMeter, Queries: s.answers(), Executions: s.recorded, Log: s.Log,
+		Recordings: recordings, Meter: s.localMetrics, Queries: s.serveQueryWork(), Executions: s.recorded, Log: s.Log,
 	})
-	s.own = node
+	s.localNode = node
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- node.Listen(background, way) }() // room: for the one end of it
@@ -68,12 +68,12 @@ func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *protoc
 	})
 }
 
-// keepRoster has what operators want of nodes done, before the first of them is dialled, and
+// startRoster has what operators want of nodes done, before the first of them is dialled, and
 // their history written. It ends after the runs.
-func (s *Services) keepRoster(ctx context.Context) {
+func (s *Services) startRoster(ctx context.Context) {
 	keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	kept := make(chan struct{})
-	go func() { defer close(kept); s.Roster.Keep(keeping, s.Runs.Fleet()) }()
+	go func() { defer close(kept); s.Roster.Run(keeping, s.Runs.Nodes()) }()
 	s.onClose(func(context.Context) error { cancel(); <-kept; return nil })
 }
 

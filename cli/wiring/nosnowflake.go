@@ -24,7 +24,7 @@ var ErrNoSnowflake = &engine.Error{Code: engine.CodeUnsupported,
 	Hint:    "use the program as it is released, which has the driver and the table types of Snowflake"}
 
 // absent says why the adapters of Snowflake are not here.
-func absent(ref string) error {
+func snowflakeUnavailable(ref string) error {
 	name, _, _ := strings.Cut(ref, "@")
 	infos, err := bundled.Infos()
 	if err != nil {

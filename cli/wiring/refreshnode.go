@@ -49,7 +49,7 @@ type RefreshNodeOptions struct {
 	Name    string
 	DataDir string
 	Node    *worker.Node
-	Meters  *NodeMeters
+	Metrics *NodeMetrics
 	Log     zerolog.Logger
 }
 
@@ -82,7 +82,7 @@ func OpenRefreshNode(f RefreshNodeFlags, o RefreshNodeOptions) (*RefreshNode, er
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	go r.keep(ctx)
+	go r.openAndRun(ctx)
 	return r, nil
 }
 
@@ -94,11 +94,11 @@ func (r *RefreshNode) Close() {
 	}
 }
 
-// reopenAfter is how soon a control store that could not be opened is tried again.
-const reopenAfter = 5 * time.Second
+// reopenDelay is how soon a control store that could not be opened is tried again.
+const reopenDelay = 5 * time.Second
 
-// keep opens the control store, as soon as that can be done, and refreshes until ctx ends.
-func (r *RefreshNode) keep(ctx context.Context) {
+// openAndRun opens the control store, as soon as that can be done, and refreshes until ctx ends.
+func (r *RefreshNode) openAndRun(ctx context.Context) {
 	defer close(r.ended)
 	var last string
 	for {
@@ -110,7 +110,7 @@ func (r *RefreshNode) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(reopenAfter):
+		case <-time.After(reopenDelay):
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (r *RefreshNode) run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	c := &crew{store: store, own: r.options.Node, traces: r.options.Meters.traces.Tracer(),
+	c := &refreshers{store: store, own: r.options.Node, traces: r.options.Metrics.traces.Tracer(),
 		urls: func(context.Context) (string, string, error) { return r.owner, r.reader, nil }}
 	defer c.close()
 	// What is wrong with it is wrong here: it would fail every table that this node claims.
@@ -145,20 +145,20 @@ func (r *RefreshNode) run(ctx context.Context) error {
 	}
 	cancel()
 	keeper := refresh.Start(refresh.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
-		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busy, Log: r.options.Log})
-	r.options.Node.Beside(keeper.GiveWay)
-	r.options.Meters.Refreshes(store.RefreshLoad)
+		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busyReason, Log: r.options.Log})
+	r.options.Node.SetGiveWay(keeper.AwaitYield)
+	r.options.Metrics.Refreshes(store.RefreshLoad)
 	r.options.Log.Info().Int("workers", r.flags.RefreshWorkers).Bool("takes_runs_in", record != nil).
 		Msg("this node refreshes derived tables")
 	<-ctx.Done()
-	r.options.Meters.Refreshes(nil)
+	r.options.Metrics.Refreshes(nil)
 	keeper.Close()
 	return nil
 }
 
-// busy says why nothing should be refreshed here now.
-func (r *RefreshNode) busy() string {
-	if why := Undisturbed(r.options.Node)(); why != "" {
+// busyReason says why nothing should be refreshed here now.
+func (r *RefreshNode) busyReason() string {
+	if why := BusyReason(r.options.Node)(); why != "" {
 		return why
 	}
 	if !r.options.Node.Ready() {
@@ -179,7 +179,7 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 	dir := r.options.DataDir
 	kept, err := s3store.Open(ctx, address, s3store.Options{Log: r.options.Log,
 		CacheDir: filepath.Join(dir, "results-cache"), CacheBytes: defaultResultsCache << 20,
-		Room: func() error { return record.Room(dir, record.Reserve(dir, 0), "Nothing is cached") }})
+		FreeSpace: func() error { return record.CheckDiskSpace(dir, record.Reserve(dir, 0), "Nothing is cached") }})
 	if err != nil {
 		return nil, fmt.Errorf("opening the record of runs: %w", err)
 	}
@@ -188,10 +188,10 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 
 // runs reads runs that are over; nothing is live here.
 func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *query.Reader {
-	r.prices.Keep(store)
+	r.prices.UseStore(store)
 	return query.New(query.Options{Store: store, Results: record, Prices: r.prices.Prices,
 		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record,
 			Traits: func(*engine.Plan) target.Traits { return target.Traits{} }}),
 		Waiting: func(context.Context, string) (*engine.Waiting, error) { return nil, nil },
-		Live:    func(string) (engine.Run, *engine.Payload, bool) { return engine.Run{}, nil, false }})
+		Live:    func(string) (engine.Run, *engine.LiveState, bool) { return engine.Run{}, nil, false }})
 }

@@ -43,7 +43,7 @@ func (s *Services) openResults(ctx context.Context, flags StoreFlags) (err error
 	}
 	kept, err := s3store.Open(ctx, address, s3store.Options{Log: s.Log,
 		CacheDir: filepath.Join(s.DataDir, "results-cache"), CacheBytes: max(cache, 0) << 20,
-		Room: func() error { return s.room("Nothing is cached") }})
+		FreeSpace: func() error { return s.checkDiskSpace("Nothing is cached") }})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 func (s *Services) Prices() *cost.Source { return s.prices }
 
 // OpenRetention begins to delete the runs that admins have decided to let go of.
-func (s *Services) OpenRetention() *retention.Keeper {
+func (s *Services) OpenRetention() *retention.Janitor {
 	k := retention.New(retention.Options{Store: s.Store, Files: s.Results, Owner: s.owner, Log: s.Log})
 	k.Start()
 	s.collectors = append(s.collectors, k)

@@ -17,25 +17,25 @@ import (
 
 // RuleOptions are what the rules of runs are made of.
 type RuleOptions struct {
-	Reach *egress.Policy
+	Egress *egress.Policy
 	// Open returns the address of a rule whose address is sealed.
 	Open func(context.Context, engine.Rule) (string, error)
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
-	Executions *executions.Exchange
+	Executions *executions.Fanout
 	Account    *system.Account
 	// Fragments leads to the nodes of the cluster.
-	Fragments Nodes
+	Fragments FragmentNodes
 	Log       zerolog.Logger
 }
 
-// Rules begins the rules of runs.
-func Rules(o RuleOptions) rules.Begin {
-	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.Tell) (connector.Sink, error) {
+// OpenRules begins the rules of runs.
+func OpenRules(o RuleOptions) rules.StartFunc {
+	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink, error) {
 		url, err := o.Open(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		return connector.SinkWebhook(ctx, connector.Config{"SINK.URL": url}, columns, o.Reach, tell)
+		return connector.NewWebhook(ctx, connector.Config{"SINK.URL": url}, columns, o.Egress, tell)
 	}
 	return func(run engine.Run) *rules.Set {
 		return rules.Start(run.Scenario.Rules, run.Rules,

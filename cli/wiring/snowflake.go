@@ -31,16 +31,16 @@ var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: si
 func isStandIn(dsn string) bool { return dsn == simulatedDSN }
 
 // SnowflakeDriver is the driver without the stand-in of a server.
-func SnowflakeDriver(p *egress.Policy) target.Driver { return snowflake.NewDriverWithin(p) }
+func SnowflakeDriver(p *egress.Policy) target.Driver { return snowflake.NewDriverWithPolicy(p) }
 
-// absent: nothing is missing in this build.
-func absent(string) error { return nil }
+// snowflakeUnavailable: nothing is missing in this build.
+func snowflakeUnavailable(string) error { return nil }
 
 // openSnowflake makes the Snowflake driver, with the stand-in where there is a Postgres for it.
 func (s *Services) openSnowflake() target.Driver {
-	d := &simulatedDriver{Driver: snowflake.NewDriver(), own: snowflake.NewDriver(), log: s.Log}
+	d := &simulatedDriver{Driver: snowflake.NewDriver(), standInConfig: snowflake.NewDriver(), log: s.Log}
 	if s.options.Serves {
-		d.Driver = snowflake.NewDriverWithin(s.reachable)
+		d.Driver = snowflake.NewDriverWithPolicy(s.reachable)
 	}
 	if s.Embedded != nil {
 		d.options = snowsim.Options{Postgres: s.Embedded.DSN(embedded.SnowsimDatabase),
@@ -65,10 +65,10 @@ func StartSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server
 // config names it for the first time.
 type simulatedDriver struct {
 	target.Driver
-	// own speaks with the stand-in, which is in this process.
-	own     target.Driver
-	options snowsim.Options
-	log     zerolog.Logger
+	// standInConfig speaks with the stand-in, which is in this process.
+	standInConfig target.Driver
+	options       snowsim.Options
+	log           zerolog.Logger
 
 	mu     sync.Mutex
 	server *snowsim.Server
@@ -82,39 +82,39 @@ func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
 			return nil, err
 		}
 		cfg.DSN = dsn
-		return d.own.Open(cfg) //nolint:wrapcheck // it is the driver
+		return d.standInConfig.Open(cfg) //nolint:wrapcheck // it is the driver
 	}
 	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
 }
 
-// Traits implements target.Described: they are those of what the driver speaks to.
-func (d *simulatedDriver) Traits() target.Traits { return target.TraitsOf(d.Driver) }
+// Traits implements target.TraitsProvider: they are those of what the driver speaks to.
+func (d *simulatedDriver) Traits() target.Traits { return target.DriverTraits(d.Driver) }
 
-// keeper is the Snowflake driver's knowledge of secrets.
-func (d *simulatedDriver) keeper() target.SecretKeeper {
-	keeper, _ := d.Driver.(target.SecretKeeper)
+// secretKeeper is the Snowflake driver's knowledge of secrets.
+func (d *simulatedDriver) secretKeeper() target.SecretRedactor {
+	keeper, _ := d.Driver.(target.SecretRedactor)
 	return keeper
 }
 
-// Redact implements target.SecretKeeper; the built-in connection holds no secret.
+// Redact implements target.SecretRedactor; the built-in connection holds no secret.
 func (d *simulatedDriver) Redact(dsn string) (shown string, secrets []string) {
 	if dsn == simulatedDSN {
 		return dsn, nil
 	}
-	return d.keeper().Redact(dsn)
+	return d.secretKeeper().Redact(dsn)
 }
 
-// Rejoin implements target.SecretKeeper.
-func (d *simulatedDriver) Rejoin(shown, stored string) (string, error) {
-	return d.keeper().Rejoin(shown, stored) //nolint:wrapcheck // it is the driver
+// RestoreSecrets implements target.SecretRedactor.
+func (d *simulatedDriver) RestoreSecrets(shown, stored string) (string, error) {
+	return d.secretKeeper().RestoreSecrets(shown, stored) //nolint:wrapcheck // it is the driver
 }
 
-// Readable implements target.SecretKeeper.
-func (d *simulatedDriver) Readable(dsn string) error {
+// Validate implements target.SecretRedactor.
+func (d *simulatedDriver) Validate(dsn string) error {
 	if dsn == simulatedDSN {
 		return nil
 	}
-	return d.keeper().Readable(dsn) //nolint:wrapcheck // it is the driver
+	return d.secretKeeper().Validate(dsn) //nolint:wrapcheck // it is the driver
 }
 
 func (d *simulatedDriver) start() (string, error) {

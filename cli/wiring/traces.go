@@ -20,11 +20,13 @@ type Tracing struct {
 	env     *terminal.Env
 }
 
-// As is how the process that has this name sends spans.
-func (f TraceFlags) As(service string, e *terminal.Env) Tracing { return Tracing{f, service, e} }
+// ForService is how the process that has this name sends spans.
+func (f TraceFlags) ForService(service string, e *terminal.Env) Tracing {
+	return Tracing{f, service, e}
+}
 
-// tracesLimit is how long the end of a process waits for a collector that does not answer.
-const tracesLimit = 3 * time.Second
+// tracesCloseTimeout is how long the end of a process waits for a collector that does not answer.
+const tracesCloseTimeout = 3 * time.Second
 
 // Open begins to send spans, which is to be closed at the end; nil where nobody has named a collector.
 func (t Tracing) Open(ctx context.Context, instance string) (*otlp.Sender, func(), error) {
@@ -38,7 +40,7 @@ func (t Tracing) Open(ctx context.Context, instance string) (*otlp.Sender, func(
 	}
 	t.env.Traced()
 	return s, func() {
-		closing, cancel := context.WithTimeout(context.Background(), tracesLimit)
+		closing, cancel := context.WithTimeout(context.Background(), tracesCloseTimeout)
 		defer cancel()
 		_ = s.Close(closing) // what could not be sent is counted
 	}, nil

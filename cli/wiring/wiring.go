@@ -79,14 +79,14 @@ type Options struct {
 	Query QueryFlags
 	// Serves is set where connections come from others than who started the process.
 	Serves bool
-	// MostLive is how many live runs one user may have, which a server bounds; 0 means no bound.
-	MostLive int
+	// MaxLiveRuns is how many live runs one user may have, which a server bounds; 0 means no bound.
+	MaxLiveRuns int
 	// Traces says where spans are sent; zero is nowhere.
 	Traces Tracing
 	// Targets are the addresses that may be reached on others' word.
 	Targets TargetFlags
 	// Out says where metrics of live runs are sent.
-	Out OutFlags
+	Out ExportFlags
 	Log zerolog.Logger
 }
 
@@ -103,9 +103,9 @@ type Services struct {
 	// hub has the continuous queries that read what the product tells.
 	hub *system.Hub
 	// recorded tells that, and rules of runs, what run workers of this process record.
-	recorded *executions.Exchange
+	recorded *executions.Fanout
 	// watched is the same for the orchestrator.
-	watched *watchedStore
+	watched *observedStore
 	Results *results.Results
 	// ResultsAt says where they are, without secrets.
 	ResultsAt string
@@ -118,15 +118,15 @@ type Services struct {
 	Members  *membership.Members
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
-	Roster *clusternodes.Roster
-	// own is the node in this process, nil without one.
-	own *worker.Node
-	// Meter takes what happens between the server and its nodes.
-	Meter *metrics.Server
-	// ownMeter takes what happens on that node, nil without one.
-	ownMeter *metrics.Node
+	Roster *clusternodes.Admin
+	// localNode is the node in this process, nil without one.
+	localNode *worker.Node
+	// Metrics takes what happens between the server and its nodes.
+	Metrics *metrics.Server
+	// localMetrics takes what happens on that node, nil without one.
+	localMetrics *metrics.Node
 	// series reads those of runs in this process, from tables once they are open.
-	series *promql.Node
+	series *promql.Evaluator
 	tables atomic.Pointer[Tables]
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
@@ -136,7 +136,7 @@ type Services struct {
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
 	// relational reads connection strings of Postgres as its driver does.
-	relational Reader
+	relational DSNReader
 	prices     *cost.Source
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *Certificate
@@ -173,8 +173,8 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Exchange{}}
-	s.recorded.Listen("", s.hub.Taps()) // for as long as the process lives
+		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Fanout{}}
+	s.recorded.Listen("", s.hub.Observers()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
 		if err != nil {
@@ -260,7 +260,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		return err
 	}
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
-	s.prices.Keep(s.Store)
+	s.prices.UseStore(s.Store)
 	for _, c := range builtin {
 		if err := s.Store.EnsureBuiltin(ctx, c); err != nil {
 			return err
@@ -291,15 +291,15 @@ func (s *Services) openDrivers() {
 	if s.options.Serves {
 		relational = postgres.NewStrictDriver(strict, s.reachable)
 	}
-	s.relational, _ = relational.(Reader)
+	s.relational, _ = relational.(DSNReader)
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
 		s.Drivers[driver.Name()] = driver
 	}
 }
 
-// bounded is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
+// memoryBound is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
 // memory, at least so many MB, and below 0 there is none.
-func bounded(flag, share, least int64) int64 {
+func memoryBound(flag, share, least int64) int64 {
 	switch {
 	case flag > 0:
 		return flag << 20
@@ -309,9 +309,9 @@ func bounded(flag, share, least int64) int64 {
 	return max(share, least<<20)
 }
 
-// CompiledIn is the folder of compiled plugins of a data directory. Tests start many
+// CompiledPluginDir// CompiledPluginDir is the folder of compiled plugins of a data directory. Tests start many
 // servers and keep one folder for all: the race detector makes compiling ten times slower.
-var CompiledIn = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
+var CompiledPluginDir = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
 
 // openPlugins registers the bundled plugins, and the user's own after them.
 func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error) {
@@ -323,13 +323,13 @@ func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error
 // them by hash, for nodes that do not have them.
 func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog.Logger) (
 	_ *pluginshost.Host, modules map[string]func() ([]byte, error), err error) {
-	cache := CompiledIn(dataDir)
+	cache := CompiledPluginDir(dataDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
 	h, err := pluginshost.New(ctx, pluginshost.Options{CacheDir: cache, Program: approval.Program(), Log: log,
-		PluginMemory:  bounded(flags.PluginMemory, host.Memory()/8, 256),
-		PluginsMemory: bounded(flags.PluginsMemory, host.Memory()/4, 512)})
+		PluginMemory:  memoryBound(flags.PluginMemory, host.Memory()/8, 256),
+		PluginsMemory: memoryBound(flags.PluginsMemory, host.Memory()/4, 512)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -364,13 +364,13 @@ func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog
 		modules[info.SHA256] = module
 	}
 	for _, path := range flags.Plugin {
-		wasm, err := terminal.Plugin(path)
+		wasm, err := terminal.ReadPlugin(path)
 		if err != nil {
 			return nil, nil, err
 		}
 		info, err := h.Register(ctx, wasm, false)
 		if err != nil {
-			return nil, nil, terminal.RefusedPlugin(path, err)
+			return nil, nil, terminal.PluginError(path, err)
 		}
 		modules[info.SHA256] = func() ([]byte, error) { return wasm, nil }
 		log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
@@ -400,7 +400,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.Plugins, err = library.Open(ctx,
 		library.Options{Host: s.host, Store: s.Store, Dir: filepath.Join(s.DataDir, "plugins"), Quarantine: guard.Examine,
-			Absent: absent, Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.Log})
+			Unavailable: snowflakeUnavailable, CheckSpace: func() error { return s.checkDiskSpace("Nothing can be uploaded now") }, Log: s.Log})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
@@ -412,44 +412,44 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.openSeries()
 	if own != nil {
-		s.openOwnNode(ctx, nodes, own, recordings)
+		s.openLocalNode(ctx, nodes, own, recordings)
 	}
-	s.Meter = metrics.NewServer(s.traces.Tracer())
-	s.Roster = clusternodes.NewOperator(clusternodes.OperatorOptions{Store: s.Store, Server: s.owner, Log: s.Log})
-	s.watched = &watchedStore{ControlStore: s.Store, streams: s.hub}
+	s.Metrics = metrics.NewServer(s.traces.Tracer())
+	s.Roster = clusternodes.NewAdmin(clusternodes.AdminOptions{Store: s.Store, Server: s.owner, Log: s.Log})
+	s.watched = &observedStore{ControlStore: s.Store, streams: s.hub}
 	// Closed after the runs, whose end is told too.
-	if err := s.openOut(s.options.Out); err != nil {
+	if err := s.openTelemetryExport(s.options.Out); err != nil {
 		return err
 	}
 	server := runServer{s}
 	s.Runs = run.New(run.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: fixed, Source: source,
+		Recordings: recordings, Nodes: fixed, NodeSource: source,
 		Content: server, Log: s.Log, Version: s.options.Version,
-		Scratch:  filepath.Join(s.DataDir, "scratch"),
-		Prices:   s.prices,
-		Owner:    s.owner,
-		Shared:   s.Embedded == nil,
-		Alone:    !s.options.Serves,
-		MostLive: s.options.MostLive, WaitForNodes: nodes.WaitForNodes,
+		TempDir:        filepath.Join(s.DataDir, "scratch"),
+		Prices:         s.prices,
+		Owner:          s.owner,
+		Shared:         s.Embedded == nil,
+		Standalone:     !s.options.Serves,
+		MaxLivePerUser: s.options.MaxLiveRuns, WaitForNodes: nodes.WaitForNodes,
 		Authorizer:  server,
 		Calibration: s.Certificate,
 		Disk:        server,
 		Watcher:     s.Roster,
-		Meter:       s.Meter,
+		Metrics:     s.Metrics,
 		Network:     server,
 		Traces:      s.traces.Tracer(),
-		Rules: Rules(RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
-			Account: s.hub.Spent(), Log: s.Log,
-			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Fleet().Fragments(id) }}),
+		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
+			Account: s.hub.CPUAccount(), Log: s.Log,
+			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Nodes().Fragments(id) }}),
 	})
-	s.keepRoster(ctx)
+	s.startRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
 		return fmt.Errorf("recovering the runs: %w", err)
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		May: server.Authorize, Succeeds: s.options.Serves})
+		Authorize: server.Authorize, TakesOver: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
@@ -478,15 +478,15 @@ func (r runServer) Segment(ctx context.Context, runID, name string) (io.ReadClos
 func (r runServer) Authorize(ctx context.Context, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return auth.Judge{Store: r.s.Store}.Still(ctx, runID)
+	return auth.Authorizer{Store: r.s.Store}.RecheckStart(ctx, runID)
 }
 
 // CheckSpace is an error while the data directory's disk is down to the reserve.
-func (r runServer) CheckSpace(stopped string) error { return r.s.room(stopped) }
+func (r runServer) CheckSpace(stopped string) error { return r.s.checkDiskSpace(stopped) }
 
-// room is an error while the data directory's disk is down to the reserve.
-func (s *Services) room(stopped string) error {
-	return record.Room(s.DataDir, record.Reserve(s.DataDir, s.reserve), stopped)
+// checkDiskSpace is an error while the data directory's disk is down to the reserve.
+func (s *Services) checkDiskSpace(stopped string) error {
+	return record.CheckDiskSpace(s.DataDir, record.Reserve(s.DataDir, s.reserve), stopped)
 }
 
 // ControlStore says where the control store is: embedded or external.
@@ -518,21 +518,21 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 
 // Reachability says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (r runServer) Reachability(dsn string) clusternodes.Reach {
+func (r runServer) Reachability(dsn string) clusternodes.Reachability {
 	switch {
 	case isStandIn(dsn):
-		return clusternodes.ByServer
+		return clusternodes.FromServerOnly
 	case r.s.Embedded != nil && dsn == r.s.Embedded.DSN(embedded.PlaygroundDatabase):
-		return clusternodes.ByMachine
+		return clusternodes.FromSameMachine
 	}
-	return clusternodes.ByAll
+	return clusternodes.FromAnyNode
 }
 
 // Collectors are the metrics of the process.
 func (s *Services) Collectors() []prometheus.Collector {
-	all := append([]prometheus.Collector{s.Meter, metrics.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}, s.collectors...)
-	if s.ownMeter != nil {
-		all = append(all, s.ownMeter)
+	all := append([]prometheus.Collector{s.Metrics, metrics.NewNodes(s.Roster.Nodes), s.Runs.Admission()}, s.collectors...)
+	if s.localMetrics != nil {
+		all = append(all, s.localMetrics)
 	}
 	if s.traces != nil {
 		all = append(all, s.traces)

@@ -52,7 +52,7 @@ type stage struct {
 
 // payload is what the socket said, and when.
 type payload struct {
-	engine.Payload
+	engine.LiveState
 	at time.Time
 }
 
@@ -279,7 +279,7 @@ func (s *stage) watch() error {
 	go func() {
 		defer func() { _ = conn.Close() }()
 		for {
-			var m struct{ Data engine.Payload }
+			var m struct{ Data engine.LiveState }
 			if conn.ReadJSON(&m) != nil {
 				return // the server has ended
 			}

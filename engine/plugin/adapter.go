@@ -138,14 +138,14 @@ type LoadTarget struct {
 	Columns []engine.Column `json:"columns"`
 	// Generate makes all rows on the server, instead of copying them; executed in
 	// this order.
-	Generate []Generated `json:"generate,omitempty"`
+	Generate []GenerateStatement `json:"generate,omitempty"`
 	// Final is the table that AfterLoad makes of Table, where the type is filled
 	// through another; else empty. Quoted by the adapter.
 	Final string `json:"final,omitempty"`
 }
 
-// Generated is one statement that makes so many rows.
-type Generated struct {
+// GenerateStatement// GenerateStatement is one statement that makes so many rows.
+type GenerateStatement struct {
 	SQL  string `json:"sql"`
 	Rows int64  `json:"rows"`
 }

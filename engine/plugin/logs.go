@@ -23,8 +23,8 @@ func WithLog(ctx context.Context, take func(LogLine)) context.Context {
 	return context.WithValue(ctx, logKey{}, take)
 }
 
-// LogOf is what WithLog gave, else nil.
-func LogOf(ctx context.Context) func(LogLine) {
+// LogFrom is what WithLog gave, else nil.
+func LogFrom(ctx context.Context) func(LogLine) {
 	take, _ := ctx.Value(logKey{}).(func(LogLine))
 	return take
 }

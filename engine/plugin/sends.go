@@ -47,8 +47,8 @@ var DefaultSends = Sends{
 	Session: []string{"SET {*}", "ALTER SESSION SET {*}"},
 }
 
-// Declared are the patterns that hold for a manifest.
-func (m *Manifest) Declared() Sends {
+// Patterns are the patterns that hold for a manifest.
+func (m *Manifest) Patterns() Sends {
 	if m.Sends == nil {
 		return DefaultSends
 	}

@@ -9,19 +9,19 @@ import (
 )
 
 // ChangeLoad changes the rate or the connections of a run that goes on here, and returns its event when that is stored.
-func (s *Service) ChangeLoad(ctx context.Context, runID, by string, to scaling.Asked) (engine.Event, error) {
-	l := s.runs.Find(runID)
+func (s *Service) ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error) {
+	l := s.runs.Get(runID)
 	if l == nil {
 		run, err := s.Run(ctx, runID)
 		if err == nil {
-			err = scaling.NotHere(run)
+			err = scaling.NotLocalError(run)
 		}
 		return engine.Event{}, err
 	}
 	var event engine.Event
-	err := query.Finished(l.Current()) // should its loop not come to it any more
+	err := query.FinishedError(l.Current()) // should its loop not come to it any more
 	select {
-	case <-l.put(func(context.Context) { event, err = l.changeLoad(by, to) }):
+	case <-l.enqueue(func(context.Context) { event, err = l.changeLoad(by, to) }):
 		return event, err
 	case <-ctx.Done():
 		return engine.Event{}, ctx.Err()

@@ -18,19 +18,19 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 		sc.Workload.LoadMode, sc.Workload.TargetQPS = engine.LoadQPS, &rate
 		sc.Workload.ConcurrentConnections, sc.Workload.WarmupSeconds, sc.Workload.DurationSeconds = 4, 0, 8
 	})
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		return p.Timing.PhaseElapsedSeconds != nil && *p.Timing.PhaseElapsedSeconds > 2 && phase(engine.PhaseMeasurement)(p)
 	})
-	_, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.Asked{Connections: new(int)})
+	_, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.LoadRequest{Connections: new(int)})
 	if !engine.HasCode(err, engine.CodeInvalid) {
 		t.Errorf("connections of an open loop: %v", err)
 	}
-	e, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.Asked{TargetQPS: &faster})
+	e, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.LoadRequest{TargetQPS: &faster})
 	if err != nil || e.SequenceID == 0 || e.Data.InitiatedBy != "ada" || *e.Data.OldQPS != rate {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	answered := e.EventID
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		return p.Status.Terminal() || p.TargetQPS != nil && *p.TargetQPS == faster
 	})
 	sum := f.wait(run.RunID)
@@ -58,7 +58,7 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 	if changes != 1 || len(told(d, engine.TargetChange)) != 2 {
 		t.Errorf("%d changes, targets %+v", changes, told(d, engine.TargetChange))
 	}
-	if _, err = f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.Asked{TargetQPS: &rate}); !engine.HasCode(err,
+	if _, err = f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.LoadRequest{TargetQPS: &rate}); !engine.HasCode(err,
 		engine.CodeConflict) {
 		t.Errorf("of a run that is over: %v", err)
 	}
@@ -74,10 +74,10 @@ func TestConnectionsChangeWhileARunGoesOn(t *testing.T) {
 	})
 	f.until(run.RunID, phase(engine.PhaseMeasurement))
 	for _, n := range []int{8, 3} {
-		if _, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.Asked{Connections: &n}); err != nil {
+		if _, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.LoadRequest{Connections: &n}); err != nil {
 			t.Fatal(err)
 		}
-		p := f.until(run.RunID, func(p *engine.Payload) bool { return p.Status.Terminal() || p.Connections.Active == n })
+		p := f.until(run.RunID, func(p *engine.LiveState) bool { return p.Status.Terminal() || p.Connections.Active == n })
 		if p.Connections.Active != n || p.Connections.Target != n {
 			t.Errorf("%+v, and not %d\n%s", p.Connections, n, f.logs(run.RunID))
 		}
@@ -98,7 +98,7 @@ func TestEveryChangeOfTheLoadIsShown(t *testing.T) {
 	f.until(run.RunID, phase(engine.PhaseMeasurement))
 	const changes = 110 // of three events each
 	for i := range changes {
-		to := scaling.Asked{Connections: new(2 + i%2)}
+		to := scaling.LoadRequest{Connections: new(2 + i%2)}
 		if _, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", to); err != nil {
 			t.Fatal(err)
 		}

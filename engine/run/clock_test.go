@@ -65,9 +65,9 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 				sc.Workload.DurationSeconds = 4
 				paced(sc, c.mode)
 			})
-			f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
+			f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
 			clock.set.Store(c.step)
-			p := f.until(run.RunID, func(p *engine.Payload) bool {
+			p := f.until(run.RunID, func(p *engine.LiveState) bool {
 				return strings.Contains(f.logs(run.RunID), "the machine's clock was set") || len(p.Validity.Causes) > 0
 			})
 			if e := p.Timing.ElapsedDisplaySeconds; e <= 0 || e > 120 {
@@ -135,13 +135,13 @@ func TestAProcessThatStoodStillLosesNoWorker(t *testing.T) {
 		paced(sc, engine.LoadConcurrency)
 	})
 	// The measurement begins when run workers are told of it: what lies between the decision and that is not missed.
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 &&
-			!slices.ContainsFunc(p.Workers, func(w engine.PayloadWorker) bool { return w.Phase != engine.PhaseMeasurement })
+			!slices.ContainsFunc(p.Workers, func(w engine.WorkerState) bool { return w.Phase != engine.PhaseMeasurement })
 	})
 	clock.jump.Store(int64(90 * time.Second))
 	var before int64
-	p := f.until(run.RunID, func(p *engine.Payload) bool {
+	p := f.until(run.RunID, func(p *engine.LiveState) bool {
 		if len(p.Validity.Causes) == 0 {
 			return p.Status.Terminal()
 		}

@@ -164,7 +164,7 @@ type accountAdapter struct {
 func (a accountAdapter) Info() plugin.Info {
 	info := a.Adapter.Info()
 	info.Manifest.Driver = "account"
-	sends := info.Manifest.Declared()
+	sends := info.Manifest.Patterns()
 	sends.Query = append(slices.Clone(sends.Query), historySQL, aggregateSQL)
 	info.Manifest.Sends = &sends
 	return info
@@ -204,8 +204,8 @@ func newAccount(t *testing.T) (*fixture, *account) {
 	f := newFixture(t)
 	a := &account{Driver: f.driver}
 	f.driver, f.plugins = a, accountHost{f.plugins, a}
-	f.enrichment = enrich.Policy{PageSize: 10_000, Every: 50 * time.Millisecond, Limit: 30 * time.Second, Target: 0.9,
-		Stuck: 3, StuckAbove: 0.5}
+	f.enrichment = enrich.Policy{PageSize: 10_000, Interval: 50 * time.Millisecond, Timeout: 30 * time.Second, TargetRatio: 0.9,
+		MaxStuckPolls: 3, StuckRatio: 0.5}
 	return f, a
 }
 
@@ -226,7 +226,7 @@ func TestEnrichmentOfARun(t *testing.T) {
 	if sum.Operations == 0 {
 		t.Fatal("no operations")
 	}
-	p := f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 0 })
+	p := f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 0 })
 	if *p.Phase != engine.PhaseProcessing || p.Enrichment.Status != engine.EnrichmentRunning || *p.Enrichment.Ratio != 0 {
 		t.Fatalf("while it goes on: %v %+v", p.Phase, p.Enrichment)
 	}
@@ -291,10 +291,10 @@ func TestEnrichmentSurvivesARestart(t *testing.T) {
 	a.set(func(seq uint64) bool { return seq%4 == 0 }, nil)
 	run := f.run(onAccount)
 	sum := f.wait(run.RunID)
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 1 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 1 })
 	f.kill()
 	f.start()
-	p := f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 0 })
+	p := f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 0 })
 	if p.Status != engine.StatusCompleted || *p.Phase != engine.PhaseProcessing || p.Enrichment.Matched == 0 {
 		t.Fatalf("after the restart: %+v", p.Enrichment)
 	}
@@ -341,7 +341,7 @@ func TestEnrichmentIsRetried(t *testing.T) {
 	a.set(nil, nil)
 	f.start()
 	for range 100 {
-		if d = f.detail(run.RunID); d.Enrichment.Status.Over() {
+		if d = f.detail(run.RunID); d.Enrichment.Status.Terminal() {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -358,7 +358,7 @@ func TestEnrichmentIsStopped(t *testing.T) {
 	a.set(func(seq uint64) bool { return seq%4 == 0 }, nil)
 	run := f.run(onAccount)
 	f.wait(run.RunID)
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 1 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 1 })
 	e, err := f.svc.StopEnrichment(t.Context(), run.RunID, "tester")
 	if err != nil || e.Status != engine.EnrichmentPartial || e.Matched == 0 || !e.Retryable || e.Total == nil ||
 		len(e.Notes) != 1 {

@@ -45,7 +45,7 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 	if d := f.detail(run.RunID); !inForce(d.Run, 10) {
 		t.Errorf("in force at the start: %+v", d.WorkerTargets)
 	}
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		return p.Timing.PhaseElapsedSeconds != nil && phase(engine.PhaseMeasurement)(p) && *p.Timing.PhaseElapsedSeconds > 2
 	})
 	if d := f.detail(run.RunID); d.Status != engine.StatusRunning || !inForce(d.Run, 20) {
@@ -137,7 +137,7 @@ func TestTheDrainOfTheTemplateBoundsAStop(t *testing.T) {
 		sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 300, 0
 		sc.Workload.Stop = &engine.Stop{DrainSeconds: &drain}
 	})
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Ops.Total > 0 })
 	conn, err := pgx.Connect(t.Context(), f.target)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // SetInteractiveLimit makes the limit of interactive warehouses another one, before a run begins.
 func (s *Service) SetInteractiveLimit(d time.Duration) {
-	s.outcomes = finalize.New(finalize.Options{Store: s.opts.Store, Results: s.opts.Results, Log: s.opts.Log,
+	s.finalizer = finalize.New(finalize.Options{Store: s.opts.Store, Results: s.opts.Results, Log: s.opts.Log,
 		Traits: s.traits, Skipped: s.enrichments.Skipped, InteractiveLimit: d})
 }
 

@@ -15,5 +15,5 @@ type facts struct {
 	life *lifecycle.Machine
 	// plan is nil before the target is prepared.
 	plan *prepare.Prepared
-	Crew
+	WorkerTable
 }

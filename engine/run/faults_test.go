@@ -22,7 +22,7 @@ func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 && p.Timing.ElapsedDisplaySeconds > 2 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Ops.Total > 0 && p.Timing.ElapsedDisplaySeconds > 2 })
 	f.kill()
 	// The node has ended its run workers in order; a process that is killed does not come to write what they counted.
 	counts, _ := filepath.Glob(filepath.Join(f.dir, "spool", "*", "*", "counts.json"))
@@ -172,13 +172,13 @@ func TestAStoreOutageDelaysOnlyTheWriting(t *testing.T) {
 	f.until(run.RunID, phase(engine.PhaseWarmup))
 	flaky.down.Store(true)
 	// The phase changes although the store is away, and STOP reaches the workers.
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
 	begin := time.Now()
 	stopped, err := f.svc.Stop(t.Context(), run.RunID, "tester")
 	if err != nil || stopped.Status == engine.StatusRunning {
 		t.Fatalf("stop gave %s, %v", stopped.Status, err)
 	}
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Status == engine.StatusCancelled })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Status == engine.StatusCancelled })
 	if took := time.Since(begin); took > 8*time.Second {
 		t.Fatalf("the workers left %v after STOP", took)
 	}

@@ -87,7 +87,7 @@ func TestASearchFindsTheKnee(t *testing.T) {
 		searching(sc)
 		sc.Thresholds = []string{"max_connections >= 5", "max_qps > 60"}
 	})
-	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
+	live := f.until(run.RunID, func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
 	if s := live.FindMax; s.Unit != engine.FindMaxConnections || s.CurrentStep < 2 || s.UpperBound != 60 ||
 		s.BaselineP95Ms == nil || s.Result != nil || live.Timing.ExpectedSecondsTotal != 0 {
 		t.Errorf("live state %+v", s)
@@ -175,7 +175,7 @@ func TestARepeatedSearch(t *testing.T) {
 		sc.Workload.Repeat = 2
 		sc.FindMax.MaxConcurrency, sc.FindMax.StepDurationSeconds = &most, 0.5
 	})
-	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 })
+	live := f.until(run.RunID, func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 })
 	if s := live.FindMax; s.Repetition != 2 || s.Repeat != 2 || s.Repetitions[0].Level == nil {
 		t.Errorf("live state %+v", s)
 	}
@@ -200,7 +200,7 @@ func TestASearchThatIsStopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(searching)
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
 	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestASearchWhoseTargetDies(t *testing.T) {
 	s := f.model(8, 50*time.Millisecond)
 	f.start()
 	run := f.run(searching)
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 1 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 1 })
 	_ = s.Close()
 	sum := f.wait(run.RunID)
 	if r := sum.FindMax; sum.Status != engine.StatusFailed || r == nil || r.Confirmed || r.Steps < 1 {

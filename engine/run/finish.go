@@ -20,22 +20,22 @@ import (
 // finisher keeps what the figures of a run are made of until it is over: which parts of the record are where, and
 // which ends of run workers are known.
 type finisher struct {
-	// shown are the percentiles of the measurement so far.
-	shown finalize.Shown
+	// livePercentiles are the percentiles of the measurement so far.
+	livePercentiles finalize.LivePercentiles
 	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
 	// Who announces one of these again is among parts too: it has not heard that it is stored.
-	parts   map[string]nodes.Part
-	storing []nodes.Part
-	beside  finalize.Beside
-	// ends tell nodes that the ends of their run workers are known.
-	ends    []endAck
-	results chan *finalize.Outcome
+	parts      map[string]nodes.Part
+	storing    []nodes.Part
+	earlyStore finalize.EarlyStore
+	// endAcks tell nodes that the ends of their run workers are known.
+	endAcks []endAck
+	results chan *finalize.Result
 	// enriching is nil before the figures are there, and where there is no history.
-	enriching *enrichment.Under
+	enriching *enrichment.Job
 }
 
 func newFinisher() finisher {
-	return finisher{parts: map[string]nodes.Part{}, results: make(chan *finalize.Outcome, 1)}
+	return finisher{parts: map[string]nodes.Part{}, results: make(chan *finalize.Result, 1)}
 }
 
 // endAck tells a node that the end of a run worker is stored: until then the node says it again, also to a server
@@ -50,7 +50,7 @@ func (a endAck) send() { _ = a.node.Send(a.ack) }
 // collect takes all parts that are not stored out of those that nodes hold: they are being stored from now on, and
 // nothing more is stored beside the load.
 func (f *finisher) collect() []nodes.Part {
-	f.storing = f.beside.End(f.parts)
+	f.storing = f.earlyStore.Stop(f.parts)
 	for _, p := range f.storing {
 		delete(f.parts, p.WorkID)
 	}
@@ -84,7 +84,7 @@ func (f *finisher) enrichmentDone() <-chan struct{} {
 }
 
 // environmentOf is where a run takes place, the target once it is prepared.
-func environmentOf(version string, calibration *engine.Calibration, crew *Crew,
+func environmentOf(version string, calibration *engine.Calibration, crew *WorkerTable,
 	plan *prepare.Prepared) engine.Environment {
 	e := host.Environment(version)
 	e.Calibration = calibration
@@ -106,8 +106,8 @@ func environmentOf(version string, calibration *engine.Calibration, crew *Crew,
 func evidenceOf(workers []*Worker) []finalize.Worker {
 	out := make([]finalize.Worker, len(workers))
 	for i, w := range workers {
-		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why,
-			Beginning: w.State.Beginning()}
+		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.DeadReason,
+			LoadStart: w.State.LoadStart()}
 		if w.State.Err != nil {
 			out[i].Failure = w.State.Err.Message
 		}
@@ -119,14 +119,14 @@ func evidenceOf(workers []*Worker) []finalize.Worker {
 func countsOf(run engine.Run, workers []finalize.Worker) (rows []engine.RunResult) {
 	for _, w := range workers {
 		if w.Totals != nil {
-			rows = append(rows, w.Counted(run))
+			rows = append(rows, w.CountedResult(run))
 		}
 	}
 	return rows
 }
 
 // saveStart stores the plan, the environment and a row for each run worker.
-func (l *live) saveStart() *writer.Write {
+func (l *runLoop) saveStart() *writer.Write {
 	env := l.environment()
 	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
 		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
@@ -134,37 +134,37 @@ func (l *live) saveStart() *writer.Write {
 	for _, w := range l.Workers {
 		rows = append(rows, l.workerRow(w))
 	}
-	return l.keeper.SaveResults("the plan", rows, nil)
+	return l.writer.SaveResults("the plan", rows, nil)
 }
 
 // workerRow is a run worker's row of the results, before it has any.
-func (l *live) workerRow(w *Worker) engine.RunResult {
+func (l *runLoop) workerRow(w *Worker) engine.RunResult {
 	group := w.Group
 	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
 		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
-func (l *live) environment() engine.Environment {
+func (l *runLoop) environment() engine.Environment {
 	var calibration *engine.Calibration
 	if measured := l.svc.opts.Calibration; measured != nil {
 		calibration = measured.Current()
 	}
-	return environmentOf(l.svc.opts.Version, calibration, &l.Crew, l.plan)
+	return environmentOf(l.svc.opts.Version, calibration, &l.WorkerTable, l.plan)
 }
 
 // computeFigures computes the results beside the loop.
-func (l *live) computeFigures(ctx context.Context) {
+func (l *runLoop) computeFigures(ctx context.Context) {
 	l.poller.stop()
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
+		l.validity.AddNote("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
 			"Linux and connections without TLS.")
 	}
-	l.validity.Note(finalize.EndedEarly(l.run))
-	l.validity.Note(l.line.Words())
-	e := finalize.Evidence{Run: l.run, Keeper: l.keeper, Environment: environment, Validity: l.validity.Clone(),
-		Shown: l.finisher.shown, MeasureAt: l.life.MeasureAt()}
+	l.validity.AddNote(finalize.EndedEarly(l.run))
+	l.validity.AddNote(l.line.Summary())
+	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
+		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {
 		e.Plan = l.plan.Plan
 	}
@@ -177,59 +177,59 @@ func (l *live) computeFigures(ctx context.Context) {
 	}
 	e.Parts = l.finisher.collect()
 	// What was counted is stored first, so that a restart while figures are computed does not lose it.
-	ends := l.finisher.ends
-	l.keeper.SaveResults("the counts", countsOf(e.Run, e.Workers), func() {
+	ends := l.finisher.endAcks
+	l.writer.SaveResults("the counts", countsOf(e.Run, e.Workers), func() {
 		for _, end := range ends {
 			end.send()
 		}
 	})
 	results := l.finisher.results
-	l.svc.routines.Go(func() { results <- l.svc.outcomes.Process(ctx, e) }) // room: figures are computed once
+	l.svc.routines.Go(func() { results <- l.svc.finalizer.Process(ctx, e) }) // room: figures are computed once
 }
 
 // saveEnd stores what a run worker has counted, and tells its node that the end is known. Of a run
 // that ends that is done for all together.
-func (l *live) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
+func (l *runLoop) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
 	end := endAck{from, protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID}}
 	switch {
 	case m.Totals == nil || l.life.Status().Terminal():
 		end.send() // there is nothing, or it is stored with the figures
 	case l.life.Stopping():
-		l.finisher.ends = append(l.finisher.ends, end)
+		l.finisher.endAcks = append(l.finisher.endAcks, end)
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
-			Beginning: m.Beginning()}.Counted(l.run)
-		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
+			LoadStart: m.LoadStart()}.CountedResult(l.run)
+		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
 	}
 }
 
 // onFigures takes the figures in, and ends the run if nothing follows them.
-func (l *live) onFigures(ctx context.Context, o *finalize.Outcome) {
+func (l *runLoop) onFigures(ctx context.Context, o *finalize.Result) {
 	if o.Summary == nil {
 		return // the process ends; the next one finishes the run
 	}
 	for _, text := range o.Problems {
-		l.note(engine.LogError, nil, "%s", text)
+		l.writeLog(engine.LogError, nil, "%s", text)
 	}
 	l.finisher.markStored(o.Stored)
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)
-	l.note(engine.LogInfo, nil, "%s", verdict)
-	l.keeper.SaveTick(l.lines())
+	l.writeLog(engine.LogInfo, nil, "%s", verdict)
+	l.writer.SaveTick(l.logOnlyTick())
 	l.endRules() // before the last step: nobody looks at a run again that has taken it
-	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichments.Keeps(l.plan.Plan)})
+	l.apply(ctx, lifecycle.FiguresReady{Enrich: l.plan != nil && l.svc.enrichments.HasHistory(l.plan.Plan)})
 }
 
 // onEnriched tells the log how the enrichment ended, and ends the run.
-func (l *live) onEnriched(ctx context.Context) {
-	l.Said(l.plugins.Take())
+func (l *runLoop) onEnriched(ctx context.Context) {
+	l.WritePluginLines(l.plugins.Take())
 	e := l.finisher.enriching.State()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {
 		level = engine.LogWarning
 	}
-	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
-	l.keeper.SaveTick(l.lines())
-	l.happen(ctx, lifecycle.Enriched{})
+	l.writeLog(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
+	l.writer.SaveTick(l.logOnlyTick())
+	l.apply(ctx, lifecycle.EnrichmentDone{})
 }

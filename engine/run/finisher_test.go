@@ -51,9 +51,9 @@ func TestFinisherWithoutEnrichment(t *testing.T) {
 }
 
 func TestEnvironmentOfARun(t *testing.T) {
-	var crew Crew
-	crew.Enlist(&Worker{ID: "worker-0", Node: named("a"), State: protocol.WorkerState{IOEngine: "events"}})
-	crew.Enlist(&Worker{ID: "worker-1", Node: named("b")})
+	var crew WorkerTable
+	crew.Register(&Worker{ID: "worker-0", Node: fakeNode("a"), State: protocol.WorkerState{IOEngine: "events"}})
+	crew.Register(&Worker{ID: "worker-1", Node: fakeNode("b")})
 	calibration := &engine.Calibration{}
 	e := environmentOf("1.2", calibration, &crew, nil)
 	if e.Nodes != 2 || e.IOEngine != "events" || e.Calibration != calibration || e.Driver != "" {
@@ -67,9 +67,9 @@ func TestEnvironmentOfARun(t *testing.T) {
 }
 
 func TestCountsAreThoseThatWereTold(t *testing.T) {
-	told := &Worker{ID: "worker-0", ResultID: "r0", Why: "gone",
+	told := &Worker{ID: "worker-0", ResultID: "r0", DeadReason: "gone",
 		State: protocol.WorkerState{Totals: &engine.Totals{}, Err: &engine.Error{Message: "no memory"}}}
-	workers := evidenceOf([]*Worker{told, {ID: "worker-1", ResultID: "r1", Why: "silent"}})
+	workers := evidenceOf([]*Worker{told, {ID: "worker-1", ResultID: "r1", DeadReason: "silent"}})
 	if workers[0].Failure != "no memory" || workers[1].Failure != "silent" {
 		t.Errorf("they failed with %q and %q", workers[0].Failure, workers[1].Failure)
 	}

@@ -64,7 +64,7 @@ type fixture struct {
 	capacity   int
 	pollEvery  time.Duration
 	clock      func() time.Time
-	rules      rules.Begin
+	rules      rules.StartFunc
 	wrap       func(enginerun.ControlStore) enginerun.ControlStore
 
 	svc  *enginerun.Service
@@ -111,8 +111,8 @@ func (f *fixture) start() *fixture {
 	go func() { served <- node.Listen(ctx, link) }()
 	svc := enginerun.New(enginerun.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: drivers,
-		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
-		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner,
+		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", TempDir: filepath.Join(f.dir, "scratch"),
+		Enrichment: f.enrichment, PollInterval: f.pollEvery, Clock: f.clock, MaxLivePerUser: f.mostLive, Owner: f.owner,
 		Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
@@ -210,7 +210,7 @@ func (f *fixture) logs(runID string) string {
 }
 
 // until waits for a payload that meets the condition.
-func (f *fixture) until(runID string, met func(*engine.Payload) bool) *engine.Payload {
+func (f *fixture) until(runID string, met func(*engine.LiveState) bool) *engine.LiveState {
 	f.t.Helper()
 	updates, cancel, err := f.svc.Subscribe(runID)
 	if err != nil {
@@ -218,7 +218,7 @@ func (f *fixture) until(runID string, met func(*engine.Payload) bool) *engine.Pa
 	}
 	defer cancel()
 	limit := time.After(2 * time.Minute)
-	var last *engine.Payload
+	var last *engine.LiveState
 	for {
 		select {
 		case p, open := <-updates:
@@ -247,8 +247,8 @@ func (f *fixture) settled(runID string) engine.RunDetail {
 	return engine.RunDetail{}
 }
 
-func phase(want engine.Phase) func(*engine.Payload) bool {
-	return func(p *engine.Payload) bool { return p.Phase != nil && *p.Phase == want }
+func phase(want engine.Phase) func(*engine.LiveState) bool {
+	return func(p *engine.LiveState) bool { return p.Phase != nil && *p.Phase == want }
 }
 
 // sql executes on the target.

@@ -159,7 +159,7 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 	kept := lazyStore{fake.New(), storeTakes}
 	svc := enginerun.New(enginerun.Options{Store: kept, Results: folder, Plugins: quietHost{},
 		Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Nodes: dialers, Log: zerolog.Nop(), Version: "test",
-		Scratch: t.TempDir(), Plan: func(context.Context, prepare.Deps, engine.Scenario,
+		TempDir: t.TempDir(), Plan: func(context.Context, prepare.Deps, engine.Scenario,
 			func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			time.Sleep(5 * time.Second) // the clocks have been compared by then
 			return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64}}, nil
@@ -188,12 +188,12 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 		t.Fatal(err)
 	}
 	time.Sleep(15 * time.Second) // it measures
-	if p := svc.Live(run.RunID); p == nil || len(p.Workers) != len(nodes) {
+	if p := svc.LiveState(run.RunID); p == nil || len(p.Workers) != len(nodes) {
 		t.Errorf("live: %+v", p)
 	} else {
 		for _, w := range p.Workers {
-			if w.Beginning == nil || w.Beginning.NodeID != w.NodeID || w.Beginning.ClockErrorMs == nil {
-				t.Errorf("live, %s: %+v", w.WorkerID, w.Beginning)
+			if w.LoadStart == nil || w.LoadStart.NodeID != w.NodeID || w.LoadStart.ClockErrorMs == nil {
+				t.Errorf("live, %s: %+v", w.WorkerID, w.LoadStart)
 			}
 		}
 	}
@@ -240,13 +240,13 @@ func TestAllNodesBeginAtOneInstant(t *testing.T) {
 					t.Error(notes)
 				}
 				for _, w := range d.Workers {
-					b := w.Figures.Beginning
+					b := w.Figures.LoadStart
 					i := slices.IndexFunc(nodes, func(n *farAway) bool { return b != nil && n.name == b.NodeID })
 					if i < 0 || b.ClockErrorMs == nil {
 						t.Fatalf("%s: %+v", w.WorkerID, b)
 					}
 					late := time.Duration(b.LateMs * float64(time.Millisecond))
-					if off := b.At.Sub(nodes[i].begun); engine.Milliseconds(off.Abs()) > *b.ClockErrorMs+1 ||
+					if off := b.StartedAt.Sub(nodes[i].begun); engine.Milliseconds(off.Abs()) > *b.ClockErrorMs+1 ||
 						*b.ClockErrorMs <= 0 || *b.ClockErrorMs > 100 {
 						t.Errorf("%s began %v from when it did, to within %v ms", b.NodeID, off, *b.ClockErrorMs)
 					}

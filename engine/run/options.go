@@ -24,8 +24,8 @@ import (
 // ControlStore is what the orchestrator needs of the control store.
 type ControlStore interface {
 	store.Runs
-	store.Rooms
-	store.RunWishes
+	store.Admissions
+	store.RunCommands
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }
 
@@ -38,16 +38,16 @@ type Options struct {
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings prepare.Recordings
 	Nodes      []protocol.Dialer
-	// Source finds more of them while the service runs; nil finds none.
-	Source nodes.Source
+	// NodeSource finds more of them while the service runs; nil finds none.
+	NodeSource nodes.Source
 	// Content is what nodes of other processes fetch from this one; nil where there are none.
 	Content Content
 	Log     zerolog.Logger
 	Version string
 	// Watcher is told of each change of a node's state; nil where nobody watches.
 	Watcher NodeWatcher
-	// Meter takes measurements of the nodes, and of the loops of runs where it is a TickMeter; nil takes none.
-	Meter nodes.Meter
+	// Metrics takes measurements of the nodes, and of the loops of runs where it is a TickMeter; nil takes none.
+	Metrics nodes.Meter
 	// Network says which nodes reach a database; nil: every node does.
 	Network Network
 	// Traces makes the spans of runs; nil makes none.
@@ -56,16 +56,16 @@ type Options struct {
 	WaitForNodes time.Duration
 	// Authorizer is asked before a run begins that has waited; nil lets all begin.
 	Authorizer Authorizer
-	// MostLive is how many live runs one user may have at a time; 0 means no bound.
-	MostLive int
-	// Scratch is a folder for files under construction.
-	Scratch string
+	// MaxLivePerUser is how many live runs one user may have at a time; 0 means no bound.
+	MaxLivePerUser int
+	// TempDir is a folder for files under construction.
+	TempDir string
 	// Disk is where files are kept; nil always has room.
 	Disk Disk
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
-	// PollEvery is how often the warehouse of a run is asked for; zero means 5 s.
-	PollEvery time.Duration
+	// PollInterval is how often the warehouse of a run is asked for; zero means 5 s.
+	PollInterval time.Duration
 	// Prices is the price list that costs are reckoned with; nil means the default.
 	Prices PriceList
 	// Owner names this server in the leases of its runs, the same over restarts on
@@ -73,8 +73,8 @@ type Options struct {
 	Owner string
 	// Shared says that other servers may have the control store too, and take runs over.
 	Shared bool
-	// Alone says that the process has its own node only and ends after runs of its own.
-	Alone bool
+	// Standalone says that the process has its own node only and ends after runs of its own.
+	Standalone bool
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// Calibration is the generator's, for a run's environment; nil when there is none.
@@ -82,9 +82,9 @@ type Options struct {
 	// Plan prepares the target of a run; nil means prepare.Plan.
 	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
 	// Rules begins the rules of a run that this process carries from now on; nil begins none.
-	Rules rules.Begin
-	// Chance is that of nodes.Options.
-	Chance func(time.Duration) time.Duration
+	Rules rules.StartFunc
+	// Rand is that of nodes.Options.
+	Rand func(time.Duration) time.Duration
 }
 
 // Content is what nodes of other processes fetch from the server.
@@ -102,7 +102,7 @@ type NodeWatcher interface {
 
 // Network says which nodes reach the database of a DSN.
 type Network interface {
-	Reachability(dsn string) nodes.Reach
+	Reachability(dsn string) nodes.Reachability
 }
 
 // TickMeter takes how long after its time the second of a run was aggregated and shown.
@@ -144,8 +144,8 @@ func (defaults) Ticked(string, time.Duration) {}
 
 // fleetOptions are those of the nodes.
 func fleetOptions(opts Options) nodes.Options {
-	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Version: opts.Version, Meter: opts.Meter,
-		Chance: opts.Chance, Clock: opts.Clock}
+	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource, Version: opts.Version, Meter: opts.Metrics,
+		Jitter: opts.Rand, Clock: opts.Clock}
 	if opts.Content != nil {
 		o.Module, o.Segment = opts.Content.ReadPlugin, opts.Content.Segment
 	}
@@ -153,7 +153,7 @@ func fleetOptions(opts Options) nodes.Options {
 		o.Watch = opts.Watcher.Watch
 	}
 	if opts.Network != nil {
-		o.Reach = opts.Network.Reachability
+		o.Reachability = opts.Network.Reachability
 	}
 	return o
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // polledAt is a poll of a warehouse with so many clusters.
-func polledAt(clusters int) Poll {
-	return Poll{Warehouse: &engine.Warehouse{Name: "WH", Size: "XSMALL", Type: "STANDARD", State: "STARTED",
+func polledAt(clusters int) WarehousePoll {
+	return WarehousePoll{Warehouse: &engine.Warehouse{Name: "WH", Size: "XSMALL", Type: "STANDARD", State: "STARTED",
 		StartedClusters: clusters, MaxClusterCount: 4}}
 }
 
@@ -21,7 +21,7 @@ func TestPollerTellsOfClustersThatChange(t *testing.T) {
 		clusters int
 		told     bool
 	}{{1, true}, {1, false}, {2, true}, {2, false}} {
-		got := p.take(polledAt(c.clusters), at, cost.Default())
+		got := p.onPoll(polledAt(c.clusters), at, cost.Default())
 		if (got.line != "") != c.told || got.warehouse == nil || got.warehouse != p.warehouse {
 			t.Errorf("poll %d with %d cluster(s): %+v", i, c.clusters, got)
 		}
@@ -33,16 +33,16 @@ func TestPollerTellsOfClustersThatChange(t *testing.T) {
 
 func TestPollerKeepsTheWarehouseWhenAPollFails(t *testing.T) {
 	p, at, lines := newPoller(), time.Unix(100, 0), 0
-	p.take(polledAt(1), at, cost.Default())
-	failed := Poll{Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The database gives no answer."}}
-	for i := range 2 * pollFailures {
-		got := p.take(failed, at, cost.Default())
+	p.onPoll(polledAt(1), at, cost.Default())
+	failed := WarehousePoll{Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The database gives no answer."}}
+	for i := range 2 * failureLogInterval {
+		got := p.onPoll(failed, at, cost.Default())
 		if got.warehouse != nil {
 			t.Fatal("a poll that failed gives a point")
 		}
 		if got.line != "" {
 			lines++
-			if got.level != engine.LogWarning || i%pollFailures != 0 {
+			if got.level != engine.LogWarning || i%failureLogInterval != 0 {
 				t.Errorf("failure %d says %q", i, got.line)
 			}
 		}
@@ -50,14 +50,14 @@ func TestPollerKeepsTheWarehouseWhenAPollFails(t *testing.T) {
 	if lines != 2 || p.warehouse.Name != "WH" || !strings.Contains(p.warehouse.Error, "gives no answer") {
 		t.Errorf("%d lines, %+v", lines, p.warehouse)
 	}
-	if got := p.take(polledAt(1), at, cost.Default()); got.warehouse.Error != "" || p.failures != 0 {
+	if got := p.onPoll(polledAt(1), at, cost.Default()); got.warehouse.Error != "" || p.failures != 0 {
 		t.Errorf("it answers again: %+v", got)
 	}
 }
 
 func TestPollerWithoutAWarehouse(t *testing.T) {
 	p := newPoller()
-	if got := p.take(Poll{Absent: true}, time.Unix(100, 0), cost.Default()); got != (pollResult{}) || p.warehouse != nil {
+	if got := p.onPoll(WarehousePoll{Absent: true}, time.Unix(100, 0), cost.Default()); got != (pollResult{}) || p.warehouse != nil {
 		t.Errorf("%+v, %+v", got, p.warehouse)
 	}
 }

@@ -32,7 +32,7 @@ func TestARateBeyondTheTargetEndsWithItsReason(t *testing.T) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.CurrentPerSec > 120 })
+	live := f.until(run.RunID, func(p *engine.LiveState) bool { return p.Ops.CurrentPerSec > 120 })
 	if n := len(live.Workers); n < 2 {
 		t.Errorf("%d run workers", n)
 	}

@@ -25,9 +25,9 @@ func overRate(mode engine.ScalingMode, most int) engine.Scenario {
 }
 
 // checkShares: the run workers have the rate and the connections between them, evenly, and the run says so.
-func checkShares(t *testing.T, v *virtual, rate float64, workers int) {
+func checkShares(t *testing.T, v *virtualServer, rate float64, workers int) {
 	t.Helper()
-	run := v.svc.runs.Find("run-1").Current()
+	run := v.svc.runs.Get("run-1").Current()
 	sum, least, most := 0.0, math.Inf(1), 0.0
 	for id, w := range run.WorkerTargets {
 		if w.TargetQPS == nil || w.TargetConnections < 1 || w.TargetConnections > 2 {
@@ -48,7 +48,7 @@ func checkShares(t *testing.T, v *virtual, rate float64, workers int) {
 
 // TestARateThatIsMissedBringsRunWorkers, as many as it takes and no more.
 func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		v.served = func(connections int, _ float64) float64 { return 10 * float64(connections) }
 		v.start(overRate(engine.ScalingAuto, 0))
 		v.wait(2 * time.Minute)
@@ -69,12 +69,12 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if reasons[engine.TargetInitial] != n || reasons[engine.TargetRedistribute] < n {
 			t.Errorf("%v", reasons)
 		}
-		if v.svc.runs.Find("run-1").scale.growth.Stopped() != "" {
-			t.Errorf("it says %q", v.svc.runs.Find("run-1").scale.growth.Stopped())
+		if v.svc.runs.Get("run-1").scale.growth.StopReason() != "" {
+			t.Errorf("it says %q", v.svc.runs.Get("run-1").scale.growth.StopReason())
 		}
 		// The part of a run worker that dies goes to others, once it must have stopped.
 		v.silence("worker-1", true)
-		v.wait(protocol.FreeAfter + 5*time.Second)
+		v.wait(protocol.ReassignAfter + 5*time.Second)
 		sum := 0.0
 		for id, w := range v.workers {
 			if id != "worker-1" {
@@ -98,28 +98,28 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 		workers int
 		want    string
 		// before changes what else bounds it.
-		before func(v *virtual)
+		before func(v *virtualServer)
 	}{
 		{"the template's bound", engine.ScalingBounded, 3, ten, 3, "scaling.max_workers is 3", nil},
 		{"the table's limit", engine.ScalingAuto, 0, func(n int, _ float64) float64 { return min(10*float64(n), 35) }, 4,
 			"did not serve more than", nil},
 		{"the generator's CPU", engine.ScalingAuto, 0, ten, 1, "the generator uses 95 % of its CPU",
-			func(v *virtual) { v.cpu = 95 }},
-		{"the key slots", engine.ScalingAuto, 0, ten, 3, "the 3 key slots of the run are used up", func(v *virtual) {
+			func(v *virtualServer) { v.cpu = 95 }},
+		{"the key slots", engine.ScalingAuto, 0, ten, 3, "the 3 key slots of the run are used up", func(v *virtualServer) {
 			v.planned(func(p *prepare.Prepared) { p.Plan.KeySlots = 3 })
 		}},
 		{"the target's max_connections", engine.ScalingAuto, 0, ten, 3,
-			fmt.Sprintf("the target's max_connections of %d leave no more", scaling.SpareSessions+6), func(v *virtual) {
+			fmt.Sprintf("the target's max_connections of %d leave no more", scaling.SpareSessions+6), func(v *virtualServer) {
 				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = scaling.SpareSessions + 6 })
 			}},
-		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtual) {
-			v.say(protocol.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
+		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtualServer) {
+			v.report(protocol.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
 			v.wait(time.Second)
 		}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, v *virtual) {
+			inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 				v.served = tc.served
 				if tc.before != nil {
 					tc.before(v)
@@ -152,7 +152,7 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 }
 
 // planned changes what the preparation of the run gives.
-func (v *virtual) planned(change func(p *prepare.Prepared)) {
+func (v *virtualServer) planned(change func(p *prepare.Prepared)) {
 	made := v.svc.opts.Plan
 	v.svc.opts.Plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
 		say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
@@ -167,7 +167,7 @@ func (v *virtual) planned(change func(p *prepare.Prepared)) {
 // TestASearchOverTheRateGetsRunWorkers: a step that is missed for want of connections is measured again
 // with more of them, and the answer is the table's and not that of the first run worker.
 func TestASearchOverTheRateGetsRunWorkers(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		v.served = func(connections int, _ float64) float64 { return min(10*float64(connections), 150) }
 		sc := overRate(engine.ScalingAuto, 0)
 		start, more, most, slo := 10.0, 40.0, 400.0, 1000.0
@@ -202,7 +202,7 @@ func TestASearchOverTheRateGetsRunWorkers(t *testing.T) {
 
 // TestStagesOfRatesAreFollowedByTheRun where run workers may join: a ramp in pieces, a step at its time.
 func TestStagesOfRatesAreFollowedByTheRun(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		sc := overRate(engine.ScalingAuto, 0)
 		hundred, two := 100.0, 200.0
 		sc.Workload.DurationSeconds = 30

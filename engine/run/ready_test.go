@@ -10,19 +10,19 @@ import (
 // TestWhoBeginsLateHasItsPartOfAStage: one of three run workers hears START seconds after the others. It begins with
 // what it was told first, so nobody else has had that meanwhile.
 func TestWhoBeginsLateHasItsPartOfAStage(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		seven := 7
 		sc := elastic(engine.ScalingAuto, 0)
 		sc.Scaling.PerWorkerCapacity, sc.Workload.ConcurrentConnections = 3, seven
 		sc.Workload.Stages = []engine.Stage{{DurationSeconds: 3600, Connections: &seven, Ramp: engine.RampStep}}
 		v.mu.Lock()
-		v.slow = "worker-2"
+		v.slowWorker = "worker-2"
 		v.mu.Unlock()
 		v.start(sc)
 		v.mu.Lock()
 		late := v.workers["worker-2"]
 		late.status, late.silent, late.cutAt = engine.WorkerReady, true, time.Now()
-		v.say(late.report())
+		v.report(late.report())
 		v.mu.Unlock()
 		begin := time.Now()
 		for time.Since(begin) < 20*time.Second {

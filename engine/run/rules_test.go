@@ -111,7 +111,7 @@ func TestRulesGoOnWithWhoGoesOn(t *testing.T) {
 		}
 		return r.Rules
 	}
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		return phase(engine.PhaseMeasurement)(p) && len(p.Rules) == 2 && p.Rules[0].In > 6
 	})
 	f.svc.Kill()
@@ -120,7 +120,7 @@ func TestRulesGoOnWithWhoGoesOn(t *testing.T) {
 		t.Fatalf("%+v", was)
 	}
 	f.svc = f.server("a", link)
-	f.until(run.RunID, func(p *engine.Payload) bool { return len(p.Rules) == 2 && p.Rules[0].In > was[0].In+4 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return len(p.Rules) == 2 && p.Rules[0].In > was[0].In+4 })
 	if _, err := f.svc.Stop(t.Context(), run.RunID, "t"); err != nil {
 		t.Fatal(err)
 	}

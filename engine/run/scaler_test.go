@@ -22,18 +22,18 @@ var loadBegan = time.Unix(1_790_000_000, 0)
 func factsOf(sc engine.Scenario, connections ...int) *facts {
 	f := &facts{runID: "run-1", sc: sc, plan: &prepare.Prepared{Plan: &engine.Plan{KeySlots: 8},
 		Server: target.ServerInfo{MaxConnections: 1000}}}
-	for _, w := range First(sc, connections) {
-		f.Enlist(w)
-		w.Node = named("node-" + w.ID)
+	for _, w := range InitialWorkers(sc, connections) {
+		f.Register(w)
+		w.Node = fakeNode("node-" + w.ID)
 	}
-	f.life = lifecycle.New(LifePlan(engine.Run{RunID: "run-1", Scenario: sc}, IDsOf(f.Workers)))
-	f.life.Apply(loadBegan, lifecycle.Begun{})
-	f.life.Apply(loadBegan, lifecycle.Prepared{MostLevel: 100})
+	f.life = lifecycle.New(LifecyclePlan(engine.Run{RunID: "run-1", Scenario: sc}, WorkerIDs(f.Workers)))
+	f.life.Apply(loadBegan, lifecycle.RunStarted{})
+	f.life.Apply(loadBegan, lifecycle.Prepared{MaxLevel: 100})
 	for _, w := range f.Workers {
 		f.life.Apply(loadBegan, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerReady})
 		w.State.Status = engine.WorkerRunning
 	}
-	f.life.Entered(loadBegan, f.life.Phase())
+	f.life.PhaseSent(loadBegan, f.life.Phase())
 	return f
 }
 
@@ -64,17 +64,17 @@ func TestScalerJoinsForStages(t *testing.T) {
 		at      time.Duration
 		missing int
 	}{{10 * time.Second, 0}, {60*time.Second - scaling.JoinLead/2, 2}, {70 * time.Second, 2}} {
-		if n := s.missingWorkers(loadBegan.Add(c.at), len(f.Carrying())); n != c.missing {
+		if n := s.missingWorkers(loadBegan.Add(c.at), len(f.ActiveWorkers())); n != c.missing {
 			t.Errorf("at %v %d are missing, not %d", c.at, n, c.missing)
 		}
 	}
 	now := loadBegan.Add(70 * time.Second)
 	s.pauseJoins(now)
-	if n := s.missingWorkers(now.Add(scaling.JoinPause/2), 1); n != 0 {
+	if n := s.missingWorkers(now.Add(scaling.JoinRetryDelay/2), 1); n != 0 {
 		t.Errorf("%d may join though one could not a moment ago", n)
 	}
 	f.plan.Plan.KeySlots = 2
-	if n := s.missingWorkers(now.Add(2*scaling.JoinPause), 1); n != 0 {
+	if n := s.missingWorkers(now.Add(2*scaling.JoinRetryDelay), 1); n != 0 {
 		t.Errorf("%d may join without a slot for each", n)
 	}
 }
@@ -84,12 +84,12 @@ func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
 	s := newScaler(f)
 	now := loadBegan.Add(100 * time.Second)
 	f.plan.Plan.KeySlots = 3
-	if stay, left := s.retire(now, f.Carrying(), 2); len(stay) != 3 || left.workers != nil {
+	if stay, left := s.retire(now, f.ActiveWorkers(), 2); len(stay) != 3 || left.workers != nil {
 		t.Error("run workers leave whose slots could not be used again when they are needed")
 	}
 	f.plan.Plan.KeySlots = 8
-	changed, left := s.distributeStage(now, f.Carrying())
-	if got := IDsOf(left.workers); !slices.Equal(got, []string{"worker-1", "worker-2"}) {
+	changed, left := s.distributeStage(now, f.ActiveWorkers())
+	if got := WorkerIDs(left.workers); !slices.Equal(got, []string{"worker-1", "worker-2"}) {
 		t.Fatalf("%v leave", got)
 	}
 	var events []string
@@ -101,7 +101,7 @@ func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
 	if !slices.Equal(events, want) {
 		t.Errorf("they are told %q", events)
 	}
-	if !slices.Equal(parts(f.Workers), []int{2, 0, 0}) || len(changed) != 0 || len(f.Carrying()) != 1 {
+	if !slices.Equal(parts(f.Workers), []int{2, 0, 0}) || len(changed) != 0 || len(f.ActiveWorkers()) != 1 {
 		t.Errorf("they have %v, %d changed", parts(f.Workers), len(changed))
 	}
 }
@@ -109,29 +109,29 @@ func TestScalerRetiresWhoIsNotNeeded(t *testing.T) {
 func TestScalerGrowsAndTakesBackWhatNobodyTook(t *testing.T) {
 	f := factsOf(overRate(engine.ScalingAuto, 0), 2)
 	s := newScaler(f)
-	room, connections := s.roomForRate(loadBegan, 1, placement.Room{Nodes: 2, Connections: 4})
+	room, connections := s.roomForRate(loadBegan, 1, placement.FreeCapacity{Nodes: 2, Connections: 4})
 	if room.Workers != 2 || connections != 6 {
 		t.Fatalf("room for %+v and %d connections", room, connections)
 	}
-	shares, before := s.grow(1, 2, connections)
+	shares, before := s.scaleOut(1, 2, connections)
 	if !slices.Equal(shares, []int{2, 2}) || before != 2 || s.pool != 6 || !s.joining {
 		t.Fatalf("%v join %d, of %d", shares, before, s.pool)
 	}
 	joined := []*Worker{{ID: "worker-1", Group: 1}, {ID: "worker-2", Group: 2}}
 	for _, w := range joined {
-		f.Enlist(w)
+		f.Register(w)
 		w.State.Status = engine.WorkerStarting
 	}
-	s.grown.Add(before, 2, joined)
+	s.lastScaleOut.Add(before, 2, joined)
 	joined[0].State.Status = engine.WorkerReady
-	if settled, _ := s.settle(loadBegan); settled {
+	if settled, _ := s.rebalanceWhenReady(loadBegan); settled {
 		t.Error("one of them is starting")
 	}
 	joined[1].State.Status = engine.WorkerFailed
-	if settled, why := s.settle(loadBegan); !settled || why != "" || s.joining || s.pool != 4 {
+	if settled, why := s.rebalanceWhenReady(loadBegan); !settled || why != "" || s.joining || s.pool != 4 {
 		t.Errorf("settled %v, %q, %d connections", settled, why, s.pool)
 	}
-	if settled, _ := s.settle(loadBegan); settled {
+	if settled, _ := s.rebalanceWhenReady(loadBegan); settled {
 		t.Error("nobody joins any more")
 	}
 }
@@ -141,7 +141,7 @@ func TestScalerSeesAMissedRate(t *testing.T) {
 	s, rate := newScaler(f), 100.0
 	second := &runlive.Second{Snapshots: []engine.WorkerSnapshot{{}}}
 	second.Payload.TargetQPS, second.Payload.Waiting, second.Payload.Ops.CurrentPerSec = &rate, 1, 50
-	if seen, ok := s.observedRate(second); !ok || !seen.Misses() {
+	if seen, ok := s.observedRate(second); !ok || !seen.MissesRate() {
 		t.Errorf("%+v, %v", seen, ok)
 	}
 	if _, ok := s.observedRate(&runlive.Second{}); ok {
@@ -189,14 +189,14 @@ func TestScalerChangesTheLoad(t *testing.T) {
 	sc.Workload.ConcurrentConnections = 4
 	f := factsOf(sc, 2, 2)
 	s, six := newScaler(f), 6
-	c, workers, err := s.change(loadBegan.Add(10*time.Second), loadBegan, "ada", scaling.Asked{Connections: &six})
-	if err != nil || len(workers) != 2 || s.pool != 6 || !s.steered || f.sc.Workload.ConcurrentConnections != 6 {
+	c, workers, err := s.change(loadBegan.Add(10*time.Second), loadBegan, "ada", scaling.LoadRequest{Connections: &six})
+	if err != nil || len(workers) != 2 || s.pool != 6 || !s.userChanged || f.sc.Workload.ConcurrentConnections != 6 {
 		t.Fatalf("%v, %+v, %d connections", err, c, s.pool)
 	}
 	if !slices.Equal(parts(workers), []int{3, 3}) {
 		t.Errorf("they have %v", parts(workers))
 	}
-	if _, _, err = s.change(loadBegan, loadBegan, "ada", scaling.Asked{Connections: &six}); err == nil || s.pool != 6 {
+	if _, _, err = s.change(loadBegan, loadBegan, "ada", scaling.LoadRequest{Connections: &six}); err == nil || s.pool != 6 {
 		t.Error("it has them already")
 	}
 }
@@ -215,14 +215,14 @@ func TestScalerFollowsARateThatRises(t *testing.T) {
 		t.Fatalf("the first stage has %v/s", own())
 	}
 	s.joining = true
-	if changed, _ := s.followRate(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.owed {
-		t.Errorf("while somebody joins it has %v/s, owed more: %v", own(), s.owed)
+	if changed, _ := s.followRate(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.increasesPending {
+		t.Errorf("while somebody joins it has %v/s, owed more: %v", own(), s.increasesPending)
 	}
 	s.joining = false
-	if changed, _ := s.followRate(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.owed {
-		t.Errorf("the second stage has %v/s, owed more: %v", own(), s.owed)
+	if changed, _ := s.followRate(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.increasesPending {
+		t.Errorf("the second stage has %v/s, owed more: %v", own(), s.increasesPending)
 	}
-	f.life.Apply(loadBegan.Add(72*time.Second), lifecycle.StopAsked{Reason: engine.StopUserRequested})
+	f.life.Apply(loadBegan.Add(72*time.Second), lifecycle.StopRequested{Reason: engine.StopUserRequested})
 	if changed, _ := s.followRate(loadBegan.Add(10 * time.Second)); changed != nil || s.canRaise() {
 		t.Error("a run that ends follows nothing")
 	}

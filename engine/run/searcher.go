@@ -21,14 +21,14 @@ type searcher struct {
 	meter lifecycle.Meter
 	step  protocol.Step
 	// load is what the run workers share in it.
-	load Load
-	// held is a step that waits for run workers to join.
-	held *lifecycle.BeginStep
-	// fullAt is when all of the step's load was given to somebody, zero before; later: others bore some of it as it
+	load SharedLoad
+	// pendingStep is a step that waits for run workers to join.
+	pendingStep *lifecycle.BeginStep
+	// fullLoadAt is when all of the step's load was given to somebody, zero before; later: others bore some of it as it
 	// began. inVain counts how often in a row its level was not measured as a whole.
-	fullAt time.Time
-	later  bool
-	inVain int
+	fullLoadAt     time.Time
+	reachedLate    bool
+	failedAttempts int
 }
 
 func newSearcher(run *facts) searcher {
@@ -42,31 +42,31 @@ func (s *searcher) overConnections() bool { return s.run.sc.FindMax.Unit != engi
 
 // begin begins a step, which run workers measure together, and returns the load that they are to share. pool is how
 // many connections all have in a search for a rate.
-func (s *searcher) begin(a lifecycle.BeginStep, workers []*Worker, pool int) Load {
-	s.meter.Begin(a.Number, a.Level, IDsOf(workers))
+func (s *searcher) begin(a lifecycle.BeginStep, workers []*Worker, pool int) SharedLoad {
+	s.meter.Begin(a.Number, a.Level, WorkerIDs(workers))
 	s.step = protocol.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
-	s.load = Load{Connections: int(a.Level)}
+	s.load = SharedLoad{Connections: int(a.Level)}
 	if !s.overConnections() {
-		s.load = Load{Connections: pool, Rate: &a.Level}
+		s.load = SharedLoad{Connections: pool, Rate: &a.Level}
 	}
 	if s.run.sc.Scaling.Elastic() {
-		s.load.Each = max(s.run.sc.Scaling.PerWorkerCapacity, 1)
+		s.load.MaxPerWorker = max(s.run.sc.Scaling.PerWorkerCapacity, 1)
 	}
-	s.fullAt = time.Time{}
+	s.fullLoadAt = time.Time{}
 	return s.load
 }
 
 // loadShared takes that the load of the step that begins was shared, owed: as far as others bear less.
 func (s *searcher) loadShared(now time.Time, owed bool) {
-	s.weigh(now)
-	connections, rate := s.run.Held(now)
-	s.later = owed || connections > 0 || rate > 0
+	s.checkFullLoad(now)
+	connections, rate := s.run.HeldByLost(now)
+	s.reachedLate = owed || connections > 0 || rate > 0
 }
 
 // sharesToJoin is how many connections each run worker has that has to join for a step over connections; none where
 // those that there are can bear it, or no more can join.
 func (s *searcher) sharesToJoin(a lifecycle.BeginStep, elastic bool) (shares []int) {
-	have := len(s.run.Carrying())
+	have := len(s.run.ActiveWorkers())
 	need := s.run.sc.Scaling.Workers(int(a.Level))
 	if !elastic || need <= have || !s.run.hasSlots(need-have) {
 		return nil
@@ -79,8 +79,8 @@ func (s *searcher) takePendingStep() *lifecycle.BeginStep {
 	if s.run.life.Stopping() {
 		return nil
 	}
-	a := s.held
-	s.held = nil
+	a := s.pendingStep
+	s.pendingStep = nil
 	return a
 }
 
@@ -90,17 +90,17 @@ func (s *searcher) add(snapshot *engine.WorkerSnapshot) (complete bool) {
 		return false
 	}
 	s.meter.Add(snapshot)
-	return snapshot.StepOver && s.meter.Complete(s.hasLeft)
+	return snapshot.StepOver && s.meter.Complete(s.workerLeft)
 }
 
-func (s *searcher) hasLeft(id string) bool { return s.run.Worker(id).State.Status.Ended() }
+func (s *searcher) workerLeft(id string) bool { return s.run.Worker(id).State.Status.Ended() }
 
-// mostInVain is how often in a row a level is measured again. It is longer than anybody may be silent.
-const mostInVain = 12
+// maxFailedAttempts is how often in a row a level is measured again. It is longer than anybody may be silent.
+const maxFailedAttempts = 12
 
-// given is what of the step's load somebody was told to bear.
-func (s *searcher) given() (sum float64) {
-	for _, w := range s.run.Carrying() {
+// sentLoad is what of the step's load somebody was told to bear.
+func (s *searcher) sentLoad() (sum float64) {
+	for _, w := range s.run.ActiveWorkers() {
 		if s.load.Rate == nil {
 			sum += float64(w.Connections)
 		} else if w.Rate != nil {
@@ -110,34 +110,34 @@ func (s *searcher) given() (sum float64) {
 	return sum
 }
 
-// weigh notes when all of the step's load is given.
-func (s *searcher) weigh(now time.Time) {
+// checkFullLoad notes when all of the step's load is given.
+func (s *searcher) checkFullLoad(now time.Time) {
 	const rounding = 1e-6
-	if s.fullAt.IsZero() && !s.run.Doubted() && s.given() >= s.meter.Level()*(1-rounding) {
-		s.fullAt = now
+	if s.fullLoadAt.IsZero() && !s.run.HasUnknownLoad() && s.sentLoad() >= s.meter.Level()*(1-rounding) {
+		s.fullLoadAt = now
 	}
 }
 
-// lacks says why the step is measured again, because it was not borne at its level: a run worker was not heard
+// mustRepeat says why the step is measured again, because it was not borne at its level: a run worker was not heard
 // to its end, or a part of its load, owed, was given to nobody until it was settled. Empty is a step to be judged; what
 // nobody is going to have is missing in what was observed then.
-func (s *searcher) lacks(o *findmax.Observation, owed bool) (why string) {
+func (s *searcher) mustRepeat(o *findmax.Observation, owed bool) (why string) {
 	if s.run.life.Stopping() {
 		return ""
 	}
-	absent, full := s.meter.Absent(), s.fullAt
-	late := full.IsZero() && (s.later || owed) ||
+	absent, full := s.meter.Missing(), s.fullLoadAt
+	late := full.IsZero() && (s.reachedLate || owed) ||
 		!full.IsZero() && s.run.life.Search().Settled(s.meter.Number(), full)
-	if (len(absent) > 0 || late) && s.inVain < mostInVain {
-		s.inVain++
+	if (len(absent) > 0 || late) && s.failedAttempts < maxFailedAttempts {
+		s.failedAttempts++
 		if len(absent) > 0 {
 			return "nothing was heard of " + strings.Join(absent, ", ") + " to its end"
 		}
 		return "a part of its load was borne too late"
 	}
-	s.inVain = 0
+	s.failedAttempts = 0
 	if s.load.Rate == nil {
-		o.Missing += max(int(s.meter.Level()-s.given()), 0)
+		o.Missing += max(int(s.meter.Level()-s.sentLoad()), 0)
 		for _, id := range absent {
 			o.Missing += s.run.Worker(id).Connections
 		}
@@ -147,17 +147,17 @@ func (s *searcher) lacks(o *findmax.Observation, owed bool) (why string) {
 
 // missedRate reports whether those who measured a step of a search over the rate have missed it for want of
 // connections: then further run workers may join, and measure it again.
-func (s *searcher) missedRate(o findmax.Observation, cpuPercent float64) (seen lifecycle.Seen, missed bool) {
-	if s.run.life.Search() == nil || !scaling.Rated(s.run.sc) || s.run.life.Stopping() || o.Operations == 0 {
+func (s *searcher) missedRate(o findmax.Observation, cpuPercent float64) (seen lifecycle.RateSample, missed bool) {
+	if s.run.life.Search() == nil || !scaling.ScalesWithRate(s.run.sc) || s.run.life.Stopping() || o.Operations == 0 {
 		return seen, false
 	}
-	seen = lifecycle.Seen{Wanted: s.meter.Level(), Achieved: o.QPS, Short: true, CPUPercent: cpuPercent}
-	return seen, seen.Misses()
+	seen = lifecycle.RateSample{Target: s.meter.Level(), Achieved: o.QPS, Saturated: true, CPUPercent: cpuPercent}
+	return seen, seen.MissesRate()
 }
 
 // logLines tell the log of a judged step, the end of a search and the result of all.
 func (s *searcher) logLines(step engine.FindMaxStep) (ofStep string, more []string) {
-	ofStep = runlog.OfStep(step)
+	ofStep = runlog.StepMessage(step)
 	find := s.run.life.Search().Series()
 	if find.Repeat() > 1 {
 		ofStep = fmt.Sprintf("Search %d of %d, s", step.Repetition, find.Repeat()) + ofStep[1:]

@@ -14,17 +14,17 @@ import (
 
 // aSearch looks for the most connections, 2 to a run worker.
 func aSearch() engine.Scenario {
-	sc := dividings()["a step of a search"].sc
+	sc := redistributions()["a step of a search"].sc
 	sc.Scaling.PerWorkerCapacity, sc.Workload.WarmupSeconds = 2, 0
 	return sc
 }
 
 // begins begins a step of a search as the loop does.
 func begins(s *searcher, scale *scaler, number, level int) {
-	workers := s.run.Carrying()
+	workers := s.run.ActiveWorkers()
 	a := lifecycle.BeginStep{Number: number, Level: float64(level), Settle: time.Second, Length: 10 * time.Second}
-	scale.divide(loadBegan, workers, s.begin(a, workers, scale.pool))
-	s.loadShared(loadBegan, scale.owed)
+	scale.distribute(loadBegan, workers, s.begin(a, workers, scale.pool))
+	s.loadShared(loadBegan, scale.increasesPending)
 }
 
 // over is the last snapshot of a step.
@@ -37,8 +37,8 @@ func TestSearcherMeasuresAStepOfAll(t *testing.T) {
 	s, scale := newSearcher(f), newScaler(f)
 	begins(&s, &scale, 1, 4)
 	step := protocol.Step{Number: 1, Settle: time.Second, Length: 10 * time.Second}
-	if s.step != step || s.given() != 4 || s.fullAt.IsZero() {
-		t.Errorf("%+v, %v of 4 are given", s.step, s.given())
+	if s.step != step || s.sentLoad() != 4 || s.fullLoadAt.IsZero() {
+		t.Errorf("%+v, %v of 4 are given", s.step, s.sentLoad())
 	}
 	if s.add(over(f.Workers[0], 1)) {
 		t.Error("one of two has measured it")
@@ -49,7 +49,7 @@ func TestSearcherMeasuresAStepOfAll(t *testing.T) {
 	if !s.add(over(f.Workers[1], 1)) {
 		t.Error("both have measured it")
 	}
-	if why := s.lacks(&findmax.Observation{}, scale.owed); why != "" {
+	if why := s.mustRepeat(&findmax.Observation{}, scale.increasesPending); why != "" {
 		t.Errorf("it lacks: %s", why)
 	}
 }
@@ -60,19 +60,19 @@ func TestSearcherMeasuresAgainUntilItIsInVain(t *testing.T) {
 	begins(&s, &scale, 1, 4)
 	s.add(over(f.Workers[0], 1))
 	var o findmax.Observation
-	for i := range mostInVain {
-		if why := s.lacks(&o, false); why != "nothing was heard of worker-1 to its end" || o.Missing != 0 {
+	for i := range maxFailedAttempts {
+		if why := s.mustRepeat(&o, false); why != "nothing was heard of worker-1 to its end" || o.Missing != 0 {
 			t.Fatalf("attempt %d: %q, %d missing", i, why, o.Missing)
 		}
 	}
-	if why := s.lacks(&o, false); why != "" || o.Missing != 2 {
+	if why := s.mustRepeat(&o, false); why != "" || o.Missing != 2 {
 		t.Errorf("%q, %d missing: what nobody bears is missing for good", why, o.Missing)
 	}
 	begins(&s, &scale, 2, 4)
 	s.add(over(f.Workers[0], 2))
 	s.add(over(f.Workers[1], 2))
-	s.fullAt, s.later = time.Time{}, true
-	if why := s.lacks(&o, false); !strings.Contains(why, "too late") {
+	s.fullLoadAt, s.reachedLate = time.Time{}, true
+	if why := s.mustRepeat(&o, false); !strings.Contains(why, "too late") {
 		t.Errorf("a part of the load was given to nobody, it says %q", why)
 	}
 }
@@ -99,12 +99,12 @@ func TestSearcherHoldsAStepUntilAllHaveJoined(t *testing.T) {
 	if s.takePendingStep() != nil {
 		t.Error("no step is held")
 	}
-	s.held = &lifecycle.BeginStep{Number: 3}
+	s.pendingStep = &lifecycle.BeginStep{Number: 3}
 	if a := s.takePendingStep(); a == nil || a.Number != 3 || s.takePendingStep() != nil {
 		t.Error("it begins once")
 	}
-	s.held = &lifecycle.BeginStep{Number: 4}
-	f.life.Apply(loadBegan, lifecycle.StopAsked{Reason: engine.StopUserRequested})
+	s.pendingStep = &lifecycle.BeginStep{Number: 4}
+	f.life.Apply(loadBegan, lifecycle.StopRequested{Reason: engine.StopUserRequested})
 	if s.takePendingStep() != nil {
 		t.Error("a run that ends begins no step")
 	}

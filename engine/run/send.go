@@ -16,7 +16,7 @@ import (
 
 // storeChange stores a transition and sends its events: after the store has them, or
 // at once when they are urgent.
-func (l *live) storeChange(t store.Transition, urgent bool) {
+func (l *runLoop) storeChange(t store.Transition, urgent bool) {
 	now := l.clock.Now()
 	t.RunID, t.Epoch = l.runID, l.epoch
 	if t.To != "" {
@@ -25,11 +25,11 @@ func (l *live) storeChange(t store.Transition, urgent bool) {
 	events := l.sender.number(now, l.runID, t.Events)
 	for _, e := range events {
 		if w := l.Worker(e.Data.WorkerID); w != nil {
-			w.Sent(e)
+			w.RecordSent(e)
 		}
 	}
-	l.show(t)
-	l.sender.queue(now, events, l.keeper.Transition(t, events), urgent)
+	l.applyChange(t)
+	l.sender.queue(now, events, l.writer.Transition(t, events), urgent)
 	if urgent && len(events) > 0 {
 		l.flush(now)
 	}
@@ -38,14 +38,14 @@ func (l *live) storeChange(t store.Transition, urgent bool) {
 }
 
 // logChange tells the run's log of a new status or phase.
-func (l *live) logChange(t store.Transition) {
+func (l *runLoop) logChange(t store.Transition) {
 	if t.To == "" {
 		if t.Phase != nil && *t.Phase != engine.PhaseNone {
-			l.note(engine.LogInfo, nil, "%s", runlog.OfPhase(*t.Phase))
+			l.writeLog(engine.LogInfo, nil, "%s", runlog.PhaseMessage(*t.Phase))
 		}
 		return
 	}
-	level, text := engine.LogInfo, runlog.OfStatus(t.To)
+	level, text := engine.LogInfo, runlog.StatusMessage(t.To)
 	if t.CancellationReason != "" {
 		text += ": " + t.CancellationReason
 		level = engine.LogWarning
@@ -57,11 +57,11 @@ func (l *live) logChange(t store.Transition) {
 	if t.StopReason != "" {
 		about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
 	}
-	l.noteWith(about, level, nil, "%s", text)
+	l.writeLogWith(about, level, nil, "%s", text)
 }
 
 // sendTargets stores and sends the targets of run workers, and what goes with them.
-func (l *live) sendTargets(a scaling.ScalingChange, workers []*Worker, more ...engine.Event) {
+func (l *runLoop) sendTargets(a scaling.TargetChange, workers []*Worker, more ...engine.Event) {
 	if a.At.IsZero() {
 		a.At = l.clock.Now()
 	}
@@ -79,24 +79,24 @@ func (l *live) sendTargets(a scaling.ScalingChange, workers []*Worker, more ...e
 		}
 	}
 	l.storeChange(store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.Events(to), more...),
-		WorkerTargets: targets, WorkersExpected: l.Expected(l.life)}, false)
+		WorkerTargets: targets, WorkersExpected: l.ExpectedCount(l.life)}, false)
 }
 
 // flush sends the events whose write has ended, or whose time has come, in order.
-func (l *live) flush(now time.Time) {
+func (l *runLoop) flush(now time.Time) {
 	for events, ok := l.sender.next(now); ok; events, ok = l.sender.next(now) {
 		all := l.Nodes()
 		for _, e := range events {
-			for _, n := range l.Hearing(e, all) {
+			for _, n := range l.NodesFor(e, all) {
 				l.sendEvent(n, e)
 			}
 			switch {
 			case e.Type == engine.EventStart && e.Data.EffectiveAt != nil:
-				l.line.Set(IDsOf(l.Workers))
+				l.line.Expect(WorkerIDs(l.Workers))
 			case e.Type == engine.EventSetPhase:
-				l.life.Entered(now, e.Data.Phase)
+				l.life.PhaseSent(now, e.Data.Phase)
 			case e.Data.StepNumber > 0:
-				l.life.Stepped(now, e.Data.StepNumber)
+				l.life.StepSent(now, e.Data.StepNumber)
 			}
 		}
 	}
@@ -104,28 +104,28 @@ func (l *live) flush(now time.Time) {
 
 // sendEvent gives an event to a node. One that cannot have it is told of in the run's log: it
 // follows the absolute state when it is back, and stops by itself when it is not.
-func (l *live) sendEvent(n nodes.Node, e engine.Event) {
-	err := n.Send(protocol.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.Doubted()})
+func (l *runLoop) sendEvent(n nodes.Node, e engine.Event) {
+	err := n.Send(protocol.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.HasUnknownLoad()})
 	l.spans.Sent(l.clock.Now(), n.ID(), e, err)
 	if err != nil {
-		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
+		l.writeLogWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
 			"The event %s (%d) could not be sent to the node %s: %v", e.Type, e.SequenceID, n.ID(), err)
 	}
 }
 
 // repeatState repeats the absolute state, which heals lost events.
-func (l *live) repeatState() {
+func (l *runLoop) repeatState() {
 	if !l.life.Placed() || !l.sender.idle() {
 		return
 	}
-	state, own := l.state(), l.Carriers()
+	state, own := l.state(), l.WorkersByNode()
 	for _, n := range l.Nodes() {
-		_ = n.Send(state.Of(own[n], own[nil])) // to a node that has gone: it is repeated
+		_ = n.Send(state.ForWorkers(own[n], own[nil])) // to a node that has gone: it is repeated
 	}
 }
 
 // state is the absolute state of the run.
-func (l *live) state() protocol.RunState {
+func (l *runLoop) state() protocol.RunState {
 	targets := make(map[string]engine.WorkerTarget, len(l.Workers))
 	for _, w := range l.Workers {
 		targets[w.ID] = w.Target()
@@ -133,17 +133,17 @@ func (l *live) state() protocol.RunState {
 	return protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.Doubted()}
+		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.HasUnknownLoad()}
 }
 
 // startLead is how far ahead START lies, should it be decided now.
-func (l *live) startLead() time.Duration {
+func (l *runLoop) startLead() time.Duration {
 	if l.life.Started() {
 		return 0
 	}
-	var ways []clock.Way
+	var ways []clock.NodeTiming
 	for _, n := range l.Nodes() {
-		ways = append(ways, l.svc.nodes.Way(n.ID()))
+		ways = append(ways, l.svc.nodes.Timing(n.ID()))
 	}
-	return clock.Ahead(ways, l.keeper.Took())
+	return clock.StartDelay(ways, l.writer.LastWriteDuration())
 }

@@ -11,8 +11,8 @@ import (
 // sender numbers the events of a run and holds them back until the store has them. It sends nothing itself: the loop
 // sends what it hands out. The zero sender begins with event 1.
 type sender struct {
-	sequence  int64 // of the last event made
-	lastStore Row   // the last transition queued
+	sequence  int64    // of the last event made
+	lastStore RowWrite // the last transition queued
 	pending   []pendingPush
 	lastState time.Time
 }
@@ -20,7 +20,7 @@ type sender struct {
 // pendingPush are events that wait for the store before they are sent.
 type pendingPush struct {
 	events   []engine.Event
-	write    Row
+	write    RowWrite
 	deadline time.Time
 }
 
@@ -38,12 +38,12 @@ func (s *sender) number(now time.Time, runID string, events []engine.Event) []en
 
 // queue takes numbered events, none or more, whose write is under way. Urgent ones do not wait for it, nor does
 // anything that waits before them, because events go out in order.
-func (s *sender) queue(now time.Time, events []engine.Event, write Row, urgent bool) {
+func (s *sender) queue(now time.Time, events []engine.Event, write RowWrite, urgent bool) {
 	s.lastStore = write
 	if len(events) == 0 {
 		return
 	}
-	s.pending = append(s.pending, pendingPush{events: events, write: write, deadline: now.Add(pushDeadline)})
+	s.pending = append(s.pending, pendingPush{events: events, write: write, deadline: now.Add(pushTimeout)})
 	if urgent {
 		for i := range s.pending {
 			s.pending[i].deadline = now

@@ -58,7 +58,7 @@ func TestSenderHoldsEventsBackUntilTheyAreStored(t *testing.T) {
 	}{
 		"a write under way":                  {[]fakeWrite{slow}, []bool{false}, 0, nil},
 		"a write that has ended":             {[]fakeWrite{stored}, []bool{false}, 0, []int64{1}},
-		"a write that takes too long":        {[]fakeWrite{slow}, []bool{false}, pushDeadline, []int64{1}},
+		"a write that takes too long":        {[]fakeWrite{slow}, []bool{false}, pushTimeout, []int64{1}},
 		"in order, whatever is stored":       {[]fakeWrite{slow, stored}, []bool{false, false}, 0, nil},
 		"an urgent one":                      {[]fakeWrite{slow}, []bool{true}, 0, []int64{1}},
 		"what waits before an urgent one":    {[]fakeWrite{slow, slow}, []bool{false, true}, 0, []int64{1, 2}},

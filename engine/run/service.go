@@ -30,22 +30,22 @@ const (
 	reasonShutdown = "The server was shut down"
 )
 
-// pushDeadline is how long an event waits for the store before it is sent anyway.
-const pushDeadline = 500 * time.Millisecond
+// pushTimeout is how long an event waits for the store before it is sent anyway.
+const pushTimeout = 500 * time.Millisecond
 
 // How long Stop waits for a start that is under way, and until the decision is stored; less where
 // the store is known to be away.
 const (
-	startReply    = 5 * time.Second
-	stopReply     = time.Second
-	stopReplyAway = 100 * time.Millisecond
+	startTimeout         = 5 * time.Second
+	stopTimeout          = time.Second
+	stopTimeoutStoreDown = 100 * time.Millisecond
 )
 
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
 // may see are *engine.Error.
 type Service struct {
 	*query.Reader
-	*Desk
+	*Creator
 	opts  Options
 	nodes *nodes.Fleet
 
@@ -55,22 +55,22 @@ type Service struct {
 	open     sync.Once
 	close    sync.Once
 
-	runs *Registry[*live]
-	// doorman lets runs in where there is room for them.
-	doorman *admission.Doorman
-	board   Board
-	ticks   TickMeter
-	traits  func(*engine.Plan) target.Traits
+	runs *ActiveRuns[*runLoop]
+	// admission lets runs in where there is room for them.
+	admission *admission.Controller
+	hub       Hub
+	ticks     TickMeter
+	traits    func(*engine.Plan) target.Traits
 
-	enrichments *enrichment.Service
-	outcomes    *finalize.Service
-	recovery    *recovery.Service
-	relay       *Relay
+	enrichments    *enrichment.Service
+	finalizer      *finalize.Service
+	recovery       *recovery.Service
+	remoteCommands *RemoteCommands
 }
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, runs: NewActiveRuns[*live](), traits: prepare.TraitsBy(opts.Drivers),
+	s := &Service{opts: opts, runs: NewActiveRuns[*runLoop](), traits: prepare.TraitsLookup(opts.Drivers),
 		nodes: nodes.New(fleetOptions(opts)), ticks: defaults{}}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
@@ -80,51 +80,51 @@ func New(opts Options) *Service {
 	if opts.Prices == nil {
 		s.opts.Prices = defaults{}
 	}
-	if ticks, ok := opts.Meter.(TickMeter); ok {
+	if ticks, ok := opts.Metrics.(TickMeter); ok {
 		s.ticks = ticks
 	}
-	if opts.PollEvery <= 0 {
-		s.opts.PollEvery = Every
+	if opts.PollInterval <= 0 {
+		s.opts.PollInterval = DefaultPollInterval
 	}
 	if opts.Disk == nil {
 		s.opts.Disk = defaults{}
 	}
-	s.opts.Scratch = cmp.Or(opts.Scratch, os.TempDir())
+	s.opts.TempDir = cmp.Or(opts.TempDir, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
-		Scratch: s.opts.Scratch, Room: s.opts.Disk.CheckSpace, Log: opts.Log,
+		TempDir: s.opts.TempDir, CheckDiskSpace: s.opts.Disk.CheckSpace, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
-		Detail: func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
-		Heard:  s.heard,
-		Known:  func(ctx context.Context, runID string) error { _, err := s.Run(ctx, runID); return err },
+		Detail:      func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
+		LogContext:  s.logContext,
+		CheckExists: func(ctx context.Context, runID string) error { _, err := s.Run(ctx, runID); return err },
 		Claim: func(ctx context.Context, runID string) error {
 			_, err := s.recovery.Claim(ctx, runID, true)
 			return err
 		},
-		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, runlive.Resting(d, time.Now()), false) }})
-	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: authorize(opts.Authorizer),
-		GiveUp: func(ctx context.Context, runID, why string) error {
+		OnChanged: func(d *engine.RunDetail) { s.hub.Publish(d.RunID, runlive.FinishedState(d, time.Now()), false) }})
+	s.admission = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
+		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorize: authorize(opts.Authorizer),
+		Fail: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},
 		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices.Prices, Live: s.runs.Current, Waiting: s.doorman.Waiting})
-	s.Desk = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
-	s.outcomes = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
+		Prices: s.opts.Prices.Prices, Live: s.runs.Current, Waiting: s.admission.Waiting})
+	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
+	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
-		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
-		Enrichments: s.enrichments, Live: carrier{s.runs, s}, Clock: opts.Clock})
-	s.relay = NewCommand(CommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handler: s})
+		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Finalizer: s.finalizer, Nodes: s.nodes,
+		Enrichments: s.enrichments, Runs: recoveryHost{s.runs, s}, Clock: opts.Clock})
+	s.remoteCommands = NewRemoteCommands(RemoteCommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handler: s})
 	return s
 }
 
-// Doorman lets the service's runs in.
-func (s *Service) Doorman() *admission.Doorman { return s.doorman }
+// Admission lets the service's runs in.
+func (s *Service) Admission() *admission.Controller { return s.admission }
 
-// Fleet is the nodes that carry the service's runs.
-func (s *Service) Fleet() *nodes.Fleet { return s.nodes }
+// Nodes is the nodes that carry the service's runs.
+func (s *Service) Nodes() *nodes.Fleet { return s.nodes }
 
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
@@ -137,7 +137,7 @@ func (s *Service) deps() prepare.Deps {
 func (s *Service) Open(ctx context.Context) error {
 	var err error
 	s.open.Do(func() {
-		if err = s.nodes.Open(ctx, s.lifetime, s.routines.Go, hearing{s}); err != nil {
+		if err = s.nodes.Open(ctx, s.lifetime, s.routines.Go, messageHandler{s}); err != nil {
 			return
 		}
 		if err = query.StoreError(s.recovery.Open(ctx)); err == nil {
@@ -146,9 +146,9 @@ func (s *Service) Open(ctx context.Context) error {
 		if err == nil {
 			err = query.StoreError(s.enrichments.ResumeAggregates(ctx))
 		}
-		s.routines.Go(func() { s.recovery.Watch().Keep(s.lifetime) })
-		s.routines.Go(func() { s.doorman.Keep(s.lifetime) })
-		s.routines.Go(func() { s.relay.Keep(s.lifetime) })
+		s.routines.Go(func() { s.recovery.WatchLeases().Run(s.lifetime) })
+		s.routines.Go(func() { s.admission.Run(s.lifetime) })
+		s.routines.Go(func() { s.remoteCommands.Run(s.lifetime) })
 	})
 	return err
 }
@@ -161,7 +161,7 @@ func (s *Service) Close(ctx context.Context) error {
 		runs := s.runs.Close()
 		s.enrichments.Close()
 		for _, l := range runs {
-			l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonShutdown, By: "server"})
+			l.submit(lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: reasonShutdown, By: "server"})
 		}
 		for _, l := range runs {
 			select {
@@ -172,30 +172,30 @@ func (s *Service) Close(ctx context.Context) error {
 		}
 		s.end()
 		s.routines.Wait()
-		s.board.Close()
+		s.hub.Close()
 	})
 	return err
 }
 
 // Stop is StopAs of a user.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
-	return s.StopAs(ctx, runID, lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
+	return s.StopAs(ctx, runID, lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: reasonUser, By: by})
 }
 
 // StopAs ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A terminal one is a conflict. Workers are
 // told at once, also when the store is away. Where the run is another server's, it stops as by a user.
-func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.StopAsked) (engine.Run, error) {
-	l, busy := s.runs.Settled(ctx, runID, startReply)
+func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.StopRequested) (engine.Run, error) {
+	l, busy := s.runs.AwaitStarted(ctx, runID, startTimeout)
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
 			Hint: "stop it again in a moment"}
 	}
 	if l != nil {
 		if run := l.Current(); run.Status.Terminal() {
-			return engine.Run{}, query.Finished(run)
+			return engine.Run{}, query.FinishedError(run)
 		}
-		stored := l.ask(asked)
-		patience := map[bool]time.Duration{false: stopReply, true: stopReplyAway}[l.keeper.Away()]
+		stored := l.submit(asked)
+		patience := map[bool]time.Duration{false: stopTimeout, true: stopTimeoutStoreDown}[l.writer.Away()]
 		select {
 		case <-stored:
 		case <-time.After(patience):
@@ -208,10 +208,10 @@ func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.Stop
 		return engine.Run{}, err
 	}
 	if run.Status.Terminal() {
-		return engine.Run{}, query.Finished(run)
+		return engine.Run{}, query.FinishedError(run)
 	}
 	if run.Status != engine.StatusPrepared {
-		return s.stopElsewhere(ctx, runID, asked.By)
+		return s.stopRemote(ctx, runID, asked.By)
 	}
 	err = s.Cancel(ctx, runID, engine.StopUserRequested, reasonUser)
 	if errors.Is(err, store.ErrConflict) {
@@ -225,12 +225,12 @@ func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.Stop
 	return s.Run(ctx, runID)
 }
 
-// Held are the runs that are live here, or being started.
-func (s *Service) Held() []string { return s.runs.Held() }
+// ActiveRunIDs are the runs that are live here, or being started.
+func (s *Service) ActiveRunIDs() []string { return s.runs.ActiveRunIDs() }
 
 // Delete removes a run that is not live, with its record. One that is about to be let go of is waited for.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
-	if err := query.Released(ctx, func() (bool, error) { return s.deletable(ctx, runID) }); err != nil {
+	if err := query.AwaitReleased(ctx, func() (bool, error) { return s.deletable(ctx, runID) }); err != nil {
 		return err
 	}
 	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
@@ -245,19 +245,19 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 
 // deletable says why a run cannot be deleted, and whether it has ended, so that it can be in a moment.
 func (s *Service) deletable(ctx context.Context, runID string) (ended bool, err error) {
-	l, busy := s.runs.Look(runID)
-	if s.enrichments.Of(runID) != nil {
-		return false, query.Enriching()
+	l, busy := s.runs.Lookup(runID)
+	if s.enrichments.Job(runID) != nil {
+		return false, query.EnrichingError()
 	}
 	run, err := s.Run(ctx, runID)
 	if err == nil && (l != nil || busy || run.Status.Live() || run.Phase == engine.PhaseProcessing) {
-		err = query.InHand(run)
+		err = query.InUseError(run)
 	}
 	return run.Status.Terminal(), err
 }
 
-// Live returns the latest payload of a live run, or nil. Nobody may change it.
-func (s *Service) Live(runID string) *engine.Payload {
+// LiveState returns the latest payload of a live run, or nil. Nobody may change it.
+func (s *Service) LiveState(runID string) *engine.LiveState {
 	_, p, _ := s.runs.Current(runID)
 	return p
 }
@@ -268,19 +268,19 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 	if err := s.AwaitStart(ctx, runID); err != nil {
 		return nil, err
 	}
-	l := s.runs.Find(runID)
+	l := s.runs.Get(runID)
 	if l != nil {
 		select {
-		case <-l.figured:
+		case <-l.figuresReady:
 		case <-l.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 		if sum := l.summary.Load(); sum != nil {
-			return s.priced(ctx, l, *sum), nil
+			return s.withCost(ctx, l, *sum), nil
 		}
 	}
-	return s.Figured(ctx, runID)
+	return s.FinishedSummary(ctx, runID)
 }
 
 // RetryEnrichment asks the history of a finished run again, in the background.
@@ -289,8 +289,8 @@ func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine
 	return s.enrichments.Retry(ctx, runID, by)
 }
 
-// priced is a summary that is fresh from the run's loop with its cost.
-func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
+// withCost is a summary that is fresh from the run's loop with its cost.
+func (s *Service) withCost(ctx context.Context, l *runLoop, sum engine.Summary) *engine.Summary {
 	var plan *engine.Plan
 	if l.plan != nil {
 		plan = l.plan.Plan

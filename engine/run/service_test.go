@@ -27,7 +27,7 @@ func TestARunFromStartToFigures(t *testing.T) {
 	}
 	defer cancel()
 	var phases []engine.Phase
-	var final *engine.Payload
+	var final *engine.LiveState
 	for p := range updates {
 		final = p
 		if p.Phase != nil && (len(phases) == 0 || phases[len(phases)-1] != *p.Phase) {
@@ -93,7 +93,7 @@ func TestAUserStopsARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
 	if _, err := f.svc.Start(t.Context(), run.RunID, "other"); !engine.HasCode(err, engine.CodeConflict) ||
 		!strings.Contains(err.Error(), "RUNNING since") {
 		t.Fatalf("a second start gave %v", err)
@@ -140,7 +140,7 @@ func TestStopBeforeStartAndWhilePreparing(t *testing.T) {
 	}
 
 	run := f.run(func(sc *engine.Scenario) { sc.Target.Prepare.Rows = 50_000_000 })
-	p := f.until(run.RunID, func(p *engine.Payload) bool {
+	p := f.until(run.RunID, func(p *engine.LiveState) bool {
 		return p.Prepare != nil && p.Prepare.Step == "load" && p.Prepare.RowsDone > 0
 	})
 	if p.Prepare.RowsTotal != 50_000_000 || p.Prepare.RowsPerSecond == 0 || p.Prepare.RemainingSecs == nil {
@@ -273,7 +273,7 @@ func TestATargetThatDiesFailsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
-	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Ops.Total > 0 })
 	// What a restart of the server does to its clients, without disturbing the control store.
 	f.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> " +
 		"pg_backend_pid()")

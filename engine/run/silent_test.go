@@ -12,7 +12,7 @@ import (
 // TestASilentRunWorkerSaysSinceWhen: its node was killed, or the way to it is cut, and what it does nobody
 // knows. Its last figures count until it is dead, and nobody joins for what may be there.
 func TestASilentRunWorkerSaysSinceWhen(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		sc := overRate(engine.ScalingAuto, 0)
 		sc.Workload.ConcurrentConnections = 8
 		v.start(sc)
@@ -22,14 +22,14 @@ func TestASilentRunWorkerSaysSinceWhen(t *testing.T) {
 		if len(before.Workers) != 4 || whole < 1 {
 			t.Fatalf("%d workers, %v/s", len(before.Workers), whole)
 		}
-		of := func(p *engine.Payload, id string) engine.PayloadWorker {
+		of := func(p *engine.LiveState, id string) engine.WorkerState {
 			for _, w := range p.Workers {
 				if w.WorkerID == id {
 					return w
 				}
 			}
 			t.Fatalf("%s is not there", id)
-			return engine.PayloadWorker{}
+			return engine.WorkerState{}
 		}
 		v.silence("worker-1", true)
 		v.wait(runlive.SilentAfter + 3*time.Second)

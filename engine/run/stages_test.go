@@ -29,7 +29,7 @@ func TestStagesBringAndSendRunWorkers(t *testing.T) {
 		}
 	})
 	// Only the time before the peak is watched: a busy machine may not show the peak itself.
-	f.until(run.RunID, func(p *engine.Payload) bool {
+	f.until(run.RunID, func(p *engine.LiveState) bool {
 		if p.Phase == nil || *p.Phase != engine.PhaseMeasurement || p.Timing.PhaseElapsedSeconds == nil {
 			return p.Status.Terminal()
 		}

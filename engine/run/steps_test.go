@@ -11,7 +11,7 @@ import (
 )
 
 // steps are the judged steps of the search.
-func (v *virtual) steps() []engine.FindMaxStep {
+func (v *virtualServer) steps() []engine.FindMaxStep {
 	v.t.Helper()
 	state, err := v.store.FindMax(v.t.Context(), "run-1")
 	if err != nil {
@@ -23,14 +23,14 @@ func (v *virtual) steps() []engine.FindMaxStep {
 // TestAStepIsJudgedWhenAllHaveMeasuredIt: one whose run worker is not heard to its end says nothing about its level,
 // which is measured again: with those who have the load by then.
 func TestAStepIsJudgedWhenAllHaveMeasuredIt(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
-		sc := dividings()["a step of a search"].sc
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
+		sc := redistributions()["a step of a search"].sc
 		sc.FindMax.StepDurationSeconds = 10
 		v.start(sc)
 		v.until("worker-1")
-		v.cutOff("worker-1")
+		v.disconnect("worker-1")
 		silent := time.Now()
-		v.wait(protocol.FreeAfter + 5*time.Second)
+		v.wait(protocol.ReassignAfter + 5*time.Second)
 		for _, s := range v.steps() {
 			if s.Level() > 4 && s.Outcome == engine.OutcomeStable && s.StepEndTime.After(silent.Add(time.Second)) {
 				t.Errorf("a step at %v held while the half of its load was not heard of\n%s", s.Level(), v.store.text())
@@ -49,8 +49,8 @@ func TestAStepIsJudgedWhenAllHaveMeasuredIt(t *testing.T) {
 // TestALevelThatNobodyBearsDoesNotHold: where no run worker can join, the connections that it would have had are
 // missing, and the answer is what was borne.
 func TestALevelThatNobodyBearsDoesNotHold(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
-		sc := dividings()["a step of a search"].sc
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
+		sc := redistributions()["a step of a search"].sc
 		sc.FindMax.StepDurationSeconds = 10
 		v.start(sc)
 		v.store.rows(0, true)

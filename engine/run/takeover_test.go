@@ -41,7 +41,7 @@ func (f *fixture) server(owner string, link protocol.Dialer) *enginerun.Service 
 	f.t.Helper()
 	svc := enginerun.New(enginerun.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: map[string]target.Driver{f.driver.Name(): f.driver}, Nodes: []protocol.Dialer{link}, Log: testLog(),
-		Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Owner: owner, Rules: f.rules})
+		Version: "test", TempDir: filepath.Join(f.dir, "scratch"), Owner: owner, Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func TestARestartedServerGoesOnWithWhatNodesCarry(t *testing.T) {
 	f.outliving(link)
 	f.svc = f.server("a", link)
 	run := f.run(steady)
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 100 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 100 })
 	f.svc.Kill()
 	f.svc = f.server("a", link)
-	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.CurrentPerSec > 150 && p.Ops.Total > 100 })
+	live := f.until(run.RunID, func(p *engine.LiveState) bool { return p.Ops.CurrentPerSec > 150 && p.Ops.Total > 100 })
 	if live.Status != engine.StatusRunning || len(live.Workers) != 2 || live.Workers[0].NodeID != "elsewhere" {
 		t.Errorf("%s, %+v", live.Status, live.Workers)
 	}
@@ -121,7 +121,7 @@ func TestTheSurvivorTakesARunOver(t *testing.T) {
 	f.svc = f.server("a", links[0])
 	survivor := f.server("b", links[1])
 	run := f.run(steady)
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
 	// The page of the other server shows the run meanwhile, and goes on with it to its end.
 	page, leave, err := survivor.Subscribe(run.RunID)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestAnyServerStopsARun(t *testing.T) {
 	f.svc = f.server("a", links[0])
 	other := f.server("b", links[1])
 	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
 	got, took, err := stopper(t, other, run.RunID)
 	if err != nil || got.StopReason != engine.StopUserRequested ||
 		got.Status != engine.StatusCancelling && got.Status != engine.StatusCancelled {
@@ -199,7 +199,7 @@ func TestAnyServerStopsARun(t *testing.T) {
 	if _, _, err := stopper(t, other, run.RunID); !engine.HasCode(err, engine.CodeConflict) {
 		t.Error(err)
 	}
-	if open, err := f.store.OpenRunWishes(t.Context()); err != nil || len(open) > 0 {
+	if open, err := f.store.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
 		t.Errorf("open are %+v, %v", open, err)
 	}
 }
@@ -214,7 +214,7 @@ func TestWhoTakesARunOverHonoursItsStop(t *testing.T) {
 	f.svc = f.server("a", links[0])
 	survivor := f.server("b", links[1])
 	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
 	f.svc.Kill()
 	f.svc = survivor
 	if _, took, err := stopper(t, survivor, run.RunID); !engine.HasCode(err, engine.CodeUnavailable) ||

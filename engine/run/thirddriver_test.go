@@ -73,7 +73,7 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	go func() { served <- node.Listen(ctx, link) }()
 	svc := enginerun.New(enginerun.Options{Store: fake.New(driver), Results: folder, Plugins: host,
 		Drivers: drivers,
-		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
+		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", TempDir: filepath.Join(dir, "scratch")})
 	if err := svc.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

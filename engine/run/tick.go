@@ -13,19 +13,19 @@ import (
 )
 
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
-func (l *live) everySecond(ctx context.Context) {
+func (l *runLoop) everySecond(ctx context.Context) {
 	now := l.clock.Now()
 	l.checkStall(now)
-	l.Said(l.plugins.Take())
+	l.WritePluginLines(l.plugins.Take())
 	if !l.life.Status().Terminal() {
 		l.checkClock(now)
 		l.failExpired(ctx, now)
-		l.judgeHealth(ctx, now)
+		l.checkHealth(ctx, now)
 		if l.sender.stateDue(now) {
 			l.repeatState()
 		}
 		if l.life.Started() {
-			l.validity.Beside(l.svc.runs.Others(l.runID))
+			l.validity.SetConcurrentRuns(l.svc.runs.CountOthers(l.runID))
 		}
 		l.followStages(ctx, now)
 		l.followRates(now)
@@ -34,34 +34,34 @@ func (l *live) everySecond(ctx context.Context) {
 		l.judgeRate(ctx, now)
 		l.saveReservations()
 		l.endLosses(now, false)
-		l.happen(ctx, lifecycle.Ticked{})
-	} else if l.Logbook.Waiting() > 0 || l.rules.Moved() {
-		l.keeper.SaveTick(l.lines())
+		l.apply(ctx, lifecycle.Tick{})
+	} else if l.Buffer.Waiting() > 0 || l.rules.Dirty() {
+		l.writer.SaveTick(l.logOnlyTick())
 	}
 	l.publish(false)
 }
 
-// judgeHealth finds the workers that nothing has been heard of for too long.
-func (l *live) judgeHealth(ctx context.Context, now time.Time) {
+// checkHealth finds the workers that nothing has been heard of for too long.
+func (l *runLoop) checkHealth(ctx context.Context, now time.Time) {
 	if !l.life.Placed() {
 		return
 	}
 	var lost []string
 	for _, w := range l.Workers {
-		if !w.State.Status.Ended() && now.Sub(w.Heard) > DeadAfter {
-			l.lose(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.Heard).Seconds()), w.Heard.Add(protocol.FreeAfter))
+		if !w.State.Status.Ended() && now.Sub(w.LastSeen) > DeadAfter {
+			l.markLost(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.LastSeen).Seconds()), w.LastSeen.Add(protocol.ReassignAfter))
 			lost = append(lost, w.ID)
 		}
 	}
 	if len(lost) > 0 {
-		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
+		l.apply(ctx, lifecycle.WorkersLost{IDs: lost})
 		l.settleLoad()
 	}
 	l.replaceLost(ctx)
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
-func (l *live) aggregate(now time.Time) {
+func (l *runLoop) aggregate(now time.Time) {
 	views := make([]runlive.Worker, 0, len(l.Workers))
 	rows := make([]store.WorkerRow, 0, len(l.Workers))
 	registered, active, completed := 0, 0, 0
@@ -69,9 +69,9 @@ func (l *live) aggregate(now time.Time) {
 		for _, w := range l.Workers {
 			views = append(views, runlive.Worker{WorkerID: w.ID, WorkerGroupID: w.Group, NodeID: w.State.NodeID,
 				Status: w.State.Status, Phase: w.State.Phase,
-				Health: w.Health(now), LastHeartbeat: w.Heard, TargetConnections: w.Connections,
-				OpenConnections: w.State.OpenConnections, Silent: runlive.Silent(w.State.Status, w.Heard, now),
-				Beginning: w.State.Beginning()})
+				Health: w.Health(now), LastHeartbeat: w.LastSeen, TargetConnections: w.Connections,
+				OpenConnections: w.State.OpenConnections, Silent: runlive.IsSilent(w.State.Status, w.LastSeen, now),
+				LoadStart: w.State.LoadStart()})
 			rows = append(rows, l.heartbeat(w))
 			switch s := w.State.Status; {
 			case s == engine.WorkerCompleted:
@@ -85,7 +85,7 @@ func (l *live) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
-	l.finisher.shown.See(l.life.Phase(), s)
+	l.finisher.livePercentiles.Record(l.life.Phase(), s)
 	if l.life.Search() != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
@@ -97,9 +97,9 @@ func (l *live) aggregate(now time.Time) {
 	l.validity.Observe(now, l.life.Phase(), s)
 	l.saveVerdict()
 	if l.life.Started() && !l.life.Stopping() {
-		if broken := l.guard.Observe(now, s.Guarded()); broken != "" {
-			l.happen(l.svc.lifetime, lifecycle.StopAsked{Reason: engine.StopGuardrail,
-				Sentence: "Guardrail triggered: " + broken})
+		if broken := l.guard.Observe(now, s.GuardrailSample()); broken != "" {
+			l.apply(l.svc.lifetime, lifecycle.StopRequested{Reason: engine.StopGuardrail,
+				Message: "Guardrail triggered: " + broken})
 		}
 	}
 	r := &l.run
@@ -107,12 +107,12 @@ func (l *live) aggregate(now time.Time) {
 	r.WorkersRegistered, r.WorkersActive, r.WorkersCompleted = registered, active, completed
 	r.Rules = l.rules.States()
 	shown := *r
-	l.shown.Store(&shown)
+	l.published.Store(&shown)
 
-	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Rows(), Logs: l.Logbook.Take(),
+	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Rows(), Logs: l.Buffer.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.AllEnded()) && s.Tells() {
+	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.AllEnded()) && s.IsPoint() {
 		p := s.Point(now, now.Sub(r.StartTime.Time), s.PhaseOf(l.life.Phase(), now.Sub(l.life.MeasureAt())))
 		t.Point = &p
 	}
@@ -120,55 +120,55 @@ func (l *live) aggregate(now time.Time) {
 		t.FindMax = l.search.state(now)
 	}
 	l.rules.Tick(t, now)
-	l.keeper.SaveTick(t)
+	l.writer.SaveTick(t)
 }
 
 // heartbeat is what is stored of a run worker each second.
-func (l *live) heartbeat(w *Worker) store.WorkerRow {
+func (l *runLoop) heartbeat(w *Worker) store.WorkerRow {
 	row := store.WorkerRow{RunID: l.runID, WorkerID: w.ID, WorkerGroupID: w.Group, NodeID: w.State.NodeID,
-		ResultID: w.ResultID, Status: w.State.Status, Phase: w.State.Phase, LastHeartbeat: w.Heard, Error: w.Why}
+		ResultID: w.ResultID, Status: w.State.Status, Phase: w.State.Phase, LastHeartbeat: w.LastSeen, Error: w.DeadReason}
 	if w.State.Err != nil {
 		row.Error = w.State.Err.Message
 	}
 	return row
 }
 
-// lines are a tick that adds nothing to the figures but what was written into the log.
-func (l *live) lines() *store.Tick {
+// logOnlyTick are a tick that adds nothing to the figures but what was written into the log.
+func (l *runLoop) logOnlyTick() *store.Tick {
 	r := &l.run
-	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.Logbook.Take(), TotalOps: r.TotalOps,
+	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.Buffer.Take(), TotalOps: r.TotalOps,
 		ErrorCount: r.ErrorCount, WorkersRegistered: r.WorkersRegistered, WorkersCompleted: r.WorkersCompleted,
 		Rules: l.rules.Changed()}
 }
 
 // saveVerdict keeps causes and notes as they come, for a process that has to end the run in this one's place.
-func (l *live) saveVerdict() {
+func (l *runLoop) saveVerdict() {
 	verdict := l.validity.Verdict()
-	if n := len(verdict.Causes) + len(verdict.Seen) + l.validity.Beside(0); n != l.judgedSoFar {
-		l.judgedSoFar = n
+	if n := len(verdict.Causes) + len(verdict.LiveNotes) + l.validity.SetConcurrentRuns(0); n != l.savedFindings {
+		l.savedFindings = n
 		row := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: l.life.Status(),
 			Validity: &verdict}
-		l.keeper.SaveResults("the verdict so far", []engine.RunResult{row}, nil)
+		l.writer.SaveResults("the verdict so far", []engine.RunResult{row}, nil)
 	}
 }
 
 // Busy reports whether a run is live in this process.
-func (s *Service) Busy() bool { return s.runs.Others("") > 0 }
+func (s *Service) Busy() bool { return s.runs.CountOthers("") > 0 }
 
-// ruled takes what rules have said: lines of the log, and that the run has to stop.
-func (l *live) ruled(ctx context.Context) {
-	for _, s := range l.rules.Take(l.life.Stopping()) {
-		l.note(s.Level, nil, "%s", s.Text)
+// applyRuleResults takes what rules have said: lines of the log, and that the run has to stop.
+func (l *runLoop) applyRuleResults(ctx context.Context) {
+	for _, s := range l.rules.TakeMessages(l.life.Stopping()) {
+		l.writeLog(s.Level, nil, "%s", s.Text)
 		if s.Stop != "" {
-			l.happen(ctx, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: s.Stop})
+			l.apply(ctx, lifecycle.StopRequested{Reason: engine.StopGuardrail, Message: s.Stop})
 		}
 	}
 }
 
 // endRules ends the rules of a run; of one that is over it keeps what they gave.
-func (l *live) endRules() {
+func (l *runLoop) endRules() {
 	if l.rules.End(l.life.Status().Terminal()) {
-		l.ruled(l.svc.lifetime)
-		l.keeper.SaveTick(l.lines())
+		l.applyRuleResults(l.svc.lifetime)
+		l.writer.SaveTick(l.logOnlyTick())
 	}
 }

@@ -25,7 +25,7 @@ func traced(kept *tracetest.InMemoryExporter) func(*Options) {
 // TestARunIsATrace: its phases and their parts lie within it, one after another, and none is left open.
 func TestARunIsATrace(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
-	inVirtualTime(t, func(t *testing.T, v *virtual) {
+	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		sc := fiveWorkers(engine.ScalingFixed)
 		sc.Workload.WarmupSeconds, sc.Workload.DurationSeconds = 10, 60
 		run := v.start(sc)
@@ -74,7 +74,7 @@ func TestARunIsATrace(t *testing.T) {
 // TestARunThatFailsIsATraceThatSaysWhy, also where nothing but its preparation has begun.
 func TestARunThatFailsIsATraceThatSaysWhy(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
-	life := trace.FollowRun(trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
+	life := trace.NewRunTrace(trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
 		func(oteltrace.TraceID) bool { return true }), engine.Run{RunID: "r", Status: engine.StatusRunning})
 	life.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, errors.New("it has gone"))
 	spans := kept.GetSpans()
@@ -82,8 +82,8 @@ func TestARunThatFailsIsATraceThatSaysWhy(t *testing.T) {
 		t.Fatalf("%+v", spans)
 	}
 	var none *trace.Tracer
-	off := trace.FollowRun(none, engine.Run{RunID: "r"})
-	off.Happened(time.Now(), nil, nil)
+	off := trace.NewRunTrace(none, engine.Run{RunID: "r"})
+	off.Handle(time.Now(), nil, nil)
 	off.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, nil)
 	if off != nil || none.Context("r", "k") != "" || none.Sampled("r") {
 		t.Error("where no spans are made there are some")

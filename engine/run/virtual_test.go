@@ -27,17 +27,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
-// virtual is a server in virtual time: the loop, the judge and the keeper are the
+// virtualServer is a server in virtual time: the loop, the judge and the keeper are the
 // real ones, and so are the parts; the control store is in memory, the
 // preparation is done, and the run workers do as the test says.
-type virtual struct {
+type virtualServer struct {
 	t     *testing.T
 	store *memoryStore
 	svc   *Service
 	link  protocol.NodeEnd
-	// linked is closed when link is there.
-	linked chan struct{}
-	dir    string
+	// connected is closed when link is there.
+	connected chan struct{}
+	dir       string
 
 	mu      sync.Mutex
 	workers map[string]*virtualWorker
@@ -47,11 +47,11 @@ type virtual struct {
 	quota record.Quota
 	// acked are the parts that the server has acknowledged.
 	acked []protocol.ArtifactAck
-	// slow is a worker that stays STARTING.
-	slow string
-	// refuses: the node takes no run worker; refused is when it did not.
-	refuses bool
-	refused []time.Time
+	// slowWorker is a worker that stays STARTING.
+	slowWorker string
+	// rejects: the node takes no run worker; refused is when it did not.
+	rejects    bool
+	rejectedAt []time.Time
 	// cpu is what the generator's processor is said to be used, in per cent.
 	cpu float64
 }
@@ -64,10 +64,10 @@ type virtualWorker struct {
 	connections int
 	rate        float64
 	step        protocol.Step
-	begun       time.Time // of the step
-	over        bool
+	stepStarted time.Time // of the step
+	stepOver    bool
 	silent      bool
-	stubborn    bool // does not leave
+	ignoresStop bool // does not leave
 	// cutAt is when it was cut off from the server, zero before; it bears its load for a minute more.
 	cutAt time.Time
 	tick  int64
@@ -81,17 +81,17 @@ type virtualWorker struct {
 }
 
 // inVirtualTime runs a test with a server of one node.
-func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...func(*Options)) {
+func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtualServer), with ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		link := protocol.NewMemory()
 		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(),
+		v := &virtualServer{t: t, store: newMemoryStore(), connected: make(chan struct{}), dir: t.TempDir(),
 			workers: map[string]*virtualWorker{}}
 		opts := Options{Store: v.store, Results: folder, Nodes: []protocol.Dialer{link}, Log: zerolog.Nop(),
-			Version: "test", Scratch: t.TempDir()}
+			Version: "test", TempDir: t.TempDir()}
 		for _, change := range with {
 			change(&opts)
 		}
@@ -115,10 +115,10 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...fu
 				return
 			}
 			v.link = end
-			close(v.linked)
+			close(v.connected)
 			v.listen(ctx)
 		})
-		node.Go(func() { <-v.linked; v.beat(ctx) })
+		node.Go(func() { <-v.connected; v.reportAll(ctx) })
 		if err := v.svc.Open(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -135,11 +135,11 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...fu
 	})
 }
 
-func (v *virtual) say(m protocol.FromNode) { _ = v.link.Send(context.Background(), m) }
+func (v *virtualServer) report(m protocol.FromNode) { _ = v.link.Send(context.Background(), m) }
 
 // listen does what the server says.
-func (v *virtual) listen(ctx context.Context) {
-	v.say(protocol.Hello{NodeID: "local", Session: "s"})
+func (v *virtualServer) listen(ctx context.Context) {
+	v.report(protocol.Hello{NodeID: "local", Session: "s"})
 	for {
 		m, err := v.link.Receive(ctx)
 		if err != nil {
@@ -148,12 +148,12 @@ func (v *virtual) listen(ctx context.Context) {
 		v.mu.Lock()
 		switch m := m.(type) {
 		case protocol.Ping:
-			v.say(protocol.Pong(m))
+			v.report(protocol.Pong(m))
 		case protocol.AssignRun:
-			v.knows(m)
-			if v.refuses {
-				v.refused = append(v.refused, time.Now())
-				v.say(protocol.RunRejected{RunID: m.RunID, WorkerID: m.WorkerID, NodeID: "local",
+			v.checkRowStored(m)
+			if v.rejects {
+				v.rejectedAt = append(v.rejectedAt, time.Now())
+				v.report(protocol.RunRejected{RunID: m.RunID, WorkerID: m.WorkerID, NodeID: "local",
 					Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The node has no memory for it."}})
 				break
 			}
@@ -163,11 +163,11 @@ func (v *virtual) listen(ctx context.Context) {
 			if err != nil {
 				v.t.Error(err)
 			}
-			if m.WorkerID == v.slow {
+			if m.WorkerID == v.slowWorker {
 				w.status = engine.WorkerStarting
 			}
 			v.workers[m.WorkerID] = w
-			v.say(w.report())
+			v.report(w.report())
 		case protocol.ArtifactAck:
 			v.acked = append(v.acked, m)
 			if err := os.Remove(filepath.Join(v.dir, m.WorkerID, m.Name)); err != nil && !os.IsNotExist(err) {
@@ -194,7 +194,7 @@ func (v *virtual) listen(ctx context.Context) {
 				}
 				if m.Started && w.status == engine.WorkerReady {
 					w.status, w.phase = engine.WorkerRunning, m.Phase
-					v.say(w.report())
+					v.report(w.report())
 				}
 			}
 		}
@@ -202,7 +202,7 @@ func (v *virtual) listen(ctx context.Context) {
 	}
 }
 
-func (v *virtual) apply(w *virtualWorker, e engine.Event) {
+func (v *virtualServer) apply(w *virtualWorker, e engine.Event) {
 	if w.status.Ended() || !w.cutAt.IsZero() {
 		return
 	}
@@ -219,23 +219,23 @@ func (v *virtual) apply(w *virtualWorker, e engine.Event) {
 			w.rate = *q
 		}
 		if e.Data.StepNumber > w.step.Number {
-			w.step, w.begun, w.over = protocol.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
+			w.step, w.stepStarted, w.stepOver = protocol.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
 				Length: seconds64(e.Data.StepSeconds)}, time.Now(), false
 		}
 	case engine.EventStop:
-		if w.silent || w.stubborn {
+		if w.silent || w.ignoresStop {
 			return
 		}
 		v.leave(w)
 		return
 	}
-	v.say(w.report())
+	v.report(w.report())
 }
 
 func seconds64(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // leave ends a worker in order: its part, then its end.
-func (v *virtual) leave(w *virtualWorker) {
+func (v *virtualServer) leave(w *virtualWorker) {
 	w.status = engine.WorkerCompleted
 	parts, err := w.writer.Close()
 	if err != nil {
@@ -243,13 +243,13 @@ func (v *virtual) leave(w *virtualWorker) {
 	}
 	for _, a := range parts {
 		a.Kind = "executions"
-		id := protocol.WorkIDOf(a)
-		v.say(protocol.WorkReady{WorkID: id, NodeID: "local", Artifact: a, ArtifactURL: protocol.PartsPath + id})
+		id := protocol.PartWorkID(a)
+		v.report(protocol.WorkReady{WorkID: id, NodeID: "local", Artifact: a, ArtifactURL: protocol.PartsPath + id})
 	}
 	r := w.report()
 	r.Totals = &engine.Totals{Accounting: engine.Accounting{Scheduled: w.started, Started: w.started,
 		Succeeded: w.started}}
-	v.say(r)
+	v.report(r)
 }
 
 // follow takes that it has heard of all events up to one, unless it is cut off.
@@ -265,8 +265,8 @@ func (w *virtualWorker) report() protocol.WorkerState {
 		Status: w.status, Phase: w.phase, OpenConnections: w.connections, WantConnections: w.connections, At: time.Now()}
 }
 
-// beat reports each second of every worker that is not silent.
-func (v *virtual) beat(ctx context.Context) {
+// reportAll reports each second of every worker that is not silent.
+func (v *virtualServer) reportAll(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -288,7 +288,7 @@ func (v *virtual) beat(ctx context.Context) {
 				if w.status == engine.WorkerRunning {
 					v.second(w, connections, rate)
 				}
-				v.say(w.report())
+				v.report(w.report())
 			}
 		}
 		v.mu.Unlock()
@@ -296,7 +296,7 @@ func (v *virtual) beat(ctx context.Context) {
 }
 
 // second is a second of load: ten operations, or the part of the rate that the target serves.
-func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
+func (v *virtualServer) second(w *virtualWorker, connections int, rate float64) {
 	n, target := int64(10), (*float64)(nil)
 	waiting := 0
 	if rate > 0 {
@@ -334,22 +334,22 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 		TickLatency: histogram.Pack(latency.Data()), PhaseLatency: histogram.Pack(latency.Data()), TargetQPS: target,
 		InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
 		ActiveConnections: w.connections, TargetConnections: w.connections, Resources: engine.Resources{CPUPercent: v.cpu}}
-	if since := now.Sub(w.begun); w.step.Number > 0 && !w.over && since > w.step.Settle+time.Second {
+	if since := now.Sub(w.stepStarted); w.step.Number > 0 && !w.stepOver && since > w.step.Settle+time.Second {
 		s.Step, s.StepOver = w.step.Number, since >= w.step.Settle+w.step.Length
-		w.over = s.StepOver
+		w.stepOver = s.StepOver
 	}
-	v.say(protocol.Snapshot{WorkerSnapshot: s})
+	v.report(protocol.Snapshot{WorkerSnapshot: s})
 }
 
 // silence makes a worker be heard no more, or heard again.
-func (v *virtual) silence(id string, yes bool) {
+func (v *virtualServer) silence(id string, yes bool) {
 	v.mu.Lock()
 	v.workers[id].silent = yes
 	v.mu.Unlock()
 }
 
 // start begins a run and waits until it is measured.
-func (v *virtual) start(sc engine.Scenario) engine.Run {
+func (v *virtualServer) start(sc engine.Scenario) engine.Run {
 	v.t.Helper()
 	shares, err := scaling.Shares(sc)
 	if err != nil {
@@ -369,14 +369,14 @@ func (v *virtual) start(sc engine.Scenario) engine.Run {
 }
 
 // wait lets time pass; it ends between two beats.
-func (v *virtual) wait(d time.Duration) {
+func (v *virtualServer) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (v *virtual) live() *engine.Payload {
+func (v *virtualServer) live() *engine.LiveState {
 	v.t.Helper()
-	p := v.svc.Live("run-1")
+	p := v.svc.LiveState("run-1")
 	if p == nil {
 		v.t.Fatalf("the run is not live\n%s", v.store.text())
 	}
@@ -384,7 +384,7 @@ func (v *virtual) live() *engine.Payload {
 }
 
 // figures waits for the end of the run.
-func (v *virtual) figures() *engine.Summary {
+func (v *virtualServer) figures() *engine.Summary {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), time.Hour)
 	defer cancel()

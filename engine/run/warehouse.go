@@ -15,26 +15,26 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// Every is how often a run's warehouse is asked for.
-const Every = 5 * time.Second
+// DefaultPollInterval is how often a run's warehouse is asked for.
+const DefaultPollInterval = 5 * time.Second
 
 // A search whose steps are short asks for the warehouse as often as it takes to see
 // each of them so many times.
 const (
-	shortestPoll = time.Second
-	pollsPerStep = 3
+	minPollInterval = time.Second
+	pollsPerStep    = 3
 )
 
-// Pace is how often the warehouse of a run is asked for, every otherwise.
-func Pace(every time.Duration, sc engine.Scenario, searches bool) time.Duration {
+// WarehousePollInterval is how often the warehouse of a run is asked for, every otherwise.
+func WarehousePollInterval(every time.Duration, sc engine.Scenario, searches bool) time.Duration {
 	if searches {
-		every = min(every, max(shortestPoll, sc.FindMax.StepDuration()/pollsPerStep))
+		every = min(every, max(minPollInterval, sc.FindMax.StepDuration()/pollsPerStep))
 	}
 	return every
 }
 
-// Words describe a warehouse for the log of its run.
-func Words(w *engine.Warehouse) string {
+// DescribeWarehouse describe a warehouse for the log of its run.
+func DescribeWarehouse(w *engine.Warehouse) string {
 	kind := w.Type
 	if g := w.Generation; g != "" && kind == "STANDARD" {
 		kind += " of generation " + g
@@ -43,14 +43,14 @@ func Words(w *engine.Warehouse) string {
 		w.StartedClusters, max(1, w.MaxClusterCount))
 }
 
-// askLimit bounds one conversation with an adapter beside the load.
-const askLimit = 30 * time.Second
+// adapterTimeout bounds one conversation with an adapter beside the load.
+const adapterTimeout = 30 * time.Second
 
-// setBackLimit bounds setting a target back.
-const setBackLimit = 20 * time.Second
+// restoreTimeout bounds setting a target back.
+const restoreTimeout = 20 * time.Second
 
-// Poll is what one poll of a run's warehouse gave.
-type Poll struct {
+// WarehousePoll is what one poll of a run's warehouse gave.
+type WarehousePoll struct {
 	At        time.Time
 	Warehouse *engine.Warehouse
 	// Err is why there is none. Absent: the adapter knows no warehouse, and is not asked again.
@@ -58,10 +58,10 @@ type Poll struct {
 	Absent bool
 }
 
-// Watch polls the warehouse of a run, on connections of its own, until ctx ends or the
+// PollWarehouse polls the warehouse of a run, on connections of its own, until ctx ends or the
 // adapter knows of no warehouse. A poll that fails is told and changes nothing.
-func Watch(ctx context.Context, every time.Duration, deps prepare.Deps, run engine.Run, plan *engine.Plan,
-	polls chan<- Poll) {
+func PollWarehouse(ctx context.Context, every time.Duration, deps prepare.Deps, run engine.Run, plan *engine.Plan,
+	polls chan<- WarehousePoll) {
 	var a *prepare.Attached
 	defer func() {
 		if a != nil {
@@ -71,8 +71,8 @@ func Watch(ctx context.Context, every time.Duration, deps prepare.Deps, run engi
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		var p Poll
-		a, p = poll(ctx, deps, a, run, plan)
+		var p WarehousePoll
+		a, p = pollOnce(ctx, deps, a, run, plan)
 		select {
 		case <-ctx.Done():
 			return
@@ -89,18 +89,18 @@ func Watch(ctx context.Context, every time.Duration, deps prepare.Deps, run engi
 	}
 }
 
-// poll asks once, on the connections that there are, or on new ones.
-func poll(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run engine.Run,
-	plan *engine.Plan) (*prepare.Attached, Poll) {
-	p := Poll{At: time.Now()}
+// pollOnce asks once, on the connections that there are, or on new ones.
+func pollOnce(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run engine.Run,
+	plan *engine.Plan) (*prepare.Attached, WarehousePoll) {
+	p := WarehousePoll{At: time.Now()}
 	if a == nil {
 		if a, p.Err = prepare.Attach(ctx, deps, run.Scenario, plan, "poller"); p.Err != nil {
 			return nil, p
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := context.WithTimeout(ctx, adapterTimeout)
 	defer cancel()
-	answer, err := a.Ask(ctx, plugin.AdapterRequest{Op: plugin.OpPoll, Warehouse: plan.Warehouse})
+	answer, err := a.CallAdapter(ctx, plugin.AdapterRequest{Op: plugin.OpPoll, Warehouse: plan.Warehouse})
 	p.At = time.Now()
 	switch {
 	case err != nil:
@@ -113,10 +113,10 @@ func poll(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run engin
 	return a, p
 }
 
-// SetBack undoes what the preparation of a run started: a warehouse that was suspended
+// RestoreTarget// RestoreTarget undoes what the preparation of a run started: a warehouse that was suspended
 // is suspended again. It returns a sentence when that failed. Its time is its own: the
 // process may be shutting down. Where it is needed for others it is left.
-func SetBack(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, log zerolog.Logger) (failed string) {
+func RestoreTarget(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, log zerolog.Logger) (failed string) {
 	if plan == nil || len(plan.Restore) == 0 {
 		return ""
 	}
@@ -125,7 +125,7 @@ func SetBack(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, 
 		log.Info().Msg("the warehouse is left running: another run is live")
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), setBackLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTimeout)
 	defer cancel()
 	a, err := prepare.Attach(ctx, deps, run.Scenario, plan, "set back")
 	if err == nil {
@@ -134,7 +134,7 @@ func SetBack(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, 
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("the warehouse could not be set back")
-		return "The warehouse could not be set back to how it was before the run: " + engine.Sentences(err)
+		return "The warehouse could not be set back to how it was before the run: " + engine.ErrorText(err)
 	}
 	log.Info().Msg("the warehouse is suspended again, as it was before the run")
 	return ""

@@ -35,8 +35,8 @@ func (a Access) MayChange(u User) bool {
 	return u.Role == RoleAdmin || u.Role == RoleOperator && (a.OwnerID == u.UserID || a.OwnerID == "" && !a.Restricted)
 }
 
-// NotYours is the refusal of who may not use a connection or a template.
-func NotYours(what, name string, a Access) error {
+// NotOwnerError// NotOwnerError is the refusal of who may not use a connection or a template.
+func NotOwnerError(what, name string, a Access) error {
 	whose := "an admin"
 	if a.Owner != "" {
 		whose = "its owner " + a.Owner + " or an admin"

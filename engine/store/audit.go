@@ -61,27 +61,27 @@ type Audit interface {
 	ListAudit(ctx context.Context, f AuditFilter) ([]AuditEntry, error)
 	// AuditDays is for how many days lines are kept; 0 means for ever.
 	AuditDays(ctx context.Context) (int, error)
-	// KeepAudit says for how many days lines are kept, 0 or LeastAuditDays at least, in place of was where that is not
+	// SetAuditRetention says for how many days lines are kept, 0 or MinAuditDays at least, in place of was where that is not
 	// nil: another is ErrConflict. It returns how many it were before.
-	KeepAudit(ctx context.Context, days int, was *int) (before int, err error)
+	SetAuditRetention(ctx context.Context, days int, was *int) (before int, err error)
 	// PruneAudit removes what is older, so many lines at most, and returns how many it were.
 	PruneAudit(ctx context.Context, most int) (int, error)
 }
 
-// LeastAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
-const LeastAuditDays = 30
+// MinAuditDays// MinAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
+const MinAuditDays = 30
 
 // CheckAuditDays refuses a time for which no log is kept.
 func CheckAuditDays(days int) error {
-	if days != 0 && days < LeastAuditDays {
+	if days != 0 && days < MinAuditDays {
 		return engine.InvalidField("keep_days", "is too short", "0 keeps lines for ever; 30 is the least otherwise")
 	}
 	return nil
 }
 
-// OtherAuditDays refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
+// AuditDaysChangedError// AuditDaysChangedError refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
 // was seen, nil when that was not told.
-func OtherAuditDays(was *int, before int) error {
+func AuditDaysChangedError(was *int, before int) error {
 	if was == nil || *was == before {
 		return nil
 	}
@@ -89,6 +89,6 @@ func OtherAuditDays(was *int, before int) error {
 	if before != 0 {
 		kept = fmt.Sprintf("for %d days", before)
 	}
-	return changedSince("How long the audit log is kept was changed by somebody else, after you had opened it: "+
+	return concurrentChangeError("How long the audit log is kept was changed by somebody else, after you had opened it: "+
 		"it is kept "+kept+" now.", "is no longer what holds")
 }

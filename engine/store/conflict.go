@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ChangedMeanwhile is the ErrConflict about a thing that somebody else has saved since it was read.
-func ChangedMeanwhile(what, name, by string, at engine.Time, current int64) error {
+// ConcurrentEditError// ConcurrentEditError is the ErrConflict about a thing that somebody else has saved since it was read.
+func ConcurrentEditError(what, name, by string, at engine.Time, current int64) error {
 	if by == "" {
 		by = "somebody else"
 	}
@@ -19,8 +19,8 @@ func ChangedMeanwhile(what, name, by string, at engine.Time, current int64) erro
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
 }
 
-// changedSince is the ErrConflict about what is no longer as it was seen, for what is compared and has no version.
-func changedSince(message, was string) error {
+// concurrentChangeError is the ErrConflict about what is no longer as it was seen, for what is compared and has no version.
+func concurrentChangeError(message, was string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: message,
 		Hint:   "Load it again and repeat your change.",
 		Fields: []engine.FieldError{{Field: "was", Message: was}}}

@@ -19,20 +19,20 @@ type StartGrant struct {
 	GrantedAt engine.Time
 }
 
-// Granted is a grant with the one whose place it took, nil for none.
-type Granted struct {
+// GrantChange// GrantChange is a grant with the one whose place it took, nil for none.
+type GrantChange struct {
 	StartGrant
-	Before *StartGrant
+	Previous *StartGrant
 }
 
 // Grants keeps who started what.
 type Grants interface {
-	// GrantStart saves a grant in place of the one before, which it returns too; ErrNotFound without its run or matrix,
+	// SaveStartGrant saves a grant in place of the one before, which it returns too; ErrNotFound without its run or matrix,
 	// with which it goes, ErrConflict where that is not PREPARED any more.
-	GrantStart(ctx context.Context, g StartGrant) (Granted, error)
-	// SettleStart says what became of the start that a grant was for. After one that was begun the grant stands, whoever
+	SaveStartGrant(ctx context.Context, g StartGrant) (GrantChange, error)
+	// ResolveStart says what became of the start that a grant was for. After one that was begun the grant stands, whoever
 	// has tried meanwhile; after another one the grant before is back, unless somebody else's is there by now.
-	SettleStart(ctx context.Context, g Granted, begun bool) error
+	ResolveStart(ctx context.Context, g GrantChange, begun bool) error
 	// StartGrant returns the grant of a run, or else of its matrix; ErrNotFound for what was started by no user.
 	StartGrant(ctx context.Context, runID, matrixID string) (StartGrant, error)
 }

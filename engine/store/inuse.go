@@ -7,29 +7,29 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// BuiltinConnection is ErrConflict: a connection belongs to the server.
-func BuiltinConnection(name string) error {
+// BuiltinConnectionErrorError is ErrConflict: a connection belongs to the server.
+func BuiltinConnectionError(name string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
 		Hint:    "Save another connection under a name of its own."}
 }
 
-// UsedConnection is ErrInUse: so many templates and runs name a connection, which cannot be deleted or renamed.
-func UsedConnection(name, done string, templates, runs int) error {
+// ConnectionInUseError// ConnectionInUseError is ErrInUse: so many templates and runs name a connection, which cannot be deleted or renamed.
+func ConnectionInUseError(name, done string, templates, runs int) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrInUse,
 		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
 			done, templates, runs),
 		Hint: "Point them at another connection, or delete them, first."}
 }
 
-// shownSinks is how many sinks an error names.
-const shownSinks = 10
+// maxListedSinks is how many sinks an error names.
+const maxListedSinks = 10
 
-// WrittenConnection is ErrInUse: sinks of continuous queries write to a connection, which cannot be deleted. There is
+// SinkConnectionError// SinkConnectionError is ErrInUse: sinks of continuous queries write to a connection, which cannot be deleted. There is
 // one at least.
-func WrittenConnection(name string, sinks []string) error {
+func SinkConnectionError(name string, sinks []string) error {
 	writes := "the sink " + sinks[0] + " writes"
-	if last := len(sinks) - 1; len(sinks) > shownSinks {
+	if last := len(sinks) - 1; len(sinks) > maxListedSinks {
 		writes = fmt.Sprintf("%d sinks write", len(sinks))
 	} else if last > 0 {
 		writes = "the sinks " + strings.Join(sinks[:last], ", ") + " and " + sinks[last] + " write"

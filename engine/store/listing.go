@@ -31,9 +31,9 @@ func Offset(cursor string) (int, error) {
 	return n, nil
 }
 
-// Figure is the figure of a row that the list is in the order of, nil where it has none, or where the order is no
+// SortValue is the figure of a row that the list is in the order of, nil where it has none, or where the order is no
 // figure's.
-func (r RunRow) Figure(s RunSort) *float64 {
+func (r RunRow) SortValue(s RunSort) *float64 {
 	switch s {
 	case SortThroughput:
 		return r.QPS
@@ -68,15 +68,15 @@ func (r RunRow) Figure(s RunSort) *float64 {
 	}
 }
 
-// word is what a row has in a column of words, empty where it has nothing there, and whether the order is one of words.
-func (r RunRow) word(s RunSort) (string, bool) {
+// sortText is what a row has in a column of words, empty where it has nothing there, and whether the order is one of words.
+func (r RunRow) sortText(s RunSort) (string, bool) {
 	switch s {
 	case SortName:
-		return strings.Map(lower, r.RunName), true
+		return strings.Map(lowerASCII, r.RunName), true
 	case SortStatus:
 		return string(r.Status), true
 	case SortStartedBy:
-		return strings.Map(lower, r.CreatedBy), true
+		return strings.Map(lowerASCII, r.CreatedBy), true
 	case SortValidity:
 		if r.Verdict == nil {
 			return "", true
@@ -87,8 +87,8 @@ func (r RunRow) word(s RunSort) (string, bool) {
 	}
 }
 
-// lower makes letters of ASCII small, the others have their own places: what is done to them differs between databases.
-func lower(c rune) rune {
+// lowerASCII makes letters of ASCII small, the others have their own places: what is done to them differs between databases.
+func lowerASCII(c rune) rune {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
@@ -98,9 +98,9 @@ func lower(c rune) rune {
 // Compare puts two rows into the order of a sorted list; those without the figure come last.
 func (f RunFilter) Compare(a, b RunRow) int {
 	by := 0
-	x, y := a.Figure(f.Sort), b.Figure(f.Sort)
-	v, words := a.word(f.Sort)
-	w, _ := b.word(f.Sort)
+	x, y := a.SortValue(f.Sort), b.SortValue(f.Sort)
+	v, words := a.sortText(f.Sort)
+	w, _ := b.sortText(f.Sort)
 	switch {
 	case f.Sort == SortCreated:
 		by = a.CreatedAt.Compare(b.CreatedAt.Time)

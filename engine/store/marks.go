@@ -12,38 +12,38 @@ import (
 
 // Marks keeps what users note at moments of runs. They go with their run.
 type Marks interface {
-	// Marks lists those of a run by their moments; none for a run that is not there.
-	Marks(ctx context.Context, runID string) ([]engine.Mark, error)
+	// ListMarks lists those of a run by their moments; none for a run that is not there.
+	ListMarks(ctx context.Context, runID string) ([]engine.Mark, error)
 	// AddMark keeps a mark under the id that it returns; MadeBy says who. A run that is not there is
-	// ErrNotFound, one that has MostMarks already ErrConflict.
+	// ErrNotFound, one that has MaxMarks already ErrConflict.
 	AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
 	// ChangeMark changes moment and text, in place of those of was where that is not nil: others are ErrConflict.
 	// ChangedBy says who. It returns the mark as it is and as it was before.
-	ChangeMark(ctx context.Context, m engine.Mark, was *MarkWas) (now, before engine.Mark, err error)
+	ChangeMark(ctx context.Context, m engine.Mark, was *ExpectedMark) (now, before engine.Mark, err error)
 	// DeleteMark removes a mark, as ChangeMark changes one, and returns it.
-	DeleteMark(ctx context.Context, runID, markID string, was *MarkWas) (gone engine.Mark, err error)
+	DeleteMark(ctx context.Context, runID, markID string, was *ExpectedMark) (gone engine.Mark, err error)
 }
 
-// MostMarks is how many a run has at most, MostMarkText how many characters one has.
+// MaxMarks is how many a run has at most, MaxMarkText how many characters one has.
 const (
-	MostMarks    = 500
-	MostMarkText = 200
+	MaxMarks    = 500
+	MaxMarkText = 200
 )
 
-// MarkWas is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
+// ExpectedMark// ExpectedMark is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
 // told.
-type MarkWas struct {
+type ExpectedMark struct {
 	Text string
 	At   engine.Time
 }
 
-// Of refuses to touch a mark that is another by now.
-func (w *MarkWas) Of(m engine.Mark) error {
+// Check refuses to touch a mark that is another by now.
+func (w *ExpectedMark) Check(m engine.Mark) error {
 	exact := func(t engine.Time) int64 { return t.UnixMilli() }
 	if w == nil || w.Text == m.Text && exact(w.At) == exact(m.At) {
 		return nil
 	}
-	return changedSince("The mark was changed by "+cmp.Or(m.ChangedBy, "somebody else")+", after you had opened it.",
+	return concurrentChangeError("The mark was changed by "+cmp.Or(m.ChangedBy, "somebody else")+", after you had opened it.",
 		"is no longer the mark")
 }
 
@@ -53,9 +53,9 @@ func CheckMark(m engine.Mark) (engine.Mark, error) {
 	switch n := utf8.RuneCountInString(m.Text); {
 	case n == 0:
 		return m, engine.InvalidField("text", "is empty", "say what has happened, for example: index created")
-	case n > MostMarkText:
+	case n > MaxMarkText:
 		return m, engine.InvalidField("text", fmt.Sprintf("has %d characters", n),
-			fmt.Sprintf("use up to %d", MostMarkText))
+			fmt.Sprintf("use up to %d", MaxMarkText))
 	case m.At.IsZero():
 		return m, engine.InvalidField("at", "is missing", "name the moment, RFC 3339")
 	}
@@ -65,6 +65,6 @@ func CheckMark(m engine.Mark) (engine.Mark, error) {
 // TooManyMarks is the ErrConflict about a run that takes no more.
 func TooManyMarks() error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
-		Message: fmt.Sprintf("The run has %d marks already, and takes no more.", MostMarks),
+		Message: fmt.Sprintf("The run has %d marks already, and takes no more.", MaxMarks),
 		Hint:    "Delete some of them."}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// MatrixMove is a conditional change of a matrix.
-type MatrixMove struct {
+// MatrixTransition// MatrixTransition is a conditional change of a matrix.
+type MatrixTransition struct {
 	MatrixID string
 	// From lists the statuses the change is allowed from; another one is ErrConflict.
 	From []engine.Status
@@ -17,7 +17,7 @@ type MatrixMove struct {
 	At time.Time
 	// Owner takes the matrix for this owner, with a lease; empty leaves it.
 	Owner string
-	// Holder must be the matrix's owner, else ErrHeld; empty is not compared.
+	// Holder must be the matrix's owner, else ErrLeaseHeld; empty is not compared.
 	Holder string
 }
 
@@ -32,9 +32,9 @@ type Matrices interface {
 	LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error)
 	// MatrixRuns returns the matrix's runs by their index.
 	MatrixRuns(ctx context.Context, matrixID string) ([]RunRow, error)
-	MoveMatrix(ctx context.Context, move MatrixMove) error
+	TransitionMatrix(ctx context.Context, move MatrixTransition) error
 	// ClaimMatrix takes a matrix that is not over when its lease has expired, when
-	// nobody ever held it, or with reclaim when it is the owner's already; ErrHeld
+	// nobody ever held it, or with reclaim when it is the owner's already; ErrLeaseHeld
 	// when another owner's lease goes on, ErrConflict when it is over.
 	ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error
 	// RenewMatrices prolongs an owner's leases and returns those of the named

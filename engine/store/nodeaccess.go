@@ -43,8 +43,8 @@ type NodeAccess interface {
 	CreateNodeToken(ctx context.Context, t NodeToken, secretSHA256 [32]byte, valid time.Duration) (NodeToken, error)
 	// NodeTokens are those by which nodes can join now, the newest first.
 	NodeTokens(ctx context.Context) ([]NodeToken, error)
-	// EndNodeToken has no further node join by a token; ErrNotFound when there is none. Nodes that have joined stay.
-	EndNodeToken(ctx context.Context, id string) error
+	// RevokeNodeToken has no further node join by a token; ErrNotFound when there is none. Nodes that have joined stay.
+	RevokeNodeToken(ctx context.Context, id string) error
 	// AdmitNode notes the certificate of a node that joins, and counts its token as used. The
 	// same node with the same key may ask again. The token may be unknown, expired or used up,
 	// and the node's name another's.

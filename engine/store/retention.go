@@ -48,11 +48,11 @@ type Expiry struct {
 	Line AuditEntry
 }
 
-// Leftover is a run whose files are still to be removed from a place.
-type Leftover struct {
+// PendingDeletion// PendingDeletion is a run whose files are still to be removed from a place.
+type PendingDeletion struct {
 	RunID string
-	// Place is where; empty where that is not known.
-	Place string
+	// Location is where; empty where that is not known.
+	Location string
 	// Whole: all of them; else those with executions.
 	Whole bool
 	// Part is the one file that it is about; empty for the above.
@@ -61,21 +61,21 @@ type Leftover struct {
 	Bytes int64
 }
 
-// Place is where a server keeps files of runs: a folder or a bucket, and the same for all that share it.
-type Place struct {
-	Place string
+// FileLocation is where a server keeps files of runs: a folder or a bucket, and the same for all that share it.
+type FileLocation struct {
+	ID    string
 	Label string // for people, without a secret
 }
 
 // LeftPlace is what is left over in a place.
 type LeftPlace struct {
-	Place   string      `json:"place" doc:"Names the place; empty where it is not known."`
-	Label   string      `json:"label" doc:"Where that is, in the words of a server that keeps files there."`
-	Runs    int         `json:"runs" doc:"Of how many runs files are still to be removed."`
-	Since   engine.Time `json:"since" doc:"Since when the first of them is."`
-	TriedAt engine.Time `json:"tried_at" doc:"When the last attempt failed; null where none has."`
-	SeenAt  engine.Time `json:"seen_at" doc:"When a server last reached the place; null where none is known to."`
-	Problem string      `json:"problem,omitempty" doc:"Why the last attempt failed; it is tried again."`
+	Location string      `json:"place" doc:"Names the place; empty where it is not known."`
+	Label    string      `json:"label" doc:"Where that is, in the words of a server that keeps files there."`
+	Runs     int         `json:"runs" doc:"Of how many runs files are still to be removed."`
+	Since    engine.Time `json:"since" doc:"Since when the first of them is."`
+	TriedAt  engine.Time `json:"tried_at" doc:"When the last attempt failed; null where none has."`
+	SeenAt   engine.Time `json:"seen_at" doc:"When a server last reached the place; null where none is known to."`
+	Problem  string      `json:"problem,omitempty" doc:"Why the last attempt failed; it is tried again."`
 }
 
 // ErrExecutionsDeleted refuses a part of a run whose single executions were deleted. What was stored of it is a
@@ -92,25 +92,27 @@ type Retention interface {
 	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are a leftover from then on.
 	// ErrNotFound without the run; executions that went before are ErrConflict.
 	Expire(ctx context.Context, e Expiry) error
-	// Reach tells that a server keeps files of runs there: what is let go of is a leftover of each such place.
-	Reach(ctx context.Context, p Place) error
-	// LeaveOver notes that files of a run are to be removed from a place, or one of them.
-	LeaveOver(ctx context.Context, l Leftover) error
-	// Leftovers lists some of what is left over in a place, and where that is not known, at most so many: first what
+	// RegisterLocation tells that a server keeps files of runs there: what is let go of is a leftover of each such place.
+	RegisterLocation(ctx context.Context, p FileLocation) error
+	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
+	QueueDeletion(ctx context.Context, l PendingDeletion) error
+	// PendingDeletions lists some of what is left over in a place, and where that is not known, at most so many: first what
 	// nobody has tried, then what was tried longest ago.
-	Leftovers(ctx context.Context, place string, most int) ([]Leftover, error)
-	// Tried tells that the files of a leftover could not be removed, and why.
-	Tried(ctx context.Context, l Leftover, problem string) error
-	// Cleared tells that the files of a leftover are gone from its place. Repeating it is harmless.
-	Cleared(ctx context.Context, l Leftover) error
-	// LeftPlaces sums up what is left over, by place.
-	LeftPlaces(ctx context.Context) ([]LeftPlace, error)
+	PendingDeletions(ctx context.Context, place string, most int) ([]PendingDeletion, error)
+	// DeletionFailed tells that the files of a leftover could not be removed, and why.
+	DeletionFailed(ctx context.Context, l PendingDeletion, problem string) error
+	// DeletionDone tells that the files of a leftover are gone from its place. Repeating it is harmless.
+	DeletionDone(ctx context.Context, l PendingDeletion) error
+	// DeletionBacklogs sums up what is left over, by place.
+	DeletionBacklogs(ctx context.Context) ([]LeftPlace, error)
 }
 
-// TooYoung is why a run stays that has not ended so long ago.
-func TooYoung(bound time.Duration) string { return "it ended less than " + bound.String() + " ago" }
+// TooRecentReason// TooRecentReason is why a run stays that has not ended so long ago.
+func TooRecentReason(bound time.Duration) string {
+	return "it ended less than " + bound.String() + " ago"
+}
 
-// NotExpired is the ErrConflict about a run that stays.
-func NotExpired(why string) error {
+// NotExpiredErrorError is the ErrConflict about a run that stays.
+func NotExpiredError(why string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "The run stays: " + why + "."}
 }

@@ -27,8 +27,8 @@ type RunView struct {
 	UpdatedAt engine.Time `json:"updated_at"`
 }
 
-// MostRunViews is how many views a user keeps.
-const MostRunViews = 200
+// MaxRunViews// MaxRunViews is how many views a user keeps.
+const MaxRunViews = 200
 
 // RunViews keeps lists of runs under names. A user has one of a name; others may have another one.
 type RunViews interface {
@@ -46,32 +46,32 @@ type RunViews interface {
 
 // The bounds of a view, in characters.
 const (
-	longestViewName  = 80
-	longestViewQuery = 4000
+	maxViewName  = 80
+	maxViewQuery = 4000
 )
 
-// viewed are the parts of the page's address that a view keeps.
-var viewed = []string{"status", "search", "template", "range", "tag", "sort", "columns", "trend", "figure"}
+// viewParameters are the parts of the page's address that a view keeps.
+var viewParameters = []string{"status", "search", "template", "range", "tag", "sort", "columns", "trend", "figure"}
 
 // CheckRunView refuses what no view can be.
 func CheckRunView(v RunView) error {
 	n := len([]rune(v.Name))
-	if n == 0 || n > longestViewName || strings.TrimSpace(v.Name) != v.Name || CleanText(v.Name) != v.Name ||
-		strings.ContainsFunc(v.Name, textsafe.Obeyed) {
+	if n == 0 || n > maxViewName || strings.TrimSpace(v.Name) != v.Name || CleanText(v.Name) != v.Name ||
+		strings.ContainsFunc(v.Name, textsafe.IsControl) {
 		return engine.InvalidField("name", "cannot be used", fmt.Sprintf(
-			"choose 1 to %d characters that are seen, without a space at either end", longestViewName))
+			"choose 1 to %d characters that are seen, without a space at either end", maxViewName))
 	}
-	if len([]rune(v.Query)) > longestViewQuery {
-		return engine.InvalidField("query", "is too long", fmt.Sprintf("at most %d characters", longestViewQuery))
+	if len([]rune(v.Query)) > maxViewQuery {
+		return engine.InvalidField("query", "is too long", fmt.Sprintf("at most %d characters", maxViewQuery))
 	}
 	parts, err := url.ParseQuery(v.Query)
 	if err != nil || CleanText(v.Query) != v.Query {
 		return engine.InvalidField("query", "is no query of an address", "write status=FAILED&sort=-p95_ms")
 	}
 	for part := range parts {
-		if !slices.Contains(viewed, part) {
+		if !slices.Contains(viewParameters, part) {
 			return engine.InvalidField("query", fmt.Sprintf("has %q", textsafe.Shorten(textsafe.OneLine(part), 40)),
-				"a view keeps "+strings.Join(viewed, ", "))
+				"a view keeps "+strings.Join(viewParameters, ", "))
 		}
 	}
 	return nil
@@ -80,13 +80,13 @@ func CheckRunView(v RunView) error {
 // TooManyRunViews is the ErrConflict about a view more than a user may keep.
 func TooManyRunViews() error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
-		Message: fmt.Sprintf("You keep %d views, and no more are kept for one user.", MostRunViews),
+		Message: fmt.Sprintf("You keep %d views, and no more are kept for one user.", MaxRunViews),
 		Hint:    "Delete one first."}
 }
 
-// OwnerlessRunView is the ErrConflict about a shared view of a user that is gone, which somebody wants to keep for
+// OwnerlessViewError// OwnerlessViewError is the ErrConflict about a shared view of a user that is gone, which somebody wants to keep for
 // itself.
-func OwnerlessRunView(name string) error {
+func OwnerlessViewError(name string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: fmt.Sprintf("The view %q belongs to nobody: nobody would see it.", name), Hint: "Delete it instead."}
 }

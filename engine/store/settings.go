@@ -27,9 +27,9 @@ type Settings interface {
 	// SaveSetting saves a setting; UpdatedBy says who. Version is that which was edited, 0 for a new one; another is
 	// ErrConflict, and the error says who was faster.
 	SaveSetting(ctx context.Context, s Setting) (Setting, error)
-	// TakeTurn reports whether it is the owner's turn, and makes it so for a while by the store's clock if it is
+	// AcquireTaskLease reports whether it is the owner's turn, and makes it so for a while by the store's clock if it is
 	// nobody else's.
-	TakeTurn(ctx context.Context, name, owner string, lasts time.Duration) (bool, error)
-	// YieldTurn ends the owner's turn before its time; harmless when it is another's.
-	YieldTurn(ctx context.Context, name, owner string) error
+	AcquireTaskLease(ctx context.Context, name, owner string, lasts time.Duration) (bool, error)
+	// ReleaseTaskLease ends the owner's turn before its time; harmless when it is another's.
+	ReleaseTaskLease(ctx context.Context, name, owner string) error
 }

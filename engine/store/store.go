@@ -25,23 +25,23 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFenced: the caller's owner epoch is no longer the run's.
 	ErrFenced = errors.New("fenced: another server owns the run")
-	// ErrHeld: another owner's lease has not expired.
-	ErrHeld = errors.New("another server holds the run")
+	// ErrLeaseHeld// ErrLeaseHeld: another owner's lease has not expired.
+	ErrLeaseHeld = errors.New("another server holds the run")
 	// ErrDamaged: what is stored is not what was given to be stored.
 	ErrDamaged = errors.New("damaged")
 	// ErrUnavailable: the store cannot be reached now; the call may be repeated.
 	ErrUnavailable = errors.New("control store unavailable")
 	// ErrClaimLost: the claim on a refresh has expired, or another worker has one with a higher epoch.
 	ErrClaimLost = errors.New("the claim on the refresh is lost")
-	// ErrNoRoom: the nodes have no room for all that was asked for, or others wait for it before.
-	ErrNoRoom = errors.New("no room on the nodes")
+	// ErrNoCapacity// ErrNoCapacity: the nodes have no room for all that was asked for, or others wait for it before.
+	ErrNoCapacity = errors.New("no room on the nodes")
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
 
-// Passing reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
+// IsTransient// IsTransient reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
 // or it was removed a moment ago. The call may be repeated.
-func Passing(err error) bool {
+func IsTransient(err error) bool {
 	var file *fs.PathError
 	return errors.Is(err, ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable) || errors.Is(err, ErrNotFound) ||
 		errors.As(err, &file)
@@ -126,10 +126,10 @@ type RunList struct {
 	Total      int64    `json:"total"`
 }
 
-// Lease is how long a run stays its owner's without a sign of life, by the clock
+// LeaseDuration is how long a run stays its owner's without a sign of life, by the clock
 // of the database. SaveTick and RenewLeases give such a sign. Tests of processes shorten
 // it, before anything else.
-var Lease = 15 * time.Second
+var LeaseDuration = 15 * time.Second
 
 // Claim asks for a run.
 type Claim struct {
@@ -148,8 +148,8 @@ type Transition struct {
 	Epoch int64
 	// Owner takes the run for this owner, with a lease; empty leaves it.
 	Owner string
-	// Room must be there for the run's workers and is taken, else ErrNoRoom; nil asks for none.
-	Room *Admission
+	// Admission must be there for the run's workers and is taken, else ErrNoCapacity; nil asks for none.
+	Admission *Admission
 	// From lists the statuses the change is allowed from; another one is ErrConflict.
 	From []engine.Status
 	// To is the new status; empty leaves it.
@@ -249,7 +249,7 @@ type Runs interface {
 	// LiveRuns returns the runs in RUNNING, STOPPING or CANCELLING, and those whose phase is PROCESSING.
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
 	// Claim takes a run whose lease has expired or is the claimant's own, raises the
-	// owner epoch and returns it; ErrHeld when another owner's lease goes on.
+	// owner epoch and returns it; ErrLeaseHeld when another owner's lease goes on.
 	Claim(ctx context.Context, c Claim) (epoch int64, err error)
 	// RenewLeases prolongs the leases of the runs that are named, as far as they are the owner's.
 	RenewLeases(ctx context.Context, owner string, runIDs []string) error
@@ -286,10 +286,10 @@ type Runs interface {
 	SaveResult(ctx context.Context, rows ...engine.RunResult) error
 	// Results returns the parent's row first, then the run workers' by group.
 	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
-	// Enriching returns the terminal runs whose enrichment is PENDING or RUNNING.
-	Enriching(ctx context.Context) ([]string, error)
-	// AwaitingAggregates returns the terminal runs whose account aggregates are PENDING.
-	AwaitingAggregates(ctx context.Context) ([]string, error)
+	// PendingEnrichments returns the terminal runs whose enrichment is PENDING or RUNNING.
+	PendingEnrichments(ctx context.Context) ([]string, error)
+	// PendingAggregates returns the terminal runs whose account aggregates are PENDING.
+	PendingAggregates(ctx context.Context) ([]string, error)
 	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
 	// that of RunResult. A part of executions that were deleted is ErrExecutionsDeleted.
 	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error

@@ -66,10 +66,10 @@ type Users interface {
 	// no token any more, until that ends.
 	ChangeUser(ctx context.Context, userID string, to UserChange) (now, before User, err error)
 	// DeleteUser removes a user with its tokens, unless it is another than was seen; what the user made stays.
-	DeleteUser(ctx context.Context, userID string, was UserWas) error
-	// PasswordOf returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
+	DeleteUser(ctx context.Context, userID string, was ExpectedUser) error
+	// UserCredentials returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
 	// out is ErrNotFound.
-	PasswordOf(ctx context.Context, name string) (u User, hash string, err error)
+	UserCredentials(ctx context.Context, name string) (u User, hash string, err error)
 	// SetPassword sets the hash of a password and ends the user's sessions and invitations.
 	SetPassword(ctx context.Context, userID, hash string) error
 
@@ -91,12 +91,12 @@ type Users interface {
 type UserChange struct {
 	Role     *Role
 	Disabled *bool
-	Was      UserWas
+	Expected ExpectedUser
 }
 
-// UserWas is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
+// ExpectedUser// ExpectedUser is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
 // nil was not looked at.
-type UserWas struct {
+type ExpectedUser struct {
 	Role     *Role
 	Disabled *bool
 }
@@ -109,19 +109,19 @@ func (c UserChange) Check() error {
 	return CheckUser("somebody", *c.Role)
 }
 
-// Of refuses to touch a user that is another by now.
-func (w UserWas) Of(u User) error {
+// Check refuses to touch a user that is another by now.
+func (w ExpectedUser) Check(u User) error {
 	locked := !u.DisabledAt.IsZero()
 	switch {
 	case w.Role != nil && *w.Role != u.Role:
-		return changedSince(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
+		return concurrentChangeError(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
 			u.Name, u.Role), "is no longer the role of the user")
 	case w.Disabled == nil || *w.Disabled == locked:
 		return nil
 	case locked:
-		return changedSince(u.Name+" was locked out by somebody else, after you had opened it.", "may no longer sign in")
+		return concurrentChangeError(u.Name+" was locked out by somebody else, after you had opened it.", "may no longer sign in")
 	}
-	return changedSince(u.Name+" was let in again by somebody else, after you had opened it.", "is no longer locked out")
+	return concurrentChangeError(u.Name+" was let in again by somebody else, after you had opened it.", "is no longer locked out")
 }
 
 // maxUserName bounds a user's name, in characters.
@@ -143,8 +143,8 @@ func CheckUser(name string, role Role) error {
 	return nil
 }
 
-// LastAdmin is the ErrConflict about the last admin.
-func LastAdmin() error {
+// LastAdminErrorError is the ErrConflict about the last admin.
+func LastAdminError() error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: "This is the last admin who can sign in.", Hint: "Make another user an admin first."}
 }

@@ -9,22 +9,22 @@ import (
 // Mask stands in a connection string where a secret was.
 const Mask = "***"
 
-// SecretKeeper is an optional ability of a Driver: it tells the secrets of its
+// SecretRedactor// SecretRedactor is an optional ability of a Driver: it tells the secrets of its
 // connection strings from the rest. It reads them as Open does, so that what is
 // compared and shown is what would be connected to.
-type SecretKeeper interface {
+type SecretRedactor interface {
 	// Redact returns dsn with Mask in the place of each secret, and the secrets, as
 	// they are written and as they are meant. Of a text that cannot be read for
 	// certain nothing is shown but Mask, and all of it is secret. A Mask where no
 	// secret is expected counts among them: somebody meant one.
 	Redact(dsn string) (shown string, secrets []string)
-	// Rejoin returns shown, which Redact made and somebody may have changed, with
+	// RestoreSecrets returns shown, which Redact made and somebody may have changed, with
 	// the secrets of stored as its own. It is ErrOtherAddress unless both lead to
 	// the same servers, as the same user, under the same protection.
-	Rejoin(shown, stored string) (string, error)
-	// Readable is nil when Open would take the connection string, as far as that can
+	RestoreSecrets(shown, stored string) (string, error)
+	// Validate is nil when Open would take the connection string, as far as that can
 	// be told without its secrets. The error is user-facing.
-	Readable(dsn string) error
+	Validate(dsn string) error
 }
 
 // ErrOtherAddress is the error of a connection string whose masked secrets were
@@ -35,14 +35,14 @@ var ErrOtherAddress = &engine.Error{Code: engine.CodeInvalid,
 
 // Secrets are the secret keepers by the names of their drivers. The zero value
 // knows none, and hides everything.
-type Secrets struct{ keepers map[string]SecretKeeper }
+type Secrets struct{ redactors map[string]SecretRedactor }
 
-// SecretsOf returns the abilities of drivers; one without it has its connection strings hidden altogether.
-func SecretsOf(drivers map[string]Driver) Secrets {
-	s := Secrets{map[string]SecretKeeper{}}
+// NewSecrets// NewSecrets returns the abilities of drivers; one without it has its connection strings hidden altogether.
+func NewSecrets(drivers map[string]Driver) Secrets {
+	s := Secrets{map[string]SecretRedactor{}}
 	for name, d := range drivers {
-		if keeper, ok := d.(SecretKeeper); ok {
-			s.keepers[name] = keeper
+		if keeper, ok := d.(SecretRedactor); ok {
+			s.redactors[name] = keeper
 		}
 	}
 	return s
@@ -53,7 +53,7 @@ func (s Secrets) Redact(driver, dsn string) (shown string, secrets []string) {
 	if dsn == "" {
 		return "", nil
 	}
-	if k := s.keepers[driver]; k != nil {
+	if k := s.redactors[driver]; k != nil {
 		return k.Redact(dsn)
 	}
 	return Mask, []string{dsn}
@@ -71,10 +71,10 @@ func (s Secrets) Masked(driver, dsn string) bool {
 	return dsn == Mask || slices.Contains(secrets, Mask)
 }
 
-// Rejoin puts the secrets of stored into shown, see SecretKeeper.
-func (s Secrets) Rejoin(driver, shown, stored string) (string, error) {
-	if k := s.keepers[driver]; k != nil {
-		return k.Rejoin(shown, stored)
+// RestoreSecrets puts the secrets of stored into shown, see SecretRedactor.
+func (s Secrets) RestoreSecrets(driver, shown, stored string) (string, error) {
+	if k := s.redactors[driver]; k != nil {
+		return k.RestoreSecrets(shown, stored)
 	}
 	if shown == Mask {
 		return stored, nil // all of it was hidden, and nothing of it has changed
@@ -82,10 +82,10 @@ func (s Secrets) Rejoin(driver, shown, stored string) (string, error) {
 	return "", ErrOtherAddress
 }
 
-// Readable checks a connection string without connecting.
-func (s Secrets) Readable(driver, dsn string) error {
-	if k := s.keepers[driver]; k != nil {
-		return k.Readable(dsn)
+// Validate checks a connection string without connecting.
+func (s Secrets) Validate(driver, dsn string) error {
+	if k := s.redactors[driver]; k != nil {
+		return k.Validate(dsn)
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import "context"
 type Stager interface {
 	// Put stores a file under a path of the user's own stage, in place of what is there.
 	Put(ctx context.Context, path string, content []byte) error
-	// Together runs f in a transaction: all that it executes holds, or nothing.
-	Together(ctx context.Context, f func(Together) error) error
+	// InTransaction// Tx runs f in a transaction: all that it executes holds, or nothing.
+	InTransaction(ctx context.Context, f func(Tx) error) error
 }
 
-// Together is a transaction.
-type Together interface {
+// Tx// Tx is a transaction.
+type Tx interface {
 	Exec(ctx context.Context, sql string, args ...any) error
 	Query(ctx context.Context, sql string, args ...any) (*ResultSet, error)
 }

@@ -47,13 +47,13 @@ type Traits struct {
 	History, Warehouses bool
 }
 
-// Described is an optional ability of a Driver: it tells the traits of its databases.
-type Described interface{ Traits() Traits }
+// TraitsProvider// TraitsProvider is an optional ability of a Driver: it tells the traits of its databases.
+type TraitsProvider interface{ Traits() Traits }
 
-// TraitsOf are those of a driver's databases, none when it tells none.
-func TraitsOf(d Driver) Traits {
+// DriverTraits// DriverTraits are those of a driver's databases, none when it tells none.
+func DriverTraits(d Driver) Traits {
 	t := Traits{Title: "The target"}
-	if d, ok := d.(Described); ok {
+	if d, ok := d.(TraitsProvider); ok {
 		t = d.Traits()
 	}
 	return t
@@ -201,20 +201,20 @@ type Conn interface {
 // what is in flight and wakes the loop, and the socket itself stays open until Leave.
 type EventConn interface {
 	Conn
-	// Enter hands the socket to an event loop and returns its file descriptor,
+	// Attach hands the socket to an event loop and returns its file descriptor,
 	// which does not block. ok is false where that cannot be: TLS, other systems.
-	Enter() (fd int, ok bool)
-	// Leave takes the socket back; Close must follow.
-	Leave()
+	Attach() (fd int, ok bool)
+	// Detach takes the socket back; Close must follow.
+	Detach()
 	// Send encodes and writes an operation, with buf for the time of the call.
 	// sent is false when the socket takes no more now: Flush has to be called when it
 	// does. After an error, or when Broken, nothing was sent.
 	Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err error)
 	// Flush writes what Send could not.
 	Flush() (sent bool, err error)
-	// Touch reads the memory that Receive is going to need, so that a loop can wait for
+	// Prefetch reads the memory that Receive is going to need, so that a loop can wait for
 	// that of many connections at once. What it returns is of no use.
-	Touch() int64
+	Prefetch() int64
 	// Receive reads what has arrived, into buf where it needs room. With done,
 	// res and err are as Exec gives them; without, the loop waits for more.
 	Receive(buf []byte, res *Result) (done bool, err error)
@@ -235,9 +235,9 @@ func Read(ctx context.Context, db Database, sql string, limit time.Duration, arg
 	return db.Query(ctx, sql, args...)
 }
 
-// Keeper is an optional ability of a Database: it keeps apart the tables that
+// TableMarker is an optional ability of a Database: it keeps apart the tables that
 // Loadstone made, and finds out what statements write to.
-type Keeper interface {
+type TableMarker interface {
 	// Mark notes in the database that Loadstone made a table, named as an adapter
 	// quotes it. The note is bound to the very table: a copy or a successor of its name has none.
 	Mark(ctx context.Context, table string) error
@@ -248,7 +248,7 @@ type Keeper interface {
 	Owned(ctx context.Context, tables ...string) ([]bool, error)
 	// Writes lists what the statements write to, without executing any. Statements that
 	// the database does not take, for want of a table too, are left out.
-	Writes(ctx context.Context, statements []engine.Statement) ([]Written, error)
+	Writes(ctx context.Context, statements []engine.Statement) ([]WriteTarget, error)
 }
 
 // Swapper is an optional ability of a Database: tables that were built beside others
@@ -258,8 +258,8 @@ type Swapper interface {
 	Swap(ctx context.Context, statements []string) error
 }
 
-// Written is a table that statements write to, or what else they may change.
-type Written struct {
+// WriteTarget// WriteTarget is a table that statements write to, or what else they may change.
+type WriteTarget struct {
 	// Table is its name with its schema, quoted where SQL wants it so.
 	Table string `json:"table"`
 	// Opaque: Table is a function or procedure, and what it writes is not known.

@@ -30,7 +30,7 @@ func TestWhoTakesARunOverGivesNobodyMore(t *testing.T) {
 		has := func(when string, epoch, sequence int64, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			got := append([]string{}, s.load.said()[said:]...)
+			got := append([]string{}, s.load.callList()[said:]...)
 			if said += len(got); !reflect.DeepEqual(got, append([]string{}, want...)) {
 				t.Errorf("%s: the load heard %q, want %q", when, got, want)
 			}
@@ -41,7 +41,7 @@ func TestWhoTakesARunOverGivesNobodyMore(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		said = len(s.load.said())
+		said = len(s.load.callList())
 		has("its first owner", 3, 2)
 		state := protocol.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning, Phase: engine.PhaseWarmup,
 			Started: true, LastSequence: 1, AtMost: true,

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// mostSamples are remembered of a server's clock, a few minutes.
-	mostSamples = 256
-	// mostDrift is what two clocks may drift apart, as a part of the time since they were compared.
-	mostDrift = 1.0 / 5000
-	// firstSample is how long a run worker waits for the first comparison of the clocks.
-	firstSample = 5 * time.Second
+	// maxSamples are remembered of a server's clock, a few minutes.
+	maxSamples = 256
+	// maxDrift is what two clocks may drift apart, as a part of the time since they were compared.
+	maxDrift = 1.0 / 5000
+	// firstSampleTimeout is how long a run worker waits for the first comparison of the clocks.
+	firstSampleTimeout = 5 * time.Second
 )
 
-// clocks compares the clock of a server with the node's, by each Status that it acknowledges:
+// clockSync compares the clock of a server with the node's, by each Status that it acknowledges:
 // of four times, of which each side reads two, follows by how much it is ahead, to within
 // half of what was under way. The best of late counts, and the older it is the less.
-type clocks struct {
+type clockSync struct {
 	mu      sync.Mutex
 	samples []clockSample
 	first   chan struct{} // closed when there is one
@@ -32,11 +32,11 @@ type clockSample struct {
 	ahead, error time.Duration
 }
 
-func newClocks() *clocks { return &clocks{first: make(chan struct{})} }
+func newClockSync() *clockSync { return &clockSync{first: make(chan struct{})} }
 
-// take takes an acknowledgement in: the Status left at sent and the acknowledgement came at
+// addSample takes an acknowledgement in: the Status left at sent and the acknowledgement came at
 // back, both by the node's clock. It reports whether that was the first to say something.
-func (c *clocks) take(sent, back time.Time, ack protocol.StatusAck) (first bool) {
+func (c *clockSync) addSample(sent, back time.Time, ack protocol.StatusAck) (first bool) {
 	if ack.Received.IsZero() || ack.Sent.IsZero() {
 		return false
 	}
@@ -50,7 +50,7 @@ func (c *clocks) take(sent, back time.Time, ack protocol.StatusAck) (first bool)
 	if first = len(c.samples) == 0; first {
 		close(c.first)
 	}
-	if len(c.samples) == mostSamples {
+	if len(c.samples) == maxSamples {
 		c.samples = c.samples[:copy(c.samples, c.samples[1:])]
 	}
 	c.samples = append(c.samples, clockSample{back, (ack.Received.Sub(sent) + ack.Sent.Sub(back)) / 2,
@@ -59,10 +59,10 @@ func (c *clocks) take(sent, back time.Time, ack protocol.StatusAck) (first bool)
 }
 
 // drifted is how far clocks may have drifted apart in a time.
-func drifted(d time.Duration) time.Duration { return time.Duration(mostDrift * float64(d)) }
+func drifted(d time.Duration) time.Duration { return time.Duration(maxDrift * float64(d)) }
 
-// best is by how much the server's clock is ahead now, and how wrong that may be; 0 and 0 when nobody knows.
-func (c *clocks) best(now time.Time) (ahead, wrong time.Duration) {
+// estimate is by how much the server's clock is ahead now, and how wrong that may be; 0 and 0 when nobody knows.
+func (c *clockSync) estimate(now time.Time) (ahead, wrong time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.samples {
@@ -73,25 +73,25 @@ func (c *clocks) best(now time.Time) (ahead, wrong time.Duration) {
 	return ahead, wrong
 }
 
-// timeLine is the run's: the server's own in its process, and elsewhere the node's, set by
+// runClock is the run's: the server's own in its process, and elsewhere the node's, set by
 // the server's clock as it is when the load is opened. It does not follow what is measured
 // later: that is how wrong it is.
-func (w *runWorker) timeLine(ctx context.Context) *clock.Clock {
+func (w *runWorker) runClock(ctx context.Context) *clock.Clock {
 	if w.a.Clock != nil {
 		return w.a.Clock
 	}
-	limit := time.NewTimer(firstSample)
+	limit := time.NewTimer(firstSampleTimeout)
 	defer limit.Stop()
 	select {
 	case <-w.server.first:
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	ahead, _ := w.server.best(w.node.clock.Now())
+	ahead, _ := w.server.estimate(w.node.clock.Now())
 	w.mu.Lock()
 	w.ahead = ahead
 	w.mu.Unlock()
-	return w.node.clock.Ahead(ahead + w.a.ClockAhead)
+	return w.node.clock.WithOffset(ahead + w.a.ClockAhead)
 }
 
 // clockError is how wrong the times of the worker's record may be, as times of the server. It needs mu.
@@ -99,19 +99,19 @@ func (w *runWorker) clockError() time.Duration {
 	if w.a.Clock != nil {
 		return 0
 	}
-	ahead, wrong := w.server.best(w.node.clock.Now())
+	ahead, wrong := w.server.estimate(w.node.clock.Now())
 	return wrong + (ahead - w.ahead).Abs()
 }
 
-// lineAhead is by how much a run's line, which says at, is ahead of the clock of the server that owns the
+// runClockAhead is by how much a run's line, which says at, is ahead of the clock of the server that owns the
 // run now, and how wrong that may be: one that has taken it over goes on by it. 0 and 0 is not known.
-func (n *Node) lineAhead(runID string, at time.Time) (ahead, wrong time.Duration) {
+func (n *Node) runClockAhead(runID string, at time.Time) (ahead, wrong time.Duration) {
 	c := n.out.ownersClocks(runID)
 	if c == nil {
 		return 0, 0
 	}
 	now := n.clock.Now()
-	owner, wrong := c.best(now)
+	owner, wrong := c.estimate(now)
 	if wrong == 0 {
 		return 0, 0
 	}
@@ -124,17 +124,17 @@ type end struct {
 	line *clock.Clock
 }
 
-// again is an end as it is said now: it stays what it was, and the line is compared with the clock of who owns the
+// restampEnd is an end as it is said now: it stays what it was, and the line is compared with the clock of who owns the
 // run now. That of the owner in whose time it ended may be any other.
-func (n *Node) again(e end) protocol.WorkerState {
+func (n *Node) restampEnd(e end) protocol.WorkerState {
 	s := e.WorkerState
-	s.LineAhead, s.LineError = n.lineAhead(s.RunID, e.line.Now())
+	s.LineAhead, s.LineError = n.runClockAhead(s.RunID, e.line.Now())
 	return s
 }
 
-// compared says the ends of a server's runs again when its clock has just been compared: with a run that it has
+// resendEnds says the ends of a server's runs again when its clock has just been compared: with a run that it has
 // taken over before, they could not tell of its time.
-func (n *Node) compared(c *clocks) {
+func (n *Node) resendEnds(c *clockSync) {
 	for _, s := range n.hello().Workers {
 		if s.Status.Ended() && n.out.ownersClocks(s.RunID) == c {
 			n.out.Put(s)

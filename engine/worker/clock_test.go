@@ -18,14 +18,14 @@ import (
 // takes, however far apart the clocks are, and while they drift.
 func TestTheServersClockIsKnownToWithinTheErrorThatIsStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClocks()
+		c := newClockSync()
 		begin := time.Unix(1_790_000_000, 0)
 		ahead := time.Duration(rapid.Int64Range(-int64(2*time.Hour), int64(2*time.Hour)).Draw(t, "ahead"))
 		drift := rapid.Float64Range(-150e-6, 150e-6).Draw(t, "drift")
 		server := func(at time.Time) time.Time {
 			return at.Add(ahead + time.Duration(drift*float64(at.Sub(begin))))
 		}
-		if _, wrong := c.best(begin); wrong != 0 {
+		if _, wrong := c.estimate(begin); wrong != 0 {
 			t.Fatal("an error is stated of what nobody has measured")
 		}
 		now := begin
@@ -37,9 +37,9 @@ func TestTheServersClockIsKnownToWithinTheErrorThatIsStated(t *testing.T) {
 			there := sent.Add(way("there"))
 			left := there.Add(way("held"))
 			back := left.Add(way("back"))
-			c.take(sent, back, protocol.StatusAck{Received: server(there), Sent: server(left)})
+			c.addSample(sent, back, protocol.StatusAck{Received: server(there), Sent: server(left)})
 			now = back.Add(way("until the next") * 10)
-			got, wrong := c.best(now)
+			got, wrong := c.estimate(now)
 			if off := (got - server(now).Sub(now)).Abs(); wrong <= 0 || off > wrong+2 {
 				t.Fatalf("the clock is wrong by %v, and %v is stated", off, wrong)
 			}
@@ -49,10 +49,10 @@ func TestTheServersClockIsKnownToWithinTheErrorThatIsStated(t *testing.T) {
 
 // TestTimesThatCannotBeAreNone: an acknowledgement of a former version, and one that took less than no time.
 func TestTimesThatCannotBeAreNone(t *testing.T) {
-	c, at := newClocks(), time.Unix(1_790_000_000, 0)
-	c.take(at, at.Add(time.Millisecond), protocol.StatusAck{})
-	c.take(at, at.Add(time.Millisecond), protocol.StatusAck{Received: at, Sent: at.Add(time.Second)})
-	if ahead, wrong := c.best(at); ahead != 0 || wrong != 0 {
+	c, at := newClockSync(), time.Unix(1_790_000_000, 0)
+	c.addSample(at, at.Add(time.Millisecond), protocol.StatusAck{})
+	c.addSample(at, at.Add(time.Millisecond), protocol.StatusAck{Received: at, Sent: at.Add(time.Second)})
+	if ahead, wrong := c.estimate(at); ahead != 0 || wrong != 0 {
 		t.Errorf("%v ahead, to within %v", ahead, wrong)
 	}
 }

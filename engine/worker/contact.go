@@ -9,17 +9,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// mostStatuses bounds how many are remembered until they are acknowledged: more than a node
+// maxStatuses bounds how many are remembered until they are acknowledged: more than a node
 // sends within the limit of contact, so that those that are forgotten are none any more.
-const mostStatuses = 256
+const maxStatuses = 256
 
-// statuses are those that the node has sent. They are numbered over all streams, and the
+// statusLog are those that the node has sent. They are numbered over all streams, and the
 // numbers of a later process are higher: what acknowledges one says how things were when
 // that very one was sent.
-type statuses struct {
+type statusLog struct {
 	mu       sync.Mutex
 	sequence int64
-	sent     [mostStatuses]sentStatus
+	sent     [maxStatuses]sentStatus
 }
 
 // sentStatus was sent at a time, which the node's own clock calls line.
@@ -29,25 +29,25 @@ type sentStatus struct {
 }
 
 // next numbers a Status that is about to be sent.
-func (s *statuses) next(now, line time.Time) int64 {
+func (s *statusLog) next(now, line time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sequence == 0 {
 		s.sequence = now.UnixMicro()
 	}
 	s.sequence++
-	s.sent[s.sequence%mostStatuses] = sentStatus{s.sequence, now, line}
+	s.sent[s.sequence%maxStatuses] = sentStatus{s.sequence, now, line}
 	return s.sequence
 }
 
 // at is when a Status was sent; false when nobody knows.
-func (s *statuses) at(sequence int64) (sent sentStatus, known bool) {
+func (s *statusLog) at(sequence int64) (sent sentStatus, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sequence <= 0 {
 		return sent, false
 	}
-	sent = s.sent[sequence%mostStatuses]
+	sent = s.sent[sequence%maxStatuses]
 	return sent, sent.sequence == sequence
 }
 
@@ -57,10 +57,10 @@ func (n *Node) report() { n.out.each(n.reportTo) }
 // reportTo sends the node's status to one server, with what its clock is to the node's.
 func (n *Node) reportTo(s *session) {
 	n.mu.Lock()
-	draining := n.draining || n.drainAsked
+	draining := n.draining || n.drainRequested
 	n.mu.Unlock()
 	now, line := time.Now(), n.clock.Now()
-	ahead, wrong := s.clocks.best(line)
+	ahead, wrong := s.clocks.estimate(line)
 	if wrong > 0 {
 		ahead -= n.clock.Offset() // the page shows the machine's clock as it is set now
 	}
@@ -72,16 +72,16 @@ func (n *Node) reportTo(s *session) {
 // acknowledgedStatus hands an acknowledgement to the run workers that it is about.
 func (n *Node) acknowledgedStatus(s *session, ack protocol.StatusAck) {
 	for _, run := range ack.Runs {
-		if len(n.of(run.RunID)) > 0 {
-			n.told(s, run.RunID, run.Epoch, protocol.StatusAck{Sequence: ack.Sequence, Runs: []protocol.OwnedRun{run}})
+		if len(n.workersOf(run.RunID)) > 0 {
+			n.dispatchRunMessage(s, run.RunID, run.Epoch, protocol.StatusAck{Sequence: ack.Sequence, Runs: []protocol.OwnedRun{run}})
 		}
 	}
 }
 
-// hears reports whether a message of that epoch counts. Who owns the run in a later one has
+// acceptsEpoch reports whether a message of that epoch counts. Who owns the run in a later one has
 // taken it over, and its former owner has nothing to say any more. The new one's events are
 // numbered by what is stored, which may be less than what the one before had sent.
-func (w *runWorker) hears(epoch int64) bool {
+func (w *runWorker) acceptsEpoch(epoch int64) bool {
 	if epoch < w.epoch {
 		return false
 	}
@@ -94,18 +94,18 @@ func (w *runWorker) hears(epoch int64) bool {
 	return true
 }
 
-// touched takes the owner's acknowledgement of a Status of the node: contact as it was when
+// recordContact takes the owner's acknowledgement of a Status of the node: contact as it was when
 // that was sent, and no later.
-func (w *runWorker) touched(ack protocol.StatusAck) {
+func (w *runWorker) recordContact(ack protocol.StatusAck) {
 	sent, known := w.node.statuses.at(ack.Sequence)
-	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !sent.at.After(w.contact) {
+	if !known || !w.acceptsEpoch(ack.Runs[0].Epoch) || w.hadContact && !sent.at.After(w.contact) {
 		return
 	}
-	if w.begun && !time.Now().Before(w.deadline()) {
+	if w.loadStarted && !time.Now().Before(w.deadline()) {
 		w.outOfContact(time.Since(w.contact)) // too late: its load may be with others by now
 		return
 	}
-	w.contact, w.touchedOnce = sent.at, true
+	w.contact, w.hadContact = sent.at, true
 	if w.load != nil {
 		w.load.SetDeadline(w.deadline())
 		w.tryBegin()
@@ -114,7 +114,7 @@ func (w *runWorker) touched(ack protocol.StatusAck) {
 
 // deadline is until when the worker may issue operations.
 func (w *runWorker) deadline() time.Time {
-	if !w.touchedOnce {
+	if !w.hadContact {
 		return time.Time{}
 	}
 	return w.contact.Add(w.node.opts.ContactLimit)
@@ -130,12 +130,12 @@ func (w *runWorker) watch() {
 // outOfContact ends the load: others may have it from soon on, and what is in flight must
 // have left the target by then.
 func (w *runWorker) outOfContact(silence time.Duration) {
-	w.failWithin(contactDrain, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
+	w.failWithin(contactDrainTimeout, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
 		"%s stopped by itself: for %.0f s no owner of the run has acknowledged what its node reports.",
 		w.a.WorkerID, silence.Seconds())})
 }
 
-// contactDrain is how long operations in flight may take after the deadline before they are
+// contactDrainTimeout is how long operations in flight may take after the deadline before they are
 // cancelled. With the time that takes it is less than the margin after which the load is
 // given to others.
-const contactDrain = time.Second
+const contactDrainTimeout = time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// contact is when the worker's deadline says that there was contact last.
-func (s *server) contact() time.Time { return s.load.deadline().Add(-protocol.ContactLimit) }
+// contactDeadline is when the worker's deadline says that there was contact last.
+func (s *server) contactDeadline() time.Time { return s.load.deadline().Add(-protocol.ContactTimeout) }
 
 // lastStatus is the newest Status that the server has heard.
 func (s *server) lastStatus() protocol.Status {
@@ -30,7 +30,7 @@ func running(t *testing.T) (*server, time.Time) {
 		t.Fatal(got, s.last().Err)
 	}
 	s.silence()
-	return s, s.contact()
+	return s, s.contactDeadline()
 }
 
 // TestContactIsWhatTheOwnerAcknowledged: whatever else a node hears, a worker stops by
@@ -64,7 +64,7 @@ func TestContactIsWhatTheOwnerAcknowledged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, contact := running(t)
-				deadline := contact.Add(protocol.ContactLimit)
+				deadline := contact.Add(protocol.ContactTimeout)
 				for i := 0; time.Now().Before(deadline.Add(-2 * time.Second)); i++ {
 					say(s, i)
 					time.Sleep(time.Second)
@@ -98,7 +98,7 @@ func TestContactCountsFromWhenTheStatusWasSent(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		s.acknowledge(t.Context(), m, 3)
 		synctest.Wait()
-		if got := s.contact(); !got.Equal(m.At) {
+		if got := s.contactDeadline(); !got.Equal(m.At) {
 			t.Errorf("contact is %v after the Status was sent", got.Sub(m.At))
 		}
 		s.end()
@@ -110,7 +110,7 @@ func TestContactCountsFromWhenTheStatusWasSent(t *testing.T) {
 func TestContactThatComesTooLateIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, contact := running(t)
-		deadline := contact.Add(protocol.ContactLimit)
+		deadline := contact.Add(protocol.ContactTimeout)
 		time.Sleep(time.Until(deadline) - time.Second)
 		synctest.Wait()
 		m := s.lastStatus()
@@ -136,7 +136,7 @@ func TestALaterOwnerKeepsContactAndAFormerOneDoesNot(t *testing.T) {
 		later := s.lastStatus()
 		s.acknowledge(t.Context(), later, 4)
 		synctest.Wait()
-		if !s.contact().Equal(later.At) {
+		if !s.contactDeadline().Equal(later.At) {
 			t.Fatalf("the later owner's acknowledgement is no contact")
 		}
 		time.Sleep(5 * time.Second)
@@ -145,8 +145,8 @@ func TestALaterOwnerKeepsContactAndAFormerOneDoesNot(t *testing.T) {
 		s.send(stop(9), protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusCancelling,
 			StopReason: engine.StopWorkerFailure, LastSequence: 9})
 		synctest.Wait()
-		if !s.contact().Equal(later.At) || s.last().Status != engine.WorkerRunning {
-			t.Fatalf("a former owner was heard: %s, contact %v later", s.last().Status, s.contact().Sub(later.At))
+		if !s.contactDeadline().Equal(later.At) || s.last().Status != engine.WorkerRunning {
+			t.Fatalf("a former owner was heard: %s, contact %v later", s.last().Status, s.contactDeadline().Sub(later.At))
 		}
 		e := stop(9)
 		e.Epoch = 4
@@ -167,9 +167,9 @@ func TestNoLoadBeginsWithoutContact(t *testing.T) {
 		synctest.Wait()
 		s.silence()
 		s.send(assign(), start(1))
-		time.Sleep(firstSample + time.Second)
+		time.Sleep(firstSampleTimeout + time.Second)
 		synctest.Wait()
-		if calls := s.load.said(); len(calls) != 0 || s.last().Status != engine.WorkerReady || !s.load.deadline().IsZero() {
+		if calls := s.load.callList(); len(calls) != 0 || s.last().Status != engine.WorkerReady || !s.load.deadline().IsZero() {
 			t.Fatalf("%s, %v, deadline %v", s.last().Status, calls, s.load.deadline())
 		}
 		s.acknowledge(t.Context(), s.lastStatus(), 3)
@@ -187,7 +187,7 @@ func TestAWorkerThatIsNeverAcknowledgedLeaves(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
 		s.silence()
 		s.send(assign(), start(1))
-		time.Sleep(protocol.ContactLimit + 2*time.Second)
+		time.Sleep(protocol.ContactTimeout + 2*time.Second)
 		synctest.Wait()
 		if got := s.last(); got.Status != engine.WorkerFailed || !strings.Contains(got.Err.Message, "stopped by itself") {
 			t.Fatalf("%+v", got)

@@ -20,8 +20,8 @@ type counts struct {
 	Account *engine.Totals `json:"account"`
 }
 
-// keepCounts writes the file whole, or not at all.
-func keepCounts(dir string, c counts) error {
+// writeCounts writes the file whole, or not at all.
+func writeCounts(dir string, c counts) error {
 	b, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("keeping the counts: %w", err)
@@ -36,8 +36,8 @@ func keepCounts(dir string, c counts) error {
 	return nil
 }
 
-// keptCounts are the counts beside the parts in dir, nil when the worker was killed before it wrote them.
-func keptCounts(dir, resultID string) *engine.Totals {
+// readCounts are the counts beside the parts in dir, nil when the worker was killed before it wrote them.
+func readCounts(dir, resultID string) *engine.Totals {
 	var c counts
 	b, err := os.ReadFile(filepath.Join(dir, countsFile)) //nolint:gosec // the node's own folder
 	if err != nil || json.Unmarshal(b, &c) != nil || c.ResultID != resultID {
@@ -46,8 +46,8 @@ func keptCounts(dir, resultID string) *engine.Totals {
 	return c.Account
 }
 
-// dropCounts removes what keepCounts wrote.
-func dropCounts(dir string) {
+// deleteCounts removes what keepCounts wrote.
+func deleteCounts(dir string) {
 	_ = os.Remove(filepath.Join(dir, countsFile))
 	_ = os.Remove(filepath.Join(dir, countsFile+".tmp"))
 }

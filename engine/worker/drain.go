@@ -14,16 +14,16 @@ func (n *Node) Drain() {
 	n.draining = true
 }
 
-// Idle waits until the node carries nothing and servers have everything that it made,
+// WaitIdle waits until the node carries nothing and servers have everything that it made,
 // until ctx ends.
-func (n *Node) Idle(ctx context.Context) {
+func (n *Node) WaitIdle(ctx context.Context) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		n.mu.Lock()
 		left := len(n.held) + len(n.ended) + len(n.parts)
 		n.mu.Unlock()
-		left += n.queriesHeld()
+		left += n.queryCount()
 		if left == 0 {
 			return
 		}
@@ -35,11 +35,11 @@ func (n *Node) Idle(ctx context.Context) {
 	}
 }
 
-// unsent takes note of a message that can never be sent.
-func (n *Node) unsent(m protocol.FromNode, err error) {
-	n.opts.Log.Error().Err(err).Str("run_id", protocol.RunOf(m)).Type("message", m).
+// handleUnsendable takes note of a message that can never be sent.
+func (n *Node) handleUnsendable(m protocol.FromNode, err error) {
+	n.opts.Log.Error().Err(err).Str("run_id", protocol.RunIDOf(m)).Type("message", m).
 		Msg("a message cannot be sent to a server")
 }
 
-// WantPlugin asks the server for a plugin.
-func (n *Node) WantPlugin(sha256 string) { n.out.Put(protocol.PluginWanted{SHA256: sha256}) }
+// RequestPlugin asks the server for a plugin.
+func (n *Node) RequestPlugin(sha256 string) { n.out.Put(protocol.PluginRequest{SHA256: sha256}) }

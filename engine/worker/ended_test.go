@@ -38,7 +38,7 @@ func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if s.node.Idle(ctx); ctx.Err() != nil {
+		if s.node.WaitIdle(ctx); ctx.Err() != nil {
 			t.Errorf("it waits: %d run workers, %d ends, %d parts", len(s.node.held), len(s.node.ended), len(s.node.parts))
 		}
 		s.end()

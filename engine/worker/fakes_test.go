@@ -46,7 +46,7 @@ func (l *fakeLoad) call(format string, args ...any) {
 	l.calls = append(l.calls, fmt.Sprintf(format, args...))
 }
 
-func (l *fakeLoad) said() []string {
+func (l *fakeLoad) callList() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.calls...)
@@ -138,12 +138,12 @@ type server struct {
 	node *Node
 	load *fakeLoad
 
-	mu     sync.Mutex
-	heard  []protocol.FromNode
-	ahead  time.Duration // of the node's clock
-	mute   bool          // what the node reports is not acknowledged
-	cancel context.CancelFunc
-	served chan error
+	mu       sync.Mutex
+	received []protocol.FromNode
+	ahead    time.Duration // of the node's clock
+	mute     bool          // what the node reports is not acknowledged
+	cancel   context.CancelFunc
+	served   chan error
 }
 
 // acknowledge answers a Status as the owner of the run does.
@@ -192,7 +192,7 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 				return
 			}
 			s.mu.Lock()
-			s.heard = append(s.heard, m)
+			s.received = append(s.received, m)
 			mute := s.mute
 			s.mu.Unlock()
 			if m, ok := m.(protocol.Status); ok && !mute {
@@ -223,7 +223,7 @@ func (s *server) send(messages ...protocol.ToNode) {
 func messages[M protocol.FromNode](s *server) (found []M) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.heard {
+	for _, m := range s.received {
 		if m, ok := m.(M); ok {
 			found = append(found, m)
 		}

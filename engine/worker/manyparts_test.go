@@ -32,7 +32,7 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, part(i).Name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		key := protocol.WorkIDOf(part(i))
+		key := protocol.PartWorkID(part(i))
 		n.disk.apply(diskbudget.Grow{Key: key, Kind: diskbudget.Record, Run: "run", Bytes: 1})
 		n.disk.apply(diskbudget.Finished{Key: key})
 		n.ready([]engine.Artifact{part(i)}, folder, false)
@@ -51,7 +51,7 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 		}
 		a := part(i)
 		n.acknowledged(protocol.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
-		if _, err := os.Stat(filepath.Join(folder, a.Name+record.Stored)); err == nil {
+		if _, err := os.Stat(filepath.Join(folder, a.Name+record.StoredSuffix)); err == nil {
 			t.Errorf("%s is still there", a.Name)
 		}
 	}

@@ -23,8 +23,8 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 	}
 	now := time.Now()
 	m := EndedWorker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
-		Assigned: began, Ready: w.readyAt, Begun: w.begunAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
-		Ahead: w.ownersTime().Sub(now.Round(0))}
+		Assigned: began, Ready: w.readyAt, LoadStarted: w.loadStartedAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
+		Ahead: w.ownerNow().Sub(now.Round(0))}
 	if w.err != nil {
 		m.Failed = w.err.Message
 	}
@@ -40,7 +40,7 @@ func (n *Node) State() NodeState {
 	s.DiskBytes, s.CacheBytes, s.BudgetBytes = n.disk.state()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainAsked
+	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainRequested
 	for _, w := range n.held {
 		s.Connections += w.a.Connections
 	}
@@ -50,28 +50,28 @@ func (n *Node) State() NodeState {
 	return s
 }
 
-// Carries reports whether a run worker is here, from its assignment to its end.
-func (n *Node) Carries() bool {
+// HasWorker reports whether a run worker is here, from its assignment to its end.
+func (n *Node) HasWorker() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.held) > 0
 }
 
-// giveWayLimit is how long a run worker waits at most for what works beside the node: a refresh that is deaf to its end
+// giveWayTimeout is how long a run worker waits at most for what works beside the node: a refresh that is deaf to its end
 // must not keep a run from beginning.
-const giveWayLimit = 5 * time.Second
+const giveWayTimeout = 5 * time.Second
 
-// Beside tells the node of what else works on its machine and gives way while Carries is true. Each run worker calls
+// SetGiveWay tells the node of what else works on its machine and gives way while Carries is true. Each run worker calls
 // giveWay before it says that it is ready, so that nothing of that falls into what is measured. It returns when all
 // has given way, and no later than its context ends.
-func (n *Node) Beside(giveWay func(context.Context)) { n.giveWay.Store(&giveWay) }
+func (n *Node) SetGiveWay(giveWay func(context.Context)) { n.giveWay.Store(&giveWay) }
 
-func (n *Node) awaitRoom(ctx context.Context) {
+func (n *Node) awaitGiveWay(ctx context.Context) {
 	giveWay := n.giveWay.Load()
 	if giveWay == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, giveWayLimit)
+	ctx, cancel := context.WithTimeout(ctx, giveWayTimeout)
 	defer cancel()
 	(*giveWay)(ctx)
 }
@@ -80,5 +80,5 @@ func (n *Node) awaitRoom(ctx context.Context) {
 func (n *Node) Ready() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.draining && !n.drainAsked && n.lifetime.Err() == nil
+	return !n.draining && !n.drainRequested && n.lifetime.Err() == nil
 }

@@ -51,13 +51,13 @@ type Options struct {
 	Meter Meter
 	// Recordings opens the runs that a replay takes its operations from; nil where there are none.
 	Recordings Recordings
-	// ContactLimit is how long a run worker bears load without contact; 0 is protocol.ContactLimit,
+	// ContactLimit is how long a run worker bears load without contact; 0 is protocol.ContactTimeout,
 	// which is the most.
 	ContactLimit time.Duration
 	// Queries makes what carries out the work of queries, on the disk of the node; nil: it takes none.
 	Queries func(Disk) Queries
 	// Executions are told what run workers record, while they go on; nil where nobody is.
-	Executions resultsexecutions.Taps
+	Executions resultsexecutions.Observers
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// OpenLoad opens the load of a run worker; nil means engine/worker/load.
@@ -76,7 +76,7 @@ type Node struct {
 	disk    *spool
 	queries Queries
 	// statuses are those that wait for their acknowledgement.
-	statuses statuses
+	statuses statusLog
 
 	// lifetime ends when the node closes; run workers live in it.
 	lifetime context.Context
@@ -89,8 +89,8 @@ type Node struct {
 	// giveWay waits until what works beside the node has given way: see Beside.
 	giveWay atomic.Pointer[func(context.Context)]
 
-	salvage sync.Once
-	beats   shared
+	salvage        sync.Once
+	lastHeartbeats shared
 
 	mu   sync.Mutex
 	held map[workerKey]*runWorker
@@ -99,13 +99,13 @@ type Node struct {
 	parts map[string]heldPart // by work id
 	// stored are parts that a server has and that are still on the disk, and early those that were
 	// announced while their run worker has load; by work id.
-	stored, early map[string]bool
+	stored, announcedEarly map[string]bool
 	// waits counts the parts of each run worker.
 	waits map[workerKey]int
-	// aside are those that cannot be opened.
-	aside []protocol.AsidePart
+	// quarantined are those that cannot be opened.
+	quarantined []protocol.QuarantinedPart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
-	draining, drainAsked bool
+	draining, drainRequested bool
 }
 
 type workerKey struct{ runID, workerID string }
@@ -126,8 +126,8 @@ func NewNode(opts Options) *Node {
 		sampler := host.New()
 		opts.Sample, watch = sampler.Sample, sampler.Watch
 	}
-	if opts.ContactLimit <= 0 || opts.ContactLimit > protocol.ContactLimit {
-		opts.ContactLimit = protocol.ContactLimit
+	if opts.ContactLimit <= 0 || opts.ContactLimit > protocol.ContactTimeout {
+		opts.ContactLimit = protocol.ContactTimeout
 	}
 	if opts.Capacity == 0 {
 		opts.Capacity = capacityOf(host.CPUs(), host.Memory())
@@ -135,9 +135,9 @@ func NewNode(opts Options) *Node {
 	n := &Node{opts: opts, watch: watch, session: uuid.NewString(), out: newOutbox(),
 		clock: clock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
-	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
+	n.stored, n.announcedEarly, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
-		n.readyEarly, n.gone)
+		n.readyEarly, n.forgetFiles)
 	if opts.Queries != nil {
 		n.queries = opts.Queries(Disk{n.disk})
 	}
@@ -155,7 +155,7 @@ func NewNode(opts Options) *Node {
 const (
 	connectionsPerCore = 4096
 	connectionMemory   = 256 << 10
-	leastCapacity      = 64
+	minCapacity        = 64
 )
 
 // capacityOf is how many connections a node holds on so many cores, with half of
@@ -165,7 +165,7 @@ func capacityOf(cores float64, memory int64) int {
 	if memory > 0 {
 		most = min(most, int(memory/2/connectionMemory))
 	}
-	return max(most, leastCapacity)
+	return max(most, minCapacity)
 }
 
 // Listen holds the sessions that come, of several servers at a time, until ctx ends or
@@ -173,8 +173,8 @@ func capacityOf(cores float64, memory int64) int {
 func (n *Node) Listen(ctx context.Context, sessions protocol.Listener) error {
 	defer n.Close()
 	sessions.Serve(n.Part)
-	if b, ok := sessions.(protocol.Belongs); ok {
-		b.Ask(n.holds)
+	if b, ok := sessions.(protocol.StoreListener); ok {
+		b.SetHeld(n.holds)
 	}
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -216,12 +216,12 @@ func (n *Node) Serve(ctx context.Context, link protocol.NodeEnd) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		// A stream that has closed ends the session through Receive, and what waits goes with the next.
-		_ = s.out.Deliver(ending, link.Send, n.unsent)
+		_ = s.out.Deliver(ending, link.Send, n.handleUnsendable)
 	})
-	if !n.beats.begin(func(ctx context.Context) { n.beat(ctx) }) {
+	if !n.lastHeartbeats.begin(func(ctx context.Context) { n.heartbeat(ctx) }) {
 		n.reportTo(s) // the clocks are compared by it; the first beat does that too
 	}
-	defer n.beats.end()
+	defer n.lastHeartbeats.end()
 	q := n.serveQueries(s)
 	err := n.receive(ending, s, q, link)
 	q.Close() // before anything else is waited for
@@ -254,12 +254,12 @@ func (n *Node) hello() protocol.Hello {
 		h.Workers = append(h.Workers, w.report())
 	}
 	for _, e := range n.ended {
-		h.Workers = append(h.Workers, n.again(e))
+		h.Workers = append(h.Workers, n.restampEnd(e))
 	}
 	for _, p := range n.parts {
 		h.Parts = append(h.Parts, p.WorkReady)
 	}
-	h.Aside = slices.Clone(n.aside)
+	h.Quarantined = slices.Clone(n.quarantined)
 	slices.SortFunc(h.Workers, func(a, b protocol.WorkerState) int {
 		return cmp.Or(strings.Compare(a.RunID, b.RunID), strings.Compare(a.WorkerID, b.WorkerID))
 	})
@@ -275,8 +275,8 @@ func (n *Node) holds() bool {
 	return len(n.held)+len(n.ended)+len(n.parts) > 0
 }
 
-// beat samples telemetry and reports the node's own state each second.
-func (n *Node) beat(ctx context.Context) {
+// heartbeat samples telemetry and reports the node's own state each second.
+func (n *Node) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(protocol.HeartbeatInterval)
 	defer ticker.Stop()
 	var beside sync.WaitGroup
@@ -285,7 +285,7 @@ func (n *Node) beat(ctx context.Context) {
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)
-		n.disk.apply(diskbudget.Passed{})
+		n.disk.apply(diskbudget.Tick{})
 		n.report()
 		select {
 		case <-ctx.Done():
@@ -306,31 +306,31 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link pro
 			n.assign(s, m)
 			n.report() // the worker begins when this is acknowledged
 		case protocol.RunEvent:
-			n.told(s, m.Event.RunID, m.Epoch, m)
+			n.dispatchRunMessage(s, m.Event.RunID, m.Epoch, m)
 		case protocol.RunState:
-			n.told(s, m.RunID, m.Epoch, m)
+			n.dispatchRunMessage(s, m.RunID, m.Epoch, m)
 		case protocol.StatusAck:
 			if sent, known := n.statuses.at(m.Sequence); known {
-				if s.clocks.take(sent.line, n.clock.Now(), m) {
+				if s.clocks.addSample(sent.line, n.clock.Now(), m) {
 					n.reportTo(s) // what nobody knew before
-					n.compared(s.clocks)
+					n.resendEnds(s.clocks)
 				}
 			}
 			n.acknowledgedStatus(s, m)
 		case protocol.AssignWork:
 			n.assignWork(s, q, m)
 		case protocol.CancelWork:
-			q.Hear(m)
+			q.Receive(m)
 		case protocol.ArtifactAck:
-			if q.Hear(m) {
+			if q.Receive(m) {
 				continue
 			}
-			if !n.out.elsewhere(s, m.RunID) {
+			if !n.out.ownedRemotely(s, m.RunID) {
 				n.acknowledged(m)
 			}
 		case protocol.WorkerAck:
 			n.mu.Lock()
-			if key := (workerKey{m.RunID, m.WorkerID}); !n.out.elsewhere(s, m.RunID) {
+			if key := (workerKey{m.RunID, m.WorkerID}); !n.out.ownedRemotely(s, m.RunID) {
 				if n.ended[key].ResultID == m.ResultID {
 					delete(n.ended, key)
 				}
@@ -341,7 +341,7 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link pro
 			n.mu.Unlock()
 		case protocol.Drain:
 			n.mu.Lock()
-			n.drainAsked = !m.Over
+			n.drainRequested = !m.Over
 			n.mu.Unlock()
 		case protocol.Ping:
 			s.out.Put(protocol.Pong(m))
@@ -349,14 +349,14 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link pro
 	}
 }
 
-// told passes on what a server says about a run, if it is its owner. A server that has
+// dispatchRunMessage passes on what a server says about a run, if it is its owner. A server that has
 // just become it hears how the run stands here.
-func (n *Node) told(s *session, runID string, epoch int64, m protocol.ToNode) {
-	counts, fresh := n.out.heed(s, runID, epoch, time.Now())
+func (n *Node) dispatchRunMessage(s *session, runID string, epoch int64, m protocol.ToNode) {
+	counts, fresh := n.out.acceptsEpoch(s, runID, epoch, time.Now())
 	if !counts {
 		return
 	}
-	for _, w := range n.of(runID) {
+	for _, w := range n.workersOf(runID) {
 		w.inbox.Put(m)
 	}
 	if fresh {
@@ -364,7 +364,7 @@ func (n *Node) told(s *session, runID string, epoch int64, m protocol.ToNode) {
 	}
 }
 
-func (n *Node) of(runID string) []*runWorker {
+func (n *Node) workersOf(runID string) []*runWorker {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var found []*runWorker
@@ -377,7 +377,7 @@ func (n *Node) of(runID string) []*runWorker {
 }
 
 func (n *Node) assign(s *session, a protocol.AssignRun) {
-	if counts, _ := n.out.heed(s, a.RunID, a.Epoch, time.Now()); !counts {
+	if counts, _ := n.out.acceptsEpoch(s, a.RunID, a.Epoch, time.Now()); !counts {
 		return // whoever owns the run now knows of it, or not
 	}
 	reject := func(message, hint string) {
@@ -391,7 +391,7 @@ func (n *Node) assign(s *session, a protocol.AssignRun) {
 		n.out.Put(protocol.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 		return
 	}
-	if n.draining || n.drainAsked || n.lifetime.Err() != nil {
+	if n.draining || n.drainRequested || n.lifetime.Err() != nil {
 		reject(fmt.Sprintf("The node %s is draining.", n.opts.NodeID), "start the run again on another node")
 		return
 	}
@@ -419,7 +419,7 @@ func (n *Node) assign(s *session, a protocol.AssignRun) {
 			n.ended[key] = end{w.report(), w.line.Load()}
 		}
 		n.mu.Unlock()
-		if len(n.of(a.RunID)) == 0 {
+		if len(n.workersOf(a.RunID)) == 0 {
 			n.disk.ended(a.RunID)
 		}
 	})

@@ -39,7 +39,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		return nil, err
 	}
 	r.stream, err = workload.Open(ctx,
-		plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: plugin.StreamSeed(w.a.Workload.Seed, w.a.KeySlot),
+		plugin.OpenRequest{Feed: feed, Log: w.logPlugin, Seed: plugin.StreamSeed(w.a.Workload.Seed, w.a.KeySlot),
 			KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
 			Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
 	if err != nil {
@@ -67,13 +67,13 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}
-	w.node.awaitRoom(ctx)
-	r.binds = w.bindsFile(r.dir)
-	w.line.Store(w.timeLine(ctx))
+	w.node.awaitGiveWay(ctx)
+	r.parameters = w.parameterFile(r.dir)
+	w.line.Store(w.runClock(ctx))
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,
 		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: w.sink(r),
-			Share: shareOf(w.a), Binds: r.binds.keep(), Clock: w.line.Load(),
+			Share: shareOf(w.a), Binds: r.parameters.sample(), Clock: w.line.Load(),
 			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		w.a.Connections,
 		func(open, want int) {
@@ -88,8 +88,8 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the target: %w", err)
 	}
-	w.tell(r)
-	r.binds.begin()
+	w.startObserver(r)
+	r.parameters.begin()
 	return r, nil
 }
 
@@ -108,7 +108,7 @@ func (r *resources) close() closeDone {
 	if r.load != nil {
 		done.err = r.load.Close()
 	}
-	r.closeTap()
+	r.closeObserver()
 	if r.writer != nil {
 		parts, err := r.writer.Close()
 		done.parts = parts
@@ -116,7 +116,7 @@ func (r *resources) close() closeDone {
 			done.err = err
 		}
 	}
-	if a, ok := r.binds.finish(); ok {
+	if a, ok := r.parameters.finish(); ok {
 		done.parts = append(done.parts, a)
 	}
 	if r.stream != nil {

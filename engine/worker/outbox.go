@@ -14,7 +14,7 @@ import (
 // messages wait for it, or for the server that takes the run over. It counts the lines of
 // the runs' logs that it had to drop.
 type outbox struct {
-	away *protocol.Mailbox[protocol.FromNode] // for owners without a session
+	undelivered *protocol.Mailbox[protocol.FromNode] // for owners without a session
 
 	mu       sync.Mutex
 	sessions []*session
@@ -27,38 +27,38 @@ type outbox struct {
 // knownClocks are those of the process of a server.
 type knownClocks struct {
 	server string
-	*clocks
+	*clockSync
 }
 
-// mostClocks is how many processes of servers are remembered.
-const mostClocks = 32
+// maxClocks is how many processes of servers are remembered.
+const maxClocks = 32
 
 // session is the conversation with one server, until its stream ends.
 type session struct {
 	server string // names the server's process
 	out    *protocol.Mailbox[protocol.FromNode]
 	// clocks compares its clock with the node's.
-	clocks *clocks
+	clocks *clockSync
 }
 
 // owner is the server whose messages about a run count.
 type owner struct {
-	epoch  int64
-	server string
-	at     *session  // nil while it has none
-	heard  time.Time // last
+	epoch       int64
+	server      string
+	at          *session  // nil while it has none
+	lastMessage time.Time // last
 }
 
 // A run that has not been heard of for ownerKept, and of which the node holds nothing, is
 // forgotten where more than mostOwners are known.
 const (
-	ownerKept  = 10 * time.Minute
-	mostOwners = 1024
+	ownerRetention = 10 * time.Minute
+	maxOwners      = 1024
 )
 
 func newOutbox() *outbox {
 	o := &outbox{owners: map[string]*owner{}, lines: map[string]int64{}}
-	o.away = o.mailbox()
+	o.undelivered = o.mailbox()
 	return o
 }
 
@@ -79,7 +79,7 @@ func (o *outbox) Put(m protocol.FromNode) {
 
 // put needs mu.
 func (o *outbox) put(m protocol.FromNode) {
-	runID := protocol.RunOf(m)
+	runID := protocol.RunIDOf(m)
 	if runID == "" {
 		for _, s := range o.sessions {
 			s.out.Put(m)
@@ -90,7 +90,7 @@ func (o *outbox) put(m protocol.FromNode) {
 		w.at.out.Put(m)
 		return
 	}
-	o.away.Put(m)
+	o.undelivered.Put(m)
 }
 
 // servers counts the sessions.
@@ -108,7 +108,7 @@ func (o *outbox) open(server string) *session {
 	o.sessions = append(o.sessions, s)
 	for runID, w := range o.owners {
 		if w.server == server {
-			o.hand(runID, w, s)
+			o.assignOwner(runID, w, s)
 		}
 	}
 	return s
@@ -116,8 +116,8 @@ func (o *outbox) open(server string) *session {
 
 // clocksOf compares the clocks of a server's process, from its first session on: a run worker that
 // it has given the node goes on knowing its time when a stream has broken. It needs mu.
-func (o *outbox) clocksOf(server string) *clocks {
-	known := knownClocks{server, newClocks()}
+func (o *outbox) clocksOf(server string) *clockSync {
+	known := knownClocks{server, newClockSync()}
 	for i, c := range o.clocks {
 		if c.server == server {
 			known = c
@@ -125,11 +125,11 @@ func (o *outbox) clocksOf(server string) *clocks {
 			break
 		}
 	}
-	if len(o.clocks) == mostClocks {
+	if len(o.clocks) == maxClocks {
 		o.clocks = slices.Delete(o.clocks, 0, 1)
 	}
 	o.clocks = append(o.clocks, known)
-	return known.clocks
+	return known.clockSync
 }
 
 // each calls f for every session.
@@ -152,14 +152,14 @@ func (o *outbox) close(s *session) {
 			w.at = nil
 		}
 	}
-	for _, m := range s.out.Sift(func(m protocol.FromNode) bool { return protocol.RunOf(m) != "" }) {
+	for _, m := range s.out.RemoveMatching(func(m protocol.FromNode) bool { return protocol.RunIDOf(m) != "" }) {
 		o.put(m)
 	}
 }
 
-// hand gives a run to a session, with what waits about it. It needs mu.
-func (o *outbox) hand(runID string, w *owner, s *session) {
-	before := o.away
+// assignOwner gives a run to a session, with what waits about it. It needs mu.
+func (o *outbox) assignOwner(runID string, w *owner, s *session) {
+	before := o.undelivered
 	if w.at != nil {
 		before = w.at.out
 	}
@@ -167,14 +167,14 @@ func (o *outbox) hand(runID string, w *owner, s *session) {
 	if before == s.out {
 		return
 	}
-	for _, m := range before.Sift(func(m protocol.FromNode) bool { return protocol.RunOf(m) == runID }) {
-		s.out.Put(uncompared(m))
+	for _, m := range before.RemoveMatching(func(m protocol.FromNode) bool { return protocol.RunIDOf(m) == runID }) {
+		s.out.Put(withoutClock(m))
 	}
 }
 
-// uncompared is a message that another server may hear than the one for which it was made: it says nothing of the
+// withoutClock is a message that another server may hear than the one for which it was made: it says nothing of the
 // clock of that one, which who takes a run over would take for its own.
-func uncompared(m protocol.FromNode) protocol.FromNode {
+func withoutClock(m protocol.FromNode) protocol.FromNode {
 	if w, ok := m.(protocol.WorkerState); ok {
 		w.LineAhead, w.LineError = 0, 0
 		return w
@@ -182,10 +182,10 @@ func uncompared(m protocol.FromNode) protocol.FromNode {
 	return m
 }
 
-// heed reports whether what the server of a session says about a run in an epoch counts:
+// acceptsEpoch reports whether what the server of a session says about a run in an epoch counts:
 // that of an older epoch does not. fresh: the epoch is newer than all before, so that the
 // server has become the owner of the run, and does not know how it stands here.
-func (o *outbox) heed(s *session, runID string, epoch int64, now time.Time) (counts, fresh bool) {
+func (o *outbox) acceptsEpoch(s *session, runID string, epoch int64, now time.Time) (counts, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.owners[runID]
@@ -198,27 +198,27 @@ func (o *outbox) heed(s *session, runID string, epoch int64, now time.Time) (cou
 		return false, false
 	}
 	fresh = epoch > w.epoch
-	w.epoch, w.heard = epoch, now
-	o.hand(runID, w, s)
+	w.epoch, w.lastMessage = epoch, now
+	o.assignOwner(runID, w, s)
 	return true, fresh
 }
 
 // prune needs mu.
 func (o *outbox) prune(now time.Time) {
-	if len(o.owners) < mostOwners {
+	if len(o.owners) < maxOwners {
 		return
 	}
 	for runID, w := range o.owners {
-		if now.Sub(w.heard) > ownerKept {
+		if now.Sub(w.lastMessage) > ownerRetention {
 			delete(o.owners, runID)
 			delete(o.lines, runID)
 		}
 	}
 }
 
-// elsewhere reports whether another server than that of the session owns the run, and has
+// ownedRemotely reports whether another server than that of the session owns the run, and has
 // a session: then what this one says that has no epoch does not count.
-func (o *outbox) elsewhere(s *session, runID string) bool {
+func (o *outbox) ownedRemotely(s *session, runID string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.owners[runID]
@@ -226,7 +226,7 @@ func (o *outbox) elsewhere(s *session, runID string) bool {
 }
 
 // ownersClocks compare the clocks of the server that owns a run; nil while it has no session.
-func (o *outbox) ownersClocks(runID string) *clocks {
+func (o *outbox) ownersClocks(runID string) *clockSync {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if w := o.owners[runID]; w != nil && w.at != nil {

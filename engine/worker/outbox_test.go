@@ -15,10 +15,10 @@ func TestDroppedLinesAreCountedByRun(t *testing.T) {
 	for range 3 {
 		line("a")
 	}
-	for range protocol.MostWaiting {
+	for range protocol.MaxWaiting {
 		line("b")
 	}
-	for range protocol.MostWaiting + 10 {
+	for range protocol.MaxWaiting + 10 {
 		o.Put(protocol.Snapshot{}) // are bounded for themselves
 	}
 	o.dropLines("c", 5)
@@ -32,14 +32,14 @@ func TestWhatIsHandedOnSaysNothingOfAClock(t *testing.T) {
 	for name, ends := range map[string]bool{"its server has ended": true, "its server is there": false} {
 		o, now := newOutbox(), time.Now()
 		former := o.open("former")
-		o.heed(former, "r", 1, now)
+		o.acceptsEpoch(former, "r", 1, now)
 		o.Put(protocol.WorkerState{RunID: "r", WorkerID: "worker-0", LineAhead: time.Hour, LineError: time.Millisecond,
 			ClockError: time.Second})
 		if ends {
 			o.close(former)
 		}
 		heir := o.open("heir")
-		o.heed(heir, "r", 2, now)
+		o.acceptsEpoch(heir, "r", 2, now)
 		m, ok := heir.out.Take()
 		w, state := m.(protocol.WorkerState)
 		if !ok || !state || w.LineAhead != 0 || w.LineError != 0 || w.ClockError != time.Second {

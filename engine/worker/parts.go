@@ -20,12 +20,12 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		p := n.announcement(a)
 		p.Salvaged = salvaged
 		if salvaged {
-			p.Totals = keptCounts(dir, a.ResultID)
+			p.Totals = readCounts(dir, a.ResultID)
 			n.disk.apply(diskbudget.Found{Key: p.WorkID, Kind: diskbudget.Record, Run: a.RunID, Bytes: a.SizeBytes})
 		}
 		n.mu.Lock()
-		if n.early[p.WorkID] {
-			delete(n.early, p.WorkID)
+		if n.announcedEarly[p.WorkID] {
+			delete(n.announcedEarly, p.WorkID)
 			n.mu.Unlock()
 			continue
 		}
@@ -46,7 +46,7 @@ func (n *Node) readyEarly(a engine.Artifact) {
 	_, held := n.parts[p.WorkID]
 	if !held { // a part of an earlier process has been announced
 		n.keep(p, filepath.Join(n.spool(a.RunID, a.WorkerID), a.Name))
-		n.early[p.WorkID] = true
+		n.announcedEarly[p.WorkID] = true
 	}
 	n.mu.Unlock()
 	if !held {
@@ -58,7 +58,7 @@ func (n *Node) announcement(a engine.Artifact) protocol.WorkReady {
 	if a.Kind == "" {
 		a.Kind = record.KindExecutions
 	}
-	id := protocol.WorkIDOf(a)
+	id := protocol.PartWorkID(a)
 	return protocol.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: protocol.PartsPath + id}
 }
 
@@ -70,8 +70,8 @@ func (n *Node) keep(p protocol.WorkReady, path string) {
 	n.parts[p.WorkID] = heldPart{p, path}
 }
 
-// letGo forgets a part. It needs mu.
-func (n *Node) letGo(p heldPart) {
+// releasePart forgets a part. It needs mu.
+func (n *Node) releasePart(p heldPart) {
 	delete(n.parts, p.WorkID)
 	worker := workerKey{p.Artifact.RunID, p.Artifact.WorkerID}
 	if n.waits[worker]--; n.waits[worker] <= 0 {
@@ -88,23 +88,23 @@ func (n *Node) acknowledged(ack protocol.ArtifactAck) {
 		n.mu.Unlock()
 		return
 	}
-	n.letGo(p)
+	n.releasePart(p)
 	n.stored[id] = true
 	// Under this name another process does not announce it again. Who opens the part finds it
 	// under one of the two, because mu is held.
-	if err := os.Rename(p.path, p.path+record.Stored); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(p.path, p.path+record.StoredSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
 			Msg("an acknowledged part cannot be renamed")
 	}
 	n.mu.Unlock()
 	n.disk.apply(diskbudget.Acknowledged{Key: id})
-	n.disk.apply(diskbudget.Passed{}) // where nobody asks again it goes at once
+	n.disk.apply(diskbudget.Tick{}) // where nobody asks again it goes at once
 }
 
-// gone forgets files that are not on the disk any more, and removes the folders that are empty then.
-func (n *Node) gone(ids []string) {
+// forgetFiles forgets files that are not on the disk any more, and removes the folders that are empty then.
+func (n *Node) forgetFiles(ids []string) {
 	if n.queries != nil {
-		n.queries.Gone(ids)
+		n.queries.FilesGone(ids)
 	}
 	n.mu.Lock()
 	var empty []string
@@ -121,8 +121,8 @@ func (n *Node) gone(ids []string) {
 	}
 	n.mu.Unlock()
 	for _, dir := range empty {
-		dropCounts(dir)
-		tidy(dir)
+		deleteCounts(dir)
+		removeEmptyDirs(dir)
 	}
 }
 
@@ -132,10 +132,10 @@ func (n *Node) dropStored() {
 	ids := slices.Collect(maps.Keys(n.stored))
 	n.mu.Unlock()
 	for _, id := range ids {
-		_ = os.Remove(n.path(id) + record.Stored) // what stays is removed by the next process
+		_ = os.Remove(n.path(id) + record.StoredSuffix) // what stays is removed by the next process
 		n.disk.apply(diskbudget.Gone{Key: id})
 	}
-	n.gone(ids)
+	n.forgetFiles(ids)
 }
 
 // Part opens a part that the node holds, by its work id: what it does not hold is
@@ -146,7 +146,7 @@ func (n *Node) Part(workID string) (*os.File, error) {
 	p, ok := n.parts[workID]
 	stored := n.stored[workID]
 	if stored {
-		p.path = n.path(workID) + record.Stored
+		p.path = n.path(workID) + record.StoredSuffix
 	}
 	if !ok && !stored {
 		if n.queries != nil {
@@ -162,9 +162,9 @@ func (n *Node) path(workID string) string {
 	return filepath.Join(n.opts.SpoolDir, filepath.FromSlash(workID))
 }
 
-// tidy removes the folder of one run worker's parts, and the run's, when they
+// removeEmptyDirs removes the folder of one run worker's parts, and the run's, when they
 // are empty; Remove refuses others.
-func tidy(dir string) {
+func removeEmptyDirs(dir string) {
 	_ = os.Remove(dir)
 	_ = os.Remove(filepath.Dir(dir))
 }
@@ -182,7 +182,7 @@ func (n *Node) salvageSpool() {
 	}
 	for _, dir := range dirs {
 		parts, err := record.Salvage(dir)
-		var kept *record.AsideError
+		var kept *record.QuarantineError
 		switch {
 		case errors.As(err, &kept):
 			run, worker := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
@@ -191,7 +191,7 @@ func (n *Node) salvageSpool() {
 					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
 				n.disk.apply(diskbudget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: diskbudget.Record, Run: run,
 					Bytes: sizeOf(filepath.Join(dir, p.Name))})
-				n.aside = append(n.aside, protocol.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
+				n.quarantined = append(n.quarantined, protocol.QuarantinedPart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
 			}
 		case err != nil:
 			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")
@@ -201,8 +201,8 @@ func (n *Node) salvageSpool() {
 			if kept != nil {
 				continue
 			}
-			dropCounts(dir)
-			tidy(dir)
+			deleteCounts(dir)
+			removeEmptyDirs(dir)
 			continue
 		}
 		n.opts.Log.Info().Str("folder", dir).Int("parts", len(parts)).Msg("found parts of an earlier process")

@@ -13,16 +13,16 @@ type Queries interface {
 	Serve(say func(protocol.FromNode)) QuerySession
 	// Open opens what a work came to, by its work id; what is not there is os.ErrNotExist.
 	Open(workID string) (*os.File, error)
-	// Held is how many works are carried out, or wait until their server has what they came to.
-	Held() int
-	// Gone takes note of files that are not on the disk any more.
-	Gone(keys []string)
+	// Count is how many works are carried out, or wait until their server has what they came to.
+	Count() int
+	// FilesGone takes note of files that are not on the disk any more.
+	FilesGone(keys []string)
 }
 
 // QuerySession is the work that one stream has given.
 type QuerySession interface {
-	// Hear takes what the server says, and reports whether it is about the work of queries.
-	Hear(m protocol.ToNode) bool
+	// Receive takes what the server says, and reports whether it is about the work of queries.
+	Receive(m protocol.ToNode) bool
 	// Close ends all work of the session at once.
 	Close()
 }
@@ -34,13 +34,13 @@ type Disk struct{ spool *spool }
 func (d Disk) Dir() string { return d.spool.dir }
 
 // Apply tells the budget what happens to a file, and reports whether a write was refused.
-func (d Disk) Apply(h diskbudget.Happening) (refused bool) { return d.spool.apply(h) }
+func (d Disk) Apply(h diskbudget.Event) (refused bool) { return d.spool.apply(h) }
 
 // noQueries is a session of a node that takes no work of queries.
 type noQueries struct{}
 
-func (noQueries) Hear(protocol.ToNode) bool { return false }
-func (noQueries) Close()                    {}
+func (noQueries) Receive(protocol.ToNode) bool { return false }
+func (noQueries) Close()                       {}
 
 // serveQueries begins the work of queries of a session.
 func (n *Node) serveQueries(s *session) QuerySession {
@@ -56,13 +56,13 @@ func (n *Node) assignWork(s *session, q QuerySession, m protocol.AssignWork) {
 		s.out.Put(protocol.WorkRejected{WorkKey: m.WorkKey, Reason: "the node is draining"})
 		return
 	}
-	q.Hear(m)
+	q.Receive(m)
 }
 
-// queriesHeld is how many works of queries the node has.
-func (n *Node) queriesHeld() int {
+// queryCount is how many works of queries the node has.
+func (n *Node) queryCount() int {
 	if n.queries == nil {
 		return 0
 	}
-	return n.queries.Held()
+	return n.queries.Count()
 }

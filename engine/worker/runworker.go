@@ -19,8 +19,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
-// failedDrain bounds the drain after a failure: the run is lost anyway.
-const failedDrain = 5 * time.Second
+// failureDrainTimeout bounds the drain after a failure: the run is lost anyway.
+const failureDrainTimeout = 5 * time.Second
 
 // runWorker is one worker of a run. Its loop is the only goroutine that decides;
 // connecting, draining and closing happen beside it and report back, so that it
@@ -29,7 +29,7 @@ type runWorker struct {
 	node *Node
 	a    protocol.AssignRun
 	// server compares the clocks of the server that has assigned it; line is the run's time line.
-	server *clocks
+	server *clockSync
 	line   atomic.Pointer[clock.Clock]
 	inbox  *protocol.Mailbox[protocol.ToNode]
 
@@ -41,18 +41,18 @@ type runWorker struct {
 	epoch int64 // the latest that was heard of
 	// contact is when the node sent the last Status that the run's owner acknowledged, or
 	// without one (touchedOnce is false then) when the worker was assigned.
-	contact     time.Time
-	touchedOnce bool
+	contact    time.Time
+	hadContact bool
 
-	started   bool
-	startAt   time.Time   // when the load is to begin, by the owner's clock; zero is at once
-	begins    *time.Timer // until then
-	begun     bool        // the load
-	stopping  bool
-	stoppedAt time.Time // when it was told to stop
+	started     bool
+	startAt     time.Time   // when the load is to begin, by the owner's clock; zero is at once
+	startsAt    *time.Timer // until then
+	loadStarted bool        // the load
+	stopping    bool
+	stoppedAt   time.Time // when it was told to stop
 	// acknowledged: a server knows of its end. The node's mu guards it.
 	acknowledged bool
-	givenUp      bool // stopped before its time: what is due and not begun is dropped
+	abandoned    bool // stopped before its time: what is due and not begun is dropped
 	drain        time.Duration
 	phase        engine.Phase
 	loadPhase    engine.Phase // what the load was told
@@ -62,16 +62,16 @@ type runWorker struct {
 	// reached is when it has what it was told last, and rateReached its rate.
 	reached, rateReached time.Time
 
-	step      stepping
-	ticker    *time.Ticker
-	tick      int64
-	sequence  int64
-	load      Load
-	res       *resources
-	err       *engine.Error
-	readyAt   time.Time
-	begunAt   time.Time // when its load began
-	drainedAt time.Time // when nothing was in flight any more
+	step          stepping
+	ticker        *time.Ticker
+	tick          int64
+	sequence      int64
+	load          Load
+	res           *resources
+	err           *engine.Error
+	readyAt       time.Time
+	loadStartedAt time.Time // when its load began
+	drainedAt     time.Time // when nothing was in flight any more
 
 	cancelSetup context.CancelFunc
 	setup       chan setupDone
@@ -82,13 +82,13 @@ type runWorker struct {
 
 // resources are what a run worker must close, in reverse order.
 type resources struct {
-	stream   plugin.Stream
-	database target.Database
-	writer   *record.Writer
-	tapped   *tapped // nil where executions are told to nobody
-	binds    *bindsFile
-	load     Load
-	dir      string
+	stream     plugin.Stream
+	database   target.Database
+	writer     *record.Writer
+	observed   *observedSink // nil where executions are told to nobody
+	parameters *parameterFile
+	load       Load
+	dir        string
 }
 
 type setupDone struct {
@@ -101,9 +101,9 @@ type closeDone struct {
 	err   error
 }
 
-func newRunWorker(n *Node, server *clocks, a protocol.AssignRun) *runWorker {
+func newRunWorker(n *Node, server *clockSync, a protocol.AssignRun) *runWorker {
 	w := &runWorker{node: n, server: server, a: a, inbox: protocol.NewMailbox(protocol.PolicyToNode, nil),
-		target: a.Connections, drain: protocol.DrainLimit, epoch: a.Epoch, contact: time.Now(),
+		target: a.Connections, drain: protocol.DrainTimeout, epoch: a.Epoch, contact: time.Now(),
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	// Until the load is opened the node's own is good enough.
 	if w.line.Store(a.Clock); a.Clock == nil {
@@ -122,7 +122,7 @@ func (w *runWorker) report() protocol.WorkerState {
 	s := w.state
 	s.LogsDropped = w.node.out.linesDropped(w.a.RunID)
 	s.At, s.ClockError = w.line.Load().Now(), w.clockError()
-	s.LineAhead, s.LineError = w.node.lineAhead(w.a.RunID, s.At)
+	s.LineAhead, s.LineError = w.node.runClockAhead(w.a.RunID, s.At)
 	return s
 }
 
@@ -152,9 +152,9 @@ func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message
 		Message: message, Details: text, Timestamp: engine.At(w.line.Load().Now())}})
 }
 
-// pluginSays takes a line of the workload plugin into the run's log, where its rate is limited already;
+// logPlugin takes a line of the workload plugin into the run's log, where its rate is limited already;
 // dropped are the lines before it that the limit left out.
-func (w *runWorker) pluginSays(level engine.LogLevel, text string, dropped int) {
+func (w *runWorker) logPlugin(level engine.LogLevel, text string, dropped int) {
 	about := map[string]any{"plugin": w.a.Plan.Workload.Name}
 	if dropped > 0 {
 		about["dropped"] = dropped
@@ -173,11 +173,11 @@ func (w *runWorker) run(ctx context.Context) {
 		res, err := w.open(setupCtx)
 		w.setup <- setupDone{res, err} // room: a worker opens once
 	}()
-	w.ticker = time.NewTicker(protocol.FirstBeat(w.a.WorkerGroupID))
+	w.ticker = time.NewTicker(protocol.FirstReportDelay(w.a.WorkerGroupID))
 	defer w.ticker.Stop()
 	var inBeat sync.Once
 	defer w.step.halt()
-	defer w.noBegin()
+	defer w.clearBegin()
 	over := ctx.Done()
 	for {
 		var failed <-chan error
@@ -229,7 +229,7 @@ func (w *runWorker) run(ctx context.Context) {
 			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
 			inBeat.Do(func() { w.ticker.Reset(protocol.HeartbeatInterval) })
-			w.beat()
+			w.heartbeat()
 		}
 	}
 }
@@ -263,15 +263,15 @@ func (w *runWorker) ready(s setupDone) bool {
 func (w *runWorker) handle(m protocol.ToNode) {
 	switch m := m.(type) {
 	case protocol.RunEvent:
-		if w.hears(m.Epoch) {
+		if w.acceptsEpoch(m.Epoch) {
 			w.apply(m)
 		}
 	case protocol.RunState:
-		if w.hears(m.Epoch) {
-			w.heal(m)
+		if w.acceptsEpoch(m.Epoch) {
+			w.applyState(m)
 		}
 	case protocol.StatusAck:
-		w.touched(m)
+		w.recordContact(m)
 	}
 }
 
@@ -283,63 +283,63 @@ func (w *runWorker) apply(m protocol.RunEvent) {
 	if e.SequenceID <= w.sequence || !mine && e.SequenceID == math.MaxInt64 {
 		return
 	}
-	w.followed(e.SequenceID, 0)
+	w.recordApplied(e.SequenceID, 0)
 	if !mine {
 		return
 	}
 	switch e.Type {
 	case engine.EventStart:
-		w.enter(e.Data.Phase)
+		w.enterPhase(e.Data.Phase)
 		if at := e.Data.EffectiveAt; at != nil {
 			w.startAt = at.Round(0)
 		}
 		w.start()
 	case engine.EventSetPhase:
-		w.enter(e.Data.Phase)
+		w.enterPhase(e.Data.Phase)
 	case engine.EventSetWorkerTarget:
 		w.enterStep(stepOf(e.Data))
 		ramp := time.Duration(e.Data.RampSeconds * float64(time.Second))
 		// Who retires keeps its connections until the STOP that follows has drained them.
 		if n := e.Data.TargetConnections; n != nil && e.Data.Reason != engine.TargetRetire {
-			w.aim(*n, ramp, m.AtMost)
+			w.setTarget(*n, ramp, m.AtMost)
 		}
 		if rate := e.Data.TargetQPS; rate != nil {
-			w.aimRate(*rate, ramp, m.AtMost)
+			w.setRate(*rate, ramp, m.AtMost)
 		}
 		w.node.out.Put(w.report()) // others may have more once this one has less
 	case engine.EventStop:
-		limit := protocol.DrainLimit
+		limit := protocol.DrainTimeout
 		if s := e.Data.DrainTimeoutSeconds; s > 0 {
 			limit = time.Duration(s * float64(time.Second))
 		}
-		w.givenUp = w.givenUp || e.Data.Reason != string(engine.StopDurationElapsed)
+		w.abandoned = w.abandoned || e.Data.Reason != string(engine.StopDurationElapsed)
 		w.stop(limit)
 	}
 }
 
-// heal follows the absolute state, which says no less than the events up to its sequence.
-func (w *runWorker) heal(s protocol.RunState) {
+// applyState follows the absolute state, which says no less than the events up to its sequence.
+func (w *runWorker) applyState(s protocol.RunState) {
 	if s.LastSequence < w.sequence {
 		return
 	}
 	before := w.report().Epoch
-	w.followed(s.LastSequence, s.Epoch)
+	w.recordApplied(s.LastSequence, s.Epoch)
 	if s.StopReason != "" || s.Status.Terminal() || s.Status == engine.StatusStopping ||
 		s.Status == engine.StatusCancelling {
 		limit := s.DrainTimeout
 		if limit <= 0 {
-			limit = protocol.DrainLimit
+			limit = protocol.DrainTimeout
 		}
-		w.givenUp = w.givenUp || s.StopReason != engine.StopDurationElapsed
+		w.abandoned = w.abandoned || s.StopReason != engine.StopDurationElapsed
 		w.stop(limit)
 		return
 	}
-	w.enter(s.Phase)
+	w.enterPhase(s.Phase)
 	w.enterStep(s.Step)
 	if t, ok := s.Targets[w.a.WorkerID]; ok {
-		w.aim(t.TargetConnections, 0, s.AtMost)
+		w.setTarget(t.TargetConnections, 0, s.AtMost)
 		if t.TargetQPS != nil {
-			w.aimRate(*t.TargetQPS, 0, s.AtMost)
+			w.setRate(*t.TargetQPS, 0, s.AtMost)
 		}
 	}
 	if s.Started {
@@ -353,9 +353,9 @@ func (w *runWorker) heal(s protocol.RunState) {
 	}
 }
 
-// followed takes note of an event that was followed, or with an epoch of a state of its owner. Of an owner whose state
+// recordApplied takes note of an event that was followed, or with an epoch of a state of its owner. Of an owner whose state
 // it has not followed yet it says nothing: its events may have come without what was before them.
-func (w *runWorker) followed(sequence, epoch int64) {
+func (w *runWorker) recordApplied(sequence, epoch int64) {
 	w.sequence = sequence
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -381,7 +381,7 @@ func order(p engine.Phase) int {
 	}
 }
 
-func (w *runWorker) enter(p engine.Phase) {
+func (w *runWorker) enterPhase(p engine.Phase) {
 	if order(p) <= order(w.phase) {
 		return
 	}
@@ -429,15 +429,15 @@ func (w *runWorker) start() {
 	w.tryBegin()
 }
 
-func (w *runWorker) begin() {
+func (w *runWorker) startLoad() {
 	if w.target != w.a.Connections {
 		w.load.SetTarget(w.target, 0)
 	}
 	if w.rate != nil {
-		w.load.SetRate(w.ofRun(*w.rate), 0)
+		w.load.SetRate(w.wholeRunRate(*w.rate), 0)
 	}
 	w.follow()
-	w.begunAt = time.Now()
+	w.loadStartedAt = time.Now()
 	w.beginStep(w.line.Load().Now())
 	at, late := w.began()
 	w.change(func(s *protocol.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })
@@ -447,8 +447,8 @@ func (w *runWorker) begin() {
 // itself. The targets that it is told then say what it does anyway.
 func (w *runWorker) follows() bool { return len(w.a.Workload.Stages) > 0 }
 
-// aim changes how many connections the load has; atMost: never to more, and at once, also if it is on its way there.
-func (w *runWorker) aim(connections int, ramp time.Duration, atMost bool) {
+// setTarget changes how many connections the load has; atMost: never to more, and at once, also if it is on its way there.
+func (w *runWorker) setTarget(connections int, ramp time.Duration, atMost bool) {
 	cut := atMost && time.Now().Before(w.reached)
 	if atMost {
 		connections, ramp = min(connections, w.target), 0
@@ -457,7 +457,7 @@ func (w *runWorker) aim(connections int, ramp time.Duration, atMost bool) {
 		return
 	}
 	w.target, w.reached = connections, time.Now().Add(ramp)
-	if w.begun {
+	if w.loadStarted {
 		w.load.SetTarget(connections, ramp)
 	}
 }
@@ -466,7 +466,7 @@ func (w *runWorker) aim(connections int, ramp time.Duration, atMost bool) {
 // given up while it drains executes nothing more that has not begun.
 func (w *runWorker) stop(limit time.Duration) {
 	if w.stopping {
-		if w.givenUp && w.load != nil {
+		if w.abandoned && w.load != nil {
 			w.load.DropQueued()
 		}
 		// A run that was ending by itself and is cancelled ends sooner.
@@ -480,7 +480,7 @@ func (w *runWorker) stop(limit time.Duration) {
 	}
 	w.stopping, w.drain, w.stoppedAt = true, limit, time.Now()
 	w.step.halt()
-	w.noBegin()
+	w.clearBegin()
 	w.cancelSetup()
 	if w.load == nil {
 		// ready follows as soon as connecting has given up.
@@ -492,7 +492,7 @@ func (w *runWorker) stop(limit time.Duration) {
 
 func (w *runWorker) beginDrain() {
 	w.load.Stop()
-	if w.givenUp {
+	if w.abandoned {
 		w.load.DropQueued()
 	}
 	w.change(func(s *protocol.WorkerState) { s.Status = engine.WorkerDraining })
@@ -506,11 +506,11 @@ func (w *runWorker) beginDrain() {
 }
 
 // fail stops the worker because of an error; the first one is kept.
-func (w *runWorker) fail(err *engine.Error) { w.failWithin(failedDrain, err) }
+func (w *runWorker) fail(err *engine.Error) { w.failWithin(failureDrainTimeout, err) }
 
 // failWithin is fail with another time for what is in flight.
 func (w *runWorker) failWithin(drain time.Duration, err *engine.Error) {
-	w.givenUp = true
+	w.abandoned = true
 	if w.err == nil {
 		w.err = err
 		w.log(engine.LogError, "%s", err.Message)
@@ -520,19 +520,19 @@ func (w *runWorker) failWithin(drain time.Duration, err *engine.Error) {
 
 // loadFailed stops the worker because its load has ended with an error.
 func (w *runWorker) loadFailed(err error) {
-	if errors.Is(err, load.ErrOverdue) {
+	if errors.Is(err, load.ErrDeadlinePassed) {
 		w.outOfContact(time.Since(w.contact))
 		return
 	}
 	w.fail(engine.AsError(err))
 }
 
-// beat is the heartbeat, the snapshot, and the watchdog.
-func (w *runWorker) beat() {
+// heartbeat is the heartbeat, the snapshot, and the watchdog.
+func (w *runWorker) heartbeat() {
 	w.watch()
-	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > protocol.StartLimit {
+	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > protocol.StartTimeout {
 		w.fail(&engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, protocol.StartLimit.Seconds())})
+			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, protocol.StartTimeout.Seconds())})
 	}
 	if why := w.node.disk.pressedBy(w.a.RunID); why != nil && !w.stopping {
 		w.mu.Lock()
@@ -571,13 +571,13 @@ func (w *runWorker) finish(c closeDone) {
 		totals = w.load.Totals()
 	}
 	if len(c.parts) > 0 {
-		if err := keepCounts(w.res.dir, counts{w.a.ResultID, &totals}); err != nil {
+		if err := writeCounts(w.res.dir, counts{w.a.ResultID, &totals}); err != nil {
 			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).
 				Msg("a kill before they are stored would lose the counts of a run worker")
 		}
 		w.node.ready(c.parts, w.res.dir, false)
 	} else {
-		tidy(w.node.spool(w.a.RunID, w.a.WorkerID))
+		removeEmptyDirs(w.node.spool(w.a.RunID, w.a.WorkerID))
 	}
 	w.change(func(s *protocol.WorkerState) {
 		s.Status = engine.WorkerCompleted

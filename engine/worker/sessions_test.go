@@ -39,7 +39,7 @@ func (s *server) anotherMute(name string, epoch int64, mute bool) *server {
 				return
 			}
 			o.mu.Lock()
-			o.heard = append(o.heard, m)
+			o.received = append(o.received, m)
 			mute := o.mute
 			o.mu.Unlock()
 			if m, ok := m.(protocol.Status); ok && !mute {
@@ -197,12 +197,12 @@ func TestARunThatIsLongOverIsForgotten(t *testing.T) {
 	o := newOutbox()
 	s := o.open("a")
 	now := time.Now()
-	for i := range 3 * mostOwners {
-		if counts, fresh := o.heed(s, strings.Repeat("x", i), 1, now.Add(time.Duration(i)*time.Second)); !counts || !fresh {
+	for i := range 3 * maxOwners {
+		if counts, fresh := o.acceptsEpoch(s, strings.Repeat("x", i), 1, now.Add(time.Duration(i)*time.Second)); !counts || !fresh {
 			t.Fatal("a new run does not count")
 		}
 	}
-	if n := len(o.owners); n > mostOwners+1 {
+	if n := len(o.owners); n > maxOwners+1 {
 		t.Errorf("%d runs are remembered", n)
 	}
 }

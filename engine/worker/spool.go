@@ -34,14 +34,14 @@ type spool struct {
 	b  *diskbudget.Budget
 	// made are finished parts that no server has been told of.
 	made map[string]engine.Artifact
-	// pressed are runs whose record may not fit, with what their workers end with.
-	pressed map[string]*engine.Error
+	// pressedRuns are runs whose record may not fit, with what their workers end with.
+	pressedRuns map[string]*engine.Error
 	// stay are files that could not be removed.
 	stay map[string]bool
 }
 
-// leastSpool is the smallest budget: a part and its neighbours.
-const leastSpool = 64 << 20
+// minSpool is the smallest budget: a part and its neighbours.
+const minSpool = 64 << 20
 
 // spoolBytes is the budget of a spool: bytes, or for 0 half of what its disk has free.
 // Less than 0 is none.
@@ -56,7 +56,7 @@ func spoolBytes(dir string, bytes int64) int64 {
 		}
 		bytes = free / 2
 	}
-	return max(bytes, leastSpool)
+	return max(bytes, minSpool)
 }
 
 // existing is the folder, or the nearest above it that there is.
@@ -75,22 +75,22 @@ func newSpool(dir string, bytes int64, acknowledged time.Duration, log zerolog.L
 	p := diskbudget.PolicyFor(bytes)
 	p.Acknowledged = acknowledged
 	return &spool{dir: dir, log: log, announce: announce, gone: gone, remove: os.Remove, b: diskbudget.New(p),
-		made: map[string]engine.Artifact{}, pressed: map[string]*engine.Error{}, stay: map[string]bool{}}
+		made: map[string]engine.Artifact{}, pressedRuns: map[string]*engine.Error{}, stay: map[string]bool{}}
 }
 
 // apply tells the budget what has happened and does what follows. It reports whether a
 // write was refused.
-func (s *spool) apply(h diskbudget.Happening) (refused bool) {
+func (s *spool) apply(h diskbudget.Event) (refused bool) {
 	s.mu.Lock()
-	d := doing{spool: s}
+	d := budgetActions{spool: s}
 	if h, ok := h.(diskbudget.Announced); ok {
 		delete(s.made, h.Key)
 	}
 	d.apply(h)
 	if g, ok := h.(diskbudget.Grow); ok && !d.granted {
-		d.apply(diskbudget.Withdrawn{Key: g.Key}) // a file that should have gone could not be removed
+		d.apply(diskbudget.RequestCancelled{Key: g.Key}) // a file that should have gone could not be removed
 	}
-	if _, ok := h.(diskbudget.Passed); ok {
+	if _, ok := h.(diskbudget.Tick); ok {
 		for key := range s.stay {
 			d.drop(key)
 		}
@@ -112,24 +112,24 @@ func (s *spool) state() (bytes, cached, most int64) {
 	return s.b.Used(), s.b.Used() - s.b.Spool(), s.b.Policy().Budget
 }
 
-// doing is what one happening leads to. It has the spool's mu.
-type doing struct {
+// budgetActions is what one happening leads to. It has the spool's mu.
+type budgetActions struct {
 	*spool
 	granted  bool
 	announce []engine.Artifact
 	gone     []string
 }
 
-func (d *doing) apply(h diskbudget.Happening) {
+func (d *budgetActions) apply(h diskbudget.Event) {
 	for _, a := range d.b.Apply(time.Now(), h) {
 		switch a := a.(type) {
 		case diskbudget.Granted:
 			d.granted = true
 		case diskbudget.Delete:
-			d.log.Debug().Str("work_id", a.Key).Str("reason", string(a.Why)).Msg("a file of the spool goes")
+			d.log.Debug().Str("work_id", a.Key).Str("reason", string(a.Reason)).Msg("a file of the spool goes")
 			d.drop(a.Key)
 			if d.deleted != nil {
-				d.deleted(string(a.Why))
+				d.deleted(string(a.Reason))
 			}
 		case diskbudget.Announce:
 			if made, ok := d.made[a.Key]; ok { // else what an announcement before it led to has done it
@@ -143,7 +143,7 @@ func (d *doing) apply(h diskbudget.Happening) {
 			used, all := d.b.Used()>>20, d.b.Policy().Budget>>20
 			d.log.Error().Str("run_id", a.Run).Int64("used_mb", used).Int64("budget_mb", all).
 				Msg("the record of a run is written faster than it is fetched; its load ends")
-			d.pressed[a.Run] = &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Recording has stopped: the "+
+			d.pressedRuns[a.Run] = &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Recording has stopped: the "+
 				"spool of the node holds %d MB of the %d MB that it may, which no server has fetched yet.", used, all),
 				Hint: "Give the node more room with --spool-budget, or find out why its server does not fetch."}
 		}
@@ -151,9 +151,9 @@ func (d *doing) apply(h diskbudget.Happening) {
 }
 
 // drop takes a file off the disk.
-func (d *doing) drop(key string) {
+func (d *budgetActions) drop(key string) {
 	path := filepath.Join(d.dir, filepath.FromSlash(key))
-	for _, path := range []string{path, path + record.Stored} {
+	for _, path := range []string{path, path + record.StoredSuffix} {
 		if err := d.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			if !d.stay[key] {
 				d.log.Warn().Err(err).Str("work_id", key).Msg("a file of the spool cannot be removed; it is tried again")
@@ -172,7 +172,7 @@ func (d *doing) drop(key string) {
 func (s *spool) full(run string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.pressed[run]; err != nil {
+	if err := s.pressedRuns[run]; err != nil {
 		return err
 	}
 	return &engine.Error{Code: engine.CodeUnavailable, Message: "Recording has stopped: a file of the node's spool " +
@@ -183,14 +183,14 @@ func (s *spool) full(run string) error {
 func (s *spool) pressedBy(run string) *engine.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pressed[run]
+	return s.pressedRuns[run]
 }
 
 // ended forgets a run of which the node carries nothing any more.
 func (s *spool) ended(run string) {
 	s.apply(diskbudget.Ended{Run: run})
 	s.mu.Lock()
-	delete(s.pressed, run)
+	delete(s.pressedRuns, run)
 	s.mu.Unlock()
 }
 

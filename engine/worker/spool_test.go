@@ -85,7 +85,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 	var mu sync.Mutex // parts are announced by who writes, and by who makes a part durable
 	fetched, bytes := int64(0), int64(0)
 	s = newSpool(dir, spoolMB, 0, zerolog.Nop(), func(a engine.Artifact) {
-		id := protocol.WorkIDOf(a)
+		id := protocol.PartWorkID(a)
 		path := filepath.Join(dir, id)
 		if size, sum, err := record.Checksum(path); err != nil || size != a.SizeBytes || sum != a.SHA256 {
 			t.Errorf("%s: %d bytes, %v", id, size, err)
@@ -93,11 +93,11 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 		mu.Lock()
 		fetched, bytes = fetched+a.RowCount, bytes+a.SizeBytes
 		mu.Unlock()
-		if err := os.Rename(path, path+record.Stored); err != nil {
+		if err := os.Rename(path, path+record.StoredSuffix); err != nil {
 			t.Error(err)
 		}
 		s.apply(diskbudget.Acknowledged{Key: id})
-		s.apply(diskbudget.Passed{})
+		s.apply(diskbudget.Tick{})
 	}, func([]string) {})
 	w := recorder(t, s, 60_000)
 	const rows = 1_200_000
@@ -114,7 +114,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 	}
 	left, sizes := int64(0), int64(0)
 	for _, a := range parts {
-		if _, err := os.Stat(filepath.Join(dir, protocol.WorkIDOf(a))); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, protocol.PartWorkID(a))); err == nil {
 			left, sizes = left+a.RowCount, sizes+a.SizeBytes
 		}
 	}
@@ -158,7 +158,7 @@ func TestARunIsMarkedBeforeItsRecordEnds(t *testing.T) {
 	}
 	rows := int64(0)
 	for _, a := range parts {
-		p, err := record.OpenPart(filepath.Join(dir, protocol.WorkIDOf(a)))
+		p, err := record.OpenPart(filepath.Join(dir, protocol.PartWorkID(a)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestAFileThatCannotBeRemovedCounts(t *testing.T) {
 		t.Errorf("%d bytes are counted", used)
 	}
 	s.remove = os.Remove
-	s.apply(diskbudget.Passed{})
+	s.apply(diskbudget.Tick{})
 	if used, _ := s.used(); used != 0 || s.apply(grow) {
 		t.Errorf("%d bytes are counted after it could be removed", used)
 	}

@@ -17,11 +17,11 @@ func (s *server) begunAt(within time.Duration) time.Time {
 	s.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		synctest.Wait()
-		if slices.Contains(s.load.said(), "start WARMUP") {
+		if slices.Contains(s.load.callList(), "start WARMUP") {
 			return time.Now()
 		}
 	}
-	s.t.Fatalf("the load has not begun within %v: %v", within, s.load.said())
+	s.t.Fatalf("the load has not begun within %v: %v", within, s.load.callList())
 	return time.Time{}
 }
 
@@ -83,8 +83,8 @@ func TestARunWorkerIsReadyWhenWhatIsBesideItHasGivenWay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := connect(t, t.TempDir(), newFakeLoad(), nil)
 			var carries bool
-			s.node.Beside(func(ctx context.Context) {
-				carries = s.node.Carries()
+			s.node.SetGiveWay(func(ctx context.Context) {
+				carries = s.node.HasWorker()
 				select {
 				case <-ctx.Done():
 				case <-time.After(takes):
@@ -174,7 +174,7 @@ func TestAStopBeforeTheInstantLeavesTheTargetAlone(t *testing.T) {
 		s.send(stop(2))
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if said := s.load.said(); slices.Contains(said, "start WARMUP") {
+		if said := s.load.callList(); slices.Contains(said, "start WARMUP") {
 			t.Errorf("%v", said)
 		}
 		if w := s.last(); w.Status != engine.WorkerCompleted || !w.BeganAt.IsZero() {

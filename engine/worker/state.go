@@ -25,7 +25,7 @@ type EndedWorker struct {
 	// TraceParent is what its spans are part of.
 	TraceParent string
 	// Assigned to Ended: given to the node, ready, begun to bear load, told to stop, nothing in flight any more.
-	Assigned, Ready, Begun, Stopped, Drained, Ended time.Time
+	Assigned, Ready, LoadStarted, Stopped, Drained, Ended time.Time
 	// Ahead is by how much the run's time is ahead of the node's clock.
 	Ahead time.Duration
 	// Failed says why it did not end well.

@@ -8,12 +8,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// openLimit is how long a step waits beyond its settling time for connections
+// openTimeout is how long a step waits beyond its settling time for connections
 // that are not open yet.
-const openLimit = 10 * time.Second
+const openTimeout = 10 * time.Second
 
-// openPoll is how often it looks.
-const openPoll = 50 * time.Millisecond
+// openPollInterval is how often it looks.
+const openPollInterval = 50 * time.Millisecond
 
 // stepping is the step of a search that a run worker is in. The worker cuts its
 // ticks at the step's borders, so that a tick lies in one step as a whole or in none.
@@ -70,7 +70,7 @@ func (w *runWorker) enterStep(s protocol.Step) {
 	}
 	w.step.halt()
 	w.step = stepping{Step: s}
-	if w.begun {
+	if w.loadStarted {
 		w.beginStep(w.line.Load().Now())
 	}
 }
@@ -98,8 +98,8 @@ func (w *runWorker) stepDue(now time.Time) {
 		return
 	}
 	open, target := w.load.Connections()
-	if open != target && now.Sub(s.begun) < s.Settle+openLimit {
-		s.timer.Reset(openPoll)
+	if open != target && now.Sub(s.begun) < s.Settle+openTimeout {
+		s.timer.Reset(openPollInterval)
 		return
 	}
 	w.collect()
@@ -108,9 +108,9 @@ func (w *runWorker) stepDue(now time.Time) {
 	s.timer.Reset(s.Length)
 }
 
-// aimRate changes the rate of an open loop; it is the worker's own. atMost is that of aim.
-func (w *runWorker) aimRate(rate float64, ramp time.Duration, atMost bool) {
-	now := w.a.Workload.StartRate() / w.ofRun(1)
+// setRate changes the rate of an open loop; it is the worker's own. atMost is that of aim.
+func (w *runWorker) setRate(rate float64, ramp time.Duration, atMost bool) {
+	now := w.a.Workload.StartRate() / w.wholeRunRate(1)
 	if w.rate != nil {
 		now = *w.rate
 	}
@@ -122,11 +122,11 @@ func (w *runWorker) aimRate(rate float64, ramp time.Duration, atMost bool) {
 		return
 	}
 	w.rate, w.rateReached = &rate, time.Now().Add(ramp)
-	if w.begun {
-		w.load.SetRate(w.ofRun(rate), ramp)
+	if w.loadStarted {
+		w.load.SetRate(w.wholeRunRate(rate), ramp)
 	}
 }
 
-// ofRun is the rate of the whole run when each run worker has so much: the
+// wholeRunRate is the rate of the whole run when each run worker has so much: the
 // language of the load, which takes its share.
-func (w *runWorker) ofRun(own float64) float64 { return own * float64(max(w.a.Workers, 1)) }
+func (w *runWorker) wholeRunRate(own float64) float64 { return own * float64(max(w.a.Workers, 1)) }

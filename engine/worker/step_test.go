@@ -52,13 +52,13 @@ func TestTicksAreCutAtTheBordersOfAStep(t *testing.T) {
 			}
 		}
 		steps := 0
-		for _, c := range s.load.said() {
+		for _, c := range s.load.callList() {
 			if c == "step 1" || c == "step 2" {
 				steps++
 			}
 		}
 		if steps != 2 {
-			t.Errorf("the load heard %v", s.load.said())
+			t.Errorf("the load heard %v", s.load.callList())
 		}
 		s.send(stop(5))
 		synctest.Wait()

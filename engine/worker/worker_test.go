@@ -51,7 +51,7 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 			event(7, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseWarmup}), // never back
 		)
 		synctest.Wait()
-		if got, want := s.load.said(),
+		if got, want := s.load.callList(),
 			[]string{"start WARMUP", "phase MEASUREMENT", "target 5 in 2s"}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
@@ -118,7 +118,7 @@ func TestTheAbsoluteStateHealsLostEvents(t *testing.T) {
 			Targets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}}
 		s.send(state, state, measure(3))
 		synctest.Wait()
-		if got, want := s.load.said(), []string{"target 3 in 0s", "start MEASUREMENT"}; !reflect.DeepEqual(got, want) {
+		if got, want := s.load.callList(), []string{"target 3 in 0s", "start MEASUREMENT"}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 		stale := state
@@ -177,7 +177,7 @@ func TestAWorkerThatCannotConnectSaysWhy(t *testing.T) {
 		if got := s.last(); got.Status != engine.WorkerFailed || got.Err.Message != "The password is wrong." {
 			t.Fatalf("%+v", got)
 		}
-		if len(s.node.of(runID)) != 0 {
+		if len(s.node.workersOf(runID)) != 0 {
 			t.Fatal("the node still holds it")
 		}
 		s.end()
@@ -218,7 +218,7 @@ func TestADrainIsCutOffAtItsLimit(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		calls := l.said()
+		calls := l.callList()
 		if got := s.last().Status; got != engine.WorkerCompleted || calls[len(calls)-1] != "drained after 30s" {
 			t.Fatalf("%s %v", got, calls)
 		}
@@ -235,14 +235,14 @@ func TestACancelledDrainEndsSooner(t *testing.T) {
 		synctest.Wait()
 		s.send(event(2, engine.EventStop,
 			engine.EventData{Reason: "duration_elapsed",
-				DrainTimeoutSeconds: protocol.DrainFor(engine.StopDurationElapsed).Seconds()}))
+				DrainTimeoutSeconds: protocol.DrainTimeoutFor(engine.StopDurationElapsed).Seconds()}))
 		time.Sleep(20 * time.Second)
 		s.send(event(3, engine.EventStop,
 			engine.EventData{Reason: "user_requested",
-				DrainTimeoutSeconds: protocol.DrainFor(engine.StopUserRequested).Seconds()}))
+				DrainTimeoutSeconds: protocol.DrainTimeoutFor(engine.StopUserRequested).Seconds()}))
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
-		calls := l.said()
+		calls := l.callList()
 		if got := s.last().Status; got != engine.WorkerCompleted || calls[len(calls)-1] != "drained after 25s" {
 			t.Fatalf("%s %v", got, calls)
 		}

@@ -59,15 +59,15 @@ const (
 	fileAt    = programAt + sha256.Size
 	lengthAt  = fileAt + sha256.Size
 	shapeAt   = lengthAt + 4
-	// largest bounds an entry: a module grows by a third when it is written again.
-	largest = 64 << 20
-	// keptFor is how long an entry stays that nobody writes again. Versions of plugins
+	// maxEntryBytes bounds an entry: a module grows by a third when it is written again.
+	maxEntryBytes = 64 << 20
+	// maxAge is how long an entry stays that nobody writes again. Versions of plugins
 	// come and go with programs.
-	keptFor = 30 * 24 * time.Hour
+	maxAge = 30 * 24 * time.Hour
 )
 
-// Keeps reports that what is put is kept.
-func (f Folder) Keeps() bool { return f.path != "" }
+// Enabled reports that what is put is kept.
+func (f Folder) Enabled() bool { return f.path != "" }
 
 // hashOf reads a SHA-256 in hexadecimal; false is one that is none, and so no file's name.
 func hashOf(sha string) (sum []byte, ok bool) {
@@ -109,7 +109,7 @@ func read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // no approval, whatever it is
 	}
-	if !info.Mode().IsRegular() || info.Size() > largest {
+	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes {
 		return nil, errors.New("it is no entry")
 	}
 	entry := make([]byte, info.Size())
@@ -132,7 +132,7 @@ func (f Folder) Put(sha string, a Approval) error {
 	entry = append(append(entry, a.Shape...), a.Module...)
 	sum := sha256.Sum256(entry[programAt:])
 	copy(entry[sumAt:], sum[:])
-	f.removeOlder(time.Now().Add(-keptFor))
+	f.removeOlder(time.Now().Add(-maxAge))
 	return f.write(hex.EncodeToString(file), entry)
 }
 

@@ -29,10 +29,10 @@ var Languages = []string{"go", "c", "assemblyscript", "rust"}
 // nameForm is stricter than the host's: names become those of modules and crates too.
 var nameForm = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,62}[a-z0-9])?$`)
 
-// words are what a language puts into the texts of a project.
-type words struct{ language, needs, file, sdk string }
+// languageTexts are what a language puts into the texts of a project.
+type languageTexts struct{ language, needs, file, sdk string }
 
-var texts = map[string]words{
+var texts = map[string]languageTexts{
 	"go": {"Go", "It needs Go 1.24 or later; `go test ./...` tries the generator without WebAssembly.", "main.go",
 		"loadstone"},
 	"c": {"C", "It needs clang and wasm-ld: on Debian, `apt-get install clang lld`.", "plugin.c", "loadstone.h"},
@@ -59,7 +59,7 @@ func New(dir, language, name string) ([]string, error) {
 		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder %s is not empty.", dir),
 			Hint: "choose another name, or --dir"}
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, cannotWrite(dir, err)
+		return nil, writeError(dir, err)
 	}
 	files, err := project(language, name)
 	if err != nil {
@@ -69,10 +69,10 @@ func New(dir, language, name string) ([]string, error) {
 	for file, content := range files {
 		to := filepath.Join(dir, filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return nil, cannotWrite(dir, err)
+			return nil, writeError(dir, err)
 		}
 		if err := os.WriteFile(to, content, 0o644); err != nil {
-			return nil, cannotWrite(to, err)
+			return nil, writeError(to, err)
 		}
 		written = append(written, file)
 	}
@@ -80,7 +80,7 @@ func New(dir, language, name string) ([]string, error) {
 	return written, nil
 }
 
-func cannotWrite(path string, err error) error {
+func writeError(path string, err error) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be written: %v.", path, err),
 		Cause: err}
 }

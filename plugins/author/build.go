@@ -148,7 +148,7 @@ func buildRust(ctx context.Context, dir, out string) error {
 		return fmt.Errorf("reading what was built: %w", err)
 	}
 	if err := os.WriteFile(out, file, 0o644); err != nil {
-		return cannotWrite(out, err)
+		return writeError(out, err)
 	}
 	return nil
 }

@@ -65,13 +65,13 @@ func (f *Frozen) Decode(b *plugin.Batch, maxOps int) error {
 		return errors.New("it holds no operation; a stream ends with length 0")
 	}
 	if int64(nops) > int64(maxOps)+abi.MaxGroupOps+1 {
-		return tooMany(nops, maxOps)
+		return tooManyError(nops, maxOps)
 	}
 	pos := abi.HeaderSize
-	begin := outside // the index of the BEGIN of the transaction under way
+	begin := noTransaction // the index of the BEGIN of the transaction under way
 	for i := 0; i < int(nops); i++ {
-		if i >= maxOps && begin == outside {
-			return tooMany(nops, maxOps)
+		if i >= maxOps && begin == noTransaction {
+			return tooManyError(nops, maxOps)
 		}
 		if len(data)-pos < 3 {
 			return fmt.Errorf("operation %d is cut off", i)
@@ -109,7 +109,7 @@ func (f *Frozen) Decode(b *plugin.Batch, maxOps int) error {
 			b.Args = append(b.Args, v)
 		}
 	}
-	if begin != outside {
+	if begin != noTransaction {
 		return fmt.Errorf("the transaction that begins at operation %d has no end; a transaction lies within one batch",
 			begin)
 	}
@@ -194,10 +194,10 @@ func wrongType(got, want uint8) error {
 	return fmt.Errorf("its type is %s, the statement takes %s", name, abi.TypeName(want))
 }
 
-// outside is the index of BEGIN where there is no transaction.
-const outside = -1
+// noTransaction is the index of BEGIN where there is no transaction.
+const noTransaction = -1
 
-func tooMany(nops uint32, maxOps int) error {
+func tooManyError(nops uint32, maxOps int) error {
 	return fmt.Errorf("it holds %d operations, %d were asked for; only a transaction that begins before that may end "+
 		"after it", nops, maxOps)
 }
@@ -212,7 +212,7 @@ func (f *Frozen) ref(b *plugin.Batch, pos, begin int) (next int, err error) {
 	if len(b.Data)-pos < 3 {
 		return 0, errCutOff
 	}
-	if begin == outside {
+	if begin == noTransaction {
 		return 0, errRef
 	}
 	k, c := int(b.Data[pos+1]), int(b.Data[pos+2])
@@ -261,12 +261,12 @@ func border(i int, statement uint16, nargs, begin int) (int, error) {
 	switch {
 	case nargs != 0:
 		return 0, fmt.Errorf("operation %d (%s) has %d arguments, it takes none", i, name, nargs)
-	case statement == abi.StatementBegin && begin != outside:
+	case statement == abi.StatementBegin && begin != noTransaction:
 		return 0, fmt.Errorf("operation %d is BEGIN inside the transaction that began at operation %d; transactions do "+
 			"not nest", i, begin)
 	case statement == abi.StatementBegin:
 		return i, nil
-	case begin == outside:
+	case begin == noTransaction:
 		return 0, fmt.Errorf("operation %d is %s, but no transaction has begun", i, name)
 	case i-begin-1 == 0:
 		return 0, fmt.Errorf("operation %d is %s of a transaction that holds no operation", i, name)
@@ -274,7 +274,7 @@ func border(i int, statement uint16, nargs, begin int) (int, error) {
 		return 0, fmt.Errorf("the transaction that begins at operation %d holds %d operations, the limit is %d", begin,
 			i-begin-1, abi.MaxGroupOps)
 	}
-	return outside, nil
+	return noTransaction, nil
 }
 
 // delay reads the argument of DELAY.
@@ -282,7 +282,7 @@ func delay(data []byte, pos, i, nargs, begin int) (time.Duration, int, error) {
 	if nargs != 1 {
 		return 0, 0, fmt.Errorf("operation %d (DELAY) has %d arguments, it takes 1", i, nargs)
 	}
-	if begin != outside {
+	if begin != noTransaction {
 		return 0, 0, fmt.Errorf("operation %d is DELAY inside the transaction that began at operation %d; think time "+
 			"belongs between transactions", i, begin)
 	}

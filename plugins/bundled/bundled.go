@@ -33,11 +33,11 @@ type folder struct {
 // ErrNotBuilt is returned by Modules when the program was built without its plugins.
 var ErrNotBuilt = errors.New("this build has no bundled plugins: run `make plugins` and build again")
 
-// packed is how the name of a compressed file ends.
-const packed = ".zst"
+// compressedSuffix is how the name of a compressed file ends.
+const compressedSuffix = ".zst"
 
-// largest bounds what a file is decompressed to.
-const largest = 64 << 20
+// maxModuleBytes bounds what a file is decompressed to.
+const maxModuleBytes = 64 << 20
 
 // Modules returns the bundled modules by file name, each as a function that
 // decompresses it; who executes the bytes compares them with their hash.
@@ -49,7 +49,7 @@ func Modules() (map[string]func() ([]byte, error), error) {
 			return nil, fmt.Errorf("reading the bundled plugins: %w", err)
 		}
 		for _, e := range entries {
-			switch name, compressed := strings.CutSuffix(e.Name(), packed); {
+			switch name, compressed := strings.CutSuffix(e.Name(), compressedSuffix); {
 			case compressed:
 				modules[name] = func() ([]byte, error) { return unpack(f, name) }
 			case strings.HasSuffix(name, ".wasm"): // put there by hand
@@ -92,7 +92,7 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 
 func newDecoder(options ...zstd.DOption) (*zstd.Decoder, error) {
 	d, err := zstd.NewReader(nil,
-		append(options, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(largest))...)
+		append(options, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxModuleBytes))...)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing the bundled plugins: %w", err)
 	}
@@ -112,7 +112,7 @@ func unpack(f folder, name string) ([]byte, error) {
 }
 
 func decompress(d *zstd.Decoder, f folder, name string) ([]byte, error) {
-	small, err := f.files.ReadFile(f.path + "/" + name + packed)
+	small, err := f.files.ReadFile(f.path + "/" + name + compressedSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
 	}
@@ -123,13 +123,13 @@ func decompress(d *zstd.Decoder, f folder, name string) ([]byte, error) {
 	return wasm, nil
 }
 
-// known holds what the host knew of each file when it was built.
-const known = "dist/manifests.json"
+// manifestsFile holds what the host knew of each file when it was built.
+const manifestsFile = "dist/manifests.json"
 
 // Infos returns what each bundled module is, by file name, without compiling it.
 // Files that are not in it have to be asked; it is nil in a build without that knowledge.
 func Infos() (map[string]plugin.Info, error) {
-	text, err := dist.ReadFile(known)
+	text, err := dist.ReadFile(manifestsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

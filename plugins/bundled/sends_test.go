@@ -18,7 +18,7 @@ func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := a.Info().Manifest
-		sends, tables := m.Declared(), []string{"orders"}
+		sends, tables := m.Patterns(), []string{"orders"}
 		for _, sql := range []string{"SELECT 1 FROM accounts", "SELECT pg_read_file('/etc/passwd')",
 			"SELECT * FROM pg_catalog.pg_authid",
 			"WITH RECURSIVE base AS (SELECT rolpassword FROM pg_catalog.pg_authid) SELECT 1 FROM base",

@@ -31,13 +31,13 @@ func (a *adapter) Call(ctx context.Context, request, answer any) error {
 	if got = bytes.TrimRight(got, "\x00"); len(got) == 0 {
 		got = []byte("{}")
 	}
-	if err := manifest.Unmarshal(got, answer, manifest.MaxAnswered); err != nil {
+	if err := manifest.Unmarshal(got, answer, manifest.MaxAnswerValues); err != nil {
 		var head struct {
 			Op string `json:"op"`
 		}
 		// The name of the operation only makes the sentence better.
 		_ = json.Unmarshal(doc, &head)
-		return badAnswer(a.registered.module, head.Op, err)
+		return answerError(a.registered.module, head.Op, err)
 	}
 	return nil
 }

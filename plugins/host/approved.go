@@ -11,10 +11,10 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
-// kept is what an approval has of a module besides its bytes. These are the metered ones,
+// approvedShape is what an approval has of a module besides its bytes. These are the metered ones,
 // or, where Code says in which file their compiled code is, what Hollow leaves of them:
 // then wazero does not decode and validate code that it has compiled long ago.
-type kept struct {
+type approvedShape struct {
 	Code      *codeFile         `json:"code,omitempty"`
 	Imports   []string          `json:"imports"`
 	Exports   []string          `json:"exports"`
@@ -24,10 +24,10 @@ type kept struct {
 	Most      uint64            `json:"most"`
 }
 
-func newCompiled(s shape, sha string, m *wasm.Module, e *compiler) *compiled {
+func newCompiled(s moduleShape, sha string, m *wasm.Module, e *compiler) *compiled {
 	least, most := m.Memory()
-	return &compiled{shape: s, name: sha[:12], sha: sha, compiler: e, least: uint64(least) * abi.PageSize,
-		most: uint64(min(most, abi.MaxMemoryPages)) * abi.PageSize}
+	return &compiled{shape: s, name: sha[:12], sha: sha, compiler: e, minPages: uint64(least) * abi.PageSize,
+		maxPages: uint64(min(most, abi.MaxMemoryPages)) * abi.PageSize}
 }
 
 // approved compiles what this program let through before, or returns nil where that is
@@ -37,12 +37,12 @@ func (h *Host) approved(ctx context.Context, sha string) *compiled {
 	if !ok {
 		return nil
 	}
-	var k kept
+	var k approvedShape
 	if err := json.Unmarshal(a.Shape, &k); err != nil {
 		return nil
 	}
-	c := &compiled{name: sha[:12], sha: sha, compiler: h.compiler, least: k.Least, most: k.Most,
-		shape: shape{imports: k.Imports, exports: k.Exports, functions: k.Functions, start: k.Start}}
+	c := &compiled{name: sha[:12], sha: sha, compiler: h.compiler, minPages: k.Least, maxPages: k.Most,
+		shape: moduleShape{imports: k.Imports, exports: k.Exports, functions: k.Functions, start: k.Start}}
 	there := func() bool { return k.Code == nil || k.Code.has(h.codeDir, a.Module) }
 	if !there() {
 		return nil
@@ -64,15 +64,15 @@ func (h *Host) approved(ctx context.Context, sha string) *compiled {
 
 // approve keeps that a file was let through, compiled, and said what it is.
 func (h *Host) approve(c *compiled, metered []byte) {
-	if !h.approvals.Keeps() {
+	if !h.approvals.Enabled() {
 		return
 	}
-	k := kept{Imports: c.shape.imports, Exports: c.shape.exports, Functions: c.shape.functions,
-		Start: c.shape.start, Least: c.least, Most: c.most}
+	k := approvedShape{Imports: c.shape.imports, Exports: c.shape.exports, Functions: c.shape.functions,
+		Start: c.shape.start, Least: c.minPages, Most: c.maxPages}
 	module := metered
 	sum := sha256.Sum256(metered)
-	hollow := wasm.Hollow(metered, hex.EncodeToString(sum[:]))
-	if file, err := share(h.codeDir, metered, hollow); err == nil {
+	hollow := wasm.StripCode(metered, hex.EncodeToString(sum[:]))
+	if file, err := linkCode(h.codeDir, metered, hollow); err == nil {
 		k.Code, module = &file, hollow
 	} else {
 		h.log.Debug().Err(err).Str("plugin", c.name).Msg("the next start validates the code of the plugin again")

@@ -32,8 +32,8 @@ func inspected(t *testing.T, wasm []byte) plugin.Info {
 	return info
 }
 
-// judged makes the plugin ready in a new host, and says whether its bytes were asked for and read.
-func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
+// reusedApproval makes the plugin ready in a new host, and says whether its bytes were asked for and read.
+func reusedApproval(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 	t.Helper()
 	h := newHost(t, o)
 	asked := false
@@ -49,7 +49,7 @@ func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 		t.Errorf("rows: %v", err)
 	}
 	if r := h.find(func(*registered) bool { return true }); r.module.shape.functions["ls_fill"] != "(i32) → (i64)" ||
-		r.module.sha != info.SHA256 || r.module.least == 0 || r.module.most == 0 {
+		r.module.sha != info.SHA256 || r.module.minPages == 0 || r.module.maxPages == 0 {
 		t.Errorf("the shape is %+v", r.module)
 	}
 	return asked
@@ -70,7 +70,7 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	other := says.Build()
 	otherEntry := filepath.Join(o.CacheDir, "approved", shaOf(other))
 
-	if !judged(t, o, wasm, info) || judged(t, o, wasm, info) || !judged(t, o, other, inspected(t, other)) {
+	if !reusedApproval(t, o, wasm, info) || reusedApproval(t, o, wasm, info) || !reusedApproval(t, o, other, inspected(t, other)) {
 		t.Fatal("a file is judged once")
 	}
 	good, err := os.ReadFile(entry)
@@ -124,12 +124,12 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 		},
 		"an earlier program's": func() {
 			replace(nil)
-			judged(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
+			reusedApproval(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
 		},
-		"gone":             func() { removed(t, entry) },
-		"its code is gone": func() { removed(t, code) },
+		"gone":             func() { removeFiles(t, entry) },
+		"its code is gone": func() { removeFiles(t, code) },
 		"its code is other code": func() {
-			removed(t, code)
+			removeFiles(t, code)
 			if err := os.WriteFile(code, []byte("traps"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -168,22 +168,22 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 		},
 	} {
 		tamper()
-		if !judged(t, o, wasm, info) {
+		if !reusedApproval(t, o, wasm, info) {
 			t.Errorf("%s: it was taken for an approval", name)
 		}
 		if b, err := os.ReadFile(entry); err != nil || !bytes.Equal(b, good) {
 			t.Errorf("%s: it was not mended: %v", name, err)
 		}
-		if judged(t, o, wasm, info) {
+		if reusedApproval(t, o, wasm, info) {
 			t.Errorf("%s: judged a second time", name)
 		}
 	}
-	if !judged(t, Options{CacheDir: o.CacheDir}, wasm, info) {
+	if !reusedApproval(t, Options{CacheDir: o.CacheDir}, wasm, info) {
 		t.Error("a host that does not know its program took an approval")
 	}
 }
 
-func removed(t *testing.T, path string) {
+func removeFiles(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func approvalOf(t *testing.T, o Options, sha string) approval.Approval {
 // codeOf is the file of the code that the next start takes.
 func codeOf(t *testing.T, o Options, sha string) string {
 	t.Helper()
-	var k kept
+	var k approvedShape
 	if err := json.Unmarshal(approvalOf(t, o, sha).Shape, &k); err != nil || k.Code == nil {
 		t.Fatalf("where the code is was not kept: %v; does wazero keep it in another way?", err)
 	}

@@ -13,9 +13,9 @@ const (
 	maxCalls = 200
 )
 
-// callers keeps a few instances for ls_call: starting one costs more than most
+// instancePool keeps a few instances for ls_call: starting one costs more than most
 // calls do. One that failed never comes back here.
-type callers struct {
+type instancePool struct {
 	host   *Host
 	module *compiled
 
@@ -26,7 +26,7 @@ type callers struct {
 }
 
 // take returns an instance that is the caller's alone until give or close.
-func (c *callers) take(ctx context.Context) (*instance, error) {
+func (c *instancePool) take(ctx context.Context) (*instance, error) {
 	c.mu.Lock()
 	if n := len(c.free); n > 0 {
 		i := c.free[n-1]
@@ -38,7 +38,7 @@ func (c *callers) take(ctx context.Context) (*instance, error) {
 	return c.module.instantiate(ctx, c.host)
 }
 
-func (c *callers) give(i *instance) {
+func (c *instancePool) put(i *instance) {
 	i.calls++
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *callers) give(i *instance) {
 }
 
 // drop closes the instances that wait.
-func (c *callers) drop() {
+func (c *instancePool) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.free {
@@ -64,7 +64,7 @@ func (c *callers) drop() {
 	c.free = nil
 }
 
-func (c *callers) close() {
+func (c *instancePool) close() {
 	c.mu.Lock()
 	c.closed = true
 	if c.idle != nil {

@@ -18,7 +18,7 @@ import (
 
 // Where wazero keeps compiled code, and under which name, is nowhere promised. So nothing
 // relies on it: code that is not found where it should be is compiled, and a module without
-// code (wasm.Hollow) is used only where its code was seen before and after.
+// code (wasm.StripCode) is used only where its code was seen before and after.
 
 // codeFile is a file of compiled code.
 type codeFile struct {
@@ -29,11 +29,11 @@ type codeFile struct {
 	Ends string `json:"ends"`
 }
 
-// ends is how many bytes at either end tell one code from another.
-const ends = 64 << 10
+// sampleBytes is how many bytes at either end tell one code from another.
+const sampleBytes = 64 << 10
 
-// look describes the file, which must be one.
-func look(dir, name string) (codeFile, error) {
+// describeCode describes the file, which must be one.
+func describeCode(dir, name string) (codeFile, error) {
 	file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return codeFile{}, fmt.Errorf("looking at compiled code: %w", err)
@@ -46,7 +46,7 @@ func look(dir, name string) (codeFile, error) {
 	if !info.Mode().IsRegular() {
 		return codeFile{}, errNoCode
 	}
-	h, n := sha256.New(), min(info.Size(), ends)
+	h, n := sha256.New(), min(info.Size(), sampleBytes)
 	for _, at := range []int64{0, info.Size() - n} {
 		if _, err := io.Copy(h, io.NewSectionReader(file, at, n)); err != nil {
 			return codeFile{}, fmt.Errorf("looking at compiled code: %w", err)
@@ -55,13 +55,13 @@ func look(dir, name string) (codeFile, error) {
 	return codeFile{Name: name, Size: info.Size(), Ends: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// processors are how many kinds of a processor the compiler tells apart: by three abilities.
-const processors = 8
+// cpuVariants are how many kinds of a processor the compiler tells apart: by three abilities.
+const cpuVariants = 8
 
 // codeNames are the names under which wazero keeps the code of a module, one for each kind
 // of processor: hashes of the module's hash.
-func codeNames(module []byte) [processors]string {
-	var names [processors]string
+func codeNames(module []byte) [cpuVariants]string {
+	var names [cpuVariants]string
 	id := sha256.New()
 	id.Write(module)
 	id.Write([]byte{0}) // without an end by the context
@@ -76,11 +76,11 @@ func codeNames(module []byte) [processors]string {
 // errNoCode says that the code of a module is not where it was expected.
 var errNoCode = errors.New("the compiled code is not found")
 
-// only returns which of the names has a file in the folder, if it is one alone.
-func only(dir string, names [processors]string) (kind int, file codeFile, err error) {
+// singleFile returns which of the names has a file in the folder, if it is one alone.
+func singleFile(dir string, names [cpuVariants]string) (kind int, file codeFile, err error) {
 	kind = -1
 	for i, name := range names {
-		there, err := look(dir, name)
+		there, err := describeCode(dir, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
@@ -99,14 +99,14 @@ func only(dir string, names [processors]string) (kind int, file codeFile, err er
 
 // has reports that the code of a hollow module is there, and no other.
 func (f codeFile) has(dir string, hollow []byte) bool {
-	_, there, err := only(dir, codeNames(hollow))
+	_, there, err := singleFile(dir, codeNames(hollow))
 	return err == nil && there == f
 }
 
-// share gives the code of a module to another one, which differs from it in nothing that
+// linkCode gives the code of a module to another one, which differs from it in nothing that
 // the code knows.
-func share(dir string, module, with []byte) (codeFile, error) {
-	kind, file, err := only(dir, codeNames(module))
+func linkCode(dir string, module, with []byte) (codeFile, error) {
+	kind, file, err := singleFile(dir, codeNames(module))
 	if err != nil {
 		return codeFile{}, err
 	}

@@ -33,11 +33,11 @@ func TestHostileAtTheGate(t *testing.T) {
 		}
 		err := Gate(f.Bytes())
 		switch {
-		case f.Station == hostile.Gate && !errors.Is(err, plugin.ErrRefused):
+		case f.Stage == hostile.Gate && !errors.Is(err, plugin.ErrRefused):
 			t.Errorf("%s passed: %v", f.Name, err)
-		case f.Station == hostile.Gate && !strings.Contains(err.Error(), f.Says):
-			t.Errorf("%s: %v, expected %q", f.Name, err, f.Says)
-		case f.Station != hostile.Gate && err != nil:
+		case f.Stage == hostile.Gate && !strings.Contains(err.Error(), f.Message):
+			t.Errorf("%s: %v, expected %q", f.Name, err, f.Message)
+		case f.Stage != hostile.Gate && err != nil:
 			t.Errorf("%s was stopped too early: %v", f.Name, err)
 		case err != nil && !sentence(err):
 			t.Errorf("%s: %q is no sentence to be shown", f.Name, err)
@@ -84,12 +84,12 @@ func TestHostileTruncations(t *testing.T) {
 func TestHostileInARun(t *testing.T) {
 	h := newHost(t, Options{})
 	for _, f := range hostile.Corpus() {
-		if f.Station != hostile.Run && f.Class != "later" {
+		if f.Stage != hostile.Run && f.Class != "later" {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			err := runHostile(h, f.Bytes())
-			if f.Station == hostile.Harmless {
+			if f.Stage == hostile.Harmless {
 				if err != nil && !errors.Is(err, plugin.ErrEnded) {
 					t.Errorf("it does no harm, and failed: %v", err)
 				}
@@ -98,8 +98,8 @@ func TestHostileInARun(t *testing.T) {
 			if !errors.Is(err, plugin.ErrTrapped) && !errors.Is(err, plugin.ErrInvalidBatch) &&
 				!errors.Is(err, plugin.ErrFailed) {
 				t.Errorf("%v is no error of the contract", err)
-			} else if !strings.Contains(err.Error(), f.Says) || !sentence(err) {
-				t.Errorf("%v, expected a sentence with %q", err, f.Says)
+			} else if !strings.Contains(err.Error(), f.Message) || !sentence(err) {
+				t.Errorf("%v, expected a sentence with %q", err, f.Message)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func refuse(format string, args ...any) error {
 func (i *instance) trap(export string, err error) error {
 	name := i.module.name
 	said := ""
-	if s := i.log.lastWords(); s != "" {
+	if s := i.log.failureText(); s != "" {
 		said = " It said: " + s
 	}
 	short, exit := new(engine.Error), new(sys.ExitError)
@@ -48,7 +48,7 @@ func (i *instance) trap(export string, err error) error {
 	case i.tank.fuel != nil && i.tank.remaining() < 0:
 		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than its "+
 			"%d million units of fuel last, perhaps without end.%s", name, export, i.tank.given/1_000_000, said)
-	case i.tank.depth != nil && i.tank.deep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
+	case i.tank.depth != nil && i.tank.tooDeep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
 		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s (the limit is %d calls, "+
 			"fewer with large frames), perhaps a recursion without end.%s", name, export, callDepth, said)
 	case refused:
@@ -74,7 +74,7 @@ func (i *instance) reported(export string) error {
 	if i.errorFn != nil {
 		if v, err := i.call(i.errorFn, abi.ExportError, min(i.callFuel, fillFuel)); err == nil {
 			ptr, n := abi.Unpack(int64(v))
-			if b, ok := i.copied(nil, ptr, min(n, 4*abi.MaxErrorMessage)); ok {
+			if b, ok := i.appendMemory(nil, ptr, min(n, 4*abi.MaxErrorMessage)); ok {
 				message = manifest.Clean(b, abi.MaxErrorMessage)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 // maxFeeds is how often a guest may ask to be fed before it has to give operations.
 const maxFeeds = 64
 
-// food is a feed on its way to a guest: the operations and their batch.
-type food struct {
+// feedBatch is a feed on its way to a guest: the operations and their batch.
+type feedBatch struct {
 	from  plugin.Batch
 	batch abi.Batch
 	ended bool
@@ -29,10 +29,10 @@ func (s *stream) feedOnce(fed int) error {
 			i.module.name)
 	case !i.module.shape.has(abi.ExportFeed):
 		return fail(plugin.ErrFailed, "Plugin %s asks to be fed, but it does not export %s.", i.module.name, abi.ExportFeed)
-	case fed >= maxFeeds || s.food.ended:
+	case fed >= maxFeeds || s.feedBatch.ended:
 		return fail(plugin.ErrFailed, "Plugin %s asks to be fed again and again, and gives no operations.", i.module.name)
 	}
-	f := &s.food
+	f := &s.feedBatch
 	f.from.Reset()
 	var data []byte
 	fuel := fuelFor(0)

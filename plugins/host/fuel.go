@@ -55,20 +55,20 @@ const (
 	// sliceTime is how long a slice should last. One that took longer makes the next
 	// ones shorter, one that took a quarter of it makes them longer.
 	sliceTime = 200 * time.Microsecond
-	// restEvery is how long a call computes before it gives its processor to whoever
+	// yieldInterval is how long a call computes before it gives its processor to whoever
 	// waits for one, and every so many rests it sleeps: only a processor that has
 	// nothing to do looks for what the network brought.
-	restEvery  = 200 * time.Microsecond
-	sleepEvery = 10
-	sleepFor   = 50 * time.Microsecond
+	yieldInterval  = 200 * time.Microsecond
+	yieldsPerSleep = 10
+	sleepDuration  = 50 * time.Microsecond
 )
 
 // sliceSize bounds the fuel of a slice, by how large the guest's memory is: loads
 // that depend on one another and miss the caches which the memory does not fit into
 // take 4, 20 or 100 ns. The least lasts sliceTime then, the most 2 ms.
 type sliceSize struct {
-	memory      uint32
-	least, most int64
+	memory   uint32
+	min, max int64
 }
 
 var sliceSizes = [...]sliceSize{
@@ -81,17 +81,17 @@ var sliceSizes = [...]sliceSize{
 func fit(slice int64, memory uint32) int64 {
 	for _, s := range sliceSizes {
 		if memory <= s.memory {
-			return max(s.least, min(slice, s.most))
+			return max(s.min, min(slice, s.max))
 		}
 	}
 	return slice
 }
 
-// errEnded stops a guest whose budget is used up.
-var errEnded = errors.New("the budget of the call is used up")
+// errBudgetExhausted stops a guest whose budget is used up.
+var errBudgetExhausted = errors.New("the budget of the call is used up")
 
-// tank is what an instance may still spend in the call under way.
-type tank struct {
+// fuelTank is what an instance may still spend in the call under way.
+type fuelTank struct {
 	fuel, depth api.MutableGlobal
 	memory      api.Memory
 	// left is the fuel behind the slice that the guest has, and slice the size of those.
@@ -106,8 +106,8 @@ type tank struct {
 	// began is when the first slice of the call was used up, on the clock of
 	// clockBase, and 0 before; waited is for how long the call rested since. poured
 	// is when the last slice was given, rested when the last rest was over.
-	began, waited, poured, rested time.Duration
-	rests                         int
+	began, waited, sliceStarted, rested time.Duration
+	rests                               int
 	// watch, in tests, is told when the guest begins and ends to compute.
 	watch func(computes bool)
 }
@@ -115,16 +115,16 @@ type tank struct {
 var clockBase = time.Now()
 
 // refuel makes ready for a call.
-func (t *tank) refuel(units int64, limit time.Duration) {
+func (t *fuelTank) refuel(units int64, limit time.Duration) {
 	t.given = units
 	t.short = nil
 	t.left, t.limit, t.late, t.began, t.waited, t.rests = units, limit, false, 0, 0, 0
 	t.depth.Set(callDepth)
-	t.pour()
+	t.nextSlice()
 }
 
-// pour gives the guest its next slice.
-func (t *tank) pour() {
+// nextSlice gives the guest its next slice.
+func (t *fuelTank) nextSlice() {
 	give := t.left
 	if t.memory != nil {
 		t.slice = fit(t.slice, t.memory.Size())
@@ -135,50 +135,50 @@ func (t *tank) pour() {
 	t.watched(true)
 }
 
-func (t *tank) watched(computes bool) {
+func (t *fuelTank) watched(computes bool) {
 	if t.watch != nil {
 		t.watch(computes)
 	}
 }
 
 // remaining is what the call has not spent; it is below 0 when fuel ran out.
-func (t *tank) remaining() int64 { return t.left + int64(t.fuel.Get()) }
+func (t *fuelTank) remaining() int64 { return t.left + int64(t.fuel.Get()) }
 
-// deep reports that calls were nested too deep.
-func (t *tank) deep() bool { return int32(uint32(t.depth.Get())) < 0 }
+// tooDeep reports that calls were nested too deep.
+func (t *fuelTank) tooDeep() bool { return int32(uint32(t.depth.Get())) < 0 }
 
 // next is called by a guest whose slice is used up. Only here can the collector and
 // other goroutines have their turn.
-func (t *tank) next() {
+func (t *fuelTank) next() {
 	t.watched(false)
 	t.left = t.remaining()
 	if t.left < 0 {
 		t.fuel.Set(uint64(t.left))
 		t.left = 0
-		panic(errEnded)
+		panic(errBudgetExhausted)
 	}
 	now := time.Since(clockBase)
 	if t.began == 0 {
 		t.began, t.rested = now, now
 	} else {
-		t.adapt(now - t.poured)
+		t.adapt(now - t.sliceStarted)
 	}
-	if now-t.rested >= restEvery {
+	if now-t.rested >= yieldInterval {
 		if now-t.began-t.waited > t.limit {
 			t.late = true
-			panic(errEnded)
+			panic(errBudgetExhausted)
 		}
 		t.rest()
 		t.rested = time.Since(clockBase)
 		t.waited += t.rested - now
 		now = t.rested
 	}
-	t.poured = now
-	t.pour()
+	t.sliceStarted = now
+	t.nextSlice()
 }
 
 // adapt changes the size of slices after one that took so long.
-func (t *tank) adapt(took time.Duration) {
+func (t *fuelTank) adapt(took time.Duration) {
 	switch {
 	case took > sliceTime:
 		t.slice = t.slice * int64(sliceTime) / int64(took)
@@ -187,18 +187,18 @@ func (t *tank) adapt(took time.Duration) {
 	}
 }
 
-func (t *tank) rest() {
-	if t.rests++; t.rests%sleepEvery == 0 {
-		time.Sleep(sleepFor)
+func (t *fuelTank) rest() {
+	if t.rests++; t.rests%yieldsPerSleep == 0 {
+		time.Sleep(sleepDuration)
 		return
 	}
 	runtime.Gosched()
 }
 
-// offerSlices instantiates the function that the meter has every guest import.
-func offerSlices(ctx context.Context, r wazero.Runtime) error {
+// registerSlice instantiates the function that the meter has every guest import.
+func registerSlice(ctx context.Context, r wazero.Runtime) error {
 	slice := api.GoFunc(func(ctx context.Context, _ []uint64) {
-		s, ok := ctx.Value(surroundingsKey{}).(*surroundings)
+		s, ok := ctx.Value(hostEnvKey{}).(*hostEnv)
 		if !ok {
 			panic("a guest was called outside an instance")
 		}

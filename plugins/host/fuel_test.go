@@ -41,8 +41,8 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 		tb.Fatal(err)
 	}
 	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel,
-		tank: &tank{fuel: &endlessFuel{}, depth: &endlessFuel{}}}
-	i.ctx = context.WithValue(ctx, surroundingsKey{}, &surroundings{log: i.log, random: gen.NewRand(1, 0), tank: i.tank})
+		tank: &fuelTank{fuel: &endlessFuel{}, depth: &endlessFuel{}}}
+	i.ctx = context.WithValue(ctx, hostEnvKey{}, &hostEnv{log: i.log, random: gen.NewRand(1, 0), tank: i.tank})
 	if i.guest, err = h.compiler.runtime.InstantiateModule(i.ctx, c.code,
 		wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
 		tb.Fatal(err)

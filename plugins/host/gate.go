@@ -37,8 +37,8 @@ var signatures = map[string]string{
 // required exports of every plugin.
 var required = []string{abi.ExportABI, abi.ExportDescribe}
 
-// shape is what the gate has read of a module.
-type shape struct {
+// moduleShape is what the gate has read of a module.
+type moduleShape struct {
 	imports   []string // "module.name"
 	exports   []string // sorted
 	functions map[string]string
@@ -46,24 +46,24 @@ type shape struct {
 	start bool
 }
 
-func (s *shape) has(export string) bool { _, ok := s.functions[export]; return ok }
+func (s *moduleShape) has(export string) bool { _, ok := s.functions[export]; return ok }
 
 // examine reads a module without compiling it, and refuses what would harm the
 // compiler, import what is not offered, or export what is not the contract's.
-func examine(file []byte) (shape, *wasm.Module, error) {
+func examine(file []byte) (moduleShape, *wasm.Module, error) {
 	m, err := wasm.Parse(file, limits)
 	if err != nil {
-		return shape{}, nil, refuse("%s", err)
+		return moduleShape{}, nil, refuse("%s", err)
 	}
-	s := shape{functions: map[string]string{}, start: m.HasStart, imports: []string{}}
+	s := moduleShape{functions: map[string]string{}, start: m.HasStart, imports: []string{}}
 	for _, i := range m.Imports {
-		name := wasm.Shown(i.Module) + "." + wasm.Shown(i.Name)
-		f := offers(i.Module, i.Name)
+		name := wasm.SafeName(i.Module) + "." + wasm.SafeName(i.Name)
+		f := isOffered(i.Module, i.Name)
 		if f == nil {
-			return shape{}, nil, refuse("it imports %s, which plugins are not given", name)
+			return moduleShape{}, nil, refuse("it imports %s, which plugins are not given", name)
 		}
 		if want := f.signature(); i.Type != want {
-			return shape{}, nil, refuse("it imports %s as %s; it is %s", name, i.Type, want)
+			return moduleShape{}, nil, refuse("it imports %s as %s; it is %s", name, i.Type, want)
 		}
 		if !slices.Contains(s.imports, name) { // Go's linker imports some twice
 			s.imports = append(s.imports, name)
@@ -71,7 +71,7 @@ func examine(file []byte) (shape, *wasm.Module, error) {
 	}
 	memory := false
 	for _, e := range m.Exports {
-		s.exports = append(s.exports, wasm.Shown(e.Name))
+		s.exports = append(s.exports, wasm.SafeName(e.Name))
 		memory = memory || e.Name == abi.ExportMemory && e.Kind == wasm.KindMemory
 		if e.Kind == wasm.KindFunction {
 			s.functions[e.Name] = e.Type
@@ -79,34 +79,34 @@ func examine(file []byte) (shape, *wasm.Module, error) {
 	}
 	sort.Strings(s.exports)
 	if !memory {
-		return shape{}, nil, refuse("it does not export its memory under the name %q", abi.ExportMemory)
+		return moduleShape{}, nil, refuse("it does not export its memory under the name %q", abi.ExportMemory)
 	}
 	for _, name := range required {
 		if !s.has(name) {
-			return shape{}, nil, refuse("it does not export %s %s", name, signatures[name])
+			return moduleShape{}, nil, refuse("it does not export %s %s", name, signatures[name])
 		}
 	}
 	for _, e := range m.Exports {
 		if want, ok := signatures[e.Name]; ok && e.Kind != wasm.KindFunction {
-			return shape{}, nil, refuse("its export %s is no function; the contract says %s", e.Name, want)
+			return moduleShape{}, nil, refuse("its export %s is no function; the contract says %s", e.Name, want)
 		} else if ok && e.Type != want {
-			return shape{}, nil, refuse("its export %s is %s; the contract says %s", e.Name, e.Type, want)
+			return moduleShape{}, nil, refuse("its export %s is %s; the contract says %s", e.Name, e.Type, want)
 		}
 	}
 	return s, m, nil
 }
 
-func offers(module, name string) *hostFunction {
-	for i := range offered {
-		if offered[i].module == module && offered[i].name == name {
-			return &offered[i]
+func isOffered(module, name string) *hostFunction {
+	for i := range hostFunctions {
+		if hostFunctions[i].module == module && hostFunctions[i].name == name {
+			return &hostFunctions[i]
 		}
 	}
 	return nil
 }
 
-// require reports the first export of the list that is missing.
-func (s *shape) require(kind string, names ...string) error {
+// requireExports reports the first export of the list that is missing.
+func (s *moduleShape) requireExports(kind string, names ...string) error {
 	for _, name := range names {
 		if !s.has(name) {
 			return refuse("it says it is %s plugin, but does not export %s %s", kind, name, signatures[name])

@@ -73,9 +73,9 @@ type registered struct {
 	module *compiled
 	under  *compilation
 	// samples is the instance that writes sample rows, shared by all who ask.
-	samples samples
-	// callers are the instances that answer ls_call.
-	callers callers
+	samples sampleInstance
+	// pool are the instances that answer ls_call.
+	pool instancePool
 }
 
 // New starts a host. It fails where wazero's compiler does not run: the
@@ -95,7 +95,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	return &Host{life: life, end: end, log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
 		codeDir:  codeFolder(o.CacheDir),
-		quota:    quota{each: o.PluginMemory, all: o.PluginsMemory},
+		quota:    quota{perPlugin: o.PluginMemory, overall: o.PluginsMemory},
 		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
 }
 
@@ -114,9 +114,9 @@ func (h *Host) Close(ctx context.Context) error {
 	h.making.Wait()
 	for _, r := range list {
 		r.samples.close()
-		r.callers.close()
+		r.pool.close()
 	}
-	if n := h.mappings.Lent(); n > 0 {
+	if n := h.mappings.InUse(); n > 0 {
 		h.log.Warn().Int("instances", n).Msg("the plugin host is closed while instances are open")
 	}
 	h.mappings.Close()
@@ -202,7 +202,7 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	}
 	info, err := h.describe(ctx, c)
 	if err != nil {
-		return nil, errors.Join(Refusal(err), c.code.Close(ctx))
+		return nil, errors.Join(AsRefused(err), c.code.Close(ctx))
 	}
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
@@ -214,8 +214,8 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	return r, nil
 }
 
-// Refusal makes every failure while a file is examined an ErrRefused too.
-func Refusal(err error) error {
+// AsRefused// AsRefused makes every failure while a file is examined an ErrRefused too.
+func AsRefused(err error) error {
 	if errors.Is(err, plugin.ErrRefused) || isContext(err) {
 		return err
 	}
@@ -255,16 +255,16 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	c.unknown = manifest.Unknown(bytes.TrimRight(doc, "\x00"))
+	c.unknown = manifest.UnknownMembers(bytes.TrimRight(doc, "\x00"))
 	if info.Manifest, err = manifest.Parse(doc); err != nil {
 		return info, refuse("%s", err)
 	}
 	info.PluginRef = engine.PluginRef{Kind: info.Manifest.Kind, Name: info.Manifest.Name, Version: info.Manifest.Version,
 		SHA256: c.sha}
 	if info.Kind == plugin.KindAdapter {
-		return info, c.shape.require("an adapter", abi.ExportAlloc, abi.ExportCall)
+		return info, c.shape.requireExports("an adapter", abi.ExportAlloc, abi.ExportCall)
 	}
-	return info, c.shape.require("a workload", abi.ExportAlloc, abi.ExportOpen, abi.ExportFill)
+	return info, c.shape.requireExports("a workload", abi.ExportAlloc, abi.ExportOpen, abi.ExportFill)
 }
 
 // Unknown names the members of a plugin's manifest that nobody reads; it is nil for a plugin that
@@ -372,7 +372,7 @@ func (h *Host) Bundled(sha string) bool {
 // ask sends a request document to ls_call and returns its answer. The instance
 // is one that no other call uses meanwhile.
 func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, err error) {
-	i, err := r.callers.take(ctx)
+	i, err := r.pool.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -381,10 +381,10 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 			i.close()
 			return
 		}
-		r.callers.give(i)
+		r.pool.put(i)
 	}()
-	i.log.to(r.info.Name, plugin.LogOf(ctx))
-	defer i.log.to("", nil) // before another call has it
+	i.log.setSink(r.info.Name, plugin.LogFrom(ctx))
+	defer i.log.setSink("", nil) // before another call has it
 	ptr, err := i.send(ctx, request, i.callFuel)
 	if err != nil {
 		return nil, err
@@ -402,7 +402,7 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 
 var errNotJSON = errors.New("not the JSON that is expected")
 
-func badAnswer(c *compiled, op string, err error) error {
+func answerError(c *compiled, op string, err error) error {
 	return fail(plugin.ErrFailed, "Plugin %s answered %q with %s: %s.", c.name, op, errNotJSON,
 		manifest.Clean([]byte(fmt.Sprint(err)), 300))
 }

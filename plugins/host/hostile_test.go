@@ -200,7 +200,7 @@ func TestOnlyDelays(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	var b plugin.Batch
-	for range 2 * maxPauses {
+	for range 2 * maxEmptyBatches {
 		if err = s.Fill(&b, 16); err != nil {
 			break
 		}

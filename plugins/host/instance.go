@@ -28,12 +28,12 @@ type instance struct {
 	log      *guestLog
 	ctx      context.Context // carries the surroundings
 	callFuel int64
-	tank     *tank
-	linear   *memory
+	tank     *fuelTank
+	linear   *guestMemory
 	errorFn  api.Function
 	fillFn   api.Function
 	calls    int
-	holds    holds
+	refs     refCount
 	// stack of calls into the guest, so that a call allocates nothing.
 	stack [4]uint64
 }
@@ -42,9 +42,9 @@ type instance struct {
 // looked at between calls.
 func (c *compiled) instantiate(ctx context.Context, h *Host) (inst *instance, err error) {
 	i := &instance{module: c, log: newGuestLog(h.log.With().Str("plugin", c.name).Logger()), callFuel: h.fuel}
-	i.tank = &tank{watch: h.watch}
-	around := &surroundings{log: i.log, random: gen.NewRand(1, 0), tank: i.tank}
-	i.ctx = context.WithValue(context.WithoutCancel(ctx), surroundingsKey{}, around)
+	i.tank = &fuelTank{watch: h.watch}
+	around := &hostEnv{log: i.log, random: gen.NewRand(1, 0), tank: i.tank}
+	i.ctx = context.WithValue(context.WithoutCancel(ctx), hostEnvKey{}, around)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fail(plugin.ErrTrapped, "Plugin %s could not be started: %v.", c.name, p)
@@ -101,8 +101,8 @@ func (i *instance) invoke(f api.Function, export string, fuel int64) (err error)
 			err = i.trap(export, fmt.Errorf("%v", p))
 		}
 	}()
-	if !i.holds.take() {
-		return i.gone(export)
+	if !i.refs.acquire() {
+		return i.closedError(export)
 	}
 	defer i.drop()
 	i.tank.refuel(fuel, timeFor(export))
@@ -162,7 +162,7 @@ func (i *instance) document(export string, v uint64) ([]byte, error) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s returned %d bytes from %s, the limit is %d.", i.module.name, n, export,
 			abi.MaxDocument)
 	}
-	b, ok := i.copied(nil, ptr, n)
+	b, ok := i.appendMemory(nil, ptr, n)
 	if !ok {
 		return nil, fail(plugin.ErrTrapped, "Plugin %s returned a document outside its memory from %s.", i.module.name,
 			export)
@@ -186,10 +186,10 @@ func (i *instance) open(ctx context.Context, document []byte) error {
 	return nil
 }
 
-// copied appends a part of the guest's memory to into; false says that there is no such part, or
+// appendMemory appends a part of the guest's memory to into; false says that there is no such part, or
 // that the instance is closed.
-func (i *instance) copied(into []byte, ptr, n uint32) ([]byte, bool) {
-	if !i.holds.take() {
+func (i *instance) appendMemory(into []byte, ptr, n uint32) ([]byte, bool) {
+	if !i.refs.acquire() {
 		return into, false
 	}
 	defer i.drop()
@@ -199,28 +199,28 @@ func (i *instance) copied(into []byte, ptr, n uint32) ([]byte, bool) {
 
 // write puts bytes into the guest's memory; false is as in copied.
 func (i *instance) write(ptr uint32, data []byte) bool {
-	if !i.holds.take() {
+	if !i.refs.acquire() {
 		return false
 	}
 	defer i.drop()
 	return i.memory.Write(ptr, data)
 }
 
-// gone is the error of whoever uses an instance that is closed.
-func (i *instance) gone(export string) error {
+// closedError is the error of whoever uses an instance that is closed.
+func (i *instance) closedError(export string) error {
 	return fail(plugin.ErrFailed, "Plugin %s was called in %s after it was closed.", i.module.name, export)
 }
 
 // close frees the instance, or has the last who holds it do so; closing twice is fine.
 func (i *instance) close() {
-	if i.holds.close() {
+	if i.refs.close() {
 		i.free()
 	}
 }
 
 // drop ends a hold.
 func (i *instance) drop() {
-	if i.holds.drop() {
+	if i.refs.release() {
 		i.free()
 	}
 }

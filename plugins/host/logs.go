@@ -36,8 +36,8 @@ type guestLog struct {
 	sink func(level engine.LogLevel, text string, dropped int)
 }
 
-// to lets the lines from now on reach take too; nil lets none.
-func (g *guestLog) to(name string, take func(plugin.LogLine)) {
+// setSink lets the lines from now on reach take too; nil lets none.
+func (g *guestLog) setSink(name string, take func(plugin.LogLine)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sink = nil
@@ -138,8 +138,8 @@ func (g *guestLog) emit(level zerolog.Level, text string) {
 	e.Str("guest", text).Msg("plugin log")
 }
 
-// lastWords is what the guest said of its own end, "" if nothing.
-func (g *guestLog) lastWords() string {
+// failureText is what the guest said of its own end, "" if nothing.
+func (g *guestLog) failureText() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

@@ -11,11 +11,11 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
-// memory is the linear memory of one instance: a mapping that only becomes longer, or memory
+// guestMemory is the linear memory of one instance: a mapping that only becomes longer, or memory
 // of Go where the system gives none. What a guest left behind when its memory moved
 // was garbage, and the collector's work for it held others up for up to 150 ms.
-type memory struct {
-	tank   *tank
+type guestMemory struct {
+	tank   *fuelTank
 	quota  *quota
 	module *compiled
 	mapped *linear.Mapping // nil where there is none
@@ -27,15 +27,15 @@ type memory struct {
 
 // memoryOf makes the memory of an instance, and takes what it begins with from the
 // quota and the system: where wazero asks for it, there is no way to refuse.
-func memoryOf(c *compiled, h *Host, t *tank) (*memory, error) {
-	m := &memory{tank: t, quota: &h.quota, module: c}
-	if err := m.room(c.least); err != nil {
+func memoryOf(c *compiled, h *Host, t *fuelTank) (*guestMemory, error) {
+	m := &guestMemory{tank: t, quota: &h.quota, module: c}
+	if err := m.reserve(c.minPages); err != nil {
 		return nil, err
 	}
 	mapped, err := h.mappings.Take()
 	if err == nil {
-		if _, err = mapped.Grow(int(c.least)); err != nil {
-			mapped.GiveBack()
+		if _, err = mapped.Grow(int(c.minPages)); err != nil {
+			mapped.Release()
 			mapped = nil
 		}
 	}
@@ -49,15 +49,15 @@ func memoryOf(c *compiled, h *Host, t *tank) (*memory, error) {
 
 // Allocate is experimental.MemoryAllocator. The maximum of wazero is not that of the
 // module, see compiled.most.
-func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
+func (m *guestMemory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// room has the quota count so many bytes.
-func (m *memory) room(bytes uint64) error {
+// reserve has the quota count so many bytes.
+func (m *guestMemory) reserve(bytes uint64) error {
 	more := int64(bytes) - m.counted
 	if more <= 0 {
 		return nil
 	}
-	if err := m.quota.take(m.module, more); err != nil {
+	if err := m.quota.reserve(m.module, more); err != nil {
 		return err
 	}
 	m.counted += more
@@ -67,26 +67,26 @@ func (m *memory) room(bytes uint64) error {
 // Reallocate makes the memory larger. What is new in it is zero: a guest cannot
 // reach past its length, and the length only grows. Where it answers nil the guest is told
 // that there is no more; most end then, and the reason is tank.short.
-func (m *memory) Reallocate(size uint64) []byte {
+func (m *guestMemory) Reallocate(size uint64) []byte {
 	m.tank.watched(false)
 	defer m.tank.watched(true)
-	if size > m.module.most {
-		m.tank.short = m.module.ownLimit(size)
+	if size > m.module.maxPages {
+		m.tank.short = m.module.moduleMemoryError(size)
 		return nil
 	}
 	if m.mapped == nil {
 		return m.moving.grow(m, size)
 	}
 	before := m.counted
-	if err := m.room(size); err != nil {
+	if err := m.reserve(size); err != nil {
 		m.tank.short = err
 		return nil
 	}
 	buf, err := m.mapped.Grow(int(size))
 	if err != nil {
-		m.quota.give(m.module, m.counted-before)
+		m.quota.release(m.module, m.counted-before)
 		m.counted = before
-		m.tank.short = systemRefused(m.module, size, err)
+		m.tank.short = systemMemoryError(m.module, size, err)
 		return nil
 	}
 	return buf
@@ -94,16 +94,16 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 // Free is what wazero calls when it closes the module, also when the whole runtime is closed. That
 // says nothing of who still runs or reads: release is what gives the memory back.
-func (m *memory) Free() {}
+func (m *guestMemory) Free() {}
 
 // release lets go of the memory; twice is fine. No guest may run in it any more, and nobody
 // hold a slice of it: the next instance gets the same addresses (see instance.close).
-func (m *memory) release() {
+func (m *guestMemory) release() {
 	m.moving.buf = nil
 	if m.mapped != nil {
-		m.mapped.GiveBack()
+		m.mapped.Release()
 	}
-	m.quota.give(m.module, m.counted)
+	m.quota.release(m.module, m.counted)
 	m.counted = 0
 }
 
@@ -118,18 +118,18 @@ const doublesUpTo = 4 // a quarter
 // movingMemory is memory of Go, which has to move to become larger.
 type movingMemory struct{ buf []byte }
 
-func (v *movingMemory) grow(m *memory, size uint64) []byte {
+func (v *movingMemory) grow(m *guestMemory, size uint64) []byte {
 	if size > uint64(cap(v.buf)) {
-		most, room := m.module.most, size
+		most, room := m.module.maxPages, size
 		if v.buf != nil {
 			room = most
 			if size <= most/doublesUpTo {
 				room = min(most, max(size, uint64(cap(v.buf))*2))
 			}
 		}
-		if m.room(room) != nil {
+		if m.reserve(room) != nil {
 			room = size
-			if err := m.room(room); err != nil {
+			if err := m.reserve(room); err != nil {
 				m.tank.short = err
 				return nil
 			}
@@ -144,12 +144,12 @@ func (v *movingMemory) grow(m *memory, size uint64) []byte {
 	return v.buf
 }
 
-// ownLimit is the refusal of memory past what the module may have.
-func (c *compiled) ownLimit(size uint64) error {
+// moduleMemoryError is the refusal of memory past what the module may have.
+func (c *compiled) moduleMemoryError(size uint64) error {
 	const most = abi.MaxMemoryPages * abi.PageSize
 	e := &engine.Error{Code: engine.CodePlugin, Cause: plugin.ErrOutOfMemory}
-	asked, may := megabytes(int64(size)), megabytes(int64(c.most))
-	if c.most < most {
+	asked, may := megabytes(int64(size)), megabytes(int64(c.maxPages))
+	if c.maxPages < most {
 		e.Message = fmt.Sprintf("Plugin %s needs more memory than its own file allows: it asked for %s and declares at "+
 			"most %s.", c.name, asked, may)
 		e.Hint = "Build the plugin with a larger maximum of memory; " + megabytes(most) + " is the most there is."
@@ -162,8 +162,8 @@ func (c *compiled) ownLimit(size uint64) error {
 	return e
 }
 
-// systemRefused is the refusal of memory that the system does not have, or does not give this process.
-func systemRefused(c *compiled, size uint64, err error) error {
+// systemMemoryError is the refusal of memory that the system does not have, or does not give this process.
+func systemMemoryError(c *compiled, size uint64, err error) error {
 	return &engine.Error{Code: engine.CodePlugin, Cause: plugin.ErrOutOfMemory,
 		Message: fmt.Sprintf("Plugin %s may have no more memory: it needs %s, and %s.", c.name, megabytes(int64(size)), err),
 		Hint: "Have fewer runs or run workers at a time, or give the process more memory (ulimit, vm.overcommit_memory, " +

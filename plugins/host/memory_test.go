@@ -41,7 +41,7 @@ func guestOf(t *testing.T, h *Host, g plugintest.Guest) func() *instance {
 // whole is all memory of an instance.
 func whole(t *testing.T, i *instance) []byte {
 	t.Helper()
-	b, ok := i.copied(nil, 0, i.memory.Size())
+	b, ok := i.appendMemory(nil, 0, i.memory.Size())
 	if !ok {
 		t.Fatal("the instance is closed")
 	}
@@ -60,7 +60,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 	first := quiet()
 	want := whole(t, first)
 	first.close()
-	lent, rounds, seen := h.mappings.Lent(), 10, 0
+	lent, rounds, seen := h.mappings.InUse(), 10, 0
 	for range rounds {
 		a := scribbles()
 		began, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -79,7 +79,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 		<-began
 		a.close()
 		a.close()
-		if _, ok := a.copied(nil, 0, 1); ok || a.write(0, []byte{1}) {
+		if _, ok := a.appendMemory(nil, 0, 1); ok || a.write(0, []byte{1}) {
 			t.Fatal("the memory of a closed instance can be used")
 		}
 		if _, err := a.call(a.fillFn, abi.ExportFill, 1000, 1); !errors.Is(err, plugin.ErrFailed) {
@@ -109,7 +109,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 	if seen < rounds {
 		t.Errorf("only %d times was an instance looked at while a closed one ran", seen)
 	}
-	if n := h.mappings.Lent(); n != lent || h.quota.total != 0 {
+	if n := h.mappings.InUse(); n != lent || h.quota.total != 0 {
 		t.Errorf("%d mappings are in use, and %d bytes counted", n-lent, h.quota.total)
 	}
 }
@@ -119,15 +119,15 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 func TestClosingTheModuleGivesNoMemoryBack(t *testing.T) {
 	h := newHost(t, Options{})
 	i := guestOf(t, h, plugintest.Guest{Manifest: plugintest.ManifestOf("quiet")})()
-	lent := h.mappings.Lent()
+	lent := h.mappings.InUse()
 	if err := i.guest.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if n := h.mappings.Lent(); n != lent || lent == 0 && mapsMemory() {
+	if n := h.mappings.InUse(); n != lent || lent == 0 && mapsMemory() {
 		t.Errorf("%d mappings are in use, %d were", n, lent)
 	}
 	i.close()
-	if n := h.mappings.Lent(); n != 0 || h.quota.total != 0 {
+	if n := h.mappings.InUse(); n != 0 || h.quota.total != 0 {
 		t.Errorf("%d mappings are in use, %d bytes are counted", n, h.quota.total)
 	}
 }
@@ -140,7 +140,7 @@ func mapsMemory() bool { return runtime.GOOS == "linux" }
 func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 	h := newHost(t, Options{})
 	for round := range 20 {
-		open := opener(t, h, hungry("closed", 1))
+		open := opener(t, h, growingGuest("closed", 1))
 		opened, err := open()
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 					close(began)
 				}
 				s.ended = false // the guest gives nothing, and is asked again
-				if err := s.Fill(&batch, 1); !errors.Is(err, plugin.ErrEnded) || s.holds.state.Load()&1 == 1 {
+				if err := s.Fill(&batch, 1); !errors.Is(err, plugin.ErrEnded) || s.refs.state.Load()&1 == 1 {
 					ended <- err
 					return
 				}
@@ -175,7 +175,7 @@ func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("a closed stream is filled for ever")
 		}
-		if n := h.mappings.Lent(); n != 0 || h.quota.total != 0 || f.closed != 1 {
+		if n := h.mappings.InUse(); n != 0 || h.quota.total != 0 || f.closed != 1 {
 			t.Fatalf("%d mappings are in use, %d bytes are counted, the feed was closed %d times", n, h.quota.total, f.closed)
 		}
 	}
@@ -200,7 +200,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.callers.drop()
+	r.pool.drop()
 	other := guestOf(t, h, plugintest.Guest{Manifest: plugintest.ManifestOf("other"), Pages: 16})()
 	defer other.close()
 	if !other.write(0, bytes.Repeat([]byte{0xaa}, 16<<16)) {
@@ -218,7 +218,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 func TestMemoriesWithoutMappings(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
 	h.mappings = linear.NewPool(1 << 50) // more addresses than there are
-	open := opener(t, h, hungry("grows", 48))
+	open := opener(t, h, growingGuest("grows", 48))
 	s, err := open()
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 	}
 	h := newHost(t, Options{})
 	h.mappings = linear.NewPool(2 << 20)
-	s, err := opener(t, h, hungry("refused", 48))()
+	s, err := opener(t, h, growingGuest("refused", 48))()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 // TestAPluginThatReachesItsOwnLimitIsTold names which limit it was, and that or how it can be raised.
 func TestAPluginThatReachesItsOwnLimitIsTold(t *testing.T) {
 	var batch plugin.Batch
-	s, err := opener(t, newHost(t, Options{}), hungry("greedy", 512))()
+	s, err := opener(t, newHost(t, Options{}), growingGuest("greedy", 512))()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestAMemoryThatGrowsLeavesNoGarbage(t *testing.T) {
 		t.Skip("memories are Go's here, which move")
 	}
 	h := newHost(t, Options{})
-	i := guestOf(t, h, hungryGuest("steps", 1))()
+	i := guestOf(t, h, openGrowingGuest("steps", 1))()
 	defer i.close()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

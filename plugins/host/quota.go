@@ -12,44 +12,44 @@ import (
 // its hash, and that of all. A page limit bounds one instance only, and each run
 // worker of each live run has one.
 type quota struct {
-	// each and all are in bytes; 0 is no bound.
-	each, all int64
+	// perPlugin and all are in bytes; 0 is no bound.
+	perPlugin, overall int64
 
-	mu    sync.Mutex
-	held  map[string]int64
-	total int64
+	mu       sync.Mutex
+	byPlugin map[string]int64
+	total    int64
 }
 
-// take counts bytes for a plugin, or says why it may not have them.
-func (q *quota) take(c *compiled, bytes int64) error {
+// reserve counts bytes for a plugin, or says why it may not have them.
+func (q *quota) reserve(c *compiled, bytes int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	held := q.held[c.sha]
+	held := q.byPlugin[c.sha]
 	switch {
-	case q.each > 0 && held+bytes > q.each:
+	case q.perPlugin > 0 && held+bytes > q.perPlugin:
 		return outOfMemory("Plugin %s may have no more memory: its instances in all live runs hold %s and %s more was "+
 			"needed, but the limit for one plugin is %s.", "--plugin-memory",
-			c.name, megabytes(held), megabytes(bytes), megabytes(q.each))
-	case q.all > 0 && q.total+bytes > q.all:
+			c.name, megabytes(held), megabytes(bytes), megabytes(q.perPlugin))
+	case q.overall > 0 && q.total+bytes > q.overall:
 		return outOfMemory("Plugin %s may have no more memory: it holds %s, all plugins of this process hold %s and %s "+
 			"more was needed, but the limit for all is %s.", "--plugins-memory",
-			c.name, megabytes(held), megabytes(q.total), megabytes(bytes), megabytes(q.all))
+			c.name, megabytes(held), megabytes(q.total), megabytes(bytes), megabytes(q.overall))
 	}
-	if q.held == nil {
-		q.held = map[string]int64{}
+	if q.byPlugin == nil {
+		q.byPlugin = map[string]int64{}
 	}
-	q.held[c.sha] = held + bytes
+	q.byPlugin[c.sha] = held + bytes
 	q.total += bytes
 	return nil
 }
 
-// give counts bytes of a plugin as free.
-func (q *quota) give(c *compiled, bytes int64) {
+// release counts bytes of a plugin as free.
+func (q *quota) release(c *compiled, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.total -= bytes
-	if q.held[c.sha] -= bytes; q.held[c.sha] == 0 {
-		delete(q.held, c.sha)
+	if q.byPlugin[c.sha] -= bytes; q.byPlugin[c.sha] == 0 {
+		delete(q.byPlugin, c.sha)
 	}
 }
 

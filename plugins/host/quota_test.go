@@ -11,11 +11,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 )
 
-// hungry is a guest of 1 MB that takes so many pages more with each ls_fill, and
+// growingGuest is a guest of 1 MB that takes so many pages more with each ls_fill, and
 // traps where it gets none.
-func hungry(name string, more int32) []byte { return hungryGuest(name, more).Build() }
+func growingGuest(name string, more int32) []byte { return openGrowingGuest(name, more).Build() }
 
-func hungryGuest(name string, more int32) plugintest.Guest {
+func openGrowingGuest(name string, more int32) plugintest.Guest {
 	g := plugintest.Guest{Manifest: plugintest.ManifestOf(name), Pages: 16,
 		Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}
 	if more > 0 {
@@ -57,7 +57,7 @@ func refusedMemory(t *testing.T, err error, says ...string) {
 
 func TestInstancesOfOnePluginShareItsMemory(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 4 << 20, PluginsMemory: 6 << 20})
-	one, other := opener(t, h, hungry("one", 0)), opener(t, h, hungry("other", 0))
+	one, other := opener(t, h, growingGuest("one", 0)), opener(t, h, growingGuest("other", 0))
 	var open []plugin.Stream
 	begin := func(f func() (plugin.Stream, error)) {
 		t.Helper()
@@ -86,8 +86,8 @@ func TestInstancesOfOnePluginShareItsMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(h.quota.held) > 0 || h.quota.total != 0 {
-		t.Errorf("%v and %d bytes are still counted", h.quota.held, h.quota.total)
+	if len(h.quota.byPlugin) > 0 || h.quota.total != 0 {
+		t.Errorf("%v and %d bytes are still counted", h.quota.byPlugin, h.quota.total)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAGuestThatReportsWantOfMemoryNamesTheQuota(t *testing.T) {
 
 func TestMemoryThatGrowsIsOfTheQuota(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
-	grows := opener(t, h, hungry("grows", 48))
+	grows := opener(t, h, growingGuest("grows", 48))
 	s, err := grows()
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func (r *registered) ready(ctx context.Context) error {
 	}
 	c := r.under
 	if c == nil {
-		if !r.host.begins() {
+		if !r.host.beginCompilation() {
 			r.making.Unlock()
 			return errors.New("compiling a plugin: the host is closed")
 		}
@@ -56,8 +56,8 @@ func (r *registered) ready(ctx context.Context) error {
 		Hint: "ask again a little later: it is compiled once, and goes on meanwhile", Cause: ctx.Err()}
 }
 
-// begins counts a compilation that begins, unless the host is closed.
-func (h *Host) begins() bool {
+// beginCompilation counts a compilation that begins, unless the host is closed.
+func (h *Host) beginCompilation() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -106,7 +106,7 @@ func (r *registered) compiled(ctx context.Context) (*compiled, error) {
 func (r *registered) use(c *compiled) {
 	r.module = c
 	r.samples.owner, r.samples.host = r, r.host
-	r.callers.module, r.callers.host = c, r.host
+	r.pool.module, r.pool.host = c, r.host
 }
 
 // release frees the compiled module, if there is one.

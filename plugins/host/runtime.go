@@ -83,7 +83,7 @@ func newCompiler(ctx context.Context, dir string) (e *compiler, err error) {
 		config = config.WithCompilationCache(e.cache)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	if err := offer(ctx, e.runtime); err != nil {
+	if err := registerImports(ctx, e.runtime); err != nil {
 		return nil, fmt.Errorf("offering imports to plugins: %w", err)
 	}
 	return e, nil
@@ -102,14 +102,14 @@ func (e *compiler) close(ctx context.Context) error {
 
 // compiled is a module that passed the gate.
 type compiled struct {
-	shape   shape
+	shape   moduleShape
 	name    string   // for sentences: "mix 1.0.0", or a hash before it is described
 	sha     string   // of the file as its author made it
 	unknown []string // members of its manifest that nobody reads
-	// least is how many bytes of memory it begins with, most what it may have.
-	least, most uint64
-	compiler    *compiler
-	code        wazero.CompiledModule
+	// minPages is how many bytes of memory it begins with, most what it may have.
+	minPages, maxPages uint64
+	compiler           *compiler
+	code               wazero.CompiledModule
 }
 
 // compile compiles what the gate let through, metered.

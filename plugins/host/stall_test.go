@@ -63,9 +63,9 @@ func prepared(t *testing.T, h *Host, s hostile.Stall) *registered {
 	return h.find(func(r *registered) bool { return r.info.SHA256 == info.SHA256 })
 }
 
-// stretches notes how long a guest computed between two places where the host can be
+// interruptGaps notes how long a guest computed between two places where the host can be
 // interrupted, in time of the thread's own processor: others may use the machine.
-type stretches struct {
+type interruptGaps struct {
 	begin time.Duration
 	took  []time.Duration
 }
@@ -76,7 +76,7 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func (s *stretches) watch(computes bool) {
+func (s *interruptGaps) watch(computes bool) {
 	switch now := threadTime(); {
 	case computes:
 		s.begin = now
@@ -87,7 +87,7 @@ func (s *stretches) watch(computes bool) {
 }
 
 // most returns the longest stretch, and the longest at P99.9 of the time.
-func (s *stretches) most() (worst, p999 time.Duration) {
+func (s *interruptGaps) most() (worst, p999 time.Duration) {
 	slices.Sort(s.took)
 	var all, passed time.Duration
 	for _, d := range s.took {
@@ -115,7 +115,7 @@ func TestStallsEnd(t *testing.T) {
 		if s.Phase != "ls_open" && s.Kind != "recursion" && !soaks() {
 			continue
 		}
-		var took stretches
+		var took interruptGaps
 		h := newHost(t, Options{CallFuel: 30_000_000})
 		h.watch = took.watch
 		r := prepared(t, h, s)

@@ -22,7 +22,7 @@ func (h *Host) Unregister(ctx context.Context, sha string) error {
 		return nil
 	}
 	gone.samples.close()
-	gone.callers.close()
+	gone.pool.close()
 	return gone.release(ctx)
 }
 

@@ -44,19 +44,19 @@ const (
 // clockStart is 2024-01-01, UTC, for ever.
 const clockStart = 1_704_067_200_000_000_000
 
-// surroundings are what the host functions know of the instance that calls them.
-type surroundings struct {
+// hostEnv are what the host functions know of the instance that calls them.
+type hostEnv struct {
 	log    *guestLog
 	random *gen.Rand
-	tank   *tank
+	tank   *fuelTank
 	// ticks are milliseconds of the monotonic clock.
 	ticks int64
 }
 
-type surroundingsKey struct{}
+type hostEnvKey struct{}
 
 // spend takes fuel for work that the host does; the guest notices at its next charge.
-func (s *surroundings) spend(units int64) {
+func (s *hostEnv) spend(units int64) {
 	s.tank.fuel.Set(uint64(int64(s.tank.fuel.Get()) - units))
 }
 
@@ -64,19 +64,19 @@ func (s *surroundings) spend(units int64) {
 type hostFunction struct {
 	module, name    string
 	params, results string // a letter for each: i is i32, I is i64
-	call            func(s *surroundings, m api.Memory, args []uint64) uint32
+	call            func(s *hostEnv, m api.Memory, args []uint64) uint32
 }
 
-// offered are all imports there are.
-var offered = []hostFunction{
+// hostFunctions are all imports there are.
+var hostFunctions = []hostFunction{
 	{abi.ImportModule, abi.ImportLog, "iii", "", guestLogs},
-	{abi.WASIModule, "args_get", "ii", "i", succeed},
+	{abi.WASIModule, "args_get", "ii", "i", returnSuccess},
 	{abi.WASIModule, "args_sizes_get", "ii", "i", noSizes},
-	{abi.WASIModule, "environ_get", "ii", "i", succeed},
+	{abi.WASIModule, "environ_get", "ii", "i", returnSuccess},
 	{abi.WASIModule, "environ_sizes_get", "ii", "i", noSizes},
 	{abi.WASIModule, "clock_time_get", "iIi", "i", clockTime},
 	{abi.WASIModule, "random_get", "ii", "i", randomGet},
-	{abi.WASIModule, "sched_yield", "", "i", succeed},
+	{abi.WASIModule, "sched_yield", "", "i", returnSuccess},
 	{abi.WASIModule, "poll_oneoff", "iiii", "i", pollOneoff},
 	{abi.WASIModule, "fd_write", "iiii", "i", fdWrite},
 	{abi.WASIModule, "fd_close", "i", "i", badFile},
@@ -101,10 +101,10 @@ func letters(types string) string {
 	return out + ")"
 }
 
-// offer instantiates the modules that guests import from.
-func offer(ctx context.Context, r wazero.Runtime) error {
+// registerImports instantiates the modules that guests import from.
+func registerImports(ctx context.Context, r wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
-	for _, f := range offered {
+	for _, f := range hostFunctions {
 		b := builders[f.module]
 		if b == nil {
 			b = r.NewHostModuleBuilder(f.module)
@@ -118,7 +118,7 @@ func offer(ctx context.Context, r wazero.Runtime) error {
 			return err
 		}
 	}
-	return offerSlices(ctx, r)
+	return registerSlice(ctx, r)
 }
 
 func valueTypesOf(types string) []api.ValueType {
@@ -134,7 +134,7 @@ func valueTypesOf(types string) []api.ValueType {
 
 func (f hostFunction) function() api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
-		s, ok := ctx.Value(surroundingsKey{}).(*surroundings)
+		s, ok := ctx.Value(hostEnvKey{}).(*hostEnv)
 		if !ok || m.Memory() == nil {
 			panic("a host function was called outside an instance")
 		}
@@ -147,12 +147,12 @@ func (f hostFunction) function() api.GoModuleFunc {
 	}
 }
 
-func succeed(*surroundings, api.Memory, []uint64) uint32  { return 0 }
-func badFile(*surroundings, api.Memory, []uint64) uint32  { return errnoBadFile }
-func noSystem(*surroundings, api.Memory, []uint64) uint32 { return errnoNoSystem }
+func returnSuccess(*hostEnv, api.Memory, []uint64) uint32 { return 0 }
+func badFile(*hostEnv, api.Memory, []uint64) uint32       { return errnoBadFile }
+func noSystem(*hostEnv, api.Memory, []uint64) uint32      { return errnoNoSystem }
 
 // noSizes says that there are no arguments, or no environment.
-func noSizes(_ *surroundings, m api.Memory, args []uint64) uint32 {
+func noSizes(_ *hostEnv, m api.Memory, args []uint64) uint32 {
 	if !m.WriteUint32Le(uint32(args[0]), 0) || !m.WriteUint32Le(uint32(args[1]), 0) {
 		return errnoFault
 	}
@@ -161,7 +161,7 @@ func noSizes(_ *surroundings, m api.Memory, args []uint64) uint32 {
 
 // clockTime tells the same date always, and a monotonic clock that goes on by a
 // millisecond for each reading: Go's runtime waits for time to pass.
-func clockTime(s *surroundings, m api.Memory, args []uint64) uint32 {
+func clockTime(s *hostEnv, m api.Memory, args []uint64) uint32 {
 	var now int64
 	switch uint32(args[0]) {
 	case 0:
@@ -178,7 +178,7 @@ func clockTime(s *surroundings, m api.Memory, args []uint64) uint32 {
 	return 0
 }
 
-func randomGet(s *surroundings, m api.Memory, args []uint64) uint32 {
+func randomGet(s *hostEnv, m api.Memory, args []uint64) uint32 {
 	n := uint32(args[1])
 	if n > maxRandom {
 		return errnoInvalid
@@ -194,7 +194,7 @@ func randomGet(s *surroundings, m api.Memory, args []uint64) uint32 {
 
 // pollOneoff answers every subscription at once: a clock has passed its time, and
 // nothing can be read.
-func pollOneoff(s *surroundings, m api.Memory, args []uint64) uint32 {
+func pollOneoff(s *hostEnv, m api.Memory, args []uint64) uint32 {
 	const subscription, event = 48, 32
 	n := uint32(args[2])
 	if n == 0 || n > maxSubscriptions {
@@ -232,7 +232,7 @@ func pollOneoff(s *surroundings, m api.Memory, args []uint64) uint32 {
 
 // fdWrite takes what is printed on stdout and stderr. What is too much for one
 // call counts as written, so that printing never changes what a guest does.
-func fdWrite(s *surroundings, m api.Memory, args []uint64) uint32 {
+func fdWrite(s *hostEnv, m api.Memory, args []uint64) uint32 {
 	fd, pieces := uint32(args[0]), uint32(args[2])
 	if fd != 1 && fd != 2 {
 		return errnoBadFile
@@ -265,7 +265,7 @@ func fdWrite(s *surroundings, m api.Memory, args []uint64) uint32 {
 }
 
 // fdStat says that 0, 1 and 2 are terminals that can be written to.
-func fdStat(_ *surroundings, m api.Memory, args []uint64) uint32 {
+func fdStat(_ *hostEnv, m api.Memory, args []uint64) uint32 {
 	if uint32(args[0]) > 2 {
 		return errnoBadFile
 	}
@@ -280,12 +280,12 @@ func fdStat(_ *surroundings, m api.Memory, args []uint64) uint32 {
 }
 
 // procExit ends the guest; the instance is thrown away by who called it.
-func procExit(_ *surroundings, _ api.Memory, args []uint64) uint32 {
+func procExit(_ *hostEnv, _ api.Memory, args []uint64) uint32 {
 	panic(sys.NewExitError(uint32(args[0])))
 }
 
 // guestLogs is ls.log(level, ptr, len).
-func guestLogs(s *surroundings, m api.Memory, args []uint64) uint32 {
+func guestLogs(s *hostEnv, m api.Memory, args []uint64) uint32 {
 	n := min(uint32(args[2]), abi.MaxLogLine)
 	s.spend(int64(n) * unitsPerByte)
 	if b, ok := m.Read(uint32(args[1]), n); ok {

@@ -17,7 +17,7 @@ import (
 )
 
 // running starts a guest that does nothing, for its memory and fuel.
-func running(t *testing.T, log zerolog.Logger) (*instance, *surroundings) {
+func running(t *testing.T, log zerolog.Logger) (*instance, *hostEnv) {
 	t.Helper()
 	ctx := context.Background()
 	h := newHost(t, Options{})
@@ -36,7 +36,7 @@ func running(t *testing.T, log zerolog.Logger) (*instance, *surroundings) {
 		t.Fatal(err)
 	}
 	t.Cleanup(i.close)
-	return i, i.ctx.Value(surroundingsKey{}).(*surroundings)
+	return i, i.ctx.Value(hostEnvKey{}).(*hostEnv)
 }
 
 // TestHostFunctions: what guests ask of the host is bounded, and paid for.
@@ -58,7 +58,7 @@ func TestHostFunctions(t *testing.T) {
 	lines := 2 + int64(bytes.Count(whole, []byte("\n")))
 	for _, c := range []struct {
 		name  string
-		call  func(*surroundings) uint32
+		call  func(*hostEnv) uint32
 		want  uint32
 		spent int64
 	}{
@@ -95,16 +95,16 @@ func TestHostFunctions(t *testing.T) {
 	}
 }
 
-func fdw(i *instance, args ...uint64) func(*surroundings) uint32 {
-	return func(s *surroundings) uint32 { return fdWrite(s, i.memory, args) }
+func fdw(i *instance, args ...uint64) func(*hostEnv) uint32 {
+	return func(s *hostEnv) uint32 { return fdWrite(s, i.memory, args) }
 }
 
-func rnd(i *instance, args ...uint64) func(*surroundings) uint32 {
-	return func(s *surroundings) uint32 { return randomGet(s, i.memory, args) }
+func rnd(i *instance, args ...uint64) func(*hostEnv) uint32 {
+	return func(s *hostEnv) uint32 { return randomGet(s, i.memory, args) }
 }
 
-func poll(i *instance, in, out, n uint64) func(*surroundings) uint32 {
-	return func(s *surroundings) uint32 { return pollOneoff(s, i.memory, []uint64{in, out, n, 96}) }
+func poll(i *instance, in, out, n uint64) func(*hostEnv) uint32 {
+	return func(s *hostEnv) uint32 { return pollOneoff(s, i.memory, []uint64{in, out, n, 96}) }
 }
 
 // TestLogFlood: a guest that logs without end runs out of fuel, and few of its lines are written.

@@ -55,15 +55,15 @@ func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plug
 	}
 	list, err := manifest.Tables(got)
 	if err != nil {
-		return nil, unusable(c, "tables", "list of tables", err)
+		return nil, answerUnusable(c, "tables", "list of tables", err)
 	}
 	return list, nil
 }
 
-// unusable is the error of an answer that cannot be read, or not be used.
-func unusable(c *compiled, op, what string, err error) error {
+// answerUnusable is the error of an answer that cannot be read, or not be used.
+func answerUnusable(c *compiled, op, what string, err error) error {
 	if errors.As(err, new(*manifest.MalformedError)) {
-		return badAnswer(c, op, err)
+		return answerError(c, op, err)
 	}
 	return fail(plugin.ErrFailed, "Plugin %s answered a %s that cannot be used: %s.", c.name, what, err)
 }
@@ -93,7 +93,7 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	list, given, err := manifest.Statements(got, tables)
 	switch {
 	case err != nil:
-		return nil, unusable(c, "statements", "statement list", err)
+		return nil, answerUnusable(c, "statements", "statement list", err)
 	case !given:
 		return declared, nil
 	}
@@ -148,14 +148,14 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 type stream struct {
 	instance *instance
 	frozen   *batch.Frozen
-	// pauses is how many batches in a row held nothing but delays.
-	pauses int
-	ended  bool
-	failed error
-	feed   plugin.Feed
-	food   food
-	// holds are those of a Fill: a load that was abandoned may be in one when the stream is closed.
-	holds holds
+	// emptyBatches is how many batches in a row held nothing but delays.
+	emptyBatches int
+	ended        bool
+	failed       error
+	feed         plugin.Feed
+	feedBatch    feedBatch
+	// refs are those of a Fill: a load that was abandoned may be in one when the stream is closed.
+	refs refCount
 }
 
 var _ Metered = (*stream)(nil)
@@ -178,11 +178,11 @@ func (s *stream) MemoryBytes() int64 { return int64(s.instance.memory.Size()) }
 // Fill takes the next batch.
 func (s *stream) Fill(b *plugin.Batch, most int) error {
 	b.Reset()
-	if !s.holds.take() {
+	if !s.refs.acquire() {
 		return fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
 	}
 	defer func() {
-		if s.holds.drop() {
+		if s.refs.release() {
 			_ = s.free() // whoever closed the stream does not wait for it
 		}
 	}()
@@ -225,23 +225,23 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 		return invalid(i, fmt.Errorf("it has %d bytes, the limit is %d", n, abi.MaxBatchBytes))
 	}
 	var ok bool
-	if b.Data, ok = i.copied(b.Data[:0], ptr, n); !ok {
+	if b.Data, ok = i.appendMemory(b.Data[:0], ptr, n); !ok {
 		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
 	}
 	if err := s.frozen.Decode(b, most); err != nil {
 		return invalid(i, err)
 	}
 	if b.Ops[len(b.Ops)-1].Statement < abi.FirstControl || !onlyDelays(b.Ops) {
-		s.pauses = 0
-	} else if s.pauses++; s.pauses > maxPauses {
-		return invalid(i, fmt.Errorf("it holds only delays, and so did the %d before it", maxPauses))
+		s.emptyBatches = 0
+	} else if s.emptyBatches++; s.emptyBatches > maxEmptyBatches {
+		return invalid(i, fmt.Errorf("it holds only delays, and so did the %d before it", maxEmptyBatches))
 	}
 	return nil
 }
 
-// maxPauses bounds batches without an operation to execute: whoever waits for one
+// maxEmptyBatches bounds batches without an operation to execute: whoever waits for one
 // would ask for ever.
-const maxPauses = 64
+const maxEmptyBatches = 64
 
 func onlyDelays(ops []plugin.Op) bool {
 	return !slices.ContainsFunc(ops, func(op plugin.Op) bool { return op.Statement < abi.FirstControl })
@@ -256,7 +256,7 @@ func invalid(i *instance, err error) error {
 // frees it then.
 func (s *stream) Close() error {
 	s.instance.close()
-	if s.holds.close() {
+	if s.refs.close() {
 		return s.free()
 	}
 	return nil
@@ -283,8 +283,8 @@ func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, 
 // idleTime is how long an instance that nobody uses is kept.
 const idleTime = 20 * time.Second
 
-// samples keeps one instance for sample rows, opened with the parameters of the last request.
-type samples struct {
+// sampleInstance keeps one instance for sample rows, opened with the parameters of the last request.
+type sampleInstance struct {
 	host  *Host
 	owner *registered
 
@@ -296,7 +296,7 @@ type samples struct {
 	idle   *time.Timer
 }
 
-func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
 	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,7 +330,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	if n == 0 {
 		return nil, plugin.ErrEnded
 	}
-	data, ok := i.copied(nil, ptr, min(n, abi.MaxBatchBytes))
+	data, ok := i.appendMemory(nil, ptr, min(n, abi.MaxBatchBytes))
 	if !ok || n > abi.MaxBatchBytes {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch,
@@ -349,7 +349,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 // openLocked starts an instance and tells it the parameters through ls_open. There is no
 // table yet, so a plugin may refuse: it is then opened with its own empty tables,
 // and at last not at all.
-func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error {
+func (s *sampleInstance) openLocked(ctx context.Context, params json.RawMessage) error {
 	declared, err := s.owner.tables(ctx, params)
 	if err != nil {
 		return err
@@ -394,14 +394,14 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 	return nil
 }
 
-func (s *samples) closeLocked() {
+func (s *sampleInstance) closeLocked() {
 	if s.instance != nil {
 		s.instance.close()
 		s.instance = nil
 	}
 }
 
-func (s *samples) close() {
+func (s *sampleInstance) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idle != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	suffix     = ".wasm"
-	unfinished = ".partial"
+	suffix        = ".wasm"
+	partialSuffix = ".partial"
 )
 
 // hashOf is the name of a file: its SHA-256 in hex.
@@ -29,12 +29,12 @@ func hashOf(wasm []byte) string {
 type files struct {
 	dir string
 
-	mu   sync.Mutex
-	seen map[string]verdict
+	mu     sync.Mutex
+	checks map[string]fileCheck
 }
 
-// verdict is what hashing a file found, and the file it was found of.
-type verdict struct {
+// fileCheck is what hashing a file found, and the file it was found of.
+type fileCheck struct {
 	size     int64
 	modified time.Time
 	intact   bool
@@ -47,14 +47,14 @@ func openFiles(dir string) (*files, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of uploaded plugins private: %w", err)
 	}
-	return &files{dir: dir, seen: map[string]verdict{}}, nil
+	return &files{dir: dir, checks: map[string]fileCheck{}}, nil
 }
 
 func (f *files) path(sha string) string { return filepath.Join(f.dir, sha+suffix) }
 
 // put writes a file, whole or not at all; one that is there is replaced.
 func (f *files) put(sha string, wasm []byte) error {
-	draft, err := os.CreateTemp(f.dir, sha[:12]+"-*"+unfinished) // 0600
+	draft, err := os.CreateTemp(f.dir, sha[:12]+"-*"+partialSuffix) // 0600
 	if err != nil {
 		return fmt.Errorf("storing the plugin file: %w", err)
 	}
@@ -100,7 +100,7 @@ func (f *files) remove(sha string) error {
 
 func (f *files) forget(sha string) {
 	f.mu.Lock()
-	delete(f.seen, sha)
+	delete(f.checks, sha)
 	f.mu.Unlock()
 }
 
@@ -116,15 +116,15 @@ func (f *files) intact(sha string) bool {
 		return false
 	}
 	f.mu.Lock()
-	known, ok := f.seen[sha]
+	known, ok := f.checks[sha]
 	f.mu.Unlock()
 	if ok && known.size == info.Size() && known.modified.Equal(info.ModTime()) {
 		return known.intact
 	}
 	wasm, err := f.read(sha)
-	v := verdict{size: info.Size(), modified: info.ModTime(), intact: err == nil && hashOf(wasm) == sha}
+	v := fileCheck{size: info.Size(), modified: info.ModTime(), intact: err == nil && hashOf(wasm) == sha}
 	f.mu.Lock()
-	f.seen[sha] = v
+	f.checks[sha] = v
 	f.mu.Unlock()
 	return v.intact
 }
@@ -138,7 +138,7 @@ func (f *files) sweep(keep map[string]bool) error {
 	var errs []error
 	for _, e := range entries {
 		sha, isPlugin := strings.CutSuffix(e.Name(), suffix)
-		if isPlugin && !keep[sha] || strings.HasSuffix(e.Name(), unfinished) {
+		if isPlugin && !keep[sha] || strings.HasSuffix(e.Name(), partialSuffix) {
 			errs = append(errs, os.Remove(filepath.Join(f.dir, e.Name())))
 		}
 	}

@@ -43,12 +43,12 @@ type Options struct {
 	Quarantine Quarantine
 	// Limits bound what uploads may fill; zero values mean DefaultLimits.
 	Limits store.PluginLimits
-	// Absent says why a plugin that is not here comes with other builds of the program; nil, or
+	// Unavailable says why a plugin that is not here comes with other builds of the program; nil, or
 	// the answer nil, where none does.
-	Absent func(ref string) error
-	// Room is an error while the disk has no space for uploads; nil means that it has.
-	Room func() error
-	Log  zerolog.Logger
+	Unavailable func(ref string) error
+	// CheckSpace is an error while the disk has no space for uploads; nil means that it has.
+	CheckSpace func() error
+	Log        zerolog.Logger
 }
 
 // DefaultLimits are what uploads may fill.
@@ -69,14 +69,14 @@ const maxQueue = 8
 
 // Library is the plugins of a server. It is safe for concurrent use.
 type Library struct {
-	host       *host.Host
-	store      Store
-	files      *files
-	quarantine Quarantine
-	room       func() error
-	absent     func(ref string) error
-	limits     store.PluginLimits
-	log        zerolog.Logger
+	host        *host.Host
+	store       Store
+	files       *files
+	quarantine  Quarantine
+	checkSpace  func() error
+	unavailable func(ref string) error
+	limits      store.PluginLimits
+	log         zerolog.Logger
 
 	fixed   []fixedPlugin // in the order of registration
 	load    sync.Mutex    // one file is loaded at a time
@@ -97,8 +97,8 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Room == nil {
-		o.Room = func() error { return nil }
+	if o.CheckSpace == nil {
+		o.CheckSpace = func() error { return nil }
 	}
 	if o.Quarantine == nil {
 		o.Quarantine = o.Host.Inspect
@@ -106,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if o.Limits == (store.PluginLimits{}) {
 		o.Limits = DefaultLimits
 	}
-	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, absent: o.Absent,
+	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, checkSpace: o.CheckSpace, unavailable: o.Unavailable,
 		limits: o.Limits,
 		log:    o.Log, examine: make(chan struct{}, 1)}
 	infos, err := o.Host.List(ctx)
@@ -134,14 +134,14 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	return l, nil
 }
 
-// named splits "name@version"; version is empty for a bare name.
-func named(ref string) (name, version string) {
+// splitReference splits "name@version"; version is empty for a bare name.
+func splitReference(ref string) (name, version string) {
 	name, version, _ = strings.Cut(ref, "@")
 	return name, version
 }
 
-func means(ref string, p engine.PluginRef) bool {
-	name, version := named(ref)
+func matchesReference(ref string, p engine.PluginRef) bool {
+	name, version := splitReference(ref)
 	return p.SHA256 == ref || p.Name == name && (version == "" || version == p.Version)
 }
 
@@ -149,7 +149,7 @@ func means(ref string, p engine.PluginRef) bool {
 // registered last, as the host has it.
 func (l *Library) findFixed(kind, ref string) *fixedPlugin {
 	for i := range slices.Backward(l.fixed) {
-		if p := &l.fixed[i]; (kind == "" || p.Kind == kind) && means(ref, p.PluginRef) {
+		if p := &l.fixed[i]; (kind == "" || p.Kind == kind) && matchesReference(ref, p.PluginRef) {
 			return p
 		}
 	}
@@ -166,23 +166,23 @@ func (l *Library) uploaded(ctx context.Context) ([]store.Plugin, error) {
 	return slices.DeleteFunc(rows, func(p store.Plugin) bool { return p.Bundled || l.findFixed("", p.SHA256) != nil }), nil
 }
 
-// choose returns the row that a reference means: the highest enabled version for a
+// selectVersion returns the row that a reference means: the highest enabled version for a
 // bare name, or the highest when none is enabled; nil when there is none.
-func choose(rows []store.Plugin, kind, ref string) *store.Plugin {
+func selectVersion(rows []store.Plugin, kind, ref string) *store.Plugin {
 	var best *store.Plugin
 	for i := range rows {
 		p := &rows[i]
-		if kind != "" && p.Kind != kind || !means(ref, p.PluginRef) {
+		if kind != "" && p.Kind != kind || !matchesReference(ref, p.PluginRef) {
 			continue
 		}
-		if best == nil || better(p, best) {
+		if best == nil || isHigher(p, best) {
 			best = p
 		}
 	}
 	return best
 }
 
-func better(a, b *store.Plugin) bool {
+func isHigher(a, b *store.Plugin) bool {
 	if a.Enabled != b.Enabled {
 		return a.Enabled
 	}
@@ -202,17 +202,17 @@ func (l *Library) resolve(ctx context.Context, kind, ref string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	row := choose(rows, kind, ref)
+	row := selectVersion(rows, kind, ref)
 	switch {
-	case row == nil && l.absent != nil && l.absent(ref) != nil:
-		return "", l.absent(ref)
+	case row == nil && l.unavailable != nil && l.unavailable(ref) != nil:
+		return "", l.unavailable(ref)
 	case row == nil:
 		return "", &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no %s plugin %q.", kind, ref),
 			Cause: plugin.ErrNotFound}
 	case !row.Enabled:
 		return "", disabled(row.PluginRef)
 	}
-	return row.SHA256, l.ensure(ctx, *row)
+	return row.SHA256, l.ensureLoaded(ctx, *row)
 }
 
 func disabled(p engine.PluginRef) error {
@@ -229,11 +229,11 @@ func damaged(p engine.PluginRef, how string) error {
 const (
 	changedFile  = "its file was changed after it was uploaded"
 	changedBytes = "its bytes in the control store are not those that were uploaded"
-	noBytes      = "its file is gone"
+	missingBytes = "its file is gone"
 )
 
-// ensure loads an uploaded plugin into the host unless it is there.
-func (l *Library) ensure(ctx context.Context, p store.Plugin) error {
+// ensureLoaded loads an uploaded plugin into the host unless it is there.
+func (l *Library) ensureLoaded(ctx context.Context, p store.Plugin) error {
 	l.load.Lock()
 	defer l.load.Unlock()
 	if !l.files.intact(p.SHA256) {
@@ -274,7 +274,7 @@ func (l *Library) bytes(ctx context.Context, p store.Plugin) ([]byte, error) {
 	wasm, err = l.store.PluginFile(ctx, p.SHA256)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, damaged(p.PluginRef, noBytes)
+		return nil, damaged(p.PluginRef, missingBytes)
 	case err != nil:
 		return nil, fmt.Errorf("reading the plugin from the control store: %w", err)
 	case hashOf(wasm) != p.SHA256:
@@ -357,7 +357,7 @@ func (b byHash) ensure(ctx context.Context, sha string) error {
 	if err != nil {
 		return err
 	}
-	return b.Library.ensure(ctx, p)
+	return b.Library.ensureLoaded(ctx, p)
 }
 
 func (b byHash) Workload(ctx context.Context, sha string) (plugin.Workload, error) {

@@ -60,14 +60,14 @@ func TestAMappingGrowsWhereItIs(t *testing.T) {
 	if !zero(second[64<<10:]) || second[0] != 0xee {
 		t.Error("growing changed what is in it")
 	}
-	if _, err := m.Grow(4*mb + 1); !errors.Is(err, ErrRefused) {
+	if _, err := m.Grow(4*mb + 1); !errors.Is(err, ErrNoMemory) {
 		t.Errorf("past its end: %v", err)
 	}
 	if got := grow(t, m, 4*mb); &got[0] != &first[0] {
 		t.Error("growing by nothing moved it")
 	}
-	m.GiveBack()
-	if _, err := m.Grow(64 << 10); !errors.Is(err, ErrRefused) {
+	m.Release()
+	if _, err := m.Grow(64 << 10); !errors.Is(err, ErrNoMemory) {
 		t.Errorf("after it was given back: %v", err)
 	}
 }
@@ -79,16 +79,16 @@ func TestAMappingIsCleanForTheNext(t *testing.T) {
 	m := take(t, p)
 	first := grow(t, m, 3*mb)
 	touch(first)
-	m.GiveBack()
-	m.GiveBack()
-	if p.Lent() != 0 {
-		t.Errorf("%d are lent", p.Lent())
+	m.Release()
+	m.Release()
+	if p.InUse() != 0 {
+		t.Errorf("%d are lent", p.InUse())
 	}
 	if !faults(first) {
 		t.Error("what was given back can still be read")
 	}
 	next := take(t, p)
-	defer next.GiveBack()
+	defer next.Release()
 	second := grow(t, next, 4*mb)
 	if &first[0] != &second[0] {
 		t.Error("the mapping was not used again")
@@ -130,7 +130,7 @@ func TestMemoryGoesBackToTheSystem(t *testing.T) {
 	before := resident(t)
 	touch(grow(t, m, 64*mb))
 	used := resident(t)
-	m.GiveBack()
+	m.Release()
 	after := resident(t)
 	t.Logf("%d MB before, %d MB in use, %d MB after", before/mb, used/mb, after/mb)
 	if used-before < 56*mb || used-after < 56*mb {
@@ -141,25 +141,25 @@ func TestMemoryGoesBackToTheSystem(t *testing.T) {
 func TestOnlyAFewMappingsWait(t *testing.T) {
 	p := NewPool(mb)
 	var list []*Mapping
-	for range 3 * mostIdle {
+	for range 3 * maxIdle {
 		list = append(list, take(t, p))
 	}
-	if p.Lent() != len(list) {
-		t.Errorf("%d are lent", p.Lent())
+	if p.InUse() != len(list) {
+		t.Errorf("%d are lent", p.InUse())
 	}
 	last := list[len(list)-1]
 	list = list[:len(list)-1]
 	for _, m := range list {
-		m.GiveBack()
+		m.Release()
 	}
-	if len(p.idle) != mostIdle || p.Lent() != 1 {
-		t.Errorf("%d wait, %d are lent", len(p.idle), p.Lent())
+	if len(p.idle) != maxIdle || p.InUse() != 1 {
+		t.Errorf("%d wait, %d are lent", len(p.idle), p.InUse())
 	}
 	p.Close()
 	touch(grow(t, last, mb)) // what is in use stays
-	last.GiveBack()
-	if len(p.idle) != 0 || p.Lent() != 0 {
-		t.Errorf("%d wait and %d are lent after the end", len(p.idle), p.Lent())
+	last.Release()
+	if len(p.idle) != 0 || p.InUse() != 0 {
+		t.Errorf("%d wait and %d are lent after the end", len(p.idle), p.InUse())
 	}
 }
 
@@ -167,8 +167,8 @@ func TestOnlyAFewMappingsWait(t *testing.T) {
 func TestAMappingThatTheSystemRefuses(t *testing.T) {
 	p := NewPool(1 << 50)
 	defer p.Close()
-	if _, err := p.Take(); !errors.Is(err, ErrRefused) || p.Lent() != 0 {
-		t.Errorf("%v, %d are lent", err, p.Lent())
+	if _, err := p.Take(); !errors.Is(err, ErrNoMemory) || p.InUse() != 0 {
+		t.Errorf("%v, %d are lent", err, p.InUse())
 	}
 }
 
@@ -177,7 +177,7 @@ func TestAMappingThatTheSystemRefuses(t *testing.T) {
 func TestMappingsAreOfOneEach(t *testing.T) {
 	p := NewPool(mb)
 	defer p.Close()
-	take(t, p).GiveBack()
+	take(t, p).Release()
 	var all sync.WaitGroup
 	for id := byte(1); id <= 8; id++ {
 		all.Go(func() {
@@ -201,12 +201,12 @@ func TestMappingsAreOfOneEach(t *testing.T) {
 						return
 					}
 				}
-				m.GiveBack()
+				m.Release()
 			}
 		})
 	}
 	all.Wait()
-	if p.Lent() != 0 {
-		t.Errorf("%d are lent", p.Lent())
+	if p.InUse() != 0 {
+		t.Errorf("%d are lent", p.InUse())
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is how much the kernel is given back at once: a call into it cannot be interrupted.
-const piece = 1 << 20
+// releaseChunk is how much the kernel is given back at once: a call into it cannot be interrupted.
+const releaseChunk = 1 << 20
 
 // reserve maps addresses without access and without memory.
 func reserve(size int) ([]byte, error) {
@@ -19,13 +19,13 @@ func reserve(size int) ([]byte, error) {
 	return all, nil
 }
 
-// open gives access to what was without.
-func open(part []byte) error { return unix.Mprotect(part, unix.PROT_READ|unix.PROT_WRITE) }
+// makeAccessible gives access to what was without.
+func makeAccessible(part []byte) error { return unix.Mprotect(part, unix.PROT_READ|unix.PROT_WRITE) }
 
-// shut gives the pages back to the kernel and takes away the access.
-func shut(part []byte) error {
-	for at := 0; at < len(part); at += piece {
-		if err := unix.Madvise(part[at:min(at+piece, len(part))], unix.MADV_DONTNEED); err != nil {
+// releaseAndProtect gives the pages back to the kernel and takes away the access.
+func releaseAndProtect(part []byte) error {
+	for at := 0; at < len(part); at += releaseChunk {
+		if err := unix.Madvise(part[at:min(at+releaseChunk, len(part))], unix.MADV_DONTNEED); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,8 @@ import "errors"
 // Elsewhere pages that are given back need not be zero afterwards.
 func reserve(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
-func open([]byte) error { return errors.ErrUnsupported }
+func makeAccessible([]byte) error { return errors.ErrUnsupported }
 
-func shut([]byte) error { return errors.ErrUnsupported }
+func releaseAndProtect([]byte) error { return errors.ErrUnsupported }
 
 func unmap([]byte) {}

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// ErrRefused says that the system gives no mapping, or no memory for one.
-var ErrRefused = errors.New("the system refuses memory")
+// ErrNoMemory// ErrNoMemory says that the system gives no mapping, or no memory for one.
+var ErrNoMemory = errors.New("the system refuses memory")
 
-// mostIdle is how many mappings wait for the next guest. They hold addresses and no memory,
+// maxIdle is how many mappings wait for the next guest. They hold addresses and no memory,
 // but a system that accounts strictly goes on counting what their guests used.
-const mostIdle = 8
+const maxIdle = 8
 
 // Pool gives out mappings of one size. It is safe for concurrent use.
 type Pool struct {
@@ -19,7 +19,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	idle   [][]byte
-	lent   int
+	inUse  int
 	closed bool
 }
 
@@ -34,56 +34,56 @@ type Mapping struct {
 	used int
 }
 
-// Take returns a mapping of no bytes, which grows to the size of the pool. The error wraps ErrRefused.
+// Take returns a mapping of no bytes, which grows to the size of the pool. The error wraps ErrNoMemory.
 func (p *Pool) Take() (*Mapping, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		all := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		p.lent++
+		p.inUse++
 		p.mu.Unlock()
 		return &Mapping{pool: p, all: all}, nil
 	}
 	p.mu.Unlock()
 	all, err := reserve(p.size)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}
 	p.mu.Lock()
-	p.lent++
+	p.inUse++
 	p.mu.Unlock()
 	return &Mapping{pool: p, all: all}, nil
 }
 
 // Grow makes the mapping so many bytes long and returns them. They stay where they are, and what
-// is new in them is zero. It never becomes shorter. The error wraps ErrRefused; the
+// is new in them is zero. It never becomes shorter. The error wraps ErrNoMemory; the
 // mapping is what it was then.
 func (m *Mapping) Grow(size int) ([]byte, error) {
 	if m.all == nil || size > len(m.all) {
-		return nil, fmt.Errorf("%w: %d bytes of a mapping of %d", ErrRefused, size, len(m.all))
+		return nil, fmt.Errorf("%w: %d bytes of a mapping of %d", ErrNoMemory, size, len(m.all))
 	}
 	if size > m.used {
-		if err := open(m.all[m.used:size]); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		if err := makeAccessible(m.all[m.used:size]); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}
 		m.used = size
 	}
 	return m.all[:m.used:m.used], nil
 }
 
-// GiveBack returns the mapping to the pool. No guest may run in it, and no slice of it be in
+// Release returns the mapping to the pool. No guest may run in it, and no slice of it be in
 // use, from now on. Twice is fine.
-func (m *Mapping) GiveBack() {
+func (m *Mapping) Release() {
 	if m.all == nil {
 		return
 	}
 	all, used := m.all, m.used
 	m.all, m.used = nil, 0
-	clean := shut(all[:used]) == nil
+	clean := releaseAndProtect(all[:used]) == nil
 	p := m.pool
 	p.mu.Lock()
-	p.lent--
-	keep := clean && !p.closed && len(p.idle) < mostIdle
+	p.inUse--
+	keep := clean && !p.closed && len(p.idle) < maxIdle
 	if keep {
 		p.idle = append(p.idle, all)
 	}
@@ -93,11 +93,11 @@ func (m *Mapping) GiveBack() {
 	}
 }
 
-// Lent is how many mappings are in use.
-func (p *Pool) Lent() int {
+// InUse is how many mappings are in use.
+func (p *Pool) InUse() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lent
+	return p.inUse
 }
 
 // Close unmaps what waits, and what is in use once it is given back.

@@ -9,10 +9,10 @@ import (
 // The most values that a document of a guest may hold. Go's form of a document is
 // many times as large as its text: 4 MB of empty objects become hundreds of megabytes.
 const (
-	// maxDeclared is for manifests, tables and statements.
-	maxDeclared = 200_000
-	// MaxAnswered is for what adapters answer, which may be a sample of keys.
-	MaxAnswered = 1_000_000
+	// maxManifestValues is for manifests, tables and statements.
+	maxManifestValues = 200_000
+	// MaxAnswerValues// MaxAnswerValues is for what adapters answer, which may be a sample of keys.
+	MaxAnswerValues = 1_000_000
 )
 
 // MalformedError is a document of a guest that is not the JSON that is expected.
@@ -29,7 +29,7 @@ func Unmarshal(doc []byte, into any, most int) error {
 	if err := jsonx.Read(doc, into); err != nil {
 		return err
 	}
-	return jsonx.Once(doc, "parameters")
+	return jsonx.CheckDuplicateKeys(doc, "parameters")
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

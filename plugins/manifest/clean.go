@@ -27,7 +27,7 @@ func Clean(b []byte, limit int) string {
 		switch {
 		case r == '\n' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
-		case textsafe.Obeyed(r) || r == utf8.RuneError:
+		case textsafe.IsControl(r) || r == utf8.RuneError:
 			return -1
 		}
 		return r
@@ -41,12 +41,12 @@ func Clean(b []byte, limit int) string {
 
 // plain reports that a text has no control characters or marks that are not seen, which
 // terminals obey and databases refuse. SQL may have lines.
-func plain(s string) bool { return !strings.ContainsFunc(s, textsafe.Obeyed) }
+func plain(s string) bool { return !strings.ContainsFunc(s, textsafe.IsControl) }
 
 // plainLines is plain for a text that may have lines.
 func plainLines(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
-		return textsafe.Obeyed(r) && r != '\n' && r != '\r' && r != '\t'
+		return textsafe.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
 	})
 }
 

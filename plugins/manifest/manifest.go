@@ -163,7 +163,7 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	// C counts the zero byte at the end of a text as part of it.
 	doc = bytes.TrimRight(doc, "\x00")
 	var in looseManifest
-	if err := Unmarshal(doc, &in, maxDeclared); err != nil {
+	if err := Unmarshal(doc, &in, maxManifestValues); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
@@ -176,14 +176,14 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	}
 	if !nameForm.MatchString(m.Name) {
 		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64",
-			told(in.Name))
+			quoteSafe(in.Name))
 	}
 	if m.Version == "" {
 		m.Version = "0.0.0"
 	}
 	if !versionForm.MatchString(m.Version) {
 		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64",
-			told(m.Version))
+			quoteSafe(m.Version))
 	}
 	if bytes.Equal(bytes.TrimSpace(m.Parameters), []byte("null")) {
 		m.Parameters = nil
@@ -234,9 +234,9 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	return m, nil
 }
 
-// told is a text of a guest for a sentence that quotes it (%q): what is not shown is spelled out there, as it may be
+// quoteSafe is a text of a guest for a sentence that quotes it (%q): what is not shown is spelled out there, as it may be
 // what the text is refused for.
-func told(text string) string {
+func quoteSafe(text string) string {
 	const most = 80
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
@@ -249,7 +249,7 @@ func Tables(doc []byte) ([]plugin.LogicalTable, error) {
 	var answer struct {
 		Tables []looseTable `json:"tables"`
 	}
-	if err := Unmarshal(doc, &answer, maxDeclared); err != nil {
+	if err := Unmarshal(doc, &answer, maxManifestValues); err != nil {
 		return nil, &MalformedError{err}
 	}
 	return checkTables(answer.Tables)

@@ -78,7 +78,7 @@ func boundSchema(schema []byte) error {
 			return err
 		}
 	}
-	s := scale{doc: doc, known: map[string]int{}}
+	s := schemaWeigher{doc: doc, weights: map[string]int{}}
 	_, err := s.weigh(doc)
 	return err
 }
@@ -152,14 +152,14 @@ func boundNumber(n string) error {
 	return nil
 }
 
-// scale weighs a schema with everything that it refers to.
-type scale struct {
+// schemaWeigher weighs a schema with everything that it refers to.
+type schemaWeigher struct {
 	doc any
-	// known are the weights of what references point to; 0 while they are weighed.
-	known map[string]int
+	// weights are the weights of what references point to; 0 while they are weighed.
+	weights map[string]int
 }
 
-func (s *scale) weigh(node any) (int, error) {
+func (s *schemaWeigher) weigh(node any) (int, error) {
 	weight := 1
 	add := func(child any) error {
 		w, err := s.weigh(child)
@@ -189,7 +189,7 @@ func (s *scale) weigh(node any) (int, error) {
 }
 
 // keyword looks at the members that cost more than they show.
-func (s *scale) keyword(key string, value any, weight *int) error {
+func (s *schemaWeigher) keyword(key string, value any, weight *int) error {
 	text, isText := value.(string)
 	switch key {
 	case "$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor":
@@ -203,7 +203,7 @@ func (s *scale) keyword(key string, value any, weight *int) error {
 		if !isText {
 			return nil
 		}
-		w, err := s.referred(text)
+		w, err := s.weighReference(text)
 		*weight += w
 		return err
 	case "pattern":
@@ -221,35 +221,35 @@ func (s *scale) keyword(key string, value any, weight *int) error {
 	return nil
 }
 
-// referred weighs what a reference points to.
-func (s *scale) referred(ref string) (int, error) {
+// weighReference weighs what a reference points to.
+func (s *schemaWeigher) weighReference(ref string) (int, error) {
 	shown := Clean([]byte(ref), 100)
 	if ref != "#" && !strings.HasPrefix(ref, "#/") {
 		return 0, fmt.Errorf("a schema may not refer to %q, only to its own parts (#/$defs/…)", shown)
 	}
-	if w, seen := s.known[ref]; seen {
+	if w, seen := s.weights[ref]; seen {
 		if w == 0 {
 			return 0, fmt.Errorf("their part %q refers to itself", shown)
 		}
 		return w, nil
 	}
-	s.known[ref] = 0
+	s.weights[ref] = 0
 	node, err := s.find(strings.TrimPrefix(ref, "#"))
 	if err != nil {
 		return 0, fmt.Errorf("they refer to %q, which is not there", shown)
 	}
 	w, err := s.weigh(node)
-	s.known[ref] = w
+	s.weights[ref] = w
 	return w, err
 }
 
-var errNotThere = errors.New("not there")
+var errNotFound = errors.New("not there")
 
 // find follows a JSON pointer.
-func (s *scale) find(pointer string) (any, error) {
+func (s *schemaWeigher) find(pointer string) (any, error) {
 	pointer, err := url.PathUnescape(pointer)
 	if err != nil {
-		return nil, errNotThere
+		return nil, errNotFound
 	}
 	node := s.doc
 	for pointer != "" {
@@ -263,17 +263,17 @@ func (s *scale) find(pointer string) (any, error) {
 		case map[string]any:
 			child, ok := n[part]
 			if !ok {
-				return nil, errNotThere
+				return nil, errNotFound
 			}
 			node = child
 		case []any:
 			i, err := strconv.Atoi(part)
 			if err != nil || i < 0 || i >= len(n) {
-				return nil, errNotThere
+				return nil, errNotFound
 			}
 			node = n[i]
 		default:
-			return nil, errNotThere
+			return nil, errNotFound
 		}
 	}
 	return node, nil

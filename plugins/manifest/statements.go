@@ -20,13 +20,13 @@ func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, give
 	var answer struct {
 		Statements []looseStatement `json:"statements"`
 	}
-	if err := Unmarshal(doc, &answer, maxDeclared); err != nil {
+	if err := Unmarshal(doc, &answer, maxManifestValues); err != nil {
 		return nil, false, &MalformedError{err}
 	}
 	if answer.Statements == nil {
 		return nil, false, nil
 	}
-	list, err = checkStatements(answer.Statements, inspected(found))
+	list, err = checkStatements(answer.Statements, declaredForm(found))
 	return list, true, err
 }
 
@@ -196,8 +196,8 @@ func placeBinds(s *plugin.Statement, t *plugin.LogicalTable) {
 	}
 }
 
-// inspected are tables as the adapter found them, in the form of declared ones.
-func inspected(tables []engine.Table) []plugin.LogicalTable {
+// declaredForm are tables as the adapter found them, in the form of declared ones.
+func declaredForm(tables []engine.Table) []plugin.LogicalTable {
 	list := make([]plugin.LogicalTable, len(tables))
 	for i, t := range tables {
 		list[i] = plugin.LogicalTable{Name: t.Name, Key: t.Key}

@@ -11,10 +11,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// Unknown names what a manifest says that nobody reads: a misspelt member
+// UnknownMembersMembers names what a manifest says that nobody reads: a misspelt member
 // would be without effect and without a word. Members that begin with "x-" are the
 // author's own. A document that is no JSON has none.
-func Unknown(doc []byte) []string {
+func UnknownMembers(doc []byte) []string {
 	var value any
 	if json.Unmarshal(doc, &value) != nil {
 		return nil
@@ -25,8 +25,8 @@ func Unknown(doc []byte) []string {
 	return found
 }
 
-// shapes are the types that read themselves, in their long form.
-var shapes = map[reflect.Type]reflect.Type{
+// longForms are the types that read themselves, in their long form.
+var longForms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[looseBind](): reflect.TypeFor[engine.Bind](),
 }
 
@@ -34,7 +34,7 @@ func collectUnknown(found *[]string, at string, value any, t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if other, ok := shapes[t]; ok {
+	if other, ok := longForms[t]; ok {
 		t = other
 	}
 	switch v := value.(type) {

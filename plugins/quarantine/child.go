@@ -17,8 +17,8 @@ import (
 // Command is the hidden command of the binary that runs Child.
 const Command = "plugin-quarantine"
 
-// answer is what the child says. Exactly one of its fields is set.
-type answer struct {
+// childAnswer is what the child says. Exactly one of its fields is set.
+type childAnswer struct {
 	Info *plugin.Info `json:"info,omitempty"`
 	// Refused is the sentence of a refusal.
 	Refused *engine.Error `json:"refused,omitempty"`
@@ -38,20 +38,20 @@ func Child(stdin io.Reader, stdout io.Writer) int {
 	return 0
 }
 
-func examine(stdin io.Reader) answer {
+func examine(stdin io.Reader) childAnswer {
 	if err := limitSelf(); err != nil {
-		return answer{Failed: fmt.Sprintf("limiting the quarantine process: %v", err)}
+		return childAnswer{Failed: fmt.Sprintf("limiting the quarantine process: %v", err)}
 	}
 	wasm, err := io.ReadAll(io.LimitReader(stdin, abi.MaxModuleBytes+1))
 	if err != nil {
-		return answer{Failed: fmt.Sprintf("reading the file: %v", err)}
+		return childAnswer{Failed: fmt.Sprintf("reading the file: %v", err)}
 	}
 	info, err := trial.SmokeTest(context.Background(), wasm)
 	switch {
 	case err == nil:
-		return answer{Info: &info}
+		return childAnswer{Info: &info}
 	case errors.Is(err, plugin.ErrRefused):
-		return answer{Refused: engine.AsError(err)}
+		return childAnswer{Refused: engine.AsError(err)}
 	}
-	return answer{Failed: err.Error()}
+	return childAnswer{Failed: err.Error()}
 }

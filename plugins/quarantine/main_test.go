@@ -6,11 +6,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-type cleaned struct{ m *testing.M }
+type cleanupMain struct{ m *testing.M }
 
-func (c cleaned) Run() int {
+func (c cleanupMain) Run() int {
 	defer Clean()
 	return c.m.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cleaned{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cleanupMain{m}) }

@@ -113,7 +113,7 @@ func (q *Quarantine) Examine(ctx context.Context, wasm []byte) (plugin.Info, err
 	return info, nil
 }
 
-const overMemory = "it used more than 256 MB while it was compiled and tried"
+const memoryExceeded = "it used more than 256 MB while it was compiled and tried"
 
 func busy(why string) error {
 	return &engine.Error{Code: engine.CodeUnavailable, Message: "The file was not examined: " + why + ".",
@@ -125,17 +125,17 @@ func refuse(why string) error {
 		".", Cause: plugin.ErrRefused}
 }
 
-// outcome is how a child ended.
-type outcome struct {
-	stdout, stderr bounded
+// childResult is how a child ended.
+type childResult struct {
+	stdout, stderr limitedBuffer
 	err            error // of starting or of the child's end
-	late           bool  // it was killed because of the wall limit
+	timedOut       bool  // it was killed because of the wall limit
 	cpu            time.Duration
 }
 
 func (q *Quarantine) run(ctx context.Context, wasm []byte) (plugin.Info, error) {
 	// The kernel ties a child's life to the thread that made it, not to the process.
-	done := make(chan outcome, 1)
+	done := make(chan childResult, 1)
 	began := time.Now()
 	go func() {
 		runtime.LockOSThread()
@@ -146,7 +146,7 @@ func (q *Quarantine) run(ctx context.Context, wasm []byte) (plugin.Info, error) 
 	if ctx.Err() != nil {
 		return plugin.Info{}, fmt.Errorf("examining a plugin file: %w", ctx.Err())
 	}
-	info, err := o.judge(q.wall)
+	info, err := o.evaluate(q.wall)
 	event := q.log.Debug()
 	if err != nil {
 		event = q.log.Info().Str("reason", engine.AsError(err).Message)
@@ -159,10 +159,10 @@ func (q *Quarantine) run(ctx context.Context, wasm []byte) (plugin.Info, error) 
 	return info, err
 }
 
-func (q *Quarantine) child(ctx context.Context, wasm []byte) outcome {
+func (q *Quarantine) child(ctx context.Context, wasm []byte) childResult {
 	limited, cancel := context.WithTimeout(ctx, q.wall)
 	defer cancel()
-	o := outcome{stdout: bounded{limit: maxAnswer, full: cancel}, stderr: bounded{limit: maxStderr}}
+	o := childResult{stdout: limitedBuffer{limit: maxAnswer, full: cancel}, stderr: limitedBuffer{limit: maxStderr}}
 	cmd := exec.CommandContext(limited, q.program[0], q.program[1:]...) //nolint:gosec // our own program
 	isolate(cmd)
 	cmd.Dir = "/"
@@ -172,7 +172,7 @@ func (q *Quarantine) child(ctx context.Context, wasm []byte) outcome {
 	cmd.WaitDelay = q.wall
 	o.err = cmd.Run()
 	if o.err != nil {
-		o.late = errors.Is(limited.Err(), context.DeadlineExceeded)
+		o.timedOut = errors.Is(limited.Err(), context.DeadlineExceeded)
 	}
 	if cmd.ProcessState != nil {
 		o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -180,16 +180,16 @@ func (q *Quarantine) child(ctx context.Context, wasm []byte) outcome {
 	return o
 }
 
-// judge turns every way in which a child may end into an answer or one sentence.
-func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
+// evaluate turns every way in which a child may end into an answer or one sentence.
+func (o *childResult) evaluate(wall time.Duration) (plugin.Info, error) {
 	said := o.stderr.text()
 	var exit *exec.ExitError
 	switch {
 	case o.stdout.over:
 		return plugin.Info{}, refuse("what it says about itself is too long")
-	case o.late && o.cpu < ProcessorLimit-time.Second:
+	case o.timedOut && o.cpu < ProcessorLimit-time.Second:
 		return plugin.Info{}, busy(fmt.Sprintf("the machine was so busy that %v were not enough", wall))
-	case o.late:
+	case o.timedOut:
 		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it did not finish within %v", wall))
 	case o.err == nil:
 		return o.answer()
@@ -198,7 +198,7 @@ func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
 	case !errors.As(o.err, &exit):
 		return plugin.Info{}, fmt.Errorf("starting the quarantine process: %w", o.err)
 	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
-		return plugin.Info{}, refuse(overMemory)
+		return plugin.Info{}, refuse(memoryExceeded)
 	case strings.Contains(said, "stack exceeds"), strings.Contains(said, "stack overflow"):
 		return plugin.Info{}, refuse("it is nested too deeply to be compiled")
 	case killed(exit) && o.cpu >= ProcessorLimit-time.Second:
@@ -217,30 +217,30 @@ func killed(exit *exec.ExitError) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-func (o *outcome) answer() (plugin.Info, error) {
-	var a answer
+func (o *childResult) answer() (plugin.Info, error) {
+	var a childAnswer
 	if err := json.Unmarshal(o.stdout.b, &a); err != nil {
 		return plugin.Info{}, refuse("the process that compiled and tried it gave no answer")
 	}
 	switch {
 	case a.Refused != nil && strings.Contains(a.Refused.Message, "cannot allocate memory"):
 		// The compiler met the limit where it could say so.
-		return plugin.Info{}, refuse(overMemory)
+		return plugin.Info{}, refuse(memoryExceeded)
 	case a.Refused != nil:
 		a.Refused.Code, a.Refused.Cause = engine.CodePlugin, plugin.ErrRefused
 		return plugin.Info{}, a.Refused
 	case a.Info != nil:
 		return *a.Info, nil
 	case strings.Contains(a.Failed, "cannot allocate memory"):
-		return plugin.Info{}, refuse(overMemory)
+		return plugin.Info{}, refuse(memoryExceeded)
 	case a.Failed != "":
 		return plugin.Info{}, fmt.Errorf("examining a plugin file: %s", a.Failed)
 	}
 	return plugin.Info{}, refuse("the process that compiled and tried it gave no answer")
 }
 
-// bounded keeps the first bytes of what a child writes, and says when there were more.
-type bounded struct {
+// limitedBuffer keeps the first bytes of what a child writes, and says when there were more.
+type limitedBuffer struct {
 	b     []byte
 	limit int
 	full  func() // called once, when the limit is passed
@@ -248,7 +248,7 @@ type bounded struct {
 }
 
 // Write never fails: a child that writes too much is ended by full.
-func (w *bounded) Write(p []byte) (int, error) {
+func (w *limitedBuffer) Write(p []byte) (int, error) {
 	if room := w.limit - len(w.b); len(p) > room {
 		w.b = append(w.b, p[:room]...)
 		if !w.over && w.full != nil {
@@ -261,9 +261,9 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *bounded) text() string { return string(w.b) }
+func (w *limitedBuffer) text() string { return string(w.b) }
 
-func (w *bounded) firstLine() string {
+func (w *limitedBuffer) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.text()), "\n")
 	return line
 }

@@ -142,16 +142,16 @@ func TestEndsOfTheChild(t *testing.T) {
 
 // TestLate: a child that used the processor until the wall limit is the file's fault.
 func TestLate(t *testing.T) {
-	o := outcome{err: errors.New("signal: killed"), late: true, cpu: 9 * time.Second}
-	if _, err := o.judge(WallLimit); !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), "within 1m0s") {
+	o := childResult{err: errors.New("signal: killed"), timedOut: true, cpu: 9 * time.Second}
+	if _, err := o.evaluate(WallLimit); !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), "within 1m0s") {
 		t.Errorf("%v", err)
 	}
-	o = outcome{err: fmt.Errorf("waiting: %w", exec.ErrWaitDelay)}
-	if _, err := o.judge(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
+	o = childResult{err: fmt.Errorf("waiting: %w", exec.ErrWaitDelay)}
+	if _, err := o.evaluate(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("%v", err)
 	}
-	o = outcome{err: errors.New("signal: killed"), late: true, cpu: 8 * time.Second}
-	if _, err := o.judge(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
+	o = childResult{err: errors.New("signal: killed"), timedOut: true, cpu: 8 * time.Second}
+	if _, err := o.evaluate(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("%v", err)
 	}
 }

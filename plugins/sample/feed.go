@@ -13,12 +13,12 @@ type Feed struct {
 	left int
 }
 
-// fedOps is more than any check takes.
-const fedOps = 200_000
+// feedOps is more than any check takes.
+const feedOps = 200_000
 
 // NewFeed gives enough for any check.
 func NewFeed(list []engine.Statement) *Feed {
-	return &Feed{list: list, left: fedOps}
+	return &Feed{list: list, left: feedOps}
 }
 
 // Next implements plugin.Feed.

@@ -128,7 +128,7 @@ func (b *bench) prepare(params json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	b.statements = withoutAdapter(list)
+	b.statements = statementsWithoutSQL(list)
 	b.request = plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables,
 		Pools: sample.Pools(b.ctx, b.workload, params, declared, tables)}
 	return b.open()

@@ -122,7 +122,7 @@ func conformance(ctx context.Context, o host.Options, wasm []byte, params json.R
 	w, err := h.Workload(ctx, info.SHA256)
 	if err == nil {
 		if !complete {
-			r.skip("stream", unparametered(params))
+			r.skip("stream", missingParameters(params))
 			return r, nil
 		}
 		workloadChecks(ctx, &r, w, full, timed)
@@ -130,8 +130,8 @@ func conformance(ctx context.Context, o host.Options, wasm []byte, params json.R
 	return r, errors.Join(err, ctx.Err())
 }
 
-// unparametered is why nothing is generated: parameters are missing, or those that were given are refused above.
-func unparametered(given json.RawMessage) string {
+// missingParameters is why nothing is generated: parameters are missing, or those that were given are refused above.
+func missingParameters(given json.RawMessage) string {
 	if len(given) > 0 {
 		return "No operation was generated, since the parameters are not what the plugin takes."
 	}
@@ -146,7 +146,7 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 		dec := json.NewDecoder(bytes.NewReader(params))
 		dec.UseNumber()
 		if err := dec.Decode(&doc); err != nil {
-			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", jsonx.InWords(err)),
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", jsonx.Explain(err)),
 				"")
 		}
 	}
@@ -161,7 +161,7 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 	if err != nil {
 		return nil, r.add("parameters", err, "")
 	}
-	if wrong, err := schema.WrongDefault(r.Info.Manifest.Parameters); err != nil {
+	if wrong, err := schema.CheckDefaults(r.Info.Manifest.Parameters); err != nil {
 		return nil, r.add("parameters", err, "")
 	} else if wrong != nil {
 		return nil, r.add("parameters",
@@ -218,9 +218,9 @@ func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
 }
 
 const (
-	checkedOps = 2_000
-	timedOps   = 200_000
-	timedFor   = 500 * time.Millisecond
+	checkedOps     = 2_000
+	timedOps       = 200_000
+	timingDuration = 500 * time.Millisecond
 )
 
 func workloadChecks(ctx context.Context, r *Report, w plugin.Workload, params json.RawMessage, timed bool) {
@@ -243,31 +243,31 @@ func workloadChecks(ctx context.Context, r *Report, w plugin.Workload, params js
 	if !r.add("statements", err, fmt.Sprintf("The plugin declares %d statements.", len(list))) {
 		return
 	}
-	frozen := withoutAdapter(list)
+	frozen := statementsWithoutSQL(list)
 	rowChecks(ctx, r, w, declared, params)
 	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables,
 		Pools: sample.Pools(ctx, w, params, declared, tables)}
-	first, err := take(ctx, w, req, frozen, 64)
+	first, err := sampleStream(ctx, w, req, frozen, 64)
 	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.",
 		first.operations)) {
 		return
 	}
-	again, err := take(ctx, w, req, frozen, 64)
+	again, err := sampleStream(ctx, w, req, frozen, 64)
 	if err == nil && first != again {
 		err = errors.New("two streams of the same document differ: a stream may depend on the ls_open document only")
 	}
 	r.add("stream is repeatable", err, "The same document gives the same stream.")
-	_, err = take(ctx, w, req, frozen, 1)
+	_, err = sampleStream(ctx, w, req, frozen, 1)
 	r.add("small batches", err, "Batches of one operation are kept to.")
-	_, err = take(ctx, w, req, frozen, abi.MaxBatchOps)
+	_, err = sampleStream(ctx, w, req, frozen, abi.MaxBatchOps)
 	r.add("large batches", err, fmt.Sprintf("Batches of up to %d operations are kept to.", abi.MaxBatchOps))
 	if timed {
 		r.time(ctx, w, req, frozen)
 	}
 }
 
-// withoutAdapter makes a run's list of statements, except for their SQL.
-func withoutAdapter(list []plugin.Statement) (frozen []engine.Statement) {
+// statementsWithoutSQL makes a run's list of statements, except for their SQL.
+func statementsWithoutSQL(list []plugin.Statement) (frozen []engine.Statement) {
 	for _, s := range list {
 		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds,
 			Columns: s.Columns, Writes: s.Writes})
@@ -275,18 +275,18 @@ func withoutAdapter(list []plugin.Statement) (frozen []engine.Statement) {
 	return frozen
 }
 
-// taken is what a stream gave: how much, and a hash of it. The operations follow
+// streamSample is what a stream gave: how much, and a hash of it. The operations follow
 // from the data.
-type taken struct {
+type streamSample struct {
 	operations, bytes int
 	data              [sha256.Size]byte
 	ended             bool
 }
 
-// maxTaken bounds the bytes of one stream that are looked at.
-const maxTaken = 64 << 20
+// maxSampleBytes bounds the bytes of one stream that are looked at.
+const maxSampleBytes = 64 << 20
 
-func take(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken,
+func sampleStream(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list []engine.Statement, size int) (t streamSample,
 	err error) {
 	req.Feed = sample.NewFeed(list)
 	s, err := w.Open(ctx, req, list)
@@ -297,7 +297,7 @@ func take(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list [
 	var b plugin.Batch
 	hash := sha256.New()
 	defer func() { hash.Sum(t.data[:0]) }()
-	for t.operations < checkedOps && t.bytes < maxTaken {
+	for t.operations < checkedOps && t.bytes < maxSampleBytes {
 		if err := s.Fill(&b, size); err != nil {
 			t.ended = errors.Is(err, plugin.ErrEnded)
 			switch {
@@ -333,7 +333,7 @@ func rowChecks(ctx context.Context, r *Report, w plugin.Workload, declared []plu
 		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {
 			continue
 		}
-		keys := keysOf{table: &t, seen: map[string]int64{}}
+		keys := keyChecker{table: &t, seen: map[string]int64{}}
 		err = keys.check(whole, 0)
 		// What begins well may repeat itself: the last rows are looked at, too.
 		if last := lastRows(&t); err == nil && last > 0 {
@@ -373,15 +373,15 @@ func lastRows(t *plugin.LogicalTable) int64 {
 	return rows - 100
 }
 
-// keysOf are the keys of a table's sample rows, each with the number of its row.
-type keysOf struct {
+// keyChecker are the keys of a table's sample rows, each with the number of its row.
+type keyChecker struct {
 	table *plugin.LogicalTable
 	seen  map[string]int64
 }
 
 // check looks for what a database would refuse of sample rows, the first of which has
 // the number first.
-func (k *keysOf) check(rows plugin.Rows, first int64) error {
+func (k *keyChecker) check(rows plugin.Rows, first int64) error {
 	t := k.table
 	for i := range rows.Len() {
 		key, n := "", first+int64(i)
@@ -436,7 +436,7 @@ func (r *Report) time(ctx context.Context, w plugin.Workload, req plugin.OpenReq
 	defer func() { _ = s.Close() }()
 	var b plugin.Batch
 	n, begin := 0, time.Now()
-	for n < timedOps && time.Since(begin) < timedFor && ctx.Err() == nil {
+	for n < timedOps && time.Since(begin) < timingDuration && ctx.Err() == nil {
 		if s.Fill(&b, 128) != nil {
 			break
 		}

@@ -123,10 +123,10 @@ func TestConformanceKeepsNothing(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	got, err := take(ctx, p, plugin.OpenRequest{}, withoutAdapter(info.Manifest.Statements), 64)
+	got, err := sampleStream(ctx, p, plugin.OpenRequest{}, statementsWithoutSQL(info.Manifest.Statements), 64)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if err != nil || got.operations < 2 || got.bytes > maxTaken+blob+100 {
+	if err != nil || got.operations < 2 || got.bytes > maxSampleBytes+blob+100 {
 		t.Errorf("%v: %d operations of %d bytes", err, got.operations, got.bytes)
 	}
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 2*blob {

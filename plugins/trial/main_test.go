@@ -17,9 +17,9 @@ import (
 // cacheDir is shared by all tests, also those of other packages, so that each module is compiled once.
 var cacheDir = precompiled.CacheDir()
 
-type cached struct{ m *testing.M }
+type cachedMain struct{ m *testing.M }
 
-func (c cached) Run() int {
+func (c cachedMain) Run() int {
 	if err := precompiled.Bundled(cacheDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -27,7 +27,7 @@ func (c cached) Run() int {
 	return c.m.Run()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cached{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cachedMain{m}) }
 
 func newHost(t testing.TB) *host.Host {
 	t.Helper()

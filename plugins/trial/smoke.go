@@ -35,9 +35,9 @@ func SmokeTest(ctx context.Context, wasm []byte) (plugin.Info, error) {
 // refusal is the first check that failed, as the refusal of a file.
 func (r *Report) refusal() error {
 	if errors.As(r.failure, new(*engine.Error)) {
-		return host.Refusal(r.failure)
+		return host.AsRefused(r.failure)
 	}
 	failed := r.Checks[slices.IndexFunc(r.Checks, func(c Check) bool { return !c.Passed })]
-	return host.Refusal(&engine.Error{Code: engine.CodePlugin,
+	return host.AsRefused(&engine.Error{Code: engine.CodePlugin,
 		Message: fmt.Sprintf("it fails the check %q: %s.", failed.Name, manifest.Clean([]byte(failed.Message), 500))})
 }

@@ -10,8 +10,8 @@ const (
 
 // bulk charges by the length that lies on the stack, and has what is longer than a
 // chunk done piece by piece.
-func (k *walk) bulk(i *instruction) {
-	k.upTo(i.at)
+func (k *meterWalk) bulk(i *instruction) {
+	k.copyUpTo(i.at)
 	length := appendU32([]byte{opLocalGet}, k.body.vars)
 	k.out = appendU32(append(k.out, opLocalTee), k.body.vars)
 	k.out = append(k.out, k.charge...)
@@ -20,7 +20,7 @@ func (k *walk) bulk(i *instruction) {
 		k.out = append(k.out, opI64Const, bytesShift, opI64ShrU)
 	}
 	k.out = append(k.out, k.pay...)
-	k.looks(i.at)
+	k.emitFuelCheck(i.at)
 	own := k.copy
 	switch i.a {
 	case subMemoryFill:
@@ -37,9 +37,9 @@ func (k *walk) bulk(i *instruction) {
 	k.copied = i.end
 }
 
-// own are the functions that move and fill memory piece by piece, (to, from or
+// bulkHelpers are the functions that move and fill memory piece by piece, (to, from or
 // value, length) → (). Their caller has charged for the whole length.
-func (w *meter) own() [][]byte {
+func (w *meter) bulkHelpers() [][]byte {
 	if !w.m.memory || len(w.m.bodies) == 0 {
 		return nil
 	}

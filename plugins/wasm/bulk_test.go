@@ -70,7 +70,7 @@ func TestPieces(t *testing.T) {
 func TestLooks(t *testing.T) {
 	m := metered(t, built{funcs: []fn{
 		{typ: toI64, name: "straight",
-			code: code(bytes.Repeat(code(opLocalGet, 0, i64(1), opI64Add, 0x21, 0), 5*straight), opLocalGet, 0)},
+			code: code(bytes.Repeat(code(opLocalGet, 0, i64(1), opI64Add, 0x21, 0), 5*maxStraightLine), opLocalGet, 0)},
 		{typ: toI64, name: "back", code: code(opLocalGet, 0, opCall, 2, i32(0), 0x29, 0, 0, opI64Sub)},
 		{typ: toI64, code: code(opLocalGet, 0)},
 		{typ: toI64, name: "branch",

@@ -93,7 +93,7 @@ type meter struct {
 	counted []bool
 
 	control []flow
-	threads threads
+	threads jumpThreader
 	loop    int // the next of Module.loops
 	call    int // the next of Module.calls
 	body    []byte
@@ -120,7 +120,7 @@ func (w *meter) memory() {
 		w.section(5, []byte{0})
 		return
 	}
-	w.section(5, appendU32(appendU32([]byte{1, 1}, w.m.minPages), mostPages))
+	w.section(5, appendU32(appendU32([]byte{1, 1}, w.m.minPages), maxPages))
 }
 
 // added writes the types, imports, globals or exports with what Meter adds to them.
@@ -209,7 +209,7 @@ func (w *meter) elements(body []byte) {
 
 func (w *meter) code() {
 	at := len(w.out)
-	own := w.own()
+	own := w.bulkHelpers()
 	w.out = appendU32(append(w.out, make([]byte, 6)...), uint32(len(w.m.bodies)+len(own)))
 	for i := range w.m.bodies {
 		w.write(&w.m.bodies[i])

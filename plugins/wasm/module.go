@@ -43,12 +43,12 @@ const (
 	KindGlobal   = 3
 )
 
-// mostPages is the most pages of 64 KB that WebAssembly has addresses for.
-const mostPages = 65_536
+// maxPages is the most pages of 64 KB that WebAssembly has addresses for.
+const maxPages = 65_536
 
 // Memory is how many pages of 64 KB the module's memory begins with, and how many it may have by its
 // own word. What Meter writes is not bound by the second.
-func (m *Module) Memory() (least, most uint32) { return m.minPages, min(m.maxPages, mostPages) }
+func (m *Module) Memory() (least, most uint32) { return m.minPages, min(m.maxPages, maxPages) }
 
 // Export is one export.
 type Export struct {
@@ -115,15 +115,15 @@ type body struct {
 	height int
 }
 
-// frame is how many values of a function's frame weigh as much as a call in the depth.
-const frame = 32
+// frameValuesPerCall is how many values of a function's frame weigh as much as a call in the depth.
+const frameValuesPerCall = 32
 
 // weight is how much a call by this function counts against the depth: its frame
 // lies on the stack as long as the call lasts.
-func (b *body) weight() int64 { return 1 + (int64(b.vars)+int64(b.height))/frame }
+func (b *body) weight() int64 { return 1 + (int64(b.vars)+int64(b.height))/frameValuesPerCall }
 
-// what names files that are often taken for a module.
-var what = []struct{ magic, sentence string }{
+// mistakenFormats names files that are often taken for a module.
+var mistakenFormats = []struct{ magic, sentence string }{
 	{"\x7fELF", "it is an ELF program or library, not a WebAssembly module"},
 	{"MZ", "it is a Windows program, not a WebAssembly module"},
 	{"\xcf\xfa\xed\xfe", "it is a Mach-O program, not a WebAssembly module"},
@@ -141,7 +141,7 @@ func header(wasm []byte) string {
 		return "it is empty, not a WebAssembly module"
 	}
 	if !bytes.HasPrefix(wasm, []byte("\x00asm")) {
-		for _, w := range what {
+		for _, w := range mistakenFormats {
 			if bytes.HasPrefix(wasm, []byte(w.magic)) {
 				return w.sentence
 			}

@@ -222,7 +222,7 @@ func TestCutOff(t *testing.T) {
 func TestShown(t *testing.T) {
 	for name, want := range map[string]string{"fd_write": "fd_write", "a\x1b[31mb\n": `a\x1b[31mb\n`,
 		"größe": `gr\u00f6\u00dfe`, strings.Repeat("x", 300): strings.Repeat("x", 100) + `\u2026`} {
-		if got := Shown(name); got != want {
+		if got := SafeName(name); got != want {
 			t.Errorf("%q: %q", name, got)
 		}
 	}

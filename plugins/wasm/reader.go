@@ -137,8 +137,8 @@ func (r *reader) name() string {
 	return string(b)
 }
 
-// Shown makes a name of a module fit for a sentence: bounded, and without control characters.
-func Shown(name string) string {
+// SafeName makes a name of a module fit for a sentence: bounded, and without control characters.
+func SafeName(name string) string {
 	const most = 100
 	if utf8.RuneCountInString(name) > most {
 		name = string([]rune(name)[:most]) + "…"

@@ -11,7 +11,7 @@ type parser struct {
 	limits Limits
 	// control is the stack of open blocks, kept between functions.
 	control []control
-	threads threads
+	threads jumpThreader
 	work    int64
 }
 
@@ -142,12 +142,12 @@ func (p *parser) imported(r *reader) {
 		if words[kind] == "" {
 			words[kind] = "something unknown"
 		}
-		r.fail("it imports %s, %s.%s, which plugins are not given", words[kind], Shown(i.Module), Shown(i.Name))
+		r.fail("it imports %s, %s.%s, which plugins are not given", words[kind], SafeName(i.Module), SafeName(i.Name))
 		return
 	}
 	t := r.u32()
 	if r.err == nil && int64(t) >= int64(len(p.types)) {
-		r.fail("its import %s.%s has no type", Shown(i.Module), Shown(i.Name))
+		r.fail("its import %s.%s has no type", SafeName(i.Module), SafeName(i.Name))
 	}
 	if r.err != nil {
 		return
@@ -215,11 +215,11 @@ func (p *parser) exports(r *reader) {
 			return
 		}
 		if seen[e.Name] {
-			r.fail("it exports %s twice", Shown(e.Name))
+			r.fail("it exports %s twice", SafeName(e.Name))
 			return
 		}
 		if strings.HasPrefix(e.Name, reserved) {
-			r.fail("it exports %s; names that begin with %s are the host's", Shown(e.Name), reserved)
+			r.fail("it exports %s; names that begin with %s are the host's", SafeName(e.Name), reserved)
 			return
 		}
 		seen[e.Name] = true
@@ -237,7 +237,7 @@ func (p *parser) exports(r *reader) {
 			there = int64(e.Index) < int64(p.globals)
 		}
 		if !there {
-			r.fail("its export %s points at nothing", Shown(e.Name))
+			r.fail("its export %s points at nothing", SafeName(e.Name))
 			return
 		}
 		p.Exports = append(p.Exports, e)

@@ -17,7 +17,7 @@ import (
 type Reader struct {
 	doc  *jsondoc.Value
 	path string
-	seen []string
+	read []string
 	err  error
 }
 
@@ -55,7 +55,7 @@ func (r *Reader) Fail(member, says string) {
 
 // Value returns a member as it is; nil when it is absent or null.
 func (r *Reader) Value(member string) *jsondoc.Value {
-	r.seen = append(r.seen, member)
+	r.read = append(r.read, member)
 	v := r.doc.Get(member)
 	if v.IsNull() {
 		return nil
@@ -153,12 +153,12 @@ func (r *Reader) Done() error {
 	}
 names:
 	for _, name := range r.doc.Names() {
-		for _, known := range r.seen {
+		for _, known := range r.read {
 			if name == known {
 				continue names
 			}
 		}
-		return errors.New("unknown parameter " + strconv.Quote(r.Name(name)) + ": one of " + strings.Join(r.seen, ", "))
+		return errors.New("unknown parameter " + strconv.Quote(r.Name(name)) + ": one of " + strings.Join(r.read, ", "))
 	}
 	return nil
 }

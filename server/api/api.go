@@ -50,7 +50,7 @@ type Store interface {
 	store.Connections
 	store.Users
 	store.Audit
-	store.Handed
+	store.RunArtifacts
 	store.Grants
 	store.Marks
 	store.RunViews
@@ -116,9 +116,9 @@ type Services struct {
 	UploadFor time.Duration
 	// Provider is the name of the sign-in provider; empty without one.
 	Provider string
-	// More registers handlers of other packages.
-	More    []func(*API)
-	Version string
+	// RegisterMore registers handlers of other packages.
+	RegisterMore []func(*API)
+	Version      string
 }
 
 // API is the set of handlers on one Fiber app.
@@ -127,7 +127,7 @@ type API struct {
 	huma    huma.API
 	gate    *httpx.Gate // requests that work on executions, or on a target
 	exports *httpx.Gate // downloads as CSV, which last as long as the client takes
-	trail   *auth.Trail
+	audit   *auth.AuditLog
 	uploads chan struct{} // a place for each file that is arriving
 	routes  []Route
 }
@@ -192,7 +192,7 @@ func Register(app *fiber.App, s Services) *API {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, trail: auth.NewAudit(s.Streams, s.Store, s.Log), gate: httpx.NewGate(2, 34, 10),
+	a := &API{Services: s, audit: auth.NewAuditLog(s.Streams, s.Store, s.Log), gate: httpx.NewGate(2, 34, 10),
 		exports: httpx.NewGate(4, 16, 3),
 		uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", a.checkRequest)
@@ -207,7 +207,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerNodes()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
-	for _, register := range s.More {
+	for _, register := range s.RegisterMore {
 		register(a)
 	}
 	openapi.Finish(schemas)
@@ -294,8 +294,8 @@ func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 	return o
 }
 
-// againAfter is in how many seconds what is not there now is worth another attempt.
-const againAfter = "5"
+// retryAfterSeconds is in how many seconds what is not there now is worth another attempt.
+const retryAfterSeconds = "5"
 
 // handle registers a typed operation. Its errors become problems here, in one place.
 func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
@@ -309,7 +309,7 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 				return nil, huma.ErrorWithHeaders(p, with.GetHeaders())
 			}
 			if p.Status == http.StatusServiceUnavailable {
-				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {againAfter}})
+				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {retryAfterSeconds}})
 			}
 			return nil, p
 		}
@@ -328,7 +328,7 @@ func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
 	if o.Responses == nil {
 		o.Responses = map[string]*huma.Response{}
 	}
-	openapi.Refusals(a.huma.OpenAPI(), o.Responses, append(o.Errors, http.StatusInternalServerError)...)
+	openapi.DescribeProblems(a.huma.OpenAPI(), o.Responses, append(o.Errors, http.StatusInternalServerError)...)
 	o.Errors = nil
 	a.huma.OpenAPI().AddOperation(&o)
 }

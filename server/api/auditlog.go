@@ -22,8 +22,8 @@ import (
 
 const auditTag = "Audit"
 
-// Filter is which lines are read.
-type Filter struct {
+// AuditFilter is which lines are read.
+type AuditFilter struct {
 	User    string    `query:"user" maxLength:"128" doc:"A user's id, or a part of the name in any case."`
 	Action  string    `query:"action" maxLength:"100" doc:"run.start, or run for all that begin so."`
 	Object  string    `query:"object" maxLength:"200" doc:"A part of what it was done to, or of the detail, in any case."`
@@ -32,19 +32,19 @@ type Filter struct {
 	Until   time.Time `query:"until" doc:"RFC 3339; lines at this time and later are left out."`
 }
 
-func (f Filter) of() store.AuditFilter {
+func (f AuditFilter) storeFilter() store.AuditFilter {
 	return store.AuditFilter{User: f.User, Action: f.Action, Object: f.Object, Outcome: f.Outcome, Since: f.Since,
 		Until: f.Until}
 }
 
 type auditListInput struct {
-	Filter
+	AuditFilter
 	Limit  int   `query:"limit" minimum:"1" maximum:"500" default:"50"`
 	Before int64 `query:"before" minimum:"0" maximum:"9007199254740991" doc:"next_before of the page before."`
 }
 
-type exportInput struct {
-	Filter
+type auditExportInput struct {
+	AuditFilter
 	Format string `query:"format" enum:"csv,json" default:"csv"`
 }
 
@@ -67,7 +67,7 @@ type AuditRetentionChange struct {
 	Was *int `json:"was,omitempty" minimum:"0" maximum:"36500" doc:"keep_days as it was read; 409 when it is another by now. Without it, whatever is there is replaced."`
 }
 
-type retentionInput struct{ Body AuditRetentionChange }
+type auditRetentionInput struct{ Body AuditRetentionChange }
 
 type auditFile struct {
 	Type        string `header:"Content-Type"`
@@ -78,13 +78,13 @@ type auditFile struct {
 
 // RegisterAuditLog adds the routes.
 func RegisterAuditLog(a *API) {
-	list := Op(http.MethodGet, "/api/audit", "list-audit", auditTag, "Read who did what, the newest first",
+	list := NewOperation(http.MethodGet, "/api/audit", "list-audit", auditTag, "Read who did what, the newest first",
 		http.StatusForbidden)
 	Handle(a, list, func(ctx context.Context, in *auditListInput) (*auditBody[AuditPage], error) {
 		if err := a.Admin(ctx, "read the audit log"); err != nil {
 			return nil, err
 		}
-		f := in.of()
+		f := in.storeFilter()
 		f.Before, f.Limit = in.Before, in.Limit+1
 		entries, err := a.Store.ListAudit(ctx, f)
 		if err != nil {
@@ -97,16 +97,16 @@ func RegisterAuditLog(a *API) {
 		}
 		return &auditBody[AuditPage]{p}, nil
 	})
-	export := Op(http.MethodGet, "/api/audit/export", "export-audit", auditTag, "Read the audit log as a file",
+	export := NewOperation(http.MethodGet, "/api/audit/export", "export-audit", auditTag, "Read the audit log as a file",
 		http.StatusForbidden)
 	export.Responses = map[string]*huma.Response{"200": {Description: "A file", Content: map[string]*huma.MediaType{
 		"text/csv":         {Schema: &huma.Schema{Type: huma.TypeString}},
 		"application/json": {Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject}}}}}}
-	Handle(a, export, func(ctx context.Context, in *exportInput) (*auditFile, error) {
+	Handle(a, export, func(ctx context.Context, in *auditExportInput) (*auditFile, error) {
 		if err := a.Admin(ctx, "export the audit log"); err != nil {
 			return nil, err
 		}
-		entries, more, err := auditAll(ctx, a.Store, in.of())
+		entries, more, err := collectAuditLines(ctx, a.Store, in.storeFilter())
 		if err != nil {
 			return nil, err
 		}
@@ -115,14 +115,14 @@ func RegisterAuditLog(a *API) {
 			Truncated: strconv.FormatBool(more)}
 		if in.Format == "json" {
 			out.Body, err = json.Marshal(entries)
-			out.Body = textsafe.JSON(out.Body)
+			out.Body = textsafe.EscapeJSON(out.Body)
 			return out, err
 		}
 		out.Type, out.Disposition = "text/csv; charset=utf-8", `attachment; filename="`+name+`.csv"`
-		out.Body, err = CSV(entries)
+		out.Body, err = WriteAuditCSV(entries)
 		return out, err
 	})
-	read := Op(http.MethodGet, "/api/audit/retention", "get-audit-retention", auditTag,
+	read := NewOperation(http.MethodGet, "/api/audit/retention", "get-audit-retention", auditTag,
 		"Read for how long the audit log is kept", http.StatusForbidden)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*auditBody[AuditRetention], error) {
 		if err := a.Admin(ctx, "see how long the audit log is kept"); err != nil {
@@ -131,23 +131,23 @@ func RegisterAuditLog(a *API) {
 		days, err := a.Store.AuditDays(ctx)
 		return &auditBody[AuditRetention]{AuditRetention{days}}, err
 	})
-	keep := Op(http.MethodPut, "/api/audit/retention", "keep-audit", auditTag, "Say for how long the audit log is kept",
+	keep := NewOperation(http.MethodPut, "/api/audit/retention", "keep-audit", auditTag, "Say for how long the audit log is kept",
 		http.StatusForbidden, http.StatusConflict)
-	Handle(a, keep, func(ctx context.Context, in *retentionInput) (*auditBody[AuditRetention], error) {
+	Handle(a, keep, func(ctx context.Context, in *auditRetentionInput) (*auditBody[AuditRetention], error) {
 		if err := a.Admin(ctx, "say how long the audit log is kept"); err != nil {
 			return nil, err
 		}
-		before, err := a.Store.KeepAudit(ctx, in.Body.KeepDays, in.Body.Was)
+		before, err := a.Store.SetAuditRetention(ctx, in.Body.KeepDays, in.Body.Was)
 		if err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "audit.keep", "", span(before)+" → "+span(in.Body.KeepDays))
+		a.Audit(ctx, "audit.keep", "", keepDaysText(before)+" → "+keepDaysText(in.Body.KeepDays))
 		return &auditBody[AuditRetention]{in.Body.AuditRetention}, nil
 	})
 }
 
-// span is for how long lines are kept, as the audit log has it.
-func span(days int) string {
+// keepDaysText is for how long lines are kept, as the audit log has it.
+func keepDaysText(days int) string {
 	if days == 0 {
 		return "for ever"
 	}
@@ -156,21 +156,21 @@ func span(days int) string {
 
 // The sizes of an export.
 const (
-	mostExported = 100_000
-	atOnce       = 5_000
+	maxExported    = 100_000
+	exportPageSize = 5_000
 )
 
-// auditAll are the lines of an export; more tells that there are others.
-func auditAll(ctx context.Context, s store.Audit, f store.AuditFilter) (entries []store.AuditEntry, more bool, err error) {
+// collectAuditLines are the lines of an export; more tells that there are others.
+func collectAuditLines(ctx context.Context, s store.Audit, f store.AuditFilter) (entries []store.AuditEntry, more bool, err error) {
 	entries = []store.AuditEntry{}
-	for len(entries) < mostExported {
-		f.Limit = atOnce
+	for len(entries) < maxExported {
+		f.Limit = exportPageSize
 		some, err := s.ListAudit(ctx, f)
 		if err != nil {
 			return nil, false, err
 		}
 		entries = append(entries, some...)
-		if len(some) < atOnce {
+		if len(some) < exportPageSize {
 			return entries, false, nil
 		}
 		f.Before = some[len(some)-1].AuditID
@@ -178,8 +178,8 @@ func auditAll(ctx context.Context, s store.Audit, f store.AuditFilter) (entries 
 	return entries, true, nil
 }
 
-// CSV writes lines as a table. Names and objects come from callers: none of them is a formula.
-func CSV(entries []store.AuditEntry) ([]byte, error) {
+// WriteAuditCSV writes lines as a table. Names and objects come from callers: none of them is a formula.
+func WriteAuditCSV(entries []store.AuditEntry) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	err := w.Write([]string{"audit_id", "at", "user_name", "user_id", "address", "token_name", "token_id", "action",
@@ -191,7 +191,7 @@ func CSV(entries []store.AuditEntry) ([]byte, error) {
 		row := []string{strconv.FormatInt(e.AuditID, 10), e.At.UTC().Format(time.RFC3339Nano), e.UserName, e.UserID,
 			e.Address, e.TokenName, e.TokenID, e.Action, e.Object, e.Detail, e.Outcome}
 		for i := 2; i < len(row); i++ {
-			row[i] = textsafe.Text(row[i])
+			row[i] = textsafe.CSVField(row[i])
 		}
 		err = w.Write(row)
 	}
@@ -205,17 +205,17 @@ func CSV(entries []store.AuditEntry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Prune removes old lines until ctx ends, as often as every.
-func Prune(ctx context.Context, s store.Audit, every time.Duration, failed func(error)) {
+// PruneAuditLog removes old lines until ctx ends, as often as every.
+func PruneAuditLog(ctx context.Context, s store.Audit, every time.Duration, failed func(error)) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		for {
-			n, err := s.PruneAudit(ctx, atOnce)
+			n, err := s.PruneAudit(ctx, exportPageSize)
 			if err != nil && ctx.Err() == nil {
 				failed(engine.AsError(err))
 			}
-			if err != nil || n < atOnce {
+			if err != nil || n < exportPageSize {
 				break
 			}
 		}

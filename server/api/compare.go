@@ -21,7 +21,7 @@ type compareInput struct {
 func (a *API) seconds(ctx context.Context, in *IDInput) (*body[MeasuredSeconds], error) {
 	seconds, err := a.Runs.Seconds(ctx, in.ID)
 	if err != nil {
-		return nil, named(err, "run", in.ID)
+		return nil, notFoundAs(err, "run", in.ID)
 	}
 	return &body[MeasuredSeconds]{MeasuredSeconds{orEmpty(seconds)}}, nil
 }

@@ -70,7 +70,7 @@ func (a *API) registerConnections() {
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createConnection)
 	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving",
-		http.StatusNotFound, http.StatusTooManyRequests), Heavily(a, a.testDSN))
+		http.StatusNotFound, http.StatusTooManyRequests), Throttled(a, a.testDSN))
 	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection",
 		http.StatusNotFound), a.getConnection)
 	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection",
@@ -81,7 +81,7 @@ func (a *API) registerConnections() {
 	handle(a, remove, a.deleteConnection)
 	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections,
 		"Connect once with a saved connection", http.StatusNotFound, http.StatusTooManyRequests),
-		Heavily(a, a.testConnection))
+		Throttled(a, a.testConnection))
 }
 
 func (a *API) hideConnection(c store.Connection) store.Connection {
@@ -106,7 +106,7 @@ func (a *API) storedConnection(ctx context.Context, id string) (store.Connection
 		return store.Connection{}, httpx.NotFound("connection", id)
 	}
 	c, err := a.Store.Connection(ctx, id)
-	return c, named(err, "connection", id)
+	return c, notFoundAs(err, "connection", id)
 }
 
 func (a *API) getConnection(ctx context.Context, in *IDInput) (*body[store.Connection], error) {
@@ -118,13 +118,13 @@ func (a *API) getConnection(ctx context.Context, in *IDInput) (*body[store.Conne
 }
 
 func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body[store.Connection], error) {
-	if err := a.given(in.Body.Driver, in.Body.DSN); err != nil {
+	if err := a.checkNewDSN(in.Body.Driver, in.Body.DSN); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(in.Body.Name) == "" {
 		return nil, httpx.Field("name", "is empty", "give it one by which templates find it")
 	}
-	access, err := a.access(ctx, auth.Own(a.identity(ctx).User), in.Body.Access)
+	access, err := a.access(ctx, auth.NewAccess(a.identity(ctx).User), in.Body.Access)
 	if err != nil {
 		return nil, err
 	}
@@ -135,20 +135,20 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
-// given checks a connection string that comes with its secrets.
-func (a *API) given(driver, dsn string) error {
+// checkNewDSN checks a connection string that comes with its secrets.
+func (a *API) checkNewDSN(driver, dsn string) error {
 	if a.Secrets.Masked(driver, dsn) {
 		return engine.InvalidField("dsn", "has "+target.Mask+" in the place of its password", "type the password")
 	}
-	return fieldOf("dsn", a.Secrets.Readable(driver, dsn))
+	return dsnField("dsn", a.Secrets.Validate(driver, dsn))
 }
 
-// fieldOf names the field that a driver's complaint is about.
-func fieldOf(field string, err error) error {
+// dsnField names the field that a driver's complaint is about.
+func dsnField(field string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -160,17 +160,17 @@ func fieldOf(field string, err error) error {
 // clearDSN returns dsn with the password of a saved connection behind its mask.
 func (a *API) clearDSN(ctx context.Context, driver, dsn string, saved store.Connection) (string, error) {
 	if !a.Secrets.Masked(driver, dsn) {
-		return dsn, fieldOf("dsn", a.Secrets.Readable(driver, dsn))
+		return dsn, dsnField("dsn", a.Secrets.Validate(driver, dsn))
 	}
 	if driver != saved.Driver {
-		return "", fieldOf("dsn", target.ErrOtherAddress)
+		return "", dsnField("dsn", target.ErrOtherAddress)
 	}
 	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
 	if err != nil {
 		return "", err
 	}
-	joined, err := a.Secrets.Rejoin(driver, dsn, stored)
-	return joined, fieldOf("dsn", err)
+	joined, err := a.Secrets.RestoreSecrets(driver, dsn, stored)
+	return joined, dsnField("dsn", err)
 }
 
 func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body[store.Connection], error) {
@@ -185,7 +185,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 		return nil, err
 	}
 	if in.Body.Version != 0 && in.Body.Version != old.Version {
-		return nil, store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
+		return nil, store.ConcurrentEditError("connection", old.Name, "", old.UpdatedAt, old.Version)
 	}
 	access, err := a.access(ctx, old.Access, in.Body.Access)
 	if err != nil {
@@ -205,9 +205,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 			// What was judged above is what is replaced, and nothing that came between.
 			Version: old.Version})
 	if err != nil {
-		return nil, named(err, "connection", in.ID)
+		return nil, notFoundAs(err, "connection", in.ID)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
@@ -244,7 +244,7 @@ func (a *API) deleteConnection(ctx context.Context, in *connectionRemoval) (*not
 		return nil, err
 	}
 	if in.Version != 0 && in.Version != c.Version {
-		return nil, store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
+		return nil, store.ConcurrentEditError("connection", c.Name, "", c.UpdatedAt, c.Version)
 	}
 	// What was judged above is what is deleted.
 	err = a.Store.DeleteConnection(ctx, c.ConnectionID, c.Version)
@@ -258,9 +258,9 @@ func (a *API) deleteConnection(ctx context.Context, in *connectionRemoval) (*not
 	case errors.Is(err, store.ErrConflict):
 		return nil, builtin(err)
 	case err != nil:
-		return nil, named(err, "connection", in.ID)
+		return nil, notFoundAs(err, "connection", in.ID)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.delete", c.ConnectionID, c.Name)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "connection.delete", c.ConnectionID, c.Name)
 	return &nothing{}, nil
 }
 
@@ -279,11 +279,11 @@ func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[Connection
 			return nil, err
 		}
 	default:
-		if err := a.given(in.Body.Driver, dsn); err != nil {
+		if err := a.checkNewDSN(in.Body.Driver, dsn); err != nil {
 			return nil, err
 		}
 	}
-	return a.check(ctx, in.Body.Driver, dsn)
+	return a.testDatabase(ctx, in.Body.Driver, dsn)
 }
 
 func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[ConnectionTest], error) {
@@ -296,12 +296,12 @@ func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[Connection
 	}
 	driver, dsn, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: c.Name})
 	if err != nil {
-		return nil, named(err, "connection", in.ID)
+		return nil, notFoundAs(err, "connection", in.ID)
 	}
-	return a.check(ctx, driver, dsn)
+	return a.testDatabase(ctx, driver, dsn)
 }
 
-func (a *API) check(ctx context.Context, driver, dsn string) (*body[ConnectionTest], error) {
+func (a *API) testDatabase(ctx context.Context, driver, dsn string) (*body[ConnectionTest], error) {
 	info, err := a.Runs.CheckConnection(ctx, driver, dsn)
 	if err != nil {
 		return nil, err

@@ -53,19 +53,19 @@ func (a *API) executions(c *fiber.Ctx) error {
 	}
 	run, err := a.storedRun(ctx, id)
 	if err == nil {
-		err = executions.Gone(run)
+		err = executions.CheckDeleted(run)
 	}
 	if err != nil {
 		return httpx.Write(c, err)
 	}
 	all, err := a.Store.Artifacts(ctx, id)
 	if err != nil {
-		return httpx.Write(c, named(err, "run", id))
+		return httpx.Write(c, notFoundAs(err, "run", id))
 	}
 	var parts []engine.Artifact
 	for _, p := range all {
 		// Parameters have an address of their own, which asks who may see their values.
-		if p.Kind != record.KindBinds && (part == "" || p.Name == part) {
+		if p.Kind != record.KindParams && (part == "" || p.Name == part) {
 			parts = append(parts, p)
 		}
 	}
@@ -85,7 +85,7 @@ func (a *API) executions(c *fiber.Ctx) error {
 	for _, p := range parts {
 		f, _, err := a.Files.Open(ctx, id, p.Name)
 		if err != nil {
-			return httpx.Write(c, named(err, "part", p.Name))
+			return httpx.Write(c, notFoundAs(err, "part", p.Name))
 		}
 		_ = f.Close()
 		files = append(files, httpx.File{Name: p.Name, Modified: p.CreatedAt.Time,
@@ -94,7 +94,7 @@ func (a *API) executions(c *fiber.Ctx) error {
 				return f, err
 			}})
 	}
-	httpx.Attach(c, "application/zip", "run-"+id+"-executions.zip")
+	httpx.SetAttachment(c, "application/zip", "run-"+id+"-executions.zip")
 	return a.downloads().Stream(c, func() {}, func(ctx context.Context, w io.Writer) error {
 		return httpx.Zip(ctx, w, files)
 	})
@@ -110,11 +110,11 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 			Hint:   "Download the Parquet parts.",
 			Fields: []engine.FieldError{{Field: "format", Message: "csv is not available"}}})
 	}
-	leave, err := a.exports.Enter(c.UserContext(), a.identity(c.UserContext()).User.UserID)
+	leave, err := a.exports.Acquire(c.UserContext(), a.identity(c.UserContext()).User.UserID)
 	if err != nil {
 		return httpx.Write(c, err)
 	}
-	httpx.Attach(c, "text/csv; charset=utf-8", "run-"+id+"-executions.csv")
+	httpx.SetAttachment(c, "text/csv; charset=utf-8", "run-"+id+"-executions.csv")
 	return a.downloads().Stream(c, leave, func(ctx context.Context, w io.Writer) error {
 		return writer.WriteCSV(ctx, id, w)
 	})
@@ -123,13 +123,13 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 func (a *API) sendPart(c *fiber.Ctx, p engine.Artifact) error {
 	f, size, err := a.Files.Open(c.UserContext(), p.RunID, p.Name)
 	if err != nil {
-		return httpx.Write(c, named(err, "part", p.Name))
+		return httpx.Write(c, notFoundAs(err, "part", p.Name))
 	}
-	httpx.Attach(c, "application/vnd.apache.parquet", p.Name)
+	httpx.SetAttachment(c, "application/vnd.apache.parquet", p.Name)
 	a.downloads().SendFile(c, f, size)
 	return nil
 }
 
 func (a *API) downloads() httpx.Downloads {
-	return httpx.Downloads{Life: a.Streams, Log: a.Log, Ends: a.Auth.EndsWith}
+	return httpx.Downloads{Life: a.Streams, Log: a.Log, Ends: a.Auth.OnRequestEnd}
 }

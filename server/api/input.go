@@ -51,8 +51,8 @@ func (i *IDInput) Resolve(huma.Context) []error {
 	return nil
 }
 
-// named turns the store's not-found into one that says what was not found.
-func named(err error, thing, id string) error {
+// notFoundAs turns the store's not-found into one that says what was not found.
+func notFoundAs(err error, thing, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		var e *engine.Error
 		if !errors.As(err, &e) {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	steeringTag = "Runs"
-	base        = "/api/v1/runs/{id}/marks"
-	one         = base + "/{mark}"
+	liveControlTag = "Runs"
+	marksPath      = "/api/v1/runs/{id}/marks"
+	markPath       = marksPath + "/{mark}"
 )
 
 // MarkList is what is marked in a run, by the moments.
@@ -45,26 +45,26 @@ type MarkWas struct {
 	At   time.Time `json:"at" doc:"RFC 3339, as it was told: to the millisecond."`
 }
 
-type adding struct {
+type markAddInput struct {
 	IDInput
 	Body MarkInput
 }
 
-type changing struct {
+type markChangeInput struct {
 	IDInput
 	Mark string `path:"mark" maxLength:"100"`
 	Body MarkChange
 }
 
-type deleting struct {
+type markDeleteInput struct {
 	IDInput
 	Mark    string    `path:"mark" maxLength:"100"`
 	WasText string    `query:"was_text" maxLength:"200" doc:"The text of the mark that was looked at, with was_at; 409 when it is another by now. Without both, whatever is there is deleted."`
 	WasAt   time.Time `query:"was_at" doc:"Its moment, RFC 3339, as it was told: to the millisecond."`
 }
 
-// was is what was seen of the mark, nil when nothing is said.
-func (d deleting) was() (*store.MarkWas, error) {
+// expected is what was seen of the mark, nil when nothing is said.
+func (d markDeleteInput) expected() (*store.ExpectedMark, error) {
 	switch {
 	case d.WasText == "" && d.WasAt.IsZero():
 		return nil, nil
@@ -73,87 +73,87 @@ func (d deleting) was() (*store.MarkWas, error) {
 	case d.WasAt.IsZero():
 		return nil, engine.InvalidField("was_at", "is missing", "name text and moment of the mark, or neither")
 	}
-	return &store.MarkWas{Text: d.WasText, At: engine.At(d.WasAt)}, nil
+	return &store.ExpectedMark{Text: d.WasText, At: engine.At(d.WasAt)}, nil
 }
 
-type steeringBody[T any] struct{ Body T }
+type liveControlBody[T any] struct{ Body T }
 
-// ahead is how far a mark may lie in the future: the clocks of who marks differ.
-const ahead = time.Minute
+// maxMarkAhead is how far a mark may lie in the future: the clocks of who marks differ.
+const maxMarkAhead = time.Minute
 
 // RegisterLiveControl adds the routes.
 func RegisterLiveControl(a *API) {
-	Handle(a, Op(http.MethodGet, base, "list-marks", steeringTag, "What is marked in a run", http.StatusNotFound),
-		func(ctx context.Context, in *IDInput) (*steeringBody[MarkList], error) {
-			if _, err := begun(ctx, a, in.ID); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+	Handle(a, NewOperation(http.MethodGet, marksPath, "list-marks", liveControlTag, "What is marked in a run", http.StatusNotFound),
+		func(ctx context.Context, in *IDInput) (*liveControlBody[MarkList], error) {
+			if _, err := startedRun(ctx, a, in.ID); err != nil && !engine.HasCode(err, engine.CodeConflict) {
 				return nil, err
 			}
-			list, err := a.Store.Marks(ctx, in.ID)
-			return &steeringBody[MarkList]{MarkList{append([]engine.Mark{}, list...)}}, err
+			list, err := a.Store.ListMarks(ctx, in.ID)
+			return &liveControlBody[MarkList]{MarkList{append([]engine.Mark{}, list...)}}, err
 		})
-	add := Op(http.MethodPost, base, "add-mark", steeringTag, "Mark a moment of a run", http.StatusNotFound,
+	add := NewOperation(http.MethodPost, marksPath, "add-mark", liveControlTag, "Mark a moment of a run", http.StatusNotFound,
 		http.StatusConflict)
 	add.DefaultStatus = http.StatusCreated
 	add.Description = "It is drawn in every chart of the run. A run that is over takes marks too."
-	Handle(a, add, func(ctx context.Context, in *adding) (*steeringBody[engine.Mark], error) {
+	Handle(a, add, func(ctx context.Context, in *markAddInput) (*liveControlBody[engine.Mark], error) {
 		m := engine.Mark{RunID: in.ID, At: engine.At(in.Body.At), Text: in.Body.Text, MadeBy: a.Caller(ctx)}
 		if m.At.IsZero() {
 			m.At = engine.At(time.Now())
 		}
-		if err := within(ctx, a, m); err != nil {
+		if err := checkMarkTime(ctx, a, m); err != nil {
 			return nil, err
 		}
 		m, err := a.Store.AddMark(ctx, m)
 		if err != nil {
-			return nil, steeringMissing(err, in.ID, "")
+			return nil, markNotFound(err, in.ID, "")
 		}
-		a.Note(ctx, "mark.add", in.ID, m.Text)
-		return &steeringBody[engine.Mark]{m}, nil
+		a.Audit(ctx, "mark.add", in.ID, m.Text)
+		return &liveControlBody[engine.Mark]{m}, nil
 	})
-	Handle(a, Op(http.MethodPut, one, "change-mark", steeringTag, "Change a mark of a run", http.StatusNotFound,
-		http.StatusConflict), func(ctx context.Context, in *changing) (*steeringBody[engine.Mark], error) {
+	Handle(a, NewOperation(http.MethodPut, markPath, "change-mark", liveControlTag, "Change a mark of a run", http.StatusNotFound,
+		http.StatusConflict), func(ctx context.Context, in *markChangeInput) (*liveControlBody[engine.Mark], error) {
 		m := engine.Mark{RunID: in.ID, MarkID: in.Mark, At: engine.At(in.Body.At), Text: in.Body.Text,
 			ChangedBy: a.Caller(ctx)}
-		if err := within(ctx, a, m); err != nil {
+		if err := checkMarkTime(ctx, a, m); err != nil {
 			return nil, err
 		}
-		var was *store.MarkWas
+		var was *store.ExpectedMark
 		if w := in.Body.Was; w != nil {
-			was = &store.MarkWas{Text: w.Text, At: engine.At(w.At)}
+			was = &store.ExpectedMark{Text: w.Text, At: engine.At(w.At)}
 		}
 		m, before, err := a.Store.ChangeMark(ctx, m, was)
 		if err != nil {
-			return nil, steeringMissing(err, in.ID, in.Mark)
+			return nil, markNotFound(err, in.ID, in.Mark)
 		}
-		a.Note(ctx, "mark.change", in.ID, moved(before)+" → "+moved(m))
-		return &steeringBody[engine.Mark]{m}, nil
+		a.Audit(ctx, "mark.change", in.ID, markAuditText(before)+" → "+markAuditText(m))
+		return &liveControlBody[engine.Mark]{m}, nil
 	})
-	Handle(a, Op(http.MethodDelete, one, "delete-mark", steeringTag, "Delete a mark of a run", http.StatusNotFound,
-		http.StatusConflict), func(ctx context.Context, in *deleting) (*struct{}, error) {
-		was, err := in.was()
+	Handle(a, NewOperation(http.MethodDelete, markPath, "delete-mark", liveControlTag, "Delete a mark of a run", http.StatusNotFound,
+		http.StatusConflict), func(ctx context.Context, in *markDeleteInput) (*struct{}, error) {
+		was, err := in.expected()
 		if err != nil {
 			return nil, err
 		}
 		gone, err := a.Store.DeleteMark(ctx, in.ID, in.Mark, was)
 		if err != nil {
-			return nil, steeringMissing(err, in.ID, in.Mark)
+			return nil, markNotFound(err, in.ID, in.Mark)
 		}
-		a.Note(ctx, "mark.delete", in.ID, moved(gone))
+		a.Audit(ctx, "mark.delete", in.ID, markAuditText(gone))
 		return &struct{}{}, nil
 	})
-	load(a)
+	registerLoadChange(a)
 }
 
-// moved is a mark as the audit log has it.
-func moved(m engine.Mark) string {
+// markAuditText is a mark as the audit log has it.
+func markAuditText(m engine.Mark) string {
 	return fmt.Sprintf("%q at %s", m.Text, m.At.Format(engine.TimeLayout))
 }
 
-// begun is the run, unless it has no time yet in which something could be marked.
-func begun(ctx context.Context, a *API, id string) (engine.Run, error) {
+// startedRun is the run, unless it has no time yet in which something could be marked.
+func startedRun(ctx context.Context, a *API, id string) (engine.Run, error) {
 	run, err := a.Store.Run(ctx, id)
 	if err != nil {
-		return run, steeringMissing(err, id, "")
+		return run, markNotFound(err, id, "")
 	}
 	if run.Status == engine.StatusPrepared || run.Status.Terminal() && run.StartTime.IsZero() {
 		return run, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started.",
@@ -162,21 +162,21 @@ func begun(ctx context.Context, a *API, id string) (engine.Run, error) {
 	return run, nil
 }
 
-// within refuses a moment at which the run was not.
-func within(ctx context.Context, a *API, m engine.Mark) error {
-	run, err := begun(ctx, a, m.RunID)
+// checkMarkTime refuses a moment at which the run was not.
+func checkMarkTime(ctx context.Context, a *API, m engine.Mark) error {
+	run, err := startedRun(ctx, a, m.RunID)
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(ahead)
+	until := time.Now().Add(maxMarkAhead)
 	if !run.EndTime.IsZero() {
-		until = run.EndTime.Add(ahead)
+		until = run.EndTime.Add(maxMarkAhead)
 	}
 	from := run.StartTime
 	if from.IsZero() { // it is being started
 		from = run.CreatedAt
 	}
-	if m.At.Before(from.Add(-ahead)) || m.At.After(until) {
+	if m.At.Before(from.Add(-maxMarkAhead)) || m.At.After(until) {
 		hint := "the run began " + from.Format(engine.TimeLayout)
 		if !run.EndTime.IsZero() {
 			hint += " and ended " + run.EndTime.Format(engine.TimeLayout)
@@ -186,7 +186,7 @@ func within(ctx context.Context, a *API, m engine.Mark) error {
 	return nil
 }
 
-func steeringMissing(err error, runID, mark string) error {
+func markNotFound(err error, runID, mark string) error {
 	var told *engine.Error
 	switch {
 	case !errors.Is(err, store.ErrNotFound), errors.As(err, &told):

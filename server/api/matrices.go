@@ -60,7 +60,7 @@ func (a *API) registerMatrices() {
 	handle(a, remove, a.deleteMatrix)
 	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices,
 		"The figures of every target, compared with the first: matrix.json", http.StatusNotFound, http.StatusTooManyRequests),
-		Heavily(a, a.matrixReport))
+		Throttled(a, a.matrixReport))
 }
 
 func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[MatrixList], error) {
@@ -85,13 +85,13 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
+	a.audit.Record(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
 	if in.Body.Start {
-		begun, err := started(ctx, a, "", state.MatrixID, production, a.Matrices.Start)
+		begun, err := startAs(ctx, a, "", state.MatrixID, production, a.Matrices.Start)
 		if err != nil {
 			return nil, err
 		}
-		a.trail.Note(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
+		a.audit.Record(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
 		state = begun
 	}
 	return a.matrixBody(state), nil
@@ -117,12 +117,12 @@ func (a *API) getMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], 
 }
 
 func (a *API) startMatrix(ctx context.Context, in *startInput) (*body[matrix.State], error) {
-	production, err := a.mayStartMatrix(ctx, in.ID, in.typed())
+	production, err := a.mayStartMatrix(ctx, in.ID, in.confirmed())
 	if err != nil {
 		return nil, err
 	}
 	return a.changeMatrix(ctx, in.ID, "matrix.start", func(ctx context.Context, id, _ string) (matrix.State, error) {
-		return started(ctx, a, "", id, production, a.Matrices.Start)
+		return startAs(ctx, a, "", id, production, a.Matrices.Start)
 	})
 }
 
@@ -140,7 +140,7 @@ func (a *API) changeMatrix(ctx context.Context, id, action string,
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, action, id, state.Name)
+	a.audit.Record(ctx, user.UserID, action, id, state.Name)
 	return a.matrixBody(state), nil
 }
 
@@ -152,7 +152,7 @@ func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {
 	if err := a.Matrices.Delete(ctx, in.ID, user.Name); err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "matrix.delete", in.ID, "")
+	a.audit.Record(ctx, user.UserID, "matrix.delete", in.ID, "")
 	return &nothing{}, nil
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
-const nodeAccessTagNodes = "Nodes"
+const nodeAccessTag = "Nodes"
 
-// Gatekeeper decides who is a node, and where nodes are dialled.
-type Gatekeeper interface {
+// NodeAccess// NodeAccess decides who is a node, and where nodes are dialled.
+type NodeAccess interface {
 	Token(ctx context.Context, by string, uses int, valid time.Duration) (secret string, t store.NodeToken, err error)
 	Tokens(ctx context.Context) ([]store.NodeToken, error)
-	EndToken(ctx context.Context, id string) error
+	RevokeToken(ctx context.Context, id string) error
 	Revoke(ctx context.Context, nodeID, by string) error
 	Add(ctx context.Context, address, by string) (store.NodeAddress, error)
 	Remove(ctx context.Context, address string) error
@@ -65,19 +65,19 @@ type nodeAccessNothing struct{}
 
 type nodeAccessHandlers struct {
 	*API
-	gate Gatekeeper
+	gate NodeAccess
 }
 
 // RegisterNodeAccess adds the handlers to an API.
-func RegisterNodeAccess(a *API, gate Gatekeeper) {
+func RegisterNodeAccess(a *API, gate NodeAccess) {
 	h := nodeAccessHandlers{a, gate}
 	const only = "Only an admin may: a session, or a token of the scope admin. "
-	token := Op(http.MethodPost, "/api/v1/node-tokens", "create-node-token", nodeAccessTagNodes,
+	token := NewOperation(http.MethodPost, "/api/v1/node-tokens", "create-node-token", nodeAccessTag,
 		"Make a token by which a node joins; its secret is shown once")
 	token.Description = only + "`loadstone worker --join` takes it. It is kept as a hash."
 	token.DefaultStatus = http.StatusCreated
 	Handle(a, token, h.createNodeToken)
-	tokens := Op(http.MethodGet, "/api/v1/node-tokens", "list-node-tokens", nodeAccessTagNodes,
+	tokens := NewOperation(http.MethodGet, "/api/v1/node-tokens", "list-node-tokens", nodeAccessTag,
 		"The tokens by which nodes can join now")
 	tokens.Description = only + "Those that are over or used up are left out."
 	Handle(a, tokens, func(ctx context.Context, _ *struct{}) (*nodeAccessBody[NodeTokenList], error) {
@@ -87,19 +87,19 @@ func RegisterNodeAccess(a *API, gate Gatekeeper) {
 		all, err := h.gate.Tokens(ctx)
 		return &nodeAccessBody[NodeTokenList]{NodeTokenList{Tokens: append([]store.NodeToken{}, all...)}}, err
 	})
-	end := Op(http.MethodDelete, "/api/v1/node-tokens/{id}", "end-node-token", nodeAccessTagNodes,
+	end := NewOperation(http.MethodDelete, "/api/v1/node-tokens/{id}", "end-node-token", nodeAccessTag,
 		"End a token by which nodes join", http.StatusNotFound)
 	end.Description = only + "Nodes that have joined by it stay: those are revoked."
 	end.DefaultStatus = http.StatusNoContent
 	Handle(a, end, h.endNodeToken)
-	revoke := Op(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", nodeAccessTagNodes,
+	revoke := NewOperation(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", nodeAccessTag,
 		"Revoke the certificates of a node", http.StatusNotFound)
 	revoke.Description = only + "Its stream is closed at once here, and within seconds on other servers. With a new " +
 		"token it " +
 		"can join again."
 	revoke.DefaultStatus = http.StatusNoContent
 	Handle(a, revoke, h.revokeNode)
-	list := Op(http.MethodGet, "/api/v1/node-addresses", "list-node-addresses", nodeAccessTagNodes, "The catalog of nodes")
+	list := NewOperation(http.MethodGet, "/api/v1/node-addresses", "list-node-addresses", nodeAccessTag, "The catalog of nodes")
 	list.Description = "All servers of the control store dial these, beside those of their own flags."
 	Handle(a, list, func(ctx context.Context, _ *struct{}) (*nodeAccessBody[NodeAddressList], error) {
 		all, err := h.gate.Catalog(ctx)
@@ -108,12 +108,12 @@ func RegisterNodeAccess(a *API, gate Gatekeeper) {
 		}
 		return &nodeAccessBody[NodeAddressList]{NodeAddressList{Addresses: append([]store.NodeAddress{}, all...)}}, nil
 	})
-	add := Op(http.MethodPost, "/api/v1/node-addresses", "add-node-address", nodeAccessTagNodes, "Add a node to the catalog",
+	add := NewOperation(http.MethodPost, "/api/v1/node-addresses", "add-node-address", nodeAccessTag, "Add a node to the catalog",
 		http.StatusConflict)
 	add.Description = only + "All servers dial it within a few seconds."
 	add.DefaultStatus = http.StatusCreated
 	Handle(a, add, h.addNodeAddress)
-	remove := Op(http.MethodDelete, "/api/v1/node-addresses/{address}", "remove-node-address", nodeAccessTagNodes,
+	remove := NewOperation(http.MethodDelete, "/api/v1/node-addresses/{address}", "remove-node-address", nodeAccessTag,
 		"Take a node out of the catalog", http.StatusNotFound)
 	remove.Description = only + "Its stream ends within a few seconds; what it carries stops by itself. " +
 		"Drain it first to lose none."
@@ -130,7 +130,7 @@ func (h nodeAccessHandlers) createNodeToken(ctx context.Context, in *nodeTokenIn
 	if err != nil {
 		return nil, err
 	}
-	h.Note(ctx, "node.token", t.TokenID, "")
+	h.Audit(ctx, "node.token", t.TokenID, "")
 	return &nodeAccessBody[NewNodeToken]{NewNodeToken{t, secret}}, nil
 }
 
@@ -141,10 +141,10 @@ func (h nodeAccessHandlers) endNodeToken(ctx context.Context, in *IDInput) (*nod
 	if !WellFormedID(in.ID) {
 		return nil, httpx.NotFound("token", in.ID)
 	}
-	if err := h.gate.EndToken(ctx, in.ID); err != nil {
+	if err := h.gate.RevokeToken(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	h.Note(ctx, "node.token.end", in.ID, "")
+	h.Audit(ctx, "node.token.end", in.ID, "")
 	return &nodeAccessNothing{}, nil
 }
 
@@ -158,7 +158,7 @@ func (h nodeAccessHandlers) revokeNode(ctx context.Context, in *IDInput) (*nodeA
 	if err := h.gate.Revoke(ctx, in.ID, h.Caller(ctx)); err != nil {
 		return nil, err
 	}
-	h.Note(ctx, "node.revoke", in.ID, "")
+	h.Audit(ctx, "node.revoke", in.ID, "")
 	return &nodeAccessNothing{}, nil
 }
 
@@ -170,7 +170,7 @@ func (h nodeAccessHandlers) addNodeAddress(ctx context.Context, in *nodeAddressI
 	if err != nil {
 		return nil, err
 	}
-	h.Note(ctx, "node.add", added.Address, "")
+	h.Audit(ctx, "node.add", added.Address, "")
 	return &nodeAccessBody[store.NodeAddress]{added}, nil
 }
 
@@ -185,6 +185,6 @@ func (h nodeAccessHandlers) removeNodeAddress(ctx context.Context, in *addressIn
 	if err := h.gate.Remove(ctx, address); err != nil {
 		return nil, err
 	}
-	h.Note(ctx, "node.address.remove", address, "")
+	h.Audit(ctx, "node.address.remove", address, "")
 	return &nodeAccessNothing{}, nil
 }

@@ -13,17 +13,17 @@ import (
 // Nodes is the roster as the API needs it.
 type Nodes interface {
 	Server() string
-	Nodes() []nodes.InfoNode
-	Node(id string) (nodes.InfoNode, error)
+	Nodes() []nodes.NodeInfo
+	Node(id string) (nodes.NodeInfo, error)
 	Events(ctx context.Context, f nodes.NodeEventFilter) ([]nodes.NodeEvent, error)
-	Wish(ctx context.Context, id string, wish nodes.NodeWish, by string) (nodes.InfoNode, error)
+	SetDesiredState(ctx context.Context, id string, wish nodes.DesiredState, by string) (nodes.NodeInfo, error)
 }
 
 // NodeList is every node that the server knows.
 type NodeList struct {
 	Server string           `json:"server" doc:"The server that answers: several may share the nodes, each over its own streams."`
 	At     engine.Time      `json:"at"`
-	Nodes  []nodes.InfoNode `json:"nodes" nullable:"false"`
+	Nodes  []nodes.NodeInfo `json:"nodes" nullable:"false"`
 }
 
 // NodeEventList is one page of the nodes' history, newest first.
@@ -56,28 +56,28 @@ func (a *API) registerNodes() {
 			nil
 	})
 	handle(a, op(http.MethodGet, base+"/{id}", "get-node", tagNodes, "Read a node", http.StatusNotFound),
-		func(_ context.Context, in *nodeInput) (*body[nodes.InfoNode], error) {
+		func(_ context.Context, in *nodeInput) (*body[nodes.NodeInfo], error) {
 			if !wellFormedID(in.ID) {
 				return nil, httpx.NotFound("node", in.ID)
 			}
 			n, err := a.Nodes.Node(in.ID)
-			return &body[nodes.InfoNode]{n}, err
+			return &body[nodes.NodeInfo]{n}, err
 		})
 	for _, act := range []struct {
 		verb, what, doc string
-		wish            nodes.NodeWish
+		wish            nodes.DesiredState
 	}{
 		{"drain", "Drain a node", "It ends what it has and takes nothing new, also after it or the server has restarted, " +
-			"until it is resumed.", nodes.WishDrain},
-		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", nodes.WishNone},
+			"until it is resumed.", nodes.DesiredDrain},
+		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", nodes.DesiredNone},
 		{"remove", "Remove a node", "It is not let in any more, and its run workers count as lost when they must have " +
-			"stopped by themselves. Drain it first to lose none.", nodes.WishRemove},
+			"stopped by themselves. Drain it first to lose none.", nodes.DesiredRemove},
 	} {
 		o := op(http.MethodPost, base+"/{id}/"+act.verb, act.verb+"-node", tagNodes, act.what, http.StatusNotFound,
 			http.StatusConflict)
 		o.Description = "Only an admin may: a session, or a token of the scope admin. " + act.doc
-		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[nodes.InfoNode], error) {
-			return a.wishNode(ctx, in.ID, act.verb, act.wish)
+		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[nodes.NodeInfo], error) {
+			return a.setNodeState(ctx, in.ID, act.verb, act.wish)
 		})
 	}
 	events := op(http.MethodGet, "/api/v1/node-events", "list-node-events", tagNodes,
@@ -99,7 +99,7 @@ func (a *API) registerNodes() {
 	})
 }
 
-func (a *API) wishNode(ctx context.Context, id, verb string, wish nodes.NodeWish) (*body[nodes.InfoNode], error) {
+func (a *API) setNodeState(ctx context.Context, id, verb string, wish nodes.DesiredState) (*body[nodes.NodeInfo], error) {
 	if err := a.admin(ctx, verb+" a node"); err != nil {
 		return nil, err
 	}
@@ -107,10 +107,10 @@ func (a *API) wishNode(ctx context.Context, id, verb string, wish nodes.NodeWish
 		return nil, httpx.NotFound("node", id)
 	}
 	user := a.identity(ctx).User
-	n, err := a.Nodes.Wish(ctx, id, wish, user.Name)
+	n, err := a.Nodes.SetDesiredState(ctx, id, wish, user.Name)
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "node."+verb, id, n.Address)
-	return &body[nodes.InfoNode]{n}, nil
+	a.audit.Record(ctx, user.UserID, "node."+verb, id, n.Address)
+	return &body[nodes.NodeInfo]{n}, nil
 }

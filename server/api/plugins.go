@@ -62,7 +62,7 @@ func (a *API) registerPlugins(app *fiber.App) {
 		}
 		e, err := a.Plugins.Entry(ctx, in.Name)
 		if err != nil {
-			return nil, named(err, "plugin", in.Name)
+			return nil, notFoundAs(err, "plugin", in.Name)
 		}
 		return &body[plugin.Entry]{e}, nil
 	})
@@ -127,9 +127,9 @@ func (a *API) switchPlugin(ctx context.Context, ref, verb string,
 	user := a.identity(ctx).User
 	e, err := act(ctx, ref, user.Name)
 	if err != nil {
-		return nil, named(err, "plugin", ref)
+		return nil, notFoundAs(err, "plugin", ref)
 	}
-	a.trail.Note(ctx, user.UserID, "plugin."+verb, e.SHA256, e.Name+"@"+e.Version)
+	a.audit.Record(ctx, user.UserID, "plugin."+verb, e.SHA256, e.Name+"@"+e.Version)
 	return &body[plugin.Entry]{e}, nil
 }
 
@@ -142,9 +142,9 @@ func (a *API) deletePlugin(ctx context.Context, in *pluginInput) (*nothing, erro
 	}
 	gone, err := a.Plugins.Delete(ctx, in.Name)
 	if err != nil {
-		return nil, named(err, "plugin", in.Name)
+		return nil, notFoundAs(err, "plugin", in.Name)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "plugin.delete", gone.SHA256, gone.Name+"@"+gone.Version)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "plugin.delete", gone.SHA256, gone.Name+"@"+gone.Version)
 	return &nothing{}, nil
 }
 

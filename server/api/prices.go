@@ -20,7 +20,7 @@ const (
 type PriceList struct {
 	Text        string           `json:"text" doc:"The list, YAML."`
 	BuiltIn     string           `json:"built_in" doc:"The list that comes with Loadstone."`
-	From        cost.From        `json:"from" enum:"flag,saved,file,built_in" doc:"flag is the file that --prices names, saved what was saved here, file prices.yaml of the data directory."`
+	From        cost.Origin      `json:"from" enum:"flag,saved,file,built_in" doc:"flag is the file that --prices names, saved what was saved here, file prices.yaml of the data directory."`
 	File        string           `json:"file" doc:"Its path on the server; empty of one that is in no file."`
 	Version     int64            `json:"version" doc:"Of what was saved, 0 before anything was."`
 	UpdatedBy   string           `json:"updated_by"`
@@ -49,11 +49,11 @@ type priceBody[T any] struct{ Body T }
 
 // RegisterPrices adds the routes.
 func RegisterPrices(a *API, s *cost.Source) {
-	read := Op(http.MethodGet, pricePath, "get-prices", priceTag, "Read the price list that costs are reckoned with")
+	read := NewOperation(http.MethodGet, pricePath, "get-prices", priceTag, "Read the price list that costs are reckoned with")
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*priceBody[PriceList], error) {
-		return &priceBody[PriceList]{priceOf(s.Current(ctx))}, nil
+		return &priceBody[PriceList]{priceListOf(s.Current(ctx))}, nil
 	})
-	save := Op(http.MethodPut, pricePath, "save-prices", priceTag, "Save the price list for all servers (admins)",
+	save := NewOperation(http.MethodPut, pricePath, "save-prices", priceTag, "Save the price list for all servers (admins)",
 		http.StatusForbidden, http.StatusConflict)
 	save.Description = "Costs that are shown or taken into tables from now on follow it; wrong fields are named with " +
 		"their lines."
@@ -69,12 +69,12 @@ func RegisterPrices(a *API, s *cost.Source) {
 		if l.From == cost.FromSaved {
 			said = fmt.Sprintf("a credit costs %g %s", l.Prices.CreditPrice, l.Prices.Currency)
 		}
-		a.Note(ctx, "prices.save", pricePath, said)
-		return &priceBody[PriceList]{priceOf(l)}, nil
+		a.Audit(ctx, "prices.save", pricePath, said)
+		return &priceBody[PriceList]{priceListOf(l)}, nil
 	})
 }
 
-func priceOf(l cost.List) PriceList {
+func priceListOf(l cost.List) PriceList {
 	out := PriceList{Text: l.Text, BuiltIn: string(cost.Embedded()), From: l.From, File: l.File, Version: l.Version,
 		UpdatedBy: l.UpdatedBy, Problem: l.Problem, Currency: l.Prices.Currency, CreditPrice: l.Prices.CreditPrice,
 		Warehouses: []WarehousePrice{}}

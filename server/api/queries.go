@@ -21,8 +21,8 @@ type QueryAnswer struct {
 	ElapsedMs float64       `json:"elapsed_ms"`
 }
 
-func answerOf(a query.Answer) QueryAnswer {
-	return QueryAnswer{as(a.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) }),
+func queryAnswerOf(a query.Answer) QueryAnswer {
+	return QueryAnswer{asList(a.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) }),
 		append([][]any{}, a.Rows...), a.Truncated, a.ElapsedMs}
 }
 
@@ -72,7 +72,7 @@ type QueryCatalog struct {
 }
 
 // SavedQuery is a query under a name.
-type SavedQuery query.Saved
+type SavedQuery query.SavedQuery
 
 // SavedQueryList is every saved query, by name.
 type SavedQueryList struct {
@@ -87,8 +87,8 @@ type SavedQueryInput struct {
 	Version int64  `json:"version,omitempty" minimum:"0" maximum:"9007199254740991" doc:"The version that was edited, 0 for a new query; 409 when another has been saved since."`
 }
 
-type savedInput struct {
-	TableNamed
+type savedQueryInput struct {
+	TableNameInput
 	Body SavedQueryInput
 }
 
@@ -100,14 +100,14 @@ type tableFile struct {
 	Body         []byte
 }
 
-// underWay are the queries that can be cancelled, by caller and id.
-type underWay struct {
+// runningQueries are the queries that can be cancelled, by caller and id.
+type runningQueries struct {
 	mu      sync.Mutex
 	cancels map[string]context.CancelCauseFunc
 }
 
 // begin makes a query cancellable until done is called.
-func (u *underWay) begin(ctx context.Context, key string) (_ context.Context, done func(), err error) {
+func (u *runningQueries) begin(ctx context.Context, key string) (_ context.Context, done func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.cancels[key] != nil {
@@ -124,7 +124,7 @@ func (u *underWay) begin(ctx context.Context, key string) (_ context.Context, do
 }
 
 // cancel reports whether the query is one of this server's.
-func (u *underWay) cancel(key string) bool {
+func (u *runningQueries) cancel(key string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	cancel := u.cancels[key]
@@ -135,11 +135,11 @@ func (u *underWay) cancel(key string) bool {
 	return true
 }
 
-// queries are SQL over results, and the queries that are kept.
-func queries(a *API, t Tables) {
-	running := &underWay{cancels: map[string]context.CancelCauseFunc{}}
+// registerQueries are SQL over results, and the queries that are kept.
+func registerQueries(a *API, t Tables) {
+	running := &runningQueries{cancels: map[string]context.CancelCauseFunc{}}
 	key := func(ctx context.Context, id string) string { return a.Caller(ctx) + "\x00" + id }
-	ask := Op(http.MethodPost, "/api/query", "query", tableTag, "Query results with SQL", http.StatusConflict)
+	ask := NewOperation(http.MethodPost, "/api/query", "query", tableTag, "Query results with SQL", http.StatusConflict)
 	ask.Description = "One statement that reads, over derived tables and roll-ups, executed by a role that can do " +
 		"nothing else. A token of the scope read may, too."
 	Handle(a, ask, func(ctx context.Context, in *tableBody[QueryQuestion]) (*tableBody[QueryAnswer], error) {
@@ -155,9 +155,9 @@ func queries(a *API, t Tables) {
 		if err != nil && errors.Is(context.Cause(ctx), query.ErrCancelled) {
 			err = query.ErrCancelled
 		}
-		return &tableBody[QueryAnswer]{answerOf(answer)}, err
+		return &tableBody[QueryAnswer]{queryAnswerOf(answer)}, err
 	})
-	cancel := Op(http.MethodPost, "/api/query/cancel", "cancel-query", tableTag, "Cancel a query of one's own",
+	cancel := NewOperation(http.MethodPost, "/api/query/cancel", "cancel-query", tableTag, "Cancel a query of one's own",
 		http.StatusNotFound)
 	cancel.Description = "Whichever server executes it."
 	cancel.DefaultStatus = http.StatusNoContent
@@ -171,33 +171,33 @@ func queries(a *API, t Tables) {
 		}
 		return &struct{}{}, err
 	})
-	exported := Op(http.MethodPost, "/api/query/export", "export-query", tableTag, "Query results into a file")
+	exported := NewOperation(http.MethodPost, "/api/query/export", "export-query", tableTag, "Query results into a file")
 	Attachment(&exported, "The file.", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 	Handle(a, exported,
 		func(ctx context.Context, in *tableBody[QueryExport]) (*tableFile, error) {
-			return export(ctx, t, in.Body)
+			return exportQuery(ctx, t, in.Body)
 		})
-	Handle(a, Op(http.MethodGet, "/api/v1/query-catalog", "query-catalog", tableTag, "What can be queried"),
+	Handle(a, NewOperation(http.MethodGet, "/api/v1/query-catalog", "query-catalog", tableTag, "What can be queried"),
 		func(ctx context.Context, _ *struct{}) (*tableBody[QueryCatalog], error) {
 			list, err := t.Catalog(ctx)
-			return &tableBody[QueryCatalog]{QueryCatalog{as(list, func(r query.Relation) QueryRelation {
-				return QueryRelation{r.Schema, r.Name, as(r.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) })}
+			return &tableBody[QueryCatalog]{QueryCatalog{asList(list, func(r query.Relation) QueryRelation {
+				return QueryRelation{r.Schema, r.Name, asList(r.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) })}
 			})}}, err
 		})
-	preview := Op(http.MethodPost, "/api/v1/table-preview", "preview-table", tableTag,
+	preview := NewOperation(http.MethodPost, "/api/v1/table-preview", "preview-table", tableTag,
 		"Show what a definition would give: plan, columns, first rows")
 	preview.Description = "Nothing is made. The rows are left out when they take longer than two seconds."
 	Handle(a, preview, func(ctx context.Context, in *tableBody[TablePreviewInput]) (*tableBody[TablePreview], error) {
 		p, err := t.Preview(ctx, refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
-		return &tableBody[TablePreview]{TablePreview{p.Plan, append([]string{}, p.Sources...), answerOf(p.Answer), p.Note}}, err
+		return &tableBody[TablePreview]{TablePreview{p.Plan, append([]string{}, p.Sources...), queryAnswerOf(p.Answer), p.Note}}, err
 	})
-	saved(a, t)
+	registerSavedQueries(a, t)
 }
 
-var media = map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson",
+var exportMediaTypes = map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson",
 	"parquet": "application/vnd.apache.parquet"}
 
-func export(ctx context.Context, t Tables, e QueryExport) (*tableFile, error) {
+func exportQuery(ctx context.Context, t Tables, e QueryExport) (*tableFile, error) {
 	answer, err := t.Query(ctx, e.SQL, e.MaxRows)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func export(ctx context.Context, t Tables, e QueryExport) (*tableFile, error) {
 	if err := query.Write(&out, e.Format, answer); err != nil {
 		return nil, err
 	}
-	f := &tableFile{ContentType: media[e.Format], Disposition: `attachment; filename="query.` + e.Format + `"`,
+	f := &tableFile{ContentType: exportMediaTypes[e.Format], Disposition: `attachment; filename="query.` + e.Format + `"`,
 		CacheControl: "private, no-store", Body: out.Bytes()}
 	if answer.Truncated {
 		f.Truncated = "true"
@@ -214,37 +214,37 @@ func export(ctx context.Context, t Tables, e QueryExport) (*tableFile, error) {
 	return f, nil
 }
 
-// saved are the queries that users keep.
-func saved(a *API, t Tables) {
+// registerSavedQueries are the queries that users keep.
+func registerSavedQueries(a *API, t Tables) {
 	const base = "/api/v1/queries"
-	Handle(a, Op(http.MethodGet, base, "list-queries", tableTag, "List the saved queries"),
+	Handle(a, NewOperation(http.MethodGet, base, "list-queries", tableTag, "List the saved queries"),
 		func(ctx context.Context, _ *struct{}) (*tableBody[SavedQueryList], error) {
 			list, err := t.SavedQueries(ctx)
-			return &tableBody[SavedQueryList]{SavedQueryList{as(list, func(q query.Saved) SavedQuery { return SavedQuery(q) })}}, err
+			return &tableBody[SavedQueryList]{SavedQueryList{asList(list, func(q query.SavedQuery) SavedQuery { return SavedQuery(q) })}}, err
 		})
-	save := Op(http.MethodPut, base+"/{name}", "save-query", tableTag, "Save a query", http.StatusNotFound,
+	save := NewOperation(http.MethodPut, base+"/{name}", "save-query", tableTag, "Save a query", http.StatusNotFound,
 		http.StatusConflict)
-	Handle(a, save, func(ctx context.Context, in *savedInput) (*tableBody[SavedQuery], error) {
+	Handle(a, save, func(ctx context.Context, in *savedQueryInput) (*tableBody[SavedQuery], error) {
 		b := in.Body
-		given := query.Saved{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
+		given := query.SavedQuery{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
 		said := ""
 		if b.Name != "" && b.Name != given.Name {
 			if b.Version == 0 {
 				return nil, engine.InvalidField("version", "is left out", "give that of the query that is renamed")
 			}
-			given.Name, given.Was, said = b.Name, given.Name, "was "+given.Name
+			given.Name, given.PreviousName, said = b.Name, given.Name, "was "+given.Name
 		}
 		q, err := t.SaveQuery(ctx, given)
 		if err == nil {
-			a.Note(ctx, "query.save", q.Name, said)
+			a.Audit(ctx, "query.save", q.Name, said)
 		}
 		return &tableBody[SavedQuery]{SavedQuery(q)}, err
 	})
-	remove := Op(http.MethodDelete, base+"/{name}", "delete-query", tableTag, "Delete a saved query", http.StatusNotFound)
-	Handle(a, remove, func(ctx context.Context, in *TableNamed) (*struct{}, error) {
+	remove := NewOperation(http.MethodDelete, base+"/{name}", "delete-query", tableTag, "Delete a saved query", http.StatusNotFound)
+	Handle(a, remove, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		err := t.DeleteSavedQuery(ctx, in.name())
 		if err == nil {
-			a.Note(ctx, "query.delete", in.name(), "")
+			a.Audit(ctx, "query.delete", in.name(), "")
 		}
 		return &struct{}{}, err
 	})

@@ -12,7 +12,7 @@ import (
 // hideScenario removes what must not leave the server from a scenario.
 func (a *API) hideScenario(s *engine.Scenario) {
 	*s = s.Clone()
-	template.HideRules(s)
+	template.MaskRules(s)
 	for _, c := range s.Connections() {
 		c.Ref.DSNSealed = ""
 		if c.Ref.DSN != "" {
@@ -50,7 +50,7 @@ func (a *API) hideSource(source []byte, parsed engine.Scenario) []byte {
 			hidden = bytes.ReplaceAll(hidden, []byte(c.Ref.DSN), []byte(clear))
 		}
 	}
-	if hidden = []byte(template.HideRulesIn(string(hidden), parsed.Rules)); !inline && len(hidden) > 0 {
+	if hidden = []byte(template.MaskRulesIn(string(hidden), parsed.Rules)); !inline && len(hidden) > 0 {
 		return hidden
 	}
 	again, err := template.Parse(hidden)

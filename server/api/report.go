@@ -32,24 +32,24 @@ type ReportRuns interface {
 type ReportStore interface {
 	store.Views
 	RunNote(ctx context.Context, runID string) (store.RunNote, error)
-	Marks(ctx context.Context, runID string) ([]engine.Mark, error)
+	ListMarks(ctx context.Context, runID string) ([]engine.Mark, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 }
 
-// Maker makes reports. It is safe for concurrent use.
-type Maker struct {
+// ReportMaker makes reports. It is safe for concurrent use.
+type ReportMaker struct {
 	Runs    ReportRuns
 	Store   ReportStore
 	Version string
 	// Kinds reads the kinds of runs over time; nil where nobody keeps them.
-	Kinds *compare.Reader
-	page  func() (*page, error)
+	Kinds *compare.BreakdownReader
+	page  func() (*reportPage, error)
 }
 
-// New returns a Maker that draws with the built page, of which ui has the folder report.
-func New(runs ReportRuns, s ReportStore, ui fs.FS, version string) *Maker {
-	return &Maker{Runs: runs, Store: s, Version: version,
-		page: sync.OnceValues(func() (*page, error) { return readPage(ui) })}
+// NewReportMaker returns a Maker that draws with the built page, of which ui has the folder report.
+func NewReportMaker(runs ReportRuns, s ReportStore, ui fs.FS, version string) *ReportMaker {
+	return &ReportMaker{Runs: runs, Store: s, Version: version,
+		page: sync.OnceValues(func() (*reportPage, error) { return readPage(ui) })}
 }
 
 // Report is the file of a run.
@@ -60,11 +60,11 @@ type Report struct {
 	Final bool
 }
 
-// largest is how many bytes a report has at most, where what is left out for it makes that possible.
-const largest = 1_450_000
+// maxReportBytes is how many bytes a report has at most, where what is left out for it makes that possible.
+const maxReportBytes = 1_450_000
 
-// content is what a report shows; ui/src/report reads it.
-type content struct {
+// reportDocument is what a report shows; ui/src/report reads it.
+type reportDocument struct {
 	Version string           `json:"version"`
 	MadeAt  engine.Time      `json:"made_at"`
 	Run     engine.RunDetail `json:"run"`
@@ -80,23 +80,23 @@ type content struct {
 	// Kinds are null where the run was not taken in yet.
 	Kinds     *compare.KindCurves `json:"kinds"`
 	Logs      []engine.LogEntry   `json:"logs"`
-	Warehouse *warehouse          `json:"warehouse"`
+	Warehouse *warehouseDocument  `json:"warehouse"`
 }
 
-type warehouse struct {
+type warehouseDocument struct {
 	ResolutionSeconds float64                 `json:"resolution_seconds"`
 	Points            []engine.WarehousePoint `json:"points"`
 	Slots             []engine.WarehouseSlot  `json:"slots"`
 }
 
-// room is how much of a run a report takes in.
-type room struct {
+// reportDetail is how much of a run a report takes in.
+type reportDetail struct {
 	points, workers, kinds, logs int
 	leftOut                      []string
 }
 
-// rooms are tried one after the other, until the file is small enough.
-var rooms = []room{
+// reportDetails are tried one after the other, until the file is small enough.
+var reportDetails = []reportDetail{
 	{points: 3600, workers: 6000, kinds: 1200, logs: 2000},
 	{points: 3600, kinds: 600, logs: 500, leftOut: []string{"the curves of single run workers"}},
 	{points: 1800, kinds: 300, logs: 300, leftOut: []string{"single seconds of a long run, and with them the heat map",
@@ -106,7 +106,7 @@ var rooms = []room{
 }
 
 // Report makes the report of a run that is over. One without figures is ErrConflict in words.
-func (m *Maker) Report(ctx context.Context, runID string) (Report, error) {
+func (m *ReportMaker) Report(ctx context.Context, runID string) (Report, error) {
 	p, err := m.page()
 	if err != nil {
 		return Report{}, err
@@ -121,8 +121,8 @@ func (m *Maker) Report(ctx context.Context, runID string) (Report, error) {
 			Hint:    "Its report can be made when it has ended and its figures are computed."}
 	}
 	r := Report{RunID: runID, RunName: d.RunName, Final: d.Phase == engine.PhaseNone}
-	private(&d)
-	for _, room := range rooms {
+	publicRun(&d)
+	for _, room := range reportDetails {
 		c, err := m.collect(ctx, d, room)
 		if err != nil {
 			return Report{}, err
@@ -130,15 +130,15 @@ func (m *Maker) Report(ctx context.Context, runID string) (Report, error) {
 		if r.HTML, err = p.write(d.RunName+" · report", c); err != nil {
 			return Report{}, err
 		}
-		if len(r.HTML) <= largest {
+		if len(r.HTML) <= maxReportBytes {
 			break
 		}
 	}
 	return r, nil
 }
 
-func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*content, error) {
-	c := &content{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), Run: d, LeftOut: room.leftOut,
+func (m *ReportMaker) collect(ctx context.Context, d engine.RunDetail, room reportDetail) (*reportDocument, error) {
+	c := &reportDocument{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), Run: d, LeftOut: room.leftOut,
 		Workers: []store.WorkerPoint{}}
 	if c.LeftOut == nil {
 		c.LeftOut = []string{}
@@ -148,16 +148,16 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 		return nil, err
 	}
 	c.Note = note.Text
-	marked, err := m.Store.Marks(ctx, d.RunID)
+	marked, err := m.Store.ListMarks(ctx, d.RunID)
 	if err != nil {
 		return nil, err
 	}
-	c.Marks = marks(marked)
-	if c.Points, c.ResolutionSeconds, err = m.Store.Series(ctx, d.RunID, store.Window{Most: room.points}); err != nil {
+	c.Marks = publicMarks(marked)
+	if c.Points, c.ResolutionSeconds, err = m.Store.Series(ctx, d.RunID, store.Window{MaxPoints: room.points}); err != nil {
 		return nil, err
 	}
 	if room.workers > 0 && len(d.Workers) > 1 {
-		if c.Workers, _, err = m.Store.WorkerSeries(ctx, d.RunID, "", store.Window{Most: room.workers}); err != nil {
+		if c.Workers, _, err = m.Store.WorkerSeries(ctx, d.RunID, "", store.Window{MaxPoints: room.workers}); err != nil {
 			return nil, err
 		}
 	}
@@ -171,10 +171,10 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 		c.Logs = c.Logs[:room.logs]
 		c.LeftOut = append(slices.Clone(c.LeftOut), fmt.Sprintf("the log after its first %d lines", room.logs))
 	}
-	c.Logs = logs(c.Logs)
+	c.Logs = publicLogs(c.Logs)
 	if d.Warehouse != nil {
-		w := &warehouse{}
-		window := store.Window{Most: 1000}
+		w := &warehouseDocument{}
+		window := store.Window{MaxPoints: 1000}
 		if w.Points, w.ResolutionSeconds, err = m.Store.WarehousePolls(ctx, d.RunID, window); err != nil {
 			return nil, err
 		}
@@ -183,14 +183,14 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 		}
 		c.Warehouse = w
 	}
-	round(reflect.ValueOf(c.Points))
-	round(reflect.ValueOf(c.Workers))
-	round(reflect.ValueOf(c.Kinds))
+	roundCurves(reflect.ValueOf(c.Points))
+	roundCurves(reflect.ValueOf(c.Workers))
+	roundCurves(reflect.ValueOf(c.Kinds))
 	return c, nil
 }
 
 // kinds are those of a run over time, nil where it was not taken in, or measured nothing.
-func (m *Maker) kinds(ctx context.Context, runID string, most int) (*compare.KindCurves, error) {
+func (m *ReportMaker) kinds(ctx context.Context, runID string, most int) (*compare.KindCurves, error) {
 	if m.Kinds == nil {
 		return nil, nil
 	}
@@ -201,40 +201,40 @@ func (m *Maker) kinds(ctx context.Context, runID string, most int) (*compare.Kin
 	return &c, err
 }
 
-// round gives the figures of curves the digits that can be seen in a curve: the others are noise, which does not
+// roundCurves gives the figures of curves the digits that can be seen in a curve: the others are noise, which does not
 // compress, and would be half of the file. Exact figures are those of the summary, which keeps all.
-func round(v reflect.Value) {
+func roundCurves(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float64:
 		if v.CanSet() {
-			v.SetFloat(digits(v.Float()))
+			v.SetFloat(significantDigits(v.Float()))
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
-			round(v.Elem())
+			roundCurves(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			round(v.Index(i))
+			roundCurves(v.Index(i))
 		}
 	case reflect.Map:
 		if v.Type().Elem().Kind() == reflect.Float64 {
 			for _, k := range v.MapKeys() {
-				v.SetMapIndex(k, reflect.ValueOf(digits(v.MapIndex(k).Float())).Convert(v.Type().Elem()))
+				v.SetMapIndex(k, reflect.ValueOf(significantDigits(v.MapIndex(k).Float())).Convert(v.Type().Elem()))
 			}
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanSet() {
-				round(f)
+				roundCurves(f)
 			}
 		}
 	default:
 	}
 }
 
-// digits is a number with its five leading digits, so that a second of a day is still one.
-func digits(x float64) float64 {
+// significantDigits is a number with its five leading digits, so that a second of a day is still one.
+func significantDigits(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return x
 	}

@@ -13,8 +13,8 @@ import (
 
 // Retention is which runs are deleted by themselves, and what came of it.
 type Retention struct {
-	retention.Saved
-	retention.Over
+	retention.SavedRules
+	retention.OverBudget
 	LastPass  *retention.Pass   `json:"last_pass" doc:"The last time that there was something to delete, on any server; null before."`
 	Leftovers []store.LeftPlace `json:"leftovers" nullable:"false" doc:"Files of deleted runs that are still to be removed, by place."`
 }
@@ -48,71 +48,71 @@ type GivenRules struct {
 
 type saveInput struct{ Body GivenRules }
 
-type previewInput struct{ Body retention.Rules }
+type retentionPreviewInput struct{ Body retention.Rules }
 
 const (
-	path           = "/api/v1/retention"
-	retentionTag   = "Server"
-	retentionShown = 100
-	what           = "decide which runs are deleted"
+	retentionPath   = "/api/v1/retention"
+	retentionTag    = "Server"
+	retentionShown  = 100
+	retentionAction = "decide which runs are deleted"
 )
 
 // RegisterRetention adds the routes.
-func RegisterRetention(a *API, k *retention.Keeper, s store.Settings) {
-	state := func(ctx context.Context, saved retention.Saved) (*retentionBody[Retention], error) {
+func RegisterRetention(a *API, k *retention.Janitor, s store.Settings) {
+	state := func(ctx context.Context, saved retention.SavedRules) (*retentionBody[Retention], error) {
 		last, err := k.LastPass(ctx)
 		if err != nil {
 			return nil, err
 		}
-		over, err := k.Over(ctx, saved.Rules)
+		over, err := k.OverBudget(ctx, saved.Rules)
 		if err != nil {
 			return nil, err
 		}
-		left, err := k.Left(ctx)
-		return &retentionBody[Retention]{Retention{Saved: saved, Over: over, LastPass: last, Leftovers: left}}, err
+		left, err := k.Leftovers(ctx)
+		return &retentionBody[Retention]{Retention{SavedRules: saved, OverBudget: over, LastPass: last, Leftovers: left}}, err
 	}
-	read := Op(http.MethodGet, path, "get-retention", retentionTag, "Read which runs are deleted by themselves (admins)",
+	read := NewOperation(http.MethodGet, retentionPath, "get-retention", retentionTag, "Read which runs are deleted by themselves (admins)",
 		http.StatusForbidden)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*retentionBody[Retention], error) {
-		if err := a.Admin(ctx, what); err != nil {
+		if err := a.Admin(ctx, retentionAction); err != nil {
 			return nil, err
 		}
-		saved, err := retention.Read(ctx, s)
+		saved, err := retention.ReadRules(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		return state(ctx, saved)
 	})
-	save := Op(http.MethodPut, path, "save-retention", retentionTag, "Decide which runs are deleted by themselves (admins)",
+	save := NewOperation(http.MethodPut, retentionPath, "save-retention", retentionTag, "Decide which runs are deleted by themselves (admins)",
 		http.StatusForbidden, http.StatusConflict)
 	save.Description = "Runs with a note, a tag that keeps runs, or a link that has not expired stay, and so do " +
 		"baselines of templates, runs that are replayed, and all that are not over. Every deletion is in the audit log."
 	Handle(a, save, func(ctx context.Context, in *saveInput) (*retentionBody[Retention], error) {
-		if err := a.Admin(ctx, what); err != nil {
+		if err := a.Admin(ctx, retentionAction); err != nil {
 			return nil, err
 		}
 		saved, err := k.Save(ctx, in.Body.Rules, in.Body.Version, a.Caller(ctx))
 		if err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "retention.save", path, sentence(saved.Rules))
+		a.Audit(ctx, "retention.save", retentionPath, describeRules(saved.Rules))
 		return state(ctx, saved)
 	})
-	preview := Op(http.MethodPost, path+"/preview", "preview-retention", retentionTag,
+	preview := NewOperation(http.MethodPost, retentionPath+"/preview", "preview-retention", retentionTag,
 		"See what rules would delete now, and delete nothing (admins)", http.StatusForbidden)
-	Handle(a, preview, func(ctx context.Context, in *previewInput) (*retentionBody[Preview], error) {
-		if err := a.Admin(ctx, what); err != nil {
+	Handle(a, preview, func(ctx context.Context, in *retentionPreviewInput) (*retentionBody[Preview], error) {
+		if err := a.Admin(ctx, retentionAction); err != nil {
 			return nil, err
 		}
 		plan, err := k.Preview(ctx, in.Body)
 		if err != nil {
 			return nil, err
 		}
-		return &retentionBody[Preview]{of(plan)}, nil
+		return &retentionBody[Preview]{previewOf(plan)}, nil
 	})
 }
 
-func of(plan retention.Plan) Preview {
+func previewOf(plan retention.Plan) Preview {
 	p := Preview{EndedRuns: plan.Runs, Bytes: plan.Bytes, BytesAfter: plan.BytesAfter, OverBytes: plan.Over,
 		Kept: []KeptRuns{}, First: append([]retention.Victim{}, plan.Victims[:min(retentionShown, len(plan.Victims))]...)}
 	p.DeletedRuns, p.DeletedExecutions, p.FreedBytes = plan.Count()
@@ -125,9 +125,9 @@ func of(plan retention.Plan) Preview {
 	return p
 }
 
-// sentence is what was decided, for the audit log.
-func sentence(r retention.Rules) string {
-	if !r.On {
+// describeRules is what was decided, for the audit log.
+func describeRules(r retention.Rules) string {
+	if !r.Enabled {
 		return "off"
 	}
 	return fmt.Sprintf("runs %d days, executions %d days, %g GB, kept tags %q", r.RunDays, r.ExecutionDays, r.BudgetGB,

@@ -74,8 +74,8 @@ type Series struct {
 
 // All run workers together may have workerPoints times as many points, at most mostWorkerPoints.
 const (
-	workerPoints     = 5
-	mostWorkerPoints = 20_000
+	workerPointsFactor = 5
+	maxWorkerPoints    = 20_000
 )
 
 // SeriesPoints are the run's seconds, or those of its run workers.
@@ -145,7 +145,7 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample),
 					true, "Preflight")}}}}
 		}
-		handle(a, pre, Heavily(a, a.preflight))
+		handle(a, pre, Throttled(a, a.preflight))
 	}
 	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns,
 		"Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
@@ -180,10 +180,10 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 			"Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
 		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns,
 			"The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict,
-			http.StatusTooManyRequests), Heavily(a, a.seconds))
+			http.StatusTooManyRequests), Throttled(a, a.seconds))
 		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns,
 			"Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict,
-			http.StatusTooManyRequests), Heavily(a, a.compare))
+			http.StatusTooManyRequests), Throttled(a, a.compare))
 	}
 	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns,
 		"Download every recorded execution", http.StatusNotFound, http.StatusTooManyRequests))
@@ -255,13 +255,13 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed au
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.RunName)
+	a.audit.Record(ctx, user.UserID, "run.create", run.RunID, run.RunName)
 	if start {
-		begun, err := started(ctx, a, run.RunID, "", production, a.Runs.Start)
+		begun, err := startAs(ctx, a, run.RunID, "", production, a.Runs.Start)
 		if err != nil {
 			return nil, err
 		}
-		a.trail.Note(ctx, user.UserID, "run.start", run.RunID, run.RunName)
+		a.audit.Record(ctx, user.UserID, "run.start", run.RunID, run.RunName)
 		run = begun
 	}
 	return &body[engine.Run]{a.hideRun(run)}, nil
@@ -300,7 +300,7 @@ func (a *API) exists(ctx context.Context, id string) error {
 		return nil
 	}
 	_, err := a.Store.Run(ctx, id)
-	return named(err, "run", id)
+	return notFoundAs(err, "run", id)
 }
 
 func (a *API) getRun(ctx context.Context, in *IDInput) (*body[engine.RunDetail], error) {
@@ -317,7 +317,7 @@ func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	}
 	d, err := a.Runs.Detail(ctx, id)
 	if err != nil {
-		return d, named(err, "run", id)
+		return d, notFoundAs(err, "run", id)
 	}
 	d.Run = a.hideRun(d.Run)
 	d.Workers, d.Artifacts, d.Events = orEmpty(d.Workers), orEmpty(d.Artifacts), orEmpty(d.Events)
@@ -333,12 +333,12 @@ func orEmpty[T any](list []T) []T {
 }
 
 func (a *API) startRun(ctx context.Context, in *startInput) (*body[engine.Run], error) {
-	production, err := a.mayStart(ctx, in.ID, in.typed())
+	production, err := a.mayStart(ctx, in.ID, in.confirmed())
 	if err != nil {
 		return nil, err
 	}
 	return a.change(ctx, in.ID, "run.start", func(ctx context.Context, id, _ string) (engine.Run, error) {
-		return started(ctx, a, id, "", production, a.Runs.Start)
+		return startAs(ctx, a, id, "", production, a.Runs.Start)
 	})
 }
 
@@ -354,9 +354,9 @@ func (a *API) change(ctx context.Context, id, action string,
 	user := a.identity(ctx).User
 	run, err := do(ctx, id, user.Name)
 	if err != nil {
-		return nil, named(err, "run", id)
+		return nil, notFoundAs(err, "run", id)
 	}
-	a.trail.Note(ctx, user.UserID, action, id, run.RunName)
+	a.audit.Record(ctx, user.UserID, action, id, run.RunName)
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 
@@ -379,15 +379,15 @@ func (a *API) warehouse(ctx context.Context, in *warehouseInput) (*body[Warehous
 	if err := a.exists(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	window := store.Window{From: in.From, Until: in.Until, Most: in.MaxPoints}
+	window := store.Window{From: in.From, Until: in.Until, MaxPoints: in.MaxPoints}
 	points, resolution, err := a.Store.WarehousePolls(ctx, in.ID, window)
 	if err != nil {
-		return nil, named(err, "run", in.ID)
+		return nil, notFoundAs(err, "run", in.ID)
 	}
 	slots := []engine.WarehouseSlot{}
 	if len(points) > 0 {
 		if slots, err = a.Store.WarehouseSlots(ctx, in.ID, window); err != nil {
-			return nil, named(err, "run", in.ID)
+			return nil, notFoundAs(err, "run", in.ID)
 		}
 	}
 	return &body[WarehouseSeries]{WarehouseSeries{resolution, orEmpty(points), orEmpty(slots)}}, nil
@@ -402,7 +402,7 @@ func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichm
 }
 
 func (a *API) retryEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
-	if err := a.mayAsk(ctx, in.ID); err != nil {
+	if err := a.mayQueryTarget(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	return a.changeEnrichment(ctx, in.ID, "run.enrichment.retry", a.Runs.RetryEnrichment)
@@ -420,9 +420,9 @@ func (a *API) changeEnrichment(ctx context.Context, id, action string,
 	user := a.identity(ctx).User
 	e, err := do(ctx, id, user.Name)
 	if err != nil {
-		return nil, named(err, "run", id)
+		return nil, notFoundAs(err, "run", id)
 	}
-	a.trail.Note(ctx, user.UserID, action, id, "")
+	a.audit.Record(ctx, user.UserID, action, id, "")
 	return &body[engine.Enrichment]{e}, nil
 }
 
@@ -432,9 +432,9 @@ func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {
 	}
 	user := a.identity(ctx).User
 	if err := a.Runs.Delete(ctx, in.ID, user.Name); err != nil {
-		return nil, named(err, "run", in.ID)
+		return nil, notFoundAs(err, "run", in.ID)
 	}
-	a.trail.Note(ctx, user.UserID, "run.delete", in.ID, "")
+	a.audit.Record(ctx, user.UserID, "run.delete", in.ID, "")
 	return &nothing{}, nil
 }
 
@@ -444,18 +444,18 @@ func (a *API) series(ctx context.Context, in *seriesInput) (*body[Series], error
 	}
 	var out Series
 	var err error
-	window := store.Window{From: in.From, Until: in.Until, Most: in.MaxPoints}
+	window := store.Window{From: in.From, Until: in.Until, MaxPoints: in.MaxPoints}
 	switch in.WorkerID {
 	case "":
 		out.Points.Run, out.ResolutionSeconds, err = a.Store.Series(ctx, in.ID, window)
 	case "*":
-		window.Most = min(window.Most*workerPoints, mostWorkerPoints)
+		window.MaxPoints = min(window.MaxPoints*workerPointsFactor, maxWorkerPoints)
 		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, "", window)
 	default:
 		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, in.WorkerID, window)
 	}
 	if err != nil {
-		return nil, named(err, "run", in.ID)
+		return nil, notFoundAs(err, "run", in.ID)
 	}
 	return &body[Series]{out}, nil
 }
@@ -466,7 +466,7 @@ func (a *API) logs(ctx context.Context, in *logsInput) (*body[LogPage], error) {
 	}
 	lines, err := a.Store.Logs(ctx, in.ID, in.After, engine.LogLevel(in.Level), in.Limit)
 	if err != nil {
-		return nil, named(err, "run", in.ID)
+		return nil, notFoundAs(err, "run", in.ID)
 	}
 	page := LogPage{Logs: orEmpty(lines), LastSeq: in.After}
 	for _, l := range lines {

@@ -44,7 +44,7 @@ type RunViewShared struct {
 }
 
 type (
-	addInput           struct{ Body RunViewInput }
+	runViewAddInput    struct{ Body RunViewInput }
 	runViewChangeInput struct {
 		IDInput
 		Body RunViewChange
@@ -58,40 +58,40 @@ type (
 
 // RegisterRunViews adds the routes.
 func RegisterRunViews(a *API) {
-	list := Op(http.MethodGet, runViewBase, "list-run-views", runViewTag, "List one's own views of runs, and those that are shared")
+	list := NewOperation(http.MethodGet, runViewBase, "list-run-views", runViewTag, "List one's own views of runs, and those that are shared")
 	Handle(a, list, func(ctx context.Context, _ *struct{}) (*runViewBody[RunViewList], error) {
-		views, err := a.Store.RunViews(ctx, caller(ctx).UserID)
-		return &runViewBody[RunViewList]{RunViewList{append([]store.RunView{}, views...), store.MostRunViews}}, err
+		views, err := a.Store.RunViews(ctx, currentUser(ctx).UserID)
+		return &runViewBody[RunViewList]{RunViewList{append([]store.RunView{}, views...), store.MaxRunViews}}, err
 	})
-	add := Op(http.MethodPost, runViewBase, "add-run-view", runViewTag, "Keep a view of runs under a name", http.StatusConflict)
+	add := NewOperation(http.MethodPost, runViewBase, "add-run-view", runViewTag, "Keep a view of runs under a name", http.StatusConflict)
 	add.DefaultStatus = http.StatusCreated
 	add.Description = "It is the caller's own, a viewer's too. A user has one view of a name."
-	Handle(a, add, func(ctx context.Context, in *addInput) (*runViewBody[store.RunView], error) {
-		u := caller(ctx)
+	Handle(a, add, func(ctx context.Context, in *runViewAddInput) (*runViewBody[store.RunView], error) {
+		u := currentUser(ctx)
 		v, err := a.Store.AddRunView(ctx, store.RunView{Name: in.Body.Name, Query: in.Body.Query, OwnerID: u.UserID,
 			Owner: u.Name, UpdatedBy: u.Name})
 		if err == nil {
-			a.Note(ctx, "run-view.add", v.ViewID, v.Name)
+			a.Audit(ctx, "run-view.add", v.ViewID, v.Name)
 		}
 		return &runViewBody[store.RunView]{v}, err
 	})
-	change := Op(http.MethodPut, runViewBase+"/{id}", "change-run-view", runViewTag, "Change a view of runs", http.StatusNotFound,
+	change := NewOperation(http.MethodPut, runViewBase+"/{id}", "change-run-view", runViewTag, "Change a view of runs", http.StatusNotFound,
 		http.StatusConflict)
 	change.Description = "It is for its owner and admins."
 	Handle(a, change, func(ctx context.Context, in *runViewChangeInput) (*runViewBody[store.RunView], error) {
-		v, err := own(ctx, a, in.ID)
+		v, err := ownRunView(ctx, a, in.ID)
 		if err != nil {
 			return nil, err
 		}
 		v.Name, v.Query, v.Version = in.Body.Name, in.Body.Query, in.Body.Version
 		return runViewSaved(ctx, a, "run-view.change", v)
 	})
-	share := Op(http.MethodPut, runViewBase+"/{id}/shared", "share-run-view", runViewTag, "Show a view of runs to everybody, or not",
+	share := NewOperation(http.MethodPut, runViewBase+"/{id}/shared", "share-run-view", runViewTag, "Show a view of runs to everybody, or not",
 		http.StatusNotFound, http.StatusConflict)
 	share.Description = "It is for its owner, where that is an operator, and for admins. Others see it and do not " +
 		"change it."
 	Handle(a, share, func(ctx context.Context, in *runViewShareInput) (*runViewBody[store.RunView], error) {
-		v, err := own(ctx, a, in.ID)
+		v, err := ownRunView(ctx, a, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -102,27 +102,27 @@ func RegisterRunViews(a *API) {
 		}
 		return runViewSaved(ctx, a, action, v)
 	})
-	remove := Op(http.MethodDelete, runViewBase+"/{id}", "delete-run-view", runViewTag, "Delete a view of runs", http.StatusNotFound)
+	remove := NewOperation(http.MethodDelete, runViewBase+"/{id}", "delete-run-view", runViewTag, "Delete a view of runs", http.StatusNotFound)
 	remove.DefaultStatus = http.StatusNoContent
 	Handle(a, remove, func(ctx context.Context, in *IDInput) (*struct{}, error) {
-		v, err := own(ctx, a, in.ID)
+		v, err := ownRunView(ctx, a, in.ID)
 		if err == nil {
 			err = a.Store.DeleteRunView(ctx, v.ViewID)
 		}
 		if err == nil {
-			a.Note(ctx, "run-view.delete", v.ViewID, v.Name)
+			a.Audit(ctx, "run-view.delete", v.ViewID, v.Name)
 		}
 		return &struct{}{}, err
 	})
 }
 
-func caller(ctx context.Context) store.User {
+func currentUser(ctx context.Context) store.User {
 	id, _ := auth.IdentityOf(ctx)
 	return id.User
 }
 
-// own is a view that the caller may change.
-func own(ctx context.Context, a *API, id string) (store.RunView, error) {
+// ownRunView is a view that the caller may change.
+func ownRunView(ctx context.Context, a *API, id string) (store.RunView, error) {
 	if uuid.Validate(id) != nil {
 		return store.RunView{}, httpx.NotFound("view", id)
 	}
@@ -130,7 +130,7 @@ func own(ctx context.Context, a *API, id string) (store.RunView, error) {
 	if err != nil {
 		return v, err
 	}
-	u := caller(ctx)
+	u := currentUser(ctx)
 	if u.Role == store.RoleAdmin || v.OwnerID != "" && v.OwnerID == u.UserID {
 		return v, nil
 	}
@@ -138,14 +138,14 @@ func own(ctx context.Context, a *API, id string) (store.RunView, error) {
 	if !v.Shared { // whose it is alone knows what it is called
 		name, owner = id, ""
 	}
-	return v, auth.Change(u, "view", name, store.Access{OwnerID: v.OwnerID, Owner: owner, Restricted: true})
+	return v, auth.AuthorizeChange(u, "view", name, store.Access{OwnerID: v.OwnerID, Owner: owner, Restricted: true})
 }
 
 func runViewSaved(ctx context.Context, a *API, action string, v store.RunView) (*runViewBody[store.RunView], error) {
-	v.UpdatedBy = caller(ctx).Name
+	v.UpdatedBy = currentUser(ctx).Name
 	v, err := a.Store.ChangeRunView(ctx, v)
 	if err == nil {
-		a.Note(ctx, action, v.ViewID, v.Name)
+		a.Audit(ctx, action, v.ViewID, v.Name)
 	}
 	return &runViewBody[store.RunView]{v}, err
 }

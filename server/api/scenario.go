@@ -165,7 +165,7 @@ func (a *API) unmask(c *engine.ConnectionRef, stored engine.ConnectionRef, field
 		return nil
 	}
 	if !a.Secrets.Masked(c.Driver, c.DSN) {
-		return fieldOf(field+".dsn", a.Secrets.Readable(c.Driver, c.DSN))
+		return dsnField(field+".dsn", a.Secrets.Validate(c.Driver, c.DSN))
 	}
 	same := stored.Inline() && c.Driver == stored.Driver && c.DSN == a.Secrets.Hide(c.Driver, stored.DSN)
 	switch {

@@ -69,7 +69,7 @@ func (a *API) describeOutside() {
 	answers := func(media, description string, schema *huma.Schema, errors ...int) map[string]*huma.Response {
 		all := map[string]*huma.Response{"200": {Description: description,
 			Content: map[string]*huma.MediaType{media: {Schema: schema}}}}
-		openapi.Refusals(a.huma.OpenAPI(), all, errors...)
+		openapi.DescribeProblems(a.huma.OpenAPI(), all, errors...)
 		return all
 	}
 	healthy := schemas.Schema(reflect.TypeFor[Healthy](), true, "Healthy")

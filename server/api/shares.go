@@ -25,69 +25,69 @@ import (
 const (
 	// sharedPath is where links lead, for strangers too.
 	sharedPath = "/shared/"
-	// prefix begins the secrets of links, so that one that leaks is known for what it is.
-	prefix      = "lsr_"
-	defaultDays = 7
-	// wrongEvery and allEvery are how fast an address regains the attempts that it has spent on unknown links, and on all.
-	wrongEvery = 6 * time.Second
-	allEvery   = time.Second
-	noteEvery  = time.Hour
-	// keepFor is how long a report that was opened is kept: who was sent a link opens it when the others do.
-	keepFor = time.Minute
-	keepMax = 8
+	// shareSecretPrefix begins the secrets of links, so that one that leaks is known for what it is.
+	shareSecretPrefix = "lsr_"
+	defaultDays       = 7
+	// unknownLinkRefill and allEvery are how fast an address regains the attempts that it has spent on unknown links, and on all.
+	unknownLinkRefill  = 6 * time.Second
+	openRefill         = time.Second
+	shareAuditInterval = time.Hour
+	// reportCacheTTL is how long a report that was opened is kept: who was sent a link opens it when the others do.
+	reportCacheTTL  = time.Minute
+	reportCacheSize = 8
 )
 
-// Loggable is a path as logs may have it: whoever has the secret of a link sees what it shows.
-func Loggable(path string) string {
+// RedactSharePath// RedactSharePath is a path as logs may have it: whoever has the secret of a link sees what it shows.
+func RedactSharePath(path string) string {
 	if strings.HasPrefix(path, sharedPath) {
 		return sharedPath + "…"
 	}
 	return path
 }
 
-// opened is what opening links needs.
-type opened struct {
+// shareOpener is what opening links needs.
+type shareOpener struct {
 	gate *httpx.Gate
-	// wrong counts attempts with unknown links, all those with any, by network.
-	wrong, all *auth.Limiter
-	// noted is which links were opened from where in the last hour.
-	noted *auth.Limiter
+	// unknownLinks counts attempts with unknown links, all those with any, by network.
+	unknownLinks, opens *auth.Limiter
+	// audited is which links were opened from where in the last hour.
+	audited *auth.Limiter
 
-	mu   sync.Mutex
-	kept []kept
+	mu    sync.Mutex
+	cache []cachedReport
 	// changes counts what was written about runs: a report that was begun before is not kept.
 	changes int
 }
 
-type kept struct {
-	report Report
-	until  time.Time
+type cachedReport struct {
+	report  Report
+	expires time.Time
 }
 
-func (h *handlers) shares(app *fiber.App) {
+func (h *reportHandlers) registerShares(app *fiber.App) {
 	a := h.a
-	create := Op(http.MethodPost, "/api/runs/{id}/shares", "create-share", tag,
+	create := NewOperation(http.MethodPost, "/api/runs/{id}/shares", "create-share", reportTag,
 		"Make a link by which anybody sees the run's report", http.StatusNotFound)
 	create.Description = "The link shows the report and nothing else, until it expires or is ended."
 	create.DefaultStatus = http.StatusCreated
 	Handle(a, create, h.createShare)
-	Handle(a, Op(http.MethodGet, "/api/v1/shares", "list-shares", tag, "List the links to reports"),
+	Handle(a, NewOperation(http.MethodGet, "/api/v1/shares", "list-shares", reportTag, "List the links to reports"),
 		func(ctx context.Context, in *sharesInput) (*reportBody[ShareList], error) {
 			list, err := h.store.ListShares(ctx, in.RunID)
 			return &reportBody[ShareList]{ShareList{append([]store.Share{}, list...)}}, err
 		})
-	end := Op(http.MethodDelete, "/api/v1/shares/{id}", "end-share", tag, "End a link to a report",
+	end := NewOperation(http.MethodDelete, "/api/v1/shares/{id}", "end-share", reportTag, "End a link to a report",
 		http.StatusNotFound)
 	end.DefaultStatus = http.StatusNoContent
 	Handle(a, end, func(ctx context.Context, in *IDInput) (*reportNothing, error) {
-		if err := h.store.EndShare(ctx, in.ID); err != nil {
-			return nil, Named(err, "share", in.ID)
+		if err := h.store.RevokeShare(ctx, in.ID); err != nil {
+			return nil, NotFoundAs(err, "share", in.ID)
 		}
-		a.Note(ctx, "share.end", in.ID, "")
+		a.Audit(ctx, "share.end", in.ID, "")
 		return &reportNothing{}, nil
 	})
 	page := map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}
-	open := Op(http.MethodGet, sharedPath+"{id}", "open-share", tag, "The report that a link leads to")
+	open := NewOperation(http.MethodGet, sharedPath+"{id}", "open-share", reportTag, "The report that a link leads to")
 	open.Security = []map[string][]string{{}}
 	open.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Description: "The secret of the link.",
 		Schema: &huma.Schema{Type: huma.TypeString}}}
@@ -102,7 +102,7 @@ func (h *handlers) shares(app *fiber.App) {
 	a.Raw(app, open, h.open)
 }
 
-func (h *handlers) createShare(ctx context.Context, in *shareInput) (*reportBody[NewShare], error) {
+func (h *reportHandlers) createShare(ctx context.Context, in *shareInput) (*reportBody[NewShare], error) {
 	if err := h.mayShare(ctx, in.ID); err != nil {
 		return nil, err
 	}
@@ -110,19 +110,19 @@ func (h *handlers) createShare(ctx context.Context, in *shareInput) (*reportBody
 	if days == 0 {
 		days = defaultDays
 	}
-	secret, hash := auth.NewSecret(prefix)
+	secret, hash := auth.NewSecret(shareSecretPrefix)
 	s, err := h.store.CreateShare(ctx, store.Share{RunID: in.ID, CreatedBy: h.a.Caller(ctx),
 		ExpiresAt: engine.At(time.Now().UTC().AddDate(0, 0, days))}, hash)
 	if err != nil {
-		return nil, Named(err, "run", in.ID)
+		return nil, NotFoundAs(err, "run", in.ID)
 	}
-	h.a.Note(ctx, "share.create", s.RunID, fmt.Sprintf("%s, for %d days", s.ShareID, days))
+	h.a.Audit(ctx, "share.create", s.RunID, fmt.Sprintf("%s, for %d days", s.ShareID, days))
 	return &reportBody[NewShare]{NewShare{s, h.a.URL() + sharedPath + secret}}, nil
 }
 
 // mayShare refuses callers who may not run what the run did, and tokens that may not make others: a link is the secret
 // of one who needs none, and must not outlive a token that leaked.
-func (h *handlers) mayShare(ctx context.Context, runID string) error {
+func (h *reportHandlers) mayShare(ctx context.Context, runID string) error {
 	id, _ := auth.IdentityOf(ctx)
 	if !id.MayGrant() {
 		return &engine.Error{Code: engine.CodeForbidden, Message: "This token may not make links to reports.",
@@ -130,64 +130,64 @@ func (h *handlers) mayShare(ctx context.Context, runID string) error {
 	}
 	run, err := h.store.Run(ctx, runID)
 	if err != nil {
-		return Named(err, "run", runID)
+		return NotFoundAs(err, "run", runID)
 	}
 	return h.a.MayUse(ctx, run.Scenario)
 }
 
 // open shows a stranger the report that a link leads to. It says no more of a link that leads nowhere than that.
-func (h *handlers) open(c *fiber.Ctx) error {
+func (h *reportHandlers) open(c *fiber.Ctx) error {
 	ctx := c.UserContext()
 	address := auth.Network(auth.PeerOf(ctx).IP)
-	if wait := max(h.opened.wrong.Wait(address), h.opened.all.Wait(address)); wait > 0 {
+	if wait := max(h.opener.unknownLinks.Wait(address), h.opener.opens.Wait(address)); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		return say(c, http.StatusTooManyRequests, "Too many links were opened", "Wait a moment, then load this page again.")
+		return writeErrorPage(c, http.StatusTooManyRequests, "Too many links were opened", "Wait a moment, then load this page again.")
 	}
-	h.opened.all.Failed(address)
+	h.opener.opens.RecordFailure(address)
 	s, err := h.share(ctx, c.Params("id"))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		h.opened.wrong.Failed(address)
-		return say(c, http.StatusNotFound, "This link leads nowhere",
+		h.opener.unknownLinks.RecordFailure(address)
+		return writeErrorPage(c, http.StatusNotFound, "This link leads nowhere",
 			"It was ended, or a part of its address is missing. Ask who sent it for another one.")
 	case err != nil:
-		return say(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
+		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
 	case s.RunDeleted:
-		return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+		return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
 	case !s.ExpiresAt.After(time.Now()):
-		return say(c, http.StatusGone, "This link has expired",
+		return writeErrorPage(c, http.StatusGone, "This link has expired",
 			"It worked until "+s.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC. Ask who sent it for another one.")
 	}
-	if err := (auth.Judge{Store: h.a.Store}).Shown(ctx, s.CreatedBy, s.RunID); err != nil {
+	if err := (auth.Authorizer{Store: h.a.Store}).RecheckShare(ctx, s.CreatedBy, s.RunID); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+			return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
 		case engine.HasCode(err, engine.CodeForbidden):
-			return say(c, http.StatusGone, "This link shows nothing any more",
+			return writeErrorPage(c, http.StatusGone, "This link shows nothing any more",
 				"Whoever made it may not share this report now. Ask who sent it for another one.")
 		}
-		return say(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
+		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
 	}
-	leave, busy := h.opened.gate.Enter(ctx, address)
+	leave, busy := h.opener.gate.Acquire(ctx, address)
 	if busy != nil {
 		c.Set(fiber.HeaderRetryAfter, "5")
-		return say(c, http.StatusTooManyRequests, "The server is busy", "Load this page again in a moment.")
+		return writeErrorPage(c, http.StatusTooManyRequests, "The server is busy", "Load this page again in a moment.")
 	}
 	defer leave()
-	r, err := h.opened.report(ctx, h.maker, s.RunID)
+	r, err := h.opener.report(ctx, h.maker, s.RunID)
 	switch {
 	case engine.HasCode(err, engine.CodeConflict):
-		return say(c, http.StatusConflict, "The run is not over yet",
+		return writeErrorPage(c, http.StatusConflict, "The run is not over yet",
 			"Its report is here when it has ended. Load this page again then.")
 	case errors.Is(err, store.ErrNotFound):
-		return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+		return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
 	case err != nil:
-		return say(c, http.StatusServiceUnavailable, "The report cannot be made now", "Load this page again in a moment.")
+		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be made now", "Load this page again in a moment.")
 	}
 	// Once an hour for each network: whoever loads a page again and again does not fill the log.
-	if who := s.ShareID + " " + address; h.opened.noted.Wait(who) == 0 {
-		h.opened.noted.Failed(who)
-		h.a.Trail().Note(ctx, "", "share.open", s.RunID, s.ShareID+" from "+address)
+	if who := s.ShareID + " " + address; h.opener.audited.Wait(who) == 0 {
+		h.opener.audited.RecordFailure(who)
+		h.a.AuditLog().Record(ctx, "", "share.open", s.RunID, s.ShareID+" from "+address)
 	}
 	p, err := h.maker.page()
 	if err != nil {
@@ -202,8 +202,8 @@ func (h *handlers) open(c *fiber.Ctx) error {
 }
 
 // share finds the link of a secret; what cannot be one never reaches the store.
-func (h *handlers) share(ctx context.Context, secret string) (store.Share, error) {
-	hash, ok := auth.HashOf(prefix, secret)
+func (h *reportHandlers) share(ctx context.Context, secret string) (store.Share, error) {
+	hash, ok := auth.HashSecret(shareSecretPrefix, secret)
 	if !ok {
 		return store.Share{}, store.ErrNotFound
 	}
@@ -211,11 +211,11 @@ func (h *handlers) share(ctx context.Context, secret string) (store.Share, error
 }
 
 // report makes a report, or takes the one that was made a moment ago.
-func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, error) {
+func (o *shareOpener) report(ctx context.Context, m *ReportMaker, runID string) (Report, error) {
 	o.mu.Lock()
 	now := time.Now()
-	for _, k := range o.kept {
-		if k.report.RunID == runID && now.Before(k.until) {
+	for _, k := range o.cache {
+		if k.report.RunID == runID && now.Before(k.expires) {
 			o.mu.Unlock()
 			// A run that was deleted meanwhile is found by its share.
 			return k.report, nil
@@ -232,29 +232,29 @@ func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, er
 	if o.changes != changes {
 		return r, nil
 	}
-	fresh := o.kept[:0:0]
-	for _, k := range o.kept {
-		if now.Before(k.until) && k.report.RunID != runID {
+	fresh := o.cache[:0:0]
+	for _, k := range o.cache {
+		if now.Before(k.expires) && k.report.RunID != runID {
 			fresh = append(fresh, k)
 		}
 	}
-	if len(fresh) >= keepMax {
+	if len(fresh) >= reportCacheSize {
 		fresh = fresh[1:]
 	}
-	o.kept = append(fresh, kept{r, now.Add(keepFor)})
+	o.cache = append(fresh, cachedReport{r, now.Add(reportCacheTTL)})
 	return r, nil
 }
 
-// drop forgets the report of a run about which something was written.
-func (o *opened) drop(runID string) {
+// invalidate forgets the report of a run about which something was written.
+func (o *shareOpener) invalidate(runID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.changes++
-	o.kept = slices.DeleteFunc(o.kept, func(k kept) bool { return k.report.RunID == runID })
+	o.cache = slices.DeleteFunc(o.cache, func(k cachedReport) bool { return k.report.RunID == runID })
 }
 
-// say answers a stranger with a page that holds a heading and a sentence.
-func say(c *fiber.Ctx, status int, heading, sentence string) error {
+// writeErrorPage answers a stranger with a page that holds a heading and a sentence.
+func writeErrorPage(c *fiber.Ctx, status int, heading, sentence string) error {
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	signInPath = "/api/auth/signin"
-	waysPath   = "/api/auth/ways"
-	userTag    = "Sign-in"
-	tagUsers   = "Users"
+	signInPath    = "/api/auth/signin"
+	providersPath = "/api/auth/ways"
+	userTag       = "Sign-in"
+	tagUsers      = "Users"
 )
 
 // IsSignIn tells whether a request is a sign-in, the one that strangers may send.
@@ -33,7 +33,7 @@ func IsSignIn(method, path string) bool { return method == http.MethodPost && pa
 
 // IsPublic tells whether a stranger may ask for an address.
 func IsPublic(method, path string) bool {
-	return IsSignIn(method, path) || (method == http.MethodGet || method == http.MethodHead) && path == waysPath
+	return IsSignIn(method, path) || (method == http.MethodGet || method == http.MethodHead) && path == providersPath
 }
 
 // Ways are the ways to sign in beside name and password, and links.
@@ -108,60 +108,60 @@ type userHandlers struct {
 	a *API
 	// addresses counts wrong attempts by where they come from, accounts by whom they are about, own those of users who
 	// are signed in about their own password.
-	addresses, accounts, own *auth.Limiter
+	addresses, accounts, ownPassword *auth.Limiter
 	// known are the users who have signed in from an address before: strangers who guess do not slow them down.
-	known known
+	known knownSignIns
 	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
 	// familiar has a place for users from where they have signed in before: a flood of others does not fill it.
-	hashing, familiar *httpx.Gate
+	hashing, hashingKnown *httpx.Gate
 	// factors are the users' second factors; nil where the store cannot keep them.
-	factors *auth.Keeper
+	factors *auth.SecondFactors
 }
 
 // RegisterUser adds the handlers to an API.
 func RegisterUser(a *API) {
 	h := &userHandlers{a: a, addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second),
-		own:     auth.NewLimiter(10, 15*time.Second),
-		hashing: httpx.NewGate(2, 32, 4), familiar: httpx.NewGate(1, 16, 2)}
-	h.known.read = h.signedIn
-	h.signing()
-	h.people()
-	h.everybodys()
+		ownPassword: auth.NewLimiter(10, 15*time.Second),
+		hashing:     httpx.NewGate(2, 32, 4), hashingKnown: httpx.NewGate(1, 16, 2)}
+	h.known.readAudit = h.readSignIns
+	h.registerSignIn()
+	h.registerUserAdmin()
+	h.registerTokenAdmin()
 	if settings, ok := a.Store.(store.Settings); ok {
-		h.factors = &auth.Keeper{Settings: settings}
-		h.secondFactors(h.factors)
+		h.factors = &auth.SecondFactors{Settings: settings}
+		h.registerSecondFactors(h.factors)
 	}
 }
 
-func (h *userHandlers) signing() {
+func (h *userHandlers) registerSignIn() {
 	a := h.a
-	signIn := Op(http.MethodPost, signInPath, "sign-in", userTag, "Exchange a one-time token for a session",
+	signIn := NewOperation(http.MethodPost, signInPath, "sign-in", userTag, "Exchange a one-time token for a session",
 		http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}
 	Handle(a, signIn, h.signIn)
-	ways := Op(http.MethodGet, waysPath, "ways-in", userTag, "Which ways there are to sign in")
+	ways := NewOperation(http.MethodGet, providersPath, "ways-in", userTag, "Which ways there are to sign in")
 	ways.Security = []map[string][]string{{}}
 	Handle(a, ways, func(context.Context, *struct{}) (*userBody[Ways], error) {
 		return &userBody[Ways]{Ways{Provider: a.Provider}}, nil
 	})
-	signOut := Op(http.MethodPost, "/api/auth/signout", "sign-out", userTag, "End the session")
+	signOut := NewOperation(http.MethodPost, "/api/auth/signout", "sign-out", userTag, "End the session")
 	signOut.DefaultStatus = http.StatusNoContent
 	Handle(a, signOut, h.signOut)
-	Handle(a, Op(http.MethodGet, "/api/auth/me", "me", userTag, "Who makes this request"), h.me)
-	Handle(a, Op(http.MethodGet, "/api/auth/tokens", "list-tokens", userTag,
+	Handle(a, NewOperation(http.MethodGet, "/api/auth/me", "me", userTag, "Who makes this request"), h.me)
+	Handle(a, NewOperation(http.MethodGet, "/api/auth/tokens", "list-tokens", userTag,
 		"List your API tokens, or your sessions"), h.listTokens)
-	link := Op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", userTag,
+	link := NewOperation(http.MethodPost, "/api/auth/signin-links", "create-signin-link", userTag,
 		"Make a link that signs in once, within an hour; those before it end")
 	link.DefaultStatus = http.StatusCreated
 	Handle(a, link, h.createLink)
-	create := Op(http.MethodPost, "/api/auth/tokens", "create-token", userTag,
+	create := NewOperation(http.MethodPost, "/api/auth/tokens", "create-token", userTag,
 		"Create an API token; its secret is shown once")
 	create.DefaultStatus = http.StatusCreated
 	Handle(a, create, h.createToken)
-	password := Op(http.MethodPut, "/api/auth/password", "set-password", userTag,
+	password := NewOperation(http.MethodPut, "/api/auth/password", "set-password", userTag,
 		"Choose another password; your other sessions end", http.StatusTooManyRequests)
 	Handle(a, password, h.setPassword)
-	remove := Op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", userTag,
+	remove := NewOperation(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", userTag,
 		"Revoke an API token, or end a session",
 		http.StatusNotFound)
 	remove.DefaultStatus = http.StatusNoContent
@@ -176,10 +176,10 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 	if b.Token == "" && b.Invitation == "" && store.CheckUser(b.Name, store.RoleViewer) == nil {
 		var before bool
 		if account, before = h.known.account(ctx, strings.ToLower(b.Name), address); before {
-			hashing = h.familiar
+			hashing = h.hashingKnown
 		}
 	}
-	if err := h.patience(address, account); err != nil {
+	if err := h.checkRate(address, account); err != nil {
 		return nil, err
 	}
 	var secret string
@@ -191,13 +191,13 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 		way = "by a link"
 		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
 	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
-		leave, busy := hashing.Enter(ctx, address)
+		leave, busy := hashing.Acquire(ctx, address)
 		if busy != nil {
 			return nil, busy
 		}
 		defer leave()
 		if b.Name != "" {
-			secret, id, err = h.a.Auth.SignInAs(ctx, b.Name, b.Password, b.Code)
+			secret, id, err = h.a.Auth.SignInWithPassword(ctx, b.Name, b.Password, b.Code)
 		} else {
 			way = "by an invitation"
 			secret, id, err = h.a.Auth.Accept(ctx, b.Invitation, b.Password)
@@ -208,12 +208,12 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 	}
 	if err != nil {
 		// Who is asked for a code has guessed nothing wrong yet.
-		if engine.HasCode(err, engine.CodeUnauthorized) && !errors.Is(err, auth.ErrNeeded) {
-			h.addresses.Failed(address)
+		if engine.HasCode(err, engine.CodeUnauthorized) && !errors.Is(err, auth.ErrCodeRequired) {
+			h.addresses.RecordFailure(address)
 			if account != "" {
-				h.accounts.Failed(account)
+				h.accounts.RecordFailure(account)
 			}
-			h.a.Trail().SignInRefused(ctx, peer.IP, h.existing(ctx, b.Name))
+			h.a.AuditLog().RecordSignInFailure(ctx, peer.IP, h.existingUserName(ctx, b.Name))
 		}
 		return nil, err
 	}
@@ -221,35 +221,35 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 		h.known.add(strings.ToLower(b.Name), address)
 	}
 	if b.Invitation != "" {
-		h.a.Trail().Note(ctx, id.User.UserID, "user.password", id.User.Name, way)
+		h.a.AuditLog().Record(ctx, id.User.UserID, "user.password", id.User.Name, way)
 	}
-	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, way)
+	h.a.AuditLog().Record(ctx, id.User.UserID, "auth.signin", id.User.Name, way)
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
 }
 
-// existing is a name when a user has it: what else was typed may be a password.
-func (h *userHandlers) existing(ctx context.Context, name string) string {
-	u, _, err := h.a.Store.PasswordOf(ctx, name)
+// existingUserName is a name when a user has it: what else was typed may be a password.
+func (h *userHandlers) existingUserName(ctx context.Context, name string) string {
+	u, _, err := h.a.Store.UserCredentials(ctx, name)
 	if name == "" || err != nil {
 		return ""
 	}
 	return u.Name
 }
 
-// patience refuses who has tried too often: from this address, or for this account from addresses that nobody has
+// checkRate refuses who has tried too often: from this address, or for this account from addresses that nobody has
 // signed in from.
-func (h *userHandlers) patience(address, account string) error {
+func (h *userHandlers) checkRate(address, account string) error {
 	wait, of := h.addresses.Wait(address), "from your address"
 	if account != "" {
 		if more := h.accounts.Wait(account); more > wait {
 			wait, of = more, "for this user"
 		}
 	}
-	return tooOften(wait, of)
+	return rateLimited(wait, of)
 }
 
-// tooOften is the refusal of who has to wait; nil for who has not.
-func tooOften(wait time.Duration, of string) error {
+// rateLimited is the refusal of who has to wait; nil for who has not.
+func rateLimited(wait time.Duration, of string) error {
 	if wait <= 0 {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (h *userHandlers) signOut(ctx context.Context, _ *struct{}) (*signOutOutput
 		if err := h.a.Auth.Revoke(ctx, id.User.UserID, id.Token.TokenID); err != nil {
 			return nil, err
 		}
-		h.a.Trail().Note(ctx, id.User.UserID, "auth.signout", id.User.Name, "")
+		h.a.AuditLog().Record(ctx, id.User.UserID, "auth.signout", id.User.Name, "")
 	}
 	return &signOutOutput{SetCookie: auth.PeerOf(ctx).Cookie("").String()}, nil
 }
@@ -296,8 +296,8 @@ func (h *userHandlers) createLink(ctx context.Context, _ *struct{}) (*userBody[L
 		return nil, err
 	}
 	url := h.a.URL() + "/signin?token=" + secret
-	h.a.Trail().Note(ctx, id.User.UserID, "auth.link", id.User.Name, "")
-	return &userBody[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInFor))}}, nil
+	h.a.AuditLog().Record(ctx, id.User.UserID, "auth.link", id.User.Name, "")
+	return &userBody[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInTTL))}}, nil
 }
 
 func (h *userHandlers) listTokens(ctx context.Context, in *listInput) (*userBody[TokenList], error) {
@@ -329,7 +329,7 @@ func (h *userHandlers) createToken(ctx context.Context, in *tokenInput) (*userBo
 	if err != nil {
 		return nil, err
 	}
-	h.a.Trail().Note(ctx, user.UserID, "token.create", t.TokenID, t.Name)
+	h.a.AuditLog().Record(ctx, user.UserID, "token.create", t.TokenID, t.Name)
 	return &userBody[NewToken]{NewToken{Token: t, Secret: secret}}, nil
 }
 
@@ -343,7 +343,7 @@ func (h *userHandlers) deleteToken(ctx context.Context, in *IDInput) (*struct{},
 	if err := h.a.Auth.Revoke(ctx, user.UserID, in.ID); err != nil {
 		return nil, missing(err, "token", in.ID)
 	}
-	h.a.Trail().Note(ctx, user.UserID, "token.delete", in.ID, "")
+	h.a.AuditLog().Record(ctx, user.UserID, "token.delete", in.ID, "")
 	return &struct{}{}, nil
 }
 
@@ -354,12 +354,12 @@ func (h *userHandlers) setPassword(ctx context.Context, in *passwordInput) (*sig
 			Hint: "Do it on the page, under Settings."}
 	}
 	if id.User.External {
-		return nil, noPassword(id.User.Name)
+		return nil, refusePassword(id.User.Name)
 	}
-	if err := tooOften(h.own.Wait(id.User.UserID), "at your password"); err != nil {
+	if err := rateLimited(h.ownPassword.Wait(id.User.UserID), "at your password"); err != nil {
 		return nil, err
 	}
-	leave, err := h.hashing.Enter(ctx, auth.Network(peer.IP))
+	leave, err := h.hashing.Acquire(ctx, auth.Network(peer.IP))
 	if err != nil {
 		return nil, err
 	}
@@ -367,18 +367,18 @@ func (h *userHandlers) setPassword(ctx context.Context, in *passwordInput) (*sig
 	secret, err := h.a.Auth.ChangePassword(ctx, id.User, in.Body.Password, in.Body.NewPassword)
 	if err != nil {
 		if engine.HasCode(err, engine.CodeInvalid) && in.Body.Password != "" {
-			h.own.Failed(id.User.UserID)
-			h.a.Trail().SignInRefused(ctx, peer.IP, id.User.Name)
+			h.ownPassword.RecordFailure(id.User.UserID)
+			h.a.AuditLog().RecordSignInFailure(ctx, peer.IP, id.User.Name)
 		}
 		return nil, err
 	}
-	h.a.Note(ctx, "user.password", id.User.Name, peer.IP)
+	h.a.Audit(ctx, "user.password", id.User.Name, peer.IP)
 	id.User.HasPassword = true
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
 }
 
-// noPassword refuses a password of who has a provider: it would outlive what the provider says.
-func noPassword(name string) error {
+// refusePassword refuses a password of who has a provider: it would outlive what the provider says.
+func refusePassword(name string) error {
 	return &engine.Error{Code: engine.CodeConflict,
 		Message: name + " signs in by the sign-in provider, and has no password here.",
 		Hint:    "Change it there."}

@@ -43,9 +43,9 @@ func (a *API) watch(c *fiber.Ctx) error {
 	}
 	caller := a.identity(c.UserContext())
 	ended, stop := a.Auth.Watch(caller)
-	err := a.Hub.Upgrade(c, id, live.Caller{
-		Ended: ended, Left: stop, Until: caller.Token.ExpiresAt.Time,
-		Still: func(ctx context.Context) bool { return a.Auth.Still(ctx, caller) },
+	err := a.Hub.Upgrade(c, id, live.Viewer{
+		Revoked: ended, OnClose: stop, ExpiresAt: caller.Token.ExpiresAt.Time,
+		StillValid: func(ctx context.Context) bool { return a.Auth.StillValid(ctx, caller) },
 	})
 	if err != nil {
 		stop()

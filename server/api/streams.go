@@ -28,7 +28,7 @@ type Coordinator interface {
 	// Alerts are the newest first.
 	Alerts() []connector.Alert
 	// Trouble is what the sink of a query waits for, if anything.
-	Trouble(id int64) (connector.Trouble, bool)
+	Trouble(id int64) (connector.SinkProblem, bool)
 }
 
 type streamBody[T any] struct{ Body T }
@@ -176,37 +176,37 @@ const streamTag = "Streams"
 // RegisterStream adds the routes to the API.
 func RegisterStream(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) {
 	registerWatch(a, app, c, down)
-	execute := Op(http.MethodPost, "/api/v1/streams/statements", "execute-stream-statements", streamTag,
+	execute := NewOperation(http.MethodPost, "/api/v1/streams/statements", "execute-stream-statements", streamTag,
 		"Carry out statements of the catalog of streams", http.StatusNotFound, http.StatusConflict)
 	execute.Description = "One group: all of them, or none and the error, whose field is `sql` with line and column. A " +
 		"query is accepted once it has been planned; its state says what becomes of it."
 	Handle(a, execute, func(ctx context.Context, in *streamBody[StatementsInput]) (*streamBody[StatementResults], error) {
-		results, err := executed(ctx, a, c, in.Body)
+		results, err := executeStatements(ctx, a, c, in.Body)
 		if err != nil {
-			return nil, coordinator.Refusal(err)
+			return nil, coordinator.StatementError(err)
 		}
 		out := StatementResults{Results: []StatementResult{}}
 		for _, r := range results {
 			if r.Done != "" {
-				a.Note(ctx, "stream.statement", "", r.Done)
+				a.Audit(ctx, "stream.statement", "", r.Done)
 			}
 			out.Results = append(out.Results, StatementResult(r))
 		}
 		return &streamBody[StatementResults]{out}, nil
 	})
-	show := Op(http.MethodGet, "/api/v1/streams", "get-streams", streamTag, "The catalog of streams, with its queries")
+	show := NewOperation(http.MethodGet, "/api/v1/streams", "get-streams", streamTag, "The catalog of streams, with its queries")
 	show.Description = "All of it as it was at one moment."
 	Handle(a, show, func(ctx context.Context, _ *struct{}) (*streamBody[StreamCatalog], error) {
 		contents, err := c.Contents(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &streamBody[StreamCatalog]{shown(contents, c)}, nil
+		return &streamBody[StreamCatalog]{streamCatalogOf(contents, c)}, nil
 	})
 }
 
-func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
-	all := catalog.Of(contents)
+func streamCatalogOf(contents catalog.Contents, c Coordinator) StreamCatalog {
+	all := catalog.FromContents(contents)
 	s := StreamCatalog{Queries: []StreamQuery{}, Sources: []StreamSource{}, Sinks: []StreamSink{},
 		Workers: []StreamWorker{}, Alerts: []StreamAlert{}}
 	live, now := c.Live(), time.Now()
@@ -217,7 +217,7 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 			Output: append([]string{}, c.Output(q.ID)...)}
 		l, here := live[q.ID]
 		if here {
-			one.Live = counted(l, now)
+			one.Live = streamCountsOf(l, now)
 		}
 		if t, waits := c.Trouble(q.ID); waits {
 			one.Trouble = &StreamTrouble{engine.At(t.Since), t.Attempts, t.Message}
@@ -258,7 +258,7 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 	return s
 }
 
-func counted(l coordinator.Live, now time.Time) *StreamCounts {
+func streamCountsOf(l coordinator.Live, now time.Time) *StreamCounts {
 	c := &StreamCounts{In: l.In, Out: l.Out, InPerSecond: l.InPerSecond, OutPerSecond: l.OutPerSecond, Late: l.Late,
 		Ahead: l.Ahead, Timeless: l.Timeless, Malformed: l.Malformed, Dropped: l.Dropped,
 		DivisionByZero: l.DivisionByZero, Overflow: l.Overflow, Cast: l.Cast, StateBytes: int64(l.State),

@@ -17,7 +17,7 @@ import (
 
 // Tables are the derived tables as the API needs them.
 type Tables interface {
-	query.Asker
+	query.Querier
 	// Cancel ends a query of the caller's that any server executes; ErrNotFound when there is none.
 	Cancel(ctx context.Context, caller, id string) error
 	State(ctx context.Context) (refresh.State, error)
@@ -29,7 +29,7 @@ type Tables interface {
 	Update(ctx context.Context, t refresh.Table) (refresh.Table, error)
 	// Preview shows what the definition of a table would give, without making it.
 	Preview(ctx context.Context, t refresh.Table) (query.Preview, error)
-	// Catalog lists what definitions and queries can read.
+	// StreamCatalogReader lists what definitions and queries can read.
 	Catalog(ctx context.Context) ([]query.Relation, error)
 	Drop(ctx context.Context, name string) error
 	// Do refreshes, suspends or resumes a table: "refresh", "suspend", "resume".
@@ -82,8 +82,8 @@ type RefreshHistory struct {
 	Refreshes []RefreshRecord `json:"refreshes" nullable:"false"`
 }
 
-// as gives the elements of a list their names in the document.
-func as[T, U any](list []T, named func(T) U) []U {
+// asList gives the elements of a list their names in the document.
+func asList[T, U any](list []T, named func(T) U) []U {
 	out := make([]U, 0, len(list))
 	for _, one := range list {
 		out = append(out, named(one))
@@ -121,28 +121,28 @@ type QueryLogin struct {
 	DSN  string `json:"dsn" readOnly:"true" doc:"Shown once."`
 }
 
-type changeInput struct {
-	TableNamed
+type tableChangeInput struct {
+	TableNameInput
 	Body DerivedTableChange
 }
 
 type tableBody[T any] struct{ Body T }
 
-// TableNamed names a table, a login or a query in an address. It is exported so that it can be embedded in other inputs.
-type TableNamed struct {
+// TableNameInput// TableNameInput names a table, a login or a query in an address. It is exported so that it can be embedded in other inputs.
+type TableNameInput struct {
 	Path string `path:"name" maxLength:"400" doc:"Percent-encoded."`
 }
 
 // name is the name as it is: the router leaves what it finds in an address encoded.
-func (n TableNamed) name() string {
+func (n TableNameInput) name() string {
 	if name, err := url.PathUnescape(n.Path); err == nil {
 		return name
 	}
 	return n.Path
 }
 
-type historyInput struct {
-	TableNamed
+type refreshHistoryInput struct {
+	TableNameInput
 	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50"`
 }
 
@@ -152,7 +152,7 @@ type QueryLoginInput struct {
 	NewPassword bool   `json:"new_password,omitempty" doc:"Gives a login that is there another password; without it that is 409."`
 }
 
-type loginInput struct {
+type queryLoginInput struct {
 	Body QueryLoginInput
 }
 
@@ -161,34 +161,34 @@ const tableTag = "Tables"
 // RegisterTable adds the routes to the API.
 func RegisterTable(a *API, t Tables) {
 	const base = "/api/v1/tables"
-	Handle(a, Op(http.MethodGet, base, "list-tables", tableTag, "List the derived tables"),
+	Handle(a, NewOperation(http.MethodGet, base, "list-tables", tableTag, "List the derived tables"),
 		func(ctx context.Context, _ *struct{}) (*tableBody[DerivedTableList], error) {
 			s, err := t.State(ctx)
 			return &tableBody[DerivedTableList]{DerivedTableList{At: s.Now,
-				Tables:  as(s.Tables, func(t refresh.Table) DerivedTable { return DerivedTable(t) }),
-				Pending: as(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
-				Claims:  as(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) }),
-				Workers: as(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
-				Nobody:  refresh.Nobody(s)}}, err
+				Tables:  asList(s.Tables, func(t refresh.Table) DerivedTable { return DerivedTable(t) }),
+				Pending: asList(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
+				Claims:  asList(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) }),
+				Workers: asList(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
+				Nobody:  refresh.MissingWorkers(s)}}, err
 		})
-	Handle(a, Op(http.MethodGet, base+"/{name}", "get-table", tableTag, "Read a derived table", http.StatusNotFound),
-		func(ctx context.Context, in *TableNamed) (*tableBody[DerivedTableDetail], error) {
+	Handle(a, NewOperation(http.MethodGet, base+"/{name}", "get-table", tableTag, "Read a derived table", http.StatusNotFound),
+		func(ctx context.Context, in *TableNameInput) (*tableBody[DerivedTableDetail], error) {
 			s, err := t.State(ctx)
 			if err != nil {
 				return nil, err
 			}
-			d, err := detail(s, in.name())
+			d, err := tableDetail(s, in.name())
 			return &tableBody[DerivedTableDetail]{d}, err
 		})
-	Handle(a, Op(http.MethodGet, base+"/{name}/history", "table-history", tableTag,
+	Handle(a, NewOperation(http.MethodGet, base+"/{name}/history", "table-history", tableTag,
 		"What became of the refreshes of a table", http.StatusNotFound),
-		func(ctx context.Context, in *historyInput) (*tableBody[RefreshHistory], error) {
+		func(ctx context.Context, in *refreshHistoryInput) (*tableBody[RefreshHistory], error) {
 			records, err := t.History(ctx, in.name(), in.Limit)
-			return &tableBody[RefreshHistory]{RefreshHistory{as(records, func(r refresh.Record) RefreshRecord {
+			return &tableBody[RefreshHistory]{RefreshHistory{asList(records, func(r refresh.Record) RefreshRecord {
 				return RefreshRecord(r)
 			})}}, err
 		})
-	create := Op(http.MethodPost, base, "create-table", tableTag, "Make a derived table", http.StatusConflict,
+	create := NewOperation(http.MethodPost, base, "create-table", tableTag, "Make a derived table", http.StatusConflict,
 		http.StatusNotFound)
 	create.DefaultStatus = http.StatusCreated
 	create.Description = "Its definition is executed by a role that can read results and nothing else."
@@ -199,31 +199,31 @@ func RegisterTable(a *API, t Tables) {
 			Partitions: b.Partitions, Priority: b.Priority,
 			CreatedBy: a.Caller(ctx)})
 		if err == nil {
-			a.Note(ctx, "table.create", made.Name, "")
+			a.Audit(ctx, "table.create", made.Name, "")
 		}
 		return &tableBody[DerivedTable]{DerivedTable(made)}, err
 	})
-	change := Op(http.MethodPut, base+"/{name}", "update-table", tableTag, "Change a derived table", http.StatusNotFound,
+	change := NewOperation(http.MethodPut, base+"/{name}", "update-table", tableTag, "Change a derived table", http.StatusNotFound,
 		http.StatusConflict)
 	change.Description = "It is refreshed in whole then; one that has failed is active again."
-	Handle(a, change, func(ctx context.Context, in *changeInput) (*tableBody[DerivedTable], error) {
+	Handle(a, change, func(ctx context.Context, in *tableChangeInput) (*tableBody[DerivedTable], error) {
 		b := in.Body
 		saved, err := t.Update(ctx, refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
 			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
 			Partitions: b.Partitions, Priority: b.Priority,
 			Version: b.Version, UpdatedBy: a.Caller(ctx)})
 		if err == nil {
-			a.Note(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
+			a.Audit(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
 		}
 		return &tableBody[DerivedTable]{DerivedTable(saved)}, err
 	})
-	acts(a, t)
-	queries(a, t)
-	logins(a, t)
+	registerTableActions(a, t)
+	registerQueries(a, t)
+	registerQueryLogins(a, t)
 }
 
-// detail is a table of all that there are, with what surrounds it.
-func detail(s refresh.State, name string) (d DerivedTableDetail, err error) {
+// tableDetail is a table of all that there are, with what surrounds it.
+func tableDetail(s refresh.State, name string) (d DerivedTableDetail, err error) {
 	i := slices.IndexFunc(s.Tables, func(t refresh.Table) bool { return t.Name == name })
 	if i < 0 {
 		return d, httpx.NotFound("derived table", name)
@@ -248,40 +248,40 @@ func detail(s refresh.State, name string) (d DerivedTableDetail, err error) {
 	return d, nil
 }
 
-// acts are what is done with a table as a whole.
-func acts(a *API, t Tables) {
+// registerTableActions are what is done with a table as a whole.
+func registerTableActions(a *API, t Tables) {
 	const base = "/api/v1/tables"
-	drop := Op(http.MethodDelete, base+"/{name}", "drop-table", tableTag, "Drop a derived table", http.StatusNotFound,
+	drop := NewOperation(http.MethodDelete, base+"/{name}", "drop-table", tableTag, "Drop a derived table", http.StatusNotFound,
 		http.StatusConflict)
-	Handle(a, drop, func(ctx context.Context, in *TableNamed) (*struct{}, error) {
+	Handle(a, drop, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		err := t.Drop(ctx, in.name())
 		if err == nil {
-			a.Note(ctx, "table.drop", in.name(), "")
+			a.Audit(ctx, "table.drop", in.name(), "")
 		}
 		return &struct{}{}, err
 	})
 	for _, act := range []struct{ verb, what string }{{"refresh", "Refresh a table now"}, {"suspend", "Suspend a table"},
 		{"resume", "Let a table be refreshed again"}} {
 		verb := act.verb
-		o := Op(http.MethodPost, base+"/{name}/"+verb, verb+"-table", tableTag, act.what, http.StatusNotFound,
+		o := NewOperation(http.MethodPost, base+"/{name}/"+verb, verb+"-table", tableTag, act.what, http.StatusNotFound,
 			http.StatusConflict)
-		Handle(a, o, func(ctx context.Context, in *TableNamed) (*tableBody[DerivedTable], error) {
+		Handle(a, o, func(ctx context.Context, in *TableNameInput) (*tableBody[DerivedTable], error) {
 			table, err := t.Do(ctx, in.name(), verb)
 			if err == nil {
-				a.Note(ctx, "table."+verb, in.name(), "")
+				a.Audit(ctx, "table."+verb, in.name(), "")
 			}
 			return &tableBody[DerivedTable]{DerivedTable(table)}, err
 		})
 	}
 }
 
-// logins are the logins of programs that read results.
-func logins(a *API, t Tables) {
+// registerQueryLogins are the logins of programs that read results.
+func registerQueryLogins(a *API, t Tables) {
 	const base, only = "/api/v1/query-users", "Only an admin may: a session, or a token of the scope admin. "
-	add := Op(http.MethodPost, base, "add-query-user", tableTag, "Make a login that reads results", http.StatusConflict)
+	add := NewOperation(http.MethodPost, base, "add-query-user", tableTag, "Make a login that reads results", http.StatusConflict)
 	add.Description = only + "It connects to the results database and to nothing else. A name that is there is 409, or " +
 		"gets another password with new_password."
-	Handle(a, add, func(ctx context.Context, in *loginInput) (*tableBody[QueryLogin], error) {
+	Handle(a, add, func(ctx context.Context, in *queryLoginInput) (*tableBody[QueryLogin], error) {
 		if err := a.Admin(ctx, "make a login"); err != nil {
 			return nil, err
 		}
@@ -289,20 +289,20 @@ func logins(a *API, t Tables) {
 		if err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "query-user.add", in.Body.Name, "")
+		a.Audit(ctx, "query-user.add", in.Body.Name, "")
 		return &tableBody[QueryLogin]{QueryLogin{Name: in.Body.Name, DSN: dsn}}, nil
 	})
-	remove := Op(http.MethodDelete, base+"/{name}", "remove-query-user", tableTag, "Remove a login that reads results",
+	remove := NewOperation(http.MethodDelete, base+"/{name}", "remove-query-user", tableTag, "Remove a login that reads results",
 		http.StatusNotFound, http.StatusConflict)
 	remove.Description = only + "Its sessions end."
-	Handle(a, remove, func(ctx context.Context, in *TableNamed) (*struct{}, error) {
+	Handle(a, remove, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		if err := a.Admin(ctx, "remove a login"); err != nil {
 			return nil, err
 		}
 		if err := t.RemoveReader(ctx, in.name()); err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "query-user.remove", in.name(), "")
+		a.Audit(ctx, "query-user.remove", in.name(), "")
 		return &struct{}{}, nil
 	})
 }

@@ -130,14 +130,14 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	}
 	user := a.identity(ctx).User
 	t.CreatedBy = user.Name
-	if t.Access, err = a.access(ctx, auth.Own(user), in.Body.Access); err != nil {
+	if t.Access, err = a.access(ctx, auth.NewAccess(user), in.Body.Access); err != nil {
 		return nil, err
 	}
 	saved, err := a.Store.CreateTemplate(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
+	a.audit.Record(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
@@ -165,7 +165,7 @@ func (a *API) storedTemplate(ctx context.Context, id string) (store.Template, er
 		return store.Template{}, httpx.NotFound("template", id)
 	}
 	t, err := a.Store.Template(ctx, id)
-	return t, named(err, "template", id)
+	return t, notFoundAs(err, "template", id)
 }
 
 func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[store.Template], error) {
@@ -181,7 +181,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 		return nil, err
 	}
 	if old.Version != in.Body.Version {
-		return nil, stale(old.Version)
+		return nil, versionConflict(old.Version)
 	}
 	if err := a.usablePlugins(ctx, t.Config); err != nil {
 		return nil, err
@@ -193,18 +193,18 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	saved, err := a.Store.UpdateTemplate(ctx, t)
 	if errors.Is(err, store.ErrConflict) {
 		if now, rerr := a.Store.Template(ctx, in.ID); rerr == nil && now.Version != in.Body.Version {
-			return nil, stale(now.Version)
+			return nil, versionConflict(now.Version)
 		}
 		return nil, err
 	}
 	if err != nil {
-		return nil, named(err, "template", in.ID)
+		return nil, notFoundAs(err, "template", in.ID)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
-func stale(current int64) error {
+func versionConflict(current int64) error {
 	return &engine.Error{Code: engine.CodeConflict, Message: "The template has been changed since you opened it.",
 		Hint:   "Load it again and repeat your changes.",
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
@@ -219,9 +219,9 @@ func (a *API) deleteTemplate(ctx context.Context, in *IDInput) (*nothing, error)
 		return nil, err
 	}
 	if err := a.Store.DeleteTemplate(ctx, in.ID); err != nil {
-		return nil, named(err, "template", in.ID)
+		return nil, notFoundAs(err, "template", in.ID)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, t.Name)
+	a.audit.Record(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, t.Name)
 	return &nothing{}, nil
 }
 
@@ -260,7 +260,7 @@ func (a *API) validateTemplate(ctx context.Context, in *templateCreate) (*body[V
 
 // unknownNames are the names in a template that stand for nothing here. What cannot be looked up is not judged.
 func (a *API) unknownNames(ctx context.Context, text []byte) []engine.FieldError {
-	var here Here
+	var here KnownNames
 	var err error
 	if here.Plugins, err = a.Plugins.Entries(ctx); err != nil {
 		here.Plugins = nil

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
-// mostTokens bounds the answer of a list of everybody's tokens.
-const mostTokens = 1000
+// maxTokens bounds the answer of a list of everybody's tokens.
+const maxTokens = 1000
 
 // OwnedToken is a token or a session with its user.
 type OwnedToken struct {
@@ -29,24 +29,24 @@ type OwnedTokens struct {
 	Total int `json:"total" doc:"How many there are; tokens has the newest 1 000 of them."`
 }
 
-// everybodys registers what admins see and end of others' tokens and sessions.
-func (h *userHandlers) everybodys() {
+// registerTokenAdmin registers what admins see and end of others' tokens and sessions.
+func (h *userHandlers) registerTokenAdmin() {
 	a := h.a
 	const base = "/api/v1/tokens"
 	const only = "Only an admin may: a session, or a token of the scope admin. "
-	list := Op(http.MethodGet, base, "list-all-tokens", tagUsers, "List everybody's API tokens, or sessions")
+	list := NewOperation(http.MethodGet, base, "list-all-tokens", tagUsers, "List everybody's API tokens, or sessions")
 	list.Description = only + "Secrets are nowhere; expired ones are left out."
 	Handle(a, list, func(ctx context.Context, in *listInput) (*userBody[OwnedTokens], error) {
 		if err := a.Admin(ctx, "see the tokens of others"); err != nil {
 			return nil, err
 		}
-		owned, err := h.owned(ctx, in.Kind)
+		owned, err := h.listOwnedTokens(ctx, in.Kind)
 		if err != nil {
 			return nil, err
 		}
-		return &userBody[OwnedTokens]{OwnedTokens{Tokens: owned[:min(len(owned), mostTokens)], Total: len(owned)}}, nil
+		return &userBody[OwnedTokens]{OwnedTokens{Tokens: owned[:min(len(owned), maxTokens)], Total: len(owned)}}, nil
 	})
-	end := Op(http.MethodDelete, base+"/{id}", "end-token", tagUsers, "Revoke a token, or end a session, of anybody",
+	end := NewOperation(http.MethodDelete, base+"/{id}", "end-token", tagUsers, "Revoke a token, or end a session, of anybody",
 		http.StatusNotFound)
 	end.Description = only + "It is refused at once on the server that was asked, and within 20 s on the others; " +
 		"sockets that it has opened end."
@@ -55,7 +55,7 @@ func (h *userHandlers) everybodys() {
 		if err := a.Admin(ctx, "revoke the tokens of others"); err != nil {
 			return nil, err
 		}
-		owned, err := h.owned(ctx, "")
+		owned, err := h.listOwnedTokens(ctx, "")
 		if err != nil {
 			return nil, err
 		}
@@ -71,13 +71,13 @@ func (h *userHandlers) everybodys() {
 		if t.Kind == auth.KindSession {
 			detail = "a session of " + t.UserName
 		}
-		a.Note(ctx, "token.delete", t.TokenID, detail)
+		a.Audit(ctx, "token.delete", t.TokenID, detail)
 		return &struct{}{}, nil
 	})
 }
 
-// owned lists everybody's tokens of a kind, or of both kinds.
-func (h *userHandlers) owned(ctx context.Context, kind string) ([]OwnedToken, error) {
+// listOwnedTokens lists everybody's tokens of a kind, or of both kinds.
+func (h *userHandlers) listOwnedTokens(ctx context.Context, kind string) ([]OwnedToken, error) {
 	tokens, err := h.a.Store.ListTokens(ctx, "", kind)
 	if err != nil {
 		return nil, err

@@ -28,79 +28,79 @@ type RecoveryCodes struct {
 	Codes []string `json:"recovery_codes" nullable:"false"`
 }
 
-// secondFactors adds the routes of second factors.
-func (h *userHandlers) secondFactors(k *auth.Keeper) {
+// registerSecondFactors adds the routes of second factors.
+func (h *userHandlers) registerSecondFactors(k *auth.SecondFactors) {
 	a := h.a
 	const path = "/api/auth/totp"
 	h.a.Auth.Second = k.Check
-	Handle(a, Op(http.MethodGet, path, "get-totp", userTag, "Whether you have a second factor"),
+	Handle(a, NewOperation(http.MethodGet, path, "get-totp", userTag, "Whether you have a second factor"),
 		func(ctx context.Context, _ *struct{}) (*userBody[auth.State], error) {
-			s, err := k.Of(ctx, identity(ctx).User.UserID)
+			s, err := k.Status(ctx, identity(ctx).User.UserID)
 			return &userBody[auth.State]{s}, err
 		})
-	begin := Op(http.MethodPost, path, "begin-totp", userTag,
+	begin := NewOperation(http.MethodPost, path, "begin-totp", userTag,
 		"Make the secret of a second factor (TOTP); it counts once a code of it was confirmed", http.StatusConflict)
 	begin.DefaultStatus = http.StatusCreated
 	Handle(a, begin, func(ctx context.Context, _ *struct{}) (*userBody[auth.Begun], error) {
-		u, err := h.ofAPerson(ctx)
+		u, err := h.requireLocalUser(ctx)
 		if err != nil {
 			return nil, err
 		}
-		b, err := k.Begin(ctx, u, issuer(a.URL()))
+		b, err := k.Enroll(ctx, u, issuer(a.URL()))
 		return &userBody[auth.Begun]{b}, err
 	})
-	Handle(a, Op(http.MethodPost, path+"/confirm", "confirm-totp", userTag,
+	Handle(a, NewOperation(http.MethodPost, path+"/confirm", "confirm-totp", userTag,
 		"Turn the second factor on by a code of it; the recovery codes are shown once", http.StatusConflict,
 		http.StatusTooManyRequests), func(ctx context.Context, in *codeInput) (*userBody[RecoveryCodes], error) {
-		u, err := h.ofAPerson(ctx)
+		u, err := h.requireLocalUser(ctx)
 		if err == nil {
-			err = tooOften(h.own.Wait(u.UserID), "at your code")
+			err = rateLimited(h.ownPassword.Wait(u.UserID), "at your code")
 		}
 		if err != nil {
 			return nil, err
 		}
 		codes, err := k.Confirm(ctx, u, in.Body.Code)
 		if err != nil {
-			h.own.Failed(u.UserID)
+			h.ownPassword.RecordFailure(u.UserID)
 			return nil, err
 		}
-		h.a.Note(ctx, "user.totp", u.Name, "on")
+		h.a.Audit(ctx, "user.totp", u.Name, "on")
 		return &userBody[RecoveryCodes]{RecoveryCodes{codes}}, nil
 	})
-	end := Op(http.MethodPost, path+"/disable", "disable-totp", userTag,
+	end := NewOperation(http.MethodPost, path+"/disable", "disable-totp", userTag,
 		"Turn the second factor off, by the password and a code", http.StatusTooManyRequests)
 	end.DefaultStatus = http.StatusNoContent
 	Handle(a, end, func(ctx context.Context, in *endTOTPInput) (*struct{}, error) { return h.endTOTP(ctx, k, in) })
-	reset := Op(http.MethodDelete, "/api/users/{id}/totp", "reset-totp", tagUsers,
+	reset := NewOperation(http.MethodDelete, "/api/users/{id}/totp", "reset-totp", tagUsers,
 		"Remove a user's second factor, when its app and recovery codes are lost", http.StatusForbidden, http.StatusNotFound)
 	reset.DefaultStatus = http.StatusNoContent
 	Handle(a, reset, func(ctx context.Context, in *IDInput) (*struct{}, error) {
 		if err := a.Admin(ctx, "remove a second factor"); err != nil {
 			return nil, err
 		}
-		u, err := h.user(ctx, in.ID)
+		u, err := h.userResponse(ctx, in.ID)
 		if err == nil {
 			err = k.Remove(ctx, in.ID, identity(ctx).User.Name)
 		}
 		if err != nil {
 			return nil, err
 		}
-		h.a.Note(ctx, "user.totp", u.Name, "removed by an admin")
+		h.a.Audit(ctx, "user.totp", u.Name, "removed by an admin")
 		return &struct{}{}, nil
 	})
 }
 
-// ofAPerson is the user of a browser, who has a password here: others are let in by no code.
-func (h *userHandlers) ofAPerson(ctx context.Context) (store.User, error) {
+// requireLocalUser is the user of a browser, who has a password here: others are let in by no code.
+func (h *userHandlers) requireLocalUser(ctx context.Context) (store.User, error) {
 	id := identity(ctx)
 	switch {
 	case id.Token.Kind != auth.KindSession:
 		return id.User, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot change a second factor.",
 			Hint: "Do it on the page, under Settings."}
 	case id.User.External:
-		return id.User, noPassword(id.User.Name)
+		return id.User, refusePassword(id.User.Name)
 	}
-	u, hash, err := h.a.Store.PasswordOf(ctx, id.User.Name)
+	u, hash, err := h.a.Store.UserCredentials(ctx, id.User.Name)
 	if err == nil && hash == "" {
 		return u, &engine.Error{Code: engine.CodeConflict, Message: "You have no password, beside which a code is asked for.",
 			Hint: "Set one first, under Settings."}
@@ -108,25 +108,25 @@ func (h *userHandlers) ofAPerson(ctx context.Context) (store.User, error) {
 	return u, err
 }
 
-func (h *userHandlers) endTOTP(ctx context.Context, k *auth.Keeper, in *endTOTPInput) (*struct{}, error) {
-	u, err := h.ofAPerson(ctx)
+func (h *userHandlers) endTOTP(ctx context.Context, k *auth.SecondFactors, in *endTOTPInput) (*struct{}, error) {
+	u, err := h.requireLocalUser(ctx)
 	if err == nil {
-		err = tooOften(h.own.Wait(u.UserID), "at your password")
+		err = rateLimited(h.ownPassword.Wait(u.UserID), "at your password")
 	}
 	if err != nil {
 		return nil, err
 	}
-	leave, err := h.hashing.Enter(ctx, auth.Network(auth.PeerOf(ctx).IP))
+	leave, err := h.hashing.Acquire(ctx, auth.Network(auth.PeerOf(ctx).IP))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	wrong := func(field, what string) error {
-		h.own.Failed(u.UserID)
-		h.a.Trail().SignInRefused(ctx, auth.PeerOf(ctx).IP, u.Name)
+		h.ownPassword.RecordFailure(u.UserID)
+		h.a.AuditLog().RecordSignInFailure(ctx, auth.PeerOf(ctx).IP, u.Name)
 		return engine.InvalidField(field, what, "nothing was changed")
 	}
-	if ok, err := h.a.Auth.IsPassword(ctx, u.Name, in.Body.Password); err != nil || !ok {
+	if ok, err := h.a.Auth.CheckPassword(ctx, u.Name, in.Body.Password); err != nil || !ok {
 		if err == nil {
 			err = wrong("password", "is not your password")
 		}
@@ -141,7 +141,7 @@ func (h *userHandlers) endTOTP(ctx context.Context, k *auth.Keeper, in *endTOTPI
 	if err := k.Remove(ctx, u.UserID, u.Name); err != nil {
 		return nil, err
 	}
-	h.a.Note(ctx, "user.totp", u.Name, "off")
+	h.a.Audit(ctx, "user.totp", u.Name, "off")
 	return &struct{}{}, nil
 }
 

@@ -57,7 +57,7 @@ func describeUpload(a *API) huma.Operation {
 // upload takes a plugin file. The body is on the wire still: the guard has let the
 // caller pass before any of it is read.
 func (a *API) upload(c *fiber.Ctx) error {
-	entry, created, err := a.takeUpload(c)
+	entry, created, err := a.receiveUpload(c)
 	if err != nil {
 		var e *engine.Error
 		if errors.Is(err, plugin.ErrRefused) && errors.As(err, &e) && e.Code == engine.CodePlugin {
@@ -78,7 +78,7 @@ func (a *API) upload(c *fiber.Ctx) error {
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
-		a.trail.Note(c.UserContext(), a.identity(c.UserContext()).User.UserID, "plugin.upload", entry.SHA256,
+		a.audit.Record(c.UserContext(), a.identity(c.UserContext()).User.UserID, "plugin.upload", entry.SHA256,
 			entry.Name+"@"+entry.Version)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
@@ -86,7 +86,7 @@ func (a *API) upload(c *fiber.Ctx) error {
 	return c.Status(status).Send(text)
 }
 
-func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
+func (a *API) receiveUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 	for key := range c.Queries() {
 		return plugin.Entry{}, false, httpx.Field(key, "is not known here", "an upload takes no parameters")
 	}

@@ -38,8 +38,8 @@ type deleteUserInput struct {
 	WasDisabled string     `query:"was_disabled" enum:"true,false" doc:"Whether the user was seen to be locked out; 409 when it is otherwise by now."`
 }
 
-// was is what was seen of the user, as far as it is said.
-func (in deleteUserInput) was() (w store.UserWas) {
+// expected is what was seen of the user, as far as it is said.
+func (in deleteUserInput) expected() (w store.ExpectedUser) {
 	if in.Was != "" {
 		w.Role = &in.Was
 	}
@@ -57,11 +57,11 @@ type Invitation struct {
 	ExpiresAt engine.Time `json:"expires_at"`
 }
 
-// people registers what admins do about users.
-func (h *userHandlers) people() {
+// registerUserAdmin registers what admins do about users.
+func (h *userHandlers) registerUserAdmin() {
 	const base = "/api/users"
 	a := h.a
-	Handle(a, Op(http.MethodGet, base, "list-users", tagUsers, "List the users", http.StatusForbidden),
+	Handle(a, NewOperation(http.MethodGet, base, "list-users", tagUsers, "List the users", http.StatusForbidden),
 		func(ctx context.Context, _ *struct{}) (*userBody[UserList], error) {
 			if err := a.Admin(ctx, "see who the users are"); err != nil {
 				return nil, err
@@ -71,13 +71,13 @@ func (h *userHandlers) people() {
 			for i := 0; i < len(list) && err == nil && h.factors != nil; i++ {
 				if list[i].HasPassword {
 					var s auth.State
-					s, err = h.factors.Of(ctx, list[i].UserID)
+					s, err = h.factors.Status(ctx, list[i].UserID)
 					list[i].SecondFactor = s.Enabled
 				}
 			}
 			return &userBody[UserList]{UserList{list}}, err
 		})
-	invite := Op(http.MethodPost, base, "create-user", tagUsers, "Invite a user", http.StatusConflict)
+	invite := NewOperation(http.MethodPost, base, "create-user", tagUsers, "Invite a user", http.StatusConflict)
 	invite.DefaultStatus = http.StatusCreated
 	Handle(a, invite, func(ctx context.Context, in *newUserInput) (*userBody[Invitation], error) {
 		if err := a.Admin(ctx, "invite a user"); err != nil {
@@ -87,10 +87,10 @@ func (h *userHandlers) people() {
 		if err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "user.create", u.Name, string(u.Role))
+		a.Audit(ctx, "user.create", u.Name, string(u.Role))
 		return h.invitation(ctx, u)
 	})
-	again := Op(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
+	again := NewOperation(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
 		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound,
 		http.StatusConflict)
 	again.DefaultStatus = http.StatusCreated
@@ -98,31 +98,31 @@ func (h *userHandlers) people() {
 		if err := a.Admin(ctx, "make a link for a user"); err != nil {
 			return nil, err
 		}
-		u, err := h.user(ctx, in.ID)
+		u, err := h.userResponse(ctx, in.ID)
 		switch {
 		case err != nil:
 			return nil, err
 		case u.External:
-			return nil, noPassword(u.Name)
+			return nil, refusePassword(u.Name)
 		case !u.DisabledAt.IsZero():
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: u.Name + " is locked out, and no link lets it in.",
 				Hint: "Let the user in again first."}
 		}
-		a.Note(ctx, "user.invite", u.Name, "")
+		a.Audit(ctx, "user.invite", u.Name, "")
 		return h.invitation(ctx, u)
 	})
-	change := Op(http.MethodPatch, base+"/{id}", "change-user", tagUsers,
+	change := NewOperation(http.MethodPatch, base+"/{id}", "change-user", tagUsers,
 		"Give a user another role, lock it out, or let it in again", http.StatusNotFound, http.StatusConflict,
 		http.StatusForbidden)
 	Handle(a, change, h.changeUser)
-	remove := Op(http.MethodDelete, base+"/{id}", "delete-user", tagUsers,
+	remove := NewOperation(http.MethodDelete, base+"/{id}", "delete-user", tagUsers,
 		"Delete a user with its tokens; what the user made stays", http.StatusNotFound, http.StatusConflict,
 		http.StatusForbidden)
 	remove.DefaultStatus = http.StatusNoContent
 	Handle(a, remove, h.deleteUser)
 }
 
-func (h *userHandlers) user(ctx context.Context, id string) (store.User, error) {
+func (h *userHandlers) userResponse(ctx context.Context, id string) (store.User, error) {
 	list, err := h.a.Store.ListUsers(ctx)
 	if err != nil {
 		return store.User{}, err
@@ -152,20 +152,20 @@ func (h *userHandlers) changeUser(ctx context.Context, in *changeUserInput) (*us
 		return nil, engine.InvalidField("role", "is not given, nor is disabled", "name what is to be changed")
 	}
 	u, before, err := h.a.Store.ChangeUser(ctx, in.ID, store.UserChange{Role: in.Body.Role, Disabled: in.Body.Disabled,
-		Was: store.UserWas{Role: in.Body.Was, Disabled: in.Body.WasDisabled}})
+		Expected: store.ExpectedUser{Role: in.Body.Was, Disabled: in.Body.WasDisabled}})
 	if err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
-	h.a.Auth.Forget(in.ID)
+	h.a.Auth.InvalidateUser(in.ID)
 	if in.Body.Role != nil {
-		h.a.Note(ctx, "user.role", u.Name, string(before.Role)+" → "+string(u.Role))
+		h.a.Audit(ctx, "user.role", u.Name, string(before.Role)+" → "+string(u.Role))
 	}
 	switch d := in.Body.Disabled; {
 	case d == nil:
 	case *d:
-		h.a.Note(ctx, "user.lock", u.Name, "")
+		h.a.Audit(ctx, "user.lock", u.Name, "")
 	default:
-		h.a.Note(ctx, "user.unlock", u.Name, "")
+		h.a.Audit(ctx, "user.unlock", u.Name, "")
 	}
 	return &userBody[store.User]{u}, nil
 }
@@ -174,14 +174,14 @@ func (h *userHandlers) deleteUser(ctx context.Context, in *deleteUserInput) (*st
 	if err := h.a.Admin(ctx, "delete a user"); err != nil {
 		return nil, err
 	}
-	u, err := h.user(ctx, in.ID)
+	u, err := h.userResponse(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.a.Store.DeleteUser(ctx, in.ID, in.was()); err != nil {
+	if err := h.a.Store.DeleteUser(ctx, in.ID, in.expected()); err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
-	h.a.Auth.Forget(in.ID)
-	h.a.Note(ctx, "user.delete", u.Name, "")
+	h.a.Auth.InvalidateUser(in.ID)
+	h.a.Audit(ctx, "user.delete", u.Name, "")
 	return &struct{}{}, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // registerWatch adds the route of WATCH: server-sent events for as long as the client listens.
 func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) {
-	o := Op(http.MethodGet, "/api/v1/streams/watch", "watch-streams", streamTag, "Watch a table of the catalog of streams",
+	o := NewOperation(http.MethodGet, "/api/v1/streams/watch", "watch-streams", streamTag, "Watch a table of the catalog of streams",
 		http.StatusConflict, http.StatusUnprocessableEntity)
 	o.Description = "Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of " +
 		"an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken " +
@@ -39,11 +39,11 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 		}
 		view, err := watch.Parse(f.Query("sql"))
 		if err != nil {
-			return httpx.Write(f, coordinator.Refusal(err))
+			return httpx.Write(f, coordinator.StatementError(err))
 		}
 		// What is read from the request is not valid any more when the handler has returned.
 		after := string(append([]byte{}, f.Query("after", f.Get("Last-Event-ID"))...))
-		ctx, stop := httpx.Watch(down.Life, f.Context().Conn())
+		ctx, stop := httpx.WatchDisconnect(down.Life, f.Context().Conn())
 		f.Set(fiber.HeaderContentType, "text/event-stream")
 		f.Set(fiber.HeaderCacheControl, "no-store")
 		f.Set("X-Accel-Buffering", "no")
@@ -51,11 +51,11 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(life, cancel)()
-			err := c.Watch(ctx, view, after, func(events []watch.Event) error { return send(w, events) })
+			err := c.Watch(ctx, view, after, func(events []watch.Event) error { return sendEvents(w, events) })
 			if ctx.Err() != nil {
 				return nil // the client, or the server, has ended
 			}
-			p, bad := json.Marshal(httpx.From(coordinator.Refusal(err)))
+			p, bad := json.Marshal(httpx.From(coordinator.StatementError(err)))
 			if bad != nil {
 				return bad
 			}
@@ -65,8 +65,8 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 	})
 }
 
-// send writes events; a comment where there is none, so that who has gone is noticed.
-func send(w io.Writer, events []watch.Event) error {
+// sendEvents writes events; a comment where there is none, so that who has gone is noticed.
+func sendEvents(w io.Writer, events []watch.Event) error {
 	if len(events) == 0 {
 		_, err := io.WriteString(w, ": nothing has changed\n\n")
 		return err

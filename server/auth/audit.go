@@ -16,47 +16,47 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Trail writes lines of the audit log. It is safe for concurrent use.
-type Trail struct {
+// AuditLog writes lines of the audit log. It is safe for concurrent use.
+type AuditLog struct {
 	store store.Audit
 	log   zerolog.Logger
 	// life ends with the server; lines that wait for the store are given up then.
 	life    context.Context
-	waiting atomic.Int64 // lines that wait for the store
-	refused refusals
+	pending atomic.Int64 // lines that wait for the store
+	refused failureCounter
 }
 
-// NewAudit returns a trail whose lines wait for the store until life ends.
-func NewAudit(life context.Context, s store.Audit, log zerolog.Logger) *Trail {
-	return &Trail{store: s, log: log, life: life}
+// NewAuditLogLog returns a trail whose lines wait for the store until life ends.
+func NewAuditLog(life context.Context, s store.Audit, log zerolog.Logger) *AuditLog {
+	return &AuditLog{store: s, log: log, life: life}
 }
 
-// Note notes who did what. A log that cannot be written does not undo what was done. Where from and by which token is
+// Record notes who did what. A log that cannot be written does not undo what was done. Where from and by which token is
 // the request's; userID is who signs in, of somebody who was not signed in before.
-func (t *Trail) Note(ctx context.Context, userID, action, object, detail string) {
+func (t *AuditLog) Record(ctx context.Context, userID, action, object, detail string) {
 	t.write(ctx, store.AuditEntry{UserID: userID, Action: action, Object: object, Detail: detail})
 }
 
-// longest bounds the texts of a line: callers make them up.
-const longest = 1000
+// maxTextLength bounds the texts of a line: callers make them up.
+const maxTextLength = 1000
 
-func (t *Trail) write(ctx context.Context, entry store.AuditEntry) {
+func (t *AuditLog) write(ctx context.Context, entry store.AuditEntry) {
 	if m, ok := ctx.Value(markKey{}).(*mark); ok {
 		m.noted.Store(true)
 	}
 	entry.At, entry.Address = engine.At(time.Now()), PeerOf(ctx).IP
-	entry.Object, entry.Detail = cut(entry.Object), cut(entry.Detail)
+	entry.Object, entry.Detail = truncate(entry.Object), truncate(entry.Detail)
 	if id, ok := IdentityOf(ctx); ok {
 		entry.UserID, entry.UserName = id.User.UserID, id.User.Name
 		entry.TokenID, entry.TokenName = id.Token.TokenID, id.Token.Name
 	} else if entry.UserID != "" {
 		entry.UserName = entry.Object // who signs in is what it is about
 	}
-	soon, cancel := context.WithTimeout(ctx, promptLimit)
+	soon, cancel := context.WithTimeout(ctx, writeTimeout)
 	err := t.store.AppendAudit(soon, entry)
 	cancel()
 	action, object, userID := entry.Action, entry.Object, entry.UserID
-	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && t.later(entry) {
+	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && t.retryLater(entry) {
 		return
 	}
 	if err != nil {
@@ -65,32 +65,32 @@ func (t *Trail) write(ctx context.Context, entry store.AuditEntry) {
 	}
 }
 
-// cut bounds a text, at a whole character.
-func cut(text string) string {
-	if len(text) <= longest {
+// truncate bounds a text, at a whole character.
+func truncate(text string) string {
+	if len(text) <= maxTextLength {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
+	return strings.ToValidUTF8(text[:maxTextLength], "") + "…"
 }
 
 const (
-	// promptLimit is how long an answer waits for its line in the audit log; a stop waits
+	// writeTimeout is how long an answer waits for its line in the audit log; a stop waits
 	// for other things too when the store hangs.
-	promptLimit = 500 * time.Millisecond
-	// laterLimit bounds a later attempt.
-	laterLimit = 2 * time.Second
-	// mostWaiting is how many lines wait for a store that is away.
-	mostWaiting = 100
+	writeTimeout = 500 * time.Millisecond
+	// retryTimeout bounds a later attempt.
+	retryTimeout = 2 * time.Second
+	// maxPending is how many lines wait for a store that is away.
+	maxPending = 100
 )
 
-// later writes a line when the store is back; false when too many wait already.
-func (t *Trail) later(entry store.AuditEntry) bool {
-	if t.waiting.Add(1) > mostWaiting {
-		t.waiting.Add(-1)
+// retryLater writes a line when the store is back; false when too many wait already.
+func (t *AuditLog) retryLater(entry store.AuditEntry) bool {
+	if t.pending.Add(1) > maxPending {
+		t.pending.Add(-1)
 		return false
 	}
 	go func() {
-		defer t.waiting.Add(-1)
+		defer t.pending.Add(-1)
 		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 			select {
 			case <-t.life.Done():
@@ -99,7 +99,7 @@ func (t *Trail) later(entry store.AuditEntry) bool {
 				return
 			case <-time.After(pause):
 			}
-			ctx, cancel := context.WithTimeout(t.life, laterLimit)
+			ctx, cancel := context.WithTimeout(t.life, retryTimeout)
 			err := t.store.AppendAudit(ctx, entry)
 			cancel()
 			if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {

@@ -1,6 +1,6 @@
 // Package auth decides who a caller is: a browser with a session cookie or a
 // program with an API token. Secrets are 32 random bytes; only their SHA-256 is
-// ever stored. What the store said is remembered for at most CacheFor, and
+// ever stored. What the store said is remembered for at most CacheTTL, and
 // forgotten at once when this server revokes a token.
 package auth
 
@@ -49,19 +49,19 @@ const (
 
 // How long things live.
 const (
-	SessionFor = 14 * 24 * time.Hour
-	SignInFor  = time.Hour
-	// TokenFor is how long an API token lives when nobody says otherwise.
-	TokenFor = 90 * 24 * time.Hour
-	// CacheFor bounds how long a token revoked by another server still works here.
-	CacheFor = 20 * time.Second
-	// GraceFor bounds how long a caller that was known is believed while the store
+	SessionTTL = 14 * 24 * time.Hour
+	SignInTTL  = time.Hour
+	// TokenTTL// TokenTTL is how long an API token lives when nobody says otherwise.
+	TokenTTL = 90 * 24 * time.Hour
+	// CacheTTL// CacheTTL bounds how long a token revoked by another server still works here.
+	CacheTTL = 20 * time.Second
+	// GracePeriod// GracePeriod bounds how long a caller that was known is believed while the store
 	// does not answer: who watches a run must be able to stop it.
-	GraceFor = 15 * time.Minute
-	// askFor bounds how long the store is asked about a caller that was known.
-	askFor = time.Second
-	// believeFor is how long the store is not asked again when it has not answered.
-	believeFor = 2 * time.Second
+	GracePeriod = 15 * time.Minute
+	// storeTimeout bounds how long the store is asked about a caller that was known.
+	storeTimeout = time.Second
+	// storeRetryDelay is how long the store is not asked again when it has not answered.
+	storeRetryDelay = 2 * time.Second
 )
 
 const (
@@ -101,8 +101,8 @@ func NewSecret(prefix string) (secret string, hash [32]byte) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-// HashOf is what is stored of a secret with the prefix; false for what cannot be one.
-func HashOf(prefix, secret string) (hash [32]byte, ok bool) {
+// HashSecret is what is stored of a secret with the prefix; false for what cannot be one.
+func HashSecret(prefix, secret string) (hash [32]byte, ok bool) {
 	if !wellFormed(prefix, secret) {
 		return hash, false
 	}
@@ -132,8 +132,8 @@ type Service struct {
 	// revoked rises with each revocation, so that an answer of the store from before it is not remembered.
 	revoked  uint64
 	operator [32]byte // hash of the operator's secret, zero without one
-	// watched are those who want to know when a token ends.
-	watched map[*watch]struct{}
+	// watches are those who want to know when a token ends.
+	watches map[*watch]struct{}
 }
 
 type watch struct {
@@ -148,23 +148,23 @@ type cached struct {
 	verified time.Time
 }
 
-// honoured reports whether the caller is believed without the store.
-func (c cached) honoured(now time.Time) bool {
+// valid reports whether the caller is believed without the store.
+func (c cached) valid(now time.Time) bool {
 	e := c.identity.Token.ExpiresAt
-	return now.Sub(c.verified) < GraceFor && (e.IsZero() || now.Before(e.Time))
+	return now.Sub(c.verified) < GracePeriod && (e.IsZero() || now.Before(e.Time))
 }
 
 // New returns a service on the users of a store.
 func New(users store.Users, log zerolog.Logger) *Service {
-	return &Service{users: users, log: log, now: time.Now, cache: map[[32]byte]cached{}, watched: map[*watch]struct{}{}}
+	return &Service{users: users, log: log, now: time.Now, cache: map[[32]byte]cached{}, watches: map[*watch]struct{}{}}
 }
 
 // Bearer authenticates an API token.
 func (s *Service) Bearer(ctx context.Context, secret string) (Identity, error) {
 	if strings.HasPrefix(secret, PrefixOperator) {
-		return s.asOperator(ctx, secret)
+		return s.authenticateOperator(ctx, secret)
 	}
-	return s.use(ctx, KindAPI, PrefixAPI, secret, ErrNoToken)
+	return s.resolve(ctx, KindAPI, PrefixAPI, secret, ErrNoToken)
 }
 
 // Operator makes the operator's secret; the one before is good for nothing then.
@@ -176,9 +176,9 @@ func (s *Service) Operator() string {
 	return secret
 }
 
-// asOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows who that
+// authenticateOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows who that
 // is.
-func (s *Service) asOperator(ctx context.Context, secret string) (Identity, error) {
+func (s *Service) authenticateOperator(ctx context.Context, secret string) (Identity, error) {
 	s.mu.Lock()
 	want := s.operator
 	s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Service) asOperator(ctx context.Context, secret string) (Identity, erro
 		return Identity{}, ErrNoToken
 	}
 	// In an emergency the store may not answer. Who reads the server's own files may stop it anyway.
-	soon, cancel := context.WithTimeout(ctx, askFor)
+	soon, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	admin, err := s.users.EnsureAdmin(soon, "admin")
 	switch {
@@ -204,11 +204,11 @@ func (s *Service) asOperator(ctx context.Context, secret string) (Identity, erro
 
 // Session authenticates the value of a session cookie.
 func (s *Service) Session(ctx context.Context, secret string) (Identity, error) {
-	return s.use(ctx, KindSession, PrefixSession, secret, ErrAnonymous)
+	return s.resolve(ctx, KindSession, PrefixSession, secret, ErrAnonymous)
 }
 
-// use finds whose a secret is; unknown is what is told of one that is nobody's.
-func (s *Service) use(ctx context.Context, kind, prefix, secret string, unknown error) (Identity, error) {
+// resolve finds whose a secret is; unknown is what is told of one that is nobody's.
+func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unknown error) (Identity, error) {
 	if !wellFormed(prefix, secret) {
 		return Identity{}, unknown
 	}
@@ -221,15 +221,15 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string, unknown 
 	if ok && now.Before(known.until) {
 		return known.identity, nil
 	}
-	token, user, err := s.ask(ctx, kind, hash, ok && known.honoured(now))
-	if ok && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && known.honoured(now) {
+	token, user, err := s.queryStore(ctx, kind, hash, ok && known.valid(now))
+	if ok && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && known.valid(now) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.revoked != revoked {
 			return Identity{}, fmt.Errorf("checking a token: %w", err)
 		}
 		// Not every request of the outage waits for the store.
-		known.until = now.Add(believeFor)
+		known.until = now.Add(storeRetryDelay)
 		s.cache[hash] = known
 		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).
 			Msg("the control store does not answer: a caller is believed who was known a short while ago")
@@ -244,7 +244,7 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string, unknown 
 	if err != nil {
 		return Identity{}, fmt.Errorf("checking a token: %w", err)
 	}
-	until := now.Add(CacheFor)
+	until := now.Add(CacheTTL)
 	if e := token.ExpiresAt; !e.IsZero() && e.Before(until) {
 		until = e.Time
 	}
@@ -260,11 +260,11 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string, unknown 
 	return id, nil
 }
 
-// ask asks the store; not for long where there is another answer.
-func (s *Service) ask(ctx context.Context, kind string, hash [32]byte, known bool) (store.Token, store.User, error) {
+// queryStore asks the store; not for long where there is another answer.
+func (s *Service) queryStore(ctx context.Context, kind string, hash [32]byte, known bool) (store.Token, store.User, error) {
 	if known {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askFor)
+		ctx, cancel = context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 	}
 	return s.users.UseToken(ctx, kind, hash)
@@ -286,14 +286,14 @@ func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id
 	if err != nil {
 		return "", Identity{}, fmt.Errorf("using a sign-in token: %w", err)
 	}
-	return s.begin(ctx, user)
+	return s.startSession(ctx, user)
 }
 
-// CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means TokenFor from now.
+// CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means TokenTTL from now.
 func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string, expires time.Time) (secret string,
 	t store.Token, err error) {
 	if expires.IsZero() {
-		expires = s.now().Add(TokenFor)
+		expires = s.now().Add(TokenTTL)
 	}
 	return s.create(ctx, store.Token{UserID: userID, Kind: KindAPI, Name: name, Scope: scope}, PrefixAPI, expires)
 }
@@ -304,23 +304,23 @@ func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
 	w := &watch{tokenID: id.Token.TokenID, userID: id.User.UserID, ended: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watched[w] = struct{}{}
+	s.watches[w] = struct{}{}
 	return w.ended, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.watched, w)
+		delete(s.watches, w)
 	}
 }
 
-// lookEvery is how often what goes on asks whether its caller has been revoked or changed by another server, and
+// recheckInterval is how often what goes on asks whether its caller has been revoked or changed by another server, and
 // askMost how long it waits for the answer.
-const lookEvery, askMost = 20 * time.Second, 10 * time.Second
+const recheckInterval, recheckTimeout = 20 * time.Second, 10 * time.Second
 
-// Ends calls end, once, when an identity is good no more: its token expires, or is revoked, or its user may other
+// OnEnd calls end, once, when an identity is good no more: its token expires, or is revoked, or its user may other
 // things than before. What this server does ends it at once, what another does with the next look: within lookEvery,
 // and askMost more where the store is slow. While the store does not answer, only the expiry ends it. It is for answers
 // that go on after the request was judged. stop ends the watching, and has to be called.
-func (s *Service) Ends(id Identity, end func()) (stop func()) {
+func (s *Service) OnEnd(id Identity, end func()) (stop func()) {
 	ended, forget := s.Watch(id)
 	stopped := make(chan struct{})
 	var expired <-chan time.Time
@@ -328,7 +328,7 @@ func (s *Service) Ends(id Identity, end func()) (stop func()) {
 		expired = time.After(e.Sub(s.now()))
 	}
 	go func() {
-		look := time.NewTicker(lookEvery)
+		look := time.NewTicker(recheckInterval)
 		defer look.Stop()
 		for {
 			select {
@@ -337,8 +337,8 @@ func (s *Service) Ends(id Identity, end func()) (stop func()) {
 			case <-ended:
 			case <-expired:
 			case <-look.C:
-				ctx, cancel := context.WithTimeout(context.Background(), askMost)
-				still := s.Still(ctx, id)
+				ctx, cancel := context.WithTimeout(context.Background(), recheckTimeout)
+				still := s.StillValid(ctx, id)
 				cancel()
 				if still {
 					continue
@@ -351,18 +351,18 @@ func (s *Service) Ends(id Identity, end func()) (stop func()) {
 	return sync.OnceFunc(func() { close(stopped); forget() })
 }
 
-// EndsWith is Ends for who makes a request.
-func (s *Service) EndsWith(ctx context.Context, end func()) (stop func()) {
+// OnRequestEnd is Ends for who makes a request.
+func (s *Service) OnRequestEnd(ctx context.Context, end func()) (stop func()) {
 	id, ok := IdentityOf(ctx)
 	if !ok {
 		return func() {}
 	}
-	return s.Ends(id, end)
+	return s.OnEnd(id, end)
 }
 
-// Still reports whether an identity is as good as when it was found: its token is there, and its user has the role of
+// StillValid reports whether an identity is as good as when it was found: its token is there, and its user has the role of
 // then. A store that cannot be asked does not end it.
-func (s *Service) Still(ctx context.Context, id Identity) bool {
+func (s *Service) StillValid(ctx context.Context, id Identity) bool {
 	if e := id.Token.ExpiresAt; !e.IsZero() && !s.now().Before(e.Time) {
 		return false
 	}
@@ -389,7 +389,7 @@ func (s *Service) CreateSignIn(ctx context.Context) (secret string, err error) {
 // CreateSignInFor makes a one-time sign-in token for a user, in place of any that was made before.
 func (s *Service) CreateSignInFor(ctx context.Context, userID string) (secret string, err error) {
 	secret, _, err = s.create(ctx, store.Token{UserID: userID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn,
-		s.now().Add(SignInFor))
+		s.now().Add(SignInTTL))
 	return secret, err
 }
 
@@ -420,9 +420,9 @@ func (s *Service) Revoke(ctx context.Context, userID, tokenID string) error {
 			delete(s.cache, hash)
 		}
 	}
-	for w := range s.watched {
+	for w := range s.watches {
 		if err == nil && w.tokenID == tokenID {
-			delete(s.watched, w)
+			delete(s.watches, w)
 			close(w.ended)
 		}
 	}

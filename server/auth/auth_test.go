@@ -78,7 +78,7 @@ func TestCache(t *testing.T) {
 		if u.asked != 1 {
 			t.Errorf("asked %d times", u.asked)
 		}
-		time.Sleep(CacheFor + time.Second)
+		time.Sleep(CacheTTL + time.Second)
 		u.delete() // by another server
 		if err := use(); !engine.HasCode(err, engine.CodeUnauthorized) {
 			t.Errorf("after the cache: %v", err)
@@ -122,7 +122,7 @@ func TestLimiter(t *testing.T) {
 			if l.Wait("a") != 0 {
 				t.Fatal("limited too early")
 			}
-			l.Failed("a")
+			l.RecordFailure("a")
 		}
 		if l.Wait("a") != time.Second || l.Wait("b") != 0 {
 			t.Errorf("a waits %v, b %v", l.Wait("a"), l.Wait("b"))
@@ -132,13 +132,13 @@ func TestLimiter(t *testing.T) {
 			t.Errorf("a waits %v", l.Wait("a"))
 		}
 		for range 3 {
-			l.Failed("a")
+			l.RecordFailure("a")
 		}
 		for i := range 3 * maxCallers {
-			l.Failed(string(rune(i + 1000)))
+			l.RecordFailure(string(rune(i + 1000)))
 		}
-		if len(l.spent) > maxCallers {
-			t.Errorf("%d callers are remembered", len(l.spent))
+		if len(l.callers) > maxCallers {
+			t.Errorf("%d callers are remembered", len(l.callers))
 		}
 		// A flood from ever more addresses neither makes others wait nor wins a new beginning for who has spent a lot.
 		if w := l.Wait("a newcomer"); w != 0 {
@@ -171,7 +171,7 @@ func TestAKnownCallerIsBelievedDuringAStoreOutage(t *testing.T) {
 				t.Errorf("an unknown caller: %v", err)
 			}
 		}
-		time.Sleep(GraceFor)
+		time.Sleep(GracePeriod)
 		if _, err := s.Bearer(t.Context(), known); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("long after: %v", err)
 		}
@@ -180,7 +180,7 @@ func TestAKnownCallerIsBelievedDuringAStoreOutage(t *testing.T) {
 		if _, err := s.Bearer(t.Context(), known); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(CacheFor + time.Second)
+		time.Sleep(CacheTTL + time.Second)
 		u.down = errors.New("a defect")
 		if _, err := s.Bearer(t.Context(), known); err == nil {
 			t.Error("an error that is no outage was passed over")
@@ -243,7 +243,7 @@ func TestEnds(t *testing.T) {
 		after := func(id Identity) func() time.Duration {
 			began := time.Now()
 			ended := make(chan time.Duration, 2)
-			stop := s.Ends(id, func() { ended <- time.Since(began) })
+			stop := s.OnEnd(id, func() { ended <- time.Since(began) })
 			return func() time.Duration {
 				defer stop()
 				select {
@@ -265,22 +265,22 @@ func TestEnds(t *testing.T) {
 		wait := after(id)
 		time.Sleep(time.Second)
 		u.become(store.RoleViewer) // by another server
-		if d := wait(); d != lookEvery {
+		if d := wait(); d != recheckInterval {
 			t.Errorf("what is open to who has another role elsewhere ends after %v", d)
 		}
 		u.become(store.RoleOperator)
 		wait = after(id)
 		time.Sleep(time.Second)
 		u.delete() // by another server
-		if d := wait(); d != lookEvery {
+		if d := wait(); d != recheckInterval {
 			t.Errorf("what was revoked elsewhere ends after %v", d)
 		}
-		stop := s.Ends(id, func() { t.Error("what was stopped ends") })
+		stop := s.OnEnd(id, func() { t.Error("what was stopped ends") })
 		stop()
 		stop()
-		s.Forget("u")
+		s.InvalidateUser("u")
 		time.Sleep(time.Hour)
-		if n := len(s.watched); n != 0 {
+		if n := len(s.watches); n != 0 {
 			t.Errorf("%d are watched still", n)
 		}
 	})

@@ -43,7 +43,7 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		return httpx.Write(c, err)
 	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
-	if err := id.refusal(c.Method(), c.Path()); err != nil {
+	if err := id.scopeError(c.Method(), c.Path()); err != nil {
 		return httpx.Write(c, err)
 	}
 	return c.Next()
@@ -59,9 +59,9 @@ func ReadsByPost(path string) bool {
 	return strings.HasPrefix(path, "/prometheus/")
 }
 
-// own tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs.
+// isOwnResource tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs.
 // Whoever may sign in may change these; to show a view to others is another thing.
-func own(path string) bool {
+func isOwnResource(path string) bool {
 	if of, is := strings.CutPrefix(path, "/api/v1/run-views"); is {
 		// What lies below a view is not: the router takes /shared/ for /shared.
 		id, below := strings.CutPrefix(of, "/")
@@ -160,11 +160,11 @@ func WithPeer(ctx context.Context, p Peer) context.Context {
 }
 
 // CookieName is the name of the session cookie.
-func (p Peer) CookieName() string { return p.Named(CookieName) }
+func (p Peer) CookieName() string { return p.PrefixedCookieName(CookieName) }
 
-// Named is the name of a cookie. Over TLS it has a prefix by which browsers take it from the server itself alone, over
+// PrefixedCookieName is the name of a cookie. Over TLS it has a prefix by which browsers take it from the server itself alone, over
 // TLS, for all of its paths: no page of a name below or beside, and nobody on the way, can put another in its place.
-func (p Peer) Named(cookie string) string {
+func (p Peer) PrefixedCookieName(cookie string) string {
 	if p.Secure {
 		return "__Host-" + cookie
 	}
@@ -184,7 +184,7 @@ func (p Peer) Cookie(secret string) *http.Cookie {
 	if secret == "" {
 		cookie.MaxAge = -1
 	} else {
-		cookie.MaxAge = int(SessionFor / time.Second)
+		cookie.MaxAge = int(SessionTTL / time.Second)
 	}
 	return cookie
 }

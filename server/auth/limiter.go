@@ -12,13 +12,13 @@ type Limiter struct {
 	Burst  int
 	Refill time.Duration
 
-	mu    sync.Mutex
-	spent map[string]spent
-	swept time.Time
-	now   func() time.Time
+	mu      sync.Mutex
+	callers map[string]callerState
+	sweptAt time.Time
+	now     func() time.Time
 }
 
-type spent struct {
+type callerState struct {
 	attempts float64
 	at       time.Time
 }
@@ -26,74 +26,74 @@ type spent struct {
 // maxCallers bounds the memory of a limiter. Past it the one of a few who has spent the least is forgotten: whoever
 // comes from ever more addresses makes nobody else wait, and does not make a limiter forget who has spent a lot.
 const (
-	maxCallers = 4096
-	lookedAt   = 16
+	maxCallers     = 4096
+	evictionSample = 16
 )
 
 // NewLimiter returns a limiter.
 func NewLimiter(burst int, refill time.Duration) *Limiter {
-	return &Limiter{Burst: burst, Refill: refill, spent: map[string]spent{}, now: time.Now}
+	return &Limiter{Burst: burst, Refill: refill, callers: map[string]callerState{}, now: time.Now}
 }
 
 // Wait returns how long the caller has to wait before the next attempt; 0 means none.
 func (l *Limiter) Wait(caller string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	over := l.left(caller).attempts + 1 - float64(l.Burst)
+	over := l.outstanding(caller).attempts + 1 - float64(l.Burst)
 	if over <= 0 {
 		return 0
 	}
 	return time.Duration(over * float64(l.Refill))
 }
 
-// Failed counts a failed attempt.
-func (l *Limiter) Failed(caller string) {
+// RecordFailure counts a failed attempt.
+func (l *Limiter) RecordFailure(caller string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.left(caller)
+	s := l.outstanding(caller)
 	s.attempts++
-	if _, known := l.spent[caller]; !known && len(l.spent) >= maxCallers {
-		if l.sweep(); len(l.spent) >= maxCallers {
-			l.forget()
+	if _, known := l.callers[caller]; !known && len(l.callers) >= maxCallers {
+		if l.sweep(); len(l.callers) >= maxCallers {
+			l.evict()
 		}
 	}
-	l.spent[caller] = s
+	l.callers[caller] = s
 }
 
-// forget makes room: of some callers, which the order of a map chooses, the one that has spent the least goes.
-func (l *Limiter) forget() {
+// evict makes room: of some callers, which the order of a map chooses, the one that has spent the least goes.
+func (l *Limiter) evict() {
 	least, found, seen := "", math.Inf(1), 0
-	for other := range l.spent {
-		if a := l.left(other).attempts; a < found {
+	for other := range l.callers {
+		if a := l.outstanding(other).attempts; a < found {
 			least, found = other, a
 		}
-		if seen++; seen == lookedAt {
+		if seen++; seen == evictionSample {
 			break
 		}
 	}
-	delete(l.spent, least)
+	delete(l.callers, least)
 }
 
 // sweep forgets who has regained everything, at most once every Refill.
 func (l *Limiter) sweep() {
 	now := l.now()
-	if now.Sub(l.swept) < l.Refill {
+	if now.Sub(l.sweptAt) < l.Refill {
 		return
 	}
-	l.swept = now
-	for other := range l.spent {
-		if l.left(other).attempts == 0 {
-			delete(l.spent, other)
+	l.sweptAt = now
+	for other := range l.callers {
+		if l.outstanding(other).attempts == 0 {
+			delete(l.callers, other)
 		}
 	}
 }
 
-// left returns what the caller has spent and not yet regained.
-func (l *Limiter) left(caller string) spent {
+// outstanding returns what the caller has spent and not yet regained.
+func (l *Limiter) outstanding(caller string) callerState {
 	now := l.now()
-	s, ok := l.spent[caller]
+	s, ok := l.callers[caller]
 	if !ok {
-		return spent{at: now}
+		return callerState{at: now}
 	}
 	s.attempts -= float64(now.Sub(s.at)) / float64(l.Refill)
 	if s.attempts < 0 {

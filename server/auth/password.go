@@ -62,16 +62,16 @@ func hashPassword(password string) string {
 		b64(salt), b64(key))
 }
 
-// nobodysPassword is what is compared where there is no password, so that an answer takes as long for a name that
+// dummyHash is what is compared where there is no password, so that an answer takes as long for a name that
 // does not exist.
-var nobodysPassword = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime,
+var dummyHash = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime,
 	argonLanes, base64.RawStdEncoding.EncodeToString(make([]byte, argonSalt)),
 	base64.RawStdEncoding.EncodeToString(make([]byte, argonKey)))
 
-// isPassword reports whether the password is the one of a hash; a hash that cannot be read is nobody's.
-func isPassword(hash, password string) bool {
+// matchesPassword reports whether the password is the one of a hash; a hash that cannot be read is nobody's.
+func matchesPassword(hash, password string) bool {
 	if hash == "" {
-		hash = nobodysPassword
+		hash = dummyHash
 	}
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
@@ -92,5 +92,5 @@ func isPassword(hash, password string) bool {
 	}
 	length := uint32(len(key)) //nolint:gosec // at most 64
 	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, length)
-	return subtle.ConstantTimeCompare(got, key) == 1 && hash != nobodysPassword
+	return subtle.ConstantTimeCompare(got, key) == 1 && hash != dummyHash
 }

@@ -18,27 +18,27 @@ func TestPasswords(t *testing.T) {
 	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || hash == hashPassword(right) {
 		t.Errorf("hash %s", hash)
 	}
-	if !isPassword(hash, right) {
+	if !matchesPassword(hash, right) {
 		t.Error("the password is not the password")
 	}
 	for _, wrong := range []string{"", "Correct horse battery", right + " ", strings.Repeat("x", 1<<20)} {
-		if isPassword(hash, wrong) {
+		if matchesPassword(hash, wrong) {
 			t.Errorf("%.30q is the password", wrong)
 		}
 	}
 	// From the tests of the reference implementation, with another cost.
 	const theirs = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
-	if !isPassword(theirs, "password") || isPassword(theirs, "passwort") {
+	if !matchesPassword(theirs, "password") || matchesPassword(theirs, "passwort") {
 		t.Error("what the reference implementation has written is not read")
 	}
 	for _, broken := range []string{"$argon2id$v=19$m=19456,t=2,p=1$$",
 		"$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$" +
 			strings.Repeat("A", 43), "$2a$10$abc", "$argon2id$v=19$m=0,t=0,p=0$c29tZXNhbHQ$AAAA", "$$$$$"} {
-		if isPassword(broken, right) {
+		if matchesPassword(broken, right) {
 			t.Errorf("%s is a hash", broken)
 		}
 	}
-	if isPassword("", "") || isPassword("", right) || isPassword(nobodysPassword, right) {
+	if matchesPassword("", "") || matchesPassword("", right) || matchesPassword(dummyHash, right) {
 		t.Error("who has no password is let in")
 	}
 }
@@ -54,15 +54,15 @@ func TestCheckPassword(t *testing.T) {
 	}
 }
 
-// meanwhile changes a user between two looks at its password.
-type meanwhile struct {
+// concurrentChange changes a user between two looks at its password.
+type concurrentChange struct {
 	store.Users
 	looks  int
 	change func()
 }
 
-func (m *meanwhile) PasswordOf(ctx context.Context, name string) (store.User, string, error) {
-	u, hash, err := m.Users.PasswordOf(ctx, name)
+func (m *concurrentChange) UserCredentials(ctx context.Context, name string) (store.User, string, error) {
+	u, hash, err := m.Users.UserCredentials(ctx, name)
 	if m.looks++; m.looks == 1 {
 		m.change()
 	}
@@ -94,8 +94,8 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 			if err = db.SetPassword(t.Context(), u.UserID, hashPassword("correct horse battery")); err != nil {
 				t.Fatal(err)
 			}
-			s := New(&meanwhile{Users: db, change: func() { err = change(db, u.UserID) }}, zerolog.Nop())
-			_, _, refused := s.SignInAs(t.Context(), "ada", "correct horse battery", "")
+			s := New(&concurrentChange{Users: db, change: func() { err = change(db, u.UserID) }}, zerolog.Nop())
+			_, _, refused := s.SignInWithPassword(t.Context(), "ada", "correct horse battery", "")
 			if err != nil || !engine.HasCode(refused, engine.CodeUnauthorized) {
 				t.Errorf("signed in: %v, %v", refused, err)
 			}

@@ -22,9 +22,9 @@ const (
 	ScopeAdmin = "admin"
 )
 
-// running are the requests that change something and are for a token of the scope run, beside reading. A segment *
+// runScopeRequests are the requests that change something and are for a token of the scope run, beside reading. A segment *
 // stands for any. What deletes, approves, or changes what others made is not among them.
-var running = [...]string{
+var runScopeRequests = [...]string{
 	"POST /api/preflight",
 	"POST /api/runs", "POST /api/runs/*/start", "POST /api/runs/*/stop",
 	"POST /api/tests", "POST /api/tests/*/start", "POST /api/tests/*/stop", "POST /api/tests/from-template/*",
@@ -35,8 +35,8 @@ var running = [...]string{
 	"PUT /api/v1/runs/*/load",
 }
 
-func runs(method, address string) bool {
-	for _, pattern := range running {
+func isRunRequest(method, address string) bool {
+	for _, pattern := range runScopeRequests {
 		if ok, _ := path.Match(pattern, method+" "+address); ok {
 			return true
 		}
@@ -44,16 +44,16 @@ func runs(method, address string) bool {
 	return false
 }
 
-// measures tells the addresses of metrics.
-func measures(address string) bool {
+// isMetricsRequest tells the addresses of metrics.
+func isMetricsRequest(address string) bool {
 	return address == "/metrics" || strings.HasPrefix(address, "/prometheus/")
 }
 
-// refusal is why the caller may not make a request, as far as its role and the scope of its token go; nil when it
+// scopeError is why the caller may not make a request, as far as its role and the scope of its token go; nil when it
 // may. Handlers ask for more: who is an admin, whose a thing is.
-func (i Identity) refusal(method, address string) error {
+func (i Identity) scopeError(method, address string) error {
 	token, scope := i.Token.Kind == KindAPI, i.Token.Scope
-	if token && scope == ScopeMetrics && !measures(address) {
+	if token && scope == ScopeMetrics && !isMetricsRequest(address) {
 		return &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read metrics.",
 			Hint: "It is for /metrics and for PromQL below /prometheus. Use one with the scope read or run."}
 	}
@@ -61,7 +61,7 @@ func (i Identity) refusal(method, address string) error {
 		return nil
 	}
 	if i.User.Role == store.RoleViewer {
-		if i.Token.Kind == KindSession && own(address) {
+		if i.Token.Kind == KindSession && isOwnResource(address) {
 			return nil
 		}
 		return &engine.Error{Code: engine.CodeForbidden, Message: "A viewer looks and changes nothing.",
@@ -70,7 +70,7 @@ func (i Identity) refusal(method, address string) error {
 	switch {
 	case !token || scope == ScopeWrite || scope == ScopeAdmin:
 		return nil
-	case scope == ScopeRun && runs(method, address):
+	case scope == ScopeRun && isRunRequest(method, address):
 		return nil
 	case scope == ScopeRun:
 		return &engine.Error{Code: engine.CodeForbidden, Message: "This token may start and stop runs, and not do this.",

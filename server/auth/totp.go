@@ -42,15 +42,15 @@ const (
 	recoveryBytes   = 7 // 56 bits, 12 characters
 )
 
-// ErrNeeded is what signing in without a code gives where one is needed; it is said to who has typed the right
+// ErrCodeRequired// ErrCodeRequired is what signing in without a code gives where one is needed; it is said to who has typed the right
 // password alone.
-var ErrNeeded = &engine.Error{Code: engine.CodeUnauthorized,
+var ErrCodeRequired = &engine.Error{Code: engine.CodeUnauthorized,
 	Message: "The password is right. A code is needed, too.",
 	Hint:    "Type the six digits that your authenticator app shows, or a recovery code.",
 	Fields:  []engine.FieldError{{Field: "code", Message: "is needed"}}}
 
-// ErrWrong is what a wrong or used code gives.
-var ErrWrong = &engine.Error{Code: engine.CodeUnauthorized, Message: "The code is wrong, or it was used already.",
+// ErrWrongCodeCode is what a wrong or used code gives.
+var ErrWrongCode = &engine.Error{Code: engine.CodeUnauthorized, Message: "The code is wrong, or it was used already.",
 	Hint:   "Wait for the next one in your app, and check that its clock is right. Each recovery code works once.",
 	Fields: []engine.FieldError{{Field: "code", Message: "is wrong, or was used already"}}}
 
@@ -65,14 +65,14 @@ type factor struct {
 	Recovery []string `json:"recovery"`
 }
 
-// Keeper keeps the second factors of users. It is safe for concurrent use.
-type Keeper struct {
+// SecondFactors keeps the second factors of users. It is safe for concurrent use.
+type SecondFactors struct {
 	Settings store.Settings
 	// Now is the time; nil means time.Now.
 	Now func() time.Time
 }
 
-func (k *Keeper) now() time.Time {
+func (k *SecondFactors) now() time.Time {
 	if k.Now != nil {
 		return k.Now()
 	}
@@ -93,7 +93,7 @@ type Begun struct {
 	QR     string `json:"qr_svg" doc:"The picture of the URL, as SVG."`
 }
 
-func (k *Keeper) read(ctx context.Context, userID string) (f factor, kept store.Setting, err error) {
+func (k *SecondFactors) read(ctx context.Context, userID string) (f factor, kept store.Setting, err error) {
 	kept, err = k.Settings.Setting(ctx, "totp:"+userID)
 	if err != nil || len(kept.Secret) == 0 {
 		return factor{}, kept, err
@@ -105,7 +105,7 @@ func (k *Keeper) read(ctx context.Context, userID string) (f factor, kept store.
 }
 
 // write replaces what was read; nil leaves nothing of it.
-func (k *Keeper) write(ctx context.Context, kept store.Setting, f *factor, by string) error {
+func (k *SecondFactors) write(ctx context.Context, kept store.Setting, f *factor, by string) error {
 	kept.Value, kept.UpdatedBy, kept.Secret = json.RawMessage("{}"), by, nil
 	if f != nil {
 		text, err := json.Marshal(f)
@@ -118,8 +118,8 @@ func (k *Keeper) write(ctx context.Context, kept store.Setting, f *factor, by st
 	return err
 }
 
-// Of says what a user has.
-func (k *Keeper) Of(ctx context.Context, userID string) (State, error) {
+// Status says what a user has.
+func (k *SecondFactors) Status(ctx context.Context, userID string) (State, error) {
 	f, _, err := k.read(ctx, userID)
 	if err != nil || f.ConfirmedAt.IsZero() {
 		return State{}, err
@@ -127,8 +127,8 @@ func (k *Keeper) Of(ctx context.Context, userID string) (State, error) {
 	return State{Enabled: true, EnabledAt: engine.At(f.ConfirmedAt), RecoveryLeft: len(f.Recovery)}, nil
 }
 
-// Begin makes a new secret. One that was confirmed is not replaced.
-func (k *Keeper) Begin(ctx context.Context, u store.User, issuer string) (Begun, error) {
+// Enroll makes a new secret. One that was confirmed is not replaced.
+func (k *SecondFactors) Enroll(ctx context.Context, u store.User, issuer string) (Begun, error) {
 	f, kept, err := k.read(ctx, u.UserID)
 	if err != nil {
 		return Begun{}, err
@@ -137,9 +137,9 @@ func (k *Keeper) Begin(ctx context.Context, u store.User, issuer string) (Begun,
 		return Begun{}, &engine.Error{Code: engine.CodeConflict, Message: "You have a second factor.",
 			Hint: "Turn it off first; that asks for your password and a code."}
 	}
-	f = factor{Secret: text(totpSecretBytes)}
-	b := Begun{Secret: f.Secret, URL: address(issuer, u.Name, f.Secret)}
-	if b.QR, err = picture(b.URL); err != nil {
+	f = factor{Secret: randomText(totpSecretBytes)}
+	b := Begun{Secret: f.Secret, URL: otpURL(issuer, u.Name, f.Secret)}
+	if b.QR, err = qrCode(b.URL); err != nil {
 		return Begun{}, err
 	}
 	return b, k.write(ctx, kept, &f, u.Name)
@@ -147,7 +147,7 @@ func (k *Keeper) Begin(ctx context.Context, u store.User, issuer string) (Begun,
 
 // Confirm has the second factor count from now on, once a code of it is right. It returns the recovery codes, which
 // nobody can read again.
-func (k *Keeper) Confirm(ctx context.Context, u store.User, code string) ([]string, error) {
+func (k *SecondFactors) Confirm(ctx context.Context, u store.User, code string) ([]string, error) {
 	f, kept, err := k.read(ctx, u.UserID)
 	switch {
 	case err != nil:
@@ -163,15 +163,15 @@ func (k *Keeper) Confirm(ctx context.Context, u store.User, code string) ([]stri
 	f.ConfirmedAt, f.LastStep = k.now().UTC(), step
 	codes := make([]string, recoveryCodes)
 	for i := range codes {
-		c := strings.ToLower(text(recoveryBytes))
+		c := strings.ToLower(randomText(recoveryBytes))
 		codes[i] = c[:6] + "-" + c[6:]
-		f.Recovery = append(f.Recovery, hashOf(codes[i]))
+		f.Recovery = append(f.Recovery, hashRecoveryCode(codes[i]))
 	}
 	return codes, k.write(ctx, kept, &f, u.Name)
 }
 
 // Check is nil for a right code, and for who has no second factor. A code that was used is wrong.
-func (k *Keeper) Check(ctx context.Context, u store.User, code string) error {
+func (k *SecondFactors) Check(ctx context.Context, u store.User, code string) error {
 	f, kept, err := k.read(ctx, u.UserID)
 	switch {
 	case err != nil:
@@ -179,19 +179,19 @@ func (k *Keeper) Check(ctx context.Context, u store.User, code string) error {
 	case f.ConfirmedAt.IsZero():
 		return nil
 	case strings.TrimSpace(code) == "":
-		return ErrNeeded
+		return ErrCodeRequired
 	case !f.use(code, k.now()):
-		return ErrWrong
+		return ErrWrongCode
 	}
 	err = k.write(ctx, kept, &f, u.Name)
 	if errors.Is(err, store.ErrConflict) {
-		return ErrWrong // somebody was faster, with this code or another
+		return ErrWrongCode // somebody was faster, with this code or another
 	}
 	return err
 }
 
 // Remove turns a second factor off; by says who did. Harmless where there is none.
-func (k *Keeper) Remove(ctx context.Context, userID, by string) error {
+func (k *SecondFactors) Remove(ctx context.Context, userID, by string) error {
 	f, kept, err := k.read(ctx, userID)
 	if err != nil || f.Secret == "" {
 		return err
@@ -208,7 +208,7 @@ func (f *factor) use(code string, now time.Time) bool {
 		f.LastStep = step
 		return true
 	}
-	hash, found := hashOf(code), -1
+	hash, found := hashRecoveryCode(code), -1
 	for i, h := range f.Recovery {
 		if subtle.ConstantTimeCompare([]byte(h), []byte(hash)) == 1 {
 			found = i
@@ -238,34 +238,34 @@ func (f *factor) match(code string, now time.Time) (step uint64, ok bool) {
 	return step, ok
 }
 
-// hashOf is how a recovery code is kept: 56 random bits need no slow hash. Case, spaces and dashes do not count.
-func hashOf(code string) string {
+// hashRecoveryCode is how a recovery code is kept: 56 random bits need no slow hash. Case, spaces and dashes do not count.
+func hashRecoveryCode(code string) string {
 	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(strings.TrimSpace(code)))
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:])
 }
 
-// text is so many random bytes, in base32.
-func text(n int) string {
+// randomText is so many random bytes, in base32.
+func randomText(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails: the runtime ends the process instead
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b)
 }
 
-// address is what apps read: https://github.com/google/google-authenticator/wiki/Key-Uri-Format.
-func address(issuer, name, secret string) string {
+// otpURL is what apps read: https://github.com/google/google-authenticator/wiki/Key-Uri-Format.
+func otpURL(issuer, name, secret string) string {
 	label := url.PathEscape(issuer + ":" + name)
 	q := url.Values{"secret": {secret}, "issuer": {issuer}}
 	return "otpauth://totp/" + label + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 }
 
-func black(i image.Image, x, y int) bool {
+func isBlack(i image.Image, x, y int) bool {
 	r, _, _, _ := i.At(x, y).RGBA()
 	return r == 0
 }
 
-// picture is a text as a QR code, in SVG: black on white in either theme, with the quiet zone that cameras want.
-func picture(of string) (string, error) {
+// qrCode is a text as a QR code, in SVG: black on white in either theme, with the quiet zone that cameras want.
+func qrCode(of string) (string, error) {
 	code, err := qr.Encode(of, qr.M, qr.Auto)
 	if err != nil {
 		return "", fmt.Errorf("drawing a QR code: %w", err)
@@ -276,7 +276,7 @@ func picture(of string) (string, error) {
 	for y := range n {
 		for x := 0; x < n; x++ {
 			from := x
-			for x < n && black(code, x, y) {
+			for x < n && isBlack(code, x, y) {
 				x++
 			}
 			if x > from {

@@ -50,20 +50,20 @@ func TestCodesAreThoseOfTheRFC(t *testing.T) {
 }
 
 type phone struct {
-	*Keeper
+	*SecondFactors
 	at     time.Time
 	secret string
 }
 
-// enrolled is a user with a second factor and its recovery codes.
-func enrolled(t *testing.T) (*phone, []string) {
+// enrolledUser is a user with a second factor and its recovery codes.
+func enrolledUser(t *testing.T) (*phone, []string) {
 	t.Helper()
 	p := &phone{at: time.Unix(1_800_000_000, 0)}
-	p.Keeper = &Keeper{Settings: fake.New(), Now: func() time.Time { return p.at }}
+	p.SecondFactors = &SecondFactors{Settings: fake.New(), Now: func() time.Time { return p.at }}
 	if err := p.Check(t.Context(), ada, ""); err != nil {
 		t.Fatalf("who has none is asked: %v", err)
 	}
-	b, err := p.Begin(t.Context(), ada, "Loadstone at db.example:8443")
+	b, err := p.Enroll(t.Context(), ada, "Loadstone at db.example:8443")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,40 +97,40 @@ func (p *phone) code(t *testing.T) string {
 
 // TestEachCodeIsGoodOnce: that of the app, also the one that confirmed, and every recovery code.
 func TestEachCodeIsGoodOnce(t *testing.T) {
-	p, codes := enrolled(t)
+	p, codes := enrolledUser(t)
 	check := func(code string, want error) {
 		t.Helper()
 		if err := p.Check(t.Context(), ada, code); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", code, err, want)
 		}
 	}
-	check("", ErrNeeded)
-	check(p.code(t), ErrWrong)
+	check("", ErrCodeRequired)
+	check(p.code(t), ErrWrongCode)
 	before := p.code(t)
 	p.at = p.at.Add(period)
 	check(p.code(t), nil)
-	check(p.code(t), ErrWrong)
-	check(before, ErrWrong) // within the skew still, and older than what was used
+	check(p.code(t), ErrWrongCode)
+	check(before, ErrWrongCode) // within the skew still, and older than what was used
 	check(strings.ToUpper(strings.ReplaceAll(codes[3], "-", " ")), nil)
-	check(codes[3], ErrWrong)
-	if s, err := p.Of(t.Context(), ada.UserID); err != nil || !s.Enabled || s.RecoveryLeft != recoveryCodes-1 {
+	check(codes[3], ErrWrongCode)
+	if s, err := p.Status(t.Context(), ada.UserID); err != nil || !s.Enabled || s.RecoveryLeft != recoveryCodes-1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := p.Begin(t.Context(), ada, "x"); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := p.Enroll(t.Context(), ada, "x"); !engine.HasCode(err, engine.CodeConflict) {
 		t.Errorf("a confirmed secret is replaced: %v", err)
 	}
 	if err := p.Remove(t.Context(), ada.UserID, "root"); err != nil {
 		t.Fatal(err)
 	}
 	check("", nil)
-	if s, err := p.Of(t.Context(), ada.UserID); err != nil || s.Enabled {
+	if s, err := p.Status(t.Context(), ada.UserID); err != nil || s.Enabled {
 		t.Errorf("after its end %+v, %v", s, err)
 	}
 }
 
 // TestOneOfManyIsLetIn: many send the same code at once, as somebody does who looks over a shoulder.
 func TestOneOfManyIsLetIn(t *testing.T) {
-	p, _ := enrolled(t)
+	p, _ := enrolledUser(t)
 	p.at = p.at.Add(period)
 	code := p.code(t)
 	var in atomic.Int32
@@ -149,7 +149,7 @@ func TestOneOfManyIsLetIn(t *testing.T) {
 }
 
 func TestThePictureIsBlackOnWhite(t *testing.T) {
-	svg, err := picture("otpauth://totp/Loadstone:ada?secret=ABC&issuer=Loadstone")
+	svg, err := qrCode("otpauth://totp/Loadstone:ada?secret=ABC&issuer=Loadstone")
 	if err != nil || !strings.HasPrefix(svg, "<svg ") || strings.Count(svg, "M") < 100 || len(svg) > 40_000 {
 		t.Errorf("%d bytes, %v", len(svg), err)
 	}

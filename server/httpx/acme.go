@@ -32,8 +32,8 @@ type ACME struct {
 	Dir string
 }
 
-// Challenge is the protocol in TLS by which an authority sees that a name leads here.
-const Challenge = acme.ALPNProto
+// ACMEProtocol// ACMEProtocol is the protocol in TLS by which an authority sees that a name leads here.
+const ACMEProtocol = acme.ALPNProto
 
 // acmeTimeout bounds one request to the authority.
 const acmeTimeout = 30 * time.Second
@@ -45,10 +45,10 @@ func OpenACME(o ACME) (*autocert.Manager, error) {
 		return nil, engine.InvalidField("--tls-acme-directory", fmt.Sprintf("%q is no address of https", o.Directory),
 			"write https://…, or leave it out for Let's Encrypt")
 	}
-	if egress.Named(at.Hostname()) {
+	if egress.IsForbiddenHost(at.Hostname()) {
 		return nil, egress.InvalidFlag("--tls-acme-directory", at.Hostname())
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: egress.Always().Dial,
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: egress.Unrestricted().Dial,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, IdleConnTimeout: acmeTimeout}
 	if o.CA != nil {
 		pool := x509.NewCertPool()
@@ -75,9 +75,9 @@ func CheckDomain(name string) (string, error) {
 	return ascii, nil
 }
 
-// Ahead asks for the certificates of the domains before anybody opens the page, so that what stands in the way is in
+// PrefetchCertificates asks for the certificates of the domains before anybody opens the page, so that what stands in the way is in
 // the log. It ends when all have one, with ctx, or after a failure of each: later ones are asked for by handshakes.
-func Ahead(ctx context.Context, m *autocert.Manager, domains []string, log zerolog.Logger) {
+func PrefetchCertificates(ctx context.Context, m *autocert.Manager, domains []string, log zerolog.Logger) {
 	for _, domain := range domains {
 		if ctx.Err() != nil {
 			return

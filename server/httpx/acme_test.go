@@ -23,7 +23,7 @@ func TestADirectoryThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "--tls-acme-directory") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.Lead(t, egress.Metadata)
+	egress.StubDNS(t, egress.Metadata)
 	if err := open("https://acme.example/dir"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	}

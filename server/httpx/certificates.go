@@ -33,9 +33,9 @@ type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // protocol is what is spoken inside of TLS.
 const protocol = "http/1.1"
 
-// Config speaks TLS 1.2 at least with the certificate. Names that own has a certificate for are asked of it first;
+// TLSConfig speaks TLS 1.2 at least with the certificate. Names that own has a certificate for are asked of it first;
 // nil is none. Further protocols are those of challenges.
-func Config(certificate Certificate, own map[string]*tls.Certificate, further ...string) *tls.Config {
+func TLSConfig(certificate Certificate, own map[string]*tls.Certificate, further ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: append([]string{protocol}, further...),
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if c := own[hello.ServerName]; c != nil {
@@ -50,20 +50,20 @@ type Files struct {
 	cert, key string
 	log       zerolog.Logger
 
-	mu     sync.Mutex
-	loaded *tls.Certificate
-	stamp  string
-	looked time.Time
+	mu        sync.Mutex
+	loaded    *tls.Certificate
+	stamp     string
+	checkedAt time.Time
 }
 
-// lookEvery is how often at most the files are looked at.
-const lookEvery = time.Second
+// reloadInterval is how often at most the files are looked at.
+const reloadInterval = time.Second
 
 // OpenFiles reads a certificate and its key, in PEM.
 func OpenFiles(cert, key string, log zerolog.Logger) (*Files, error) {
-	f := &Files{cert: cert, key: key, log: log, stamp: stampOf(cert, key), looked: time.Now()}
+	f := &Files{cert: cert, key: key, log: log, stamp: fileStamp(cert, key), checkedAt: time.Now()}
 	var err error
-	if f.loaded, err = pair(cert, key); err != nil {
+	if f.loaded, err = readPair(cert, key); err != nil {
 		return nil, err
 	}
 	if left := time.Until(f.loaded.Leaf.NotAfter); left < 0 {
@@ -73,8 +73,8 @@ func OpenFiles(cert, key string, log zerolog.Logger) (*Files, error) {
 	return f, nil
 }
 
-// pair reads both files.
-func pair(cert, key string) (*tls.Certificate, error) {
+// readPair reads both files.
+func readPair(cert, key string) (*tls.Certificate, error) {
 	for flag, path := range map[string]string{"--tls-cert": cert, "--tls-key": key} {
 		if _, err := os.ReadFile(path); err != nil { //nolint:gosec // the operator names the file
 			return nil, engine.InvalidField(flag, fmt.Sprintf("names a file that cannot be read: %v", err),
@@ -89,8 +89,8 @@ func pair(cert, key string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// stampOf tells whether files have changed.
-func stampOf(paths ...string) string {
+// fileStamp tells whether files have changed.
+func fileStamp(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -104,16 +104,16 @@ func stampOf(paths ...string) string {
 func (f *Files) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Since(f.looked) < lookEvery {
+	if time.Since(f.checkedAt) < reloadInterval {
 		return f.loaded, nil
 	}
-	f.looked = time.Now()
-	stamp := stampOf(f.cert, f.key)
+	f.checkedAt = time.Now()
+	stamp := fileStamp(f.cert, f.key)
 	if stamp == f.stamp {
 		return f.loaded, nil
 	}
 	f.stamp = stamp
-	c, err := pair(f.cert, f.key)
+	c, err := readPair(f.cert, f.key)
 	if err != nil {
 		// One of the two may come a moment after the other: then the stamp changes once more.
 		f.log.Warn().Err(err).Msg("the changed certificate cannot be used: the one before is shown on")
@@ -133,16 +133,16 @@ func Fingerprint(c *tls.Certificate) string {
 
 // How long a certificate that the server signs itself is good for, and how long before its end another is made.
 const (
-	selfSignedFor   = 398 * 24 * time.Hour
-	selfSignedSpare = 30 * 24 * time.Hour
+	selfSignedTTL         = 398 * 24 * time.Hour
+	selfSignedRenewBefore = 30 * 24 * time.Hour
 )
 
 // SelfSigned is the certificate that the server has signed itself, kept in a folder: made when there is none, when it
 // is about to expire, or when it lacks one of the names. made tells that it is new.
 func SelfSigned(dir string, names []string) (c *tls.Certificate, file string, made bool, err error) {
 	file = filepath.Join(dir, "self-signed.pem")
-	c, err = pairIn(file)
-	if err == nil && fits(c.Leaf, names) {
+	c, err = storedPair(file)
+	if err == nil && coversNames(c.Leaf, names) {
 		return c, file, false, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -150,22 +150,22 @@ func SelfSigned(dir string, names []string) (c *tls.Certificate, file string, ma
 			fmt.Sprintf("has a certificate in %s that cannot be used: %v", file, err),
 			"remove the file: another is made, with another fingerprint")
 	}
-	certificate, key, err := Sign(names, selfSignedFor)
+	certificate, key, err := Sign(names, selfSignedTTL)
 	if err != nil {
 		return nil, file, false, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, file, false, fmt.Errorf("making the folder of the certificate: %w", err)
 	}
-	if err := writeAnew(file, slices.Concat(certificate, key)); err != nil {
+	if err := replaceFile(file, slices.Concat(certificate, key)); err != nil {
 		return nil, file, false, err
 	}
-	c, err = pairIn(file)
+	c, err = storedPair(file)
 	return c, file, true, err
 }
 
-// writeAnew writes a file that its owner alone may read, whole or not at all.
-func writeAnew(file string, text []byte) error {
+// replaceFile writes a file that its owner alone may read, whole or not at all.
+func replaceFile(file string, text []byte) error {
 	next := file + ".next"
 	if err := os.WriteFile(next, text, 0o600); err != nil {
 		return fmt.Errorf("writing the certificate: %w", err)
@@ -176,7 +176,7 @@ func writeAnew(file string, text []byte) error {
 	return nil
 }
 
-func pairIn(file string) (*tls.Certificate, error) {
+func storedPair(file string) (*tls.Certificate, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // in the server's own folder
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate: %w", err)
@@ -188,9 +188,9 @@ func pairIn(file string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-func fits(leaf *x509.Certificate, names []string) bool {
+func coversNames(leaf *x509.Certificate, names []string) bool {
 	now := time.Now()
-	return now.After(leaf.NotBefore) && now.Add(selfSignedSpare).Before(leaf.NotAfter) &&
+	return now.After(leaf.NotBefore) && now.Add(selfSignedRenewBefore).Before(leaf.NotAfter) &&
 		!slices.ContainsFunc(names, func(name string) bool { return leaf.VerifyHostname(name) != nil })
 }
 

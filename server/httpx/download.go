@@ -18,11 +18,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// stuckFor is how long one write of a download may wait for the client.
-const stuckFor = 30 * time.Second
+// stalledWriteTimeout is how long one write of a download may wait for the client.
+const stalledWriteTimeout = 30 * time.Second
 
-// Attach says that the answer is a file to be kept.
-func Attach(c *fiber.Ctx, media, name string) {
+// SetAttachment says that the answer is a file to be kept.
+func SetAttachment(c *fiber.Ctx, media, name string) {
 	c.Set(fiber.HeaderContentType, media)
 	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	c.Set(fiber.HeaderCacheControl, "private, no-store")
@@ -87,17 +87,17 @@ func (d Downloads) SendFile(c *fiber.Ctx, f io.ReadCloser, size int64) {
 		cancel()
 		return f.Close()
 	}
-	c.Context().Response.SetBodyStream(&paced{Reader: untilDone{ctx, f}, closer: closer, conn: c.Context().Conn()},
+	c.Context().Response.SetBodyStream(&deadlineReader{Reader: contextReader{ctx, f}, closer: closer, conn: c.Context().Conn()},
 		int(size))
 }
 
-// untilDone reads until its context ends.
-type untilDone struct {
+// contextReader reads until its context ends.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (r untilDone) Read(b []byte) (int, error) {
+func (r contextReader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -118,7 +118,7 @@ func (d Downloads) Stream(c *fiber.Ctx, ended func(), produce func(ctx context.C
 	r, w := io.Pipe()
 	path, id := c.Path(), RequestOf(c.UserContext()).ID
 	lazy := &lazyPipe{PipeReader: r, start: func() {
-		err := d.guarded(ctx, w, produce)
+		err := d.recoverPanic(ctx, w, produce)
 		if err != nil && ctx.Err() == nil {
 			d.Log.Error().Err(err).Str("path", path).Str("request_id", id).Msg("a download ended early")
 		}
@@ -133,13 +133,13 @@ func (d Downloads) Stream(c *fiber.Ctx, ended func(), produce func(ctx context.C
 		ended()
 		return nil
 	}
-	c.Context().Response.SetBodyStream(&paced{Reader: lazy, closer: closer, conn: c.Context().Conn()}, -1)
+	c.Context().Response.SetBodyStream(&deadlineReader{Reader: lazy, closer: closer, conn: c.Context().Conn()}, -1)
 	return nil
 }
 
-// guarded turns a panic of produce into an error: it runs in a goroutine of its own,
+// recoverPanic turns a panic of produce into an error: it runs in a goroutine of its own,
 // where nobody else would recover.
-func (d Downloads) guarded(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (
+func (d Downloads) recoverPanic(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (
 	err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -166,9 +166,9 @@ func (l *lazyPipe) Read(p []byte) (int, error) {
 
 func (l *lazyPipe) wait() { l.done.Wait() }
 
-// paced renews the connection's write deadline with every piece: a long download
+// deadlineReader renews the connection's write deadline with every piece: a long download
 // is fine, a client that has stopped taking it is not.
-type paced struct {
+type deadlineReader struct {
 	io.Reader
 	closer func() error
 	conn   net.Conn
@@ -176,16 +176,16 @@ type paced struct {
 
 // Read is called by the server itself, when the handler has returned: a panic here
 // would end the process.
-func (p *paced) Read(b []byte) (n int, err error) {
+func (p *deadlineReader) Read(b []byte) (n int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			n, err = 0, fmt.Errorf("a download panicked: %v", v)
 		}
 	}()
 	n, err = p.Reader.Read(b)
-	_ = p.conn.SetWriteDeadline(time.Now().Add(stuckFor))
+	_ = p.conn.SetWriteDeadline(time.Now().Add(stalledWriteTimeout))
 	return n, err
 }
 
 // Close ends the stream; fasthttp calls it whether the answer was written or not.
-func (p *paced) Close() error { return p.closer() }
+func (p *deadlineReader) Close() error { return p.closer() }

@@ -14,53 +14,53 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// gatePatient is how long a heavy request waits for its turn.
-const gatePatient = 15 * time.Second
+// gateTimeout is how long a heavy request waits for its turn.
+const gateTimeout = 15 * time.Second
 
 // Gate lets a few requests in at a time that read every execution of runs, or try a
 // database: the machine may be measuring. The others wait for their turn.
 type Gate struct {
-	places  chan struct{}
-	most    int // of all callers, waiting or not
-	each    int // of one caller, waiting or not
-	patient time.Duration
+	slots        chan struct{}
+	maxTotal     int // of all callers, waiting or not
+	maxPerCaller int // of one caller, waiting or not
+	timeout      time.Duration
 
 	mu      sync.Mutex
 	callers map[string]int
-	all     int
+	total   int
 }
 
 // NewGate makes a gate for so many requests at once, so many in all, and so many of each caller; the last two
 // count those that wait too.
 func NewGate(atOnce, most, each int) *Gate {
-	return &Gate{places: make(chan struct{}, atOnce), most: most, each: each, patient: gatePatient,
+	return &Gate{slots: make(chan struct{}, atOnce), maxTotal: most, maxPerCaller: each, timeout: gateTimeout,
 		callers: map[string]int{}}
 }
 
-// Enter waits for a place; the caller leaves when the request is over. The error
+// Acquire waits for a place; the caller leaves when the request is over. The error
 // is the answer for one that does not get in.
-func (g *Gate) Enter(ctx context.Context, caller string) (leave func(), err error) {
+func (g *Gate) Acquire(ctx context.Context, caller string) (leave func(), err error) {
 	g.mu.Lock()
-	if g.callers[caller] >= g.each || g.all >= g.most {
+	if g.callers[caller] >= g.maxPerCaller || g.total >= g.maxTotal {
 		g.mu.Unlock()
 		return nil, busy()
 	}
 	g.callers[caller]++
-	g.all++
+	g.total++
 	g.mu.Unlock()
 	gone := func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.all--
+		g.total--
 		if g.callers[caller]--; g.callers[caller] == 0 {
 			delete(g.callers, caller)
 		}
 	}
-	patience := time.NewTimer(g.patient)
+	patience := time.NewTimer(g.timeout)
 	defer patience.Stop()
 	select {
-	case g.places <- struct{}{}:
-		return sync.OnceFunc(func() { <-g.places; gone() }), nil
+	case g.slots <- struct{}{}:
+		return sync.OnceFunc(func() { <-g.slots; gone() }), nil
 	case <-patience.C:
 		err = busy()
 	case <-ctx.Done():

@@ -19,8 +19,8 @@ type Hosts struct {
 	// addresses lets every IP address pass, else those of loopback alone.
 	addresses bool
 	names     map[string]bool
-	// below are the ends of names, each with its dot.
-	below []string
+	// suffixes are the ends of names, each with its dot.
+	suffixes []string
 }
 
 // AnyHost lets every name pass.
@@ -47,7 +47,7 @@ func NewHosts(names []string, beyondLoopback bool) (Hosts, error) {
 				"write names without a port: bench.example.com, .example.com for all names below, or * for every name")
 		}
 		if below {
-			h.below = append(h.below, "."+ascii)
+			h.suffixes = append(h.suffixes, "."+ascii)
 			continue
 		}
 		h.names[ascii] = true
@@ -80,5 +80,5 @@ func (h Hosts) Allow(host string) bool {
 		return h.addresses || Loopback(host) || h.names[ip.Unmap().String()]
 	}
 	return Loopback(host) || h.names[name] ||
-		slices.ContainsFunc(h.below, func(end string) bool { return strings.HasSuffix(name, end) })
+		slices.ContainsFunc(h.suffixes, func(end string) bool { return strings.HasSuffix(name, end) })
 }

@@ -174,7 +174,7 @@ func TestSilentCallersHoldNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := httpx.Listener(inner, httpx.Config(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil),
+	l := httpx.Listener(inner, httpx.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil),
 		httpx.Hosts{})
 	defer func() { _ = l.Close() }()
 	accepted := make(chan net.Conn, 2)
@@ -208,7 +208,7 @@ func TestProxies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	see := func(peer, forwarded, proto string) httpx.Seen {
+	see := func(peer, forwarded, proto string) httpx.ClientInfo {
 		var ctx fasthttp.RequestCtx
 		var req fasthttp.Request
 		req.SetRequestURI("http://bench.example/")
@@ -217,7 +217,7 @@ func TestProxies(t *testing.T) {
 		}
 		req.Header.Add("X-Forwarded-Proto", proto)
 		ctx.Init(&req, &net.TCPAddr{IP: net.ParseIP(peer), Port: 1}, nil)
-		return proxies.See(&ctx)
+		return proxies.Resolve(&ctx)
 	}
 	for _, c := range []struct{ peer, forwarded, client string }{
 		{"127.0.0.1", "", "127.0.0.1"},

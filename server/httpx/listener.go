@@ -34,55 +34,55 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	below := &begun{Conn: c, most: plainMost}
-	return &conn{Conn: tls.Server(below, l.config), below: below, hosts: l.hosts}, nil
+	below := &replayConn{Conn: c, limit: maxPlainBytes}
+	return &conn{Conn: tls.Server(below, l.config), inner: below, hosts: l.hosts}, nil
 }
 
 // conn is a connection over TLS; what it has of tls.Conn is what fasthttp knows TLS by.
 type conn struct {
 	*tls.Conn
-	below *begun
+	inner *replayConn
 	hosts Hosts
 }
 
-// begun keeps what a connection begins with, until its handshake is over: what TLS has read of a request that is not
+// replayConn keeps what a connection begins with, until its handshake is over: what TLS has read of a request that is not
 // TLS it does not give back.
-type begun struct {
+type replayConn struct {
 	net.Conn
-	most int // 0 once nothing is kept any more
-	text []byte
+	limit int // 0 once nothing is kept any more
+	text  []byte
 }
 
 // Read reads.
-func (b *begun) Read(p []byte) (int, error) {
+func (b *replayConn) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
-	if room := b.most - len(b.text); room > 0 {
+	if room := b.limit - len(b.text); room > 0 {
 		b.text = append(b.text, p[:min(n, room)]...)
 	}
 	return n, err //nolint:wrapcheck // it is the connection
 }
 
 // NetConn is the connection itself.
-func (b *begun) NetConn() net.Conn { return b.Conn }
+func (b *replayConn) NetConn() net.Conn { return b.Conn }
 
 // Handshake is that of TLS, and answers who does not speak it.
 func (c *conn) Handshake() error {
 	err := c.HandshakeContext(context.Background()) // the deadline of the connection bounds it
-	text := c.below.text
-	c.below.most, c.below.text = 0, nil
+	text := c.inner.text
+	c.inner.limit, c.inner.text = 0, nil
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil {
-		_ = plain.Conn.SetDeadline(time.Now().Add(plainFor))
+		_ = plain.Conn.SetDeadline(time.Now().Add(plainTimeout))
 		_ = answerPlain(plain.Conn, text, c.hosts)
 	}
 	return err //nolint:wrapcheck // it is the handshake
 }
 
 const (
-	// plainFor is how long a request without TLS may take.
-	plainFor = 5 * time.Second
-	// plainMost is the most bytes of it that are read.
-	plainMost = 16 << 10
+	// plainTimeout is how long a request without TLS may take.
+	plainTimeout = 5 * time.Second
+	// maxPlainBytes is the most bytes of it that are read.
+	maxPlainBytes = 16 << 10
 )
 
 const plainText = "This address speaks TLS: open it with https.\n" +
@@ -90,7 +90,7 @@ const plainText = "This address speaks TLS: open it with https.\n" +
 
 // answerPlain answers the request that begins with what was read of it.
 func answerPlain(c io.ReadWriter, begun []byte, hosts Hosts) error {
-	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(begun), io.LimitReader(c, plainMost))))
+	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(begun), io.LimitReader(c, maxPlainBytes))))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
 	}
@@ -110,13 +110,13 @@ func answerPlain(c io.ReadWriter, begun []byte, hosts Hosts) error {
 // of an authority.
 type Redirect struct {
 	server *http.Server
-	ended  chan struct{}
+	done   chan struct{}
 	// Addr is where it listens.
 	Addr string
 }
 
-// mostPlain bounds the connections of a Redirect.
-const mostPlain = 256
+// maxRedirectConns bounds the connections of a Redirect.
+const maxRedirectConns = 256
 
 // OpenRedirect begins to send those who come to addr to the port, the one of TLS. A challenges that is not nil answers
 // what an authority asks; it gets the handler for all else.
@@ -150,11 +150,11 @@ func OpenRedirect(addr, port string, hosts Hosts, challenges func(http.Handler) 
 			answers.ServeHTTP(w, req)
 		})
 	}
-	r := &Redirect{Addr: l.Addr().String(), ended: make(chan struct{}), server: &http.Server{Handler: handler,
-		ReadTimeout: plainFor, WriteTimeout: plainFor, IdleTimeout: plainFor, MaxHeaderBytes: plainMost}}
+	r := &Redirect{Addr: l.Addr().String(), done: make(chan struct{}), server: &http.Server{Handler: handler,
+		ReadTimeout: plainTimeout, WriteTimeout: plainTimeout, IdleTimeout: plainTimeout, MaxHeaderBytes: maxPlainBytes}}
 	go func() {
-		defer close(r.ended)
-		_ = r.server.Serve(netutil.LimitListener(l, mostPlain))
+		defer close(r.done)
+		_ = r.server.Serve(netutil.LimitListener(l, maxRedirectConns))
 	}()
 	return r, nil
 }
@@ -162,5 +162,5 @@ func OpenRedirect(addr, port string, hosts Hosts, challenges func(http.Handler) 
 // Close ends it.
 func (r *Redirect) Close() {
 	_ = r.server.Close()
-	<-r.ended
+	<-r.done
 }

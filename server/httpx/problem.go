@@ -192,8 +192,8 @@ func fromHuma(status int, errs []error) *Problem {
 			location += "." + strings.TrimSuffix(name, " to be present")
 		}
 		// The value is left out on purpose: it may be a secret.
-		fields = append(fields, engine.FieldError{Field: fieldName(location), Message: words(detail.Message),
-			Hint: hint(detail)})
+		fields = append(fields, engine.FieldError{Field: fieldName(location), Message: humaMessage(detail.Message),
+			Hint: humaHint(detail)})
 	}
 	var p *Problem
 	switch {
@@ -222,7 +222,7 @@ func fieldName(location string) string {
 	return location
 }
 
-func words(message string) string {
+func humaMessage(message string) string {
 	switch {
 	case message == "unexpected property", message == "unknown query parameter":
 		return "is not known here"
@@ -248,7 +248,7 @@ func words(message string) string {
 	return message
 }
 
-func hint(d *huma.ErrorDetail) string {
+func humaHint(d *huma.ErrorDetail) string {
 	if strings.HasPrefix(d.Location, "body") && d.Message == "unexpected property" {
 		return "/api/docs lists the fields of this request"
 	}
@@ -315,7 +315,7 @@ func Write(c *fiber.Ctx, err error) error {
 	}
 	c.Set(fiber.HeaderContentType, media)
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Status(p.Status).Send(textsafe.JSON(body))
+	return c.Status(p.Status).Send(textsafe.EscapeJSON(body))
 }
 
 // Prometheus is under which the API of Prometheus is found, whose clients read errors in its form alone.

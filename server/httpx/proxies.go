@@ -45,37 +45,37 @@ func (p Proxies) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
-// Seen is what is known of a request's client.
-type Seen struct {
+// ClientInfo is what is known of a request's client.
+type ClientInfo struct {
 	// IP is the client's address.
 	IP string
 	// Secure tells that the client speaks TLS, with the server or with its proxy.
 	Secure bool
 	// Host is what the client asked for, Asked what the request says: they differ behind a proxy that changes it.
-	Host, Asked string
+	Host, RequestHost string
 }
 
-// See looks at a request: its client is the rightmost address that is not a trusted proxy's.
-func (p Proxies) See(ctx *fasthttp.RequestCtx) Seen {
+// Resolve looks at a request: its client is the rightmost address that is not a trusted proxy's.
+func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) ClientInfo {
 	peer, ok := netip.AddrFromSlice(ctx.RemoteIP())
 	asked := string(ctx.Request.Host())
-	s := Seen{IP: peer.Unmap().String(), Secure: ctx.IsTLS(), Host: asked, Asked: asked}
+	s := ClientInfo{IP: peer.Unmap().String(), Secure: ctx.IsTLS(), Host: asked, RequestHost: asked}
 	if !ok || !p.trusts(peer) {
 		return s
 	}
 	h := &ctx.Request.Header
-	s.IP = p.client(peer, lists(h.PeekAll("X-Forwarded-For")))
-	if protos := lists(h.PeekAll("X-Forwarded-Proto")); len(protos) > 0 {
+	s.IP = p.clientAddress(peer, headerValues(h.PeekAll("X-Forwarded-For")))
+	if protos := headerValues(h.PeekAll("X-Forwarded-Proto")); len(protos) > 0 {
 		s.Secure = s.Secure || strings.EqualFold(protos[len(protos)-1], "https")
 	}
-	if hosts := lists(h.PeekAll("X-Forwarded-Host")); len(hosts) > 0 {
+	if hosts := headerValues(h.PeekAll("X-Forwarded-Host")); len(hosts) > 0 {
 		s.Host = hosts[len(hosts)-1]
 	}
 	return s
 }
 
-// client goes the way back from a trusted peer. Who says something else than an address is not believed further.
-func (p Proxies) client(peer netip.Addr, hops []string) string {
+// clientAddress goes the way back from a trusted peer. Who says something else than an address is not believed further.
+func (p Proxies) clientAddress(peer netip.Addr, hops []string) string {
 	last := peer
 	for _, hop := range slices.Backward(hops) {
 		a, err := netip.ParseAddr(strings.Trim(hop, "[]"))
@@ -94,8 +94,8 @@ func (p Proxies) client(peer netip.Addr, hops []string) string {
 	return last.Unmap().WithZone("").String()
 }
 
-// lists are the values of a header that may come more than once, each a list.
-func lists(values [][]byte) (all []string) {
+// headerValues are the values of a header that may come more than once, each a list.
+func headerValues(values [][]byte) (all []string) {
 	for _, v := range values {
 		for one := range strings.SplitSeq(string(v), ",") {
 			if one = strings.TrimSpace(one); one != "" {

@@ -11,10 +11,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-type oneRun struct{ updates chan *engine.Payload }
+type oneRun struct{ updates chan *engine.LiveState }
 
-func (o *oneRun) Live(string) *engine.Payload { return sample(0) }
-func (o *oneRun) Subscribe(string) (<-chan *engine.Payload, func(), error) {
+func (o *oneRun) Live(string) *engine.LiveState { return sample(0) }
+func (o *oneRun) Subscribe(string) (<-chan *engine.LiveState, func(), error) {
 	return o.updates, func() {}, nil
 }
 func (o *oneRun) Detail(context.Context, string) (engine.RunDetail, error) {
@@ -22,8 +22,8 @@ func (o *oneRun) Detail(context.Context, string) (engine.RunDetail, error) {
 }
 
 // sample is a payload of usual size: 16 run workers, all kinds.
-func sample(tick int) *engine.Payload {
-	p := &engine.Payload{RunID: "run", Status: engine.StatusRunning, Elapsed: float64(tick),
+func sample(tick int) *engine.LiveState {
+	p := &engine.LiveState{RunID: "run", Status: engine.StatusRunning, Elapsed: float64(tick),
 		LatencyByKind: map[engine.Kind]engine.Latency{}, OpsByKind: map[engine.Kind]engine.KindRate{},
 		LatencyHistogram: &engine.HistogramData{Schema: 2, Counts: make([]int64, 120)}}
 	for _, k := range engine.Kinds() {
@@ -31,7 +31,7 @@ func sample(tick int) *engine.Payload {
 	}
 	for i := range 16 {
 		p.Workers = append(p.Workers,
-			engine.PayloadWorker{WorkerID: fmt.Sprintf("worker-%d", i), Status: engine.WorkerRunning})
+			engine.WorkerState{WorkerID: fmt.Sprintf("worker-%d", i), Status: engine.WorkerRunning})
 	}
 	return p
 }
@@ -39,9 +39,9 @@ func sample(tick int) *engine.Payload {
 // BenchmarkFanOut is one tick: encode, hand to 200 sockets, and all of them have read it.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 200
-	source := &oneRun{updates: make(chan *engine.Payload)}
+	source := &oneRun{updates: make(chan *engine.LiveState)}
 	hub := NewHub(Options{Source: source})
-	dialer := serveHub(b, hub, func() Caller { return Caller{} })
+	dialer := serveHub(b, hub, func() Viewer { return Viewer{} })
 	var read sync.WaitGroup
 	var bytes atomic.Int64
 	var ready sync.WaitGroup

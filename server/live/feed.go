@@ -13,9 +13,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// feed is the one subscription to a run that its clients share. It has no queue, and no
+// runFeed is the one subscription to a run that its clients share. It has no queue, and no
 // client has one: there is the newest message, and each client writes it when it can.
-type feed struct {
+type runFeed struct {
 	hub   *Hub
 	runID string
 	stop  chan struct{} // closed when the last client has left
@@ -28,34 +28,34 @@ type feed struct {
 	changed chan struct{} // closed when one of these changes
 }
 
-func newFeed(h *Hub, runID string) *feed {
-	return &feed{hub: h, runID: runID, stop: make(chan struct{}), clients: map[*client]struct{}{},
+func newRunFeed(h *Hub, runID string) *runFeed {
+	return &runFeed{hub: h, runID: runID, stop: make(chan struct{}), clients: map[*client]struct{}{},
 		changed: make(chan struct{})}
 }
 
-func (f *feed) add(c *client) {
+func (f *runFeed) add(c *client) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.clients[c] = struct{}{}
 }
 
-// always is a channel from which one can always receive.
-var always = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+// closedChan is a channel from which one can always receive.
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// after is a channel from which one can receive when there is a message after that
+// changedAfter is a channel from which one can receive when there is a message after that
 // number, or when nothing follows it.
-func (f *feed) after(number int) <-chan struct{} {
+func (f *runFeed) changedAfter(number int) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.number > number || f.over {
-		return always
+		return closedChan
 	}
 	return f.changed
 }
 
-// take returns the newest message and its number when it is after the given one; else
+// newest returns the newest message and its number when it is after the given one; else
 // none, and whether nothing follows any more.
-func (f *feed) take(after int) (m []byte, number int, over bool) {
+func (f *runFeed) newest(after int) (m []byte, number int, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.number > after {
@@ -64,13 +64,13 @@ func (f *feed) take(after int) (m []byte, number int, over bool) {
 	return nil, after, f.over
 }
 
-// tell wakes who waits for a change. It needs mu.
-func (f *feed) tell() {
+// wake wakes who waits for a change. It needs mu.
+func (f *runFeed) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-func (f *feed) remove(c *client) (left int) {
+func (f *runFeed) remove(c *client) (left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.clients, c)
@@ -79,12 +79,12 @@ func (f *feed) remove(c *client) (left int) {
 
 // Message is what a socket sends.
 type Message struct {
-	Event string          `json:"event" enum:"RUN_UPDATE"`
-	Data  *engine.Payload `json:"data"`
+	Event string            `json:"event" enum:"RUN_UPDATE"`
+	Data  *engine.LiveState `json:"data"`
 }
 
 // publish encodes the payload once, for all clients, in place of the one before.
-func (f *feed) publish(p *engine.Payload) {
+func (f *runFeed) publish(p *engine.LiveState) {
 	m, err := encode(p)
 	if err != nil {
 		f.hub.opts.Log.Error().Err(err).Str("run_id", f.runID).Msg("could not encode a live payload")
@@ -94,10 +94,10 @@ func (f *feed) publish(p *engine.Payload) {
 	defer f.mu.Unlock()
 	f.last = m
 	f.number++
-	f.tell()
+	f.wake()
 }
 
-func encode(p *engine.Payload) ([]byte, error) {
+func encode(p *engine.LiveState) ([]byte, error) {
 	body, err := json.Marshal(Message{Event: "RUN_UPDATE", Data: p})
 	if err != nil {
 		return nil, fmt.Errorf("encoding payload: %w", err)
@@ -107,7 +107,7 @@ func encode(p *engine.Payload) ([]byte, error) {
 
 // finish lets every client write what it has and close. The hub starts a new
 // feed for a client that comes later.
-func (f *feed) finish() {
+func (f *runFeed) finish() {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	if f.hub.feeds[f.runID] == f {
@@ -116,11 +116,11 @@ func (f *feed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
-	f.tell()
+	f.wake()
 }
 
 // run follows the run until it is over or nobody watches.
-func (f *feed) run() {
+func (f *runFeed) run() {
 	defer f.hub.running.Done()
 	for {
 		last, stopped := f.follow()
@@ -136,13 +136,13 @@ func (f *feed) run() {
 			case err != nil:
 				f.hub.opts.Log.Warn().Err(err).Str("run_id", f.runID).Msg("could not read a run that is being watched")
 			default:
-				f.publish(live.Resting(&detail, time.Now()))
-				if over(&detail) {
+				f.publish(live.FinishedState(&detail, time.Now()))
+				if isFinal(&detail) {
 					f.finish()
 					return
 				}
 			}
-			if f.pause() {
+			if f.waitNext() {
 				return
 			}
 			continue
@@ -153,7 +153,7 @@ func (f *feed) run() {
 }
 
 // follow publishes a subscription's payloads until it ends. last is nil when there was none.
-func (f *feed) follow() (last *engine.Payload, stopped bool) {
+func (f *runFeed) follow() (last *engine.LiveState, stopped bool) {
 	updates, cancel, err := f.hub.opts.Source.Subscribe(f.runID)
 	if err != nil {
 		return nil, false
@@ -182,15 +182,15 @@ func (f *feed) follow() (last *engine.Payload, stopped bool) {
 	}
 }
 
-func (f *feed) detail() (engine.RunDetail, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), detailWithin)
+func (f *runFeed) detail() (engine.RunDetail, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), detailTimeout)
 	defer cancel()
 	return f.hub.opts.Source.Detail(ctx, f.runID)
 }
 
-// pause waits for the next look; true means that nobody watches any more.
-func (f *feed) pause() bool {
-	timer := time.NewTimer(f.hub.opts.Poll)
+// waitNext waits for the next look; true means that nobody watches any more.
+func (f *runFeed) waitNext() bool {
+	timer := time.NewTimer(f.hub.opts.PollInterval)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -201,7 +201,7 @@ func (f *feed) pause() bool {
 	return true
 }
 
-// over reports that nothing of the run will change any more.
-func over(d *engine.RunDetail) bool {
+// isFinal reports that nothing of the run will change any more.
+func isFinal(d *engine.RunDetail) bool {
 	return d.Status.Terminal() && d.Phase != engine.PhaseProcessing
 }

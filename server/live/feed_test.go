@@ -13,10 +13,10 @@ import (
 // TestAFeedHoldsTheNewestOnly: whoever comes late or writes slowly takes the newest message,
 // once, and the end comes after the last one and never in its place.
 func TestAFeedHoldsTheNewestOnly(t *testing.T) {
-	f := newFeed(NewHub(Options{}), "run")
+	f := newRunFeed(NewHub(Options{}), "run")
 	waits := func(number int) bool {
 		select {
-		case <-f.after(number):
+		case <-f.changedAfter(number):
 			return false
 		default:
 			return true
@@ -34,7 +34,7 @@ func TestAFeedHoldsTheNewestOnly(t *testing.T) {
 	}
 	quick, slow := 0, 0
 	for tick := 1; tick <= 5; tick++ {
-		before := f.after(quick)
+		before := f.changedAfter(quick)
 		f.publish(sample(tick))
 		select {
 		case <-before:
@@ -42,21 +42,21 @@ func TestAFeedHoldsTheNewestOnly(t *testing.T) {
 			t.Fatalf("message %d woke nobody", tick)
 		}
 		var m []byte
-		if m, quick, _ = f.take(quick); m == nil || elapsed(m) != float64(tick) || !waits(quick) {
+		if m, quick, _ = f.newest(quick); m == nil || elapsed(m) != float64(tick) || !waits(quick) {
 			t.Fatalf("message %d: %s", tick, m)
 		}
-		if m, _, _ := f.take(quick); m != nil {
+		if m, _, _ := f.newest(quick); m != nil {
 			t.Fatalf("message %d came twice", tick)
 		}
 	}
 	f.publish(sample(6))
 	f.finish()
 	for _, written := range []*int{&quick, &slow} {
-		m, number, over := f.take(*written)
+		m, number, over := f.newest(*written)
 		if over || m == nil || elapsed(m) != 6 {
 			t.Fatalf("the last message: %s, over %v", m, over)
 		}
-		if m, _, over := f.take(number); m != nil || !over || waits(number) {
+		if m, _, over := f.newest(number); m != nil || !over || waits(number) {
 			t.Errorf("after the last message: %s, over %v", m, over)
 		}
 	}
@@ -65,9 +65,9 @@ func TestAFeedHoldsTheNewestOnly(t *testing.T) {
 // TestASlowPageGetsTheLastState: one that did not read for a while skips seconds, sees time go forward,
 // and has the last state of the run before its socket closes.
 func TestASlowPageGetsTheLastState(t *testing.T) {
-	source := &oneRun{updates: make(chan *engine.Payload)}
+	source := &oneRun{updates: make(chan *engine.LiveState)}
 	hub := NewHub(Options{Source: source})
-	dialer := serveHub(t, hub, func() Caller { return Caller{} })
+	dialer := serveHub(t, hub, func() Viewer { return Viewer{} })
 	conn, _, err := dialer.Dial("ws://server/", nil)
 	if err != nil {
 		t.Fatal(err)

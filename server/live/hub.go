@@ -36,10 +36,10 @@ import (
 // Source is what the hub needs of the runs.
 type Source interface {
 	// Live returns the latest payload of a live run, else nil.
-	Live(runID string) *engine.Payload
+	Live(runID string) *engine.LiveState
 	// Subscribe returns a channel that holds the newest payload, the present one at
 	// once, and is closed after the final one.
-	Subscribe(runID string) (updates <-chan *engine.Payload, cancel func(), err error)
+	Subscribe(runID string) (updates <-chan *engine.LiveState, cancel func(), err error)
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 }
 
@@ -49,19 +49,19 @@ type Options struct {
 	Log    zerolog.Logger
 	// MaxClients bounds the sockets of all runs; 1000 by default.
 	MaxClients int
-	// PingEvery is the time between pings (20 s); a client silent for 2.5 of them is gone.
-	PingEvery time.Duration
+	// PingInterval is the time between pings (20 s); a client silent for 2.5 of them is gone.
+	PingInterval time.Duration
 	// WriteTimeout is how long one write may be stuck (10 s).
 	WriteTimeout time.Duration
-	// Poll is how often a run that nobody publishes yet (PREPARED) is looked at (1 s).
-	Poll time.Duration
+	// PollInterval is how often a run that nobody publishes yet (PREPARED) is looked at (1 s).
+	PollInterval time.Duration
 }
 
 const (
-	readLimit    = 4 << 10
-	closeGrace   = time.Second
-	detailWithin = 5 * time.Second
-	writeBuffer  = 16 << 10
+	readLimit     = 4 << 10
+	closeGrace    = time.Second
+	detailTimeout = 5 * time.Second
+	writeBuffer   = 16 << 10
 )
 
 // Hub holds every socket of the server.
@@ -72,7 +72,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	closed  bool
-	feeds   map[string]*feed
+	feeds   map[string]*runFeed
 	clients map[*client]struct{}
 	// running counts handlers and feeds, for Close.
 	running sync.WaitGroup
@@ -83,16 +83,16 @@ func NewHub(opts Options) *Hub {
 	if opts.MaxClients <= 0 {
 		opts.MaxClients = 1000
 	}
-	if opts.PingEvery <= 0 {
-		opts.PingEvery = 20 * time.Second
+	if opts.PingInterval <= 0 {
+		opts.PingInterval = 20 * time.Second
 	}
 	if opts.WriteTimeout <= 0 {
 		opts.WriteTimeout = 10 * time.Second
 	}
-	if opts.Poll <= 0 {
-		opts.Poll = time.Second
+	if opts.PollInterval <= 0 {
+		opts.PollInterval = time.Second
 	}
-	h := &Hub{opts: opts, closing: make(chan struct{}), feeds: map[string]*feed{}, clients: map[*client]struct{}{}}
+	h := &Hub{opts: opts, closing: make(chan struct{}), feeds: map[string]*runFeed{}, clients: map[*client]struct{}{}}
 	h.handshake = websocket.New(h.serve, websocket.Config{
 		HandshakeTimeout: opts.WriteTimeout, WriteBufferSize: writeBuffer, ReadBufferSize: 1 << 10,
 		WriteBufferPool: &sync.Pool{},
@@ -114,40 +114,40 @@ var (
 	closeInternal  = websocket.FormatCloseMessage(websocket.CloseInternalServerErr, "something went wrong in the server")
 )
 
-// Caller is who watches, for as long as the sign-in lasts. The zero value watches without end.
-type Caller struct {
-	// Ended is closed when the session or token is revoked.
-	Ended <-chan struct{}
-	// Until is when it expires; zero means never.
-	Until time.Time
-	// Still asks, with each ping, whether it has been revoked elsewhere.
-	Still func(ctx context.Context) bool
-	// Left is called when the socket has ended.
-	Left func()
+// Viewer is who watches, for as long as the sign-in lasts. The zero value watches without end.
+type Viewer struct {
+	// Revoked is closed when the session or token is revoked.
+	Revoked <-chan struct{}
+	// ExpiresAt is when it expires; zero means never.
+	ExpiresAt time.Time
+	// StillValid asks, with each ping, whether it has been revoked elsewhere.
+	StillValid func(ctx context.Context) bool
+	// OnClose is called when the socket has ended.
+	OnClose func()
 }
 
-func (c Caller) still() bool {
-	if c.Still == nil {
+func (c Viewer) stillValid() bool {
+	if c.StillValid == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), detailWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), detailTimeout)
 	defer cancel()
-	return c.Still(ctx)
+	return c.StillValid(ctx)
 }
 
 // expiry is a channel that has a value when the caller's time is over.
-func (c Caller) expiry() (<-chan time.Time, func()) {
-	if c.Until.IsZero() {
+func (c Viewer) expiry() (<-chan time.Time, func()) {
+	if c.ExpiresAt.IsZero() {
 		return nil, func() {}
 	}
-	timer := time.NewTimer(time.Until(c.Until))
+	timer := time.NewTimer(time.Until(c.ExpiresAt))
 	return timer.C, func() { timer.Stop() }
 }
 
 // watch is what a socket was opened for. The handshake hands it on to serve.
 type watch struct {
 	runID  string
-	caller Caller
+	viewer Viewer
 }
 
 // watchKey is where the handshake finds it.
@@ -156,7 +156,7 @@ const watchKey = "live.watch"
 // Upgrade makes the request a socket that watches a run. The caller has checked
 // that the run exists and that the caller may see it. An error means that
 // nothing was upgraded and that the caller answers the request.
-func (h *Hub) Upgrade(c *fiber.Ctx, runID string, caller Caller) error {
+func (h *Hub) Upgrade(c *fiber.Ctx, runID string, caller Viewer) error {
 	h.mu.Lock()
 	switch {
 	case h.closed:
@@ -216,8 +216,8 @@ func (h *Hub) Close(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	for c := range h.clients {
-		c.cut()
-		_ = c.conn.NetConn().SetWriteDeadline(past)
+		c.interruptRead()
+		_ = c.conn.NetConn().SetWriteDeadline(expiredDeadline)
 	}
 	h.mu.Unlock()
 	<-done
@@ -234,7 +234,7 @@ func (h *Hub) join(c *client, runID string) bool {
 	h.clients[c] = struct{}{}
 	f := h.feeds[runID]
 	if f == nil {
-		f = newFeed(h, runID)
+		f = newRunFeed(h, runID)
 		h.feeds[runID] = f
 		h.running.Add(1)
 		go f.run()
@@ -260,27 +260,27 @@ func (h *Hub) leave(c *client) {
 // client is one socket.
 type client struct {
 	conn *websocket.Conn
-	feed *feed
+	feed *runFeed
 	gone chan struct{} // closed when the peer has left
-	// left is set when the reader shall not wait any longer.
-	left atomic.Bool
+	// interrupted is set when the reader shall not wait any longer.
+	interrupted atomic.Bool
 }
 
-// past is a deadline that ends a read or a write at once.
-var past = time.Unix(1, 0)
+// expiredDeadline is a deadline that ends a read or a write at once.
+var expiredDeadline = time.Unix(1, 0)
 
-// cut ends the reader. Closing would not: fasthttp closes a hijacked connection
+// interruptRead ends the reader. Closing would not: fasthttp closes a hijacked connection
 // only when its handler has returned.
-func (c *client) cut() {
-	c.left.Store(true)
-	_ = c.conn.SetReadDeadline(past)
+func (c *client) interruptRead() {
+	c.interrupted.Store(true)
+	_ = c.conn.SetReadDeadline(expiredDeadline)
 }
 
-// patient gives the reader until then, unless it has been cut.
-func (c *client) patient(until time.Time) {
+// setReadDeadline gives the reader until then, unless it has been cut.
+func (c *client) setReadDeadline(until time.Time) {
 	_ = c.conn.SetReadDeadline(until)
-	if c.left.Load() {
-		_ = c.conn.SetReadDeadline(past)
+	if c.interrupted.Load() {
+		_ = c.conn.SetReadDeadline(expiredDeadline)
 	}
 }
 
@@ -288,9 +288,9 @@ func (c *client) patient(until time.Time) {
 // The connection is its own only until it returns.
 func (h *Hub) serve(conn *websocket.Conn) {
 	opened, _ := conn.Locals(watchKey).(watch)
-	runID, caller := opened.runID, opened.caller
-	if caller.Left != nil {
-		defer caller.Left()
+	runID, caller := opened.runID, opened.viewer
+	if caller.OnClose != nil {
+		defer caller.OnClose()
 	}
 	expired, cancel := caller.expiry()
 	defer cancel()
@@ -301,25 +301,25 @@ func (h *Hub) serve(conn *websocket.Conn) {
 	}
 	defer h.leave(c)
 	defer func() {
-		c.cut()
+		c.interruptRead()
 		<-c.gone
 	}()
 	go h.read(c)
 
-	ping := time.NewTicker(h.opts.PingEvery)
+	ping := time.NewTicker(h.opts.PingInterval)
 	defer ping.Stop()
 	for written := 0; ; {
 		select {
 		case <-h.closing:
-			h.bye(c, closeShutdown)
+			h.sendClose(c, closeShutdown)
 			return
 		default:
 		}
 		select {
-		case <-c.feed.after(written):
-			m, number, over := c.feed.take(written)
+		case <-c.feed.changedAfter(written):
+			m, number, over := c.feed.newest(written)
 			if over {
-				h.bye(c, closeRunIsOver)
+				h.sendClose(c, closeRunIsOver)
 				return
 			}
 			written = number
@@ -331,15 +331,15 @@ func (h *Hub) serve(conn *websocket.Conn) {
 				h.opts.Log.Debug().Err(err).Str("run_id", runID).Msg("closed a socket that did not take its payload")
 				return
 			}
-		case <-caller.Ended:
-			h.bye(c, closeSignedOut)
+		case <-caller.Revoked:
+			h.sendClose(c, closeSignedOut)
 			return
 		case <-expired:
-			h.bye(c, closeSignedOut)
+			h.sendClose(c, closeSignedOut)
 			return
 		case <-ping.C:
-			if !caller.still() {
-				h.bye(c, closeSignedOut)
+			if !caller.stillValid() {
+				h.sendClose(c, closeSignedOut)
 				return
 			}
 			if err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(h.opts.WriteTimeout)); err != nil {
@@ -348,14 +348,14 @@ func (h *Hub) serve(conn *websocket.Conn) {
 		case <-c.gone:
 			return
 		case <-h.closing:
-			h.bye(c, closeShutdown)
+			h.sendClose(c, closeShutdown)
 			return
 		}
 	}
 }
 
-// bye sends a close frame and gives the peer a moment to answer it.
-func (h *Hub) bye(c *client, frame []byte) {
+// sendClose sends a close frame and gives the peer a moment to answer it.
+func (h *Hub) sendClose(c *client, frame []byte) {
 	if c.conn.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeGrace)) != nil {
 		return
 	}
@@ -370,9 +370,9 @@ func (h *Hub) bye(c *client, frame []byte) {
 // read drops what the client sends and notices when it is gone.
 func (h *Hub) read(c *client) {
 	defer close(c.gone)
-	patience := h.opts.PingEvery*2 + h.opts.PingEvery/2
+	patience := h.opts.PingInterval*2 + h.opts.PingInterval/2
 	c.conn.SetReadLimit(readLimit)
-	alive := func() { c.patient(time.Now().Add(patience)) }
+	alive := func() { c.setReadDeadline(time.Now().Add(patience)) }
 	alive()
 	c.conn.SetPongHandler(func(string) error { alive(); return nil })
 	for {

@@ -17,7 +17,7 @@ import (
 )
 
 // serveHub serves a hub on this machine, each socket opened for the caller; the dialer reaches it.
-func serveHub(tb testing.TB, hub *Hub, caller func() Caller) *websocket.Dialer {
+func serveHub(tb testing.TB, hub *Hub, caller func() Viewer) *websocket.Dialer {
 	tb.Helper()
 	// A real connection: a deadline ends what is being read, as cutting a socket needs.
 	ln, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -49,12 +49,12 @@ func serveHub(tb testing.TB, hub *Hub, caller func() Caller) *websocket.Dialer {
 // TestAPanicEndsOneSocket lets the question after a sign-in panic: its socket is told
 // so, what it held is given back, and the next one is served.
 func TestAPanicEndsOneSocket(t *testing.T) {
-	hub := NewHub(Options{Source: &oneRun{updates: make(chan *engine.Payload)}, PingEvery: 200 * time.Millisecond})
+	hub := NewHub(Options{Source: &oneRun{updates: make(chan *engine.LiveState)}, PingInterval: 200 * time.Millisecond})
 	var broken atomic.Bool
 	var left atomic.Int32
 	broken.Store(true)
-	dialer := serveHub(t, hub, func() Caller {
-		return Caller{Left: func() { left.Add(1) }, Still: func(context.Context) bool {
+	dialer := serveHub(t, hub, func() Viewer {
+		return Viewer{OnClose: func() { left.Add(1) }, StillValid: func(context.Context) bool {
 			if broken.Load() {
 				panic("no session to ask for")
 			}
@@ -91,8 +91,8 @@ func TestAPanicEndsOneSocket(t *testing.T) {
 // TestARefusedHandshakeKeepsTheResponse: what was set before the handshake, such as the
 // headers that protect a page, is in the refusal too.
 func TestARefusedHandshakeKeepsTheResponse(t *testing.T) {
-	hub := NewHub(Options{Source: &oneRun{updates: make(chan *engine.Payload)}})
-	dialer := serveHub(t, hub, func() Caller { return Caller{} })
+	hub := NewHub(Options{Source: &oneRun{updates: make(chan *engine.LiveState)}})
+	dialer := serveHub(t, hub, func() Viewer { return Viewer{} })
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dialer.NetDial("", "") }}}
 	for name, header := range map[string]http.Header{
@@ -121,10 +121,10 @@ func TestARefusedHandshakeKeepsTheResponse(t *testing.T) {
 // them and the hub cuts them: connections are pooled, and one that is used after its
 // handler returned would be another socket's. The race detector is what looks.
 func TestSocketsComeAndGo(t *testing.T) {
-	source := &oneRun{updates: make(chan *engine.Payload, 1)}
+	source := &oneRun{updates: make(chan *engine.LiveState, 1)}
 	hub := NewHub(Options{Source: source})
 	var left atomic.Int32
-	dialer := serveHub(t, hub, func() Caller { return Caller{Left: func() { left.Add(1) }} })
+	dialer := serveHub(t, hub, func() Viewer { return Viewer{OnClose: func() { left.Add(1) }} })
 	stop := make(chan struct{})
 	var publishing sync.WaitGroup
 	publishing.Go(func() {

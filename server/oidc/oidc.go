@@ -57,9 +57,9 @@ func (o Options) Check() error {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
 		u.Scheme != "https" && u.Scheme != "http":
 		return engine.InvalidField("--oidc-issuer", "is not the address of a provider", "https://login.example.com/realm")
-	case egress.Named(u.Hostname()):
+	case egress.IsForbiddenHost(u.Hostname()):
 		return egress.InvalidFlag("--oidc-issuer", u.Hostname())
-	case !private(u):
+	case !isPrivate(u):
 		return engine.InvalidField("--oidc-issuer", "is plain HTTP", "use https: who is between could sign in as anybody")
 	case o.ClientID == "":
 		return engine.InvalidField("--oidc-client-id", "is required with --oidc-issuer", "register Loadstone at the provider")
@@ -79,8 +79,8 @@ func (o Options) Check() error {
 	return nil
 }
 
-// private reports whether nobody is between this machine and an address.
-func private(u *url.URL) bool {
+// isPrivate reports whether nobody is between this machine and an address.
+func isPrivate(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
@@ -90,8 +90,8 @@ func private(u *url.URL) bool {
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256,
 	oidc.ES384, oidc.ES512, oidc.EdDSA}
 
-// flowFor bounds the time between the button and the return from the provider.
-const flowFor = 10 * time.Minute
+// flowTTL bounds the time between the button and the return from the provider.
+const flowTTL = 10 * time.Minute
 
 // client speaks with one provider. It is safe for concurrent use.
 type client struct {
@@ -112,34 +112,34 @@ func newClient(o Options) *client {
 		_, _ = rand.Read(key[:])
 	}
 	return &client{opts: o, seal: newSealer(key), used: map[string]time.Time{},
-		http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: follow, Transport: bounded{&http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: egress.Always().Dial, TLSHandshakeTimeout: 10 * time.Second,
+		http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: checkRedirect, Transport: limitedTransport{&http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: egress.Unrestricted().Dial, TLSHandshakeTimeout: 10 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 			IdleConnTimeout: 90 * time.Second}}}}
 }
 
-// follow says which redirects of a provider are followed: what is asked for, never what is told, and not to where
+// checkRedirect says which redirects of a provider are followed: what is asked for, never what is told, and not to where
 // somebody may be between.
-func follow(r *http.Request, via []*http.Request) error {
+func checkRedirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case via[0].Method != http.MethodGet:
 		return http.ErrUseLastResponse
-	case len(via) >= mostRedirects || !private(r.URL):
+	case len(via) >= maxRedirects || !isPrivate(r.URL):
 		return fmt.Errorf("the provider leads to %s, which is not followed", r.URL.Redacted())
 	}
 	return nil
 }
 
-const mostRedirects = 3
+const maxRedirects = 3
 
-// away is the refusal when the provider cannot be asked.
-func away(err error) error {
+// unreachable is the refusal when the provider cannot be asked.
+func unreachable(err error) error {
 	return &engine.Error{Code: engine.CodeUnavailable, Message: "The sign-in provider does not answer as it should.",
 		Hint: "Try again in a moment, or sign in with a password or a link.", Cause: err}
 }
 
-// discovered is the provider, asked for where it is once.
-func (c *client) discovered(ctx context.Context) (*oidc.Provider, error) {
+// discover is the provider, asked for where it is once.
+func (c *client) discover(ctx context.Context) (*oidc.Provider, error) {
 	c.mu.Lock()
 	p := c.provider
 	c.mu.Unlock()
@@ -149,10 +149,10 @@ func (c *client) discovered(ctx context.Context) (*oidc.Provider, error) {
 	// The provider keeps its context for the keys, so that it must not end with this request.
 	p, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), c.http), c.opts.Issuer)
 	if err != nil {
-		return nil, away(fmt.Errorf("asking the provider where it is: %w", err))
+		return nil, unreachable(fmt.Errorf("asking the provider where it is: %w", err))
 	}
-	if err := endpoints(p); err != nil {
-		return nil, away(err)
+	if err := checkEndpoints(p); err != nil {
+		return nil, unreachable(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +160,8 @@ func (c *client) discovered(ctx context.Context) (*oidc.Provider, error) {
 	return p, nil
 }
 
-// endpoints refuses a provider that names addresses where somebody may be between: the client's secret goes there.
-func endpoints(p *oidc.Provider) error {
+// checkEndpoints refuses a provider that names addresses where somebody may be between: the client's secret goes there.
+func checkEndpoints(p *oidc.Provider) error {
 	var said struct {
 		Auth     string `json:"authorization_endpoint"`
 		Token    string `json:"token_endpoint"`
@@ -172,7 +172,7 @@ func endpoints(p *oidc.Provider) error {
 		return fmt.Errorf("reading the addresses of the provider: %w", err)
 	}
 	for _, at := range []string{said.Auth, said.Token, said.Keys, said.UserInfo} {
-		if u, err := url.Parse(at); at != "" && (err != nil || !private(u)) {
+		if u, err := url.Parse(at); at != "" && (err != nil || !isPrivate(u)) {
 			return fmt.Errorf("the provider names %q, which is no address of https", at)
 		}
 	}
@@ -194,25 +194,25 @@ type flow struct {
 
 // begin returns where to send the browser, and the cookie it comes back with.
 func (c *client) begin(ctx context.Context, callback, next string) (to, cookie string, err error) {
-	p, err := c.discovered(ctx)
+	p, err := c.discover(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	f := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: safeNext(next),
-		Until: time.Now().Add(flowFor)}
+	f := flow{State: randomToken(), Nonce: randomToken(), Verifier: oauth2.GenerateVerifier(), Next: safeNext(next),
+		Until: time.Now().Add(flowTTL)}
 	to = c.config(p, callback).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier))
 	cookie, err = c.seal.seal(f)
 	return to, cookie, err
 }
 
-func random() string {
+func randomToken() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails: the runtime ends the process instead
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// refused is the answer to a return that proves nothing; why is for the log alone.
-func refused(why string, cause error) error {
+// rejection is the answer to a return that proves nothing; why is for the log alone.
+func rejection(why string, cause error) error {
 	if cause == nil {
 		cause = errors.New(why)
 	} else {
@@ -222,33 +222,33 @@ func refused(why string, cause error) error {
 		Hint: "Begin again with the button; a sign-in works once, within 10 minutes.", Cause: cause}
 }
 
-// returned is what a provider sends a browser back with.
-type returned struct{ Code, State, Issuer, Error string }
+// callbackParams is what a provider sends a browser back with.
+type callbackParams struct{ Code, State, Issuer, Error string }
 
-// person is who has signed in.
-type person struct {
+// userInfo is who has signed in.
+type userInfo struct {
 	Subject, Name string
 	Role          store.Role
 }
 
-// end takes a browser that came back, and says who it is.
-func (c *client) end(ctx context.Context, callback, cookie string, r returned) (who person, next string, err error) {
+// finish takes a browser that came back, and says who it is.
+func (c *client) finish(ctx context.Context, callback, cookie string, r callbackParams) (who userInfo, next string, err error) {
 	f, err := c.seal.open(cookie)
 	switch {
 	case err != nil:
-		return who, "", refused("the cookie of the flow", err)
+		return who, "", rejection("the cookie of the flow", err)
 	case time.Now().After(f.Until):
-		return who, "", refused("the flow took too long", nil)
+		return who, "", rejection("the flow took too long", nil)
 	case subtle.ConstantTimeCompare([]byte(f.State), []byte(r.State)) != 1:
-		return who, "", refused("another state", nil)
+		return who, "", rejection("another state", nil)
 	case r.Issuer != "" && r.Issuer != c.opts.Issuer: // RFC 9207
-		return who, "", refused("another issuer sent the browser back", nil)
-	case !c.first(f):
-		return who, "", refused("the state was used before", nil)
+		return who, "", rejection("another issuer sent the browser back", nil)
+	case !c.markUsed(f):
+		return who, "", rejection("the state was used before", nil)
 	case r.Error != "" || r.Code == "":
-		return who, "", refused("the provider refused", nil)
+		return who, "", rejection("the provider refused", nil)
 	}
-	p, err := c.discovered(ctx)
+	p, err := c.discover(ctx)
 	if err != nil {
 		return who, "", err
 	}
@@ -257,16 +257,16 @@ func (c *client) end(ctx context.Context, callback, cookie string, r returned) (
 	if err != nil {
 		var answered *oauth2.RetrieveError
 		if errors.As(err, &answered) {
-			return who, "", refused("the code", errors.New(cmp.Or(answered.ErrorCode, answered.Response.Status)))
+			return who, "", rejection("the code", errors.New(cmp.Or(answered.ErrorCode, answered.Response.Status)))
 		}
-		return who, "", away(err)
+		return who, "", unreachable(err)
 	}
-	who, err = c.verified(ctx, p, token, f.Nonce)
+	who, err = c.verifyToken(ctx, p, token, f.Nonce)
 	return who, f.Next, err
 }
 
-// first notes that a flow came back, and tells whether it did for the first time.
-func (c *client) first(f flow) bool {
+// markUsed notes that a flow came back, and tells whether it did for the first time.
+func (c *client) markUsed(f flow) bool {
 	const most = 10_000
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,41 +285,41 @@ func (c *client) first(f flow) bool {
 	return true
 }
 
-// verified reads an ID token, when it is one for us, of this flow, of the provider's.
-func (c *client) verified(ctx context.Context, p *oidc.Provider, t *oauth2.Token, nonce string) (who person,
+// verifyToken reads an ID token, when it is one for us, of this flow, of the provider's.
+func (c *client) verifyToken(ctx context.Context, p *oidc.Provider, t *oauth2.Token, nonce string) (who userInfo,
 	err error) {
 	raw, ok := t.Extra("id_token").(string)
 	if !ok {
-		return who, refused("the answer has no ID token", nil)
+		return who, rejection("the answer has no ID token", nil)
 	}
 	id, err := p.VerifierContext(ctx, &oidc.Config{ClientID: c.opts.ClientID, SupportedSigningAlgs: algorithms}).
 		Verify(ctx, raw)
 	if err != nil {
-		return who, refused("the ID token", err)
+		return who, rejection("the ID token", err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1 {
-		return who, refused("the ID token has another nonce", nil)
+		return who, rejection("the ID token has another nonce", nil)
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
-		return who, refused("the claims of the ID token", err)
+		return who, rejection("the claims of the ID token", err)
 	}
 	if azp, given := claims["azp"]; given && azp != c.opts.ClientID || !given && len(id.Audience) > 1 {
-		return who, refused("the ID token was made for another client", nil)
+		return who, rejection("the ID token was made for another client", nil)
 	}
 	// The standard has 255 characters of ASCII; what is obeyed rather than shown could not be stored or told apart.
 	const longest = 255
-	if len(id.Subject) > longest || strings.ContainsFunc(id.Subject, textsafe.Obeyed) {
-		return who, refused("the ID token names somebody by what is no subject", nil)
+	if len(id.Subject) > longest || strings.ContainsFunc(id.Subject, textsafe.IsControl) {
+		return who, rejection("the ID token names somebody by what is no subject", nil)
 	}
 	if id.Subject == "" || id.IssuedAt.After(time.Now().Add(5*time.Minute)) {
-		return who, refused("the ID token names nobody, or is of the future", nil)
+		return who, rejection("the ID token names nobody, or is of the future", nil)
 	}
 	_, grouped := claims[c.opts.GroupsClaim]
-	if name := nameOf(claims); (!grouped || name == "") && p.UserInfoEndpoint() != "" {
-		c.more(ctx, p, t, id.Subject, claims)
+	if name := userName(claims); (!grouped || name == "") && p.UserInfoEndpoint() != "" {
+		c.mergeUserInfo(ctx, p, t, id.Subject, claims)
 	}
-	who = person{Subject: id.Subject, Name: nameOf(claims), Role: c.role(claims)}
+	who = userInfo{Subject: id.Subject, Name: userName(claims), Role: c.role(claims)}
 	switch {
 	case who.Role == "":
 		return who, &engine.Error{Code: engine.CodeForbidden, Message: "None of your groups may use this server.",
@@ -332,8 +332,8 @@ func (c *client) verified(ctx context.Context, p *oidc.Provider, t *oauth2.Token
 	return who, nil
 }
 
-// more adds what userinfo says of the same person.
-func (c *client) more(ctx context.Context, p *oidc.Provider, t *oauth2.Token, subject string, claims map[string]any) {
+// mergeUserInfo adds what userinfo says of the same person.
+func (c *client) mergeUserInfo(ctx context.Context, p *oidc.Provider, t *oauth2.Token, subject string, claims map[string]any) {
 	info, err := p.UserInfo(ctx, oauth2.StaticTokenSource(t))
 	if err != nil || info.Subject != subject {
 		return
@@ -349,8 +349,8 @@ func (c *client) more(ctx context.Context, p *oidc.Provider, t *oauth2.Token, su
 	}
 }
 
-// nameOf is by what the user is known here. An address that nobody has verified is anybody's.
-func nameOf(claims map[string]any) string {
+// userName is by what the user is known here. An address that nobody has verified is anybody's.
+func userName(claims map[string]any) string {
 	if name, _ := claims["preferred_username"].(string); name != "" {
 		return name
 	}

@@ -17,7 +17,7 @@ import (
 type printable struct{ io.Writer }
 
 func (p printable) Write(document []byte) (int, error) {
-	if _, err := p.Writer.Write(textsafe.JSON(document)); err != nil {
+	if _, err := p.Writer.Write(textsafe.EscapeJSON(document)); err != nil {
 		return 0, err //nolint:wrapcheck // a writer's
 	}
 	return len(document), nil
@@ -33,8 +33,8 @@ var JSON = huma.Format{
 	Unmarshal: jsonx.Read,
 }
 
-// Refusals describes the answers of an operation that are problems.
-func Refusals(doc *huma.OpenAPI, responses map[string]*huma.Response, statuses ...int) {
+// DescribeProblems// DescribeProblems describes the answers of an operation that are problems.
+func DescribeProblems(doc *huma.OpenAPI, responses map[string]*huma.Response, statuses ...int) {
 	schema := doc.Components.Schemas.Schema(problemType, true, "Problem")
 	for _, status := range statuses {
 		responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),

@@ -56,7 +56,7 @@ func Page(doc *huma.OpenAPI) ([]byte, error) {
 				continue
 			}
 			i := slices.IndexFunc(groups, func(g docsGroup) bool { return g.Name == o.Tags[0] })
-			groups[i].Operations = append(groups[i].Operations, docsOf(o))
+			groups[i].Operations = append(groups[i].Operations, documentOf(o))
 		}
 	}
 	var schemas []docsSchema
@@ -80,7 +80,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func docsOf(o *huma.Operation) docsOperation {
+func documentOf(o *huma.Operation) docsOperation {
 	d := docsOperation{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Description,
 		Deprecated: o.Deprecated, Parameters: o.Parameters}
 	if o.RequestBody != nil {

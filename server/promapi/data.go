@@ -33,11 +33,11 @@ func (p point) MarshalJSON() ([]byte, error) {
 		}
 		return append(append(b, h...), ']'), nil
 	}
-	return append(append(append(b, '"'), number(p.f)...), '"', ']'), nil
+	return append(append(append(b, '"'), formatNumber(p.f)...), '"', ']'), nil
 }
 
-// number is written as Prometheus writes it: with an exponent where it would be long.
-func number(f float64) string {
+// formatNumber is written as Prometheus writes it: with an exponent where it would be long.
+func formatNumber(f float64) string {
 	if abs := math.Abs(f); abs != 0 && !math.IsInf(f, 0) && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.FormatFloat(f, 'e', -1, 64)
 	}
@@ -52,7 +52,7 @@ type histogramJSON struct {
 
 // histogramOf has the buckets that hold something; their first value says which of their bounds belong to them.
 func histogramOf(h *histogram.FloatHistogram) histogramJSON {
-	j := histogramJSON{Count: number(h.Count), Sum: number(h.Sum)}
+	j := histogramJSON{Count: formatNumber(h.Count), Sum: formatNumber(h.Sum)}
 	for it := h.AllBucketIterator(); it.Next(); {
 		b := it.At()
 		if b.Count == 0 {
@@ -68,7 +68,7 @@ func histogramOf(h *histogram.FloatHistogram) histogramJSON {
 		} else if b.UpperInclusive {
 			bounds = 0
 		}
-		j.Buckets = append(j.Buckets, []any{bounds, number(b.Lower), number(b.Upper), number(b.Count)})
+		j.Buckets = append(j.Buckets, []any{bounds, formatNumber(b.Lower), formatNumber(b.Upper), formatNumber(b.Count)})
 	}
 	return j
 }
@@ -110,14 +110,14 @@ type leafStats struct {
 	// Function is the range function that nodes evaluate, "" where they read a selector alone.
 	Function string `json:"function"`
 	// Instants is how many it is evaluated at.
-	Instants int64                   `json:"instants"`
-	Pieces   []analyticspromql.Piece `json:"pieces"`
+	Instants int64                       `json:"instants"`
+	Pieces   []analyticspromql.WorkStats `json:"pieces"`
 }
 
-func leavesOf(q *analyticspromql.PromQLQuery) []leafStats {
+func leafStatsOf(q *analyticspromql.Query) []leafStats {
 	all := []leafStats{}
 	for _, l := range q.Leaves() {
-		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []analyticspromql.Piece{}}
+		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []analyticspromql.WorkStats{}}
 		if l.Raw {
 			s.Instants = 1
 		}
@@ -126,10 +126,10 @@ func leavesOf(q *analyticspromql.PromQLQuery) []leafStats {
 	return all
 }
 
-func statsOf(q *analyticspromql.PromQLQuery, took time.Duration) *stats {
-	s := &stats{QueryID: q.ID(), Stages: q.Stages(), Leaves: leavesOf(q)}
+func statsOf(q *analyticspromql.Query, took time.Duration) *stats {
+	s := &stats{QueryID: q.ID(), Stages: q.Stages(), Leaves: leafStatsOf(q)}
 	s.Timings.ExecTotalTime = took.Seconds()
-	for _, p := range q.Pieces() {
+	for _, p := range q.Stats() {
 		l := &s.Leaves[p.Leaf]
 		l.Pieces = append(l.Pieces, p)
 		s.Samples.TotalQueryableSamples += p.Samples
@@ -139,9 +139,9 @@ func statsOf(q *analyticspromql.PromQLQuery, took time.Duration) *stats {
 
 func dataOf(v parser.Value) (resultJSON, error) {
 	r := resultJSON{ResultType: string(v.Type())}
-	if m, ok := v.(promql.Matrix); ok && m.TotalSamples() > mostPoints {
+	if m, ok := v.(promql.Matrix); ok && m.TotalSamples() > maxPoints {
 		return r, &failure{"execution", fmt.Errorf("the answer has %d points, more than the %d that are sent at once; "+
-			"ask with a longer step, for a shorter time or for fewer series", m.TotalSamples(), mostPoints)}
+			"ask with a longer step, for a shorter time or for fewer series", m.TotalSamples(), maxPoints)}
 	}
 	switch v := v.(type) {
 	case promql.Scalar:

@@ -12,34 +12,34 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 )
 
-// partialEvery is how often a query that goes on is answered with what it comes to so far.
-const partialEvery = 250 * time.Millisecond
+// partialInterval is how often a query that goes on is answered with what it comes to so far.
+const partialInterval = 250 * time.Millisecond
 
 // progress is a piece of a query that is done.
 type progress struct {
 	Done int `json:"done"`
-	promql.Piece
+	promql.WorkStats
 }
 
 // events answers a query, at an instant or, where it has a step, over a range, as server-sent events: plan, progress of
 // each piece, partial answers, and at the end warnings with result, or error.
 func (h handlers) events(c *fiber.Ctx) error {
 	of := h.atInstant
-	if field(c, "step") != "" {
+	if formValue(c, "step") != "" {
 		of = h.overRange
 	}
 	prepare, err := of(c)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	// The query outlives the handler, and its request: what it needs of that is taken now.
 	query, err := prepare(c.UserContext())
 	if err != nil {
-		return refuse(c, bad("query", "%w", err))
+		return respondError(c, badRequest("query", "%w", err))
 	}
-	ctx, stop, err := within(c, h.streams.Life)
+	ctx, stop, err := queryContext(c, h.streams.Life)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	c.Set(fiber.HeaderContentType, "text/event-stream")
 	c.Set(fiber.HeaderCacheControl, "no-store")
@@ -52,7 +52,7 @@ func (h handlers) events(c *fiber.Ctx) error {
 	})
 }
 
-func (h handlers) stream(ctx context.Context, query *promql.PromQLQuery, w io.Writer) error {
+func (h handlers) stream(ctx context.Context, query *promql.Query, w io.Writer) error {
 	defer query.Close()
 	send := func(event string, data any) error {
 		b, err := json.Marshal(data)
@@ -62,23 +62,23 @@ func (h handlers) stream(ctx context.Context, query *promql.PromQLQuery, w io.Wr
 		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b)
 		return err
 	}
-	leave, err := h.crowd.enter(ctx)
+	leave, err := h.limiter.acquire(ctx)
 	if err != nil {
 		return send("error", answer{Status: "error", ErrorType: kindOf(err), Error: err.Error()})
 	}
 	defer leave()
 	begin, done := time.Now(), 0
 	last := begin
-	if err := send("plan", map[string]any{"query_id": query.ID(), "leaves": leavesOf(query)}); err != nil {
+	if err := send("plan", map[string]any{"query_id": query.ID(), "leaves": leafStatsOf(query)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	query.Heard = func(p promql.Piece) {
+	query.OnResult = func(p promql.WorkStats) {
 		done++
 		err := send("progress", progress{done, p})
-		if err == nil && done < p.Of && (done == 1 || time.Since(last) >= partialEvery) {
-			r, closed := query.SoFar(ctx)
+		if err == nil && done < p.Total && (done == 1 || time.Since(last) >= partialInterval) {
+			r, closed := query.PartialResult(ctx)
 			if r.Err == nil {
 				if data, bad := dataOf(r.Value); bad == nil {
 					err = send("partial", data)

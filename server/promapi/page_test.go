@@ -21,7 +21,7 @@ func TestTheDashboardNamesWhatRunsHave(t *testing.T) {
 	}
 	named := regexp.MustCompile(`loadstone_[a-z_]+`).FindAllString(string(text), -1)
 	for _, name := range named {
-		if metric.Named(name) == nil {
+		if metric.ByName(name) == nil {
 			t.Errorf("the dashboard names %s, which no run has", name)
 		}
 	}

@@ -33,8 +33,8 @@ const Prefix = httpx.Prometheus
 // Telemetry is what is asked.
 type Telemetry interface {
 	// Instant and Range prepare a query; their errors are about its text.
-	Instant(ctx context.Context, text string, at time.Time) (*analyticspromql.PromQLQuery, error)
-	Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*analyticspromql.PromQLQuery, error)
+	Instant(ctx context.Context, text string, at time.Time) (*analyticspromql.Query, error)
+	Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*analyticspromql.Query, error)
 	// Series are the labels of up to most series that any of the selectors selects between two times.
 	Series(ctx context.Context, selectors [][]*labels.Matcher, from, to time.Time, most int) ([]labels.Labels, error)
 	Parser() parser.Parser
@@ -42,29 +42,29 @@ type Telemetry interface {
 
 // The limits of a request.
 const (
-	mostSteps  = 11_000
-	mostSeries = 20_000
-	mostText   = 64 << 10
-	// mostPoints is how many an answer has.
-	mostPoints = 2_000_000
-	// mostWaiting is how many queries wait for those that are evaluated.
-	mostWaiting = 256
+	maxSteps      = 11_000
+	maxSeries     = 20_000
+	maxQueryBytes = 64 << 10
+	// maxPoints is how many an answer has.
+	maxPoints = 2_000_000
+	// maxQueued is how many queries wait for those that are evaluated.
+	maxQueued = 256
 )
 
 type handlers struct {
-	t       Telemetry
-	version string
-	streams httpx.Downloads
-	crowd   *crowd
+	telemetry Telemetry
+	version   string
+	streams   httpx.Downloads
+	limiter   *queryLimiter
 }
 
 // Register adds the routes to an app whose middleware knows who is asking.
 func Register(app fiber.Router, t Telemetry, version string, streams httpx.Downloads) {
-	h := handlers{t, version, streams, newCrowd(max(4, 2*runtime.GOMAXPROCS(0)), mostWaiting)}
+	h := handlers{t, version, streams, newQueryLimiter(max(4, 2*runtime.GOMAXPROCS(0)), maxQueued)}
 	for _, method := range []string{fiber.MethodGet, fiber.MethodPost} {
 		for path, handle := range map[string]func(*fiber.Ctx) error{
 			"/query": h.instant, "/query_range": h.ranged, "/query_events": h.events, "/series": h.series, "/labels": h.names,
-			"/format_query": h.format, "/parse_query": h.parse, "/query_exemplars": h.nothing("/query_exemplars")} {
+			"/format_query": h.format, "/parse_query": h.parse, "/query_exemplars": h.emptyResult("/query_exemplars")} {
 			app.Add(method, Prefix+"/api/v1"+path, handle)
 		}
 	}
@@ -72,7 +72,7 @@ func Register(app fiber.Router, t Telemetry, version string, streams httpx.Downl
 	app.Get(Prefix+"/api/v1/metadata", h.metadata)
 	app.Get(Prefix+"/api/v1/status/buildinfo", h.buildInfo)
 	for _, path := range []string{"/rules", "/alerts"} {
-		app.Get(Prefix+"/api/v1"+path, h.nothing(path))
+		app.Get(Prefix+"/api/v1"+path, h.emptyResult(path))
 	}
 }
 
@@ -85,7 +85,7 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-func bad(field string, format string, args ...any) error {
+func badRequest(field string, format string, args ...any) error {
 	return &failure{"bad_data", fmt.Errorf("invalid parameter %q: "+format, append([]any{field}, args...)...)}
 }
 
@@ -106,8 +106,8 @@ func respond(c *fiber.Ctx, data any, notes annotations.Annotations) error {
 	return c.JSON(a)
 }
 
-// refuse answers an error; its status is Prometheus' for the kind.
-func refuse(c *fiber.Ctx, err error) error {
+// respondError answers an error; its status is Prometheus' for the kind.
+func respondError(c *fiber.Ctx, err error) error {
 	kind := kindOf(err)
 	status := http.StatusUnprocessableEntity
 	switch kind {
@@ -142,15 +142,15 @@ func kindOf(err error) string {
 	return "execution"
 }
 
-// field is a parameter of the address or of a form.
-func field(c *fiber.Ctx, name string) string {
+// formValue is a parameter of the address or of a form.
+func formValue(c *fiber.Ctx, name string) string {
 	if v := c.Query(name); v != "" {
 		return v
 	}
 	return c.FormValue(name)
 }
 
-func fields(c *fiber.Ctx, name string) (all []string) {
+func formValues(c *fiber.Ctx, name string) (all []string) {
 	for _, v := range c.Context().QueryArgs().PeekMulti(name) {
 		all = append(all, string(v))
 	}
@@ -162,56 +162,56 @@ func fields(c *fiber.Ctx, name string) (all []string) {
 
 // instantOf reads a time: seconds since the epoch of Unix, or RFC 3339.
 func instantOf(c *fiber.Ctx, name string, otherwise time.Time) (time.Time, error) {
-	text := field(c, name)
+	text := formValue(c, name)
 	if text == "" {
 		if otherwise.IsZero() {
-			return otherwise, bad(name, "it is missing")
+			return otherwise, badRequest(name, "it is missing")
 		}
 		return otherwise, nil
 	}
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.IsNaN(seconds) || math.Abs(seconds) > math.MaxInt64/1e9 {
-			return otherwise, bad(name, "%q is beyond the times that there are", text)
+			return otherwise, badRequest(name, "%q is beyond the times that there are", text)
 		}
 		whole, part := math.Modf(seconds)
 		return time.Unix(int64(whole), int64(math.Round(part*1000))*int64(time.Millisecond)).UTC(), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return otherwise, bad(name, "cannot parse %q to a valid timestamp", text)
+		return otherwise, badRequest(name, "cannot parse %q to a valid timestamp", text)
 	}
 	return t, nil
 }
 
 // durationOf reads a duration: seconds, or as in 5m.
 func durationOf(c *fiber.Ctx, name string) (time.Duration, error) {
-	text := field(c, name)
+	text := formValue(c, name)
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if ns := seconds * 1e9; !math.IsNaN(ns) && math.Abs(ns) < math.MaxInt64 {
 			return time.Duration(ns), nil
 		}
-		return 0, bad(name, "%q is beyond the durations that there are", text)
+		return 0, badRequest(name, "%q is beyond the durations that there are", text)
 	}
 	d, err := model.ParseDuration(text)
 	if err != nil {
-		return 0, bad(name, "cannot parse %q to a valid duration", text)
+		return 0, badRequest(name, "cannot parse %q to a valid duration", text)
 	}
 	return time.Duration(d), nil
 }
 
-// text reads the expression.
-func text(c *fiber.Ctx) (string, error) {
-	q := field(c, "query")
-	if len(q) > mostText {
-		return "", bad("query", "%d bytes are more than the %d that an expression may have", len(q), mostText)
+// queryText reads the expression.
+func queryText(c *fiber.Ctx) (string, error) {
+	q := formValue(c, "query")
+	if len(q) > maxQueryBytes {
+		return "", badRequest("query", "%d bytes are more than the %d that an expression may have", len(q), maxQueryBytes)
 	}
 	return q, nil
 }
 
-// within is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
-func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) { //nolint:revive // as c's methods
-	if field(c, "timeout") == "" {
-		ctx, stop := httpx.Watch(ctx, c.Context().Conn())
+// queryContext is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
+func queryContext(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) { //nolint:revive // as c's methods
+	if formValue(c, "timeout") == "" {
+		ctx, stop := httpx.WatchDisconnect(ctx, c.Context().Conn())
 		return ctx, stop, nil
 	}
 	d, err := durationOf(c, "timeout")
@@ -219,39 +219,39 @@ func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) 
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
-	ctx, stop := httpx.Watch(ctx, c.Context().Conn())
+	ctx, stop := httpx.WatchDisconnect(ctx, c.Context().Conn())
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// prepared makes a query of what was asked for.
-type prepared func(context.Context) (*analyticspromql.PromQLQuery, error)
+// queryBuilder makes a query of what was asked for.
+type queryBuilder func(context.Context) (*analyticspromql.Query, error)
 
 func (h handlers) instant(c *fiber.Ctx) error {
 	prepare, err := h.atInstant(c)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
-	return h.ask(c, prepare)
+	return h.evaluate(c, prepare)
 }
 
 func (h handlers) ranged(c *fiber.Ctx) error {
 	prepare, err := h.overRange(c)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
-	return h.ask(c, prepare)
+	return h.evaluate(c, prepare)
 }
 
-func (h handlers) atInstant(c *fiber.Ctx) (prepared, error) {
+func (h handlers) atInstant(c *fiber.Ctx) (queryBuilder, error) {
 	at, err := instantOf(c, "time", time.Now())
 	if err != nil {
 		return nil, err
 	}
-	q, err := text(c)
-	return func(ctx context.Context) (*analyticspromql.PromQLQuery, error) { return h.t.Instant(ctx, q, at) }, err
+	q, err := queryText(c)
+	return func(ctx context.Context) (*analyticspromql.Query, error) { return h.telemetry.Instant(ctx, q, at) }, err
 }
 
-func (h handlers) overRange(c *fiber.Ctx) (prepared, error) {
+func (h handlers) overRange(c *fiber.Ctx) (queryBuilder, error) {
 	start, err := instantOf(c, "start", time.Time{})
 	if err != nil {
 		return nil, err
@@ -265,45 +265,45 @@ func (h handlers) overRange(c *fiber.Ctx) (prepared, error) {
 	case err != nil:
 		return nil, err
 	case end.Before(start):
-		return nil, bad("end", "end timestamp must not be before start time")
+		return nil, badRequest("end", "end timestamp must not be before start time")
 	case step < time.Millisecond:
-		return nil, bad("step", "zero or negative query resolution step widths are not accepted. Try a positive integer")
-	case end.Sub(start)/step > mostSteps:
+		return nil, badRequest("step", "zero or negative query resolution step widths are not accepted. Try a positive integer")
+	case end.Sub(start)/step > maxSteps:
 		return nil, &failure{"bad_data", fmt.Errorf("exceeded maximum resolution of %d points per timeseries. "+
-			"Try decreasing the query resolution (?step=XX)", mostSteps)}
+			"Try decreasing the query resolution (?step=XX)", maxSteps)}
 	}
-	q, err := text(c)
-	return func(ctx context.Context) (*analyticspromql.PromQLQuery, error) {
-		return h.t.Range(ctx, q, start, end, step)
+	q, err := queryText(c)
+	return func(ctx context.Context) (*analyticspromql.Query, error) {
+		return h.telemetry.Range(ctx, q, start, end, step)
 	}, err
 }
 
-func (h handlers) ask(c *fiber.Ctx, prepare prepared) error {
-	ctx, stop, err := within(c, c.UserContext())
+func (h handlers) evaluate(c *fiber.Ctx, prepare queryBuilder) error {
+	ctx, stop, err := queryContext(c, c.UserContext())
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	defer stop()
-	leave, err := h.crowd.enter(ctx)
+	leave, err := h.limiter.acquire(ctx)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	defer leave()
 	begin := time.Now()
 	query, err := prepare(ctx)
 	if err != nil {
-		return refuse(c, bad("query", "%w", err))
+		return respondError(c, badRequest("query", "%w", err))
 	}
 	defer query.Close()
 	result := query.Exec(ctx)
 	if result.Err != nil {
-		return refuse(c, result.Err)
+		return respondError(c, result.Err)
 	}
 	data, err := dataOf(result.Value)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
-	if field(c, "stats") != "" {
+	if formValue(c, "stats") != "" {
 		data.Stats = statsOf(query, time.Since(begin))
 	}
 	return respond(c, data, result.Warnings)
@@ -311,23 +311,23 @@ func (h handlers) ask(c *fiber.Ctx, prepare prepared) error {
 
 // selectors reads match[].
 func (h handlers) selectors(c *fiber.Ctx, wanted bool) ([][]*labels.Matcher, error) {
-	texts := fields(c, "match[]")
+	texts := formValues(c, "match[]")
 	if len(texts) == 0 && wanted {
 		return nil, &failure{"bad_data", errors.New("no match[] parameter provided")}
 	}
 	for _, text := range texts {
-		if len(text) > mostText {
-			return nil, bad("match[]", "%d bytes are more than the %d that a selector may have", len(text), mostText)
+		if len(text) > maxQueryBytes {
+			return nil, badRequest("match[]", "%d bytes are more than the %d that a selector may have", len(text), maxQueryBytes)
 		}
 	}
-	all, err := h.t.Parser().ParseMetricSelectors(texts)
+	all, err := h.telemetry.Parser().ParseMetricSelectors(texts)
 	if err != nil {
-		return nil, bad("match[]", "%w", err)
+		return nil, badRequest("match[]", "%w", err)
 	}
 	return all, nil
 }
 
-func (h handlers) find(c *fiber.Ctx, wanted bool) ([]labels.Labels, error) {
+func (h handlers) findSeries(c *fiber.Ctx, wanted bool) ([]labels.Labels, error) {
 	from, err := instantOf(c, "start", time.Unix(0, 0))
 	if err != nil {
 		return nil, err
@@ -340,18 +340,18 @@ func (h handlers) find(c *fiber.Ctx, wanted bool) ([]labels.Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := h.t.Series(c.UserContext(), selectors, from, to, mostSeries)
+	found, err := h.telemetry.Series(c.UserContext(), selectors, from, to, maxSeries)
 	if errors.Is(err, analyticspromql.ErrTooManySeries) {
 		err = &failure{"execution", fmt.Errorf("more series match than the %d that are looked through; name a run, or "+
-			"a shorter time", mostSeries)}
+			"a shorter time", maxSeries)}
 	}
 	return found, err
 }
 
 func (h handlers) series(c *fiber.Ctx) error {
-	found, err := h.find(c, true)
+	found, err := h.findSeries(c, true)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	all := make([]map[string]string, len(found))
 	for i, l := range found {
@@ -361,7 +361,7 @@ func (h handlers) series(c *fiber.Ctx) error {
 }
 
 func limited[T any](c *fiber.Ctx, all []T) []T {
-	if n, err := strconv.Atoi(field(c, "limit")); err == nil && n > 0 && n < len(all) {
+	if n, err := strconv.Atoi(formValue(c, "limit")); err == nil && n > 0 && n < len(all) {
 		return all[:n]
 	}
 	return all
@@ -374,7 +374,7 @@ func (h handlers) names(c *fiber.Ctx) error {
 func (h handlers) values(c *fiber.Ctx) error {
 	name, err := url.PathUnescape(c.Params("name"))
 	if err != nil || !model.UTF8Validation.IsValidLabelName(name) {
-		return refuse(c, &failure{"bad_data", fmt.Errorf("invalid label name: %q", name)})
+		return respondError(c, &failure{"bad_data", fmt.Errorf("invalid label name: %q", name)})
 	}
 	return h.distinct(c, func(l labels.Labels, add func(string)) {
 		if v := l.Get(name); v != "" {
@@ -384,9 +384,9 @@ func (h handlers) values(c *fiber.Ctx) error {
 }
 
 func (h handlers) distinct(c *fiber.Ctx, of func(labels.Labels, func(string))) error {
-	found, err := h.find(c, false)
+	found, err := h.findSeries(c, false)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	known := map[string]bool{}
 	all := []string{}
@@ -404,7 +404,7 @@ func (h handlers) distinct(c *fiber.Ctx, of func(labels.Labels, func(string))) e
 func (h handlers) format(c *fiber.Ctx) error {
 	expr, err := h.expression(c)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
 	return respond(c, expr.Pretty(0), nil)
 }
@@ -416,7 +416,7 @@ func (h handlers) metadata(c *fiber.Ctx) error {
 		Unit string `json:"unit"`
 	}
 	all := map[string][]entry{}
-	only := field(c, "metric")
+	only := formValue(c, "metric")
 	for _, m := range metric.All {
 		if only == "" || only == m.Name {
 			all[m.Name] = []entry{{m.Type, m.Help, m.Unit}}
@@ -430,7 +430,7 @@ func (h handlers) buildInfo(c *fiber.Ctx) error {
 		"buildUser": "", "buildDate": "", "goVersion": ""}, nil)
 }
 
-func (handlers) nothing(path string) fiber.Handler {
+func (handlers) emptyResult(path string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		switch path {
 		case "/rules":
@@ -445,20 +445,20 @@ func (handlers) nothing(path string) fiber.Handler {
 func (h handlers) parse(c *fiber.Ctx) error {
 	expr, err := h.expression(c)
 	if err != nil {
-		return refuse(c, err)
+		return respondError(c, err)
 	}
-	return respond(c, tree(expr), nil)
+	return respond(c, syntaxTree(expr), nil)
 }
 
 // expression reads one that is only looked at.
 func (h handlers) expression(c *fiber.Ctx) (parser.Expr, error) {
-	q, err := text(c)
+	q, err := queryText(c)
 	if err != nil {
 		return nil, err
 	}
-	expr, err := analyticspromql.Parse(h.t.Parser(), q)
+	expr, err := analyticspromql.Parse(h.telemetry.Parser(), q)
 	if err != nil {
-		return nil, bad("query", "%w", err)
+		return nil, badRequest("query", "%w", err)
 	}
 	return expr, nil
 }

@@ -42,7 +42,7 @@ func (c catalog) Segments(ctx context.Context, from, to int64) ([]promql.Segment
 // twoRuns are made once.
 var twoRuns = sync.OnceValues(func() ([]promqltest.Run, error) { return promqltest.Runs(2) })
 
-func app(t *testing.T, change func(*catalog, *promql.ShardOptions)) *fiber.App {
+func app(t *testing.T, change func(*catalog, *promql.EngineOptions)) *fiber.App {
 	t.Helper()
 	runs, err := twoRuns()
 	if err != nil {
@@ -59,8 +59,8 @@ func app(t *testing.T, change func(*catalog, *promql.ShardOptions)) *fiber.App {
 }
 
 // local answers without nodes.
-func local(c promql.Catalog, n *promql.Node, o promql.ShardOptions) *promql.Telemetry {
-	return promql.NewTelemetry(c, promqltest.Local{Catalog: c, Node: n}, n, o)
+func local(c promql.Catalog, n *promql.Evaluator, o promql.EngineOptions) *promql.Telemetry {
+	return promql.NewTelemetry(c, promqltest.Local{Catalog: c, Evaluator: n}, n, o)
 }
 
 // ask calls an address with parameters, in the address and in a form, and holds that both are answered the same.
@@ -186,7 +186,7 @@ func TestHistogramsAndStats(t *testing.T) {
 				Leaves  []struct {
 					Expr     string
 					Instants int
-					Pieces   []promql.Piece
+					Pieces   []promql.WorkStats
 				}
 			} `json:"stats"`
 		} `json:"data"`
@@ -208,7 +208,7 @@ func TestHistogramsAndStats(t *testing.T) {
 
 // TestWhatIsRefused: each with Prometheus' status and kind, and a sentence that names what is wrong.
 func TestWhatIsRefused(t *testing.T) {
-	app := app(t, func(_ *catalog, o *promql.ShardOptions) { o.MaxSamples = 5000 })
+	app := app(t, func(_ *catalog, o *promql.EngineOptions) { o.MaxSamples = 5000 })
 	ranged := func(pairs ...string) url.Values {
 		q := of("query", "1", "start", "0", "end", "60", "step", "1")
 		for i := 0; i < len(pairs); i += 2 {
@@ -276,7 +276,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 // TestASourceThatFails: what the catalog says is answered as unavailable, a timeout as one.
 func TestASourceThatFails(t *testing.T) {
-	away := app(t, func(c *catalog, _ *promql.ShardOptions) {
+	away := app(t, func(c *catalog, _ *promql.EngineOptions) {
 		c.err = &engine.Error{Code: engine.CodeUnavailable, Message: "The results database is away."}
 	})
 	for _, path := range []string{"/query", "/series", "/labels"} {
@@ -299,13 +299,13 @@ func TestManyStrangeValues(t *testing.T) {
 	noon := promqltest.Noon
 	r := &rollup.Run{Run: engine.Run{RunID: "many", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	for i := range n {
-		rollup.At(r.Seconds.Workers, rollup.OfWorker{Worker: value(i)}).Operations = int64(i)
+		rollup.CellFor(r.Seconds.Workers, rollup.WorkerKey{Worker: value(i)}).Operations = int64(i)
 	}
 	content, _, err := segment.Bytes(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := app(t, func(c *catalog, _ *promql.ShardOptions) {
+	app := app(t, func(c *catalog, _ *promql.EngineOptions) {
 		c.Catalog = promqltest.Catalog{{Content: content, Segment: promql.Segment{RunID: "many", Name: "many",
 			From: noon.UnixMilli(), To: noon.Add(time.Minute).UnixMilli(), Labels: labels.FromStrings("run", "many")}}}
 	})

@@ -78,8 +78,8 @@ func (m Manifest) Rows(table string) int64 {
 	return 0
 }
 
-// Parts reads the files of runs.
-type Parts interface {
+// PartReader reads the files of runs.
+type PartReader interface {
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
 }
 
@@ -87,28 +87,28 @@ type Parts interface {
 type Options struct {
 	Program string
 	// Parts are the files of runs, nil for none.
-	Parts Parts
+	Parts PartReader
 	// Key is the file that secrets are sealed under, nil for none.
 	Key []byte
 }
 
-// momentary are tables that are for the moment alone; the first three are not emptied either.
-var momentary = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "run_rooms": true,
+// transientTables are tables that are for the moment alone; the first three are not emptied either.
+var transientTables = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "run_rooms": true,
 	"run_queue": true, "run_wishes": true, "run_leftovers": true, "result_places": true, "refresh_subtasks": true,
 	"pending_refreshes": true,
 	"refresh_claims":    true, "refresh_history": true, "refresh_bounds": true, "refresh_workers": true}
 
-// stays are tables that a restore leaves as they are: the last five are words of the schema, which an older backup has
+// preservedTables are tables that a restore leaves as they are: the last five are words of the schema, which an older backup has
 // not, or not all of them.
-var stays = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "worker_states": true,
+var preservedTables = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "worker_states": true,
 	"global_query_states": true, "query_fragment_states": true, "source_types": true, "sink_types": true}
 
-var made = regexp.MustCompile(`(?m)^CREATE TABLE IF NOT EXISTS ([a-z_]+)`)
+var createdTable = regexp.MustCompile(`(?m)^CREATE TABLE IF NOT EXISTS ([a-z_]+)`)
 
-// own are all tables of the control store.
-func own() (names []string) {
+// controlTables are all tables of the control store.
+func controlTables() (names []string) {
 	for _, f := range sql.Schema() {
-		for _, m := range made.FindAllStringSubmatch(f.Text, -1) {
+		for _, m := range createdTable.FindAllStringSubmatch(f.Text, -1) {
 			names = append(names, m[1])
 		}
 	}
@@ -130,8 +130,8 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	z := zip.NewWriter(w)
 	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, conn, moment, func(tx pgx.Tx) error {
-		for _, name := range own() {
-			if momentary[name] || stays[name] {
+		for _, name := range controlTables() {
+			if transientTables[name] || preservedTables[name] {
 				continue
 			}
 			t, err := table(ctx, tx, z, name)
@@ -150,7 +150,7 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	}
 	if o.Key != nil {
 		m.Key = Sum(o.Key)
-		if err := put(z, keyName, o.Key); err != nil {
+		if err := writeEntry(z, keyName, o.Key); err != nil {
 			return m, err
 		}
 	}
@@ -158,7 +158,7 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	if err != nil {
 		return m, fmt.Errorf("writing the manifest: %w", err)
 	}
-	if err := put(z, manifestName, text); err != nil {
+	if err := writeEntry(z, manifestName, text); err != nil {
 		return m, err
 	}
 	if err := z.Close(); err != nil {
@@ -167,7 +167,7 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	return m, nil
 }
 
-func put(z *zip.Writer, name string, content []byte) error {
+func writeEntry(z *zip.Writer, name string, content []byte) error {
 	w, err := z.Create(name)
 	if err == nil {
 		_, err = w.Write(content)
@@ -219,7 +219,7 @@ func table(ctx context.Context, tx pgx.Tx, z *zip.Writer, name string) (t Table,
 }
 
 // parts copies the files that the index of the same moment names.
-func (m *Manifest) parts(ctx context.Context, tx pgx.Tx, z *zip.Writer, from Parts) error {
+func (m *Manifest) parts(ctx context.Context, tx pgx.Tx, z *zip.Writer, from PartReader) error {
 	rows, err := tx.Query(ctx, "SELECT run_id, name FROM query_execution_artifacts ORDER BY run_id, name")
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (m *Manifest) parts(ctx context.Context, tx pgx.Tx, z *zip.Writer, from Par
 	return nil
 }
 
-// refused is the error about a file that is no backup that can be restored.
-func refused(what, hint string, cause error) error {
+// invalidBackup is the error about a file that is no backup that can be restored.
+func invalidBackup(what, hint string, cause error) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: what, Hint: hint, Cause: cause}
 }

@@ -30,7 +30,7 @@ type feeds struct {
 }
 
 func (f *feeds) Source(_ context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
-	return f.hub.Open(s.Config.Text("SOURCE.STREAM"), columns), nil
+	return f.hub.Open(s.Config.String("SOURCE.STREAM"), columns), nil
 }
 
 func (f *feeds) Sink(_ context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
@@ -46,7 +46,7 @@ func (f *feeds) Sink(_ context.Context, q catalog.Query, s catalog.Sink, columns
 // looksAfter is a server's share in continuous queries.
 func looksAfter(t *testing.T, s *postgres.Store, f *feeds) *coordinator.Coordinator {
 	t.Helper()
-	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: s.Streams(), Feeds: f, Owner: "server-1",
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: s.Streams(), Connectors: f, Owner: "server-1",
 		Sources: system.Sources})
 	must(t, err)
 	return c

@@ -34,18 +34,18 @@ type Backup struct {
 	Stopped []string
 }
 
-const another = "Use another copy of it, or make a new backup."
+const invalidHint = "Use another copy of it, or make a new backup."
 
 // Open opens a backup and reads all of it: what is damaged, cut short, of another program or newer is refused.
 func Open(path string) (*Backup, error) {
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, refused(fmt.Sprintf("There is no file %s.", path), "Name a file that loadstone backup wrote.", err)
+		return nil, invalidBackup(fmt.Sprintf("There is no file %s.", path), "Name a file that loadstone backup wrote.", err)
 	} else if err == nil && info.IsDir() {
-		return nil, refused(path+" is a folder.", "Name one of the files in it.", nil)
+		return nil, invalidBackup(path+" is a folder.", "Name one of the files in it.", nil)
 	}
 	z, err := zip.OpenReader(path)
 	if err != nil {
-		return nil, refused(fmt.Sprintf("%s is not a whole backup: %v.", path, err), another, err)
+		return nil, invalidBackup(fmt.Sprintf("%s is not a whole backup: %v.", path, err), invalidHint, err)
 	}
 	b := &Backup{zip: z}
 	if err := b.check(path); err != nil {
@@ -61,22 +61,22 @@ func (b *Backup) Close() error { return b.zip.Close() }
 func (b *Backup) check(path string) error {
 	text, err := b.read(manifestName)
 	if err != nil {
-		return refused(path+" is not a backup of Loadstone: it has no manifest that can be read.", another, err)
+		return invalidBackup(path+" is not a backup of Loadstone: it has no manifest that can be read.", invalidHint, err)
 	}
 	if err := json.Unmarshal(text, &b.Manifest); err != nil || b.Format != format {
-		return refused(path+" is not a backup of Loadstone.", another, err)
+		return invalidBackup(path+" is not a backup of Loadstone.", invalidHint, err)
 	}
-	if err := b.once(text); err != nil {
-		return refused(fmt.Sprintf("%s is damaged: %v.", path, err), another, err)
+	if err := b.checkUnique(text); err != nil {
+		return invalidBackup(fmt.Sprintf("%s is damaged: %v.", path, err), invalidHint, err)
 	}
 	if b.FormatVersion > formatVersion || b.SchemaVersion > sql.Version {
-		return refused(fmt.Sprintf("%s was made by Loadstone %s, which is newer than this one.", path, b.Program),
+		return invalidBackup(fmt.Sprintf("%s was made by Loadstone %s, which is newer than this one.", path, b.Program),
 			"Restore it with a Loadstone that is at least as new.", nil)
 	}
-	known := own()
+	known := controlTables()
 	for _, t := range b.Tables {
-		if !slices.Contains(known, t.Name) || momentary[t.Name] {
-			return refused(fmt.Sprintf("%s has a table %.60q that this Loadstone does not know.", path, t.Name),
+		if !slices.Contains(known, t.Name) || transientTables[t.Name] {
+			return invalidBackup(fmt.Sprintf("%s has a table %.60q that this Loadstone does not know.", path, t.Name),
 				"Restore it with the Loadstone that made it.", nil)
 		}
 		if err := b.verify(path, "tables/"+t.Name, t.SHA256); err != nil {
@@ -97,10 +97,10 @@ func (b *Backup) check(path string) error {
 	return err
 }
 
-// once refuses a backup that holds something twice: which of both is restored, and which was looked at, need not be the
+// checkUnique refuses a backup that holds something twice: which of both is restored, and which was looked at, need not be the
 // same.
-func (b *Backup) once(manifest []byte) error {
-	if err := jsonx.Once(manifest); err != nil {
+func (b *Backup) checkUnique(manifest []byte) error {
+	if err := jsonx.CheckDuplicateKeys(manifest); err != nil {
 		return fmt.Errorf("in its manifest, %w", err)
 	}
 	entries, tables, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -145,20 +145,20 @@ func (b *Backup) verify(path, name, want string) error {
 		}
 	}
 	if err != nil {
-		return refused(fmt.Sprintf("%s is damaged at %.100q: %v.", path, name, err), another, err)
+		return invalidBackup(fmt.Sprintf("%s is damaged at %.100q: %v.", path, name, err), invalidHint, err)
 	}
 	return nil
 }
 
-// Taker keeps the files of runs.
-type Taker interface {
+// PartWriter keeps the files of runs.
+type PartWriter interface {
 	Put(ctx context.Context, a engine.Artifact, from record.Source) error
 }
 
 // Restore puts the backup into the control store at dsn, all of it or nothing; to takes the parts of runs, nil leaves
 // them. A store that is not empty is refused (engine.CodeConflict) unless replace is set, and one that a server uses is
 // always.
-func (b *Backup) Restore(ctx context.Context, dsn string, to Taker, replace bool) error {
+func (b *Backup) Restore(ctx context.Context, dsn string, to PartWriter, replace bool) error {
 	if err := schema.Repair(ctx, dsn); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (b *Backup) Restore(ctx context.Context, dsn string, to Taker, replace bool
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what counts was committed
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := vacant(ctx, tx, replace); err != nil {
+		if err := checkEmpty(ctx, tx, replace); err != nil {
 			return err
 		}
 		if err := b.tables(ctx, tx); err != nil {
@@ -180,8 +180,8 @@ func (b *Backup) Restore(ctx context.Context, dsn string, to Taker, replace bool
 	return dberr.Failed("restoring", err)
 }
 
-// vacant is an error where there is something to lose, or somebody to surprise.
-func vacant(ctx context.Context, tx pgx.Tx, replace bool) error {
+// checkEmpty is an error where there is something to lose, or somebody to surprise.
+func checkEmpty(ctx context.Context, tx pgx.Tx, replace bool) error {
 	var users, runs, templates, connections, people int64
 	err := tx.QueryRow(ctx, `SELECT
 		(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -204,8 +204,8 @@ func vacant(ctx context.Context, tx pgx.Tx, replace bool) error {
 
 func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 	var all []string
-	for _, name := range own() {
-		if !stays[name] {
+	for _, name := range controlTables() {
+		if !preservedTables[name] {
 			all = append(all, name)
 		}
 	}
@@ -221,7 +221,7 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	for _, t := range order {
-		if stays[t.Name] {
+		if preservedTables[t.Name] {
 			continue
 		}
 		if err := b.load(ctx, tx, t); err != nil {
@@ -239,7 +239,7 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "INSERT INTO catalog_revision DEFAULT VALUES ON CONFLICT DO NOTHING"); err != nil {
 		return err
 	}
-	if err := b.atRest(ctx, tx); err != nil {
+	if err := b.stopQueries(ctx, tx); err != nil {
 		return err
 	}
 	// What is to be checked at the end of the transaction is checked now: a table may not be changed before.
@@ -249,13 +249,13 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 	return guards(ctx, tx, all, "ENABLE")
 }
 
-// whyStopped is what a continuous query says that a restore has left stopped.
-const whyStopped = "it came out of a backup and was left stopped: DROP it, and CREATE it again to have it run"
+// restoredStopReason is what a continuous query says that a restore has left stopped.
+const restoredStopReason = "it came out of a backup and was left stopped: DROP it, and CREATE it again to have it run"
 
-// atRest stops the continuous queries that were wanted in the backup. They would stop runs, and tell others, as soon as
+// stopQueries stops the continuous queries that were wanted in the backup. They would stop runs, and tell others, as soon as
 // a server starts: maybe beside the server that the backup is of, which does the same. Those that were being dropped
 // are gone.
-func (b *Backup) atRest(ctx context.Context, tx pgx.Tx) error {
+func (b *Backup) stopQueries(ctx context.Context, tx pgx.Tx) error {
 	const dropped = "DELETE FROM queries WHERE desired_state = 'STOPPED' AND execution_state <> 'STOPPED'"
 	if _, err := tx.Exec(ctx, dropped); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (b *Backup) atRest(ctx context.Context, tx pgx.Tx) error {
 	}
 	rows, err := tx.Query(ctx, `UPDATE queries SET execution_state = 'STOPPED', desired_state = 'STOPPED', failure = $1,
 		graceful = false, state_since = now() WHERE execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED')
-		RETURNING name`, whyStopped)
+		RETURNING name`, restoredStopReason)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (b *Backup) load(ctx context.Context, tx pgx.Tx, t Table) error {
 	}
 	for _, c := range t.Columns {
 		if !slices.Contains(there, c) {
-			return refused(fmt.Sprintf("The backup has a column %s.%.60s that this Loadstone does not know.", t.Name, c),
+			return invalidBackup(fmt.Sprintf("The backup has a column %s.%.60s that this Loadstone does not know.", t.Name, c),
 				"Restore it with the Loadstone that made it.", nil)
 		}
 	}
@@ -371,22 +371,22 @@ func (b *Backup) order(ctx context.Context, tx pgx.Tx) ([]Table, error) {
 	return out, nil
 }
 
-// inZip is a part of a run, in the backup.
-type inZip struct {
+// zippedPart is a part of a run, in the backup.
+type zippedPart struct {
 	b    *Backup
 	name string
 }
 
 // Open implements record.Source.
-func (z inZip) Open(context.Context) (io.ReadCloser, error) { return z.b.zip.Open(z.name) }
+func (z zippedPart) Open(context.Context) (io.ReadCloser, error) { return z.b.zip.Open(z.name) }
 
-func (b *Backup) files(ctx context.Context, to Taker) error {
+func (b *Backup) files(ctx context.Context, to PartWriter) error {
 	if to == nil {
 		return nil
 	}
 	for _, f := range b.Files {
 		a := engine.Artifact{RunID: f.RunID, Name: f.Name, SizeBytes: f.Size, SHA256: f.SHA256}
-		if err := to.Put(ctx, a, inZip{b, f.entry()}); err != nil {
+		if err := to.Put(ctx, a, zippedPart{b, f.entry()}); err != nil {
 			return fmt.Errorf("putting %s of run %s: %w", f.Name, f.RunID, err)
 		}
 	}

@@ -50,7 +50,7 @@ func TestATableOfTablesLacksNoRun(t *testing.T) {
 	}
 	above.Mode = refresh.Incremental
 	if err := d.CheckMode(t.Context(), above); !engine.HasCode(err, engine.CodeInvalid) ||
-		!strings.Contains(engine.Sentences(err), `reads the table "below"`) {
+		!strings.Contains(engine.ErrorText(err), `reads the table "below"`) {
 		t.Errorf("INCREMENTAL: %v", err)
 	}
 	if err := d.CheckMode(t.Context(), below); err != nil {
@@ -95,7 +95,7 @@ func TestWhatHoldsATableIsNamed(t *testing.T) {
 	_, changed := d.Materialize(t.Context(), table, claim("held", "", 2), held)
 	for what, err := range map[string]error{"changing it": changed, "dropping it": d.Drop(t.Context(), "held")} {
 		if !engine.HasCode(err, engine.CodeConflict) ||
-			!strings.Contains(engine.Sentences(err), "view of_an_administrator.seen depends on") {
+			!strings.Contains(engine.ErrorText(err), "view of_an_administrator.seen depends on") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

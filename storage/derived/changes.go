@@ -18,31 +18,31 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
-// changes are the runs that a table does not have as they are now, and the partitions that are made anew for it: these
+// changeSet are the runs that a table does not have as they are now, and the partitions that are made anew for it: these
 // runs, or the days on which they began.
-type changes struct {
-	by   string // refresh.ByRun, refresh.ByDay, or "" where rows belong to no partition
-	runs map[string]seen
-	gone []string
+type changeSet struct {
+	mode    string // refresh.ByRun, refresh.ByDay, or "" where rows belong to no partition
+	runs    map[string]seenRun
+	removed []string
 	// keys are the partitions, each run's id or day, "" for runs that have not begun on any.
 	keys []string
 }
 
-// seen is a run as a table has taken account of it.
-type seen struct {
+// seenRun is a run as a table has taken account of it.
+type seenRun struct {
 	version int64
 	day     string
 }
 
 // condition is true of the rows of the partitions that are made anew.
-func (c changes) condition() string { return condition(c.by, c.keys) }
+func (c changeSet) condition() string { return condition(c.mode, c.keys) }
 
 func condition(by string, keys []string) string {
 	if by != refresh.ByDay {
-		return "run_id = ANY (" + literals(keys) + ")"
+		return "run_id = ANY (" + textArray(keys) + ")"
 	}
 	days := slices.DeleteFunc(slices.Clone(keys), func(day string) bool { return day == "" })
-	text := "day = ANY (" + literals(days) + "::date[])"
+	text := "day = ANY (" + textArray(days) + "::date[])"
 	if len(days) < len(keys) {
 		text = "(" + text + " OR day IS NULL)"
 	}
@@ -50,25 +50,25 @@ func condition(by string, keys []string) string {
 }
 
 // changes decides between all rows and those of changed runs or days, and says why.
-func (d *Database) changes(ctx context.Context, t refresh.Table, held refresh.Claim, columns []column) (c changes,
+func (d *Database) changes(ctx context.Context, t refresh.Table, held refresh.Claim, columns []column) (c changeSet,
 	r refresh.Result, err error) {
-	c.runs = map[string]seen{}
+	c.runs = map[string]seenRun{}
 	rows, err := d.owner.Query(ctx, `SELECT coalesce(r.run_id, p.run_id), coalesce(r.version, 0), r.run_id IS NULL,
 			r.version IS DISTINCT FROM p.run_version,
 			coalesce(to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), ''), coalesce(p.day, '')
 		FROM (SELECT * FROM rollup.runs WHERE NOT provisional) r FULL JOIN (SELECT * FROM staging.partitions WHERE dynamic_table = $1) p USING (run_id)
 		ORDER BY 1`, t.Name)
 	if err != nil {
-		return c, r, failed("looking which runs have changed", err)
+		return c, r, wrapError("looking which runs have changed", err)
 	}
 	var id, before string
-	var run seen
+	var run seenRun
 	var gone, changed bool
-	all, days := map[string]seen{}, map[string]bool{}
+	all, days := map[string]seenRun{}, map[string]bool{}
 	_, err = pgx.ForEachRow(rows, []any{&id, &run.version, &gone, &changed, &run.day, &before}, func() error {
 		switch {
 		case gone:
-			c.gone = append(c.gone, id)
+			c.removed = append(c.removed, id)
 			days[before] = true
 		case changed:
 			c.runs[id] = run
@@ -80,18 +80,18 @@ func (d *Database) changes(ctx context.Context, t refresh.Table, held refresh.Cl
 		return nil
 	})
 	if err != nil {
-		return c, r, failed("looking which runs have changed", err)
+		return c, r, wrapError("looking which runs have changed", err)
 	}
-	r.Mode, r.Note, c.by, err = d.mode(ctx, t, held, columns)
+	r.Mode, r.Note, c.mode, err = d.mode(ctx, t, held, columns)
 	if r.Mode == refresh.Full {
-		c.runs, c.gone, days = all, nil, map[string]bool{}
+		c.runs, c.removed, days = all, nil, map[string]bool{}
 		for _, run := range all {
 			days[run.day] = true
 		}
 	}
-	switch c.by {
+	switch c.mode {
 	case refresh.ByRun:
-		c.keys = append(ids(c.runs), c.gone...)
+		c.keys = append(ids(c.runs), c.removed...)
 	case refresh.ByDay:
 		for day := range days {
 			c.keys = append(c.keys, day)
@@ -101,7 +101,7 @@ func (d *Database) changes(ctx context.Context, t refresh.Table, held refresh.Cl
 	return c, r, err
 }
 
-func ids(runs map[string]seen) []string {
+func ids(runs map[string]seenRun) []string {
 	ids := make([]string, 0, len(runs))
 	for id := range runs {
 		ids = append(ids, id)
@@ -110,8 +110,8 @@ func ids(runs map[string]seen) []string {
 	return ids
 }
 
-// belongs says which partitions the rows of a table belong to, or which column is missing for that.
-func belongs(t refresh.Table, columns []column) (by, lacks string) {
+// partitionKey says which partitions the rows of a table belong to, or which column is missing for that.
+func partitionKey(t refresh.Table, columns []column) (by, lacks string) {
 	has := func(name, typ string) bool {
 		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name && (typ == "" || c.typ == typ) })
 	}
@@ -124,10 +124,10 @@ func belongs(t refresh.Table, columns []column) (by, lacks string) {
 	return t.PartitionBy, ""
 }
 
-// otherThanRollups is a table that t reads beside the roll-ups, "" where there is none. Which of its rows have changed
+// nonRollupSource is a table that t reads beside the roll-ups, "" where there is none. Which of its rows have changed
 // since t was made from them cannot be told from the runs: it may not have had a run yet, or may have another
 // definition now.
-func otherThanRollups(t refresh.Table) string {
+func nonRollupSource(t refresh.Table) string {
 	for _, source := range t.Sources {
 		if source != ingest.Table {
 			return source
@@ -136,9 +136,9 @@ func otherThanRollups(t refresh.Table) string {
 	return ""
 }
 
-// edition tells a definition, and what its rows depend on, from others. A version would not do: a table that is dropped
+// definitionVersion tells a definition, and what its rows depend on, from others. A version would not do: a table that is dropped
 // and made again, or a control store that was restored, counts anew.
-func edition(t refresh.Table) int64 {
+func definitionVersion(t refresh.Table) int64 {
 	sum := sha256.Sum256([]byte(t.PartitionBy + "\x00" + t.Definition))
 	return int64(binary.BigEndian.Uint64(sum[:8]) | 1) //nolint:gosec // any bits do
 }
@@ -149,7 +149,7 @@ func (d *Database) CheckMode(ctx context.Context, t refresh.Table) error {
 	if t.Mode != refresh.Incremental && t.Partitions < 2 {
 		return nil
 	}
-	if other := otherThanRollups(t); other != "" && t.Mode == refresh.Incremental {
+	if other := nonRollupSource(t); other != "" && t.Mode == refresh.Incremental {
 		return engine.InvalidField("refresh_mode",
 			fmt.Sprintf("is INCREMENTAL, and the definition reads the table %q", other),
 			"choose AUTO, which makes all rows anew then, or read the roll-ups in its place")
@@ -158,7 +158,7 @@ func (d *Database) CheckMode(ctx context.Context, t refresh.Table) error {
 	if err != nil {
 		return err
 	}
-	if _, lacks := belongs(t, columns); lacks != "" {
+	if _, lacks := partitionKey(t, columns); lacks != "" {
 		return engine.InvalidField("partition_by", "is "+t.PartitionBy+", and the definition has "+lacks,
 			"select that column, or choose AUTO without partitions, which makes all rows anew")
 	}
@@ -180,22 +180,22 @@ func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, c
 		err = d.sweep(ctx, prefix, stage[1])
 	}
 	if err != nil {
-		return m, "", "", failed("looking what a derived table holds", err)
+		return m, "", "", wrapError("looking what a derived table holds", err)
 	}
-	by, lacks := belongs(t, columns)
+	by, lacks := partitionKey(t, columns)
 	if lacks != "" && t.Mode != refresh.Full {
 		note = "FULL: it has " + lacks + "."
 	} else if by == "" && t.Mode != refresh.Full {
 		note = "FULL: its rows do not belong to one run or day each."
 	}
-	other := otherThanRollups(t)
+	other := nonRollupSource(t)
 	switch {
 	case t.Mode == refresh.Full || by == "":
 	case other != "":
 		note = fmt.Sprintf("FULL: it reads the table %q; which runs have changed is known of the roll-ups alone.", other)
 	case known == 0:
 		note = "FULL: it is made for the first time."
-	case known != edition(t) || shape != listed(columns):
+	case known != definitionVersion(t) || shape != columnNames(columns):
 		note = "FULL: its definition or the columns that it reads have changed."
 	default:
 		return refresh.Incremental, "", by, nil
@@ -203,17 +203,17 @@ func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, c
 	return refresh.Full, note, by, nil
 }
 
-// staged are rows that are to be put in place, and how many there are: the content of a table, or what COPY wrote.
-type staged struct {
+// stagedRows are rows that are to be put in place, and how many there are: the content of a table, or what COPY wrote.
+type stagedRows struct {
 	name    string
 	content []byte
 	rows    int64
 }
 
-func (s staged) table() pgx.Identifier { return pgx.Identifier{"staging", s.name} }
+func (s stagedRows) table() pgx.Identifier { return pgx.Identifier{"staging", s.name} }
 
-// into puts the rows into a table.
-func (s staged) into(ctx context.Context, tx pgx.Tx, table string) (pgconn.CommandTag, error) {
+// insertInto puts the rows into a table.
+func (s stagedRows) insertInto(ctx context.Context, tx pgx.Tx, table string) (pgconn.CommandTag, error) {
 	if s.name == "" {
 		return tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(s.content), "COPY "+table+" FROM STDIN (FORMAT binary)")
 	}
@@ -221,19 +221,19 @@ func (s staged) into(ctx context.Context, tx pgx.Tx, table string) (pgconn.Comma
 }
 
 // replace puts what was staged in the place of what is there.
-func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changes,
-	mode refresh.Mode, from ...staged) error {
+func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changeSet,
+	mode refresh.Mode, from ...stagedRows) error {
 	table := pgx.Identifier{"tables", t.Name}.Sanitize()
 	var shape string
 	err := tx.QueryRow(ctx, "SELECT columns FROM staging.contents WHERE dynamic_table = $1", t.Name).Scan(&shape)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	if shape != listed(columns) {
+	if shape != columnNames(columns) {
 		if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+listed(columns)+")"); err != nil {
+		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+columnNames(columns)+")"); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, colu
 		return err
 	}
 	for _, stage := range from {
-		tag, err := stage.into(ctx, tx, table)
+		tag, err := stage.insertInto(ctx, tx, table)
 		if err != nil {
 			return err
 		}
@@ -254,20 +254,20 @@ func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, colu
 			return fmt.Errorf("%d rows were gathered for %s, and %d are there", stage.rows, t.Name, tag.RowsAffected())
 		}
 	}
-	return d.note(ctx, tx, t, columns, c, mode)
+	return d.recordChanges(ctx, tx, t, columns, c, mode)
 }
 
-// note keeps what a table has taken account of.
-func (d *Database) note(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changes,
+// recordChanges keeps what a table has taken account of.
+func (d *Database) recordChanges(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changeSet,
 	mode refresh.Mode) error {
 	var batch pgx.Batch
 	batch.Queue(`INSERT INTO staging.contents (dynamic_table, definition_version, columns) VALUES ($1, $2, $3)
-		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, edition(t), listed(columns))
+		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, definitionVersion(t), columnNames(columns))
 	if mode == refresh.Full {
 		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", t.Name)
 	} else {
 		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1 AND run_id = ANY($2)", t.Name,
-			append(ids(c.runs), c.gone...))
+			append(ids(c.runs), c.removed...))
 	}
 	known := ids(c.runs)
 	versions, days := make([]int64, len(known)), make([]string, len(known))
@@ -282,8 +282,8 @@ func (d *Database) note(ctx context.Context, tx pgx.Tx, t refresh.Table, columns
 
 // The sizes of parts: a division costs a claim and a table for each of them.
 var (
-	keysInPart = 64
-	mostParts  = 16
+	partitionsPerPart = 64
+	maxParts          = 16
 )
 
 // part is one of the pieces of a table that are refreshed by themselves.
@@ -294,22 +294,22 @@ type part struct {
 
 // parts divides the partitions that are made anew into ranges of them: into so many as the table names, or, for 0, as
 // are worth it. Of all of a table the last part has the rows, too, that belong to none.
-func (c changes) parts(mode refresh.Mode, named int) []part {
-	n := min(len(c.keys)/keysInPart, mostParts)
+func (c changeSet) parts(mode refresh.Mode, named int) []part {
+	n := min(len(c.keys)/partitionsPerPart, maxParts)
 	if named > 0 {
 		n = min(len(c.keys), named)
 	}
-	if n < 2 || c.by == "" {
+	if n < 2 || c.mode == "" {
 		return nil
 	}
 	parts := make([]part, n)
 	for i := range parts {
 		keys := c.keys[len(c.keys)*i/n : len(c.keys)*(i+1)/n]
-		parts[i] = part{fmt.Sprintf("part %02d of %02d", i+1, n), condition(c.by, keys)}
+		parts[i] = part{fmt.Sprintf("part %02d of %02d", i+1, n), condition(c.mode, keys)}
 	}
 	if mode == refresh.Full {
 		last := &parts[n-1]
-		last.condition = strings.Join([]string{last.condition, "(" + condition(c.by, c.keys) + ") IS NOT TRUE"}, " OR ")
+		last.condition = strings.Join([]string{last.condition, "(" + condition(c.mode, c.keys) + ") IS NOT TRUE"}, " OR ")
 	}
 	return parts
 }

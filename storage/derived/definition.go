@@ -18,22 +18,24 @@ import (
 
 // What stands before and behind a definition when it is executed.
 const (
-	wholeBefore = "SELECT * FROM (\n"
-	wholeBehind = "\n) AS definition"
+	definitionPrefix = "SELECT * FROM (\n"
+	definitionSuffix = "\n) AS definition"
 )
 
-func whole(definition string) string { return wholeBefore + definition + wholeBehind }
+func wrapDefinition(definition string) string {
+	return definitionPrefix + definition + definitionSuffix
+}
 
 // The limits of looking at a definition before it is a table's.
 var previewLimits = Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20}
 
-// Definition is a definition without the semicolon that may end it. What is not one statement that reads is refused
+// NormalizeDefinition// NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is refused
 // in words; the database refuses the same by its privileges.
-func Definition(text string) (string, error) {
+func NormalizeDefinition(text string) (string, error) {
 	tokens, err := sqltext.Tokens(text, sqltext.DialectOf("postgres"))
 	if err != nil {
 		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
-			Message: fmt.Sprintf("The SQL cannot be read: %v.", err), Hint: unread}
+			Message: fmt.Sprintf("The SQL cannot be read: %v.", err), Hint: unparsedHint}
 	}
 	end := len(text)
 	for len(tokens) > 0 && tokens[len(tokens)-1].Is(";") {
@@ -44,21 +46,21 @@ func Definition(text string) (string, error) {
 	if text = strings.TrimRight(text[:end], " \t\r\n"); len(tokens) == 0 {
 		return "", engine.InvalidField("definition", "is empty", "write a SELECT")
 	}
-	if err := reads(text); err != nil {
+	if err := checkReadOnly(text); err != nil {
 		return "", err
 	}
 	if first := tokens[0].Upper(); first == "EXPLAIN" || first == "SHOW" {
 		return "", engine.InvalidField("definition", "begins with "+first, "a table is a SELECT")
 	}
-	if err := closed(text, tokens); err != nil {
+	if err := checkParentheses(text, tokens); err != nil {
 		return "", err
 	}
 	return text, nil
 }
 
-// closed refuses a parenthesis that closes none of the definition's own: it would close the one that stands before a
+// checkParentheses refuses a parenthesis that closes none of the definition's own: it would close the one that stands before a
 // definition when it is executed, and what follows would be no part of it.
-func closed(text string, tokens []sqltext.Token) error {
+func checkParentheses(text string, tokens []sqltext.Token) error {
 	open := 0
 	for _, t := range tokens {
 		switch {
@@ -69,7 +71,7 @@ func closed(text string, tokens []sqltext.Token) error {
 		}
 		if open < 0 {
 			e := engine.InvalidField("definition", `has a ")" that closes nothing`, "leave it out, or open it before")
-			e.Fields[0].Line, e.Fields[0].Column = place(text, utf8.RuneCountInString(text[:t.At])+1)
+			e.Fields[0].Line, e.Fields[0].Column = lineAndColumn(text, utf8.RuneCountInString(text[:t.At])+1)
 			return e
 		}
 	}
@@ -91,8 +93,8 @@ func (d *Database) plan(ctx context.Context, definition string) (plan string, er
 	if _, err := d.describe(ctx, definition); err != nil {
 		return "", err
 	}
-	err = d.looking(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "EXPLAIN "+whole(definition), pgx.QueryExecModeExec)
+	err = d.inspectTx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "EXPLAIN "+wrapDefinition(definition), pgx.QueryExecModeExec)
 		if err != nil {
 			return err
 		}
@@ -102,12 +104,12 @@ func (d *Database) plan(ctx context.Context, definition string) (plan string, er
 	})
 	if err != nil {
 		// What it names is a place in the text behind EXPLAIN; describe has named those already.
-		return "", refusedSQL(err, "")
+		return "", queryError(err, "")
 	}
 	return plan, nil
 }
 
-func (d *Database) looking(ctx context.Context, f func(pgx.Tx) error) error {
+func (d *Database) inspectTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := limitDefinition(ctx, tx, previewLimits.Statement); err != nil {
 			return err
@@ -127,24 +129,24 @@ func (d *Database) Preview(ctx context.Context, definition, ingested string) (p 
 	if p.Sources, err = d.Sources(ctx, definition, ingested); err != nil {
 		return p, err
 	}
-	err = d.looking(ctx, func(tx pgx.Tx) error {
-		return answer(ctx, tx, fmt.Sprintf("%s LIMIT %d", whole(definition), previewLimits.Rows+1), previewLimits, &p.Answer)
+	err = d.inspectTx(ctx, func(tx pgx.Tx) error {
+		return executeQuery(ctx, tx, fmt.Sprintf("%s LIMIT %d", wrapDefinition(definition), previewLimits.Rows+1), previewLimits, &p.Answer)
 	})
 	p.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
 	switch {
-	case err == nil, errors.Is(err, errEnough):
+	case err == nil, errors.Is(err, errRowLimit):
 		return p, nil
-	case tookTooLong(err):
+	case timeoutError(err):
 		p.Note = fmt.Sprintf("Its first rows take longer than %v, so that they are not shown. A refresh may take %v.",
 			previewLimits.Statement, definitionLimits.Statement)
 		// Of no rows the database names the columns, and their types, as it does of some.
 		p.Columns, p.Rows = []query.Column{}, [][]any{}
-		err = d.looking(ctx, func(tx pgx.Tx) error {
-			return answer(ctx, tx, whole(definition)+" LIMIT 0", previewLimits, &p.Answer)
+		err = d.inspectTx(ctx, func(tx pgx.Tx) error {
+			return executeQuery(ctx, tx, wrapDefinition(definition)+" LIMIT 0", previewLimits, &p.Answer)
 		})
-		return p, failed("asking the results database", err)
+		return p, wrapError("asking the results database", err)
 	}
-	return p, refusedSQL(err, "")
+	return p, queryError(err, "")
 }
 
 // Sources says which derived tables a definition reads; ingested is the one that the roll-ups belong to. What the
@@ -157,8 +159,8 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	undo := errors.New("nothing is kept")
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		// Postgres itself says what a view reads. It is never executed.
-		if _, err := tx.Exec(ctx, "CREATE TEMP VIEW definition AS "+whole(definition), pgx.QueryExecModeExec); err != nil {
-			return refusedSQL(err, "")
+		if _, err := tx.Exec(ctx, "CREATE TEMP VIEW definition AS "+wrapDefinition(definition), pgx.QueryExecModeExec); err != nil {
+			return queryError(err, "")
 		}
 		rows, err := tx.Query(ctx, `SELECT DISTINCT CASE n.nspname WHEN 'tables' THEN c.relname ELSE $1 END
 			FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
@@ -178,7 +180,7 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 				JOIN pg_proc p ON p.oid = m[1]::oid
 			WHERE r.ev_class = 'pg_temp.definition'::regclass
 				AND (p.provolatile = 'v' AND NOT p.proname = ANY ($1) OR p.proname = ANY ($2))
-			ORDER BY 1`, harmless, hidden)
+			ORDER BY 1`, allowedVolatile, tableReaders)
 		if err != nil {
 			return err
 		}
@@ -187,7 +189,7 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 			return err
 		}
 		effects = slices.DeleteFunc(effects, func(name string) bool {
-			hides := slices.Contains(hidden, name)
+			hides := slices.Contains(tableReaders, name)
 			if hides {
 				hiding = append(hiding, name)
 			}
@@ -197,7 +199,7 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	})
 	switch {
 	case !errors.Is(err, undo):
-		return nil, failed("looking what a definition reads", err)
+		return nil, wrapError("looking what a definition reads", err)
 	case len(effects) > 0:
 		return nil, &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The SQL calls %s, which does more than read.",
@@ -211,14 +213,14 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	return sources, nil
 }
 
-// harmless are functions whose answer changes with each call, and that do nothing besides.
-var harmless = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid", "uuidv4",
+// allowedVolatile are functions whose answer changes with each call, and that do nothing besides.
+var allowedVolatile = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid", "uuidv4",
 	"uuidv7",
 	"pg_is_in_recovery", "pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size",
 	"pg_database_size"}
 
-// hidden are functions that read whole tables, of which Postgres does not know that a view reads them.
-var hidden = []string{"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
+// tableReaders are functions that read whole tables, of which Postgres does not know that a view reads them.
+var tableReaders = []string{"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
 	"schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xmlschema",
 	"database_to_xml_and_xmlschema"}
 
@@ -230,7 +232,7 @@ func (d *Database) Catalog(ctx context.Context) ([]query.Relation, error) {
 		WHERE n.nspname IN ('tables', 'rollup') AND c.relkind IN ('r', 'v', 'm', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 		ORDER BY n.nspname DESC, c.relname, a.attnum`)
 	if err != nil {
-		return nil, failed("listing what can be read", err)
+		return nil, wrapError("listing what can be read", err)
 	}
 	relations := []query.Relation{}
 	var schema, name string
@@ -244,5 +246,5 @@ func (d *Database) Catalog(ctx context.Context) ([]query.Relation, error) {
 		relations[i].Columns = append(relations[i].Columns, column)
 		return nil
 	})
-	return relations, failed("listing what can be read", err)
+	return relations, wrapError("listing what can be read", err)
 }

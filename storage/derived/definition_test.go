@@ -16,14 +16,14 @@ func TestDefinition(t *testing.T) {
 		"(SELECT 1)": "(SELECT 1)", "SELECT ')' AS \")\" -- )": "SELECT ')' AS \")\" -- )",
 		"WITH x AS (SELECT 1) TABLE x": "WITH x AS (SELECT 1) TABLE x",
 	} {
-		if got, err := derived.Definition(text); err != nil || got != want {
+		if got, err := derived.NormalizeDefinition(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", " ; ", "-- only words", "SELECT 1; SELECT 2", "DROP TABLE x", "EXPLAIN SELECT 1",
 		"SHOW all", "SELECT 'open", "COPY x TO PROGRAM 'id'", "SELECT 1 AS a) AS x, (SELECT 2 AS b",
 		"SELECT (1) AS a) AS x CROSS JOIN LATERAL (SELECT ')' AS b"} {
-		if got, err := derived.Definition(text); !engine.HasCode(err, engine.CodeInvalid) {
+		if got, err := derived.NormalizeDefinition(text); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestWhatCannotBeRefreshedIsNotSaved(t *testing.T) {
 		"SELECT array_agg(r) AS a FROM rollup.runs r":                                  "whole rows (runs[])",
 	} {
 		_, err := d.Inspect(t.Context(), definition, "runs")
-		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), want) {
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), want) {
 			t.Errorf("%s: %v", definition, err)
 		}
 	}

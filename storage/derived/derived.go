@@ -56,8 +56,8 @@ const maxColumns = 500
 type Database struct {
 	owner, reader *pgxpool.Pool
 	readerRole    string
-	// fault is asked at each step of taking executions in; nil but in tests.
-	fault func(step string) error
+	// stepHook is asked at each step of taking executions in; nil but in tests.
+	stepHook func(step string) error
 }
 
 // Open connects as the owner and as the reader, and brings the schema up to date. What somebody has to change is an
@@ -87,7 +87,7 @@ func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 }
 
 func pool(ctx context.Context, flag, dsn string, most int32, params map[string]string) (*pgxpool.Pool, error) {
-	config, err := parsed(flag, dsn)
+	config, err := parseURL(flag, dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func pool(ctx context.Context, flag, dsn string, most int32, params map[string]s
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	p, err := pgxpool.NewWithConfig(ctx, config)
-	return p, failed("opening the results database", err)
+	return p, wrapError("opening the results database", err)
 }
 
 // Close closes the connections.
@@ -126,7 +126,7 @@ func (d *Database) apply(ctx context.Context) error {
 			WHERE reader_role = $1 AND schema_sha256 = $2)`, d.readerRole, want).Scan(&there)
 	}
 	if err != nil || there {
-		return failed("applying the schema of the results database", err)
+		return wrapError("applying the schema of the results database", err)
 	}
 	role := pgx.Identifier{d.readerRole}.Sanitize()
 	err = pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
@@ -161,25 +161,25 @@ func (d *Database) apply(ctx context.Context) error {
 			"name the same database, as its reader")
 	}
 	if errors.As(err, &said) && (said.Code == "42501" || said.Code == codeTooOld) {
-		return connecting(ownerFlag, err)
+		return connectError(ownerFlag, err)
 	}
-	return failed("applying the schema of the results database", err)
+	return wrapError("applying the schema of the results database", err)
 }
 
-// unreadable is an error of what is taken in, and none of the database.
-type unreadable struct{ error }
+// sourceError is an error of what is taken in, and none of the database.
+type sourceError struct{ error }
 
-func (u *unreadable) Unwrap() error { return u.error }
+func (u *sourceError) Unwrap() error { return u.error }
 
-// failed adds what was being done; a database that is away, or where somebody else holds what is needed, is
+// wrapError adds what was being done; a database that is away, or where somebody else holds what is needed, is
 // store.ErrUnavailable.
-func failed(doing string, err error) error {
+func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var refused *pgconn.PgError
 	var connecting *pgconn.ConnectError
-	var record *unreadable
+	var record *sourceError
 	if errors.As(err, &record) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -188,7 +188,7 @@ func failed(doing string, err error) error {
 		errors.Is(err, io.EOF) || pgconn.SafeToRetry(err) ||
 		errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
 			refused.Code[:2] == "53" || refused.Code == "55P03" || refused.Code[:2] == "08") {
-		return fmt.Errorf("%s: %w", doing, away(err))
+		return fmt.Errorf("%s: %w", doing, unavailableError(err))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -199,14 +199,14 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 		ON CONFLICT (dynamic_table, subtask) DO UPDATE SET epoch = excluded.epoch WHERE f.epoch <= excluded.epoch`,
 		c.Table, c.Subtask, c.Epoch)
 	if err == nil && tag.RowsAffected() == 0 {
-		return lost(c)
+		return claimLostError(c)
 	}
-	return failed("beginning a refresh", err)
+	return wrapError("beginning a refresh", err)
 }
 
-// OpenAbove is Open, and raises the epochs of claims above the highest that has written there: a control store that was
+// OpenRaisingEpochs// OpenRaisingEpochs is Open, and raises the epochs of claims above the highest that has written there: a control store that was
 // made anew or restored counts from 1, and what it claims would write nothing.
-func OpenAbove(ctx context.Context, owner, reader string,
+func OpenRaisingEpochs(ctx context.Context, owner, reader string,
 	raise func(ctx context.Context, above int64) (raised bool, err error)) (*Database, error) {
 	d, err := Open(ctx, owner, reader)
 	if err != nil {
@@ -214,7 +214,7 @@ func OpenAbove(ctx context.Context, owner, reader string,
 	}
 	var epoch int64
 	err = d.owner.QueryRow(ctx, "SELECT coalesce(max(epoch), 0) FROM staging.fences").Scan(&epoch)
-	if err = failed("asking the results database", err); err == nil {
+	if err = wrapError("asking the results database", err); err == nil {
 		_, err = raise(ctx, epoch)
 	}
 	if err != nil {
@@ -224,19 +224,19 @@ func OpenAbove(ctx context.Context, owner, reader string,
 	return d, nil
 }
 
-func lost(c refresh.Claim) error {
+func claimLostError(c refresh.Claim) error {
 	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }
 
-// fenced runs f in a transaction of the owner that holds the fence of the claim. prove is called before it commits.
-func (d *Database) fenced(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
+// withFence runs f in a transaction of the owner that holds the fence of the claim. prove is called before it commits.
+func (d *Database) withFence(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
 	f func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		var epoch int64
 		err := tx.QueryRow(ctx, "SELECT epoch FROM staging.fences WHERE dynamic_table = $1 AND subtask = $2 FOR UPDATE",
 			c.Table, c.Subtask).Scan(&epoch)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && epoch != c.Epoch {
-			return lost(c)
+			return claimLostError(c)
 		}
 		if err != nil {
 			return err
@@ -247,6 +247,6 @@ func (d *Database) fenced(ctx context.Context, c refresh.Claim, prove func(conte
 		if err := prove(ctx); err != nil {
 			return err
 		}
-		return d.at(stepProved)
+		return d.reachStep(stepProved)
 	})
 }

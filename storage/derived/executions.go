@@ -44,11 +44,11 @@ const (
 	stepUnstage  = "unstage"
 )
 
-func (d *Database) at(step string) error {
-	if d.fault == nil {
+func (d *Database) reachStep(step string) error {
+	if d.stepHook == nil {
 		return nil
 	}
-	return d.fault(step)
+	return d.stepHook(step)
 }
 
 // partitionName is the table of a run's executions; each epoch has its own.
@@ -65,7 +65,7 @@ func (d *Database) KnownExecutions(ctx context.Context, runID string) (fingerpri
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
-	return fingerprint, failed("looking for executions in the results database", err)
+	return fingerprint, wrapError("looking for executions in the results database", err)
 }
 
 // StageExecutions copies what feed gives into a table of its own, which counts from when PutRun attaches it. All of
@@ -80,7 +80,7 @@ func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, start t
 		return staged, err
 	}
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) (err error) {
-		if err := d.at(stepCreate); err != nil {
+		if err := d.reachStep(stepCreate); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+executionColumns+")"); err != nil {
@@ -89,7 +89,7 @@ func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, start t
 		if staged.Rows, err = copyExecutions(ctx, tx, table, start, feed); err != nil {
 			return err
 		}
-		if err := d.at(stepCopy); err != nil {
+		if err := d.reachStep(stepCopy); err != nil {
 			return err
 		}
 		id := quoted(c.Subtask)
@@ -97,21 +97,21 @@ func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, start t
 			", ADD CONSTRAINT one_run CHECK (run_id = "+id+")"); err != nil {
 			return err
 		}
-		if err := d.at(stepIdentify); err != nil {
+		if err := d.reachStep(stepIdentify); err != nil {
 			return err
 		}
 		var epoch int64
 		err = tx.QueryRow(ctx, "SELECT epoch FROM staging.fences WHERE dynamic_table = $1 AND subtask = $2 FOR SHARE",
 			c.Table, c.Subtask).Scan(&epoch)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && epoch != c.Epoch {
-			return lost(c)
+			return claimLostError(c)
 		}
 		return err
 	})
 	if err == nil {
-		err = d.at(stepStaged)
+		err = d.reachStep(stepStaged)
 	}
-	return staged, failed("copying executions into the results database", err)
+	return staged, wrapError("copying executions into the results database", err)
 }
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
@@ -128,7 +128,7 @@ func copyExecutions(ctx context.Context, tx pgx.Tx, table string, start time.Tim
 			return s.take(e)
 		})
 		if err != nil && together.Err() == nil {
-			err = &unreadable{err}
+			err = &sourceError{err}
 		}
 		return s.end(err)
 	})
@@ -151,18 +151,18 @@ func (d *Database) sweepPartitions(ctx context.Context, prefix string) error {
 	rows, err := d.owner.Query(ctx, `SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'staging'::regnamespace
 		AND c.relkind = 'r' AND NOT c.relispartition AND starts_with(c.relname, $1)`, prefix)
 	if err != nil {
-		return failed("looking for what earlier claims have left", err)
+		return wrapError("looking for what earlier claims have left", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err == nil {
 		err = dropTables(ctx, d.owner, names)
 	}
-	return failed("removing what earlier claims have left", err)
+	return wrapError("removing what earlier claims have left", err)
 }
 
 // Unstage removes executions that were staged and are not going to be attached.
 func (d *Database) Unstage(ctx context.Context, s rollup.Staged) {
-	if s.Table == "" || d.at(stepUnstage) != nil {
+	if s.Table == "" || d.reachStep(stepUnstage) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -177,7 +177,7 @@ func (d *Database) Unstage(ctx context.Context, s rollup.Staged) {
 
 // attach makes what was staged the executions of the run, in place of those that are there.
 func (d *Database) attach(ctx context.Context, tx pgx.Tx, c refresh.Claim, s rollup.Staged) error {
-	if s.Keep {
+	if s.Unchanged {
 		return nil
 	}
 	if s.Table != "" {
@@ -188,14 +188,14 @@ func (d *Database) attach(ctx context.Context, tx pgx.Tx, c refresh.Claim, s rol
 	if err := dropPartitions(ctx, tx, c, s.Table); err != nil {
 		return err
 	}
-	if err := d.at(stepDrop); err != nil || s.Table == "" {
+	if err := d.reachStep(stepDrop); err != nil || s.Table == "" {
 		return err
 	}
 	if _, err := tx.Exec(ctx, "ALTER TABLE rollup.executions ATTACH PARTITION "+
 		pgx.Identifier{"staging", s.Table}.Sanitize()+" FOR VALUES IN ("+quoted(c.Subtask)+")"); err != nil {
 		return err
 	}
-	if err := d.at(stepAttach); err != nil {
+	if err := d.reachStep(stepAttach); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO rollup.execution_runs (run_id, partition, fingerprint, row_count)

@@ -69,7 +69,7 @@ func takeIn(ctx context.Context, d *derived.Database, run string, epoch int64, p
 	if known != print {
 		return stageAndPut(ctx, d, c, r, batches...)
 	}
-	r.Executions.Keep = true
+	r.Executions.Unchanged = true
 	_, _, err = d.PutRun(ctx, c, r, held)
 	return err
 }
@@ -200,12 +200,12 @@ func TestAKillAtAnyStepLeavesOneCopyOfExecutions(t *testing.T) {
 	epoch := int64(1)
 	for failAt := 1; ; failAt++ {
 		epoch += 3
-		d.Fail(nil)
+		d.SetStepHook(nil)
 		if err := takeIn(t.Context(), d, "a", epoch, fmt.Sprint("old ", failAt), single(40)); err != nil {
 			t.Fatal(err)
 		}
 		step, dead := 0, false
-		d.Fail(func(name string) error {
+		d.SetStepHook(func(name string) error {
 			if step++; step == failAt {
 				dead = true
 			}
@@ -216,7 +216,7 @@ func TestAKillAtAnyStepLeavesOneCopyOfExecutions(t *testing.T) {
 			return nil
 		})
 		err := takeIn(t.Context(), d, "a", epoch+1, fmt.Sprint("new ", failAt), single(70))
-		d.Fail(nil)
+		d.SetStepHook(nil)
 		if err == nil {
 			break
 		}
@@ -242,21 +242,21 @@ func TestAKillAtAnyStepLeavesOneCopyOfExecutions(t *testing.T) {
 // goes.
 func TestAStaleWorkerCopiesNothing(t *testing.T) {
 	d, owner, reader := open(t)
-	d.Fail(func(step string) error {
+	d.SetStepHook(func(step string) error {
 		if step != "copy" {
 			return nil
 		}
-		d.Fail(nil)
+		d.SetStepHook(nil)
 		return takeIn(t.Context(), d, "a", 8, "young", single(20))
 	})
 	if err := takeIn(t.Context(), d, "a", 7, "old", single(70)); !errors.Is(err, store.ErrClaimLost) {
 		t.Errorf("an old epoch: %v", err)
 	}
-	d.Fail(func(step string) error {
+	d.SetStepHook(func(step string) error {
 		if step != "staged" {
 			return nil
 		}
-		d.Fail(nil)
+		d.SetStepHook(nil)
 		return takeIn(t.Context(), d, "a", 10, "younger", single(25))
 	})
 	if err := takeIn(t.Context(), d, "a", 9, "old", single(70)); !errors.Is(err, store.ErrClaimLost) {
@@ -292,7 +292,7 @@ func TestAResultsDatabaseThatGoesAwayMidway(t *testing.T) {
 	epoch := int64(0)
 	for _, at := range []string{"create", "copy", "identify", "drop", "attach", "commit"} {
 		epoch += 2
-		d.Fail(func(step string) error {
+		d.SetStepHook(func(step string) error {
 			if step == at {
 				_, err := owner.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 					WHERE usename = current_user AND pid <> pg_backend_pid()`)
@@ -303,7 +303,7 @@ func TestAResultsDatabaseThatGoesAwayMidway(t *testing.T) {
 		if err := takeIn(t.Context(), d, "a", epoch, at, single(3000)); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("away at %s: %v", at, err)
 		}
-		d.Fail(nil)
+		d.SetStepHook(nil)
 		if err := takeIn(t.Context(), d, "a", epoch+1, at, single(40)); err != nil {
 			t.Fatalf("after it was away at %s: %v", at, err)
 		}

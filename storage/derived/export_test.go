@@ -21,21 +21,21 @@ func LimitPreview(t *testing.T, most time.Duration) {
 	t.Cleanup(func() { previewLimits = before })
 }
 
-// Fail makes d ask f at each step of taking executions in.
-func (d *Database) Fail(f func(step string) error) { d.fault = f }
+// SetStepHook makes d ask f at each step of taking executions in.
+func (d *Database) SetStepHook(f func(step string) error) { d.stepHook = f }
 
-// SmallParts has a table divided that has few partitions, for one test.
-func SmallParts(t *testing.T, keys int) {
-	before := keysInPart
-	keysInPart = keys
-	t.Cleanup(func() { keysInPart = before })
+// LimitPartitionsPerPart// LimitPartitionsPerPart has a table divided that has few partitions, for one test.
+func LimitPartitionsPerPart(t *testing.T, keys int) {
+	before := partitionsPerPart
+	partitionsPerPart = keys
+	t.Cleanup(func() { partitionsPerPart = before })
 }
 
-// SmallRows lowers how many bytes of rows are kept in memory, for one test.
-func SmallRows(t *testing.T, bytes int) {
-	before := smallRows
-	smallRows = bytes
-	t.Cleanup(func() { smallRows = before })
+// LimitRowsInMemory// LimitRowsInMemory lowers how many bytes of rows are kept in memory, for one test.
+func LimitRowsInMemory(t *testing.T, bytes int) {
+	before := maxRowsInMemory
+	maxRowsInMemory = bytes
+	t.Cleanup(func() { maxRowsInMemory = before })
 }
 
 // StageName is the table that a refresh of many rows gathers them in.

@@ -11,11 +11,11 @@ import (
 
 // NoteExport notes what of the run of a claim is in the account of a connection, for readers of rollup.exports. What an
 // attempt that failed does not know stays as it was.
-func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s snowflakeexport.Standing) error {
+func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s snowflakeexport.ExportStatus) error {
 	if err := d.Begin(ctx, c); err != nil {
 		return err
 	}
-	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
+	err := d.withFence(ctx, c, nothing, func(tx pgx.Tx) error {
 		if s.Gone {
 			_, err := tx.Exec(ctx, "DELETE FROM rollup.exports WHERE run_id = $1", c.Subtask)
 			return err
@@ -36,16 +36,16 @@ func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection s
 			s.Whole && !s.Failed)
 		return err
 	})
-	return failed("noting what is in the results connection", err)
+	return wrapError("noting what is in the results connection", err)
 }
 
-// ExportedWhole are the runs of which nothing is owed to the account of a connection.
-func (d *Database) ExportedWhole(ctx context.Context, connection string) (map[string]bool, error) {
+// ExportedRuns are the runs of which nothing is owed to the account of a connection.
+func (d *Database) ExportedRuns(ctx context.Context, connection string) (map[string]bool, error) {
 	whole := map[string]bool{}
 	rows, err := d.owner.Query(ctx, "SELECT run_id FROM rollup.exports WHERE connection = $1 AND whole", connection)
 	if err == nil {
 		var run string
 		_, err = pgx.ForEachRow(rows, []any{&run}, func() error { whole[run] = true; return nil })
 	}
-	return whole, failed("reading what is in the results connection", err)
+	return whole, wrapError("reading what is in the results connection", err)
 }

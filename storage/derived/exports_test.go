@@ -23,16 +23,16 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 	}
 	for _, step := range []struct {
 		epoch int64
-		s     snowflakeexport.Standing
+		s     snowflakeexport.ExportStatus
 		lost  bool
 		want  string
 	}{
-		{2, snowflakeexport.Standing{Failed: true, Problem: "away"}, false, "r sf  FAILED 0 {} away"},
-		{3, snowflakeexport.Standing{Place: "D.S", Executions: 7, Views: []string{"V"}}, false, "r sf D.S DONE 7 {V} "},
-		{4, snowflakeexport.Standing{Failed: true, Problem: "away"}, false, "r sf D.S FAILED 7 {V} away"},
-		{3, snowflakeexport.Standing{Place: "D.S", Executions: 9}, true, "r sf D.S FAILED 7 {V} away"},
-		{5, snowflakeexport.Standing{Gone: true}, false, ""},
-		{4, snowflakeexport.Standing{Place: "D.S"}, true, ""},
+		{2, snowflakeexport.ExportStatus{Failed: true, Problem: "away"}, false, "r sf  FAILED 0 {} away"},
+		{3, snowflakeexport.ExportStatus{Place: "D.S", Executions: 7, Views: []string{"V"}}, false, "r sf D.S DONE 7 {V} "},
+		{4, snowflakeexport.ExportStatus{Failed: true, Problem: "away"}, false, "r sf D.S FAILED 7 {V} away"},
+		{3, snowflakeexport.ExportStatus{Place: "D.S", Executions: 9}, true, "r sf D.S FAILED 7 {V} away"},
+		{5, snowflakeexport.ExportStatus{Gone: true}, false, ""},
+		{4, snowflakeexport.ExportStatus{Place: "D.S"}, true, ""},
 	} {
 		err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", step.epoch), "sf", step.s)
 		if errors.Is(err, store.ErrClaimLost) != step.lost || err != nil && !step.lost {
@@ -48,18 +48,18 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 func TestWhatIsOwedToAnAccount(t *testing.T) {
 	d, _, _ := open(t)
 	for i, step := range []struct {
-		s    snowflakeexport.Standing
+		s    snowflakeexport.ExportStatus
 		want bool
 	}{
-		{snowflakeexport.Standing{Place: "D.S"}, false}, {snowflakeexport.Standing{Place: "D.S", Whole: true}, true},
-		{snowflakeexport.Standing{Whole: true, Failed: true}, false}, {snowflakeexport.Standing{Place: "D.S", Whole: true}, true},
-		{snowflakeexport.Standing{Gone: true}, false},
+		{snowflakeexport.ExportStatus{Place: "D.S"}, false}, {snowflakeexport.ExportStatus{Place: "D.S", Whole: true}, true},
+		{snowflakeexport.ExportStatus{Whole: true, Failed: true}, false}, {snowflakeexport.ExportStatus{Place: "D.S", Whole: true}, true},
+		{snowflakeexport.ExportStatus{Gone: true}, false},
 	} {
 		if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", int64(i+1)), "sf", step.s); err != nil {
 			t.Fatal(err)
 		}
 		for connection, want := range map[string]bool{"sf": step.want, "other": false} {
-			if whole, err := d.ExportedWhole(t.Context(), connection); err != nil || whole["r"] != want {
+			if whole, err := d.ExportedRuns(t.Context(), connection); err != nil || whole["r"] != want {
 				t.Errorf("step %d, %s: %v, %v", i, connection, whole, err)
 			}
 		}
@@ -78,7 +78,7 @@ func TestThePageOfARunIsAnswered(t *testing.T) {
 	if _, _, err := d.PutRun(t.Context(), c, run, held); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", 2), "sf", snowflakeexport.Standing{Place: "D.S", Executions: 7,
+	if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", 2), "sf", snowflakeexport.ExportStatus{Place: "D.S", Executions: 7,
 		Views: []string{"V"}, Problem: "no right"}); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (d *Database) checkOwner(ctx context.Context) error {
 		Scan(&role, &name, &version, &create, &standby, &control, &foreign)
 	switch {
 	case err != nil:
-		return connecting(ownerFlag, err)
+		return connectError(ownerFlag, err)
 	case control:
 		return engine.InvalidField(ownerFlag, fmt.Sprintf("names the database %q, which is a control store", name),
 			"results are kept apart from it, so that nobody who reads them reaches it: CREATE DATABASE results OWNER "+role)
@@ -54,7 +54,7 @@ func (d *Database) checkOwner(ctx context.Context) error {
 		var missing int
 		if err := d.owner.QueryRow(ctx, `SELECT 3 - count(*)::int FROM pg_namespace
 				WHERE nspname IN ('rollup', 'tables', 'staging')`).Scan(&missing); err != nil {
-			return connecting(ownerFlag, err)
+			return connectError(ownerFlag, err)
 		}
 		if missing > 0 {
 			return engine.InvalidField(ownerFlag, fmt.Sprintf("names a role that may not make schemas in %q", name),
@@ -81,7 +81,7 @@ func (d *Database) checkReader(ctx context.Context) error {
 			) AS v (holds, what) WHERE r.rolname = current_user AND v.holds)`, owner).Scan(&role, &name, &may)
 	switch {
 	case err != nil:
-		return connecting(readerFlag, err)
+		return connectError(readerFlag, err)
 	case role == owner:
 		may = []string{"is the owner"}
 	case len(may) == 0:
@@ -96,10 +96,10 @@ func (d *Database) checkSame(ctx context.Context) error {
 	const look = "SELECT coalesce(obj_description(to_regnamespace('rollup'), 'pg_namespace'), '')"
 	var own, seen string
 	if err := d.owner.QueryRow(ctx, look).Scan(&own); err != nil {
-		return connecting(ownerFlag, err)
+		return connectError(ownerFlag, err)
 	}
 	if err := d.reader.QueryRow(ctx, look).Scan(&seen); err != nil {
-		return connecting(readerFlag, err)
+		return connectError(readerFlag, err)
 	}
 	if own != seen {
 		return engine.InvalidField(readerFlag, "names another database than "+ownerFlag, "name the same one, as its reader")
@@ -107,8 +107,8 @@ func (d *Database) checkSame(ctx context.Context) error {
 	return nil
 }
 
-// connecting is an error of the first connections of a role: what somebody has to change is said in words.
-func connecting(flag string, err error) error {
+// connectError is an error of the first connections of a role: what somebody has to change is said in words.
+func connectError(flag string, err error) error {
 	var said *pgconn.PgError
 	if what, hint := dberr.TLS(err); what != "" {
 		return invalidURL(flag, err, "leads to a server that "+what, hint)
@@ -127,7 +127,7 @@ func connecting(flag string, err error) error {
 				"the owner owns the database or has CREATE on it, the reader has CONNECT")
 		}
 	}
-	return failed("opening the results database", err)
+	return wrapError("opening the results database", err)
 }
 
 func invalidURL(flag string, err error, message, hint string) error {
@@ -136,8 +136,8 @@ func invalidURL(flag string, err error, message, hint string) error {
 	return e
 }
 
-// away is the error of a results database that cannot be reached, or cannot do now what it is asked.
-func away(err error) error {
+// unavailableError is the error of a results database that cannot be reached, or cannot do now what it is asked.
+func unavailableError(err error) error {
 	e := &engine.Error{Code: engine.CodeUnavailable, Message: "The results database cannot be reached.",
 		Hint:  "Try again in a few seconds; runs go on, and are taken in when it is back.",
 		Cause: errors.Join(store.ErrUnavailable, err)}
@@ -157,8 +157,8 @@ const (
 	codeLimit = "53400"
 )
 
-// parsed reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.
-func parsed(flag, dsn string) (*pgxpool.Config, error) {
+// parseURL reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.
+func parseURL(flag, dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		why := "is not the URL of a database"

@@ -22,7 +22,7 @@ import (
 
 // outside is a Postgres of somebody else's, with TLS and passwords.
 type outside struct {
-	*pgtest.Secure
+	*pgtest.TLSServer
 	ca    string // the file of its authority
 	admin *pgx.Conn
 }
@@ -44,7 +44,7 @@ func (o *outside) url(role, database string) string {
 
 func startOutside(t *testing.T) *outside {
 	t.Helper()
-	o := &outside{Secure: pgtest.StartSecure(t)}
+	o := &outside{TLSServer: pgtest.StartTLS(t)}
 	o.ca = filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(o.ca, []byte(o.Authority.PEM), 0o600); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAResultsDatabaseOfSomebodyElses(t *testing.T) {
 			t.Errorf("%s %s is accepted", owner, reader)
 			return
 		}
-		text := engine.Sentences(err)
+		text := engine.ErrorText(err)
 		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), flag) ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("want %s and %q, got %v\n%s", flag, want, err, text)
@@ -150,7 +150,7 @@ func (o *outside) used(t *testing.T, keeper, reader string) {
 	if _, err := own.Exec(t.Context(), "CREATE TABLE mine (a int)"); err != nil {
 		t.Fatal(err)
 	}
-	breaches, err := derivedtest.Breaches(t.Context(), own, read)
+	breaches, err := derivedtest.ReaderBreaches(t.Context(), own, read)
 	if err != nil || len(breaches) > 0 {
 		t.Errorf("%v: %s", err, strings.Join(breaches, ", "))
 	}

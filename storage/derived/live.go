@@ -17,15 +17,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// liveWait bounds how long live seconds wait for a run that is just being taken in, or for the server that wrote
+// liveLockTimeout bounds how long live seconds wait for a run that is just being taken in, or for the server that wrote
 // before.
-const liveWait = "500ms"
+const liveLockTimeout = "500ms"
 
 // BeginLive makes a run that is going on the writer's, in the epoch in which it owns the run: lower ones write nothing
 // from now on. It returns the last snapshot of each run worker that is there. ErrFenced is of a run that a higher epoch
 // writes, or that was taken in or removed.
 func (d *Database) BeginLive(ctx context.Context, run engine.Run, epoch int64) (ticks map[string]int64, err error) {
-	err = d.live(ctx, func(tx pgx.Tx) error {
+	err = d.liveTx(ctx, func(tx pgx.Tx) error {
 		var text string
 		err := tx.QueryRow(ctx, `INSERT INTO staging.live_runs AS l (run_id, epoch, batch) VALUES ($1, $2, 0)
 			ON CONFLICT (run_id) DO UPDATE SET epoch = excluded.epoch WHERE NOT l.closed AND l.epoch <= excluded.epoch
@@ -41,7 +41,7 @@ func (d *Database) BeginLive(ctx context.Context, run engine.Run, epoch int64) (
 		}
 		return insertRun(ctx, tx, rollup.Run{Run: run, Adapter: run.Scenario.Target.Adapter}, true)
 	})
-	return ticks, failed("beginning to write live seconds", err)
+	return ticks, wrapError("beginning to write live seconds", err)
 }
 
 // PutLive adds seconds of a run that is going on to those that are there. A batch that was added already is not added
@@ -51,7 +51,7 @@ func (d *Database) PutLive(ctx context.Context, l rollup.Live) error {
 	if err != nil {
 		return fmt.Errorf("writing live seconds: %w", err)
 	}
-	err = d.live(ctx, func(tx pgx.Tx) error {
+	err = d.liveTx(ctx, func(tx pgx.Tx) error {
 		var epoch, batch int64
 		var closed bool
 		err := tx.QueryRow(ctx, "SELECT epoch, batch, closed FROM staging.live_runs WHERE run_id = $1 FOR UPDATE",
@@ -69,20 +69,20 @@ func (d *Database) PutLive(ctx context.Context, l rollup.Live) error {
 			string(ticks))
 		b.Queue("UPDATE rollup.runs SET operations = $2, errors = $3 WHERE run_id = $1 AND provisional", l.RunID,
 			l.Operations, l.Errors)
-		for _, rel := range series(rollup.Run{Run: engine.Run{RunID: l.RunID}, Seconds: l.Seconds, Warehouse: l.Warehouse,
+		for _, rel := range secondRelations(rollup.Run{Run: engine.Run{RunID: l.RunID}, Seconds: l.Seconds, Warehouse: l.Warehouse,
 			PerHour: l.PerHour}) {
 			rel.addTo(&b)
 		}
 		return tx.SendBatch(ctx, &b).Close()
 	})
-	return failed("writing live seconds", err)
+	return wrapError("writing live seconds", err)
 }
 
-// live runs f in a transaction that waits for nobody, the disk included: what is lost with the database is there again
+// liveTx runs f in a transaction that waits for nobody, the disk included: what is lost with the database is there again
 // when the run is taken in.
-func (d *Database) live(ctx context.Context, f func(pgx.Tx) error) error {
+func (d *Database) liveTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = '"+liveWait+"'",
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = '"+liveLockTimeout+"'",
 			pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
@@ -101,9 +101,9 @@ func closeLive(ctx context.Context, tx pgx.Tx, runID string) error {
 	return err
 }
 
-// types are those of the columns of roll-ups; others are texts. Histograms travel as texts: arrays of arrays
+// rollupTypes are those of the columns of roll-ups; others are texts. Histograms travel as texts: arrays of arrays
 // would have to be of one length.
-var types = map[string]string{"second": "integer", "warmup": "boolean", "at": "timestamptz",
+var rollupTypes = map[string]string{"second": "integer", "warmup": "boolean", "at": "timestamptz",
 	"in_transaction": "boolean",
 	"operations":     "bigint", "errors": "bigint", "row_count": "bigint", "started_clusters": "integer",
 	"min_cluster_count": "integer", "max_cluster_count": "integer",
@@ -113,11 +113,11 @@ var types = map[string]string{"second": "integer", "warmup": "boolean", "at": "t
 	"cpu_ratio": "float8", "memory_ratio": "float8", "memory_bytes": "bigint", "host_cpu_ratio": "float8",
 	"host_memory_ratio": "float8"}
 
-// sums are the columns that add up; those that are in neither list tell rows from each other.
-var sums = []string{"operations", "errors", "row_count", "latency", "scheduled", "dropped", "retries"}
+// additiveColumns are the columns that add up; those that are in neither list tell rows from each other.
+var additiveColumns = []string{"operations", "errors", "row_count", "latency", "scheduled", "dropped", "retries"}
 
-// latest are those of which the later one stays.
-var latest = []string{"node_id", "connections", "target_connections", "waiting", "target_operations_per_second",
+// latestColumns are those of which the later one stays.
+var latestColumns = []string{"node_id", "connections", "target_connections", "waiting", "target_operations_per_second",
 	"cpu_ratio", "memory_ratio", "memory_bytes", "host_cpu_ratio", "host_memory_ratio"}
 
 // addTo queues a statement that adds the rows to those that are there.
@@ -129,7 +129,7 @@ func (r relation) addTo(b *pgx.Batch) {
 	args := make([]any, len(r.columns))
 	var keys, adding []string
 	for i, column := range r.columns {
-		typ := types[column]
+		typ := rollupTypes[column]
 		if typ == "" {
 			typ = "text"
 		}
@@ -139,9 +139,9 @@ func (r relation) addTo(b *pgx.Batch) {
 		case column == "latency":
 			values[i] += "::bigint[]"
 			adding = append(adding, "latency = rollup.histogram_add(t.latency, excluded.latency)")
-		case slices.Contains(sums, column):
+		case slices.Contains(additiveColumns, column):
 			adding = append(adding, column+" = t."+column+" + excluded."+column)
-		case slices.Contains(latest, column):
+		case slices.Contains(latestColumns, column):
 			adding = append(adding, column+" = excluded."+column)
 		case column != "at":
 			keys = append(keys, column)

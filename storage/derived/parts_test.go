@@ -44,7 +44,7 @@ func content(t *testing.T, conn *pgx.Conn, sql string) string {
 // TestATableInParts: its parts are gathered each by itself, one that is missing is named alone, and readers see nothing
 // of it before all are there, then all at once.
 func TestATableInParts(t *testing.T) {
-	derived.SmallParts(t, 2)
+	derived.LimitPartitionsPerPart(t, 2)
 	d, owner, reader := open(t)
 	var epoch int64
 	putDays(t, d, &epoch, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -63,7 +63,7 @@ func TestATableInParts(t *testing.T) {
 		return r
 	}
 	first := must("")
-	if len(first.Parts) != 4 || !first.Anew {
+	if len(first.Parts) != 4 || !first.ReplaceParts {
 		t.Fatalf("eight runs are refreshed as %+v", first)
 	}
 	for _, name := range first.Parts[:3] {
@@ -74,7 +74,7 @@ func TestATableInParts(t *testing.T) {
 	if again := must(first.Parts[0]); again.Rows == 0 {
 		t.Errorf("a part that was done before: %+v", again)
 	}
-	if r := must(""); !slices.Equal(r.Parts, first.Parts[3:]) || r.Anew {
+	if r := must(""); !slices.Equal(r.Parts, first.Parts[3:]) || r.ReplaceParts {
 		t.Errorf("one part is missing, and %+v is to be done", r)
 	}
 	if n := count(t, owner, "SELECT count(*) FROM pg_tables WHERE schemaname = 'tables'"); n != 0 {
@@ -116,7 +116,7 @@ func TestATableInParts(t *testing.T) {
 
 // TestAStalePartIsNotPutInPlace: a worker of an earlier claim, or of a division that is forgotten, gathers for nobody.
 func TestAStalePartIsNotPutInPlace(t *testing.T) {
-	derived.SmallParts(t, 2)
+	derived.LimitPartitionsPerPart(t, 2)
 	d, owner, reader := open(t)
 	var epoch int64 = 100
 	putDays(t, d, &epoch, 0, 1, 2, 3)
@@ -151,7 +151,7 @@ func TestAStalePartIsNotPutInPlace(t *testing.T) {
 	if _, err := do("", 220); err == nil {
 		t.Error("a table was put in place without the rows of a part")
 	}
-	if r, err = do("", 221); err != nil || len(r.Parts) != 2 || !r.Anew {
+	if r, err = do("", 221); err != nil || len(r.Parts) != 2 || !r.ReplaceParts {
 		t.Fatal(r, err)
 	}
 	for i, name := range r.Parts {
@@ -279,7 +279,7 @@ func TestANamedNumberOfParts(t *testing.T) {
 		{refresh.Table{Mode: refresh.Incremental, PartitionBy: refresh.ByRun, Definition: "SELECT 1 AS run_id"}, ""},
 	} {
 		err := d.CheckMode(t.Context(), c.table)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(engine.Sentences(err), c.says) {
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(engine.ErrorText(err), c.says) {
 			t.Errorf("%+v: %v", c.table, err)
 		}
 	}

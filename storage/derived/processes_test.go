@@ -38,7 +38,7 @@ const workerEnv = "LOADSTONE_TEST_REFRESH_WORKER"
 func worker() {
 	args := strings.Split(os.Getenv(workerEnv), "\n")
 	shorter, _ := strconv.Atoi(args[4])
-	for _, limit := range []*time.Duration{&refresh.Heartbeat, &refresh.SelfStop, &refresh.Life} {
+	for _, limit := range []*time.Duration{&refresh.HeartbeatInterval, &refresh.SelfStop, &refresh.ClaimTTL} {
 		*limit /= time.Duration(shorter)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -60,7 +60,7 @@ func worker() {
 	defer db.Close()
 	lines := bufio.NewReader(os.Stdin)
 	var once sync.Once
-	db.Fail(func(step string) error {
+	db.SetStepHook(func(step string) error {
 		if step != args[3] {
 			return nil
 		}
@@ -77,7 +77,7 @@ func worker() {
 		})
 		return err
 	})
-	q := postgres.Queue{Pool: pool}
+	q := postgres.RefreshQueue{Pool: pool}
 	keeper := refresh.Start(refresh.Options{Store: q, Workers: 1, Role: refresh.Server,
 		Name: fmt.Sprintf("process-%d", os.Getpid()),
 		Log:  zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
@@ -150,7 +150,7 @@ type fault struct {
 	name                   string
 	control, owner, reader string
 	shorter                int
-	q                      postgres.Queue
+	q                      postgres.RefreshQueue
 	db                     *derived.Database
 }
 
@@ -176,7 +176,7 @@ func (f *fault) begin(step string) *process {
 func (f *fault) until(what string, p *process, met func() bool) {
 	f.t.Helper()
 	for began := time.Now(); !met(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > time.Minute+4*refresh.Life/time.Duration(f.shorter) {
+		if time.Since(began) > time.Minute+4*refresh.ClaimTTL/time.Duration(f.shorter) {
 			f.t.Fatalf("not %s:\n%s", what, p.said())
 		}
 	}
@@ -340,7 +340,7 @@ func TestSIGTERMGivesClaimsBack(t *testing.T) {
 	if n := f.rows(); n != 0 {
 		t.Errorf("%d rows of a refresh that did not end", n)
 	}
-	claims, err := f.q.ClaimRefreshes(t.Context(), "another", refresh.Life, 1)
+	claims, err := f.q.ClaimRefreshes(t.Context(), "another", refresh.ClaimTTL, 1)
 	if err != nil || len(claims) != 1 || claims[0].ClaimedAt.Before(engine.At(time.Now().Add(-time.Hour)).Time) {
 		t.Errorf("claimed %v, %v", claims, err)
 	}
@@ -428,7 +428,7 @@ func TestTheClockOfAWorkerDoesNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		q := postgres.Queue{Pool: pool}
+		q := postgres.RefreshQueue{Pool: pool}
 		before := now()
 		state, err := q.RefreshState(ctx, 1)
 		if err != nil || time.Since(state.Now.Time) > -20*365*24*time.Hour {
@@ -437,12 +437,12 @@ func TestTheClockOfAWorkerDoesNotCount(t *testing.T) {
 		if err := q.ScheduleRefreshes(ctx, refresh.Plan(state)); err != nil {
 			t.Fatal(err)
 		}
-		claims, err := q.ClaimRefreshes(ctx, "w", refresh.Life, 1)
+		claims, err := q.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1)
 		if err != nil || len(claims) != 1 || claims[0].ClaimedAt.Before(before) || claims[0].ClaimedAt.After(now()) ||
-			claims[0].ExpiresAt.Sub(claims[0].ClaimedAt.Time) != refresh.Life {
+			claims[0].ExpiresAt.Sub(claims[0].ClaimedAt.Time) != refresh.ClaimTTL {
 			t.Fatalf("claimed %+v, %v", claims, err)
 		}
-		if err := q.RenewRefresh(ctx, claims[0], refresh.Life); err != nil {
+		if err := q.RenewRefresh(ctx, claims[0], refresh.ClaimTTL); err != nil {
 			t.Error(err)
 		}
 		if swept, err := q.SweepRefreshes(ctx); err != nil || swept != 0 {

@@ -21,26 +21,26 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
-// reading are the words that statements of readers begin with.
-var reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW", "("}
+// readVerbs are the words that statements of readers begin with.
+var readVerbs = []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW", "("}
 
-// unread is the cure of what cannot be divided into words.
-const unread = "Close what is open there: a text with ', a name with \", a comment with */."
+// unparsedHint is the cure of what cannot be divided into words.
+const unparsedHint = "Close what is open there: a text with ', a name with \", a comment with */."
 
-// reads refuses what is not one statement that reads. The database refuses
+// checkReadOnly refuses what is not one statement that reads. The database refuses
 // the same by its privileges; here it is said in words.
-func reads(sql string) error {
+func checkReadOnly(sql string) error {
 	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf("postgres"))
 	if err != nil {
 		return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: fmt.Sprintf("The SQL cannot be read: %v.", err),
-			Hint: unread}
+			Hint: unparsedHint}
 	}
 	statements := sqltext.Statements(tokens)
 	if len(statements) != 1 {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There are %d statements.", len(statements)),
 			Hint: "Send one statement at a time."}
 	}
-	for _, word := range reading {
+	for _, word := range readVerbs {
 		if first := statements[0][0]; first.Upper() == word || first.Is(word) {
 			return nil
 		}
@@ -49,9 +49,9 @@ func reads(sql string) error {
 		Hint: "They begin with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."}
 }
 
-// Query implements query.Asker, in a session of the reader.
+// Query implements query.Querier, in a session of the reader.
 func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Answer, err error) {
-	if err := reads(sql); err != nil {
+	if err := checkReadOnly(sql); err != nil {
 		return a, err
 	}
 	began := time.Now()
@@ -59,7 +59,7 @@ func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Ans
 	limits := queryLimits
 	limits.Rows = min(limits.Rows, int64(max(most, 1)))
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := limit(ctx, tx, limits.Statement); err != nil {
+		if err := limitStatements(ctx, tx, limits.Statement); err != nil {
 			return err
 		}
 		if name := query.Session(ctx); name != "" {
@@ -67,14 +67,14 @@ func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Ans
 				return err
 			}
 		}
-		return answer(ctx, tx, sql, limits, &a)
+		return executeQuery(ctx, tx, sql, limits, &a)
 	})
 	a.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
-	if tookTooLong(err) && time.Since(began) < limits.Statement {
+	if timeoutError(err) && time.Since(began) < limits.Statement {
 		return a, query.ErrCancelled
 	}
-	if err != nil && !errors.Is(err, errEnough) {
-		return a, refusedSQL(err, sql)
+	if err != nil && !errors.Is(err, errRowLimit) {
+		return a, queryError(err, sql)
 	}
 	return a, nil
 }
@@ -95,15 +95,15 @@ func (d *Database) Cancel(ctx context.Context, session string) error {
 	}
 	switch {
 	case err != nil:
-		return failed("cancelling a query", err)
+		return wrapError("cancelling a query", err)
 	case found == 0:
 		return fmt.Errorf("cancelling a query: %w", store.ErrNotFound)
 	}
 	return nil
 }
 
-// answer executes a statement, one by the protocol, and reads its rows as text.
-func answer(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *query.Answer) error {
+// executeQuery executes a statement, one by the protocol, and reads its rows as text.
+func executeQuery(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *query.Answer) error {
 	// Whoever has enough rows does not wait for the rest.
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
@@ -118,7 +118,7 @@ func answer(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *query.
 			a.Truncated = true
 			enough()
 			_, _ = rows.Close()
-			return errEnough
+			return errRowLimit
 		}
 		row := make([]any, len(oids))
 		for i, text := range rows.Values() {
@@ -134,8 +134,8 @@ func answer(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *query.
 	return err
 }
 
-// errEnough ends the transaction of an answer that is as long as it may be; its connection is not used again.
-var errEnough = errors.New("there are enough rows")
+// errRowLimit ends the transaction of an answer that is as long as it may be; its connection is not used again.
+var errRowLimit = errors.New("there are enough rows")
 
 func describeAnswer(tx pgx.Tx, fields []pgconn.FieldDescription, a *query.Answer) (oids []uint32) {
 	oids = []uint32{}
@@ -170,8 +170,8 @@ func value(oid uint32, text []byte) any {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// tookTooLong says that a statement came to the end of its time.
-func tookTooLong(err error) bool {
+// timeoutError says that a statement came to the end of its time.
+func timeoutError(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && said.Code == "57014"
 }

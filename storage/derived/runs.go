@@ -22,12 +22,12 @@ func (d *Database) Known(ctx context.Context, runID string) (fingerprint, segmen
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", "", nil
 	}
-	return fingerprint, segment, failed("looking for a run in the results database", err)
+	return fingerprint, segment, wrapError("looking for a run in the results database", err)
 }
 
 // DropRun removes what is there of the run of a claim, the rows of derived tables with their next refresh.
 func (d *Database) DropRun(ctx context.Context, c refresh.Claim) error {
-	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
+	err := d.withFence(ctx, c, nothing, func(tx pgx.Tx) error {
 		if err := closeLive(ctx, tx, c.Subtask); err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (d *Database) DropRun(ctx context.Context, c refresh.Claim) error {
 		}
 		return dropPartitions(ctx, tx, c, "")
 	})
-	return failed("removing a run from the results database", err)
+	return wrapError("removing a run from the results database", err)
 }
 
 func nothing(context.Context) error { return nil }
@@ -44,7 +44,7 @@ func nothing(context.Context) error { return nil }
 // PutRun replaces what is there of the run of a claim, in one transaction.
 func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, prove func(context.Context) error) (
 	rows, bytes int64, err error) {
-	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
+	err = d.withFence(ctx, c, prove, func(tx pgx.Tx) error {
 		if err := closeLive(ctx, tx, r.Run.RunID); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, pr
 			return err
 		}
 		rows = 1
-		for _, s := range series(r) {
+		for _, s := range secondRelations(r) {
 			n, err := tx.CopyFrom(ctx, pgx.Identifier{"rollup", s.table}, s.columns, pgx.CopyFromRows(s.rows))
 			if err != nil {
 				return err
@@ -76,12 +76,12 @@ func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, pr
 		if err := d.attach(ctx, tx, c, r.Executions); err != nil {
 			return err
 		}
-		return d.at(stepCommit)
+		return d.reachStep(stepCommit)
 	})
 	if err == nil {
-		err = d.at(stepDone)
+		err = d.reachStep(stepDone)
 	}
-	return rows, bytes, failed("writing a run into the results database", err)
+	return rows, bytes, wrapError("writing a run into the results database", err)
 }
 
 // insertRun adds the row of a run. One that is going on has the version 0 and no fingerprint, and stays as it is when
@@ -174,8 +174,8 @@ type relation struct {
 	rows    [][]any
 }
 
-// series are the seconds of a run as rows.
-func series(r rollup.Run) []relation {
+// secondRelations are the seconds of a run as rows.
+func secondRelations(r rollup.Run) []relation {
 	id, s := r.Run.RunID, r.Seconds
 	moment := []string{"run_id", "second", "warmup", "at"}
 	counts := []string{"operations", "errors", "row_count", "latency"}
@@ -184,7 +184,7 @@ func series(r rollup.Run) []relation {
 	}
 	row := func(m rollup.Moment, c *rollup.Cell, keys ...any) []any {
 		all := append([]any{id, m.Second, m.Warmup, s.At(m.Second)}, keys...)
-		return append(all, c.Operations, c.Errors, c.Rows, packed(&c.Latency))
+		return append(all, c.Operations, c.Errors, c.Rows, packHistogram(&c.Latency))
 	}
 	run := relation{table: "run_seconds", columns: with()}
 	for key, c := range s.Run {
@@ -208,24 +208,24 @@ func series(r rollup.Run) []relation {
 		failures.rows = append(failures.rows, []any{id, key.Second, key.Warmup, s.At(key.Second), key.Class, key.Code,
 			key.Kind, n})
 	}
-	return []relation{run, kind, statement, worker, failures, loads(r), warehouse(r)}
+	return []relation{run, kind, statement, worker, failures, workerLoads(r), warehouse(r)}
 }
 
-// loads are what run workers reported.
-func loads(r rollup.Run) relation {
+// workerLoads are what run workers reported.
+func workerLoads(r rollup.Run) relation {
 	rel := relation{table: "load_seconds", columns: []string{"run_id", "second", "warmup", "at", "worker_id", "node_id",
 		"scheduled", "dropped", "retries", "connections", "target_connections", "waiting", "target_operations_per_second",
 		"cpu_ratio", "memory_ratio", "memory_bytes", "host_cpu_ratio", "host_memory_ratio"}}
 	for key, l := range r.Seconds.Loads {
 		rel.rows = append(rel.rows, []any{r.Run.RunID, key.Second, key.Warmup, r.Seconds.At(key.Second), key.Worker, l.Node,
-			l.Scheduled, l.Dropped, l.Retries, l.Connections, l.TargetConnections, known(l.Waiting),
-			known(l.TargetRate), l.CPU, l.Memory, l.MemoryBytes, l.HostCPU, l.HostMemory})
+			l.Scheduled, l.Dropped, l.Retries, l.Connections, l.TargetConnections, nullable(l.Waiting),
+			nullable(l.TargetRate), l.CPU, l.Memory, l.MemoryBytes, l.HostCPU, l.HostMemory})
 	}
 	return rel
 }
 
-// known is nil for a value that nobody knows.
-func known[T int | float64](v T) *T {
+// nullable is nil for a value that nobody knows.
+func nullable[T int | float64](v T) *T {
 	if v == rollup.Unknown {
 		return nil
 	}
@@ -240,13 +240,13 @@ func warehouse(r rollup.Run) relation {
 	for _, p := range r.WarehouseSeconds() {
 		rel.rows = append(rel.rows, []any{r.Run.RunID, p.Second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
 			p.Generation, p.StartedClusters, p.MinClusterCount, p.MaxClusterCount, p.Running, p.Queued,
-			known(p.CreditsPerHour)})
+			nullable(p.CreditsPerHour)})
 	}
 	return rel
 }
 
-// packed is a histogram as the functions of the schema read it.
-func packed(n *histogram.Narrow) []int64 {
+// packHistogram is a histogram as the functions of the schema read it.
+func packHistogram(n *histogram.Compact) []int64 {
 	h := n.Data()
 	return append([]int64{int64(h.Schema), int64(h.Offset), h.Sum, h.Min, h.Max}, h.Counts...)
 }

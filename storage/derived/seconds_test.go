@@ -77,7 +77,7 @@ func TestSecondsAreThoseOfTheExecutions(t *testing.T) {
 	if err := stageAndPut(t.Context(), d, c, r, e); err != nil {
 		t.Fatal(err)
 	}
-	differences, err := derivedtest.SecondsDiffer(t.Context(), reader, "edges")
+	differences, err := derivedtest.CompareSeconds(t.Context(), reader, "edges")
 	if err != nil || len(differences) > 0 {
 		t.Errorf("%d differences, %v; the first: %s", len(differences), err,
 			strings.Join(differences[:min(len(differences), 6)], "\n"))
@@ -114,7 +114,7 @@ func TestSecondsAreThoseOfTheExecutions(t *testing.T) {
 		moved); err != nil {
 		t.Fatal(err)
 	}
-	differences, err = derivedtest.SecondsDiffer(t.Context(), reader, "edges")
+	differences, err = derivedtest.CompareSeconds(t.Context(), reader, "edges")
 	for _, relation := range []string{"run_seconds", "kind_seconds", "worker_seconds", "statement_seconds"} {
 		if !slices.ContainsFunc(differences, func(s string) bool { return strings.HasPrefix(s, relation) }) {
 			t.Errorf("nothing differs in %s: %v, %v", relation, differences, err)

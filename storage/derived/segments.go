@@ -29,14 +29,14 @@ func (d *Database) Segments(ctx context.Context, from, to time.Time) ([]RunSegme
 		WHERE r.started_at IS NOT NULL AND r.started_at <= $2 AND coalesce(r.ended_at, clock_timestamp()) >= $1
 		ORDER BY r.started_at DESC, r.run_id`, from.UTC(), to.UTC())
 	if err != nil {
-		return nil, failed("reading which segments there are", err)
+		return nil, wrapError("reading which segments there are", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s RunSegment, err error) {
 		err = row.Scan(&s.RunID, &s.RunName, &s.Template, &s.Adapter, &s.Connection, &s.Table, &s.Name, &s.SHA256,
 			&s.SizeBytes, &s.StartedAt, &s.EndedAt, &s.Live)
 		return s, err
 	})
-	return all, failed("reading which segments there are", err)
+	return all, wrapError("reading which segments there are", err)
 }
 
 // secondsOf are the rows of the relations of a run that a segment has, in one statement: all are as of one moment.
@@ -77,7 +77,7 @@ func (d *Database) Seconds(ctx context.Context, runID string, add func(*segment.
 			}
 			return seconds(ctx, tx, runID, add)
 		})
-	return failed("reading the seconds of a run", err)
+	return wrapError("reading the seconds of a run", err)
 }
 
 func seconds(ctx context.Context, tx pgx.Tx, runID string, add func(*segment.Row, []int64) error) error {
@@ -125,8 +125,8 @@ func (d *Database) Outdated(ctx context.Context) ([]string, error) {
 	rows, err := d.owner.Query(ctx, `SELECT run_id FROM rollup.segments s JOIN rollup.runs r USING (run_id)
 		WHERE s.version < $1 ORDER BY r.started_at DESC`, segment.Version)
 	if err != nil {
-		return nil, failed("reading which segments are of an earlier version", err)
+		return nil, wrapError("reading which segments are of an earlier version", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return all, failed("reading which segments are of an earlier version", err)
+	return all, wrapError("reading which segments are of an earlier version", err)
 }

@@ -67,7 +67,7 @@ func TestNothingDoesMoreThanRead(t *testing.T) {
 		_, seen := d.Preview(t.Context(), sql, "runs")
 		_, asked := d.Query(t.Context(), sql, 10)
 		for what, err := range map[string]error{"a definition": defined, "a preview": seen, "a query": asked} {
-			if !engine.HasCode(err, engine.CodeInvalid) || len(engine.Sentences(err)) < 20 {
+			if !engine.HasCode(err, engine.CodeInvalid) || len(engine.ErrorText(err)) < 20 {
 				t.Errorf("as %s: %s: %v", what, sql, err)
 			}
 		}

@@ -27,50 +27,50 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 		return r, err
 	}
 	if c.Subtask != "" {
-		return d.makePart(ctx, t, c, columns, prove)
+		return d.stagePart(ctx, t, c, columns, prove)
 	}
-	if r, there, err := d.gather(ctx, t, c, columns, prove); there || err != nil {
+	if r, there, err := d.finishDivision(ctx, t, c, columns, prove); there || err != nil {
 		return r, err
 	}
 	changes, r, err := d.changes(ctx, t, c, columns)
 	if err != nil {
 		return r, err
 	}
-	if r.Mode == refresh.Incremental && len(changes.gone)+len(changes.runs) == 0 {
+	if r.Mode == refresh.Incremental && len(changes.removed)+len(changes.runs) == 0 {
 		r.Unchanged = true
 		return r, nil
 	}
 	if parts := changes.parts(r.Mode, t.Partitions); len(parts) > 1 {
-		return d.divide(ctx, t, c, columns, changes, parts, r, prove)
+		return d.startDivision(ctx, t, c, columns, changes, parts, r, prove)
 	}
-	query := whole(t.Definition)
+	query := wrapDefinition(t.Definition)
 	if r.Mode == refresh.Incremental {
 		query += "\nWHERE " + changes.condition()
 	}
 	stage, err := d.stage(ctx, c, columns, query, &r)
 	defer func() { d.unstage(ctx, stage) }()
 	if err == nil {
-		err = d.at(stepRead)
+		err = d.reachStep(stepRead)
 	}
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
+	err = d.withFence(ctx, c, prove, func(tx pgx.Tx) error {
 		if err := d.replace(ctx, tx, t, columns, changes, r.Mode, stage); err != nil {
 			return err
 		}
-		return d.at(stepReplaced)
+		return d.reachStep(stepReplaced)
 	})
 	if err == nil {
-		err = d.at(stepReady)
+		err = d.reachStep(stepReady)
 	}
-	return r, failed("replacing the rows of a derived table", depended(err, t.Name))
+	return r, wrapError("replacing the rows of a derived table", dependencyError(err, t.Name))
 }
 
 // column is one of a derived table.
 type column struct{ name, typ string }
 
-func listed(columns []column) string {
+func columnNames(columns []column) string {
 	var b strings.Builder
 	for i, c := range columns {
 		if i > 0 {
@@ -88,13 +88,13 @@ var systemColumns = []string{"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 func (d *Database) describe(ctx context.Context, definition string) ([]column, error) {
 	conn, err := d.reader.Acquire(ctx)
 	if err != nil {
-		return nil, failed("asking the results database", err)
+		return nil, wrapError("asking the results database", err)
 	}
 	defer conn.Release()
 	// An empty name is that of the unnamed statement: one statement, and gone with the next.
-	about, err := conn.Conn().PgConn().Prepare(ctx, "", whole(definition), nil)
+	about, err := conn.Conn().PgConn().Prepare(ctx, "", wrapDefinition(definition), nil)
 	if err != nil {
-		return nil, refusedDefinition(err, definition)
+		return nil, definitionError(err, definition)
 	}
 	if len(about.ParamOIDs) > 0 {
 		return nil, engine.InvalidField("definition", "has parameters", "write values in their place")
@@ -121,7 +121,7 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 		err = errors.New("a type is gone")
 	}
 	if err != nil {
-		return nil, failed("asking the results database", err)
+		return nil, wrapError("asking the results database", err)
 	}
 	var columns []column
 	for i, f := range about.Fields {
@@ -159,11 +159,11 @@ func (d *Database) Drop(ctx context.Context, name string) error {
 		batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", name)
 		return tx.SendBatch(ctx, &batch).Close()
 	})
-	return failed("dropping a derived table", depended(err, name))
+	return wrapError("dropping a derived table", dependencyError(err, name))
 }
 
-// Holds reports whether there is a derived table of that name.
-func (d *Database) Holds(ctx context.Context, name string) (there bool, err error) {
+// HasTable reports whether there is a derived table of that name.
+func (d *Database) HasTable(ctx context.Context, name string) (there bool, err error) {
 	err = d.owner.QueryRow(ctx, "SELECT EXISTS (SELECT FROM staging.contents WHERE dynamic_table = $1)", name).Scan(&there)
-	return there, failed("looking for a derived table", err)
+	return there, wrapError("looking for a derived table", err)
 }

@@ -27,9 +27,9 @@ const (
 	superuser       = "loadstone"
 )
 
-// guests are the databases whose users may run any SQL in them. Each is owned by
+// guestDatabases are the databases whose users may run any SQL in them. Each is owned by
 // a role of its own name, which can connect to nothing else.
-var guests = []string{PlaygroundDatabase, SnowsimDatabase}
+var guestDatabases = []string{PlaygroundDatabase, SnowsimDatabase}
 
 // settings are sized for one machine that hosts the control store and is a
 // target of a few hundred connections at the same time.
@@ -59,7 +59,7 @@ var settings = map[string]string{
 
 // create makes the cluster unless it is there. A cluster appears under its
 // final name only when it is whole. fresh reports that it was made now.
-func (p place) create(ctx context.Context, in install, id identity, durable bool) (fresh bool, err error) {
+func (p layout) create(ctx context.Context, in install, id identity, durable bool) (fresh bool, err error) {
 	if _, err := os.Stat(filepath.Join(p.cluster, "PG_VERSION")); err == nil {
 		return false, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func (p place) create(ctx context.Context, in install, id identity, durable bool
 	if err := os.Mkdir(draft, 0o700); err != nil {
 		return false, unusable(draft, err)
 	}
-	if err := id.own(draft); err != nil {
+	if err := id.chown(draft); err != nil {
 		return false, unusable(draft, err)
 	}
 	args := []string{"-D", draft, "-U", superuser, "--encoding=UTF8", "--locale=C", "--auth=peer", "--no-instructions"}
@@ -106,7 +106,7 @@ func diskFull(out string) bool {
 	return false
 }
 
-func creationFailed(p place, out string, err error) error {
+func creationFailed(p layout, out string, err error) error {
 	if diskFull(out) {
 		return unusable(p.home, fmt.Errorf("making the cluster: %w", syscall.ENOSPC))
 	}
@@ -142,7 +142,7 @@ func lockedOutput(cmd *exec.Cmd) ([]byte, error) {
 }
 
 // environment is what Postgres inherits: nothing that could redirect it.
-func (id identity) environment(p place) []string {
+func (id identity) environment(p layout) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + p.home}
 	if id.preload != "" {
 		env = append(env, "LD_PRELOAD="+id.preload,
@@ -151,11 +151,11 @@ func (id identity) environment(p place) []string {
 	return env
 }
 
-func (p place) passwd() string { return filepath.Join(p.home, "postgres.passwd") }
-func (p place) group() string  { return filepath.Join(p.home, "postgres.group") }
+func (p layout) passwd() string { return filepath.Join(p.home, "postgres.passwd") }
+func (p layout) group() string  { return filepath.Join(p.home, "postgres.group") }
 
 // name writes the files that nss_wrapper reads.
-func (p place) name(id identity) error {
+func (p layout) name(id identity) error {
 	if id.preload == "" {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (p place) name(id identity) error {
 
 // configure writes the cluster's configuration; it belongs to Loadstone and is
 // written at each start. loadstone.local.conf is the user's and wins.
-func (p place) configure(id identity, extra map[string]string) error {
+func (p layout) configure(id identity, extra map[string]string) error {
 	all := maps.Clone(settings)
 	all["unix_socket_directories"] = p.socket
 	maps.Copy(all, extra)
@@ -195,7 +195,7 @@ func (p place) configure(id identity, extra map[string]string) error {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return unusable(p.cluster, err)
 		}
-		if err := id.own(path); err != nil {
+		if err := id.chown(path); err != nil {
 			return unusable(p.cluster, err)
 		}
 	}
@@ -205,7 +205,7 @@ func (p place) configure(id identity, extra map[string]string) error {
 // access says who gets in: the playground's role by the system's user, because
 // its connection is shown to everybody, and all others by the password alone.
 // Whoever may have this process connect somewhere must not become the superuser by it.
-func (p place) access(id identity) (hba, ident string) {
+func (p layout) access(id identity) (hba, ident string) {
 	hba = "# Written by Loadstone at each start.\n"
 	ident = hba
 	admit := func(database, role string) {
@@ -218,7 +218,7 @@ func (p place) access(id identity) (hba, ident string) {
 			ident += fmt.Sprintf("loadstone %q %s\n", peer, role)
 		}
 	}
-	for _, guest := range guests {
+	for _, guest := range guestDatabases {
 		admit(guest, guest)
 	}
 	admit(ResultsDatabase, ResultsDatabase)
@@ -229,11 +229,11 @@ func (p place) access(id identity) (hba, ident string) {
 		admit(ResultsDatabase, ResultsReader)
 	}
 	admit("all", superuser)
-	return hba + p.remote(), ident
+	return hba + p.remoteAccess(), ident
 }
 
 // major returns the major version that made the cluster, 0 when there is none.
-func (p place) major() (int, error) {
+func (p layout) major() (int, error) {
 	text, err := os.ReadFile(filepath.Join(p.cluster, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -249,7 +249,7 @@ func (p place) major() (int, error) {
 }
 
 // dsn returns a key/value connection string for the socket.
-func (p place) dsn(database, role string) string {
+func (p layout) dsn(database, role string) string {
 	quote := func(s string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 	}

@@ -29,7 +29,7 @@ type Options struct {
 
 // Postgres is a supervised local Postgres. Its methods are safe for concurrent use.
 type Postgres struct {
-	place   place
+	place   layout
 	install install
 	id      identity
 	log     zerolog.Logger
@@ -79,7 +79,7 @@ func Start(ctx context.Context, opts Options) (*Postgres, error) {
 
 func (pg *Postgres) open(ctx context.Context, opts Options) error {
 	p := pg.place
-	if p.moved {
+	if p.relocated {
 		pg.log.Info().Str("data_dir", p.data).Str("postgres_dir", p.home).Str("user", pg.id.name).
 			Msg("the user that runs Postgres cannot reach the data directory; its files are elsewhere")
 	}
@@ -114,7 +114,7 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 	if opts.Throwaway {
 		extra["fsync"], extra["synchronous_commit"], extra["full_page_writes"] = "off", "off", "off"
 	}
-	if err := p.listening(pg.id, extra); err != nil {
+	if err := p.listenSettings(pg.id, extra); err != nil {
 		return err
 	}
 	for name, value := range opts.Settings {
@@ -124,21 +124,21 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 		return err
 	}
 	if fresh && p.password != "" {
-		if err := p.teach(ctx, pg.install, pg.id); err != nil {
+		if err := p.setPassword(ctx, pg.install, pg.id); err != nil {
 			return err
 		}
 	}
 	child, err := pg.begin(ctx)
 	if errors.Is(err, errPassword) {
 		pg.log.Info().Msg("the embedded Postgres gets a new password")
-		if err = p.teach(ctx, pg.install, pg.id); err == nil {
+		if err = p.setPassword(ctx, pg.install, pg.id); err == nil {
 			child, err = pg.begin(ctx)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if err := pg.furnish(ctx); err != nil {
+	if err := pg.ensureDatabases(ctx); err != nil {
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		return errors.Join(err, child.stop(stopCtx))
@@ -187,19 +187,19 @@ func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
 	}
 }
 
-// furnish makes the databases and roles that are missing, also in a cluster of an earlier version.
-func (pg *Postgres) furnish(ctx context.Context) error {
+// ensureDatabases makes the databases and roles that are missing, also in a cluster of an earlier version.
+func (pg *Postgres) ensureDatabases(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
 	if err != nil {
 		return fmt.Errorf("connecting to the new cluster: %w", err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	var control bool
 	var missing, strangers []string
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1),
 		ARRAY(SELECT g FROM unnest($2::text[]) AS g WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = g)),
 		ARRAY(SELECT g FROM unnest($2::text[]) AS g WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = g))`,
-		ControlDatabase, guests).Scan(&control, &missing, &strangers)
+		ControlDatabase, guestDatabases).Scan(&control, &missing, &strangers)
 	if err != nil {
 		return fmt.Errorf("looking for the databases: %w", err)
 	}
@@ -230,8 +230,8 @@ func (pg *Postgres) furnish(ctx context.Context) error {
 	return nil
 }
 
-// hangUp closes a connection; nothing depends on a polite goodbye.
-func hangUp(conn *pgx.Conn) {
+// closeConn closes a connection; nothing depends on a polite goodbye.
+func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
@@ -321,7 +321,7 @@ func (pg *Postgres) Stop(ctx context.Context) error {
 // playground and the stand-in's database are opened as their owners, every other
 // database as the superuser. Only the playground's holds no secret.
 func (pg *Postgres) DSN(database string) string {
-	if slices.Contains(guests, database) {
+	if slices.Contains(guestDatabases, database) {
 		return pg.place.dsn(database, database)
 	}
 	return pg.place.dsn(database, superuser)

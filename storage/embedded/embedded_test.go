@@ -97,12 +97,12 @@ func TestStartStopAndStartAgain(t *testing.T) {
 	if got, err := query(t, pg.DSN(ControlDatabase), "SHOW listen_addresses"); err != nil || got != "" {
 		t.Errorf("listen_addresses is %q, %v; there must be no TCP", got, err)
 	}
-	for _, guest := range guests {
+	for _, guest := range guestDatabases {
 		if got, err := query(t, pg.DSN(guest), "SELECT current_user || '@' || current_database()"); err != nil ||
 			got != guest+"@"+guest {
 			t.Errorf("%s is opened as %q, %v", guest, got, err)
 		}
-		for _, other := range append([]string{ControlDatabase, "postgres"}, guests...) {
+		for _, other := range append([]string{ControlDatabase, "postgres"}, guestDatabases...) {
 			_, err := query(t, pg.place.dsn(other, guest), "SELECT 'in'")
 			if (err == nil) != (other == guest) {
 				t.Errorf("the role %s in the database %s: %v", guest, other, err)
@@ -111,7 +111,7 @@ func TestStartStopAndStartAgain(t *testing.T) {
 	}
 	end(t, pg)
 	end(t, pg) // twice is safe
-	if left := serving(pg.place.cluster); len(left) > 0 {
+	if left := runningProcesses(pg.place.cluster); len(left) > 0 {
 		t.Errorf("processes after Stop: %v", left)
 	}
 	again := begin(t, dir)
@@ -200,7 +200,7 @@ func TestStalePidFile(t *testing.T) {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), pg.place.cluster), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := pg.id.own(path); err != nil {
+		if err := pg.id.chown(path); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,7 @@ func findMajor(major int) (install, error) {
 	dirs, only := candidates()
 	var found, old []install
 	seen := map[string]bool{}
-	for _, dir := range resolved(dirs) {
+	for _, dir := range resolveDirs(dirs) {
 		if seen[dir] {
 			continue
 		}
@@ -69,9 +69,9 @@ func findMajor(major int) (install, error) {
 	return install{}, missing(only, old)
 }
 
-// resolved are the folders where the programs of the candidates lie. Either may be a link, to
+// resolveDirs are the folders where the programs of the candidates lie. Either may be a link, to
 // another folder than the other's.
-func resolved(dirs []string) (real []string) {
+func resolveDirs(dirs []string) (real []string) {
 	for _, dir := range dirs {
 		for _, name := range []string{"postgres", "initdb"} {
 			if at, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {

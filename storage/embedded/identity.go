@@ -21,8 +21,8 @@ type identity struct {
 	// preload makes a user without a passwd entry known (nss_wrapper).
 	preload string
 	// namespace maps the user onto name's uid (inside) within a user namespace.
-	namespace bool
-	inside    int
+	namespace   bool
+	inNamespace int
 }
 
 // identify decides who runs Postgres.
@@ -73,7 +73,7 @@ func anonymous(id identity) (identity, error) {
 			continue
 		}
 		mapped := id
-		mapped.name, mapped.namespace, mapped.inside = name, true, inside
+		mapped.name, mapped.namespace, mapped.inNamespace = name, true, inside
 		if namespaceWorks(mapped) {
 			return mapped, nil
 		}
@@ -116,8 +116,8 @@ func (id identity) reachable(dir string) bool {
 	}
 }
 
-// own makes the identity the owner of a file or folder.
-func (id identity) own(path string) error {
+// chown makes the identity the owner of a file or folder.
+func (id identity) chown(path string) error {
 	if !id.switched {
 		return nil
 	}

@@ -26,8 +26,8 @@ type Listen struct {
 // The copies of certificate and key that Postgres reads: it refuses a key that others can read, or that is not its own.
 const certFile, keyFile = "query.crt", "query.key"
 
-// listening adds the settings of TCP.
-func (p place) listening(id identity, extra map[string]string) error {
+// listenSettings adds the settings of TCP.
+func (p layout) listenSettings(id identity, extra map[string]string) error {
 	l := p.listen
 	if l == nil {
 		return nil
@@ -71,7 +71,7 @@ func (p place) listening(id identity, extra map[string]string) error {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			return unusable(p.cluster, err)
 		}
-		if err := id.own(path); err != nil {
+		if err := id.chown(path); err != nil {
 			return unusable(p.cluster, err)
 		}
 	}
@@ -81,9 +81,9 @@ func (p place) listening(id identity, extra map[string]string) error {
 
 func (l *Listen) address() string { return net.JoinHostPort(l.Host, strconv.Itoa(l.Port)) }
 
-// remote says who gets in over TCP: logins that read results, into the results database, by their own passwords. The
+// remoteAccess says who gets in over TCP: logins that read results, into the results database, by their own passwords. The
 // role that they are members of is Loadstone's own.
-func (p place) remote() string {
+func (p layout) remoteAccess() string {
 	if p.listen == nil || p.password == "" {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (p place) remote() string {
 }
 
 // readerDSN is how a login connects: over TCP where there is some, else on the socket.
-func (p place) readerDSN(role, password string) string {
+func (p layout) readerDSN(role, password string) string {
 	if p.listen == nil {
 		p.password = password
 		return p.dsn(ResultsDatabase, role)

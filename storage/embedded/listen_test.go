@@ -100,7 +100,7 @@ func TestQueryListen(t *testing.T) {
 		t.Fatal(err)
 	} else {
 		_, err := conn.Exec(ctx, "REVOKE EXECUTE ON FUNCTION pg_partition_ancestors, pg_table_size FROM PUBLIC")
-		hangUp(conn)
+		closeConn(conn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,14 +116,14 @@ func TestQueryListen(t *testing.T) {
 			t.Errorf("%s: %q, %v", sql, got, err)
 		}
 	}
-	for _, sql := range writes(tables) {
+	for _, sql := range forbiddenStatements(tables) {
 		// Privileges hold also where the session says that it writes.
 		_, err := query(t, dsn+"&default_transaction_read_only=off", sql)
 		if err == nil || strings.Contains(err.Error(), "no rows") {
 			t.Errorf("a login that reads results may: %s (%v)", sql, err)
 		}
 	}
-	everyDoor(t, pg, at)
+	checkAccess(t, pg, at)
 	session, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func controlTables(t *testing.T, pg *Postgres) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	for _, f := range sql.Schema() {
 		if _, err := conn.Exec(t.Context(), f.Text, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatalf("%s: %v", f.Name, err)
@@ -178,7 +178,7 @@ func results(t *testing.T, pg *Postgres) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	_, err = conn.Exec(t.Context(), `CREATE SCHEMA rollup; CREATE SCHEMA tables; CREATE SCHEMA staging;
 		CREATE TABLE rollup.seconds AS SELECT 1 AS a; CREATE TABLE tables.daily AS SELECT 2 AS a;
 		CREATE TABLE staging.fences AS SELECT 3 AS c;
@@ -189,8 +189,8 @@ func results(t *testing.T, pg *Postgres) {
 	}
 }
 
-// writes are statements that no reader may execute: those on each control table, and others.
-func writes(tables []string) []string {
+// forbiddenStatements are statements that no reader may execute: those on each control table, and others.
+func forbiddenStatements(tables []string) []string {
 	all := []string{"SELECT count(*)::text FROM staging.fences", "SELECT pg_read_file('PG_VERSION')",
 		"SELECT rolpassword FROM pg_authid LIMIT 1", "SELECT pg_sleep(0)::text", "SET ROLE results",
 		"SET ROLE loadstone", "SELECT lo_creat(-1)::text", "COPY (SELECT 1) TO PROGRAM 'id'",
@@ -212,15 +212,15 @@ func writes(tables []string) []string {
 	return all
 }
 
-// everyDoor tries each role on each database over TCP: the reader's into results is the only one.
-func everyDoor(t *testing.T, pg *Postgres, reader *url.URL) {
+// checkAccess tries each role on each database over TCP: the reader's into results is the only one.
+func checkAccess(t *testing.T, pg *Postgres, reader *url.URL) {
 	t.Helper()
 	ask := func(sql string) []string {
 		conn, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer hangUp(conn)
+		defer closeConn(conn)
 		rows, err := conn.Query(t.Context(), sql)
 		if err != nil {
 			t.Fatal(err)
@@ -259,8 +259,8 @@ func everyDoor(t *testing.T, pg *Postgres, reader *url.URL) {
 func TestQueryListenTakesNoOthers(t *testing.T) {
 	for _, l := range []Listen{{Host: "192.0.2.1", Port: 5433},
 		{Host: "127.0.0.1", Port: 65535, Cert: "none", Key: "none"}} {
-		p := place{listen: &l, cluster: t.TempDir()}
-		err := p.listening(identity{}, map[string]string{})
+		p := layout{listen: &l, cluster: t.TempDir()}
+		err := p.listenSettings(identity{}, map[string]string{})
 		var e *engine.Error
 		if !errors.As(err, &e) || e.Code != engine.CodeInvalid || !strings.Contains(e.Message, strconv.Itoa(l.Port)) &&
 			!strings.Contains(e.Message, "none") {

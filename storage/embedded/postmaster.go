@@ -34,7 +34,7 @@ type postmaster struct {
 }
 
 // launch starts a postmaster on its own thread and returns without waiting for readiness.
-func launch(p place, in install, id identity) (*postmaster, error) {
+func launch(p layout, in install, id identity) (*postmaster, error) {
 	log, err := openLog(p.log)
 	if err != nil {
 		return nil, unusable(p.home, err)
@@ -84,7 +84,7 @@ func openLog(path string) (*os.File, error) {
 
 // ready waits until the child itself serves: its own pid stands in the pid
 // file with status ready, and a connection has been served.
-func (m *postmaster) ready(ctx context.Context, p place, logFrom int64) error {
+func (m *postmaster) ready(ctx context.Context, p layout, logFrom int64) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -133,7 +133,7 @@ func readPidFile(cluster string) (pid int, status string, err error) {
 }
 
 // failed explains why the child ended before it was ready.
-func (m *postmaster) failed(p place, logFrom int64) error {
+func (m *postmaster) failed(p layout, logFrom int64) error {
 	tail := logTail(p.log, logFrom)
 	for _, sign := range []string{"pre-existing shared memory block", "lock file \"", "could not create lock file"} {
 		if strings.Contains(tail, sign) && !strings.Contains(tail, "Permission denied") && !diskFull(tail) {
@@ -211,27 +211,27 @@ func (m *postmaster) stop(ctx context.Context) error {
 // sweep ends what an earlier postmaster left running on the cluster: first the
 // postmaster of the pid file with a fast shutdown, then whatever remains.
 func sweep(ctx context.Context, cluster string) (int, error) {
-	pids := serving(cluster)
+	pids := runningProcesses(cluster)
 	if len(pids) == 0 {
 		return 0, nil
 	}
 	found := len(pids)
 	if pid, _, err := readPidFile(cluster); err == nil && slices.Contains(pids, pid) {
 		_ = syscall.Kill(pid, syscall.SIGINT)
-		if gone(ctx, cluster, 5*time.Second) {
+		if awaitExit(ctx, cluster, 5*time.Second) {
 			return found, nil
 		}
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
-		for _, pid := range serving(cluster) {
+		for _, pid := range runningProcesses(cluster) {
 			_ = syscall.Kill(pid, signal)
 		}
-		if gone(ctx, cluster, 2*time.Second) {
+		if awaitExit(ctx, cluster, 2*time.Second) {
 			return found, nil
 		}
 	}
 	return found, &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("Processes of an earlier Postgres on %s do not end: %v.", cluster, serving(cluster)),
+		Message: fmt.Sprintf("Processes of an earlier Postgres on %s do not end: %v.", cluster, runningProcesses(cluster)),
 		Hint:    "End them, then start again."}
 }
 
@@ -240,8 +240,8 @@ func sweep(ctx context.Context, cluster string) (int, error) {
 // that was killed and started anew. The lock on the data directory is ours, and
 // nothing serves the cluster; should something do so after all, the shared
 // memory segment that Postgres checks next refuses the start.
-func (p place) clearLocks() error {
-	if len(serving(p.cluster)) > 0 {
+func (p layout) clearLocks() error {
+	if len(runningProcesses(p.cluster)) > 0 {
 		return nil
 	}
 	for _, path := range []string{filepath.Join(p.cluster, "postmaster.pid"),
@@ -253,14 +253,14 @@ func (p place) clearLocks() error {
 	return nil
 }
 
-// gone waits until nothing runs on the cluster.
-func gone(ctx context.Context, cluster string, patience time.Duration) bool {
+// awaitExit waits until nothing runs on the cluster.
+func awaitExit(ctx context.Context, cluster string, patience time.Duration) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if len(serving(cluster)) == 0 {
+		if len(runningProcesses(cluster)) == 0 {
 			return true
 		}
 		select {

@@ -36,9 +36,9 @@ func (pg *Postgres) AddReader(ctx context.Context, name string, renew bool) (dsn
 	if err != nil {
 		return "", fmt.Errorf("connecting to make a login: %w", err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	role, password := readerPrefix+name, rand.Text()
-	todo := append([]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"}, bounds(role)...)
+	todo := append([]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"}, sessionLimits(role)...)
 	_, err = conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE "+ResultsReader)
 	var refused *pgconn.PgError
 	if there := errors.As(err, &refused) && refused.Code == "42710"; err != nil && !there {
@@ -64,7 +64,7 @@ func (pg *Postgres) RemoveReader(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("connecting to remove a login: %w", err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	if !readerName.MatchString(name) {
 		return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no login %q.", name)}
 	}

@@ -13,13 +13,13 @@ const (
 	ResultsReader   = "results_reader"
 )
 
-// mostResults is how many connections there are to the results database at most, of max_connections.
-const mostResults = 200
+// maxResultsConnections is how many connections there are to the results database at most, of max_connections.
+const maxResultsConnections = 200
 
-// harmless are the functions of Postgres that change with each call and do nothing besides: readers may call them. All
+// allowedVolatile are the functions of Postgres that change with each call and do nothing besides: readers may call them. All
 // others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not. The last ones are
 // what psql calls to describe tables and collations.
-var harmless = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid",
+var allowedVolatile = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid",
 	"uuidv4", "uuidv7", "pg_is_in_recovery", "current_query", "pg_table_size", "pg_total_relation_size",
 	"pg_relation_size", "pg_indexes_size", "pg_database_size", "pg_partition_ancestors", "pg_partition_tree",
 	"pg_collation_actual_version"}
@@ -33,7 +33,7 @@ func (pg *Postgres) Results(ctx context.Context) (owner, reader string, err erro
 	if err != nil {
 		return "", "", fmt.Errorf("connecting to make the results database: %w", err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	var database, roles bool
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1),
 		(SELECT count(*) = 2 FROM pg_roles WHERE rolname IN ($1, $2))`, ResultsDatabase, ResultsReader).Scan(&database, &roles)
@@ -50,8 +50,8 @@ func (pg *Postgres) Results(ctx context.Context) (owner, reader string, err erro
 	todo = append(todo, "REVOKE ALL ON DATABASE "+ResultsDatabase+" FROM PUBLIC",
 		"GRANT CONNECT ON DATABASE "+ResultsDatabase+" TO "+ResultsReader,
 		// However many logins there are, they leave connections to the control store.
-		fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", ResultsDatabase, mostResults))
-	todo = append(todo, bounds(ResultsReader)...)
+		fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", ResultsDatabase, maxResultsConnections))
+	todo = append(todo, sessionLimits(ResultsReader)...)
 	if pg.place.password != "" {
 		todo = append(todo, "ALTER ROLE "+ResultsDatabase+" PASSWORD '"+pg.place.password+"'",
 			"ALTER ROLE "+ResultsReader+" PASSWORD '"+pg.place.password+"'")
@@ -62,40 +62,40 @@ func (pg *Postgres) Results(ctx context.Context) (owner, reader string, err erro
 			return "", "", fmt.Errorf("making the results database: %w", err)
 		}
 	}
-	if err := pg.disarm(ctx); err != nil {
+	if err := pg.revokeSideEffects(ctx); err != nil {
 		return "", "", err
 	}
 	return pg.place.dsn(ResultsDatabase, ResultsDatabase), pg.place.dsn(ResultsDatabase, ResultsReader), nil
 }
 
-// bounds are what a reader's sessions begin with; a superuser alone may set some of them.
-func bounds(role string) []string {
+// sessionLimits are what a reader's sessions begin with; a superuser alone may set some of them.
+func sessionLimits(role string) []string {
 	alter := "ALTER ROLE " + role + " SET "
 	return []string{alter + "default_transaction_read_only = on", alter + "statement_timeout = '30s'",
 		alter + "idle_in_transaction_session_timeout = '60s'", alter + "search_path = tables, rollup",
 		alter + "work_mem = '32MB'", alter + "temp_file_limit = '1GB'", "ALTER ROLE " + role + " CONNECTION LIMIT 32"}
 }
 
-// disarm takes functions with side effects from everybody but the owner, in the results database only.
-func (pg *Postgres) disarm(ctx context.Context) error {
+// revokeSideEffects takes functions with side effects from everybody but the owner, in the results database only.
+func (pg *Postgres) revokeSideEffects(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, pg.place.dsn(ResultsDatabase, superuser))
 	if err != nil {
 		return fmt.Errorf("connecting to the results database: %w", err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	_, err = conn.Exec(ctx, `DO $$
 		DECLARE f regprocedure;
 		BEGIN
 			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.provolatile = 'v'
 				AND p.prokind = 'f' AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
-				AND NOT p.proname = ANY ('`+array(harmless)+`'::text[]) AND has_function_privilege('`+ResultsReader+`', p.oid, 'EXECUTE')
+				AND NOT p.proname = ANY ('`+array(allowedVolatile)+`'::text[]) AND has_function_privilege('`+ResultsReader+`', p.oid, 'EXECUTE')
 			LOOP
 				EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
 				EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO `+ResultsDatabase+`', f);
 			END LOOP;
 			-- An earlier version may have taken more.
 			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
-				AND p.proname = ANY ('`+array(harmless)+`'::text[]) AND NOT has_function_privilege('`+ResultsReader+`', p.oid, 'EXECUTE')
+				AND p.proname = ANY ('`+array(allowedVolatile)+`'::text[]) AND NOT has_function_privilege('`+ResultsReader+`', p.oid, 'EXECUTE')
 			LOOP
 				EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f);
 			END LOOP;

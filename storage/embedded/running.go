@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Running is how a database is reached of the Postgres that another process runs on a data directory.
-func Running(dataDir, database string) (dsn string, err error) {
+// RunningDSNDSN is how a database is reached of the Postgres that another process runs on a data directory.
+func RunningDSN(dataDir, database string) (dsn string, err error) {
 	away := &engine.Error{Code: engine.CodeUnavailable, Message: "No Postgres of a server runs in " + dataDir + ".",
 		Hint: "Name the server's data directory with --data-dir."}
 	if _, err := os.Stat(dataDir); err != nil {
@@ -46,8 +46,8 @@ func Running(dataDir, database string) (dsn string, err error) {
 	return p.dsn(database, superuser), nil
 }
 
-// Kept is an error where a data directory holds no Postgres: who only reads need not make one to find it empty.
-func Kept(dataDir string) error {
+// CheckExists is an error where a data directory holds no Postgres: who only reads need not make one to find it empty.
+func CheckExists(dataDir string) error {
 	abs, err := filepath.Abs(dataDir)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
@@ -58,7 +58,7 @@ func Kept(dataDir string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // it is there, or cannot be looked at, which opening it tells
 	}
-	if id, err := identify(); err == nil && abs != "" && movedBefore(abs, id) {
+	if id, err := identify(); err == nil && abs != "" && wasRelocated(abs, id) {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeInvalid, Cause: err,

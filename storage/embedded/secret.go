@@ -21,7 +21,7 @@ const secretSize = 32
 
 // secret returns the password of the control store's roles, made when there is
 // none. It lies beside the key, in a file that only this process's user reads.
-func (p place) secret() (string, error) {
+func (p layout) secret() (string, error) {
 	path := filepath.Join(p.data, "postgres.secret")
 	text, err := os.ReadFile(path)
 	if password := strings.TrimSpace(string(text)); err == nil && wellFormed(password) {
@@ -61,8 +61,8 @@ func wellFormed(password string) bool {
 // version without one, or when its file was lost.
 var errPassword = errors.New("the control store does not know its password")
 
-// teach sets the superuser's password in a cluster that does not run.
-func (p place) teach(ctx context.Context, in install, id identity) error {
+// setPassword sets the superuser's password in a cluster that does not run.
+func (p layout) setPassword(ctx context.Context, in install, id identity) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(in.dir, "postgres"), "--single", "-D", p.cluster,
 		"-c", "log_min_error_statement=panic", "-c", "password_encryption=scram-sha-256", "postgres")
 	cmd.Dir = p.cluster

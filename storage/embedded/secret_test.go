@@ -20,8 +20,8 @@ func beginReal(t *testing.T, dir string) *Postgres {
 	return pg
 }
 
-// guarded holds that nobody is the superuser, or a guest but the playground, by being who runs the process.
-func guarded(t *testing.T, pg *Postgres) {
+// checkPasswordRequired holds that nobody is the superuser, or a guest but the playground, by being who runs the process.
+func checkPasswordRequired(t *testing.T, pg *Postgres) {
 	t.Helper()
 	bare := pg.place
 	bare.password = ""
@@ -64,14 +64,14 @@ func guarded(t *testing.T, pg *Postgres) {
 func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
 	dir := folder(t)
 	pg := beginReal(t, dir)
-	guarded(t, pg)
+	checkPasswordRequired(t, pg)
 	first := pg.place.password
 	end(t, pg)
 	again := beginReal(t, dir)
 	if again.place.password != first {
 		t.Error("the password changed with a restart")
 	}
-	guarded(t, again)
+	checkPasswordRequired(t, again)
 	end(t, again)
 	// A secret that was lost is made anew, and the data stays.
 	if err := os.Remove(filepath.Join(dir, "postgres.secret")); err != nil {
@@ -81,7 +81,7 @@ func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
 	if lost.place.password == first {
 		t.Error("the lost password came back")
 	}
-	guarded(t, lost)
+	checkPasswordRequired(t, lost)
 }
 
 // TestADataDirectoryWithoutPasswordIsUpgraded starts on a cluster as earlier versions left it.
@@ -94,7 +94,7 @@ func TestADataDirectoryWithoutPasswordIsUpgraded(t *testing.T) {
 	}
 	end(t, old)
 	pg := beginReal(t, dir)
-	guarded(t, pg)
+	checkPasswordRequired(t, pg)
 	if got, err := query(t, pg.DSN(ControlDatabase), "SELECT x FROM kept"); err != nil || got != "kept" {
 		t.Errorf("the data is %q, %v", got, err)
 	}

@@ -20,7 +20,7 @@ func (id identity) attributes(deathSignal syscall.Signal) *syscall.SysProcAttr {
 	}
 	if id.namespace {
 		attr.Cloneflags = syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: id.inside, HostID: id.uid, Size: 1}}
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: id.inNamespace, HostID: id.uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: id.gid, HostID: id.gid, Size: 1}}
 	}
 	return attr
@@ -40,25 +40,25 @@ func namespaceWorks(id identity) bool {
 	return cmd.Run() == nil
 }
 
-// serving returns the processes of a cluster: those that have it as their
+// runningProcesses returns the processes of a cluster: those that have it as their
 // working directory and run an executable called postgres.
-func serving(cluster string) []int {
+func runningProcesses(cluster string) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	var pids []int
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && serves(pid, cluster) {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && belongsToCluster(pid, cluster) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// serves reports whether a process belongs to the cluster. A reused pid fails
+// belongsToCluster reports whether a process belongs to the cluster. A reused pid fails
 // the test, because neither its folder nor its executable fit.
-func serves(pid int, cluster string) bool {
+func belongsToCluster(pid int, cluster string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	cwd, err := os.Readlink(filepath.Join(proc, "cwd"))
 	if err != nil || cwd != cluster {

@@ -23,16 +23,16 @@ func (id identity) attributes(syscall.Signal) *syscall.SysProcAttr {
 func namespaceWorks(identity) bool { return false }
 
 // serving returns the postmaster named by the pid file, if it is alive.
-func serving(cluster string) []int {
+func runningProcesses(cluster string) []int {
 	pid, _, err := readPidFile(cluster)
-	if err != nil || !serves(pid, cluster) {
+	if err != nil || !belongsToCluster(pid, cluster) {
 		return nil
 	}
 	return []int{pid}
 }
 
 // serves asks ps, because there is no /proc to look into.
-func serves(pid int, cluster string) bool {
+func belongsToCluster(pid int, cluster string) bool {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return false

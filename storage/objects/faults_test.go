@@ -28,8 +28,8 @@ func big(t *testing.T) (engine.Artifact, string, []byte) {
 	return a, path, content
 }
 
-// storeAndDie is the process: it gets the file in its environment.
-func storeAndDie(step string) {
+// storeAndKill is the process: it gets the file in its environment.
+func storeAndKill(step string) {
 	f, err := OpenFolder(os.Getenv("LOADSTONE_TEST_FOLDER"))
 	if err == nil {
 		path := os.Getenv("LOADSTONE_TEST_FILE")
@@ -51,8 +51,8 @@ func storeAndDie(step string) {
 	os.Exit(1)
 }
 
-// left are the files that have no meaning.
-func (f *Folder) left(t *testing.T) []os.DirEntry {
+// leftovers are the files that have no meaning.
+func (f *Folder) leftovers(t *testing.T) []os.DirEntry {
 	t.Helper()
 	left, err := os.ReadDir(filepath.Join(f.dir, incomingDir))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -61,8 +61,8 @@ func (f *Folder) left(t *testing.T) []os.DirEntry {
 	return left
 }
 
-// whole makes sure that the file is stored, or is not there at all.
-func (f *Folder) whole(t *testing.T, a engine.Artifact) (stored bool) {
+// checkWholeOrAbsent makes sure that the file is stored, or is not there at all.
+func (f *Folder) checkWholeOrAbsent(t *testing.T, a engine.Artifact) (stored bool) {
 	t.Helper()
 	file, err := f.Open(t.Context(), a.RunID, a.Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -97,10 +97,10 @@ func TestAServerKilledAtAnyStepOfStoring(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if left := f.left(t); len(left) != 0 {
+			if left := f.leftovers(t); len(left) != 0 {
 				t.Errorf("the next process leaves %v", left)
 			}
-			if stored := f.whole(t, a); stored != (i >= 6) {
+			if stored := f.checkWholeOrAbsent(t, a); stored != (i >= 6) {
 				t.Errorf("stored: %v", stored)
 			}
 			for range 2 {
@@ -111,7 +111,7 @@ func TestAServerKilledAtAnyStepOfStoring(t *testing.T) {
 			if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, content) {
 				t.Errorf("the source has changed: %v", err)
 			}
-			if !f.whole(t, a) || len(f.left(t)) != 0 {
+			if !f.checkWholeOrAbsent(t, a) || len(f.leftovers(t)) != 0 {
 				t.Error("it is not stored in the end")
 			}
 		})
@@ -140,15 +140,15 @@ func TestADiskThatIsFullAtAnyStepOfStoring(t *testing.T) {
 		if asked != 1 || !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "The disk is full") {
 			t.Errorf("%s: asked %d times: %v", step, asked, err)
 		}
-		if left := f.left(t); len(left) != 0 {
+		if left := f.leftovers(t); len(left) != 0 {
 			t.Errorf("%s: left behind: %v", step, left)
 		}
-		f.whole(t, a)
+		f.checkWholeOrAbsent(t, a)
 		if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, content) {
 			t.Errorf("%s: the source has changed: %v", step, err)
 		}
 		f.fault = nil
-		if err := f.Put(t.Context(), a, record.LocalFile(path)); err != nil || !f.whole(t, a) {
+		if err := f.Put(t.Context(), a, record.LocalFile(path)); err != nil || !f.checkWholeOrAbsent(t, a) {
 			t.Errorf("%s, with room again: %v", step, err)
 		}
 	}

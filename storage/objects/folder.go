@@ -25,8 +25,8 @@ type Folder struct {
 // The steps of storing a file, in order.
 var steps = []string{"create", "write", "write again", "sync", "make the folder", "name", "sync the folder", "done"}
 
-// at lets a test fail a step.
-func (f *Folder) at(step string) error {
+// reachStep lets a test fail a step.
+func (f *Folder) reachStep(step string) error {
 	if f.fault == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, from record.Source)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing part: %w", err)
 	}
-	if done, err := already(a, final); done || err != nil {
+	if done, err := alreadyStored(a, final); done || err != nil {
 		return err
 	}
 	in, err := f.receive(ctx, a, from)
@@ -78,17 +78,17 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, from record.Source)
 		if err != nil {
 			return record.DiskError(f.dir, err)
 		}
-		return f.at("done")
+		return f.reachStep("done")
 	}
 	// Another was faster.
-	if done, err := already(a, final); done || err != nil {
+	if done, err := alreadyStored(a, final); done || err != nil {
 		return err
 	}
 	return fmt.Errorf("storing part %s: its name comes and goes: %w", a.Name, store.ErrConflict)
 }
 
-// already reports whether the file is stored.
-func already(a engine.Artifact, final string) (bool, error) {
+// alreadyStored reports whether the file is stored.
+func alreadyStored(a engine.Artifact, final string) (bool, error) {
 	switch stored, err := matches(final, a); {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -118,8 +118,8 @@ func matches(path string, a engine.Artifact) (bool, error) {
 }
 
 // publish gives what has come in its name, unless that is taken (fs.ErrExist).
-func (f *Folder) publish(in *incoming, final string) error {
-	if err := f.at("make the folder"); err != nil {
+func (f *Folder) publish(in *incomingFile, final string) error {
+	if err := f.reachStep("make the folder"); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
@@ -128,13 +128,13 @@ func (f *Folder) publish(in *incoming, final string) error {
 	if err := record.SyncDir(f.dir); err != nil {
 		return err
 	}
-	if err := f.at("name"); err != nil {
+	if err := f.reachStep("name"); err != nil {
 		return err
 	}
-	if err := in.named(final); err != nil {
+	if err := in.rename(final); err != nil {
 		return err
 	}
-	if err := f.at("sync the folder"); err != nil {
+	if err := f.reachStep("sync the folder"); err != nil {
 		return err
 	}
 	return record.SyncDir(filepath.Dir(final))
@@ -215,5 +215,5 @@ func (f *Folder) Delete(_ context.Context, runID string) error {
 	return nil
 }
 
-// Where implements Store.
-func (f *Folder) Where(runID string) string { return filepath.Join(f.dir, runID) }
+// Location implements Store.
+func (f *Folder) Location(runID string) string { return filepath.Join(f.dir, runID) }

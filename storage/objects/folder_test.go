@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if step := os.Getenv(killAt); step != "" {
-		storeAndDie(step)
+		storeAndKill(step)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -17,17 +17,17 @@ import (
 // incomingDir is where files are written before they have a name; no run is called so.
 const incomingDir = ".incoming"
 
-// incoming is a file that has been received and has no name yet. Its lock says that
+// incomingFile is a file that has been received and has no name yet. Its lock says that
 // its writer lives: what a killed one left is swept by whoever opens the folder next.
-type incoming struct{ file *os.File }
+type incomingFile struct{ file *os.File }
 
 // receive writes what the source gives, checked and durable.
-func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Source) (in *incoming, err error) {
+func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Source) (in *incomingFile, err error) {
 	dir := filepath.Join(f.dir, incomingDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, record.DiskError(f.dir, err)
 	}
-	if err := f.at("create"); err != nil {
+	if err := f.reachStep("create"); err != nil {
 		return nil, record.DiskError(f.dir, err)
 	}
 	if in, err = begin(dir); err != nil {
@@ -38,12 +38,12 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Sou
 			in.discard()
 		}
 	}()
-	failed, err := Receive(ctx, a, from, &faulty{f, in.file, "write"})
+	failed, err := Receive(ctx, a, from, &faultyWriter{f, in.file, "write"})
 	if err != nil {
 		return in, fmt.Errorf("storing part %s: %w", a.Name, err)
 	}
 	if failed == nil {
-		failed = f.at("sync")
+		failed = f.reachStep("sync")
 	}
 	if failed == nil {
 		failed = in.file.Sync()
@@ -54,15 +54,15 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Sou
 	return in, nil
 }
 
-// faulty is the file as a test may make it fail.
-type faulty struct {
+// faultyWriter is the file as a test may make it fail.
+type faultyWriter struct {
 	*Folder
 	w    io.Writer
 	step string
 }
 
-func (f *faulty) Write(p []byte) (int, error) {
-	if err := f.at(f.step); err != nil {
+func (f *faultyWriter) Write(p []byte) (int, error) {
+	if err := f.reachStep(f.step); err != nil {
 		return 0, err
 	}
 	f.step = "write again"
@@ -70,13 +70,13 @@ func (f *faulty) Write(p []byte) (int, error) {
 }
 
 // begin makes an empty file that is locked for as long as it is open.
-func begin(dir string) (*incoming, error) {
+func begin(dir string) (*incomingFile, error) {
 	for {
 		file, err := os.CreateTemp(dir, "part-*")
 		if err != nil {
 			return nil, err
 		}
-		in := &incoming{file}
+		in := &incomingFile{file}
 		if err := lock(file); err != nil {
 			in.discard()
 			return nil, err
@@ -91,8 +91,8 @@ func begin(dir string) (*incoming, error) {
 
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// named gives the file its name unless that is taken, which a rename would not tell.
-func (in *incoming) named(final string) error {
+// rename gives the file its name unless that is taken, which a rename would not tell.
+func (in *incomingFile) rename(final string) error {
 	switch err := os.Link(in.file.Name(), final); {
 	case err == nil, errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
 		return err
@@ -105,7 +105,7 @@ func (in *incoming) named(final string) error {
 }
 
 // discard removes what has no meaning any more: the file, or the name that it had.
-func (in *incoming) discard() {
+func (in *incomingFile) discard() {
 	_ = os.Remove(in.file.Name()) // what stays is swept
 	_ = in.file.Close()           // it was synced, or is thrown away
 }

@@ -41,10 +41,10 @@ type Store interface {
 	Remove(ctx context.Context, runID, name string) error
 	// Delete removes every file of a run. A run that has none is no error.
 	Delete(ctx context.Context, runID string) error
-	// Place names the folder or bucket, the same for all servers that share it, and says to people what it is.
-	Place() (place, label string, err error)
-	// Where says to people where the files of a run are, without a secret.
-	Where(runID string) string
+	// ID names the folder or bucket, the same for all servers that share it, and says to people what it is.
+	ID() (place, label string, err error)
+	// Location says to people where the files of a run are, without a secret.
+	Location(runID string) string
 }
 
 // File is a stored file, open for reading at offsets. It never changes. What was

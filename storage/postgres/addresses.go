@@ -13,14 +13,14 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// addressLimit bounds a call about the catalog of addresses whose caller has no limit of its own.
-const addressLimit = 30 * time.Second
+// addressTimeout bounds a call about the catalog of addresses whose caller has no limit of its own.
+const addressTimeout = 30 * time.Second
 
 func nodeBounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, addressLimit)
+	return context.WithTimeout(ctx, addressTimeout)
 }
 
 func scanNodeAddress(row pgx.Row) (a store.NodeAddress, err error) {
@@ -30,7 +30,7 @@ func scanNodeAddress(row pgx.Row) (a store.NodeAddress, err error) {
 }
 
 // AddNodeAddress implements store.NodeAccess.
-func (r NodeRows) AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error) {
+func (r NodeStore) AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
 	a, err := scanNodeAddress(r.Pool.QueryRow(ctx, `INSERT INTO node_addresses (address, added_by) VALUES ($1, $2)
@@ -42,7 +42,7 @@ func (r NodeRows) AddNodeAddress(ctx context.Context, address, by string) (store
 }
 
 // RemoveNodeAddress implements store.NodeAccess.
-func (r NodeRows) RemoveNodeAddress(ctx context.Context, address string) error {
+func (r NodeStore) RemoveNodeAddress(ctx context.Context, address string) error {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
 	tag, err := r.Pool.Exec(ctx, "DELETE FROM node_addresses WHERE address = $1", address)
@@ -53,7 +53,7 @@ func (r NodeRows) RemoveNodeAddress(ctx context.Context, address string) error {
 }
 
 // NodeAddresses implements store.NodeAccess.
-func (r NodeRows) NodeAddresses(ctx context.Context) ([]store.NodeAddress, error) {
+func (r NodeStore) NodeAddresses(ctx context.Context) ([]store.NodeAddress, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
 	rows, err := r.Pool.Query(ctx, "SELECT address, added_by, added_at FROM node_addresses ORDER BY address")

@@ -19,7 +19,7 @@ import (
 )
 
 // RefreshState implements refresh.Refreshes. It reads one snapshot, so that what it says fits together.
-func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err error) {
+func (q RefreshQueue) RefreshState(ctx context.Context, runs int) (s refresh.State, err error) {
 	s.Runs = map[string][]string{}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, q.Pool, options, func(tx pgx.Tx) error {
@@ -41,14 +41,14 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 				return err
 			})
 		batch.Queue("SELECT " + claimColumns + " FROM refresh_claims").Query(func(rows pgx.Rows) (err error) {
-			s.Claims, err = pgx.CollectRows(rows, claim)
+			s.Claims, err = pgx.CollectRows(rows, scanClaim)
 			return err
 		})
-		batch.Queue(presentWorkers, refresh.Present.Seconds()).Query(func(rows pgx.Rows) (err error) {
+		batch.Queue(presentWorkers, refresh.WorkerTTL.Seconds()).Query(func(rows pgx.Rows) (err error) {
 			s.Workers, err = pgx.CollectRows(rows, worker)
 			return err
 		})
-		batch.Queue(staleRuns, runs).Query(func(rows pgx.Rows) error {
+		batch.Queue(staleRunsSQL, runs).Query(func(rows pgx.Rows) error {
 			var name, run string
 			var active bool
 			var since time.Time
@@ -73,11 +73,11 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 	return s, dberr.Failed("reading what is to be refreshed", err)
 }
 
-// stale are the runs of an INGEST table t that have ended or changed since they were taken in, those that could not be
+// staleSQL are the runs of an INGEST table t that have ended or changed since they were taken in, those that could not be
 // taken in, and those that are gone, each with since when, and whether it is given up: it has failed too often, and
 // nothing has changed since. What the table did not wait for before does not count: it was made since, or asked to take
 // the run in once more.
-const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at, s.asked_at) AS since,
+const staleSQL = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at, s.asked_at) AS since,
 				coalesce(s.status = 'FAILED' AND s.as_of >= greatest(r.updated_at, p.updated_at), false) AS given_up
 			FROM run_status r JOIN test_results p ON p.test_id = r.run_id
 			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
@@ -87,15 +87,15 @@ const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.upd
 		SELECT s.subtask, s.updated_at, s.updated_at, s.status = 'FAILED' FROM refresh_subtasks s
 			WHERE s.dynamic_table = t.name AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`
 
-// staleRuns are the first of them of each table that somebody should refresh, oldest first, with since when the oldest
+// staleRunsSQL are the first of them of each table that somebody should refresh, oldest first, with since when the oldest
 // change waits, those that are given up last.
-const staleRuns = `SELECT t.name, t.status = 'ACTIVE' AND NOT x.given_up, x.run_id, x.since
+const staleRunsSQL = `SELECT t.name, t.status = 'ACTIVE' AND NOT x.given_up, x.run_id, x.since
 	FROM dynamic_tables t CROSS JOIN LATERAL (SELECT run_id, at, min(since) OVER () AS since, given_up
-		FROM (` + stale + `) y ORDER BY given_up, at, run_id LIMIT $1) x
+		FROM (` + staleSQL + `) y ORDER BY given_up, at, run_id LIMIT $1) x
 	WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'`
 
 // TakenIn lists the runs that an INGEST table has taken in, as far as nothing of them has failed since.
-func (q Queue) TakenIn(ctx context.Context, table string) ([]string, error) {
+func (q RefreshQueue) TakenIn(ctx context.Context, table string) ([]string, error) {
 	rows, err := q.Pool.Query(ctx, `SELECT subtask FROM refresh_subtasks WHERE dynamic_table = $1 AND status = 'DONE'
 		AND as_of IS NOT NULL`, table)
 	if err != nil {
@@ -106,22 +106,22 @@ func (q Queue) TakenIn(ctx context.Context, table string) ([]string, error) {
 }
 
 // TakeInAgain has runs that were taken in be taken in once more, though nothing of them has changed.
-func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {
+func (q RefreshQueue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {
 	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL, asked_at = clock_timestamp()
 		WHERE dynamic_table = $1 AND subtask = ANY ($2) AND status = 'DONE' AND as_of IS NOT NULL`, table, runs)
 	return tag.RowsAffected(), dberr.Failed("having runs taken in again", err)
 }
 
 // ScheduleRefreshes implements refresh.Refreshes.
-func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error {
+func (q RefreshQueue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error {
 	if len(s.Enqueue)+len(s.Due) == 0 {
 		return nil
 	}
-	return dberr.Failed("putting refreshes into the queue", undeadlocked(func() error { return q.enqueue(ctx, s) }))
+	return dberr.Failed("putting refreshes into the queue", retryDeadlocks(func() error { return q.enqueue(ctx, s) }))
 }
 
 // enqueue puts entries in first, as who releases locks an entry and then the table.
-func (q Queue) enqueue(ctx context.Context, s refresh.Schedule) error {
+func (q RefreshQueue) enqueue(ctx context.Context, s refresh.Schedule) error {
 	var batch pgx.Batch
 	if len(s.Enqueue) > 0 {
 		var names, subtasks []string
@@ -159,7 +159,7 @@ func (q Queue) enqueue(ctx context.Context, s refresh.Schedule) error {
 
 const claimColumns = "dynamic_table, subtask, worker_id, epoch, claimed_at, heartbeat_at, expires_at"
 
-func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
+func scanClaim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 	err = row.Scan(&c.Table, &c.Subtask, &c.Worker, &c.Epoch, &c.ClaimedAt.Time, &c.HeartbeatAt.Time, &c.ExpiresAt.Time)
 	c.ClaimedAt, c.HeartbeatAt = engine.At(c.ClaimedAt.Time), engine.At(c.HeartbeatAt.Time)
 	c.ExpiresAt = engine.At(c.ExpiresAt.Time)
@@ -168,33 +168,33 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 
 // ClaimRefreshes implements refresh.Refreshes. Where Postgres has ended it for a deadlock with another claimer, nothing
 // is claimed, and it is tried again.
-func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
+func (q RefreshQueue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
 	claims []refresh.Claim, err error) {
-	back, err := q.Turns.take(ctx, most)
+	back, err := q.Limiter.acquire(ctx, most)
 	if err != nil {
 		return nil, dberr.Failed("claiming refreshes", err)
 	}
 	defer back()
-	err = undeadlocked(func() error {
+	err = retryDeadlocks(func() error {
 		rows, err := q.Pool.Query(ctx, "SELECT "+claimColumns+" FROM claim_refreshes($1, $2, $3, $4)", worker, most,
 			life.Seconds(), kinds)
 		if err != nil {
 			return err
 		}
-		claims, err = pgx.CollectRows(rows, claim)
+		claims, err = pgx.CollectRows(rows, scanClaim)
 		return err
 	})
 	return claims, dberr.Failed("claiming refreshes", err)
 }
 
 const (
-	codeDeadlock  = "40P01"
-	mostDeadlocks = 10
+	codeDeadlock = "40P01"
+	maxDeadlocks = 10
 )
 
-// undeadlocked tries again what Postgres has ended because another session waited for it, too.
-func undeadlocked(try func() error) (err error) {
-	for range mostDeadlocks {
+// retryDeadlocks tries again what Postgres has ended because another session waited for it, too.
+func retryDeadlocks(try func() error) (err error) {
+	for range maxDeadlocks {
 		err = try()
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != codeDeadlock {
@@ -207,14 +207,14 @@ func undeadlocked(try func() error) (err error) {
 // RaiseRefreshEpochs has claims from now on get epochs above one that a results database or account has seen. They are
 // ahead by some, so that claims that are made meanwhile do not pass it. Where they are above it already nothing is
 // raised.
-func (q Queue) RaiseRefreshEpochs(ctx context.Context, above int64) (raised bool, err error) {
+func (q RefreshQueue) RaiseRefreshEpochs(ctx context.Context, above int64) (raised bool, err error) {
 	tag, err := q.Pool.Exec(ctx, "SELECT setval('refresh_epochs', $1 + 1000) FROM refresh_epochs WHERE last_value < $1",
 		above)
 	return tag.RowsAffected() > 0, dberr.Failed("raising the epochs of claims", err)
 }
 
 // RenewRefresh implements refresh.Refreshes.
-func (q Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
+func (q RefreshQueue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
 	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)
 		FROM (SELECT clock_timestamp() AS now) n
 		WHERE dynamic_table = $1 AND subtask = $2 AND epoch = $3 AND expires_at > clock_timestamp()`,
@@ -230,7 +230,7 @@ func lostClaim(c refresh.Claim) error {
 }
 
 // ReleaseRefresh implements refresh.Refreshes.
-func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+func (q RefreshQueue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	if len(r.Parts) > 0 {
 		return q.divide(ctx, c, r)
 	}
@@ -238,10 +238,10 @@ func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Re
 }
 
 // divide has the parts of a table refreshed in the place of all of it.
-func (q Queue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+func (q RefreshQueue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	var held bool
-	err := undeadlocked(func() error {
-		return q.Pool.QueryRow(ctx, "SELECT divide_refresh($1, $2, $3, $4)", c.Table, c.Epoch, r.Parts, r.Anew).Scan(&held)
+	err := retryDeadlocks(func() error {
+		return q.Pool.QueryRow(ctx, "SELECT divide_refresh($1, $2, $3, $4)", c.Table, c.Epoch, r.Parts, r.ReplaceParts).Scan(&held)
 	})
 	if err == nil && !held {
 		return lostClaim(c)
@@ -250,9 +250,9 @@ func (q Queue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) er
 }
 
 // release ends one claim.
-func (q Queue) release(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+func (q RefreshQueue) release(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	var held bool
-	err := undeadlocked(func() error {
+	err := retryDeadlocks(func() error {
 		return q.Pool.QueryRow(ctx, "SELECT release_refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", c.Table,
 			c.Subtask, c.Epoch, store.CleanText(r.Error), string(r.Mode), store.CleanText(r.Note), r.Rows, r.Bytes, r.Unchanged,
 			r.Gone, pauses()).Scan(&held)
@@ -265,7 +265,7 @@ func (q Queue) release(ctx context.Context, c refresh.Claim, r refresh.Result) e
 
 // ReleaseRefreshes implements refresh.Refreshes. The claims end in the order of their tasks, so that two that end several
 // at once seldom wait for each other.
-func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
+func (q RefreshQueue) ReleaseRefreshes(ctx context.Context, ended []refresh.Completion) (lost []refresh.Claim, err error) {
 	if len(ended) == 1 {
 		err := q.release(ctx, ended[0].Claim, ended[0].Result)
 		if errors.Is(err, store.ErrClaimLost) {
@@ -274,7 +274,7 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 		return nil, err
 	}
 	ended = slices.Clone(ended)
-	slices.SortFunc(ended, func(a, b refresh.Ended) int {
+	slices.SortFunc(ended, func(a, b refresh.Completion) int {
 		return cmp.Or(strings.Compare(a.Claim.Table, b.Claim.Table), strings.Compare(a.Claim.Subtask, b.Claim.Subtask))
 	})
 	var tables, subtasks, failures, modes, notes []string
@@ -287,12 +287,12 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 		rows, bytes = append(rows, e.Result.Rows), append(bytes, e.Result.Bytes)
 		unchanged, gone = append(unchanged, e.Result.Unchanged), append(gone, e.Result.Gone)
 	}
-	back, err := q.Turns.take(ctx, len(ended))
+	back, err := q.Limiter.acquire(ctx, len(ended))
 	if err != nil {
 		return nil, dberr.Failed("releasing claims on refreshes", err)
 	}
 	defer back()
-	err = undeadlocked(func() error {
+	err = retryDeadlocks(func() error {
 		answers, err := q.Pool.Query(ctx, "SELECT release_refreshes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", tables,
 			subtasks, epochs, failures, modes, notes, rows, bytes, unchanged, gone, pauses())
 		if err != nil {
@@ -311,7 +311,7 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 }
 
 // AbandonRefresh implements refresh.Refreshes.
-func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
+func (q RefreshQueue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
 	if after <= 0 {
 		_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2
 			AND epoch = $3 RETURNING 1) SELECT pg_notify('loadstone_refresh', '') FROM gone`, c.Table, c.Subtask, c.Epoch)
@@ -328,7 +328,7 @@ func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.D
 }
 
 // SweepRefreshes implements refresh.Refreshes. It moves the bounds of the queue, too, from where claimers look.
-func (q Queue) SweepRefreshes(ctx context.Context) (int, error) {
+func (q RefreshQueue) SweepRefreshes(ctx context.Context) (int, error) {
 	tag, err := q.Pool.Exec(ctx, "DELETE FROM refresh_claims WHERE expires_at <= clock_timestamp()")
 	if err != nil {
 		return 0, dberr.Failed("removing expired claims", err)

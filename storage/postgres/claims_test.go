@@ -25,7 +25,7 @@ import (
 )
 
 // durable is a queue on an embedded Postgres as a server has it: what is committed is on the disk.
-func durable(t testing.TB, connections int32) (q postgres.Queue, dsn string) {
+func durable(t testing.TB, connections int32) (q postgres.RefreshQueue, dsn string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "loadstone-claims-")
 	if err != nil {
@@ -52,7 +52,7 @@ func durable(t testing.TB, connections int32) (q postgres.Queue, dsn string) {
 	return queueOf(t, dsn, connections), dsn
 }
 
-func queueOf(t testing.TB, dsn string, connections int32) postgres.Queue {
+func queueOf(t testing.TB, dsn string, connections int32) postgres.RefreshQueue {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -64,7 +64,7 @@ func queueOf(t testing.TB, dsn string, connections int32) postgres.Queue {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	q := postgres.Queue{Pool: pool, Turns: postgres.NewTurns()}
+	q := postgres.RefreshQueue{Pool: pool, Limiter: postgres.NewClaimLimiter()}
 	must := func(_ refresh.Table, err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func ask[T any](t testing.TB, dsn, sql string) (v T) {
 }
 
 // fill puts jobs into the queue, each a run to take in.
-func fill(t testing.TB, q postgres.Queue, from, to int) {
+func fill(t testing.TB, q postgres.RefreshQueue, from, to int) {
 	t.Helper()
 	for from < to {
 		var plan refresh.Schedule
@@ -139,7 +139,7 @@ func (c *crowd) released(claims, lost []refresh.Claim) {
 }
 
 // work has claimers claim and release until so many jobs are done, batch at a time. It returns how long that took.
-func work(t testing.TB, q postgres.Queue, claimers, jobs, batch int) (*crowd, time.Duration) {
+func work(t testing.TB, q postgres.RefreshQueue, claimers, jobs, batch int) (*crowd, time.Duration) {
 	t.Helper()
 	c := &crowd{held: map[refresh.Task]int64{}, done: map[refresh.Task]int{}, epochs: map[refresh.Task]int64{}}
 	var left atomic.Int64
@@ -150,16 +150,16 @@ func work(t testing.TB, q postgres.Queue, claimers, jobs, batch int) (*crowd, ti
 		group.Go(func() {
 			for left.Load() > 0 && t.Context().Err() == nil {
 				asked := time.Now()
-				claims, err := q.ClaimRefreshes(t.Context(), fmt.Sprintf("w%d", w), refresh.Life, batch)
+				claims, err := q.ClaimRefreshes(t.Context(), fmt.Sprintf("w%d", w), refresh.ClaimTTL, batch)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				took := time.Since(asked)
 				c.claimed(claims)
-				ended := make([]refresh.Ended, len(claims))
+				ended := make([]refresh.Completion, len(claims))
 				for i, one := range claims {
-					ended[i] = refresh.Ended{Claim: one, Result: refresh.Result{Rows: 1}}
+					ended[i] = refresh.Completion{Claim: one, Result: refresh.Result{Rows: 1}}
 					c.mu.Lock()
 					delete(c.held, one.Task) // from here on somebody else may hold it
 					c.waits = append(c.waits, took)
@@ -276,7 +276,7 @@ func TestWhatIsGivenBackForLater(t *testing.T) {
 	fill(t, q, 0, 1)
 	claim := func() []refresh.Claim {
 		t.Helper()
-		claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 9)
+		claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.ClaimTTL, 9)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,11 +319,11 @@ func TestAPartThatFailsForGood(t *testing.T) {
 	must(s.RequestRefresh(ctx, "a"))
 	claim := func() []refresh.Claim {
 		t.Helper()
-		claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+		claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 		must(err)
 		return claims
 	}
-	must(s.ReleaseRefresh(ctx, claim()[0], refresh.Result{Parts: []string{"1", "2", "3"}, Anew: true}))
+	must(s.ReleaseRefresh(ctx, claim()[0], refresh.Result{Parts: []string{"1", "2", "3"}, ReplaceParts: true}))
 	parts := claim()
 	must(s.AbandonRefresh(ctx, parts[2], 0))
 	release := "SELECT release_refresh('a', $1, $2, 'no', '', '', 0, 0, true, false, '{}')"

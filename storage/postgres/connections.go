@@ -45,10 +45,10 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return err
 		}
 		if old.Builtin {
-			return store.BuiltinConnection(old.Name)
+			return store.BuiltinConnectionError(old.Name)
 		}
 		if c.Version != 0 && c.Version != old.Version {
-			return store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
+			return store.ConcurrentEditError("connection", old.Name, "", old.UpdatedAt, old.Version)
 		}
 		if old.Name != c.Name {
 			if err := unused(ctx, tx, old.Name, "renamed"); err != nil {
@@ -178,9 +178,9 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 		case err != nil:
 			return err
 		case c.Builtin:
-			return store.BuiltinConnection(c.Name)
+			return store.BuiltinConnectionError(c.Name)
 		case version != 0 && version != c.Version:
-			return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
+			return store.ConcurrentEditError("connection", c.Name, "", c.UpdatedAt, c.Version)
 		}
 		if err := unused(ctx, tx, c.Name, "deleted"); err != nil {
 			return err
@@ -208,7 +208,7 @@ func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
 	if templates+runs == 0 {
 		return nil
 	}
-	return store.UsedConnection(name, done, templates, runs)
+	return store.ConnectionInUseError(name, done, templates, runs)
 }
 
 // unwritten returns store.ErrInUse while a sink of a continuous query writes to the connection, whatever that was
@@ -223,5 +223,5 @@ func unwritten(ctx context.Context, tx pgx.Tx, c store.Connection) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return store.WrittenConnection(c.Name, names)
+	return store.SinkConnectionError(c.Name, names)
 }

@@ -38,7 +38,7 @@ func TestADeletedRunIsLookedForInTheResults(t *testing.T) {
 		t.Fatalf("to be looked at are %v, %v", state.Runs, err)
 	}
 	must(s.ScheduleRefreshes(ctx, refresh.Plan(state)))
-	claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 	if err != nil || len(claims) != 1 || claims[0].Subtask != "ended" {
 		t.Fatalf("claimed %v, %v", claims, err)
 	}

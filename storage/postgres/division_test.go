@@ -27,7 +27,7 @@ func TestADivisionIsAsOfWhenItWasMade(t *testing.T) {
 	}
 	release := func(r refresh.Result) {
 		t.Helper()
-		claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 1)
+		claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1)
 		must(err)
 		if len(claims) != 1 {
 			t.Fatalf("claimed %+v", claims)
@@ -49,7 +49,7 @@ func TestADivisionIsAsOfWhenItWasMade(t *testing.T) {
 			changes()
 		}
 		must(s.RequestRefresh(ctx, "a"))
-		release(refresh.Result{Parts: []string{"1"}, Anew: tc.anew})
+		release(refresh.Result{Parts: []string{"1"}, ReplaceParts: tc.anew})
 		if tc.between {
 			changes()
 		}

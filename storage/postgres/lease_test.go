@@ -35,7 +35,7 @@ func TestOnlyExpiredLeasesAreTakenOver(t *testing.T) {
 	held := func(id, by string) bool {
 		t.Helper()
 		_, err := s.Claim(ctx, store.Claim{RunID: id, Owner: by, Reclaim: true})
-		if err != nil && !errors.Is(err, store.ErrHeld) {
+		if err != nil && !errors.Is(err, store.ErrLeaseHeld) {
 			t.Fatal(err)
 		}
 		return err != nil

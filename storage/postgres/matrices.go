@@ -86,8 +86,8 @@ func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow
 	return list, dberr.Failed("reading the runs of the matrix", err)
 }
 
-// MoveMatrix implements store.Matrices.
-func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
+// TransitionMatrix implements store.Matrices.
+func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransition) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	column := "start_time"
@@ -98,7 +98,7 @@ func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 			owner = CASE WHEN $5 = '' THEN owner ELSE $5 END,
 			lease_until = CASE WHEN $5 = '' THEN lease_until ELSE clock_timestamp() + make_interval(secs => $7) END
 		WHERE matrix_id = $1 AND status = ANY($4::text[]) AND ($6 = '' OR owner = $6)`,
-		move.MatrixID, string(move.To), stamp(move.At), texts(move.From), move.Owner, move.Holder, store.Lease.Seconds())
+		move.MatrixID, string(move.To), stamp(move.At), texts(move.From), move.Owner, move.Holder, store.LeaseDuration.Seconds())
 	if err != nil {
 		return dberr.Failed("changing the matrix", err)
 	}
@@ -108,7 +108,7 @@ func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 		case err != nil:
 			return err
 		case move.Holder != "" && m.Owner != move.Holder:
-			return fmt.Errorf("changing the matrix: %w", store.ErrHeld)
+			return fmt.Errorf("changing the matrix: %w", store.ErrLeaseHeld)
 		}
 		return store.ErrConflict
 	}
@@ -124,7 +124,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, `UPDATE matrices SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4)
 		WHERE matrix_id = $1 AND status IN ('PREPARED', 'RUNNING', 'CANCELLING') AND (`+matrixLapsed+` OR $3 AND owner = $2)`,
-		matrixID, owner, reclaim, store.Lease.Seconds())
+		matrixID, owner, reclaim, store.LeaseDuration.Seconds())
 	if err != nil {
 		return dberr.Failed("claiming the matrix", err)
 	}
@@ -136,7 +136,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 		case m.Status.Terminal():
 			return store.ErrConflict
 		}
-		return fmt.Errorf("claiming the matrix: %w", store.ErrHeld)
+		return fmt.Errorf("claiming the matrix: %w", store.ErrLeaseHeld)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []str
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `UPDATE matrices SET lease_until = clock_timestamp() + make_interval(secs => $3)
-		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, store.Lease.Seconds())
+		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, store.LeaseDuration.Seconds())
 	if err != nil {
 		return nil, dberr.Failed("renewing the leases of matrices", err)
 	}

@@ -41,7 +41,7 @@ func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
 	if err := parse("point", classes, &p.ErrorsByClass); err != nil {
 		return p, err
 	}
-	if err := parse("point", load, &p.LoadDetail); err != nil {
+	if err := parse("point", load, &p.LoadStats); err != nil {
 		return p, err
 	}
 	return p, parse("point", hist, &p.Histogram)
@@ -72,7 +72,7 @@ func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 
 // Reports calls fn with what the run workers of a run reported, each one's in the order in which it did.
 func (s *Store) Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error {
-	return Read(ctx, s.pool, runID, fn)
+	return ReadReports(ctx, s.pool, runID, fn)
 }
 
 const (

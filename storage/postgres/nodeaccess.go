@@ -61,8 +61,8 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 	return a, nil
 }
 
-// forgetTokensAfter is how long a token that is over is remembered, to say why it is refused.
-const forgetTokensAfter = "30 days"
+// tokenRetention is how long a token that is over is remembered, to say why it is refused.
+const tokenRetention = "30 days"
 
 // CreateNodeToken implements store.NodeAccess. The store's clock decides when it ends.
 func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSHA256 [32]byte,
@@ -71,7 +71,7 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 	defer cancel()
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM node_tokens WHERE expires_at < now() - $1::interval",
-			forgetTokensAfter); err != nil {
+			tokenRetention); err != nil {
 			return err
 		}
 		made, err = ScanToken(tx.QueryRow(ctx,

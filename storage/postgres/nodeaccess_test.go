@@ -311,7 +311,7 @@ func TestATokenIsListedAndEnded(t *testing.T) {
 		t.Errorf("listed: %s", got)
 	}
 	for range 2 { // repeated, it is the same
-		if err := s.EndNodeToken(ctx, "b"); err != nil {
+		if err := s.RevokeNodeToken(ctx, "b"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestATokenIsListedAndEnded(t *testing.T) {
 	if err := s.RenewNode(ctx, certificateOf("4", "n", 2), "2"); err != nil {
 		t.Errorf("who has joined before: %v", err)
 	}
-	if err := s.EndNodeToken(ctx, "z"); !errors.Is(err, store.ErrNotFound) {
+	if err := s.RevokeNodeToken(ctx, "z"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of no token: %v", err)
 	}
 }

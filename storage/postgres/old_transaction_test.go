@@ -51,7 +51,7 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 	}
 	fill(t, q, 0, 2)
 	before := entriesRead(t, q, dsn)
-	claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 2)
+	claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.ClaimTTL, 2)
 	if err != nil || len(claims) != 2 {
 		t.Fatal(claims, err)
 	}
@@ -63,7 +63,7 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 	if err := q.ScheduleRefreshes(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	if claims, err = q.ClaimRefreshes(t.Context(), "w", refresh.Life, 1); err != nil || len(claims) != 1 ||
+	if claims, err = q.ClaimRefreshes(t.Context(), "w", refresh.ClaimTTL, 1); err != nil || len(claims) != 1 ||
 		claims[0].Subtask != "old-0" {
 		t.Errorf("claimed %v, %v", claims, err)
 	}
@@ -73,7 +73,7 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 }
 
 // entriesRead is how many entries of the queue's index the one session of a queue has read so far.
-func entriesRead(t testing.TB, q postgres.Queue, dsn string) int64 {
+func entriesRead(t testing.TB, q postgres.RefreshQueue, dsn string) int64 {
 	t.Helper()
 	if ask[int](t, dsn, "SELECT current_setting('server_version_num')::int") < 150000 {
 		t.Skip("this Postgres cannot be made to say what it has counted")
@@ -108,13 +108,13 @@ func TestAReleaseReadsNoTableInWhole(t *testing.T) {
 	before := scans()
 	for i, result := range []refresh.Result{{Rows: 1}, {Error: "no"}, {Gone: true}, {Unchanged: true}} {
 		for batch := range 10 {
-			claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 1+i+batch%2)
+			claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.ClaimTTL, 1+i+batch%2)
 			if err != nil || len(claims) != 1+i+batch%2 {
 				t.Fatal(claims, err)
 			}
-			ended := make([]refresh.Ended, len(claims))
+			ended := make([]refresh.Completion, len(claims))
 			for i, one := range claims {
-				ended[i] = refresh.Ended{Claim: one, Result: result}
+				ended[i] = refresh.Completion{Claim: one, Result: result}
 			}
 			if lost, err := q.ReleaseRefreshes(t.Context(), ended); err != nil || len(lost) != 0 {
 				t.Fatal(lost, err)
@@ -207,7 +207,7 @@ func TestClaimsBesideAnOldTransaction(t *testing.T) {
 }
 
 // claimAll claims and releases until it is stopped, and tells how long each claim took that got something.
-func claimAll(t *testing.T, q postgres.Queue, stop <-chan struct{}, told func(time.Duration)) {
+func claimAll(t *testing.T, q postgres.RefreshQueue, stop <-chan struct{}, told func(time.Duration)) {
 	for {
 		select {
 		case <-stop:
@@ -215,7 +215,7 @@ func claimAll(t *testing.T, q postgres.Queue, stop <-chan struct{}, told func(ti
 		default:
 		}
 		asked := time.Now()
-		claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 1)
+		claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.ClaimTTL, 1)
 		took := time.Since(asked)
 		if err != nil {
 			t.Error(err)

@@ -38,7 +38,7 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 		if err := s.SaveTick(ctx, store.Tick{RunID: "r", Snapshots: both}); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, rollup.ReportOf(&both[0]), rollup.ReportOf(&both[1]))
+		want = append(want, rollup.NewReport(&both[0]), rollup.NewReport(&both[1]))
 	}
 	slices.SortStableFunc(want, func(a, b rollup.Report) int { return int(a.Worker[1]) - int(b.Worker[1]) })
 	read := func() (all []rollup.Report) {
@@ -92,7 +92,7 @@ func TestRunsAreTakenInAgain(t *testing.T) {
 			t.Fatalf("to be taken in are %v, not %v", got, want)
 		}
 		must(s.ScheduleRefreshes(ctx, refresh.Plan(state)))
-		claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+		claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 		must(err)
 		for _, c := range claims {
 			must(s.ReleaseRefresh(ctx, c, refresh.Result{Mode: refresh.Incremental}))
@@ -158,7 +158,7 @@ func TestARunThatIsGivenUp(t *testing.T) {
 			one.Error != last || load.IngestLagSeconds <= 0 {
 			t.Fatalf("to be taken in: %v, %+v, %+v; want %v", read, table, load, due)
 		}
-		if f := one.Failing; failures == 1 && (len(f) != 1 || !f[0].GivenUp || f[0].Failures < refresh.Failures) {
+		if f := one.Failing; failures == 1 && (len(f) != 1 || !f[0].GivenUp || f[0].Failures < refresh.MaxFailures) {
 			t.Fatalf("a run that is given up is among those that fail: %+v", f)
 		}
 		return table.BehindSince.Time
@@ -167,19 +167,19 @@ func TestARunThatIsGivenUp(t *testing.T) {
 		t.Helper()
 		for n := range times {
 			exec(t, conn, "UPDATE pending_refreshes SET next_refresh_due = clock_timestamp()")
-			claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+			claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 			must(err)
 			if len(claims) != 1 {
 				t.Fatalf("attempt %d: %+v", n, claims)
 			}
 			must(s.ReleaseRefresh(ctx, claims[0], refresh.Result{Error: "no"}))
-			if n < refresh.Failures-1 && times > 1 {
+			if n < refresh.MaxFailures-1 && times > 1 {
 				look(true, 0, "")
 			}
 		}
 	}
 	began := look(true, 0, "")
-	fail(refresh.Failures)
+	fail(refresh.MaxFailures)
 	if since := look(false, 1, "Run poor: no"); !since.Equal(began) {
 		t.Errorf("behind since %v, at first since %v", since, began)
 	}
@@ -191,9 +191,9 @@ func TestARunThatIsGivenUp(t *testing.T) {
 	look(false, 1, "Run poor: no")
 	must(s.SetDynamicTableStatus(ctx, "runs", refresh.Active))
 	look(true, 0, "")
-	fail(refresh.Failures)
+	fail(refresh.MaxFailures)
 	must(s.DeleteRun(ctx, "poor"))
 	look(true, 0, "")
-	fail(refresh.Failures)
+	fail(refresh.MaxFailures)
 	look(false, 1, "Run poor: no")
 }

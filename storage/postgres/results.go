@@ -124,8 +124,8 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Ru
 	return results, dberr.Failed("reading results", err)
 }
 
-// Enriching implements store.Runs.
-func (s *Store) Enriching(ctx context.Context) ([]string, error) {
+// PendingEnrichments implements store.Runs.
+func (s *Store) PendingEnrichments(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT t.run_id FROM test_results t JOIN run_status r USING (run_id)
@@ -138,8 +138,8 @@ func (s *Store) Enriching(ctx context.Context) ([]string, error) {
 	return ids, dberr.Failed("listing enrichments", err)
 }
 
-// AwaitingAggregates implements store.Runs.
-func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
+// PendingAggregates implements store.Runs.
+func (s *Store) PendingAggregates(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT t.run_id FROM test_results t JOIN run_status r USING (run_id)
@@ -167,7 +167,7 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 				return err
 			}
 		}
-		if late, err = Late(ctx, tx, a); err != nil || late {
+		if late, err = IsDeletedPart(ctx, tx, a); err != nil || late {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,

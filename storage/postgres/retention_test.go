@@ -181,7 +181,7 @@ func TestADeletionWithoutItsLineIsNone(t *testing.T) {
 	if err := s.Expire(t.Context(), e); err == nil {
 		t.Error("it was let go of without a line")
 	}
-	left, err := s.Leftovers(t.Context(), "", 10)
+	left, err := s.PendingDeletions(t.Context(), "", 10)
 	if _, gone := s.Run(t.Context(), "r"); gone != nil || err != nil || len(left) != 0 {
 		t.Errorf("the run: %v; left over %v, %v", gone, left, err)
 	}

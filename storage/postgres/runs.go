@@ -88,7 +88,7 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 		return err
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := Hold(ctx, tx, scenario); err != nil {
+		if err := LockReplayedRun(ctx, tx, scenario); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
@@ -159,14 +159,14 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	err := s.pool.QueryRow(ctx, `UPDATE run_status SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4),
 			owner_epoch = owner_epoch + 1, updated_at = now()
 		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2) RETURNING owner_epoch`,
-		c.RunID, c.Owner, c.Reclaim, store.Lease.Seconds()).Scan(&epoch)
+		c.RunID, c.Owner, c.Reclaim, store.LeaseDuration.Seconds()).Scan(&epoch)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return epoch, dberr.Failed("claiming the run", err)
 	}
 	if _, err := s.Run(ctx, c.RunID); err != nil {
 		return 0, err
 	}
-	return 0, fmt.Errorf("claiming the run: %w", store.ErrHeld)
+	return 0, fmt.Errorf("claiming the run: %w", store.ErrLeaseHeld)
 }
 
 // RenewLeases implements store.Runs.
@@ -175,7 +175,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE run_status SET lease_until = clock_timestamp() + make_interval(secs => $3)
 		WHERE run_id = ANY($2::text[]) AND owner = $1`,
-		owner, runIDs, store.Lease.Seconds())
+		owner, runIDs, store.LeaseDuration.Seconds())
 	return dberr.Failed("renewing the leases", err)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSinksHoldTheirConnections(t *testing.T) {
-	storetest.SinkstestRun(t, func(t *testing.T) (store.Connections, catalog.Keeper) {
+	storetest.RunSinks(t, func(t *testing.T) (store.Connections, catalog.Store) {
 		s, _ := open(t)
 		return s, s.Streams()
 	})
@@ -23,7 +23,7 @@ func TestAConnectionGoesWhileItsSinkIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.WantGone(t, "gone", "late", storetest.Make(t.Context(), s.Streams(), "late", c, func() {
+	storetest.WantConnectionGone(t, "gone", "late", storetest.CreateSink(t.Context(), s.Streams(), "late", c, func() {
 		// The change may be made again.
 		if err := s.DeleteConnection(t.Context(), c.ConnectionID, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)

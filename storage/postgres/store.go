@@ -26,28 +26,28 @@ import (
 
 // Beside types of other packages that are called the same.
 type (
-	markedRows   = MarkRows
-	expiringRuns = Kept
+	marksRepo     = MarkStore
+	retentionRepo = RetentionStore
 )
 
 // Store implements storetest.Store. It is safe for concurrent use.
 type Store struct {
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
-	NodeRows
-	Queue
-	markedRows
-	Saved
-	HandedKept
+	NodeStore
+	RefreshQueue
+	marksRepo
+	SavedQueryStore
+	RunArtifacts
 	Grants
-	expiringRuns
+	retentionRepo
 	Settings
 	Users
-	Views
-	Log
-	Wishes
-	Book
-	streams *Rows
+	RunViewStore
+	AuditLog
+	RunCommandStore
+	AdmissionQueue
+	streams *CatalogStore
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
@@ -94,15 +94,15 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{pool: pool, NodeRows: NodeRows{Pool: pool}, Wishes: Wishes{Pool: pool},
-		markedRows: markedRows{Marked: pool}, Queue: Queue{Pool: pool, Turns: NewTurns()},
-		Saved: Saved{Pool: pool}, HandedKept: HandedKept{Runs: pool}, Grants: Grants{Pool: pool},
-		Users: Users{Pool: pool}, Views: Views{Viewed: pool},
-		Settings:     Settings{Pool: pool, Keys: keys},
-		expiringRuns: expiringRuns{Expiring: pool},
-		Log:          Log{Rows: pool}, Book: Book{Rooms: pool},
-		probe: probe, keys: keys, streams: New(pool, keys),
-		secrets: target.SecretsOf(known)}
+	s := &Store{pool: pool, NodeStore: NodeStore{Pool: pool}, RunCommandStore: RunCommandStore{Pool: pool},
+		marksRepo: marksRepo{Pool: pool}, RefreshQueue: RefreshQueue{Pool: pool, Limiter: NewClaimLimiter()},
+		SavedQueryStore: SavedQueryStore{Pool: pool}, RunArtifacts: RunArtifacts{Pool: pool}, Grants: Grants{Pool: pool},
+		Users: Users{Pool: pool}, RunViewStore: RunViewStore{Pool: pool},
+		Settings:      Settings{Pool: pool, Keys: keys},
+		retentionRepo: retentionRepo{Pool: pool},
+		AuditLog:      AuditLog{Pool: pool}, AdmissionQueue: AdmissionQueue{Pool: pool},
+		probe: probe, keys: keys, streams: NewCatalogStore(pool, keys),
+		secrets: target.NewSecrets(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -111,7 +111,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 }
 
 // Streams is the catalog of streams.
-func (s *Store) Streams() *Rows { return s.streams }
+func (s *Store) Streams() *CatalogStore { return s.streams }
 
 // Close waits for calls that are under way and closes the connections.
 func (s *Store) Close() { s.pool.Close(); s.probe.Close() }

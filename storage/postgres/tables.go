@@ -24,7 +24,7 @@ func rows[T any](ctx context.Context, tx pgx.Tx, sql string, scan func(row pgx.C
 }
 
 // read reads all tables, in the order in which things were created; of queries those that are needed.
-func (r *Rows) read(ctx context.Context, tx pgx.Tx, needs catalog.Needs) (c catalog.Contents, err error) {
+func (r *CatalogStore) read(ctx context.Context, tx pgx.Tx, needs catalog.Scope) (c catalog.Contents, err error) {
 	err = tx.QueryRow(ctx, "SELECT last_source_id, last_query_id FROM catalog_revision").Scan(&c.LastSourceID,
 		&c.LastQueryID)
 	if err != nil {
@@ -99,7 +99,7 @@ func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, e
 	return hosts, err
 }
 
-func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Needs, c *catalog.Contents) (err error) {
+func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog.Contents) (err error) {
 	names := []string{}
 	for _, n := range needs.Names {
 		names = append(names, strings.ToLower(n))
@@ -124,7 +124,7 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Needs, c *catalog
 		ids[i] = q.ID
 	}
 	if !needs.All {
-		if c.Taken, err = taken(ctx, tx, ids); err != nil {
+		if c.UsedSlots, err = taken(ctx, tx, ids); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func fragmentName(f catalog.Fragment) string       { return f.Host }
 // being deleted before the change is kept.
 func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refused, err error) {
 	for _, s := range lacks(is.Sinks, was.Sinks, sinkName) {
-		id := s.Config.Text(catalog.ConnectionID)
+		id := s.Config.String(catalog.ConnectionID)
 		if id == "" {
 			continue
 		}
@@ -195,7 +195,7 @@ func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refuse
 			return nil, err
 		}
 		if tag.RowsAffected() == 0 {
-			return catalog.Disconnected(s), nil
+			return catalog.ConnectionDeleted(s), nil
 		}
 	}
 	return nil, nil
@@ -203,7 +203,7 @@ func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refuse
 
 // write writes the difference. What goes is taken out first, from who refers to what is referred to; what comes is put
 // in the other way round.
-func (r *Rows) write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
+func (r *CatalogStore) write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
 	b := &pgx.Batch{}
 	for _, q := range lacks(was.Queries, is.Queries, queryName) {
 		b.Queue("DELETE FROM queries WHERE id = $1", q.ID)
@@ -228,11 +228,11 @@ func (r *Rows) write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) e
 	}
 	b.Queue(`UPDATE catalog_revision SET revision = revision + 1, last_source_id = $1, last_query_id = $2`,
 		is.LastSourceID, is.LastQueryID)
-	b.Queue("SELECT pg_notify($1, '')", channel)
+	b.Queue("SELECT pg_notify($1, '')", catalogChannel)
 	return tx.SendBatch(ctx, b).Close()
 }
 
-func (r *Rows) add(b *pgx.Batch, was, is catalog.Contents) error {
+func (r *CatalogStore) add(b *pgx.Batch, was, is catalog.Contents) error {
 	for _, w := range lacks(is.Workers, was.Workers, workerName) {
 		b.Queue("INSERT INTO workers (host_name, grpc_port, data_port, capacity, state) VALUES ($1, $2, $3, $4, $5)", w.Host,
 			w.GRPCPort, w.DataPort, w.Slots, string(w.State))
@@ -309,7 +309,7 @@ func addFragment(b *pgx.Batch, q catalog.Query, f catalog.Fragment) error {
 	}
 	b.Queue(`INSERT INTO query_fragments (query_id, host_name, plan, execution_state, desired_state, attempts)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (query_id, host_name) DO UPDATE
-		SET plan = excluded.plan, attempts = excluded.attempts`, q.ID, f.Host, plan, string(f.State), wanted(q), f.Attempts)
+		SET plan = excluded.plan, attempts = excluded.attempts`, q.ID, f.Host, plan, string(f.State), desiredFragments(q), f.Attempts)
 	return nil
 }
 
@@ -318,7 +318,7 @@ func changeQuery(b *pgx.Batch, was, is catalog.Query) error {
 	if was.Revision != is.Revision {
 		b.Queue("UPDATE queries SET desired_state = $2, graceful = $3, revision = $4 WHERE id = $1", is.ID,
 			string(is.Desired), is.Graceful, is.Revision)
-		b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", is.ID, wanted(is))
+		b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", is.ID, desiredFragments(is))
 	}
 	for _, f := range lacks(was.Fragments, is.Fragments, fragmentName) {
 		b.Queue("DELETE FROM query_fragments WHERE query_id = $1 AND host_name = $2", is.ID, f.Host)

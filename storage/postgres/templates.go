@@ -77,7 +77,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	saved := t
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := Hold(ctx, tx, t.Config); err != nil {
+		if err := LockReplayedRun(ctx, tx, t.Config); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx,
@@ -100,13 +100,13 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 	t.Config = t.Config.Clone()
 	for _, c := range t.Config.Connections() {
 		if c.Ref.Inline() {
-			t.Source = template.HideSecrets(t.Source, *c.Ref, s.secrets)
+			t.Source = template.MaskSecrets(t.Source, *c.Ref, s.secrets)
 		}
 		if *c.Ref, err = s.sealRef(ctx, *c.Ref, template.SameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return nil, "", err
 		}
 	}
-	t.Source = template.HideRulesIn(t.Source, t.Config.Rules)
+	t.Source = template.MaskRulesIn(t.Source, t.Config.Rules)
 	if err := template.SealRules(&t.Config, earlier, s.sealURL); err != nil {
 		return nil, "", err
 	}
@@ -128,7 +128,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	var saved []store.Template
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := Hold(ctx, tx, t.Config); err != nil {
+		if err := LockReplayedRun(ctx, tx, t.Config); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx,

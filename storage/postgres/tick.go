@@ -25,7 +25,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 			workers_registered = $5, workers_active = $6, workers_completed = $7, updated_at = now(),
 			lease_until = clock_timestamp() + make_interval(secs => $8)
 		WHERE run_id = $1`, t.RunID, t.TotalOps, t.ErrorCount, t.CurrentQPS,
-		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted, store.Lease.Seconds())
+		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted, store.LeaseDuration.Seconds())
 	if len(t.Workers) > 0 {
 		queueHeartbeats(batch, t)
 	}
@@ -116,7 +116,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot", Of(w))
+		body, err := document("snapshot", NewSnapshotExtras(w))
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 	if err := optional(&hist, "point", p.Histogram); err != nil {
 		return err
 	}
-	load, err := document("point", p.LoadDetail)
+	load, err := document("point", p.LoadStats)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func ScanToken(row pgx.Row) (t store.NodeToken, err error) {
 }
 
 // NodeTokens implements store.NodeAccess.
-func (r NodeRows) NodeTokens(ctx context.Context) ([]store.NodeToken, error) {
+func (r NodeStore) NodeTokens(ctx context.Context) ([]store.NodeToken, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
 	rows, err := r.Pool.Query(ctx, "SELECT "+TokenColumns+" FROM node_tokens WHERE expires_at > now() AND used < uses "+
@@ -33,8 +33,8 @@ func (r NodeRows) NodeTokens(ctx context.Context) ([]store.NodeToken, error) {
 	return all, dberr.Failed("listing the tokens by which nodes join", err)
 }
 
-// EndNodeToken implements store.NodeAccess. What is over stays remembered, to say why it is refused.
-func (r NodeRows) EndNodeToken(ctx context.Context, id string) error {
+// RevokeNodeToken implements store.NodeAccess. What is over stays remembered, to say why it is refused.
+func (r NodeStore) RevokeNodeToken(ctx context.Context, id string) error {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
 	tag, err := r.Pool.Exec(ctx, "UPDATE node_tokens SET expires_at = least(expires_at, now()) WHERE token_id = $1", id)

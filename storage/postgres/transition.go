@@ -36,7 +36,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	}
 	if t.Owner != "" {
 		set = append(set, "owner = "+arg(t.Owner), "lease_until = clock_timestamp() + make_interval(secs => "+
-			arg(store.Lease.Seconds())+")")
+			arg(store.LeaseDuration.Seconds())+")")
 	}
 	if t.Phase != nil {
 		set = append(set, "phase = "+arg(orNull(*t.Phase)))
@@ -81,7 +81,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	update := "UPDATE run_status SET " + strings.Join(set, ", ") + " WHERE " + where + " RETURNING next_sequence_id"
 
 	var events []engine.Event
-	err := s.Admit(ctx, t.RunID, t.Room, func(tx pgx.Tx) error {
+	err := s.Admit(ctx, t.RunID, t.Admission, func(tx pgx.Tx) error {
 		var next int64
 		if err := tx.QueryRow(ctx, update, args...).Scan(&next); err != nil {
 			return err

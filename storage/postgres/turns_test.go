@@ -15,13 +15,13 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns()
+		turns := NewClaimLimiter()
 		most := cap(turns)
 		var under, peak atomic.Int64
 		var group sync.WaitGroup
 		for range 5 * most {
 			group.Go(func() {
-				back, err := turns.take(t.Context(), 32)
+				back, err := turns.acquire(t.Context(), 32)
 				if err != nil {
 					t.Error(err)
 					return
@@ -37,11 +37,11 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := turns.take(gone, 2); !errors.Is(err, context.Canceled) {
+		if _, err := turns.acquire(gone, 2); !errors.Is(err, context.Canceled) {
 			t.Errorf("who gives up waiting hears %v", err)
 		}
 		for _, entries := range []int{0, 1} {
-			back, err := turns.take(gone, entries)
+			back, err := turns.acquire(gone, entries)
 			if err != nil {
 				t.Fatalf("%d entries: %v", entries, err)
 			}
@@ -53,7 +53,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%d at a time of %d, in %v, %d turns not given back", peak.Load(), most, took, len(turns))
 		}
 	})
-	if back, err := Turns(nil).take(t.Context(), 99); err != nil {
+	if back, err := ClaimLimiter(nil).acquire(t.Context(), 99); err != nil {
 		t.Error(err)
 	} else {
 		back()

@@ -43,7 +43,7 @@ func (s Users) EnsureAdmin(ctx context.Context, name string) (u store.User, err 
 			return err
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO users (user_id, user_name, role) SELECT $1, $2, 'admin'
-			WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL)`, userNewID(), name); err != nil {
+			WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL)`, newUserID(), name); err != nil {
 			return err
 		}
 		u, err = scan(tx.QueryRow(ctx, "SELECT "+userColumns+` FROM users u WHERE role = 'admin' AND disabled_at IS NULL
@@ -59,7 +59,7 @@ func (s Users) CreateUser(ctx context.Context, name string, role store.Role) (st
 		return store.User{}, err
 	}
 	u, err := scan(s.Pool.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role) VALUES ($1, $2, $3)
-		RETURNING `+userColumns, userNewID(), name, role))
+		RETURNING `+userColumns, newUserID(), name, role))
 	return u, dberr.Saving("user", name, err)
 }
 
@@ -74,7 +74,7 @@ func (s Users) ExternalUser(ctx context.Context, externalID, name string, role s
 		err := tx.QueryRow(ctx, "SELECT role FROM users WHERE external_id = $1 FOR UPDATE", externalID).Scan(&before)
 		if errors.Is(err, pgx.ErrNoRows) {
 			u, err = scan(tx.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role, external_id)
-				VALUES ($1, $2, $3, $4) RETURNING `+userColumns, userNewID(), name, role, externalID))
+				VALUES ($1, $2, $3, $4) RETURNING `+userColumns, newUserID(), name, role, externalID))
 			return err
 		}
 		if err != nil {
@@ -112,7 +112,7 @@ func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChang
 		if err != nil {
 			return err
 		}
-		if err := to.Was.Of(before); err != nil {
+		if err := to.Expected.Check(before); err != nil {
 			return err
 		}
 		now, err = scan(tx.QueryRow(ctx, `UPDATE users u SET role = coalesce($2, role), disabled_at = CASE
@@ -124,13 +124,13 @@ func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChang
 }
 
 // DeleteUser implements store.Users.
-func (s Users) DeleteUser(ctx context.Context, userID string, was store.UserWas) error {
+func (s Users) DeleteUser(ctx context.Context, userID string, was store.ExpectedUser) error {
 	return dberr.Reading("user", userID, s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
 		u, err := scan(tx.QueryRow(ctx, "SELECT "+userColumns+" FROM users u WHERE user_id = $1 FOR UPDATE", userID))
 		if err != nil {
 			return err
 		}
-		if err := was.Of(u); err != nil {
+		if err := was.Check(u); err != nil {
 			return err
 		}
 		// What it has shared stays; its other views go with it.
@@ -161,14 +161,14 @@ func (s Users) keepingAnAdmin(ctx context.Context, do func(tx pgx.Tx) error) err
 			return err
 		}
 		if !left {
-			return store.LastAdmin()
+			return store.LastAdminError()
 		}
 		return nil
 	})
 }
 
-// PasswordOf implements store.Users.
-func (s Users) PasswordOf(ctx context.Context, name string) (u store.User, hash string, err error) {
+// UserCredentials implements store.Users.
+func (s Users) UserCredentials(ctx context.Context, name string) (u store.User, hash string, err error) {
 	u, err = scan(s.Pool.QueryRow(ctx, "SELECT "+userColumns+`, u.password_hash FROM users u
 		WHERE lower(user_name COLLATE "C") = lower($1 COLLATE "C") AND disabled_at IS NULL`, store.CleanText(name)), &hash)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -192,8 +192,8 @@ func (s Users) SetPassword(ctx context.Context, userID, hash string) error {
 	}))
 }
 
-// userNewID returns a fresh identifier; version 7 keeps index pages hot.
-func userNewID() string {
+// newUserID returns a fresh identifier; version 7 keeps index pages hot.
+func newUserID() string {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return uuid.NewString()

@@ -67,7 +67,7 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 		rows, err = s.pool.Query(ctx, "SELECT "+pointColumns+" FROM metrics_snapshots"+inWindow+
 			` AND "timestamp" BETWEEN $4 AND $5 ORDER BY "timestamp"`,
 			runID, w.From, w.Until, part.from, part.until)
-	case step < store.Stretch:
+	case step < store.RollupSeconds:
 		rows, err = s.pool.Query(ctx,
 			merged(`SELECT max("timestamp") AS at, avg(qps) AS qps, avg(reads_per_sec) AS reads, avg(writes_per_sec) AS writes,
 				avg(errors_per_sec) AS errors, avg(p50_latency_ms) AS p50, avg(avg_latency_ms) AS mean,
@@ -76,13 +76,13 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 			GROUP BY floor((elapsed_seconds - $6) / $7), phase`), runID, w.From, w.Until, part.from, part.until, part.first,
 			step)
 	default:
-		first, last := int64(part.first/store.Stretch), int64(part.last/store.Stretch)
+		first, last := int64(part.first/store.RollupSeconds), int64(part.last/store.RollupSeconds)
 		rows, err = s.pool.Query(ctx,
 			merged(`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
 				sum(errors_sum) / sum(points) AS errors, sum(p50_sum) / nullif(sum(latencies), 0) AS p50, sum(avg_sum) / nullif(sum(latencies), 0) AS mean,
 				max(p95_max) AS p95, max(p99_max) AS p99, max(max_max) AS most
 			FROM metrics_rollups WHERE run_id = $1 AND stretch BETWEEN $2 AND $3
-			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/store.Stretch))
+			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/store.RollupSeconds))
 	}
 	if err != nil {
 		return nil, 0, dberr.Failed("reading points", err)
@@ -109,7 +109,7 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 	if err != nil || !ok {
 		return nil, 1, dberr.Failed("reading worker points", err)
 	}
-	if w.Most > 0 && workerID == "" {
+	if w.MaxPoints > 0 && workerID == "" {
 		var workers int
 		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1", runID).
 			Scan(&workers); err != nil {

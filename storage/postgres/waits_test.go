@@ -25,7 +25,7 @@ func TestWaitsForWorkersAreKnown(t *testing.T) {
 			if err := s.ScheduleRefreshes(ctx, refresh.Schedule{Enqueue: []refresh.Pending{entry}}); err != nil {
 				t.Fatal(err)
 			}
-			claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 1)
+			claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1)
 			if err != nil || len(claims) != 1 {
 				t.Fatal(name, claims, err)
 			}

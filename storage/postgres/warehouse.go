@@ -81,7 +81,7 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 	step, sql := float64(slotSeconds), pollColumns("running", "queued")+"FROM warehouse_poll_snapshots"+inWindow+
 		` ORDER BY "timestamp"`
 	args := []any{runID, w.From, w.Until}
-	if w.Most > 0 {
+	if w.MaxPoints > 0 {
 		var first, last float64
 		var polls int
 		if err := s.pool.QueryRow(ctx,
@@ -89,8 +89,8 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 				"warehouse_poll_snapshots"+inWindow, args...).Scan(&polls, &first, &last); err != nil {
 			return nil, 0, dberr.Failed("reading the warehouse", err)
 		}
-		if polls > w.Most {
-			step = slotSeconds * math.Ceil((last-first+1)/float64(w.Most)/slotSeconds)
+		if polls > w.MaxPoints {
+			step = slotSeconds * math.Ceil((last-first+1)/float64(w.MaxPoints)/slotSeconds)
 			// The parts are aggregated first and their last polls looked up then: a window over whole rows sorts all of them
 			// twice.
 			sql = pollColumns("most_running", "most_queued") +
@@ -115,7 +115,7 @@ const slotSeconds = 5
 func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window) ([]engine.WarehouseSlot, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	most := w.Most
+	most := w.MaxPoints
 	if most <= 0 {
 		most = math.MaxInt32
 	}

@@ -21,7 +21,7 @@ func worker(row pgx.CollectableRow) (w refresh.Worker, err error) {
 }
 
 // NoteRefreshWorker implements refresh.Refreshes.
-func (q Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
+func (q RefreshQueue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 	_, err := q.Pool.Exec(ctx, `INSERT INTO refresh_workers (worker_id, role, host, kinds, slots, waits_for, seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp())
 		ON CONFLICT (worker_id) DO UPDATE SET role = excluded.role, host = excluded.host, kinds = excluded.kinds,
@@ -32,13 +32,13 @@ func (q Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 }
 
 // ForgetRefreshWorker implements refresh.Refreshes.
-func (q Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
+func (q RefreshQueue) ForgetRefreshWorker(ctx context.Context, name string) error {
 	_, err := q.Pool.Exec(ctx, "DELETE FROM refresh_workers WHERE worker_id = $1", name)
 	return dberr.Failed("saying that a worker has ended", err)
 }
 
 // RefreshLoad implements refresh.Refreshes. The newest lines of the history are read from its end.
-func (q Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
+func (q RefreshQueue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	err = q.Pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE c.epoch IS NOT NULL OR p.next_refresh_due <= n.now),
 			coalesce(greatest(max(extract(epoch FROM n.now - p.next_refresh_due)) FILTER (WHERE c.epoch IS NULL), 0), 0),
 			coalesce(greatest(max(extract(epoch FROM n.now - least(p.enqueued_at, p.next_refresh_due))), 0), 0),
@@ -47,9 +47,9 @@ func (q Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 				ORDER BY seq DESC LIMIT $1) h), 0),
 			(SELECT count(*) FROM dynamic_tables WHERE status = 'FAILED'),
 			coalesce((SELECT max(extract(epoch FROM clock_timestamp() - x.since)) FROM dynamic_tables t
-				CROSS JOIN LATERAL (`+stale+`) x WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'), 0)
+				CROSS JOIN LATERAL (`+staleSQL+`) x WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'), 0)
 		FROM (SELECT clock_timestamp() AS now) n LEFT JOIN pending_refreshes p ON true
-			LEFT JOIN refresh_claims c USING (dynamic_table, subtask)`, refresh.Durations).Scan(&l.Due, &l.OldestSeconds,
+			LEFT JOIN refresh_claims c USING (dynamic_table, subtask)`, refresh.DurationSamples).Scan(&l.Due, &l.OldestSeconds,
 		&l.OverdueSeconds, &l.P95Seconds, &l.Failed, &l.IngestLagSeconds)
 	return l, dberr.Failed("reading how much there is to refresh", err)
 }

@@ -11,7 +11,7 @@ import (
 
 // conditions are a query as columns know it.
 type conditions struct {
-	texts       []oneOf
+	texts       []textCondition
 	success     *bool
 	rolledBack  bool
 	warmup      *bool
@@ -23,14 +23,14 @@ type conditions struct {
 	needTime, failed bool
 }
 
-// oneOf are the values of a text column that are wanted.
-type oneOf struct {
+// textCondition are the values of a text column that are wanted.
+type textCondition struct {
 	col    record.Column
 	values []string
 }
 
-func wanted(q *executions.Query) conditions {
-	c := conditions{inside: q.Inside, workers: q.Workers, from: math.MinInt64, until: math.MaxInt64,
+func newConditions(q *executions.Query) conditions {
+	c := conditions{inside: q.InTransactions, workers: q.Workers, from: math.MinInt64, until: math.MaxInt64,
 		over: -1, upto: math.Inf(1), rolledBack: q.Outcome == executions.RolledBack}
 	if !q.From.IsZero() {
 		c.from = q.From.UnixNano()
@@ -48,7 +48,7 @@ func wanted(q *executions.Query) conditions {
 	for _, k := range q.Kinds {
 		kinds = append(kinds, k.String())
 	}
-	for _, t := range []oneOf{{record.ColErrorClass, q.Classes}, {record.ColErrorCode, q.Codes},
+	for _, t := range []textCondition{{record.ColErrorClass, q.Classes}, {record.ColErrorCode, q.Codes},
 		{record.ColErrorMessage, q.Messages}, {record.ColKind, kinds}, {record.ColStatementID, q.Statements}} {
 		if len(t.values) > 0 {
 			c.texts = append(c.texts, t)
@@ -67,8 +67,8 @@ func wanted(q *executions.Query) conditions {
 	return c
 }
 
-// passOver reports whether nothing in the part can be wanted, by what is known of it without opening it.
-func (c *conditions) passOver(a engine.Artifact) bool {
+// excludes reports whether nothing in the part can be wanted, by what is known of it without opening it.
+func (c *conditions) excludes(a engine.Artifact) bool {
 	switch {
 	case len(c.workers) > 0 && !slices.Contains(c.workers, a.WorkerID):
 		return true
@@ -79,14 +79,14 @@ func (c *conditions) passOver(a engine.Artifact) bool {
 	return !a.MaxTime.IsZero() && a.MaxTime.UnixNano()+1e6 < c.from
 }
 
-// within reports whether a row group can hold what is wanted.
-func (c *conditions) within(b record.Bounds) bool {
+// groupMayMatch reports whether a row group can hold what is wanted.
+func (c *conditions) groupMayMatch(b record.Bounds) bool {
 	return b.EndFrom() < c.until && b.EndTo() >= c.from && b.ElapsedTo > c.over && b.ElapsedFrom <= c.upto &&
 		(!c.failed || !b.NoErrors)
 }
 
-// looker reads the columns of one row group after the other, and keeps their memory.
-type looker struct {
+// rowSelector reads the columns of one row group after the other, and keeps their memory.
+type rowSelector struct {
 	n       int
 	rows    []int32 // those that are wanted
 	due     []int64
@@ -94,11 +94,11 @@ type looker struct {
 	indexes []int32
 	bools   []bool
 	numbers []int32
-	places  []executions.Place
+	places  []executions.Position
 }
 
-// choose finds the rows of a row group that are wanted. A column is read while there are rows left.
-func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
+// selectRows finds the rows of a row group that are wanted. A column is read while there are rows left.
+func (r *rowSelector) selectRows(p *record.Part, group int, c *conditions) (err error) {
 	r.n = p.Rows(group)
 	r.rows = slices.Grow(r.rows[:0], r.n)
 	for i := range r.n {
@@ -113,7 +113,7 @@ func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
 		return err
 	}
 	if c.over >= 0 || !math.IsInf(c.upto, 1) {
-		if r.keep(func(i int32) bool { return r.elapsed[i] > c.over && r.elapsed[i] <= c.upto }); len(r.rows) == 0 {
+		if r.filterRows(func(i int32) bool { return r.elapsed[i] > c.over && r.elapsed[i] <= c.upto }); len(r.rows) == 0 {
 			return nil
 		}
 	}
@@ -121,7 +121,7 @@ func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
 		if r.due, err = p.Int64s(group, record.ColDueAt, r.due); err != nil {
 			return err
 		}
-		r.keep(func(i int32) bool {
+		r.filterRows(func(i int32) bool {
 			ended := r.due[i] + lookupNanoseconds(r.elapsed[i])
 			return ended >= c.from && ended < c.until
 		})
@@ -129,14 +129,14 @@ func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
 	for _, b := range []struct {
 		col  record.Column
 		want *bool
-	}{{record.ColSuccess, c.success}, {record.ColWarmup, c.warmup}, {record.ColRolledBack, yes(c.rolledBack)}} {
+	}{{record.ColSuccess, c.success}, {record.ColWarmup, c.warmup}, {record.ColRolledBack, trueOrNil(c.rolledBack)}} {
 		if b.want == nil || len(r.rows) == 0 {
 			continue
 		}
 		if r.bools, err = p.Bools(group, b.col, r.bools); err != nil {
 			return err
 		}
-		r.keep(func(i int32) bool { return r.bools[i] == *b.want })
+		r.filterRows(func(i int32) bool { return r.bools[i] == *b.want })
 	}
 	if c.inside || len(r.rows) == 0 {
 		return nil
@@ -144,19 +144,19 @@ func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
 	if r.numbers, err = p.Int32s(group, record.ColPosition, r.numbers); err != nil {
 		return err
 	}
-	r.keep(func(i int32) bool { return r.numbers[i] == 0 })
+	r.filterRows(func(i int32) bool { return r.numbers[i] == 0 })
 	return nil
 }
 
-// yes is nil for false: then it does not matter.
-func yes(b bool) *bool {
+// trueOrNil is nil for false: then it does not matter.
+func trueOrNil(b bool) *bool {
 	if !b {
 		return nil
 	}
 	return &b
 }
 
-func (r *looker) keep(wanted func(row int32) bool) {
+func (r *rowSelector) filterRows(wanted func(row int32) bool) {
 	n := 0
 	for _, i := range r.rows {
 		if wanted(i) {
@@ -167,7 +167,7 @@ func (r *looker) keep(wanted func(row int32) bool) {
 	r.rows = r.rows[:n]
 }
 
-func (r *looker) text(p *record.Part, group int, t oneOf) error {
+func (r *rowSelector) text(p *record.Part, group int, t textCondition) error {
 	indexes, values, err := p.Strings(group, t.col, r.indexes)
 	if err != nil {
 		return err
@@ -182,6 +182,6 @@ func (r *looker) text(p *record.Part, group int, t oneOf) error {
 		r.rows = r.rows[:0]
 		return nil
 	}
-	r.keep(func(i int32) bool { return indexes[i] >= 0 && wanted[indexes[i]] })
+	r.filterRows(func(i int32) bool { return indexes[i] >= 0 && wanted[indexes[i]] })
 	return nil
 }

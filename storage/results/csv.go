@@ -95,7 +95,7 @@ func (r *rows) quote() {
 
 // csvText writes a text as a field.
 func csvText(v string) string {
-	v = textsafe.Text(v)
+	v = textsafe.CSVField(v)
 	if strings.ContainsAny(v, ",;\"\r\n\t") || strings.TrimSpace(v) != v {
 		return `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
 	}

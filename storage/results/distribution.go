@@ -14,10 +14,10 @@ import (
 // over the values, so that nothing is ever merged or copied, and a piece serves
 // its kind, its worker and the whole run alike.
 type distribution struct {
-	pieces []piece
+	pieces []sortedPiece
 }
 
-type piece struct {
+type sortedPiece struct {
 	keys []uint64 // ascending; see key
 	mean float64
 	m2   float64 // sum of squared differences from the mean
@@ -43,13 +43,13 @@ func value(k uint64) float64 {
 }
 
 // newPiece takes over keys.
-func newPiece(keys []uint64, part, group int) piece {
+func newPiece(keys []uint64, part, group int) sortedPiece {
 	slices.Sort(keys)
 	var sum float64
 	for _, k := range keys {
 		sum += value(k)
 	}
-	p := piece{keys: keys, mean: sum / float64(len(keys)), part: part, group: group}
+	p := sortedPiece{keys: keys, mean: sum / float64(len(keys)), part: part, group: group}
 	for _, k := range keys {
 		d := value(k) - p.mean
 		p.m2 += d * d
@@ -60,7 +60,7 @@ func newPiece(keys []uint64, part, group int) piece {
 // order sorts the pieces by their place.
 func (d *distribution) order() {
 	slices.SortStableFunc(d.pieces,
-		func(a, b piece) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.group, b.group)) })
+		func(a, b sortedPiece) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.group, b.group)) })
 }
 
 func (d *distribution) count() (n int64) {
@@ -203,15 +203,15 @@ func (d *distribution) histogram() []engine.HistogramBucket {
 	return buckets
 }
 
-// slow is a candidate for the slowest executions, by its place in the parts.
-type slow struct {
+// slowExecution is a candidate for the slowest executions, by its place in the parts.
+type slowExecution struct {
 	ms               float64
 	part, group, row int
 }
 
 // slower orders by latency, then by place, so that the choice among equals
 // does not depend on the order of reading.
-func slower(a, b slow) bool {
+func slower(a, b slowExecution) bool {
 	if a.ms != b.ms {
 		return a.ms > b.ms
 	}
@@ -227,18 +227,18 @@ func slower(a, b slow) bool {
 // numSlowest bounds engine.Figures.Slowest.
 const numSlowest = 20
 
-// slowest keeps the numSlowest slowest, ordered.
-type slowest []slow
+// slowestList keeps the numSlowest slowest, ordered.
+type slowestList []slowExecution
 
 // threshold is the latency that a candidate must reach.
-func (s slowest) threshold() float64 {
+func (s slowestList) threshold() float64 {
 	if len(s) < numSlowest {
 		return math.Inf(-1)
 	}
 	return s[len(s)-1].ms
 }
 
-func (s *slowest) add(c slow) {
+func (s *slowestList) add(c slowExecution) {
 	i := sort.Search(len(*s), func(i int) bool { return slower(c, (*s)[i]) })
 	if i == numSlowest {
 		return

@@ -118,7 +118,7 @@ func TestADamagedEnrichmentIsRefused(t *testing.T) {
 	recs := someExecutions(10)
 	put(t, f, "worker-0", recs)
 	enriched(t, f, 1, []engine.Execution{{QueryID: engine.QueryID{1}}})
-	path := f.Where("run") + "/" + record.EnrichmentName(1)
+	path := f.Location("run") + "/" + record.EnrichmentName(1)
 	if err := os.Truncate(path, 700); err != nil {
 		t.Fatal(err)
 	}

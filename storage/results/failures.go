@@ -47,13 +47,13 @@ func Failures(ctx context.Context, kept objects.Store, runID string,
 	}
 	out.Total = len(all)
 	for _, g := range all {
-		out.Failures = append(out.Failures, g.told())
+		out.Failures = append(out.Failures, g.asFailure())
 	}
 	slices.SortFunc(out.Failures, func(a, b executions.Failure) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ErrorClass, b.ErrorClass),
 			cmp.Compare(a.ErrorCode, b.ErrorCode), cmp.Compare(a.StatementID, b.StatementID))
 	})
-	out.Failures = out.Failures[:min(len(out.Failures), executions.MostFailures)]
+	out.Failures = out.Failures[:min(len(out.Failures), executions.MaxFailures)]
 	out.Record.ElapsedMs = float64(time.Since(begin).Microseconds()) / 1e3
 	return out, nil
 }
@@ -76,18 +76,18 @@ func (g failureGroups) of(key failureKey) *failureGroup {
 	one := g[key]
 	if one == nil {
 		one = &failureGroup{Failure: executions.Failure{ErrorClass: key.class, ErrorCode: key.code, Kind: kindOf(key.kind),
-			StatementID: key.statement, Inside: key.inside}, workers: map[string]bool{}, messages: map[string]int64{},
+			StatementID: key.statement, InTransaction: key.inside}, workers: map[string]bool{}, messages: map[string]int64{},
 			first: math.MaxInt64, last: math.MinInt64}
 		g[key] = one
 	}
 	return one
 }
 
-// otherMessages stands for those beyond executions.MostMessages.
+// otherMessages stands for those beyond executions.MaxMessages.
 const otherMessages = "(other messages)"
 
 func (g *failureGroup) message(text string, n int64) {
-	if _, known := g.messages[text]; !known && len(g.messages) >= executions.MostMessages {
+	if _, known := g.messages[text]; !known && len(g.messages) >= executions.MaxMessages {
 		text = otherMessages
 	}
 	g.messages[text] += n
@@ -109,7 +109,7 @@ func (g failureGroups) merge(from failureGroups) {
 	}
 }
 
-func (g *failureGroup) told() executions.Failure {
+func (g *failureGroup) asFailure() executions.Failure {
 	f := g.Failure
 	f.FirstAt, f.LastAt = engine.At(time.Unix(0, g.first)), engine.At(time.Unix(0, g.last))
 	f.WorkerCount, f.Messages = len(g.workers), len(g.messages)
@@ -120,7 +120,7 @@ func (g *failureGroup) told() executions.Failure {
 	slices.SortFunc(f.Examples, func(a, b executions.FailureExample) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Message, b.Message))
 	})
-	f.Examples = f.Examples[:min(len(f.Examples), executions.MostExamples)]
+	f.Examples = f.Examples[:min(len(f.Examples), executions.MaxExamples)]
 	return f
 }
 
@@ -131,7 +131,7 @@ func partFailures(ctx context.Context, kept objects.Store, runID, name string) (
 	}
 	defer func() { _ = p.Close() }() // only read
 	groups, read := failureGroups{}, int64(0)
-	var r group
+	var r rowGroupReader
 	for g := range p.RowGroups() {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -139,7 +139,7 @@ func partFailures(ctx context.Context, kept objects.Store, runID, name string) (
 		if p.Bounds(g).NoErrors {
 			continue
 		}
-		if err := r.readTold(p, g); err != nil {
+		if err := r.readFailureColumns(p, g); err != nil {
 			return nil, 0, err
 		}
 		read += int64(r.n)

@@ -45,7 +45,7 @@ func (f *Results) FiguresByWorker(ctx context.Context, runID string, workerIDs [
 	// Bins of when something ended are kept once, and not for each of many run workers.
 	s.ends = nil
 	for _, id := range workerIDs {
-		var own []*sums
+		var own []*partSums
 		if sum := s.workers[id]; sum != nil {
 			own = append(own, sum)
 		}
@@ -66,8 +66,8 @@ type kindSums struct {
 	rated, empty int64
 }
 
-// sums is what one pass over a run worker's parts collects.
-type sums struct {
+// partSums is what one pass over a run worker's parts collects.
+type partSums struct {
 	recorded, warmup int64
 	// inside counts the statements of transactions.
 	inside, retries, rolledBack int64
@@ -75,18 +75,18 @@ type sums struct {
 	kinds                       [engine.NumKinds]kindSums
 	errors                      map[engine.ExecutionError]int64
 	minDue, maxEnd              int64
-	slowest                     slowest
+	slowest                     slowestList
 	// split adds up where the time went; service and lag are of an open loop only.
 	split        engine.LatencySplit
 	service, lag distribution
 }
 
-func newSums() *sums {
-	return &sums{statements: map[statementKey]*statementSums{}, errors: map[engine.ExecutionError]int64{},
+func newSums() *partSums {
+	return &partSums{statements: map[statementKey]*statementSums{}, errors: map[engine.ExecutionError]int64{},
 		minDue: math.MaxInt64, maxEnd: math.MinInt64}
 }
 
-func (s *sums) merge(o *sums) {
+func (s *partSums) merge(o *partSums) {
 	s.recorded += o.recorded
 	s.warmup += o.warmup
 	s.inside += o.inside
@@ -112,27 +112,27 @@ func (s *sums) merge(o *sums) {
 	}
 }
 
-// scan is the state of one computation: the parts and the sums per run worker.
+// figuresScan is the state of one computation: the parts and the sums per run worker.
 // Parts are opened one at a time, since a long run has many.
-type scan struct {
+type figuresScan struct {
 	parts   []part
-	workers map[string]*sums
+	workers map[string]*partSums
 	window  *window
-	ends    *ends
+	ends    *endTimes
 	// answered is how many operations were, by the ends.
 	answered float64
 }
 
-func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.Window) (*scan, error) {
+func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.Window) (*figuresScan, error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{parts: parts, workers: map[string]*sums{}}
+	s := &figuresScan{parts: parts, workers: map[string]*partSums{}}
 	if s.window, err = newWindow(ctx, over, parts, workerID); err != nil {
 		return nil, err
 	}
-	s.ends = newEnds(s.window)
+	s.ends = newEndTimes(s.window)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -142,8 +142,8 @@ func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.
 	)
 	for range max(1, min(runtime.GOMAXPROCS(0), len(parts), 4)) {
 		group.Go(func() {
-			r := &reader{window: s.window, ends: newEnds(s.window)}
-			mine := map[string]*sums{}
+			r := &reader{window: s.window, ends: newEndTimes(s.window)}
+			mine := map[string]*partSums{}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(parts) {
@@ -174,7 +174,7 @@ func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.
 // reader holds the column buffers of one goroutine.
 type reader struct {
 	window                      *window
-	ends                        *ends
+	ends                        *endTimes
 	elapsed, lag, wait          []float64
 	due, decode                 []int64
 	kind, rows                  []int32
@@ -186,7 +186,7 @@ type reader struct {
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
 // parts of others than workerID are skipped.
-func (r *reader) readPart(ctx context.Context, workers map[string]*sums, at part, index int,
+func (r *reader) readPart(ctx context.Context, workers map[string]*partSums, at part, index int,
 	workerID string) error {
 	p, err := at.open(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *reader) readPart(ctx context.Context, workers map[string]*sums, at part
 }
 
 // read adds one row group to the sums.
-func (r *reader) read(s *sums, p *record.Part, part, g int) (err error) {
+func (r *reader) read(s *partSums, p *record.Part, part, g int) (err error) {
 	if r.elapsed, err = p.Doubles(g, record.ColAppElapsedMs, r.elapsed); err != nil {
 		return err
 	}
@@ -295,11 +295,11 @@ func (r *reader) read(s *sums, p *record.Part, part, g int) (err error) {
 			r.ends.add(ended, ms)
 		}
 		if ms >= threshold {
-			s.slowest.add(slow{ms, part, g, i})
+			s.slowest.add(slowExecution{ms, part, g, i})
 			threshold = s.slowest.threshold()
 		}
 	}
-	byStatement.finish(part, g, func(k engine.Kind, p piece) { s.kinds[k].pieces = append(s.kinds[k].pieces, p) })
+	byStatement.finish(part, g, func(k engine.Kind, p sortedPiece) { s.kinds[k].pieces = append(s.kinds[k].pieces, p) })
 	if err := r.readSplit(s, p, part, g); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (r *reader) read(s *sums, p *record.Part, part, g int) (err error) {
 func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
 
 // readSplit adds the parts of the latencies of a row group, whose elapsed times are read.
-func (r *reader) readSplit(s *sums, p *record.Part, part, g int) (err error) {
+func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) (err error) {
 	if r.decode, err = p.Int64s(g, record.ColDecodeNs, r.decode); err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (r *reader) readSplit(s *sums, p *record.Part, part, g int) (err error) {
 var errorColumns = [3]record.Column{record.ColErrorClass, record.ColErrorCode, record.ColErrorMessage}
 
 // countErrors groups the failures of the measurement in a row group.
-func (r *reader) countErrors(s *sums, p *record.Part, group int) (err error) {
+func (r *reader) countErrors(s *partSums, p *record.Part, group int) (err error) {
 	var values [3][]string
 	for i, col := range errorColumns {
 		if r.texts[i], values[i], err = p.Strings(group, col, r.texts[i]); err != nil {
@@ -370,7 +370,7 @@ func (r *reader) countErrors(s *sums, p *record.Part, group int) (err error) {
 			if class := r.texts[0][i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class]), r.elapsed[i]) {
 				r.ends.add(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
 			} else {
-				r.ends.wait(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
+				r.ends.addUnanswered(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
 			}
 		}
 	}
@@ -411,8 +411,8 @@ func executionError(at [3]int32, values [3][]string) engine.ExecutionError {
 	return engine.ExecutionError{Class: engine.ErrorClass(texts[0]), Code: texts[1], Message: texts[2]}
 }
 
-func (s *scan) parent(ctx context.Context) (*engine.Figures, error) {
-	all := make([]*sums, 0, len(s.workers))
+func (s *figuresScan) parent(ctx context.Context) (*engine.Figures, error) {
+	all := make([]*partSums, 0, len(s.workers))
 	for _, sum := range s.workers {
 		all = append(all, sum)
 	}
@@ -423,7 +423,7 @@ func (s *scan) parent(ctx context.Context) (*engine.Figures, error) {
 const maxErrorGroups = 20
 
 // figures turns the sums of some run workers into their figures.
-func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error) {
+func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figures, error) {
 	total := newSums()
 	for _, sum := range of {
 		total.merge(sum)
@@ -501,7 +501,7 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 
 // details reads the slowest executions themselves: a second pass over the few
 // row groups that hold them.
-func (s *scan) details(ctx context.Context, of slowest) ([]engine.SlowExecution, error) {
+func (s *figuresScan) details(ctx context.Context, of slowestList) ([]engine.SlowExecution, error) {
 	out := make([]engine.SlowExecution, len(of))
 	byPart := map[int]map[int][]int{} // part → row group → positions in of
 	for i, c := range of {

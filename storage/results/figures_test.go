@@ -357,13 +357,13 @@ func TestFiguresAreExact(t *testing.T) {
 
 // TestPercentileInterpolates pins PERCENTILE_CONT to figures that Postgres gives.
 func TestPercentileInterpolates(t *testing.T) {
-	d := distribution{pieces: []piece{newPiece([]uint64{key(1), key(4)}, 0, 0), newPiece([]uint64{key(2), key(10)}, 0, 1)}}
+	d := distribution{pieces: []sortedPiece{newPiece([]uint64{key(1), key(4)}, 0, 0), newPiece([]uint64{key(2), key(10)}, 0, 1)}}
 	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.25: 1.75, 0.9: 8.2, 1: 10} {
 		if got := d.percentile(q); math.Abs(got-want) > 1e-12 {
 			t.Errorf("percentile_cont(%v) = %v, want %v", q, got, want)
 		}
 	}
-	one := distribution{pieces: []piece{newPiece([]uint64{key(7)}, 0, 0)}}
+	one := distribution{pieces: []sortedPiece{newPiece([]uint64{key(7)}, 0, 0)}}
 	if got := one.latency(); got.P50 != 7 || got.P999 != 7 || got.StdDev != 0 {
 		t.Errorf("one value: %+v", got)
 	}

@@ -32,8 +32,8 @@ func Find(ctx context.Context, kept objects.Store, runID string, parts []engine.
 	if err := q.Validate(); err != nil {
 		return page, err
 	}
-	s := &search{q: &q, wanted: wanted(&q),
-		open: opener{kept: kept, runID: runID, many: len(parts) > mostOpen, parts: map[string]*opened{}}}
+	s := &executionSearch{q: &q, wanted: newConditions(&q),
+		open: partOpener{results: kept, runID: runID, many: len(parts) > maxOpenParts, parts: map[string]*openedPart{}}}
 	defer s.open.close()
 	page.Record = recordOf(parts)
 	if err := s.list(ctx, parts); err != nil {
@@ -48,7 +48,7 @@ func Find(ctx context.Context, kept objects.Store, runID string, parts []engine.
 		page.NextCursor = q.Cursor(found[len(found)-1])
 	}
 	var err error
-	if page.Executions, err = s.whole(ctx, found); err != nil {
+	if page.Executions, err = s.readExecutions(ctx, found); err != nil {
 		return page, fmt.Errorf("reading executions: %w", err)
 	}
 	page.Record.ReadCount, page.Record.ElapsedMs = s.read, float64(time.Since(begin).Microseconds())/1e3
@@ -65,28 +65,28 @@ func recordOf(parts []engine.Artifact) (r executions.RecordRead) {
 	return r
 }
 
-// opener opens each part once, or, where there are many, each time.
-type opener struct {
-	kept  objects.Store
-	runID string
-	many  bool
-	mu    sync.Mutex
-	parts map[string]*opened
+// partOpener opens each part once, or, where there are many, each time.
+type partOpener struct {
+	results objects.Store
+	runID   string
+	many    bool
+	mu      sync.Mutex
+	parts   map[string]*openedPart
 }
 
-type opened struct {
+type openedPart struct {
 	once sync.Once
 	p    *record.Part
 	err  error
 }
 
-// mostOpen parts stay open between their footers and their rows; of more each is opened again when it is its turn.
-const mostOpen = 256
+// maxOpenParts parts stay open between their footers and their rows; of more each is opened again when it is its turn.
+const maxOpenParts = 256
 
 // with calls fn with an open part.
-func (o *opener) with(ctx context.Context, name string, fn func(*record.Part) error) error {
+func (o *partOpener) with(ctx context.Context, name string, fn func(*record.Part) error) error {
 	if o.many {
-		p, err := openPart(ctx, o.kept, o.runID, name)
+		p, err := openPart(ctx, o.results, o.runID, name)
 		if err != nil {
 			return err
 		}
@@ -96,18 +96,18 @@ func (o *opener) with(ctx context.Context, name string, fn func(*record.Part) er
 	o.mu.Lock()
 	one := o.parts[name]
 	if one == nil {
-		one = &opened{}
+		one = &openedPart{}
 		o.parts[name] = one
 	}
 	o.mu.Unlock()
-	one.once.Do(func() { one.p, one.err = openPart(ctx, o.kept, o.runID, name) })
+	one.once.Do(func() { one.p, one.err = openPart(ctx, o.results, o.runID, name) })
 	if one.err != nil {
 		return one.err
 	}
 	return fn(one.p)
 }
 
-func (o *opener) close() {
+func (o *partOpener) close() {
 	for _, one := range o.parts {
 		if one.p != nil {
 			_ = one.p.Close() // only read
@@ -122,20 +122,20 @@ type rowGroup struct {
 	best  int64
 }
 
-// search is a query under way. Values that it sorts by are negated where the highest come first, so that the least is
+// executionSearch is a query under way. Values that it sorts by are negated where the highest come first, so that the least is
 // the first everywhere.
-type search struct {
+type executionSearch struct {
 	q      *executions.Query
-	open   opener
+	open   partOpener
 	wanted conditions
 	groups []rowGroup
 
 	mu   sync.Mutex
-	best []executions.Place // the first ones so far, in order, one more than are shown
+	best []executions.Position // the first ones so far, in order, one more than are shown
 	read int64
 }
 
-func (s *search) value(ended int64, ms float64) int64 {
+func (s *executionSearch) value(ended int64, ms float64) int64 {
 	v := ended
 	if s.q.Sort == executions.ByLatency {
 		v = lookupNanoseconds(ms)
@@ -146,20 +146,20 @@ func (s *search) value(ended int64, ms float64) int64 {
 	return v
 }
 
-func order(a, b executions.Place) int {
+func order(a, b executions.Position) int {
 	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Group, b.Group),
 		cmp.Compare(a.Row, b.Row))
 }
 
 // list finds the row groups that may hold what is wanted, the most promising first.
-func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
+func (s *executionSearch) list(ctx context.Context, parts []engine.Artifact) error {
 	// Parts stay open for the search, and a file of S3 is read under the context that it was opened with: the group's own
 	// ends with the group.
 	work, together := errgroup.WithContext(ctx)
 	work.SetLimit(findReaders)
 	var mu sync.Mutex
 	for _, a := range parts {
-		if a.Kind != record.KindExecutions || s.wanted.passOver(a) {
+		if a.Kind != record.KindExecutions || s.wanted.excludes(a) {
 			continue
 		}
 		work.Go(func() error {
@@ -170,7 +170,7 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 			err := s.open.with(ctx, a.Name, func(p *record.Part) error {
 				for g := range p.RowGroups() {
 					b := p.Bounds(g)
-					if best, worst := s.valuesOf(b); s.wanted.within(b) && (s.q.After == nil || worst >= s.q.After.Value) {
+					if best, worst := s.valuesOf(b); s.wanted.groupMayMatch(b) && (s.q.After == nil || worst >= s.q.After.Value) {
 						groups = append(groups, rowGroup{a.Name, g, best})
 					}
 				}
@@ -192,7 +192,7 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 }
 
 // valuesOf is between which values the rows of the group are.
-func (s *search) valuesOf(b record.Bounds) (best, worst int64) {
+func (s *executionSearch) valuesOf(b record.Bounds) (best, worst int64) {
 	best, worst = b.EndFrom(), b.EndTo()
 	if s.q.Sort == executions.ByLatency {
 		best, worst = lookupNanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
@@ -207,12 +207,12 @@ func (s *search) valuesOf(b record.Bounds) (best, worst int64) {
 }
 
 // scan reads row groups until none can hold a better row.
-func (s *search) scan(ctx context.Context) error {
+func (s *executionSearch) scan(ctx context.Context) error {
 	next, turns := 0, make(chan rowGroup)
 	work, together := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		defer close(turns)
-		for ; next < len(s.groups) && !s.enough(s.groups[next].best); next++ {
+		for ; next < len(s.groups) && !s.isBeyondBest(s.groups[next].best); next++ {
 			select {
 			case turns <- s.groups[next]:
 			case <-together.Done():
@@ -223,15 +223,15 @@ func (s *search) scan(ctx context.Context) error {
 	})
 	for range findReaders {
 		work.Go(func() error {
-			var r looker
+			var r rowSelector
 			for at := range turns {
-				if s.enough(at.best) {
+				if s.isBeyondBest(at.best) {
 					continue
 				}
 				if err := together.Err(); err != nil {
 					return err
 				}
-				if err := s.look(ctx, at, &r); err != nil {
+				if err := s.searchGroup(ctx, at, &r); err != nil {
 					return fmt.Errorf("reading part %s: %w", at.part, err)
 				}
 			}
@@ -241,19 +241,19 @@ func (s *search) scan(ctx context.Context) error {
 	return work.Wait()
 }
 
-// enough reports whether no row with this value, or a worse one, is wanted any more.
-func (s *search) enough(best int64) bool {
+// isBeyondBest reports whether no row with this value, or a worse one, is wanted any more.
+func (s *executionSearch) isBeyondBest(best int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.best) > s.q.Limit && best > s.best[len(s.best)-1].Value
 }
 
-// look takes in the rows of a row group.
-func (s *search) look(ctx context.Context, at rowGroup, r *looker) error {
+// searchGroup takes in the rows of a row group.
+func (s *executionSearch) searchGroup(ctx context.Context, at rowGroup, r *rowSelector) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := s.open.with(ctx, at.part, func(p *record.Part) error { return r.choose(p, at.group, &s.wanted) })
+	err := s.open.with(ctx, at.part, func(p *record.Part) error { return r.selectRows(p, at.group, &s.wanted) })
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (s *search) look(ctx context.Context, at rowGroup, r *looker) error {
 		if v > worst {
 			continue
 		}
-		here := executions.Place{Value: v, Part: at.part, Group: at.group, Row: int(row)}
+		here := executions.Position{Value: v, Part: at.part, Group: at.group, Row: int(row)}
 		if s.q.After != nil && order(here, *s.q.After) <= 0 {
 			continue
 		}
@@ -292,13 +292,13 @@ func (s *search) look(ctx context.Context, at rowGroup, r *looker) error {
 }
 
 // first sorts places, and keeps the first n.
-func first(of []executions.Place, n int) []executions.Place {
+func first(of []executions.Position, n int) []executions.Position {
 	slices.SortFunc(of, order)
 	return of[:min(len(of), n)]
 }
 
-// whole reads all columns of the rows at these places.
-func (s *search) whole(ctx context.Context, found []executions.Place) ([]executions.Execution, error) {
+// readExecutions reads all columns of the rows at these places.
+func (s *executionSearch) readExecutions(ctx context.Context, found []executions.Position) ([]executions.Execution, error) {
 	out := make([]executions.Execution, len(found))
 	type place struct {
 		part  string
@@ -314,9 +314,9 @@ func (s *search) whole(ctx context.Context, found []executions.Place) ([]executi
 	var memory sync.Pool
 	for key, of := range where {
 		work.Go(func() error {
-			r, _ := memory.Get().(*group)
+			r, _ := memory.Get().(*rowGroupReader)
 			if r == nil {
-				r = &group{}
+				r = &rowGroupReader{}
 			}
 			defer memory.Put(r)
 			return s.open.with(ctx, key.part, func(p *record.Part) error {
@@ -333,7 +333,7 @@ func (s *search) whole(ctx context.Context, found []executions.Place) ([]executi
 	return out, work.Wait()
 }
 
-func (g *group) execution(i int) executions.Execution {
+func (g *rowGroupReader) execution(i int) executions.Execution {
 	return executions.Execution{WorkerID: g.worker.at(i), ConnectionID: uint32(g.connection[i]), Seq: uint32(g.seq[i]),
 		Position: g.position[i], Step: g.step[i], Phase: engine.Phase(g.phase.at(i)), Kind: kindOf(g.kind.at(i)),
 		StatementID: g.statement.at(i), DueAt: engine.At(time.Unix(0, g.due[i])),

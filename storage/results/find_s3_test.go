@@ -25,7 +25,7 @@ func TestFindExecutionsOnS3(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := s3store.Open(t.Context(), address, s3store.Options{Log: zerolog.Nop(), Attempts: 2,
-		Pause: 10 * time.Millisecond})
+		RetryDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,19 +57,19 @@ func TestBindsOnS3(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := s3store.Open(t.Context(), address, s3store.Options{Log: zerolog.Nop(), Attempts: 2,
-		Pause: 10 * time.Millisecond})
+		RetryDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := New(kept)
 	_, parts := someRun(t, f)
-	none, _, err := f.Binds(t.Context(), "run", parts)
+	none, _, err := f.Parameters(t.Context(), "run", parts)
 	if err != nil || len(none) != 0 {
 		t.Errorf("a run without parameters: %d, %v", len(none), err)
 	}
 	dir, value := t.TempDir(), "Ann"
 	for _, worker := range []string{"worker-0", "worker-1"} {
-		a, err := params.Write(dir, params.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: params.Free(dir, worker)},
+		a, err := params.Write(dir, params.FileInfo{RunID: "run", ResultID: worker, WorkerID: worker, Name: params.FreeName(dir, worker)},
 			[]params.KeptExecution{{Why: params.Failed, WorkerID: worker, StatementID: "s",
 				Calls: []params.KeptCall{{StatementID: "s",
 					Values: []params.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, 3, true)
@@ -81,7 +81,7 @@ func TestBindsOnS3(t *testing.T) {
 		}
 		parts = append(parts, a)
 	}
-	all, left, err := f.Binds(t.Context(), "run", parts)
+	all, left, err := f.Parameters(t.Context(), "run", parts)
 	if err != nil || len(all) != 2 || left != 6 ||
 		all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
 		t.Errorf("%+v, %d left out, %v", all, left, err)

@@ -18,15 +18,15 @@ import (
 
 const findBegin = int64(1_790_000_000_000_000_000)
 
-// looked is an execution as the test knows it.
-type looked struct {
+// foundExecution is an execution as the test knows it.
+type foundExecution struct {
 	engine.Execution
 	worker string
 }
 
 // someRun has executions of two run workers in parts of several row groups, some of them failed, warm-up or inside
 // transactions, and many with equal latencies.
-func someRun(t testing.TB, f *Results) (all []looked, parts []engine.Artifact) {
+func someRun(t testing.TB, f *Results) (all []foundExecution, parts []engine.Artifact) {
 	t.Helper()
 	if all, parts = aRun(t, f, 2, 100_000, 0); len(parts) != 4 {
 		t.Fatalf("%d parts", len(parts))
@@ -35,7 +35,7 @@ func someRun(t testing.TB, f *Results) (all []looked, parts []engine.Artifact) {
 }
 
 // aRun has so many executions of each of some run workers, one every 20 µs; each begins that long after the one before.
-func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all []looked, parts []engine.Artifact) {
+func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all []foundExecution, parts []engine.Artifact) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := range workers {
@@ -60,7 +60,7 @@ func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all
 				e.Position = 2
 			}
 			chunk[i] = e
-			all = append(all, looked{e, worker})
+			all = append(all, foundExecution{e, worker})
 			at += 20_000
 		}
 		if err := w.Write(chunk); err != nil {
@@ -81,7 +81,7 @@ func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all
 	return all, parts
 }
 
-func ms(e looked) float64 { return float64(e.Elapsed) / 1e6 }
+func ms(e foundExecution) float64 { return float64(e.Elapsed) / 1e6 }
 
 // TestFindExecutions compares the pages of queries with what is found by looking at every execution.
 func TestFindExecutions(t *testing.T) {
@@ -90,36 +90,36 @@ func TestFindExecutions(t *testing.T) {
 	from, until := time.Unix(0, findBegin+500_000_000), time.Unix(0, findBegin+1_600_000_000)
 	for name, c := range map[string]struct {
 		q    executions.Query
-		want func(e looked) bool
+		want func(e foundExecution) bool
 	}{
-		"all":     {executions.Query{}, func(looked) bool { return true }},
-		"workers": {executions.Query{Workers: []string{"worker-1"}}, func(e looked) bool { return e.worker == "worker-1" }},
+		"all":     {executions.Query{}, func(foundExecution) bool { return true }},
+		"workers": {executions.Query{Workers: []string{"worker-1"}}, func(e foundExecution) bool { return e.worker == "worker-1" }},
 		"kinds and statements": {executions.Query{Kinds: []engine.Kind{1, 2}, Statements: []string{"scan"}},
-			func(e looked) bool { return e.Statement == 1 }},
-		"failed": {executions.Query{Outcome: executions.Failed}, func(e looked) bool { return !e.Success }},
+			func(e foundExecution) bool { return e.Statement == 1 }},
+		"failed": {executions.Query{Outcome: executions.Failed}, func(e foundExecution) bool { return !e.Success }},
 		"class and message": {executions.Query{Classes: []string{string(engine.ErrClassTimeout)},
-			Messages: []string{"another"}}, func(e looked) bool { return e.ErrorID == 3 }},
+			Messages: []string{"another"}}, func(e foundExecution) bool { return e.ErrorID == 3 }},
 		"code": {executions.Query{Codes: []string{"57014"}},
-			func(e looked) bool { return e.ErrorID == 1 || e.ErrorID == 3 }},
-		"warm-up": {executions.Query{Phase: engine.PhaseWarmup}, func(e looked) bool { return e.Warmup }},
+			func(e foundExecution) bool { return e.ErrorID == 1 || e.ErrorID == 3 }},
+		"warm-up": {executions.Query{Phase: engine.PhaseWarmup}, func(e foundExecution) bool { return e.Warmup }},
 		"measured, good": {executions.Query{Phase: engine.PhaseMeasurement, Outcome: executions.Succeeded},
-			func(e looked) bool { return !e.Warmup && e.Success }},
-		"a cell": {executions.Query{From: from, Until: until, OverMs: 10, UptoMs: 20}, func(e looked) bool {
+			func(e foundExecution) bool { return !e.Warmup && e.Success }},
+		"a cell": {executions.Query{From: from, Until: until, OverMs: 10, UptoMs: 20}, func(e foundExecution) bool {
 			ended := e.DueAt + e.Elapsed
 			return ended >= from.UnixNano() && ended < until.UnixNano() && ms(e) > 10 && ms(e) <= 20
 		}},
-		"nothing": {executions.Query{OverMs: 1e6}, func(looked) bool { return false }},
+		"nothing": {executions.Query{OverMs: 1e6}, func(foundExecution) bool { return false }},
 	} {
 		for _, sort := range []executions.Sort{executions.ByTime, executions.ByLatency} {
 			for _, ascending := range []bool{false, true} {
 				for _, inside := range []bool{false, true} {
-					if inside && name != "all" || raced && ascending {
+					if inside && name != "all" || raceEnabled && ascending {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%t/%t", name, sort, ascending, inside), func(t *testing.T) {
 						q := c.q
-						q.Sort, q.Ascending, q.Inside, q.Limit = sort, ascending, inside, 100
-						var want []looked
+						q.Sort, q.Ascending, q.InTransactions, q.Limit = sort, ascending, inside, 100
+						var want []foundExecution
 						for _, e := range all {
 							if c.want(e) && (inside || e.Position == 0) {
 								want = append(want, e)
@@ -134,15 +134,15 @@ func TestFindExecutions(t *testing.T) {
 }
 
 // compareFound reads some pages, and compares what they are sorted by and that no execution comes twice.
-func compareFound(t *testing.T, f *Results, parts []engine.Artifact, q executions.Query, want []looked) {
+func compareFound(t *testing.T, f *Results, parts []engine.Artifact, q executions.Query, want []foundExecution) {
 	t.Helper()
-	value := func(e looked) int64 {
+	value := func(e foundExecution) int64 {
 		if q.Sort == executions.ByLatency {
 			return e.Elapsed
 		}
 		return e.DueAt + e.Elapsed
 	}
-	slices.SortFunc(want, func(a, b looked) int {
+	slices.SortFunc(want, func(a, b foundExecution) int {
 		if q.Ascending {
 			return cmp.Compare(value(a), value(b))
 		}
@@ -246,7 +246,7 @@ func TestFindRefuses(t *testing.T) {
 	}
 	q := executions.Query{Sort: executions.ByTime}
 	other := executions.Query{Sort: executions.ByLatency}
-	for _, text := range []string{"x", "!", other.Cursor(executions.Place{})} {
+	for _, text := range []string{"x", "!", other.Cursor(executions.Position{})} {
 		if err := q.Resume(text); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("cursor %q: %v", text, err)
 		}
@@ -274,7 +274,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d groups, not %d", len(got.Failures), len(want))
 	}
 	for i, g := range got.Failures {
-		if n := want[key{g.ErrorCode, g.StatementID, g.Inside}]; n != g.Count {
+		if n := want[key{g.ErrorCode, g.StatementID, g.InTransaction}]; n != g.Count {
 			t.Errorf("%s of %s: %d, not %d", g.ErrorCode, g.StatementID, g.Count, n)
 		}
 		if i > 0 && g.Count > got.Failures[i-1].Count {
@@ -283,7 +283,7 @@ func TestFailures(t *testing.T) {
 		if g.FirstAt.After(g.LastAt.Time) || g.FirstAt.UnixNano() < findBegin || g.WarmupCount != 0 {
 			t.Errorf("%+v", g)
 		}
-		if g.ErrorCode == "57014" && !g.Inside && (g.Messages != 2 || len(g.Examples) != 2) {
+		if g.ErrorCode == "57014" && !g.InTransaction && (g.Messages != 2 || len(g.Examples) != 2) {
 			t.Errorf("messages %+v", g.Examples)
 		}
 	}

@@ -2,4 +2,4 @@
 
 package results
 
-const raced = false
+const raceEnabled = false

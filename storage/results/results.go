@@ -52,7 +52,7 @@ func (f *Results) Delete(ctx context.Context, runID string) error {
 func (f *Results) DeleteExecutions(ctx context.Context, runID string) error {
 	names, err := f.objects.Names(ctx, runID)
 	for _, name := range names {
-		if ofExecutions(name) {
+		if isExecutionsFile(name) {
 			err = errors.Join(err, f.objects.Remove(ctx, runID, name))
 		}
 	}
@@ -62,22 +62,22 @@ func (f *Results) DeleteExecutions(ctx context.Context, runID string) error {
 // executionsPrefix begins the names of parts with executions.
 const executionsPrefix = "executions-"
 
-// ofExecutions tells the files that tell of single executions.
-func ofExecutions(name string) bool {
-	return strings.HasPrefix(name, executionsPrefix) || strings.HasPrefix(name, record.BindsPrefix)
+// isExecutionsFile tells the files that tell of single executions.
+func isExecutionsFile(name string) bool {
+	return strings.HasPrefix(name, executionsPrefix) || strings.HasPrefix(name, record.ParamsPrefix)
 }
 
 // Place names where the parts of all runs are, the same for all servers that share it, and says to people what it is.
-func (f *Results) Place() (place, label string, err error) { return f.objects.Place() }
+func (f *Results) Place() (place, label string, err error) { return f.objects.ID() }
 
 // HasExecutions reports whether there is something that DeleteExecutions would remove.
 func (f *Results) HasExecutions(ctx context.Context, runID string) (bool, error) {
 	names, err := f.objects.Names(ctx, runID)
-	return slices.ContainsFunc(names, ofExecutions), err
+	return slices.ContainsFunc(names, isExecutionsFile), err
 }
 
-// Where says to people where the parts of a run are.
-func (f *Results) Where(runID string) string { return f.objects.Where(runID) }
+// Location says to people where the parts of a run are.
+func (f *Results) Location(runID string) string { return f.objects.Location(runID) }
 
 // Open implements record.Results. A part that is not there is store.ErrNotFound.
 func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error) {

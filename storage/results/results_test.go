@@ -111,7 +111,7 @@ func TestDelete(t *testing.T) {
 func TestTornPartIsAnError(t *testing.T) {
 	f := open(t)
 	parts := put(t, f, "worker-0", someExecutions(1000))
-	path := filepath.Join(f.Where("run"), parts[0].Name)
+	path := filepath.Join(f.Location("run"), parts[0].Name)
 	if err := os.Truncate(path, parts[0].SizeBytes-5); err != nil {
 		t.Fatal(err)
 	}

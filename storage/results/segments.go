@@ -11,16 +11,16 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// inMemory is a source that is held in memory.
-type inMemory []byte
+// bytesSource is a source that is held in memory.
+type bytesSource []byte
 
-func (m inMemory) Open(context.Context) (io.ReadCloser, error) {
+func (m bytesSource) Open(context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(m)), nil
 }
 
 // PutSegment stores a segment, whole or not at all.
 func (f *Results) PutSegment(ctx context.Context, a engine.Artifact, content []byte) error {
-	return f.objects.Put(ctx, a, inMemory(content))
+	return f.objects.Put(ctx, a, bytesSource(content))
 }
 
 // SegmentContent opens a stored segment for who hands it on, and says how large it is; one that is not there is

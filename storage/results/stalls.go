@@ -23,44 +23,44 @@ const (
 )
 
 // stalls finds them, and what a closed loop did not see of them.
-func (s *scan) stalls(f *engine.Figures, all *distribution) {
+func (s *figuresScan) stalls(f *engine.Figures, all *distribution) {
 	if f.LatencyMs == nil || s.ends == nil {
 		return
 	}
-	s.answered = s.ends.all()
-	gaps := s.judged(f, s.ends.gaps(stallLength))
+	s.answered = s.ends.total()
+	gaps := s.filterStalls(f, s.ends.gaps(stallLength))
 	found := gaps
 	if f.ServiceMs == nil { // the latency of an open loop tells of the rest
-		found = s.judged(f, instead(gaps, s.judged(f, s.thin(f.DurationSeconds))))
+		found = s.filterStalls(f, mergeGaps(gaps, s.filterStalls(f, s.thinStretches(f.DurationSeconds))))
 	}
-	f.Stalls = s.told(f, found)
+	f.Stalls = s.describeStall(f, found)
 	// What would have happened to others while some were answered is not known.
 	if f.ServiceMs == nil && len(gaps) > 0 {
-		f.Omission = omission(f, all, s.told(f, gaps))
+		f.Omission = omission(f, all, s.describeStall(f, gaps))
 	}
 }
 
-// judged are those that are stalls.
-func (s *scan) judged(f *engine.Figures, times []interval) (out []interval) {
+// filterStalls are those that are stalls.
+func (s *figuresScan) filterStalls(f *engine.Figures, times []interval) (out []interval) {
 	for _, g := range times {
-		if _, ok := s.stalled(f, g); ok && len(out) < maxStalls {
+		if _, ok := s.isStall(f, g); ok && len(out) < maxStalls {
 			out = append(out, g)
 		}
 	}
 	return out
 }
 
-// told says what is known of them.
-func (s *scan) told(f *engine.Figures, times []interval) (out []engine.Stall) {
+// describeStall says what is known of them.
+func (s *figuresScan) describeStall(f *engine.Figures, times []interval) (out []engine.Stall) {
 	for _, g := range times {
-		stall, _ := s.stalled(f, g)
+		stall, _ := s.isStall(f, g)
 		out = append(out, stall)
 	}
 	return out
 }
 
-// stalled judges a time in which little or nothing was answered.
-func (s *scan) stalled(f *engine.Figures, g interval) (engine.Stall, bool) {
+// isStall judges a time in which little or nothing was answered.
+func (s *figuresScan) isStall(f *engine.Figures, g interval) (engine.Stall, bool) {
 	length := time.Duration(g.to - g.from).Seconds()
 	if length >= f.DurationSeconds {
 		return engine.Stall{}, false // there is no pace
@@ -81,9 +81,9 @@ func (s *scan) stalled(f *engine.Figures, g interval) (engine.Stall, bool) {
 		AnsweredOperations: int64(inside), MissedOperations: int64(math.Round(pace*length - inside))}, true
 }
 
-// thin are the times in which nearly all connections waited for what was not answered: few answers
+// thinStretches are the times in which nearly all connections waited for what was not answered: few answers
 // may else be all that was asked, and slow ones are answers.
-func (s *scan) thin(duration float64) (found []interval) {
+func (s *figuresScan) thinStretches(duration float64) (found []interval) {
 	for _, b := range s.ends.stretches() {
 		g := s.ends.stretch(b)
 		pace := s.ends.pace(g)
@@ -95,11 +95,11 @@ func (s *scan) thin(duration float64) (found []interval) {
 	return found
 }
 
-// bins are those from first up to but not including end.
-type bins struct{ first, end int }
+// binRange are those from first up to but not including end.
+type binRange struct{ first, end int }
 
-// waited reports whether nearly all the time of what ended in the bins was that of operations without an answer.
-func (e *ends) waited(b bins) bool {
+// connectionsWaited reports whether nearly all the time of what ended in the bins was that of operations without an answer.
+func (e *endTimes) connectionsWaited(b binRange) bool {
 	var lost, spent float64
 	for i := b.first; i < b.end; i++ {
 		lost, spent = lost+float64(e.lost[i]), spent+float64(e.spent[i])
@@ -108,12 +108,12 @@ func (e *ends) waited(b bins) bool {
 }
 
 // stretches joins the seconds in which connections waited.
-func (e *ends) stretches() (out []bins) {
+func (e *endTimes) stretches() (out []binRange) {
 	const window = int(int64(stallLength) / binLength)
 	under := false
 	for i := 0; i+window <= len(e.count); i++ {
-		b := bins{i, i + window}
-		if !e.waited(b) {
+		b := binRange{i, i + window}
+		if !e.connectionsWaited(b) {
 			under = false
 			continue
 		}
@@ -127,7 +127,7 @@ func (e *ends) stretches() (out []bins) {
 }
 
 // trim leaves out bins at the edges in which operations were still, or again, answered.
-func (e *ends) trim(b bins, pace float64) interval {
+func (e *endTimes) trim(b binRange, pace float64) interval {
 	limit := stallShare * pace * time.Duration(binLength).Seconds()
 	for b.end-b.first > 1 && float64(e.count[b.first]) > limit {
 		b.first++
@@ -139,25 +139,25 @@ func (e *ends) trim(b bins, pace float64) interval {
 }
 
 // stretch is the time of bins, with the empty edges of their neighbours.
-func (e *ends) stretch(b bins) interval {
+func (e *endTimes) stretch(b binRange) interval {
 	g := interval{e.from + int64(b.first)*binLength, min(e.from+int64(b.end)*binLength, e.to)}
-	if i := b.first - 1; i >= 0 && e.first[i] != noEnd {
+	if i := b.first - 1; i >= 0 && e.first[i] != noEndTime {
 		g.from = e.from + int64(i)*binLength + int64(e.last[i])
 	}
-	if i := b.end; i < len(e.first) && e.first[i] != noEnd {
+	if i := b.end; i < len(e.first) && e.first[i] != noEndTime {
 		g.to = e.from + int64(i)*binLength + int64(e.first[i])
 	}
 	return g
 }
 
 // within is how many operations were answered inside a gap or a stretch, not counting those at its edges.
-func (e *ends) within(g interval) (n float64) {
+func (e *endTimes) within(g interval) (n float64) {
 	for i := max(0, (g.from-e.from)/binLength); i < int64(len(e.count)); i++ {
 		begin := e.from + i*binLength
 		if begin >= g.to {
 			break
 		}
-		if e.first[i] == noEnd || begin+int64(e.first[i]) >= g.to || begin+int64(e.last[i]) <= g.from {
+		if e.first[i] == noEndTime || begin+int64(e.first[i]) >= g.to || begin+int64(e.last[i]) <= g.from {
 			continue
 		}
 		n += float64(e.count[i])
@@ -165,11 +165,11 @@ func (e *ends) within(g interval) (n float64) {
 	return n
 }
 
-// fewGaps is the share of a stretch up to which gaps in it are parts of it; with more it is they that are told.
-const fewGaps = 0.9
+// gapShareOfStretch is the share of a stretch up to which gaps in it are parts of it; with more it is they that are told.
+const gapShareOfStretch = 0.9
 
-// instead replaces gaps by the stretches that hold them, where those are more than the gaps.
-func instead(gaps, stretches []interval) []interval {
+// mergeGaps replaces gaps by the stretches that hold them, where those are more than the gaps.
+func mergeGaps(gaps, stretches []interval) []interval {
 	out := slices.Clone(gaps)
 	for _, g := range stretches {
 		inside := func(o interval) bool { return o.from < g.to && o.to > g.from }
@@ -179,7 +179,7 @@ func instead(gaps, stretches []interval) []interval {
 				empty += o.to - o.from
 			}
 		}
-		if float64(empty) < fewGaps*float64(g.to-g.from) {
+		if float64(empty) < gapShareOfStretch*float64(g.to-g.from) {
 			out = append(slices.DeleteFunc(out, inside), g)
 		}
 	}

@@ -76,7 +76,7 @@ func (t *statementTable) of(id, kind int32, inside bool) *statementSums {
 
 // finish makes pieces of the row group's latencies; those outside of transactions
 // are their kinds' too.
-func (t *statementTable) finish(part, group int, execution func(engine.Kind, piece)) {
+func (t *statementTable) finish(part, group int, execution func(engine.Kind, sortedPiece)) {
 	for at, s := range t.known {
 		if s == nil || len(s.keys) == 0 {
 			continue

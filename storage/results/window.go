@@ -26,9 +26,9 @@ type window struct {
 
 type interval struct{ from, to int64 }
 
-// edge is how much time beside a lost part its neighbours may hold in part only: records
+// coverageEdge is how much time beside a lost part its neighbours may hold in part only: records
 // of a connection reach the file up to a second after those of another.
-const edge = time.Second
+const coverageEdge = time.Second
 
 func newWindow(ctx context.Context, w engine.Window, parts []part, workerID string) (*window, error) {
 	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies}
@@ -67,7 +67,7 @@ func (w *window) rates(ended int64) bool {
 }
 
 // describe says in the figures what was measured.
-func (w *window) describe(f *engine.Figures, total *sums) {
+func (w *window) describe(f *engine.Figures, total *partSums) {
 	if total.maxEnd <= total.minDue {
 		total.minDue, total.maxEnd = 0, 0
 	}
@@ -102,19 +102,19 @@ func (w *window) describe(f *engine.Figures, total *sums) {
 // coverage returns when the parts that are left hold the executions of all
 // workers: of each from its first part to its last, without the edges at which one is missing.
 func coverage(ctx context.Context, of []part, workers []string, w window) ([]interval, error) {
-	parts := map[string][]numbered{}
+	parts := map[string][]numberedPart{}
 	for _, at := range of {
 		p, err := at.open(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("opening %s: %w", at.name, err)
 		}
 		id := p.Artifact().WorkerID
-		span, err := ended(p)
+		span, err := partEndSpan(p)
 		_ = p.Close() // only read
 		if err != nil {
 			return nil, fmt.Errorf("reading executions from %s: %w", at.name, err)
 		}
-		parts[id] = append(parts[id], numbered{partNumber(at.name), span})
+		parts[id] = append(parts[id], numberedPart{partNumber(at.name), span})
 	}
 	covered := []interval{{max(w.from, 0), w.to}}
 	for _, id := range workers {
@@ -123,9 +123,9 @@ func coverage(ctx context.Context, of []part, workers []string, w window) ([]int
 	return covered, nil
 }
 
-// ended is from when to when executions of a part ended. When they began says
+// partEndSpan is from when to when executions of a part ended. When they began says
 // less: one may have taken long.
-func ended(p *record.Part) (span interval, err error) {
+func partEndSpan(p *record.Part) (span interval, err error) {
 	span = interval{math.MaxInt64, math.MinInt64}
 	var due []int64
 	var elapsed []float64
@@ -147,7 +147,7 @@ func ended(p *record.Part) (span interval, err error) {
 // firstPart is the number of a run worker's first part.
 const firstPart = 1
 
-type numbered struct {
+type numberedPart struct {
 	number int
 	interval
 }
@@ -163,8 +163,8 @@ func partNumber(name string) int {
 }
 
 // spans joins parts whose numbers follow each other.
-func spans(parts []numbered) []interval {
-	slices.SortFunc(parts, func(a, b numbered) int { return a.number - b.number })
+func spans(parts []numberedPart) []interval {
+	slices.SortFunc(parts, func(a, b numberedPart) int { return a.number - b.number })
 	var out []interval
 	for i, p := range parts {
 		if p.number == firstPart {
@@ -176,12 +176,12 @@ func spans(parts []numbered) []interval {
 			continue
 		}
 		if p.number > firstPart {
-			p.from += int64(edge)
+			p.from += int64(coverageEdge)
 		}
 		out = append(out, p.interval)
 	}
 	for i := range out {
-		out[i].to -= int64(edge)
+		out[i].to -= int64(coverageEdge)
 	}
 	return slices.DeleteFunc(out, func(s interval) bool { return s.to <= s.from })
 }
@@ -197,9 +197,9 @@ func intersect(a, b []interval) (out []interval) {
 	return out
 }
 
-// ends follows when executions ended, closely enough to find the times in which
+// endTimes follows when executions ended, closely enough to find the times in which
 // none did: of each bin the first and the last end, and how many there were.
-type ends struct {
+type endTimes struct {
 	from, to    int64
 	first, last []uint32 // ns since the beginning of the bin
 	count       []uint32
@@ -210,25 +210,25 @@ type ends struct {
 // binLength is short against the stalls that are looked for.
 const (
 	binLength = int64(250 * time.Millisecond)
-	noEnd     = math.MaxUint32
+	noEndTime = math.MaxUint32
 )
 
-// newEnds is nil where the measurement has no bounds, or lost executions.
-func newEnds(w *window) *ends {
+// newEndTimes is nil where the measurement has no bounds, or lost executions.
+func newEndTimes(w *window) *endTimes {
 	if w.partial || w.from == math.MinInt64 || w.to == math.MaxInt64 || w.to <= w.from {
 		return nil
 	}
 	n := (w.to-w.from)/binLength + 1
-	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
+	e := &endTimes{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
 		spent: make([]float32, n), lost: make([]float32, n)}
 	for i := range e.first {
-		e.first[i] = noEnd
+		e.first[i] = noEndTime
 	}
 	return e
 }
 
 // add counts an operation that was answered then, after ms.
-func (e *ends) add(ended int64, ms float64) {
+func (e *endTimes) add(ended int64, ms float64) {
 	if e == nil || ended < e.from || ended > e.to {
 		return
 	}
@@ -239,8 +239,8 @@ func (e *ends) add(ended int64, ms float64) {
 	e.spent[i] += float32(ms)
 }
 
-// wait tells of an operation that was given up then, without an answer.
-func (e *ends) wait(ended int64, ms float64) {
+// addUnanswered tells of an operation that was given up then, without an answer.
+func (e *endTimes) addUnanswered(ended int64, ms float64) {
 	if e == nil || ended < e.from || ended > e.to {
 		return
 	}
@@ -249,7 +249,7 @@ func (e *ends) wait(ended int64, ms float64) {
 	e.lost[i] += float32(ms)
 }
 
-func (e *ends) merge(o *ends) {
+func (e *endTimes) merge(o *endTimes) {
 	if e == nil {
 		return
 	}
@@ -261,22 +261,22 @@ func (e *ends) merge(o *ends) {
 	}
 }
 
-// all is how many ended.
-func (e *ends) all() (n float64) {
+// total is how many ended.
+func (e *endTimes) total() (n float64) {
 	for _, c := range e.count {
 		n += float64(c)
 	}
 	return n
 }
 
-// nearby is how long before and after a gap the pace is taken where it varies.
-const nearby = int64(5 * time.Second)
+// paceWindow is how long before and after a gap the pace is taken where it varies.
+const paceWindow = int64(5 * time.Second)
 
 // pace is how many ended in a second beside a gap: before it or after it, whichever is
 // slower. It is 0 when nothing is known.
-func (e *ends) pace(gap interval) float64 {
+func (e *endTimes) pace(gap interval) float64 {
 	least := 0.0
-	for _, side := range []interval{{gap.from - nearby, gap.from}, {gap.to, gap.to + nearby}} {
+	for _, side := range []interval{{gap.from - paceWindow, gap.from}, {gap.to, gap.to + paceWindow}} {
 		var ended, bins float64
 		for i := max(0, (side.from-e.from+binLength-1)/binLength); i < int64(len(e.count)); i++ {
 			if begin := e.from + i*binLength; begin+binLength > min(side.to, e.to) {
@@ -295,7 +295,7 @@ func (e *ends) pace(gap interval) float64 {
 }
 
 // gaps are the times of at least that length in which nothing ended.
-func (e *ends) gaps(least time.Duration) (out []interval) {
+func (e *endTimes) gaps(least time.Duration) (out []interval) {
 	if e == nil {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (e *ends) gaps(least time.Duration) (out []interval) {
 		}
 	}
 	for i := range e.first {
-		if e.first[i] == noEnd {
+		if e.first[i] == noEndTime {
 			continue
 		}
 		begin := e.from + int64(i)*binLength

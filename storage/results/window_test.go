@@ -156,7 +156,7 @@ func TestRatesOfALostRecordAreOverWhatItCovers(t *testing.T) {
 				t.Fatalf("%v s are covered, %v are", *fig.CoveredSeconds, c.seconds)
 			}
 			if c.seconds == 0 {
-				if fig.QPS != 0 || fig.Rated() {
+				if fig.QPS != 0 || fig.HasRates() {
 					t.Errorf("%v/s of nothing", fig.QPS)
 				}
 			} else if math.Abs(fig.QPS-1000) > 2 {

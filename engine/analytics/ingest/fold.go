@@ -13,15 +13,15 @@ import (
 // fold adds the snapshots of one run up to its seconds.
 type fold struct {
 	start   time.Time
-	perHour rollup.PerHour
-	workers map[string]*seen
+	perHour rollup.CreditRateFunc
+	workers map[string]*workerState
 	scratch *histogram.Histogram
 	// A second's distribution, that of a kind, and that of the kind before are looked at together.
 	second, kind, before histogram.Unpacker
 }
 
-// seen is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has by it.
-type seen struct {
+// workerState is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has by it.
+type workerState struct {
 	tick    int64
 	phase   engine.Phase
 	kinds   map[engine.Kind]*engine.PackedHistogram
@@ -31,10 +31,10 @@ type seen struct {
 	report  *rollup.Report
 }
 
-func newFold(start time.Time, ticks map[string]int64, perHour rollup.PerHour) *fold {
-	f := &fold{start: start, perHour: perHour, workers: map[string]*seen{}, scratch: histogram.New()}
+func newFold(start time.Time, ticks map[string]int64, perHour rollup.CreditRateFunc) *fold {
+	f := &fold{start: start, perHour: perHour, workers: map[string]*workerState{}, scratch: histogram.New()}
 	for worker, tick := range ticks {
-		f.workers[worker] = &seen{tick: tick}
+		f.workers[worker] = &workerState{tick: tick}
 	}
 	return f
 }
@@ -55,7 +55,7 @@ func (f *fold) batch(ticks []tick, polls []engine.WarehousePoint) *rollup.Live {
 func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	before := f.workers[w.WorkerID]
 	if before == nil {
-		before = &seen{}
+		before = &workerState{}
 	}
 	if w.Tick <= before.tick {
 		return
@@ -66,9 +66,9 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	kindsFollow := follows && (before.phase != w.Phase || !before.thinned)
 	report := f.report(l, w, before, at)
 	if before.phase != w.Phase {
-		before = &seen{}
+		before = &workerState{}
 	}
-	f.workers[w.WorkerID] = &seen{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass,
+	f.workers[w.WorkerID] = &workerState{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass,
 		thinned: w.KindLatency == nil && w.Started > 0, report: report}
 	l.Ticks[w.WorkerID] = w.Tick
 	if w.TickStarted <= 0 {
@@ -78,7 +78,7 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	s := l.Seconds
 	s.Executions += w.TickStarted
 	latency := f.checked(f.second.Unpack(w.TickLatency))
-	for _, c := range []*rollup.Cell{rollup.At(s.Run, m), rollup.At(s.Workers, rollup.OfWorker{Moment: m,
+	for _, c := range []*rollup.Cell{rollup.CellFor(s.Run, m), rollup.CellFor(s.Workers, rollup.WorkerKey{Moment: m,
 		Worker: w.WorkerID})} {
 		addTo(c, w.TickStarted, w.TickErrors, latency)
 	}
@@ -86,15 +86,15 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	if follows {
 		for class, n := range w.ByClass {
 			if more := n - before.classes[class]; more > 0 {
-				s.Errors[rollup.OfError{Moment: m, Class: string(class)}] += more
+				s.Errors[rollup.ErrorKey{Moment: m, Class: string(class)}] += more
 			}
 		}
 	}
 }
 
 // report adds what the run worker was, and how its schedule went.
-func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *seen, at time.Time) *rollup.Report {
-	r := rollup.ReportOf(w)
+func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *workerState, at time.Time) *rollup.Report {
+	r := rollup.NewReport(w)
 	last := before.report
 	if last == nil && w.Tick > 1 {
 		// What was before is there already, or is another owner's: of this snapshot counts what its tick did.
@@ -107,7 +107,7 @@ func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *seen, at
 	return &r
 }
 
-func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnapshot, before *seen, follows bool,
+func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnapshot, before *workerState, follows bool,
 	latency *engine.HistogramData) {
 	kinds := slices.Sorted(maps.Keys(w.TickByKind))
 	kinds = slices.DeleteFunc(kinds, func(k engine.Kind) bool { return w.TickByKind[k].Count <= 0 })
@@ -118,11 +118,11 @@ func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnap
 			its = nil
 			if follows {
 				now := f.checked(f.kind.Unpack(w.KindLatency[kind]))
-				its = histogram.Since(now, f.before.Unpack(before.kinds[kind]))
+				its = histogram.Delta(now, f.before.Unpack(before.kinds[kind]))
 			}
 		}
 		n := w.TickByKind[kind]
-		addTo(rollup.At(s.Kinds, rollup.OfKind{Moment: m, Kind: kind.String()}), n.Count, n.Errors, its)
+		addTo(rollup.CellFor(s.Kinds, rollup.KindKey{Moment: m, Kind: kind.String()}), n.Count, n.Errors, its)
 	}
 }
 
@@ -140,7 +140,7 @@ func (f *fold) secondOf(w *engine.WorkerSnapshot, at time.Time) int32 {
 	if middle.After(at) || at.Sub(middle) > time.Hour {
 		middle = at
 	}
-	return rollup.Second(f.start, middle, w.TickSeconds)
+	return rollup.SecondAt(f.start, middle, w.TickSeconds)
 }
 
 // checked is a histogram that adds up, nil for others.

@@ -43,8 +43,8 @@ type Store interface {
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// Reports calls fn with what the run workers reported, each one's in the order in which it did.
 	Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error
-	// LeaveOver notes a file that is to be removed.
-	LeaveOver(ctx context.Context, l store.Leftover) error
+	// QueueDeletion notes a file that is to be removed.
+	QueueDeletion(ctx context.Context, l store.PendingDeletion) error
 }
 
 // Record reads the parts of runs.
@@ -114,10 +114,10 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 	if err != nil {
 		return refresh.Result{}, fmt.Errorf("reading run %s: %w", c.Subtask, err)
 	}
-	if gone := executions.Deleted(detail.Run); gone != "" {
+	if gone := executions.DeletedNotice(detail.Run); gone != "" {
 		return refresh.Result{}, executions.DeletedError{Sentence: gone}
 	}
-	prove = executions.StillThere(prove, c.Subtask, in.Detail)
+	prove = executions.WithDeletionCheck(prove, c.Subtask, in.Detail)
 	r := rollup.Run{Run: detail.Run, Summary: detail.Summary, Adapter: detail.Scenario.Target.Adapter}
 	parts, sums, err := in.parts(ctx, &r)
 	if err != nil {
@@ -127,7 +127,7 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	if known == r.Fingerprint && in.sound(ctx, c.Subtask, stored) {
+	if known == r.Fingerprint && in.isReadable(ctx, c.Subtask, stored) {
 		// A claim that ended in the middle may have left something.
 		if err := in.Record.RemoveSegments(ctx, c.Subtask, c.Epoch, stored); err != nil {
 			return refresh.Result{}, fmt.Errorf("removing what earlier claims have left: %w", err)
@@ -140,7 +140,7 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 	if r.Warehouse, err = in.Store.Warehouse(ctx, c.Subtask); err != nil {
 		return refresh.Result{}, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
 	}
-	if err := in.loads(ctx, &r); err != nil {
+	if err := in.addLoads(ctx, &r); err != nil {
 		return refresh.Result{}, fmt.Errorf("reading what run workers reported in run %s: %w", c.Subtask, err)
 	}
 	if in.Executions {
@@ -152,9 +152,9 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 	return in.put(ctx, c, &r, prove)
 }
 
-// loads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate at
+// addLoads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate at
 // which the run was reckoned.
-func (in *Ingest) loads(ctx context.Context, r *rollup.Run) error {
+func (in *Ingest) addLoads(ctx context.Context, r *rollup.Run) error {
 	if s := r.Summary; s != nil && s.Cost != nil && s.Cost.CreditsPerHour > 0 {
 		each := s.Cost.CreditsPerHour
 		r.PerHour = func(w engine.Warehouse) (float64, bool) { return each * cost.Started(w), true }
@@ -163,7 +163,7 @@ func (in *Ingest) loads(ctx context.Context, r *rollup.Run) error {
 	last := map[string]*rollup.Report{}
 	return in.Store.Reports(ctx, r.Run.RunID, func(report *rollup.Report) {
 		if report.Counted() {
-			r.Seconds.Report(rollup.Second(start, report.At, report.TickSeconds), report, last[report.Worker])
+			r.Seconds.Report(rollup.SecondAt(start, report.At, report.TickSeconds), report, last[report.Worker])
 		}
 		before := *report
 		last[report.Worker] = &before
@@ -183,7 +183,7 @@ func (in *Ingest) stage(ctx context.Context, c refresh.Claim, r *rollup.Run, par
 		fingerprint := hex.EncodeToString(print.Sum(nil))
 		known, err := in.Target.KnownExecutions(ctx, c.Subtask)
 		if err != nil || known == fingerprint {
-			return rollup.Staged{Keep: true}, err
+			return rollup.Staged{Unchanged: true}, err
 		}
 		bad := -1
 		staged, err := in.Target.StageExecutions(ctx, c, r.Run.StartTime.Time, fingerprint,
@@ -194,7 +194,7 @@ func (in *Ingest) stage(ctx context.Context, c refresh.Claim, r *rollup.Run, par
 						refused = take(e)
 						return refused
 					}); err != nil {
-						if refused == nil && ctx.Err() == nil && !store.Passing(err) {
+						if refused == nil && ctx.Err() == nil && !store.IsTransient(err) {
 							bad = i
 						}
 						return err
@@ -221,8 +221,8 @@ func (in *Ingest) drop(ctx context.Context, c refresh.Claim) (refresh.Result, er
 	return refresh.Result{Gone: true, Note: "The run was deleted."}, nil
 }
 
-// sound reports whether the segment that the results database names can be read.
-func (in *Ingest) sound(ctx context.Context, runID, name string) bool {
+// isReadable reports whether the segment that the results database names can be read.
+func (in *Ingest) isReadable(ctx context.Context, runID, name string) bool {
 	if name == "" {
 		return false
 	}
@@ -258,7 +258,7 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	if err != nil {
 		// Of other errors it is not known whether the name of the segment was written. What stays the next claim removes.
 		if _, deleted := errors.AsType[executions.DeletedError](err); deleted || errors.Is(err, store.ErrClaimLost) {
-			if left := in.takeBack(context.WithoutCancel(ctx), c.Subtask, r.Segment.Name); left != nil {
+			if left := in.removeSegment(context.WithoutCancel(ctx), c.Subtask, r.Segment.Name); left != nil {
 				err = left
 			}
 		}
@@ -270,32 +270,32 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	}
 	result := refresh.Result{Mode: refresh.Incremental, Rows: rows, Bytes: size}
 	if len(r.Problems) > 0 {
-		result.Note = unread(r)
+		result.Note = describeUnreadable(r)
 	}
 	return result, nil
 }
 
-// takeBack removes a segment that will not count. Where that cannot be done it is left over: of a run whose executions
+// removeSegment removes a segment that will not count. Where that cannot be done it is left over: of a run whose executions
 // were deleted no later claim looks for it.
-func (in *Ingest) takeBack(ctx context.Context, runID, name string) error {
-	removing, cancel := context.WithTimeout(ctx, tidying)
+func (in *Ingest) removeSegment(ctx context.Context, runID, name string) error {
+	removing, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	err := in.Record.RemoveSegment(removing, runID, name)
 	if err == nil {
 		return nil
 	}
 	place, _, unnamed := in.Record.Place()
-	noting, end := context.WithTimeout(ctx, tidying)
+	noting, end := context.WithTimeout(ctx, cleanupTimeout)
 	defer end()
-	if left := errors.Join(unnamed, in.Store.LeaveOver(noting,
-		store.Leftover{RunID: runID, Place: place, Part: name})); left != nil {
+	if left := errors.Join(unnamed, in.Store.QueueDeletion(noting,
+		store.PendingDeletion{RunID: runID, Location: place, Part: name})); left != nil {
 		return fmt.Errorf("removing segment %s of run %s: %w", name, runID, errors.Join(err, left))
 	}
 	return nil
 }
 
-// unread says which parts could not be read, of many the first.
-func unread(r *rollup.Run) string {
+// describeUnreadable says which parts could not be read, of many the first.
+func describeUnreadable(r *rollup.Run) string {
 	const most = 5
 	text := fmt.Sprintf("%d of %d parts of the record could not be read: %s", len(r.Problems), r.Parts,
 		strings.Join(r.Problems[:min(len(r.Problems), most)], " "))
@@ -305,8 +305,8 @@ func unread(r *rollup.Run) string {
 	return text
 }
 
-// tidying bounds what is removed behind a claim that was lost.
-const tidying = 5 * time.Second
+// cleanupTimeout bounds what is removed behind a claim that was lost.
+const cleanupTimeout = 5 * time.Second
 
 // parts looks at every part of the record: those that are what was stored are to be read. The fingerprint is of
 // them all, and of what the run came to.
@@ -397,7 +397,7 @@ func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (go
 		group.Go(func() error {
 			s := rollup.New(r.Run.StartTime.Time)
 			if err := in.Record.RollUp(reading, r.Run.RunID, name, s); err != nil {
-				if reading.Err() != nil || store.Passing(err) {
+				if reading.Err() != nil || store.IsTransient(err) {
 					return err
 				}
 				problems[i] = name + " is damaged."

@@ -35,7 +35,7 @@ type world struct {
 	expired engine.Time
 	name    string // of the run
 	stuck   bool   // a segment cannot be removed
-	left    []store.Leftover
+	left    []store.PendingDeletion
 	away    error
 	taken   *rollup.Run
 	puts    int
@@ -88,7 +88,7 @@ func (w *world) Reports(_ context.Context, _ string, fn func(*rollup.Report)) er
 	return nil
 }
 
-func (w *world) LeaveOver(_ context.Context, l store.Leftover) error {
+func (w *world) LeaveOver(_ context.Context, l store.PendingDeletion) error {
 	w.left = append(w.left, l)
 	return nil
 }
@@ -340,7 +340,7 @@ func TestASegmentThatStaysIsLeftOver(t *testing.T) {
 	w.expires, w.stuck = true, true
 	r, err := w.take(t)
 	if err != nil || !r.Unchanged || len(w.segments) != 1 || len(w.left) != 1 || w.left[0].RunID != "r" ||
-		w.left[0].Place != "folder" || w.left[0].Whole || w.segments[w.left[0].Part] == nil {
+		w.left[0].Location != "folder" || w.left[0].Whole || w.segments[w.left[0].Part] == nil {
 		t.Errorf("%+v, %v; there are %d segments, left over %+v", r, err, len(w.segments), w.left)
 	}
 }
@@ -363,15 +363,15 @@ func TestLoadsAndCreditsAreTakenIn(t *testing.T) {
 	if _, err := w.take(t); err != nil {
 		t.Fatal(err)
 	}
-	got := map[rollup.OfWorker]rollup.Load{}
+	got := map[rollup.WorkerKey]rollup.Load{}
 	for k, l := range w.taken.Seconds.Loads {
 		got[k] = *l
 	}
-	of := func(second int32, warmup bool, dropped int64) (rollup.OfWorker, rollup.Load) {
-		return rollup.OfWorker{Moment: rollup.Moment{Second: second, Warmup: warmup}, Worker: "w1"},
+	of := func(second int32, warmup bool, dropped int64) (rollup.WorkerKey, rollup.Load) {
+		return rollup.WorkerKey{Moment: rollup.Moment{Second: second, Warmup: warmup}, Worker: "w1"},
 			rollup.Load{Node: "n", Connections: int(second), Counts: rollup.Counts{Dropped: dropped}}
 	}
-	want := map[rollup.OfWorker]rollup.Load{}
+	want := map[rollup.WorkerKey]rollup.Load{}
 	for second, dropped := range map[int32]int64{1: 10, 2: 20, 3: 10} {
 		k, l := of(second, second == 1, dropped)
 		want[k] = l
@@ -515,12 +515,12 @@ func TestExecutionsAreCopiedWhenTheirPartsChange(t *testing.T) {
 		t.Fatalf("%v, %+v", err, w.taken.Executions)
 	}
 	w.name = "another name"
-	if _, err := w.take(t); err != nil || w.stagings != 1 || !w.taken.Executions.Keep || w.puts != 3 {
+	if _, err := w.take(t); err != nil || w.stagings != 1 || !w.taken.Executions.Unchanged || w.puts != 3 {
 		t.Fatalf("another name: %v, %+v", err, w.taken.Executions)
 	}
 	w.damaged = "b"
 	w.name = "yet another"
-	if _, err := w.take(t); err != nil || w.stagings != 2 || w.taken.Executions.Keep || w.unstaged != 0 {
+	if _, err := w.take(t); err != nil || w.stagings != 2 || w.taken.Executions.Unchanged || w.unstaged != 0 {
 		t.Fatalf("without a part: %v, %+v", err, w.taken.Executions)
 	}
 	w.damaged, w.unreadable, w.name = "", "a", "and another"

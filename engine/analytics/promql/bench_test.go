@@ -36,7 +36,7 @@ func TestHeavyQueries(t *testing.T) {
 	if err != nil {
 		t.Skip("LOADSTONE_RUNS says over how many runs of an hour")
 	}
-	made, err := promqltest.Hours(runs)
+	made, err := promqltest.HourRuns(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,19 +66,19 @@ func TestHeavyQueries(t *testing.T) {
 				t.Fatal(text, a.Err, b.Err)
 			}
 			if round == 0 {
-				if what := promqltest.Different(a, b); what != "" {
+				if what := promqltest.Diff(a, b); what != "" {
 					t.Errorf("%s: %s", text, what)
 				}
 				m, _ := b.Value.(promql.Matrix)
 				var samples int64
-				for _, piece := range q.Pieces() {
+				for _, piece := range q.Stats() {
 					samples += piece.Samples
 				}
 				fmt.Printf("%-90s %9d samples, %6d points\n", text, samples, m.TotalSamples())
 			} else {
 				took[true], took[false] = append(took[true], mine), append(took[false], theirs)
 				firsts = append(firsts, q.Stages().FirstMs)
-				for _, piece := range q.Pieces() {
+				for _, piece := range q.Stats() {
 					pieces++
 					segments, hits = segments+piece.Segments, hits+piece.Hits
 					if piece.Preferred {

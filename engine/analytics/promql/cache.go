@@ -25,10 +25,10 @@ import (
 // How long who waits for a segment does so while servers bring nothing, neither it nor another before it; how often one
 // is asked; how long whoever brings it may send nothing, and how often it may come to that.
 const (
-	segmentLimit = 30 * time.Second
-	segmentAgain = 3 * time.Second
-	segmentStill = 10 * time.Second
-	segmentTries = 3
+	segmentTimeout       = 30 * time.Second
+	segmentRetryInterval = 3 * time.Second
+	segmentStallTimeout  = 10 * time.Second
+	segmentMaxAttempts   = 3
 )
 
 // Cache keeps segments that servers bring on the node's disk, by their hash. What it has is right: it was compared with
@@ -37,10 +37,10 @@ type Cache struct {
 	disk Disk
 	log  zerolog.Logger
 	scan sync.Once
-	// standstill is segmentStill, apart from tests.
-	standstill time.Duration
-	// moved is when something of a segment came last, in nanoseconds since the epoch of Unix.
-	moved atomic.Int64
+	// stallTimeout is segmentStill, apart from tests.
+	stallTimeout time.Duration
+	// lastProgress is when something of a segment came last, in nanoseconds since the epoch of Unix.
+	lastProgress atomic.Int64
 
 	mu sync.Mutex
 	// known is how large segments on the disk are, by hash.
@@ -52,25 +52,25 @@ type Cache struct {
 
 // wait is a segment that does not lie there yet, and that somebody waits for.
 type wait struct {
-	// came is closed when it has come, or failed with err.
-	came  chan struct{}
+	// done is closed when it has come, or failed with err.
+	done  chan struct{}
 	err   error
 	bytes int64
 	// waiters is how many wait; comes: a server brings it.
-	waiters int
-	comes   bool
+	waiters  int
+	incoming bool
 }
 
 // NewCache returns the cache of a disk; what an earlier process has left there is in it.
 func NewCache(d Disk, log zerolog.Logger) *Cache {
-	return &Cache{disk: d, log: log, standstill: segmentStill, known: map[string]int64{}, waits: map[string]*wait{}}
+	return &Cache{disk: d, log: log, stallTimeout: segmentStallTimeout, known: map[string]int64{}, waits: map[string]*wait{}}
 }
 
 // sessionKey is of the session for whose work something is read.
 type sessionKey struct{}
 
 func (c *Cache) join(s *Session) {
-	c.scan.Do(c.find)
+	c.scan.Do(c.scanDisk)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sessions = append(c.sessions, s)
@@ -82,8 +82,8 @@ func (c *Cache) leave(s *Session) {
 	c.sessions = slices.DeleteFunc(c.sessions, func(o *Session) bool { return o == s })
 }
 
-// find takes in the segments that an earlier process has left.
-func (c *Cache) find() {
+// scanDisk takes in the segments that an earlier process has left.
+func (c *Cache) scanDisk() {
 	entries, err := os.ReadDir(c.disk.Dir())
 	if err != nil {
 		return // there is none yet
@@ -106,9 +106,9 @@ func (c *Cache) find() {
 
 func segmentFile(sum string) string { return segmentPrefix + sum + suffix }
 
-// Read implements EvaluatorRead.
+// Read implements SegmentReader.
 func (c *Cache) Read(ctx context.Context, s Segment) (set *series.Set, fetched int64, err error) {
-	if !hash(s.SHA256) {
+	if !isHash(s.SHA256) {
 		return nil, 0, fmt.Errorf("%.80q is no SHA-256", s.SHA256)
 	}
 	for range 2 {
@@ -146,7 +146,7 @@ func (c *Cache) open(key string, s Segment) (*series.Set, error) {
 	return set, err
 }
 
-func hash(sum string) bool {
+func isHash(sum string) bool {
 	return len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
@@ -166,8 +166,8 @@ func (c *Cache) drop(sum string) {
 	c.disk.Apply(diskbudget.Gone{Key: segmentFile(sum)})
 }
 
-// gone forgets segments that the budget has deleted.
-func (c *Cache) gone(keys []string) {
+// evicted forgets segments that the budget has deleted.
+func (c *Cache) evicted(keys []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -177,17 +177,17 @@ func (c *Cache) gone(keys []string) {
 	}
 }
 
-var errNobody = errors.New("there is no server that could bring it")
+var errNoServer = errors.New("there is no server that could bring it")
 
-var errLate = fmt.Errorf("no server has brought it, or another before it, within %v", segmentLimit)
+var errSegmentTimeout = fmt.Errorf("no server has brought it, or another before it, within %v", segmentTimeout)
 
 // fetch asks servers for a segment until it is there. It returns its size.
 func (c *Cache) fetch(ctx context.Context, s Segment) (bytes int64, err error) {
-	f := fetch{asker: ctx.Value(sessionKey{}), begun: time.Now(),
-		wanted: protocol.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}}
-	for range segmentTries {
+	f := fetch{asker: ctx.Value(sessionKey{}), started: time.Now(),
+		wanted: protocol.SegmentRequest{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}}
+	for range segmentMaxAttempts {
 		// Of who stands still nothing more is expected; another server may bring it.
-		if bytes, err = c.await(ctx, &f); !errors.Is(err, errStandstill) {
+		if bytes, err = c.await(ctx, &f); !errors.Is(err, errStalled) {
 			break
 		}
 	}
@@ -196,11 +196,11 @@ func (c *Cache) fetch(ctx context.Context, s Segment) (bytes int64, err error) {
 
 // fetch is what one who waits asks for.
 type fetch struct {
-	wanted protocol.SegmentWanted
+	wanted protocol.SegmentRequest
 	// asker is the session for whose work it is wanted, if any; asked counts the servers that were asked.
-	asker any
-	asked int
-	begun time.Time
+	asker   any
+	asked   int
+	started time.Time
 }
 
 // await waits for a segment together with all who do.
@@ -213,24 +213,24 @@ func (c *Cache) await(ctx context.Context, f *fetch) (int64, error) {
 			c.mu.Unlock()
 			return bytes, nil
 		}
-		w = &wait{came: make(chan struct{})}
+		w = &wait{done: make(chan struct{})}
 		c.waits[sum] = w
 	}
 	w.waiters++
 	c.mu.Unlock()
-	defer c.leaveWait(sum, w)
-	again := time.NewTicker(segmentAgain)
+	defer c.releaseWait(sum, w)
+	again := time.NewTicker(segmentRetryInterval)
 	defer again.Stop()
 	for {
 		if !c.ask(w, f) {
-			return 0, errNobody
+			return 0, errNoServer
 		}
 		select {
-		case <-w.came:
+		case <-w.done:
 			return w.bytes, w.err
 		case <-again.C:
-			if time.Since(f.begun) >= segmentLimit && time.Since(time.Unix(0, c.moved.Load())) >= segmentLimit {
-				return 0, errLate
+			if time.Since(f.started) >= segmentTimeout && time.Since(time.Unix(0, c.lastProgress.Load())) >= segmentTimeout {
+				return 0, errSegmentTimeout
 			}
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
@@ -238,12 +238,12 @@ func (c *Cache) await(ctx context.Context, f *fetch) (int64, error) {
 	}
 }
 
-// leaveWait is what who waits does at its end. What is on its way comes all the same: whoever asks next has it, even
+// releaseWait is what who waits does at its end. What is on its way comes all the same: whoever asks next has it, even
 // where no query waits for as long as it takes.
-func (c *Cache) leaveWait(sum string, w *wait) {
+func (c *Cache) releaseWait(sum string, w *wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.waiters--; w.waiters == 0 && !w.comes && c.waits[sum] == w {
+	if w.waiters--; w.waiters == 0 && !w.incoming && c.waits[sum] == w {
 		delete(c.waits, sum)
 	}
 }
@@ -255,41 +255,41 @@ func (c *Cache) ask(w *wait, f *fetch) bool {
 	if len(c.sessions) == 0 {
 		return false
 	}
-	if w.comes {
+	if w.incoming {
 		return true
 	}
 	asker, _ := f.asker.(*Session)
 	first := max(slices.Index(c.sessions, asker), 0)
-	c.sessions[(first+f.asked)%len(c.sessions)].say(f.wanted)
+	c.sessions[(first+f.asked)%len(c.sessions)].send(f.wanted)
 	f.asked++
 	return true
 }
 
 // Put takes a segment that a server brings; one that nobody waits for, or that another server brings, is
-// protocol.ErrUnwanted. What has begun goes on while something comes, for as long as the server lets it; a segment of
+// protocol.ErrNotWanted. What has begun goes on while something comes, for as long as the server lets it; a segment of
 // which nothing comes for a while is given up, and who waits asks another server.
 func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Reader) error {
-	if !hash(sum) {
+	if !isHash(sum) {
 		return fmt.Errorf("%.80q is no SHA-256", sum)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.mu.Lock()
 	w := c.waits[sum]
-	if w == nil || w.comes {
+	if w == nil || w.incoming {
 		c.mu.Unlock()
-		return protocol.ErrUnwanted
+		return protocol.ErrNotWanted
 	}
-	w.comes = true
+	w.incoming = true
 	c.mu.Unlock()
-	still := time.AfterFunc(c.standstill, func() { stop(errStandstill) })
+	still := time.AfterFunc(c.stallTimeout, func() { stop(errStalled) })
 	defer still.Stop()
 	stored := make(chan error, 1)
 	// Whoever reads from a stream cannot be told to stop; it ends when the call does.
 	go func() {
-		err := c.store(sum, bytes, moving{content, func() {
-			still.Reset(c.standstill)
-			c.moved.Store(time.Now().UnixNano())
+		err := c.store(sum, bytes, progressReader{content, func() {
+			still.Reset(c.stallTimeout)
+			c.lastProgress.Store(time.Now().UnixNano())
 		}})
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
@@ -300,7 +300,7 @@ func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Rea
 		if w.err, w.bytes = err, bytes; err == nil {
 			c.known[sum] = bytes
 		}
-		close(w.came)
+		close(w.done)
 		stored <- err
 	}()
 	select {
@@ -311,18 +311,18 @@ func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Rea
 	}
 }
 
-var errStandstill = errors.New("the server that brings it sends nothing any more")
+var errStalled = errors.New("the server that brings it sends nothing any more")
 
-// moving calls on when something was read.
-type moving struct {
+// progressReader calls on when something was read.
+type progressReader struct {
 	io.Reader
-	on func()
+	onProgress func()
 }
 
-func (m moving) Read(p []byte) (int, error) {
+func (m progressReader) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
 	if n > 0 {
-		m.on()
+		m.onProgress()
 	}
 	return n, err
 }
@@ -331,7 +331,7 @@ func (m moving) Read(p []byte) (int, error) {
 func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 	key := segmentFile(sum)
 	if c.disk.Apply(diskbudget.Grow{Key: key, Kind: diskbudget.Cache, Bytes: bytes}) {
-		return errRoom
+		return errDiskFull
 	}
 	path := filepath.Join(c.disk.Dir(), key)
 	partial := path + ".tmp"
@@ -342,18 +342,18 @@ func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 		}
 	}()
 	if err := os.MkdirAll(c.disk.Dir(), 0o700); err != nil {
-		return roomError{err}
+		return diskFullError{err}
 	}
 	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return roomError{err}
+		return diskFullError{err}
 	}
 	_, err = io.Copy(f, content)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(partial, path); err != nil {
-		return roomError{err}
+		return diskFullError{err}
 	}
 	c.disk.Apply(diskbudget.Finished{Key: key, Bytes: bytes})
 	return nil

@@ -25,12 +25,12 @@ type stuck struct{ call context.Context }
 func (s stuck) Read([]byte) (int, error) { <-s.call.Done(); return 0, s.call.Err() }
 
 // asked is a cache with a session, and what that was asked for.
-func asked(t *testing.T) (*Cache, chan protocol.SegmentWanted) {
+func asked(t *testing.T) (*Cache, chan protocol.SegmentRequest) {
 	t.Helper()
 	c := NewCache(folder(t.TempDir()), zerolog.Nop())
-	a := New(Options{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: NewEvaluator(c.Read, DefaultOptions(), 1)})
-	all := make(chan protocol.SegmentWanted, 100)
-	s := a.Serve(func(m protocol.FromNode) { all <- m.(protocol.SegmentWanted) })
+	a := NewExecutor(ExecutorOptions{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: NewEvaluator(c.Read, DefaultOptions(), 1)})
+	all := make(chan protocol.SegmentRequest, 100)
+	s := a.Serve(func(m protocol.FromNode) { all <- m.(protocol.SegmentRequest) })
 	t.Cleanup(s.Close)
 	return c, all
 }
@@ -70,25 +70,25 @@ func TestASegmentOfWhichNothingComes(t *testing.T) {
 		read := make(chan error, 1)
 		begin := time.Now()
 		go func() { _, _, err := c.Read(t.Context(), s); read <- err }()
-		for range segmentTries {
+		for range segmentMaxAttempts {
 			if m := <-wanted; m.SHA256 != s.SHA256 {
 				t.Fatalf("%+v", m)
 			}
-			if err := put(c, s.SHA256, s.Bytes, half); !errors.Is(err, errStandstill) {
+			if err := put(c, s.SHA256, s.Bytes, half); !errors.Is(err, errStalled) {
 				t.Fatalf("the server hears %v", err)
 			}
 		}
-		if err := <-read; !errors.Is(err, errStandstill) || time.Since(begin) != segmentTries*segmentStill {
+		if err := <-read; !errors.Is(err, errStalled) || time.Since(begin) != segmentMaxAttempts*segmentStallTimeout {
 			t.Fatalf("%v after %v", err, time.Since(begin))
 		}
 		if len(c.waits) > 0 {
 			t.Errorf("a wait has stayed")
 		}
-		other := make(chan protocol.SegmentWanted, 100)
-		c.join(&Session{say: func(m protocol.FromNode) { other <- m.(protocol.SegmentWanted) }})
+		other := make(chan protocol.SegmentRequest, 100)
+		c.join(&Session{send: func(m protocol.FromNode) { other <- m.(protocol.SegmentRequest) }})
 		go func() { _, _, err := c.Read(t.Context(), s); read <- err }()
 		<-wanted
-		if err := put(c, s.SHA256, s.Bytes, half); !errors.Is(err, errStandstill) {
+		if err := put(c, s.SHA256, s.Bytes, half); !errors.Is(err, errStalled) {
 			t.Fatalf("the server hears %v", err)
 		}
 		<-other
@@ -127,12 +127,12 @@ func TestNobodyWaitsForASegment(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) || len(c.waits) > 0 {
 			t.Errorf("%v, %d waits", err, len(c.waits))
 		}
-		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrUnwanted) {
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrNotWanted) {
 			t.Errorf("nobody waits, and the server hears %v", err)
 		}
 		// Nobody brings it at all.
 		begin := time.Now()
-		if _, err := c.fetch(t.Context(), s); !errors.Is(err, errLate) || time.Since(begin) != segmentLimit ||
+		if _, err := c.fetch(t.Context(), s); !errors.Is(err, errSegmentTimeout) || time.Since(begin) != segmentTimeout ||
 			len(c.waits) > 0 {
 			t.Errorf("%v after %v, %d waits", err, time.Since(begin), len(c.waits))
 		}
@@ -152,7 +152,7 @@ func TestNobodyWaitsForASegment(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrUnwanted) {
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrNotWanted) {
 			t.Errorf("it is on its way, and the second server hears %v", err)
 		}
 		cancel()
@@ -169,7 +169,7 @@ func TestNobodyWaitsForASegment(t *testing.T) {
 		if err := <-heard; err != nil || len(done) > 0 || !c.has(s.SHA256) {
 			t.Errorf("the server hears %v, %d have given up", err, len(done))
 		}
-		if err := <-done; !errors.Is(err, errLate) || len(c.waits) > 0 {
+		if err := <-done; !errors.Is(err, errSegmentTimeout) || len(c.waits) > 0 {
 			t.Errorf("%v, %d waits", err, len(c.waits))
 		}
 	})

@@ -30,7 +30,7 @@ type nobody struct{}
 func (nobody) Hear(string, nodes.Node, protocol.FromNode) bool { return false }
 func (nobody) Stranger(nodes.Node, protocol.WorkerState)       {}
 func (nobody) Owned(bool) []protocol.OwnedRun                  { return nil }
-func (nobody) Aside(protocol.AsidePart)                        {}
+func (nobody) Aside(protocol.QuarantinedPart)                  {}
 
 // cluster is a server with nodes behind gRPC and HTTP on loopback, and with one in its own process.
 type cluster struct {
@@ -50,7 +50,7 @@ type cluster struct {
 type member struct {
 	id      string
 	node    *worker.Node
-	answers *analyticspromql.Answers
+	answers *analyticspromql.Executor
 	dir     string
 	stop    func()
 	// hold is what reading a segment waits for, while it is not nil.
@@ -61,7 +61,7 @@ type member struct {
 }
 
 // read is a EvaluatorRead that can be held.
-func (m *member) read(next analyticspromql.EvaluatorRead) analyticspromql.EvaluatorRead {
+func (m *member) read(next analyticspromql.SegmentReader) analyticspromql.SegmentReader {
 	return func(ctx context.Context, s analyticspromql.Segment) (*series.Set, int64, error) {
 		m.mu.Lock()
 		hold := m.hold
@@ -107,7 +107,7 @@ type spy struct {
 
 // listening is an Asker whose announcements are seen.
 type listening struct {
-	nodes.Asker
+	nodes.QueryListener
 	spy *spy
 }
 
@@ -118,7 +118,7 @@ func (l listening) Ready(k protocol.WorkKey, p nodes.Part) {
 	if l.spy.size != nil {
 		p.Artifact.SizeBytes = l.spy.size(p.Artifact.SizeBytes)
 	}
-	l.Asker.Ready(k, p)
+	l.QueryListener.Ready(k, p)
 }
 
 func (s *spy) FetchFailed(k protocol.WorkKey, checksum, reason string, gone bool) {
@@ -128,7 +128,7 @@ func (s *spy) FetchFailed(k protocol.WorkKey, checksum, reason string, gone bool
 	s.Fleet.FetchFailed(k, checksum, reason, gone)
 }
 
-func (s *spy) Query(id string, a nodes.Asker, works ...nodes.QueryWork) {
+func (s *spy) Query(id string, a nodes.QueryListener, works ...nodes.QueryWork) {
 	s.mu.Lock()
 	s.works = append(s.works, works...)
 	s.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *cluster) newNode(id string) *member {
 			if id == protocol.OwnNode {
 				cache, read = nil, c.catalog.Read
 			}
-			m.answers = analyticspromql.New(analyticspromql.Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
+			m.answers = analyticspromql.NewExecutor(analyticspromql.ExecutorOptions{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
 				Evaluate: analyticspromql.NewEvaluator(m.read(read), analyticspromql.DefaultOptions(), 256<<20)})
 			return m.answers
 		}})
@@ -244,7 +244,7 @@ func newClusterOf(t *testing.T, made []promqltest.Run, ids ...string) *cluster {
 func (c *cluster) answersFrom(catalog promqltest.Catalog) {
 	o := analyticspromql.DefaultOptions()
 	own := analyticspromql.NewEvaluator(catalog.Read, o, 64<<20)
-	c.ours = analyticspromql.NewTelemetry(catalog, analyticspromql.Leaves{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
+	c.ours = analyticspromql.NewTelemetry(catalog, analyticspromql.Dispatcher{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
 }
 
 const sumByRun = `sum by (run, kind) (rate(loadstone_operations_total[10s]))`
@@ -255,7 +255,7 @@ var (
 )
 
 // ask evaluates an expression over a range on the nodes.
-func (c *cluster) ask(ctx context.Context, text string) (*analyticspromql.PromQLQuery, *promql.Result) {
+func (c *cluster) ask(ctx context.Context, text string) (*analyticspromql.Query, *promql.Result) {
 	c.Helper()
 	q, err := c.ours.Range(ctx, text, start, end, time.Second)
 	if err != nil {
@@ -273,7 +273,7 @@ func (c *cluster) same(text string, r *promql.Result) {
 	}
 	defer q.Close()
 	want := q.Exec(c.Context())
-	if what := promqltest.Different(r, want); what != "" {
+	if what := promqltest.Diff(r, want); what != "" {
 		c.Errorf("%s: %s", text, what)
 	}
 	if m, ok := want.Value.(promql.Matrix); !ok || m.TotalSamples() < 50 {
@@ -295,7 +295,7 @@ func (c *cluster) waitFor(what string, limit time.Duration, is func() bool) {
 func (c *cluster) quiet(limit time.Duration) {
 	c.Helper()
 	for _, m := range c.nodes {
-		c.waitFor("the node "+m.id+" ends its work", limit, func() bool { return m.answers.Held() == 0 })
+		c.waitFor("the node "+m.id+" ends its work", limit, func() bool { return m.answers.Count() == 0 })
 	}
 }
 

@@ -15,18 +15,18 @@ type Catalog interface {
 	Segments(ctx context.Context, from, to int64) ([]Segment, error)
 }
 
-// PromQLLeaves evaluates leaves where their series are.
-type PromQLLeaves interface {
+// LeafEvaluator// LeafEvaluator evaluates leaves where their series are.
+type LeafEvaluator interface {
 	// Evaluate hands each answer to fn, in any order and one at a time; an answer belongs to whoever gets it. It
 	// returns when all are there, or with the first error.
-	Evaluate(ctx context.Context, r *Request, fn func(Piece, Answer) error) error
+	Evaluate(ctx context.Context, r *Request, fn func(WorkStats, LeafResult) error) error
 }
 
 // Request is what of a query is to be evaluated where the series are.
 type Request struct {
 	// QueryID names the query wherever something of it is done.
 	QueryID string
-	Plan    *Query
+	Plan    *QueryPlan
 	// Tasks are the leaves of the plan, in their order.
 	Tasks []Task
 	Begin time.Time
@@ -34,12 +34,12 @@ type Request struct {
 	Segmented time.Time
 }
 
-// Piece is what one piece of work came to, and how. Times are in milliseconds.
-type Piece struct {
+// WorkStats is what one piece of work came to, and how. Times are in milliseconds.
+type WorkStats struct {
 	// Leaf is its place among those of the plan.
 	Leaf int `json:"leaf"`
-	// Of is how many pieces the query has in all.
-	Of int `json:"of"`
+	// Total is how many pieces the query has in all.
+	Total int `json:"of"`
 	// WorkID names it in the query; NodeID is the node that has done it.
 	WorkID string `json:"work_id"`
 	NodeID string `json:"node_id"`

@@ -2,12 +2,12 @@ package promql
 
 // Limits that tests look at.
 const (
-	AtOnce     = atOnce
-	LateAfter  = lateAfter
-	LookEvery  = lookEvery
-	MostAnswer = mostAnswer
-	NodeLimit  = nodeLimit
+	MaxConcurrent  = maxConcurrent
+	HedgeAfter     = hedgeAfter
+	PollInterval   = pollInterval
+	MaxResultBytes = maxResultBytes
+	NoNodeTimeout  = noNodeTimeout
 )
 
-// Together is what a selector that is wanted on several grids reads.
-var Together = together
+// MergeGrids// MergeGrids is what a selector that is wanted on several grids reads.
+var MergeGrids = mergeGrids

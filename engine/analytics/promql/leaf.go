@@ -30,8 +30,8 @@ type Task struct {
 	Stats bool `json:"stats,omitempty"`
 }
 
-// Of is a leaf of a plan as a task.
-func Of(l Leaf, lookback time.Duration) Task {
+// NewTask is a leaf of a plan as a task.
+func NewTask(l Leaf, lookback time.Duration) Task {
 	return Task{Expr: l.Expr, Raw: l.Raw, Grid: l.Grid, Stats: l.Stats, LookbackMs: lookback.Milliseconds()}
 }
 
@@ -58,8 +58,8 @@ func (t Task) Edges(p parser.Parser) (e series.Edges, ok bool) {
 		Range: window.Range.Milliseconds()}, true
 }
 
-// ShardOptions are those of the engines of the server and of the nodes, which have to agree.
-type ShardOptions struct {
+// EngineOptions// EngineOptions are those of the engines of the server and of the nodes, which have to agree.
+type EngineOptions struct {
 	Parser parser.Parser
 	// SubqueryStep is in milliseconds that of a subquery which names none.
 	SubqueryStep func(rangeMs int64) int64
@@ -70,32 +70,32 @@ type ShardOptions struct {
 
 // DefaultOptions are those of Prometheus, without its experimental functions, and with fewer samples in memory: the
 // process carries runs, too.
-func DefaultOptions() ShardOptions {
-	return ShardOptions{Parser: parser.NewParser(parser.Options{}), MaxSamples: 10_000_000, Timeout: 2 * time.Minute,
+func DefaultOptions() EngineOptions {
+	return EngineOptions{Parser: parser.NewParser(parser.Options{}), MaxSamples: 10_000_000, Timeout: 2 * time.Minute,
 		SubqueryStep: func(int64) int64 { return time.Second.Milliseconds() }}
 }
 
 // Engine returns an engine with the options; lookback is for queries that do not say theirs.
-func (o ShardOptions) Engine(lookback time.Duration) *promql.Engine {
+func (o EngineOptions) Engine(lookback time.Duration) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: o.MaxSamples, Timeout: o.Timeout, LookbackDelta: lookback,
 		NoStepSubqueryIntervalFn: o.SubqueryStep, EnableAtModifier: true, EnableNegativeOffset: true, Parser: o.Parser})
 }
 
-// Answer is what a leaf came to over some of its series.
-type Answer struct {
+// LeafResult is what a leaf came to over some of its series.
+type LeafResult struct {
 	// Series are in the order of their labels. They share no memory with an engine.
 	Series promql.Matrix
 	// Warnings and Infos are what the engine had to say.
 	Warnings, Infos []string
 	// Samples is how many were read.
 	Samples int64
-	// Spent is what it took.
-	Spent nodes.Spent
+	// Cost is what it took.
+	Cost nodes.WorkCost
 }
 
 // Evaluate evaluates a task with an engine over the series of q, and hands the answer to fn, which does not keep it:
 // its memory is the engine's.
-func Evaluate(ctx context.Context, e *promql.Engine, q storage.Queryable, t Task, fn func(Answer) error) error {
+func Evaluate(ctx context.Context, e *promql.Engine, q storage.Queryable, t Task, fn func(LeafResult) error) error {
 	opts := promql.NewPrometheusQueryOpts(false, time.Duration(t.LookbackMs)*time.Millisecond, nil)
 	if t.Stats {
 		q = statsOnly{q}
@@ -120,7 +120,7 @@ func Evaluate(ctx context.Context, e *promql.Engine, q storage.Queryable, t Task
 	if !ok {
 		return fmt.Errorf("evaluating the leaf %q: a %s", t.Expr, result.Value.Type())
 	}
-	a := Answer{Series: matrix}
+	a := LeafResult{Series: matrix}
 	a.Warnings, a.Infos = result.Warnings.AsStrings(t.Expr, 0, 0)
 	if s := query.Stats(); s != nil && s.Samples != nil {
 		a.Samples = s.Samples.TotalSamples
@@ -133,7 +133,7 @@ var ErrSameLabels = errors.New("vector cannot contain metrics with the same labe
 
 // Merge puts together what a leaf came to over several sets of series, in the order of their labels.
 // Series of one set are on no other: after a range function, which takes the name away, two may be equal.
-func Merge(answers []Answer) (promql.Matrix, error) {
+func Merge(answers []LeafResult) (promql.Matrix, error) {
 	n := 0
 	for i := range answers {
 		n += len(answers[i].Series)

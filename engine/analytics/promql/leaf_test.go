@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-func example() Answer {
+func example() LeafResult {
 	h := &histogram.FloatHistogram{CounterResetHint: histogram.GaugeType, Schema: 6, ZeroThreshold: 1e-9, ZeroCount: 2,
 		Count: 7.5, Sum: -3, PositiveSpans: []histogram.Span{{Offset: -400, Length: 2}, {Offset: 3, Length: 1}},
 		PositiveBuckets: []float64{1, 2.5, 3}, NegativeSpans: []histogram.Span{}}
 	custom := &histogram.FloatHistogram{Schema: histogram.CustomBucketsSchema, Count: 1, Sum: 1,
 		CustomValues: []float64{0.1, 1}, PositiveSpans: []histogram.Span{{Offset: 0, Length: 2}},
 		PositiveBuckets: []float64{0, 1}, NegativeSpans: []histogram.Span{}}
-	return Answer{Warnings: []string{"a warning \"quoted\"\n"}, Infos: []string{"an info"}, Samples: 12,
+	return LeafResult{Warnings: []string{"a warning \"quoted\"\n"}, Infos: []string{"an info"}, Samples: 12,
 		Series: promql.Matrix{
 			{Metric: labels.EmptyLabels(),
 				Floats: []promql.FPoint{{T: -5, F: math.Inf(1)}, {T: 1 << 50, F: math.Copysign(0, -1)}}},
@@ -85,13 +85,13 @@ func FuzzHistogram(f *testing.F) {
 }
 
 func TestSeriesOfTwoNodesMustNotBeEqual(t *testing.T) {
-	a := Answer{Series: promql.Matrix{{Metric: labels.FromStrings("a", "1")}, {Metric: labels.FromStrings("a", "3")}}}
-	b := Answer{Series: promql.Matrix{{Metric: labels.FromStrings("a", "2")}}}
-	m, err := Merge([]Answer{a, {}, b})
+	a := LeafResult{Series: promql.Matrix{{Metric: labels.FromStrings("a", "1")}, {Metric: labels.FromStrings("a", "3")}}}
+	b := LeafResult{Series: promql.Matrix{{Metric: labels.FromStrings("a", "2")}}}
+	m, err := Merge([]LeafResult{a, {}, b})
 	if err != nil || len(m) != 3 || m[1].Metric.Get("a") != "2" {
 		t.Errorf("%v, %v", m, err)
 	}
-	if _, err := Merge([]Answer{a, b, b}); err == nil {
+	if _, err := Merge([]LeafResult{a, b, b}); err == nil {
 		t.Error("two equal series were put together")
 	}
 }
@@ -108,7 +108,7 @@ func TestAnAnswerOutOfOrderIsRefused(t *testing.T) {
 	for name, m := range map[string]promql.Matrix{"times that fall": {one("1", 5, 4)}, "a time twice": {one("1", 5, 5)},
 		"labels that fall": {one("2", 1), one("1", 1)}} {
 		var file bytes.Buffer
-		if err := Write(&file, Answer{Series: m}); err != nil {
+		if err := Write(&file, LeafResult{Series: m}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Read(bytes.NewReader(file.Bytes()), int64(file.Len())); !errors.Is(err, errOrder) {

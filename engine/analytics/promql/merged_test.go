@@ -24,7 +24,7 @@ type shuffled struct {
 	seed uint64
 }
 
-func (s shuffled) Evaluate(ctx context.Context, r *analyticspromql.Request, take func(analyticspromql.Piece, analyticspromql.Answer) error) error {
+func (s shuffled) Evaluate(ctx context.Context, r *analyticspromql.Request, take func(analyticspromql.WorkStats, analyticspromql.LeafResult) error) error {
 	type part struct {
 		leaf int
 		file []byte
@@ -33,7 +33,7 @@ func (s shuffled) Evaluate(ctx context.Context, r *analyticspromql.Request, take
 	e := analyticspromql.DefaultOptions().Engine(5 * time.Minute)
 	for i, task := range r.Tasks {
 		for _, set := range s.sets {
-			if err := analyticspromql.Evaluate(ctx, e, series.Sets{set}, task, func(a analyticspromql.Answer) error {
+			if err := analyticspromql.Evaluate(ctx, e, series.Sets{set}, task, func(a analyticspromql.LeafResult) error {
 				var file bytes.Buffer
 				err := analyticspromql.Write(&file, a)
 				parts = append(parts, part{i, file.Bytes()})
@@ -50,7 +50,7 @@ func (s shuffled) Evaluate(ctx context.Context, r *analyticspromql.Request, take
 		if err != nil {
 			return err
 		}
-		if err := take(analyticspromql.Piece{Leaf: p.leaf, Of: len(parts)}, a); err != nil {
+		if err := take(analyticspromql.WorkStats{Leaf: p.leaf, Total: len(parts)}, a); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func TestAnswersAreMergedInTheOrderOfTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := q.Exec(t.Context())
-			if what := promqltest.Different(r, expected); what != "" {
+			if what := promqltest.Diff(r, expected); what != "" {
 				t.Errorf("%s\n%s", text, what)
 			}
 			m, err := r.Matrix()
@@ -144,7 +144,7 @@ func TestGridsAreMergedInTheOrderOfTime(t *testing.T) {
 			}
 			grids = append(grids, m)
 		}
-		got := analyticspromql.Together(grids)
+		got := analyticspromql.MergeGrids(grids)
 		if what := falls(got); what != "" || len(got) != len(want) {
 			t.Fatalf("%d series of %d: %s", len(got), len(want), what)
 		}

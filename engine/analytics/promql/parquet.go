@@ -25,7 +25,7 @@ const (
 	metaWarnings = "warnings"
 	metaInfos    = "infos"
 	metaSamples  = "samples"
-	metaSpent    = "spent"
+	metaCost     = "spent"
 	// MaxPoints is how many points of one series an answer may have, as Prometheus refuses ranges of more steps.
 	maxPoints = 1 << 24
 )
@@ -41,7 +41,7 @@ type row struct {
 }
 
 // Write writes an answer as a Parquet file.
-func Write(to io.Writer, a Answer) error {
+func Write(to io.Writer, a LeafResult) error {
 	warnings, err := json.Marshal(a.Warnings)
 	if err != nil {
 		return fmt.Errorf("writing what a leaf came to: %w", err)
@@ -50,7 +50,7 @@ func Write(to io.Writer, a Answer) error {
 	if err != nil {
 		return fmt.Errorf("writing what a leaf came to: %w", err)
 	}
-	spent, err := json.Marshal(a.Spent)
+	spent, err := json.Marshal(a.Cost)
 	if err != nil {
 		return fmt.Errorf("writing what a leaf came to: %w", err)
 	}
@@ -60,7 +60,7 @@ func Write(to io.Writer, a Answer) error {
 		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(Version)),
 		parquet.KeyValueMetadata(metaWarnings, string(warnings)),
 		parquet.KeyValueMetadata(metaInfos, string(infos)),
-		parquet.KeyValueMetadata(metaSpent, string(spent)),
+		parquet.KeyValueMetadata(metaCost, string(spent)),
 		parquet.KeyValueMetadata(metaSamples, strconv.FormatInt(a.Samples, 10)))
 	rows := make([]row, 1)
 	for i := range a.Series {
@@ -119,7 +119,7 @@ func parseLabels(b []byte) (labels.Labels, error) {
 }
 
 // Read reads the answer that a Parquet file of the size has.
-func Read(from io.ReaderAt, size int64) (a Answer, err error) {
+func Read(from io.ReaderAt, size int64) (a LeafResult, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("reading what a leaf came to: damaged Parquet data: %v", r)
@@ -127,18 +127,18 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 	}()
 	f, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
+		return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", err)
 	}
 	meta := func(key string) string { v, _ := f.Lookup(key); return v }
 	if meta(metaVersion) != strconv.Itoa(Version) {
-		return Answer{}, fmt.Errorf("reading what a leaf came to: version %q, not %d", meta(metaVersion), Version)
+		return LeafResult{}, fmt.Errorf("reading what a leaf came to: version %q, not %d", meta(metaVersion), Version)
 	}
 	if err := errors.Join(json.Unmarshal([]byte(meta(metaWarnings)), &a.Warnings),
-		json.Unmarshal([]byte(meta(metaInfos)), &a.Infos), json.Unmarshal([]byte(meta(metaSpent)), &a.Spent)); err != nil {
-		return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
+		json.Unmarshal([]byte(meta(metaInfos)), &a.Infos), json.Unmarshal([]byte(meta(metaCost)), &a.Cost)); err != nil {
+		return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", err)
 	}
 	if a.Samples, err = strconv.ParseInt(meta(metaSamples), 10, 64); err != nil {
-		return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
+		return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", err)
 	}
 	r := parquet.NewGenericReader[row](f)
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -148,10 +148,10 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 		for i := range rows[:n] {
 			s, err := rows[i].series()
 			if err != nil {
-				return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
+				return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", err)
 			}
 			if k := len(a.Series); k > 0 && labels.Compare(a.Series[k-1].Metric, s.Metric) > 0 {
-				return Answer{}, fmt.Errorf("reading what a leaf came to: %w", errOrder)
+				return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", errOrder)
 			}
 			a.Series = append(a.Series, s)
 		}
@@ -159,7 +159,7 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 			return a, nil
 		}
 		if readErr != nil {
-			return Answer{}, fmt.Errorf("reading what a leaf came to: %w", readErr)
+			return LeafResult{}, fmt.Errorf("reading what a leaf came to: %w", readErr)
 		}
 	}
 }

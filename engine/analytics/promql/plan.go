@@ -59,8 +59,8 @@ type Leaf struct {
 	From, To int64
 }
 
-// Query is an expression taken apart.
-type Query struct {
+// QueryPlan is an expression taken apart.
+type QueryPlan struct {
 	// Text is evaluated over what the leaves came to, from Start to End.
 	Text       string
 	Leaves     []Leaf
@@ -69,8 +69,8 @@ type Query struct {
 	Step time.Duration
 	// Type is that of the answer.
 	Type parser.ValueType
-	// Whole: the one leaf is the answer, and Text is not evaluated.
-	Whole bool
+	// SingleLeaf: the one leaf is the answer, and Text is not evaluated.
+	SingleLeaf bool
 }
 
 // PlanOptions are how an expression is read.
@@ -88,12 +88,12 @@ const marker = "__leaf__"
 
 // NewPlan takes an expression apart that is asked for at one instant (step 0) or from start to end.
 // Its error is the parser's, or ErrUnsupported.
-func NewPlan(text string, start, end time.Time, step time.Duration, o PlanOptions) (*Query, error) {
+func NewPlan(text string, start, end time.Time, step time.Duration, o PlanOptions) (*QueryPlan, error) {
 	expr, err := Parse(o.Parser, text)
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{Start: start, End: end, Step: step, Type: expr.Type()}
+	q := &QueryPlan{Start: start, End: end, Step: step, Type: expr.Type()}
 	w := &walker{q: q, o: o, text: text, prefix: ":"}
 	for strings.Contains(text, w.prefix) {
 		w.prefix += ":"
@@ -102,8 +102,8 @@ func NewPlan(text string, start, end time.Time, step time.Duration, o PlanOption
 		return nil, err
 	}
 	grid := Grid{Start: start.UnixMilli(), End: end.UnixMilli(), Step: max(1, step.Milliseconds())}
-	if m, ok := bare(expr).(*parser.MatrixSelector); ok {
-		q.Whole = true
+	if m, ok := unwrap(expr).(*parser.MatrixSelector); ok {
+		q.SingleLeaf = true
 		s := m.VectorSelector.(*parser.VectorSelector)
 		w.add(m, s, grid, "", m.Range, w.key())
 		q.Leaves[0].Raw = true
@@ -125,7 +125,7 @@ const MaxSubquerySteps = 100_000
 var ErrUnsupported = errors.New("not supported")
 
 type walker struct {
-	q      *Query
+	q      *QueryPlan
 	o      PlanOptions
 	text   string
 	prefix string
@@ -153,7 +153,7 @@ func (w *walker) walk(e parser.Expr, g Grid) error {
 	case *parser.AggregateExpr:
 		return errors.Join(w.walk(n.Param, g), w.walk(n.Expr, g))
 	case *parser.SubqueryExpr:
-		inner := w.within(n, g)
+		inner := w.subqueryGrid(n, g)
 		if steps := inner.Steps(); steps > MaxSubquerySteps {
 			return fmt.Errorf("a subquery has %d steps, and may have %d: shorten its range, or lengthen its step", steps,
 				MaxSubquerySteps)
@@ -170,9 +170,9 @@ func (w *walker) walk(e parser.Expr, g Grid) error {
 	return fmt.Errorf("%w: %T", ErrUnsupported, e)
 }
 
-// within are the instants at which what is inside of a subquery is evaluated: multiples of its own step, as the
+// subqueryGrid are the instants at which what is inside of a subquery is evaluated: multiples of its own step, as the
 // engine has them.
-func (w *walker) within(n *parser.SubqueryExpr, g Grid) Grid {
+func (w *walker) subqueryGrid(n *parser.SubqueryExpr, g Grid) Grid {
 	step := n.Step.Milliseconds()
 	if step == 0 {
 		step = w.o.SubqueryStep(n.Range.Milliseconds())
@@ -194,17 +194,17 @@ func (w *walker) call(n *parser.Call, g Grid) error {
 	case "info":
 		return fmt.Errorf("%w: the function info", ErrUnsupported)
 	case "timestamp", "start_timestamp":
-		if s, ok := bare(n.Args[0]).(*parser.VectorSelector); ok {
+		if s, ok := unwrap(n.Args[0]).(*parser.VectorSelector); ok {
 			w.leaf(n, s, g, n.Func.Name, w.o.Lookback)
 			return nil
 		}
 	case "absent":
-		if s, ok := bare(n.Args[0]).(*parser.VectorSelector); ok {
+		if s, ok := unwrap(n.Args[0]).(*parser.VectorSelector); ok {
 			w.selector(s, g, true)
 			return nil
 		}
 	}
-	at := slices.IndexFunc(n.Args, func(a parser.Expr) bool { _, ok := bare(a).(*parser.MatrixSelector); return ok })
+	at := slices.IndexFunc(n.Args, func(a parser.Expr) bool { _, ok := unwrap(a).(*parser.MatrixSelector); return ok })
 	if at < 0 || slices.ContainsFunc(n.Args, dependsOnSeries(n.Args[max(at, 0)])) {
 		for _, a := range n.Args {
 			if err := w.walk(a, g); err != nil {
@@ -213,7 +213,7 @@ func (w *walker) call(n *parser.Call, g Grid) error {
 		}
 		return nil
 	}
-	m := bare(n.Args[at]).(*parser.MatrixSelector)
+	m := unwrap(n.Args[at]).(*parser.MatrixSelector)
 	s := m.VectorSelector.(*parser.VectorSelector)
 	if n.Func.Name == "absent_over_time" {
 		w.absent(n, m, s, g)
@@ -238,8 +238,8 @@ func dependsOnSeries(apart parser.Expr) func(parser.Expr) bool {
 	}
 }
 
-// bare is an expression without what is put around it.
-func bare(e parser.Expr) parser.Expr {
+// unwrap is an expression without what is put around it.
+func unwrap(e parser.Expr) parser.Expr {
 	for {
 		switch n := e.(type) {
 		case *parser.ParenExpr:
@@ -474,13 +474,13 @@ func Key(selector []*labels.Matcher) string {
 	return strings.Join(texts, ",")
 }
 
-// deepest is how far an expression may be nested, and how many operators it may have: whoever evaluates it calls itself
+// maxDepth is how far an expression may be nested, and how many operators it may have: whoever evaluates it calls itself
 // for each level, and the parser's time grows with the square of operators in a row.
-const deepest = 1000
+const maxDepth = 1000
 
-// ErrDeep says that an expression is nested too deeply to be looked at.
-var ErrDeep = fmt.Errorf("the expression is nested more than %d levels deep, or has more than %d operators", deepest,
-	deepest)
+// ErrTooDeep// ErrTooDeep says that an expression is nested too deeply to be looked at.
+var ErrTooDeep = fmt.Errorf("the expression is nested more than %d levels deep, or has more than %d operators", maxDepth,
+	maxDepth)
 
 // Parse reads an expression, unless it is nested too deeply.
 func Parse(p parser.Parser, text string) (parser.Expr, error) {
@@ -496,8 +496,8 @@ func Parse(p parser.Parser, text string) (parser.Expr, error) {
 		case item.Typ.IsOperator():
 			operators++
 		}
-		if depth > deepest || operators > deepest {
-			return nil, ErrDeep
+		if depth > maxDepth || operators > maxDepth {
+			return nil, ErrTooDeep
 		}
 	}
 	return p.ParseExpr(text)

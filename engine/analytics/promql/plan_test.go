@@ -13,7 +13,7 @@ func options() PlanOptions {
 		SubqueryStep: func(int64) int64 { return 60_000 }}
 }
 
-func leaves(q *Query) string {
+func leaves(q *QueryPlan) string {
 	var b strings.Builder
 	for _, l := range q.Leaves {
 		b.WriteString(strings.TrimSpace(l.Expr) + ";")

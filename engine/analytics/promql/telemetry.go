@@ -13,11 +13,11 @@ import (
 
 // Telemetry answers queries, and says which series there are.
 type Telemetry struct {
-	engine  *Engine
-	catalog Catalog
-	leaves  PromQLLeaves
-	labels  *Node
-	options ShardOptions
+	engine    *Engine
+	catalog   Catalog
+	leaves    LeafEvaluator
+	evaluator *Evaluator
+	options   EngineOptions
 }
 
 // lookback is how old a sample may be that a selector alone takes, as in Prometheus.
@@ -25,17 +25,17 @@ const lookback = 5 * time.Minute
 
 // NewTelemetry returns what answers over the segments of a catalog. leaves evaluates over them; which labels there are
 // is read by a node of this process.
-func NewTelemetry(c Catalog, leaves PromQLLeaves, labels *Node, o ShardOptions) *Telemetry {
-	return &Telemetry{engine: NewEngine(o, lookback), catalog: c, leaves: leaves, labels: labels, options: o}
+func NewTelemetry(c Catalog, leaves LeafEvaluator, labels *Evaluator, o EngineOptions) *Telemetry {
+	return &Telemetry{engine: NewEngine(o, lookback), catalog: c, leaves: leaves, evaluator: labels, options: o}
 }
 
 // Instant prepares a query at one instant.
-func (t *Telemetry) Instant(ctx context.Context, text string, at time.Time) (*PromQLQuery, error) {
+func (t *Telemetry) Instant(ctx context.Context, text string, at time.Time) (*Query, error) {
 	return t.engine.Instant(ctx, t.leaves, text, at)
 }
 
 // Range prepares a query at the instants from start to end.
-func (t *Telemetry) Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*PromQLQuery, error) {
+func (t *Telemetry) Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*Query, error) {
 	return t.engine.Range(ctx, t.leaves, text, start, end, step)
 }
 
@@ -64,7 +64,7 @@ func (t *Telemetry) Series(ctx context.Context, selectors [][]*labels.Matcher, f
 		if !slices.ContainsFunc(selectors, func(m []*labels.Matcher) bool { return ofRun(s, m) }) {
 			continue
 		}
-		sets, err := t.labels.Series(ctx, []Segment{s})
+		sets, err := t.evaluator.Series(ctx, []Segment{s})
 		if err != nil {
 			return nil, fmt.Errorf("reading labels: %w", err)
 		}

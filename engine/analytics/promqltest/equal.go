@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Different says in what two results differ, "" where they are equal: the order in which numbers are added may differ
+// Diff// Diff says in what two results differ, "" where they are equal: the order in which numbers are added may differ
 // in the last digits.
-func Different(a, b *promql.Result) string {
+func Diff(a, b *promql.Result) string {
 	switch {
 	case (a.Err == nil) != (b.Err == nil):
 		return fmt.Sprintf("errors: %v and %v", a.Err, b.Err)
@@ -27,7 +27,7 @@ func Different(a, b *promql.Result) string {
 		if !labels.Equal(x[i].Metric, y[i].Metric) {
 			return fmt.Sprintf("%v and %v", x[i].Metric, y[i].Metric)
 		}
-		if what := differentPoints(x[i], y[i]); what != "" {
+		if what := diffPoints(x[i], y[i]); what != "" {
 			return x[i].Metric.String() + ": " + what
 		}
 	}
@@ -56,7 +56,7 @@ func matrixOf(r *promql.Result) promql.Matrix {
 	return m
 }
 
-func differentPoints(a, b promql.Series) string {
+func diffPoints(a, b promql.Series) string {
 	if len(a.Floats) != len(b.Floats) || len(a.Histograms) != len(b.Histograms) {
 		return fmt.Sprintf("%d numbers and %d histograms, %d and %d", len(a.Floats), len(a.Histograms), len(b.Floats),
 			len(b.Histograms))

@@ -42,8 +42,8 @@ func Runs(n int) ([]Run, error) {
 	return runs(n, 50, func(i int) (time.Time, int) { return Noon.Add(time.Duration(i) * 7 * time.Second), 40 + 3*i })
 }
 
-// Hours are n runs of an hour that all start at Noon, with few operations.
-func Hours(n int) ([]Run, error) {
+// HourRuns are n runs of an hour that all start at Noon, with few operations.
+func HourRuns(n int) ([]Run, error) {
 	return runs(n, 5, func(int) (time.Time, int) { return Noon, 3600 })
 }
 
@@ -134,7 +134,7 @@ func (c Catalog) Segments(_ context.Context, from, to int64) ([]promql.Segment, 
 	return all, nil
 }
 
-// Read implements promql.EvaluatorRead; the error is os.ErrNotExist where no segment has the name.
+// Read implements promql.SegmentReader; the error is os.ErrNotExist where no segment has the name.
 func (c Catalog) Read(_ context.Context, s promql.Segment) (*series.Set, int64, error) {
 	for _, r := range c {
 		if r.Segment.Name != s.Name {

@@ -10,24 +10,24 @@ import (
 // Queries keeps the queries over results that users save.
 type Queries interface {
 	// SavedQueries lists all, by name.
-	SavedQueries(ctx context.Context) ([]Saved, error)
+	SavedQueries(ctx context.Context) ([]SavedQuery, error)
 	// SaveQuery saves a query; UpdatedBy says who. Version is that which was edited, 0 for a new one; another
 	// is ErrConflict, and the error says who was faster. Was renames the query of that name; a name that is taken is
 	// ErrConflict, too.
-	SaveQuery(ctx context.Context, q Saved) (Saved, error)
+	SaveQuery(ctx context.Context, q SavedQuery) (SavedQuery, error)
 	DeleteSavedQuery(ctx context.Context, name string) error
 }
 
-// Before is the name under which a query that is saved is known.
-func Before(q Saved) string {
-	if q.Was != "" && q.Version != 0 {
-		return q.Was
+// StoredName is the name under which a query that is saved is known.
+func StoredName(q SavedQuery) string {
+	if q.PreviousName != "" && q.Version != 0 {
+		return q.PreviousName
 	}
 	return q.Name
 }
 
 // CheckQuery refuses what no saved query can be.
-func CheckQuery(q Saved) error {
+func CheckQuery(q SavedQuery) error {
 	switch n := len([]rune(q.Name)); {
 	case n == 0 || n > 100 || store.CleanText(q.Name) != q.Name:
 		return engine.InvalidField("name", "cannot be used", "choose 1 to 100 characters without control characters")

@@ -54,7 +54,7 @@ func (w *world) divided(c refresh.Claim, read int, under *division) (r refresh.R
 		return refresh.Result{Unchanged: true}, nil
 	case d == nil || d.version != w.version:
 		w.division = &division{id: c.Epoch, version: w.version, read: read, parts: map[string]int64{}}
-		return refresh.Result{Parts: slices.Clone(partNames), Anew: true}, nil
+		return refresh.Result{Parts: slices.Clone(partNames), ReplaceParts: true}, nil
 	}
 	if missing := d.missing(); len(missing) > 0 {
 		return refresh.Result{Parts: missing}, nil

@@ -2,10 +2,10 @@ package refresh
 
 // What the tests of this package see of it: they are outside of it, since the store in memory imports it.
 const (
-	YieldEvery = yieldEvery
-	GaveEvery  = gaveEvery
-	AwayMost   = awayMost
-	AwayPause  = awayPause
+	YieldCheckInterval  = yieldCheckInterval
+	YieldPollInterval   = yieldPollInterval
+	MaxUnavailableDelay = maxUnavailableDelay
+	UnavailablePause    = unavailablePause
 )
 
 // Pause is pause.

@@ -110,8 +110,8 @@ func (t Table) Lag(now engine.Time) (seconds float64, made bool) {
 	return max(0, now.Sub(t.BehindSince.Time).Seconds()), true
 }
 
-// MostFailing is how many of a table's failing runs or parts are listed.
-const MostFailing = 20
+// MaxFailing// MaxFailing is how many of a table's failing runs or parts are listed.
+const MaxFailing = 20
 
 // Failing is a run or a part of a table whose last refresh failed.
 type Failing struct {
@@ -173,12 +173,12 @@ type Result struct {
 	Gone bool
 	// Parts: the table is refreshed in these, each a subtask that is claimed by itself, before all of it is due again.
 	Parts []string
-	// Anew: there are no other parts than these any more.
-	Anew bool
+	// ReplaceParts: there are no other parts than these any more.
+	ReplaceParts bool
 }
 
-// Ended is a claim with what became of it.
-type Ended struct {
+// Completion is a claim with what became of it.
+type Completion struct {
 	Claim  Claim
 	Result Result
 }

@@ -29,7 +29,7 @@ type Store interface {
 		[]Claim, error)
 	RenewRefresh(ctx context.Context, c Claim, life time.Duration) error
 	ReleaseRefresh(ctx context.Context, c Claim, r Result) error
-	ReleaseRefreshes(ctx context.Context, ended []Ended) (lost []Claim, err error)
+	ReleaseRefreshes(ctx context.Context, ended []Completion) (lost []Claim, err error)
 	AbandonRefresh(ctx context.Context, c Claim, after time.Duration) error
 	SweepRefreshes(ctx context.Context) (int, error)
 	PruneRefreshHistory(ctx context.Context, keep int) error
@@ -51,7 +51,7 @@ type Options struct {
 	// Kinds are the kinds of tables that it refreshes; none are all.
 	Kinds []Kind
 	// Busy says why nothing should be refreshed here now, "" when nothing is in the way; nil is never. Then nothing is
-	// claimed, and what is under way is given back, but for what has waited for Starved: see yield.
+	// claimed, and what is under way is given back, but for what has waited for StarvationLimit: see yield.
 	Busy func() string
 	// Name is that of the process in its claims; Role and Host are for people to know it by.
 	Name string
@@ -62,17 +62,17 @@ type Options struct {
 
 // The times of a refresher. Poll is how often it looks when nobody tells it to: what has expired is found so.
 const (
-	Poll = 5 * time.Second
-	// between is how long at least one look comes after another, and times the time that it takes: what many releases tell
+	PollInterval = 5 * time.Second
+	// minPassInterval is how long at least one look comes after another, and times the time that it takes: what many releases tell
 	// is looked at once.
-	between, times = 200 * time.Millisecond, 5
-	// runsAtOnce bounds the runs that are put into the queue in one look.
-	runsAtOnce = 200
-	// keepHistory is how many lines of history each table has.
-	keepHistory = 500
-	pruneEvery  = 10 * time.Minute
-	// callLimit bounds a call of the store.
-	callLimit = 10 * time.Second
+	minPassInterval, passCostFactor = 200 * time.Millisecond, 5
+	// maxRunsPerPass bounds the runs that are put into the queue in one look.
+	maxRunsPerPass = 200
+	// historyLimit is how many lines of history each table has.
+	historyLimit  = 500
+	pruneInterval = 10 * time.Minute
+	// callTimeout bounds a call of the store.
+	callTimeout = 10 * time.Second
 )
 
 // Refresher is the part of a server that keeps derived tables fresh.
@@ -81,37 +81,37 @@ type Refresher struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 	// Idle workers say so, and are given what was claimed.
-	idle chan struct{}
-	jobs chan job
-	desk desk
-	mu   sync.Mutex
+	idle     chan struct{}
+	jobs     chan job
+	releases releaseBatcher
+	mu       sync.Mutex
 	// changed is closed, and made anew, when there may be something to do.
 	changed chan struct{}
 	// first is when this process saw each entry waiting for the first time; starved is whether one has waited too long.
 	first   map[Task]time.Time
 	starved bool
-	// held is how many claims are in the hands of workers; giving is how many of them, and of calls that ask for some,
+	// claimed is how many claims are in the hands of workers; giving is how many of them, and of calls that ask for some,
 	// end when something is in the way.
-	held, giving int
-	// away is what the last refresh said that could not be done for no fault of its table, "" when it could; aways are the
+	claimed, yielding int
+	// unavailable is what the last refresh said that could not be done for no fault of its table, "" when it could; aways are the
 	// tasks of which that was the last word here, and when.
-	away  string
-	aways map[Task]time.Time
+	unavailable      string
+	unavailableTasks map[Task]time.Time
 }
 
 // job is a claim, when it was asked for, and whether it was although something was in the way.
 type job struct {
-	claim  Claim
-	asked  time.Time
-	anyway bool
+	claim       Claim
+	requestedAt time.Time
+	forced      bool
 }
 
 // Start begins to work until Close.
 func Start(o Options) *Refresher {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
-		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}, first: map[Task]time.Time{},
-		aways: map[Task]time.Time{}}
+		jobs: make(chan job, o.Workers), releases: releaseBatcher{store: o.Store}, first: map[Task]time.Time{},
+		unavailableTasks: map[Task]time.Time{}}
 	r.group.Go(func() { r.listen(ctx) })
 	r.group.Go(func() { r.schedule(ctx) })
 	r.group.Go(func() { r.dispatch(ctx) })
@@ -138,7 +138,7 @@ func (r *Refresher) wake() {
 	r.changed = make(chan struct{})
 }
 
-func (r *Refresher) waking() <-chan struct{} {
+func (r *Refresher) wakeChan() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
@@ -165,7 +165,7 @@ func (r *Refresher) listen(ctx context.Context) {
 			return
 		}
 		r.opts.Log.Debug().Err(err).Msg("the control store cannot tell of what is to be refreshed")
-		if !pause(ctx, nil, Poll) {
+		if !pause(ctx, nil, PollInterval) {
 			return
 		}
 	}
@@ -175,34 +175,34 @@ func (r *Refresher) listen(ctx context.Context) {
 func (r *Refresher) schedule(ctx context.Context) {
 	var pruned time.Time
 	for {
-		woken, began := r.waking(), time.Now()
-		next, err := r.look(ctx)
+		woken, began := r.wakeChan(), time.Now()
+		next, err := r.runPass(ctx)
 		took := time.Since(began)
-		if err == nil && time.Since(pruned) > pruneEvery {
+		if err == nil && time.Since(pruned) > pruneInterval {
 			err = r.prune(ctx)
 			pruned = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn().Err(err).Msg("what is to be refreshed could not be looked at")
 		}
-		if !pause(ctx, nil, max(between, times*took)) || !pause(ctx, woken, min(next, Poll)) {
+		if !pause(ctx, nil, max(minPassInterval, passCostFactor*took)) || !pause(ctx, woken, min(next, PollInterval)) {
 			return
 		}
 	}
 }
 
 func (r *Refresher) prune(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.opts.Store.PruneRefreshHistory(ctx, keepHistory)
+	return r.opts.Store.PruneRefreshHistory(ctx, historyLimit)
 }
 
-// look takes expired claims away, puts what is due into the queue, and returns how long it is to the next
+// runPass takes expired claims away, puts what is due into the queue, and returns how long it is to the next
 // table that will be.
-func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+func (r *Refresher) runPass(ctx context.Context) (next time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	next = Poll
+	next = PollInterval
 	swept, err := r.opts.Store.SweepRefreshes(ctx)
 	if err != nil {
 		return next, err
@@ -211,7 +211,7 @@ func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
 		r.opts.Log.Warn().Int("claims", swept).Msg("claims on refreshes had expired: their workers are gone or stood still")
 		r.wake()
 	}
-	state, err := r.opts.Store.RefreshState(ctx, runsAtOnce)
+	state, err := r.opts.Store.RefreshState(ctx, maxRunsPerPass)
 	if err != nil {
 		return next, err
 	}
@@ -228,7 +228,7 @@ func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, wait)
 		}
 	}
-	for _, due := range Dues(state.Tables) {
+	for _, due := range DueTimes(state.Tables) {
 		soon(due)
 	}
 	for _, p := range state.Pending {
@@ -259,7 +259,7 @@ func (r *Refresher) dispatch(ctx context.Context) {
 			continue
 		default:
 		}
-		woken, asked := r.waking(), time.Now()
+		woken, asked := r.wakeChan(), time.Now()
 		claims, anyway, err := r.claim(ctx, waiting)
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn().Err(err).Msg("nothing could be claimed")
@@ -268,7 +268,7 @@ func (r *Refresher) dispatch(ctx context.Context) {
 			r.jobs <- job{c, asked, anyway} // room: one for each worker, and only idle ones are counted
 		}
 		waiting -= len(claims)
-		if waiting > 0 && !pause(ctx, woken, r.nap(err)) || ctx.Err() != nil {
+		if waiting > 0 && !pause(ctx, woken, r.idleWait(err)) || ctx.Err() != nil {
 			return
 		}
 	}
@@ -282,14 +282,14 @@ func (r *Refresher) work(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r.hold(ctx, job)
+		r.runClaim(ctx, job)
 	}
 }
 
-// nap is how long an idle worker waits when nobody wakes it: entries become due by the clock.
-func (r *Refresher) nap(err error) time.Duration {
+// idleWait is how long an idle worker waits when nobody wakes it: entries become due by the clock.
+func (r *Refresher) idleWait(err error) time.Duration {
 	if err != nil {
-		return Poll
+		return PollInterval
 	}
 	return time.Second
 }
@@ -299,15 +299,15 @@ func (r *Refresher) claim(ctx context.Context, most int) (claims []Claim, anyway
 	// Counted first and asked afterwards: GiveWay, which asks first, sees what is about to be claimed, or this sees what
 	// is in the way.
 	r.count(0, 1)
-	if most, anyway = r.room(most); most == 0 || anyway {
+	if most, anyway = r.claimable(most); most == 0 || anyway {
 		r.count(0, -1)
 	}
 	if most == 0 {
 		return nil, anyway, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, Life, most, r.opts.Kinds...)
+	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, ClaimTTL, most, r.opts.Kinds...)
 	if anyway {
 		r.count(len(claims), 0)
 	} else {
@@ -316,55 +316,55 @@ func (r *Refresher) claim(ctx context.Context, most int) (claims []Claim, anyway
 	return claims, anyway, err
 }
 
-// errSilence ends a refresh whose holder has heard nothing for too long.
-var errSilence = errors.New("no heartbeat has succeeded for too long")
+// errHeartbeatLost ends a refresh whose holder has heard nothing for too long.
+var errHeartbeatLost = errors.New("no heartbeat has succeeded for too long")
 
-// hold refreshes what was claimed, and ends the claim.
-func (r *Refresher) hold(ctx context.Context, j job) {
-	defer r.put(j)
+// runClaim refreshes what was claimed, and ends the claim.
+func (r *Refresher) runClaim(ctx context.Context, j job) {
+	defer r.finishJob(j)
 	c := j.claim
 	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
 	working, stop := context.WithCancelCause(ctx)
 	beating := make(chan struct{})
-	hold := &heart{r: r, claim: c, hold: NewHold(j.asked)}
+	hold := &heartbeat{r: r, claim: c, lease: NewClaimLease(j.requestedAt)}
 	go func() {
 		defer close(beating)
 		hold.beat(working, stop)
 	}()
-	if !j.anyway && r.opts.Busy != nil {
+	if !j.forced && r.opts.Busy != nil {
 		go r.yield(working, stop)
 	}
 	began := time.Now()
-	result, err := r.do(working, c, hold.prove)
+	result, err := r.execute(working, c, hold.prove)
 	stop(nil)
 	<-beating
 	// What is said of the claim is said also while the process ends.
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	switch {
-	case err != nil && (ctx.Err() != nil || errors.Is(context.Cause(working), errInTheWay)):
+	case err != nil && (ctx.Err() != nil || errors.Is(context.Cause(working), errPreempted)):
 		if err := r.opts.Store.AbandonRefresh(ending, c, 0); err != nil {
 			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
 		}
 		return
-	case err != nil && (errors.Is(err, store.ErrClaimLost) || errors.Is(context.Cause(working), errSilence) ||
+	case err != nil && (errors.Is(err, store.ErrClaimLost) || errors.Is(context.Cause(working), errHeartbeatLost) ||
 		errors.Is(context.Cause(working), store.ErrClaimLost)):
 		log.Warn().Err(err).Msg("the claim is lost: what was begun is left to whoever has it now")
 		return
 	case errors.Is(err, store.ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable):
 		// Nothing is wrong with the table. What else is waiting may not need what is away.
-		after := r.noteAway(c.Task, engine.Sentences(err), time.Since(began))
+		after := r.noteUnavailable(c.Task, engine.ErrorText(err), time.Since(began))
 		log.Warn().Err(err).Dur("again_after_ms", after).Msg("what the refresh needs is away: it is tried again")
 		if err := r.opts.Store.AbandonRefresh(ending, c, after); err != nil {
 			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
 		}
-		pause(ctx, nil, awayPause)
+		pause(ctx, nil, unavailablePause)
 		return
 	case err != nil:
 		log.Warn().Err(err).Msg("the refresh failed")
-		result = Result{Error: engine.Sentences(err)}
+		result = Result{Error: engine.ErrorText(err)}
 	}
-	r.noteAway(c.Task, "", 0)
+	r.noteUnavailable(c.Task, "", 0)
 	if err := r.release(ending, c, result); err != nil {
 		// The entry is in the queue, and is refreshed once more when the claim has expired.
 		log.Warn().Err(err).Msg("the end of a refresh could not be written")
@@ -376,15 +376,15 @@ func (r *Refresher) hold(ctx context.Context, j job) {
 // release ends a claim; a store that is away for a moment is asked again.
 func (r *Refresher) release(ctx context.Context, c Claim, result Result) error {
 	for {
-		err := r.desk.release(ctx, c, result)
+		err := r.releases.release(ctx, c, result)
 		if err == nil || errors.Is(err, store.ErrClaimLost) || !pause(ctx, nil, time.Second) {
 			return err
 		}
 	}
 }
 
-// do refreshes; a panic of one table is the failure of that table.
-func (r *Refresher) do(ctx context.Context, c Claim, prove func(context.Context) error) (_ Result,
+// execute refreshes; a panic of one table is the failure of that table.
+func (r *Refresher) execute(ctx context.Context, c Claim, prove func(context.Context) error) (_ Result,
 	err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -394,55 +394,55 @@ func (r *Refresher) do(ctx context.Context, c Claim, prove func(context.Context)
 	return r.opts.Work(ctx, c, prove)
 }
 
-// heart keeps a claim while its work lasts.
-type heart struct {
+// heartbeat keeps a claim while its work lasts.
+type heartbeat struct {
 	r     *Refresher
 	claim Claim
 	mu    sync.Mutex
-	hold  *Hold
+	lease *ClaimLease
 }
 
-func (h *heart) ends() time.Time {
+func (h *heartbeat) expires() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.hold.Ends()
+	return h.lease.Expires()
 }
 
 // prove renews the claim now. It fails when the claim is lost, and when it has not been heard of for too long.
-func (h *heart) prove(ctx context.Context) error {
+func (h *heartbeat) prove(ctx context.Context) error {
 	sent := time.Now()
-	if !sent.Before(h.ends()) {
-		return errSilence
+	if !sent.Before(h.expires()) {
+		return errHeartbeatLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := h.r.opts.Store.RenewRefresh(ctx, h.claim, Life); err != nil {
+	if err := h.r.opts.Store.RenewRefresh(ctx, h.claim, ClaimTTL); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hold.Confirm(sent)
+	h.lease.Confirm(sent)
 	return nil
 }
 
 // beat renews the claim until ctx ends, and stops the work when the claim is lost or silent.
-func (h *heart) beat(ctx context.Context, stop context.CancelCauseFunc) {
-	wait := Heartbeat
+func (h *heartbeat) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	wait := HeartbeatInterval
 	for {
 		// One heartbeat that takes long must not make the holder stop late.
-		if !pause(ctx, nil, min(wait, max(time.Until(h.ends()), 0))) {
+		if !pause(ctx, nil, min(wait, max(time.Until(h.expires()), 0))) {
 			return
 		}
-		if !time.Now().Before(h.ends()) {
-			stop(errSilence)
+		if !time.Now().Before(h.expires()) {
+			stop(errHeartbeatLost)
 			return
 		}
-		wait = Heartbeat
-		beating, cancel := context.WithDeadline(ctx, h.ends())
+		wait = HeartbeatInterval
+		beating, cancel := context.WithDeadline(ctx, h.expires())
 		err := h.prove(beating)
 		cancel()
 		switch {
-		case errors.Is(err, store.ErrClaimLost), errors.Is(err, errSilence):
+		case errors.Is(err, store.ErrClaimLost), errors.Is(err, errHeartbeatLost):
 			stop(err)
 			return
 		case err != nil:

@@ -14,21 +14,21 @@ import (
 // The life of a claim. SelfStop is so much shorter than Life that a holder who hears nothing has stopped before
 // anybody else may begin. Nobody but tests of processes changes them, before anything begins.
 var (
-	Heartbeat = 30 * time.Second
-	SelfStop  = 90 * time.Second
-	Life      = 2 * time.Minute
+	HeartbeatInterval = 30 * time.Second
+	SelfStop          = 90 * time.Second
+	ClaimTTL          = 2 * time.Minute
 )
 
-// Fading is what is left of how long a table's refreshes have waited when the next one does not wait.
-const Fading = 0.9
+// WaitDecay is what is left of how long a table's refreshes have waited when the next one does not wait.
+const WaitDecay = 0.9
 
-// Failures is how often in a row the refresh of a table may fail.
-const Failures = 5
+// MaxFailures// MaxFailures is how often in a row the refresh of a table may fail.
+const MaxFailures = 5
 
 // AfterFailure says what becomes of a task whose refresh has failed so often in a row: when it is tried
 // again, or that it is not.
 func AfterFailure(failures int) (retry time.Duration, failed bool) {
-	if failures >= Failures {
+	if failures >= MaxFailures {
 		return 0, true
 	}
 	return 5 * time.Second << (2 * max(failures-1, 0)), false
@@ -66,10 +66,10 @@ const (
 	eventTimes = 5
 )
 
-// Dues are when each of the tables is due. Those that read runs, also through others, are told when one has ended, and
+// DueTimes are when each of the tables is due. Those that read runs, also through others, are told when one has ended, and
 // need not wait for their lag then: only so long that several ends at a time are one refresh, and that all of them
 // together take no more than a fifth of the time of one worker.
-func Dues(tables []Table) map[string]time.Time {
+func DueTimes(tables []Table) map[string]time.Time {
 	follows := map[string]bool{}
 	for _, t := range tables {
 		if t.Kind == Ingest {
@@ -127,7 +127,7 @@ func Plan(s State) Schedule {
 	for _, p := range s.Pending {
 		waiting[p.Task] = true
 	}
-	dues := Dues(s.Tables)
+	dues := DueTimes(s.Tables)
 	for _, t := range s.Tables {
 		if due := dues[t.Name]; !due.Equal(t.NextDue.Time) {
 			plan.Due[t.Name] = engine.At(due)
@@ -190,19 +190,19 @@ func Check(t Table) error {
 	return nil
 }
 
-// Hold is what the holder of a claim knows of it. Its times are those of its own clock, which stands still in
+// ClaimLease is what the holder of a claim knows of it. Its times are those of its own clock, which stands still in
 // no pause of the process.
-type Hold struct{ confirmed time.Time }
+type ClaimLease struct{ confirmed time.Time }
 
-// NewHold is that of a claim that was asked for at the time.
-func NewHold(asked time.Time) *Hold { return &Hold{asked} }
+// NewClaimLease// NewClaimLease is that of a claim that was asked for at the time.
+func NewClaimLease(asked time.Time) *ClaimLease { return &ClaimLease{asked} }
 
 // Confirm notes a heartbeat that was sent at the time and has succeeded.
-func (h *Hold) Confirm(sent time.Time) {
+func (h *ClaimLease) Confirm(sent time.Time) {
 	if sent.After(h.confirmed) {
 		h.confirmed = sent
 	}
 }
 
-// Ends is when the holder stops unless a heartbeat succeeds before.
-func (h *Hold) Ends() time.Time { return h.confirmed.Add(SelfStop) }
+// Expires is when the holder stops unless a heartbeat succeeds before.
+func (h *ClaimLease) Expires() time.Time { return h.confirmed.Add(SelfStop) }

@@ -77,7 +77,7 @@ func TestTheEndOfARunMakesDueAtOnce(t *testing.T) {
 		"two that read in turn": {[]refresh.Table{table("t", "u", 60, 0.1, at(0), at(20)), table("u", "t", 60, 0.1, at(0),
 			at(20))}, at(59.8)},
 	} {
-		if got := refresh.Dues(append(c.tables, runs))["t"]; !got.Equal(c.want.Time) {
+		if got := refresh.DueTimes(append(c.tables, runs))["t"]; !got.Equal(c.want.Time) {
 			t.Errorf("%s: due %s, want %s", name, got, c.want)
 		}
 	}
@@ -85,30 +85,30 @@ func TestTheEndOfARunMakesDueAtOnce(t *testing.T) {
 
 func TestFailuresPauseLongerAndEnd(t *testing.T) {
 	var last time.Duration
-	for n := 1; n < refresh.Failures; n++ {
+	for n := 1; n < refresh.MaxFailures; n++ {
 		pause, failed := refresh.AfterFailure(n)
 		if failed || pause <= last {
 			t.Errorf("after failure %d: %s, %v", n, pause, failed)
 		}
 		last = pause
 	}
-	if _, failed := refresh.AfterFailure(refresh.Failures); !failed {
+	if _, failed := refresh.AfterFailure(refresh.MaxFailures); !failed {
 		t.Error("a table may fail for ever")
 	}
 }
 
 func TestAHolderStopsBeforeItsClaimExpires(t *testing.T) {
-	if refresh.SelfStop >= refresh.Life || refresh.Heartbeat*2 >= refresh.SelfStop {
+	if refresh.SelfStop >= refresh.ClaimTTL || refresh.HeartbeatInterval*2 >= refresh.SelfStop {
 		t.Error("the times do not fit together")
 	}
-	h := refresh.NewHold(noon)
+	h := refresh.NewClaimLease(noon)
 	h.Confirm(noon.Add(-time.Second)) // an answer that was overtaken
-	if want := noon.Add(refresh.SelfStop); !h.Ends().Equal(want) {
-		t.Errorf("ends %s, want %s", h.Ends(), want)
+	if want := noon.Add(refresh.SelfStop); !h.Expires().Equal(want) {
+		t.Errorf("ends %s, want %s", h.Expires(), want)
 	}
 	h.Confirm(noon.Add(time.Minute))
-	if want := noon.Add(time.Minute + refresh.SelfStop); !h.Ends().Equal(want) {
-		t.Errorf("ends %s, want %s", h.Ends(), want)
+	if want := noon.Add(time.Minute + refresh.SelfStop); !h.Expires().Equal(want) {
+		t.Errorf("ends %s, want %s", h.Expires(), want)
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *process) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh
 	err := p.Store.ReleaseRefresh(ctx, c, r)
 	if err == nil {
 		p.w.ended(c)
-		if r.Anew {
+		if r.ReplaceParts {
 			p.w.forgotten(c.Table)
 		}
 	}
@@ -175,7 +175,7 @@ func (w *world) forgotten(table string) {
 	}
 }
 
-func (p *process) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
+func (p *process) ReleaseRefreshes(ctx context.Context, ended []refresh.Completion) (lost []refresh.Claim, err error) {
 	if err := p.gate(ctx); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type Refreshes interface {
 	// last of them is done; one that fails for good fails the table. ErrClaimLost changes nothing.
 	ReleaseRefresh(ctx context.Context, c Claim, r Result) error
 	// ReleaseRefreshes ends several claims, none with parts, in one transaction, and returns those that were lost.
-	ReleaseRefreshes(ctx context.Context, ended []Ended) (lost []Claim, err error)
+	ReleaseRefreshes(ctx context.Context, ended []Completion) (lost []Claim, err error)
 	// AbandonRefresh gives a claim back: another worker may begin, at once or after a while. A lost one is no error.
 	AbandonRefresh(ctx context.Context, c Claim, after time.Duration) error
 	// SweepRefreshes removes the claims that have expired, and returns how many.

@@ -29,8 +29,8 @@ type Worker struct {
 	SeenAt engine.Time `json:"seen_at"`
 }
 
-// Present is how long a worker counts that says nothing more.
-const Present = 30 * time.Second
+// WorkerTTL// WorkerTTL is how long a worker counts that says nothing more.
+const WorkerTTL = 30 * time.Second
 
 // Load is how much there is to refresh, as a scaler of workers wants to know it.
 type Load struct {
@@ -49,11 +49,11 @@ type Load struct {
 	IngestLagSeconds float64
 }
 
-// Durations is how many of the newest refreshes P95Seconds is of.
-const Durations = 500
+// DurationSamples// DurationSamples is how many of the newest refreshes P95Seconds is of.
+const DurationSamples = 500
 
-// Nobody says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a worker.
-func Nobody(s State) string {
+// MissingWorkers says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a worker.
+func MissingWorkers(s State) string {
 	lacking := func(k Kind) bool {
 		return slices.ContainsFunc(s.Tables, func(t Table) bool { return t.Kind == k && t.Status == Active }) &&
 			!slices.ContainsFunc(s.Workers, func(w Worker) bool { return slices.Contains(w.Kinds, k) })

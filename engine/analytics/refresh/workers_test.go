@@ -29,7 +29,7 @@ func TestNobodyIsNamedWithTheCure(t *testing.T) {
 		for _, kinds := range c.does {
 			s.Workers = append(s.Workers, refresh.Worker{Kinds: kinds})
 		}
-		got := refresh.Nobody(s)
+		got := refresh.MissingWorkers(s)
 		if (got == "") != (c.says == nil) {
 			t.Errorf("%s: %q", name, got)
 		}

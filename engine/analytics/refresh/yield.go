@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Starved is how long something may wait where something is always in the way. Then it is done in spite of
+// StarvationLimit// StarvationLimit is how long something may wait where something is always in the way. Then it is done in spite of
 // that, one refresh at a time: tables that nobody refreshes for hours are worse than a measurement that is disturbed.
-const Starved = 15 * time.Minute
+const StarvationLimit = 15 * time.Minute
 
-// yieldEvery is how soon a refresh under way gives way.
-const yieldEvery = 50 * time.Millisecond
+// yieldCheckInterval is how soon a refresh under way gives way.
+const yieldCheckInterval = 50 * time.Millisecond
 
-// errInTheWay ends a refresh where something else has to go on undisturbed.
-var errInTheWay = errors.New("something else must not be disturbed")
+// errPreempted ends a refresh where something else has to go on undisturbed.
+var errPreempted = errors.New("something else must not be disturbed")
 
 func (r *Refresher) busy() string {
 	if r.opts.Busy == nil {
@@ -26,22 +26,22 @@ func (r *Refresher) busy() string {
 	return r.opts.Busy()
 }
 
-// room is how many entries may be claimed now, where so many workers are idle.
-func (r *Refresher) room(idle int) (most int, anyway bool) {
+// claimable is how many entries may be claimed now, where so many workers are idle.
+func (r *Refresher) claimable(idle int) (most int, anyway bool) {
 	if r.busy() == "" {
 		return idle, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.starved && r.held == 0 {
+	if r.starved && r.claimed == 0 {
 		return 1, true
 	}
 	return 0, true
 }
 
-// put is the end of a claim in the hands of a worker.
-func (r *Refresher) put(j job) {
-	if j.anyway {
+// finishJob is the end of a claim in the hands of a worker.
+func (r *Refresher) finishJob(j job) {
+	if j.forced {
 		r.count(-1, 0)
 		return
 	}
@@ -52,22 +52,22 @@ func (r *Refresher) put(j job) {
 func (r *Refresher) count(held, giving int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held += held
-	r.giving += giving
+	r.claimed += held
+	r.yielding += giving
 }
 
-// gaveEvery is how soon GiveWay sees that it is done.
-const gaveEvery = 5 * time.Millisecond
+// yieldPollInterval is how soon GiveWay sees that it is done.
+const yieldPollInterval = 5 * time.Millisecond
 
-// GiveWay waits while something is in the way until every refresh that ends for it has ended, and its claim is given
+// AwaitYield waits while something is in the way until every refresh that ends for it has ended, and its claim is given
 // back: what is in the way need not begin beside them. It waits as long as the context at most, and never for a
 // refresh that is done in spite of what is in the way.
-func (r *Refresher) GiveWay(ctx context.Context) {
+func (r *Refresher) AwaitYield(ctx context.Context) {
 	for r.busy() != "" {
 		r.mu.Lock()
-		done := r.giving == 0
+		done := r.yielding == 0
 		r.mu.Unlock()
-		if done || !pause(ctx, nil, gaveEvery) {
+		if done || !pause(ctx, nil, yieldPollInterval) {
 			return
 		}
 	}
@@ -78,10 +78,10 @@ func (r *Refresher) yield(working context.Context, stop context.CancelCauseFunc)
 	for why := r.busy(); ; why = r.busy() {
 		if why != "" {
 			r.opts.Log.Info().Str("why", why).Msg("a refresh gives way, and is done later or by another worker")
-			stop(errInTheWay)
+			stop(errPreempted)
 			return
 		}
-		if !pause(working, nil, yieldEvery) {
+		if !pause(working, nil, yieldCheckInterval) {
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (r *Refresher) noteWaiting(s State) {
 			continue
 		}
 		seen[p.Task] = since
-		if !claimed[p.Task] && now.Sub(since) >= Starved {
+		if !claimed[p.Task] && now.Sub(since) >= StarvationLimit {
 			r.starved = true
 		}
 	}
@@ -122,32 +122,32 @@ func (r *Refresher) noteWaiting(s State) {
 // What could not be done because something is away is tried again after awayLeast at least, and later the more of it
 // there is and the longer each takes: at most half of the time goes into it, and the rest into what can be done.
 const (
-	awayLeast, awayMost = 10 * time.Second, 10 * time.Minute
-	awayPause           = 200 * time.Millisecond
+	minUnavailableDelay, maxUnavailableDelay = 10 * time.Second, 10 * time.Minute
+	unavailablePause                         = 200 * time.Millisecond
 )
 
-// noteAway notes why a refresh could not be done that is no fault of its table, "" when it could, and returns when it
+// noteUnavailable notes why a refresh could not be done that is no fault of its table, "" when it could, and returns when it
 // is to be tried again. Whoever looks for the reason why tables are late finds it beside this worker.
-func (r *Refresher) noteAway(task Task, why string, took time.Duration) (after time.Duration) {
+func (r *Refresher) noteUnavailable(task Task, why string, took time.Duration) (after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.away = why
+	r.unavailable = why
 	if why == "" {
-		delete(r.aways, task)
+		delete(r.unavailableTasks, task)
 		return 0
 	}
 	// What another worker has done meanwhile does not count for ever.
 	now := time.Now()
-	maps.DeleteFunc(r.aways, func(_ Task, at time.Time) bool { return now.Sub(at) > 2*awayMost })
-	r.aways[task] = now
-	others := float64(len(r.aways) - 1)
-	return min(max(awayLeast, time.Duration(2*others*float64(min(took, awayLeast)+awayPause))), awayMost)
+	maps.DeleteFunc(r.unavailableTasks, func(_ Task, at time.Time) bool { return now.Sub(at) > 2*maxUnavailableDelay })
+	r.unavailableTasks[task] = now
+	others := float64(len(r.unavailableTasks) - 1)
+	return min(max(minUnavailableDelay, time.Duration(2*others*float64(min(took, minUnavailableDelay)+unavailablePause))), maxUnavailableDelay)
 }
 
-func (r *Refresher) awayNow() string {
+func (r *Refresher) unavailableReason() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.away
+	return r.unavailable
 }
 
 // announce says that the process is there, until it ends.
@@ -158,18 +158,18 @@ func (r *Refresher) announce(ctx context.Context) {
 		w.Kinds = []Kind{SQL, Ingest}
 	}
 	for {
-		w.Waits = cmp.Or(r.busy(), r.awayNow())
-		calling, cancel := context.WithTimeout(ctx, callLimit)
+		w.Waits = cmp.Or(r.busy(), r.unavailableReason())
+		calling, cancel := context.WithTimeout(ctx, callTimeout)
 		err := r.opts.Store.NoteRefreshWorker(calling, w)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Debug().Err(err).Msg("the control store could not be told that there is a worker")
 		}
-		if !pause(ctx, nil, Poll) {
+		if !pause(ctx, nil, PollInterval) {
 			break
 		}
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if err := r.opts.Store.ForgetRefreshWorker(ending, w.Name); err != nil {
 		r.opts.Log.Debug().Err(err).Msg("the control store could not be told that a worker has ended")

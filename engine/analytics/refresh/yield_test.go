@@ -97,7 +97,7 @@ func TestNothingIsRefreshedBesideARun(t *testing.T) {
 		b.set("a run is carried")
 		time.Sleep(10 * time.Minute)
 		b.mu.Lock()
-		if b.working > 0 || len(b.done) > 0 || b.disturbed > refresh.YieldEvery {
+		if b.working > 0 || len(b.done) > 0 || b.disturbed > refresh.YieldCheckInterval {
 			t.Errorf("beside a run %d are refreshed and %v were, for %s at most", b.working, b.done, b.disturbed)
 		}
 		b.mu.Unlock()
@@ -183,7 +183,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), most)
 			defer cancel()
-			r.GiveWay(ctx)
+			r.AwaitYield(ctx)
 			return time.Since(began)
 		}
 		time.Sleep(10 * time.Second)
@@ -191,7 +191,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 			t.Errorf("with nothing in the way it waited for %s, and %d are claimed, want 2", waited, n)
 		}
 		b.set("a run is carried")
-		if waited, n := waits(time.Minute), claims(); waited > refresh.YieldEvery+refresh.GaveEvery || waited == 0 || n != 0 {
+		if waited, n := waits(time.Minute), claims(); waited > refresh.YieldCheckInterval+refresh.YieldPollInterval || waited == 0 || n != 0 {
 			t.Errorf("it waited for %s, and %d are claimed, want none", waited, n)
 		}
 		isDeaf.Store(true)
@@ -203,7 +203,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 		}
 		close(deaf)
 		isDeaf.Store(false)
-		time.Sleep(refresh.Starved + time.Minute)
+		time.Sleep(refresh.StarvationLimit + time.Minute)
 		if waited, n := waits(time.Minute), claims(); waited > 0 || n != 1 {
 			t.Errorf("it waited %s for a refresh that has waited for too long itself; %d are claimed, want 1", waited, n)
 		}
@@ -239,7 +239,7 @@ func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
 			b.set("a run is carried")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			r.GiveWay(ctx)
+			r.AwaitYield(ctx)
 			out.Store(true)
 			if state, err := s.RefreshState(t.Context(), 1); err != nil || len(state.Claims) > 0 {
 				t.Errorf("after %v: claims %+v, %v", time.Duration(i)*slow/20, state.Claims, err)
@@ -284,7 +284,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				return r, err
 			}})
 			defer w.Close()
-			time.Sleep(30*time.Second + time.Duration(runs)*(takes+refresh.AwayPause)*3)
+			time.Sleep(30*time.Second + time.Duration(runs)*(takes+refresh.UnavailablePause)*3)
 			state, err := s.RefreshState(t.Context(), 1)
 			if err != nil || b.finished() != 3 || len(state.Pending) != runs || state.Workers[0].Waits != "The bucket is away." {
 				t.Fatalf("%d runs: done are %v, %d wait, %+v, %v", runs, b.done, len(state.Pending), state.Workers, err)
@@ -295,7 +295,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				}
 			}
 			away.Store(false)
-			time.Sleep(refresh.AwayMost + 2*refresh.Poll)
+			time.Sleep(refresh.MaxUnavailableDelay + 2*refresh.PollInterval)
 			if state, err = s.RefreshState(t.Context(), 1); err != nil || len(state.Pending) != 0 || b.finished() != 3+runs ||
 				state.Workers[0].Waits != "" {
 				t.Errorf("%d runs, when it is back: %d wait, %d are done, %+v, %v", runs, len(state.Pending), b.finished(),
@@ -328,7 +328,7 @@ func TestWhoHasEndedIsNoWorker(t *testing.T) {
 		p.mu.Lock()
 		p.dead = true
 		p.mu.Unlock()
-		time.Sleep(refresh.Present + 2*refresh.Poll)
+		time.Sleep(refresh.WorkerTTL + 2*refresh.PollInterval)
 		workers("one has died", 0)
 		dead.Close()
 	})

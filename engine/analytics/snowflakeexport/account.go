@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// TablesAccount is where the tables are made, and the views over them.
-type TablesAccount interface {
+// SQLAccount// SQLAccount is where the tables are made, and the views over them.
+type SQLAccount interface {
 	Exec(ctx context.Context, sql ...string) error
 	Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error)
 	Classify(err error) engine.ExecutionError
@@ -19,15 +19,15 @@ type TablesAccount interface {
 
 // Codes of errors of an account.
 const (
-	// CodeLacksRight: the role may not do that, or something of that name is another role's.
-	CodeLacksRight = "003001"
-	// CodeTaken and CodeOtherKind: something of another kind has the name.
-	CodeTaken     = "001998"
+	// CodeAccessDenied// CodeAccessDenied: the role may not do that, or something of that name is another role's.
+	CodeAccessDenied = "003001"
+	// CodeNameTaken// CodeNameTaken and CodeOtherKind: something of another kind has the name.
+	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
 )
 
 // Grant is the statement that gives the role of the account's sessions a privilege on their schema.
-func Grant(ctx context.Context, a TablesAccount, privilege string) string {
+func Grant(ctx context.Context, a SQLAccount, privilege string) string {
 	rs, err := a.Query(ctx, "SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), CURRENT_ROLE()")
 	if err != nil || len(rs.Rows) != 1 {
 		return fmt.Sprintf("give the role of the connection %s on its schema", privilege)

@@ -22,8 +22,8 @@ type facts struct {
 	polls   [][]any
 }
 
-// pollsAtOnce are in one INSERT.
-const pollsAtOnce = 200
+// pollsPerInsert are in one INSERT.
+const pollsPerInsert = 200
 
 var pollColumns = []string{"RUN_ID", "TIMESTAMP", "ELAPSED_SECONDS", "WAREHOUSE_NAME", "STATE", "WAREHOUSE_TYPE",
 	"WAREHOUSE_SIZE", "STARTED_CLUSTERS", "RUNNING", "QUEUED", "MIN_CLUSTER_COUNT", "MAX_CLUSTER_COUNT", "SCALING_POLICY"}
@@ -85,9 +85,9 @@ func (f facts) fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// describe writes what is known of the run into the account, unless it is there already. Where TEST_RESULTS is not
+// writeFacts writes what is known of the run into the account, unless it is there already. Where TEST_RESULTS is not
 // Loadstone's, whether polls are there is not known, and they are written each time.
-func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDetail,
+func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	points, err := e.Store.Warehouse(ctx, c.Subtask)
 	if err != nil {
@@ -101,16 +101,16 @@ func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDeta
 	if err != nil {
 		return false, err
 	}
-	known, there, err := e.described(ctx, c.Subtask)
+	known, there, err := e.factsFingerprint(ctx, c.Subtask)
 	if err != nil || there && known == print {
 		return false, err
 	}
 	f.columns, f.values = append(f.columns, "FINGERPRINT"), append(f.values, print)
-	return true, e.together(ctx, c, prove, func(t target.Together) error {
+	return true, e.together(ctx, c, prove, func(t target.Tx) error {
 		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
 			return err
 		}
-		for some := range slices.Chunk(f.polls, pollsAtOnce) {
+		for some := range slices.Chunk(f.polls, pollsPerInsert) {
 			if err := insert(ctx, t, Polls, pollColumns, some...); err != nil {
 				return err
 			}
@@ -122,22 +122,22 @@ func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDeta
 	})
 }
 
-// conceal takes what is known of the run out of the account, and with it the run out of the views: figures over some of
+// deleteFacts takes what is known of the run out of the account, and with it the run out of the views: figures over some of
 // its executions would look like those over all.
-func (e *Export) conceal(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
+func (e *Export) deleteFacts(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
-	_, there, err := e.described(ctx, c.Subtask)
+	_, there, err := e.factsFingerprint(ctx, c.Subtask)
 	if err == nil && !there && prove != nil {
 		err = prove(ctx) // that the parts could not be read is said of a run that has some
 	}
 	if err != nil || !there {
 		return false, err
 	}
-	return true, e.together(ctx, c, prove, func(t target.Together) error { return e.wipeFacts(ctx, t, c.Subtask) })
+	return true, e.together(ctx, c, prove, func(t target.Tx) error { return e.wipeFacts(ctx, t, c.Subtask) })
 }
 
-// described is the fingerprint of what the account knows of a run, as far as it knows of it.
-func (e *Export) described(ctx context.Context, runID string) (print string, there bool, err error) {
+// factsFingerprint is the fingerprint of what the account knows of a run, as far as it knows of it.
+func (e *Export) factsFingerprint(ctx context.Context, runID string) (print string, there bool, err error) {
 	if !e.tables.Has(Results) {
 		return "", false, nil
 	}
@@ -151,13 +151,13 @@ func (e *Export) described(ctx context.Context, runID string) (print string, the
 	return fmt.Sprint(rs.Rows[0][0]), true, nil
 }
 
-func insert(ctx context.Context, t target.Together, table string, columns []string, rows ...[]any) error {
+func insert(ctx context.Context, t target.Tx, table string, columns []string, rows ...[]any) error {
 	marks := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
 	all := strings.TrimSuffix(strings.Repeat(marks+", ", len(rows)), ", ")
 	return t.Exec(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+all, slices.Concat(rows...)...)
 }
 
-func (e *Export) wipeFacts(ctx context.Context, t target.Together, runID string) error {
+func (e *Export) wipeFacts(ctx context.Context, t target.Tx, runID string) error {
 	for _, table := range []string{Results, Polls} {
 		if !e.tables.Has(table) {
 			continue

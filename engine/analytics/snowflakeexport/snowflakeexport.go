@@ -38,8 +38,8 @@ import (
 // Table is the derived table of kind INGEST that says what of it is there.
 const Table = "exported_executions"
 
-// mostRows are in one file on the stage: some 30 MB.
-const mostRows = 500_000
+// maxRowsPerFile are in one file on the stage: some 30 MB.
+const maxRowsPerFile = 500_000
 
 // Store is what is known of runs.
 type Store interface {
@@ -55,12 +55,12 @@ type Record interface {
 
 // Account is a database that takes files in through a stage.
 type Account interface {
-	TablesAccount
+	SQLAccount
 	target.Stager
 }
 
-// Standing is what of a run is in the account, as far as its last attempt came.
-type Standing struct {
+// ExportStatus// ExportStatus is what of a run is in the account, as far as its last attempt came.
+type ExportStatus struct {
 	// Place is the schema in which it is.
 	Place      string
 	Executions int64
@@ -73,9 +73,9 @@ type Standing struct {
 	Gone   bool
 }
 
-// Book is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
-type Book interface {
-	NoteExport(ctx context.Context, c refresh.Claim, s Standing) error
+// StatusStore is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
+type StatusStore interface {
+	NoteExport(ctx context.Context, c refresh.Claim, s ExportStatus) error
 }
 
 // Export takes runs out.
@@ -85,15 +85,15 @@ type Export struct {
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
 	// Account is asked for each run: it may have been changed.
 	Account Account
-	// Book may be nil.
-	Book Book
-	// Raise has later claims get epochs above one that the account has seen, and reports whether they were not above it
+	// StatusStore may be nil.
+	StatusStore StatusStore
+	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above it
 	// before: a control store that was made anew or restored counts from less, and what it claims would write nothing.
-	Raise func(ctx context.Context, above int64) (raised bool, err error)
+	RaiseEpochs func(ctx context.Context, above int64) (raised bool, err error)
 
-	made   atomic.Bool
-	tables Made
-	views  ViewsMade
+	prepared atomic.Bool
+	tables   TableStatus
+	views    ViewStatus
 }
 
 // row is an execution as it is in a file; columns are found by their names.
@@ -131,25 +131,25 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		r, err = refresh.Result{Mode: refresh.Incremental, Unchanged: true,
 			Note: gone.Sentence + " What was taken there before stays."}, nil
 	}
-	err = e.told(err)
-	if e.Book == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
+	err = e.userError(err)
+	if e.StatusStore == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
 		return r, err
 	}
-	s := Standing{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
+	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
 	if err == nil && !s.Gone {
-		err = e.told(e.count(ctx, c.Subtask, &s))
+		err = e.userError(e.count(ctx, c.Subtask, &s))
 	}
 	if err != nil {
-		s.Failed, s.Problem = true, engine.Sentences(err)
+		s.Failed, s.Problem = true, engine.ErrorText(err)
 	}
-	return r, errors.Join(err, e.Book.NoteExport(ctx, c, s))
+	return r, errors.Join(err, e.StatusStore.NoteExport(ctx, c, s))
 }
 
-// told is an error of the account in words for people. One that is away is no fault of the run, which is tried again
+// userError is an error of the account in words for people. One that is away is no fault of the run, which is tried again
 // until it is there.
-func (e *Export) told(err error) error {
+func (e *Export) userError(err error) error {
 	var worded *engine.Error
-	if err == nil || errors.As(err, &worded) || store.Passing(err) || errors.Is(err, store.ErrClaimLost) {
+	if err == nil || errors.As(err, &worded) || store.IsTransient(err) || errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
 	said := e.Account.Classify(err)
@@ -165,7 +165,7 @@ func (e *Export) told(err error) error {
 }
 
 // count reads where the run is, and how much of it.
-func (e *Export) count(ctx context.Context, runID string, s *Standing) error {
+func (e *Export) count(ctx context.Context, runID string, s *ExportStatus) error {
 	rs, err := e.Account.Query(ctx, `SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), COALESCE(SUM(ROW_COUNT), 0)
 		FROM LOADSTONE_PARTS WHERE RUN_ID = ?`, runID)
 	if err != nil {
@@ -188,15 +188,15 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	if err != nil {
 		return r, fmt.Errorf("reading run %s: %w", c.Subtask, err)
 	}
-	if gone := executions.Deleted(detail.Run); gone != "" {
+	if gone := executions.DeletedNotice(detail.Run); gone != "" {
 		return r, executions.DeletedError{Sentence: gone}
 	}
-	prove = executions.StillThere(prove, c.Subtask, e.Detail)
+	prove = executions.WithDeletionCheck(prove, c.Subtask, e.Detail)
 	artifacts, err := e.Store.Artifacts(ctx, c.Subtask)
 	if err != nil {
 		return r, fmt.Errorf("listing the parts of run %s: %w", c.Subtask, err)
 	}
-	known, err := e.known(ctx, c.Subtask)
+	known, err := e.exportedParts(ctx, c.Subtask)
 	if err != nil {
 		return r, err
 	}
@@ -229,9 +229,9 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		}
 		r.Unchanged = false
 	}
-	write := e.describe
+	write := e.writeFacts
 	if len(problems) > 0 {
-		write = e.conceal
+		write = e.deleteFacts
 		r.Note = fmt.Sprintf("%d of %d parts could not be read, and views do not show the run: %s", len(problems), total,
 			strings.Join(problems, " "))
 	}
@@ -247,25 +247,25 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 
 // begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
-	if !e.made.Load() {
+	if !e.prepared.Load() {
 		var err error
-		if e.tables, err = Make(ctx, e.Account); err != nil {
+		if e.tables, err = MakeTables(ctx, e.Account); err != nil {
 			return fmt.Errorf("making the tables of the results connection: %w", err)
 		}
-		if e.views, err = ViewsMake(ctx, e.Account, e.tables); err != nil {
+		if e.views, err = MakeViews(ctx, e.Account, e.tables); err != nil {
 			return fmt.Errorf("making the views of the results connection: %w", err)
 		}
-		e.made.Store(true)
+		e.prepared.Store(true)
 	}
 	seen := int64(-1)
-	err := e.Account.Together(ctx, func(t target.Together) error {
+	err := e.Account.InTransaction(ctx, func(t target.Tx) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		seen = epoch
 		switch {
 		case err != nil:
 			return err
 		case epoch > c.Epoch:
-			return lost(c)
+			return claimLost(c)
 		case epoch < 0:
 			return t.Exec(ctx, "INSERT INTO LOADSTONE_RUNS (RUN_ID, EPOCH) VALUES (?, ?)", c.Subtask, c.Epoch)
 		}
@@ -274,7 +274,7 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
-	switch raised, raising := e.Raise(ctx, seen); {
+	switch raised, raising := e.RaiseEpochs(ctx, seen); {
 	case raising != nil:
 		return raising
 	case raised:
@@ -285,12 +285,12 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	return err
 }
 
-func lost(c refresh.Claim) error {
+func claimLost(c refresh.Claim) error {
 	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }
 
 // epochOf is the highest epoch that has begun with a run, -1 before the first.
-func epochOf(ctx context.Context, t target.Together, runID string) (int64, error) {
+func epochOf(ctx context.Context, t target.Tx, runID string) (int64, error) {
 	rs, err := t.Query(ctx, "SELECT MAX(EPOCH) FROM LOADSTONE_RUNS WHERE RUN_ID = ?", runID)
 	if err != nil {
 		return 0, err
@@ -311,15 +311,15 @@ func number(v any) (int64, error) {
 
 // together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
 func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
-	f func(target.Together) error) error {
-	return e.Account.Together(ctx, func(t target.Together) error {
+	f func(target.Tx) error) error {
+	return e.Account.InTransaction(ctx, func(t target.Tx) error {
 		// The change of nothing locks the row until the end.
 		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
 			return err
 		}
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		if err == nil && epoch != c.Epoch {
-			err = lost(c)
+			err = claimLost(c)
 		}
 		if err == nil {
 			err = f(t)
@@ -331,8 +331,8 @@ func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(conte
 	})
 }
 
-// known are the parts that are there of a run, with their checksums.
-func (e *Export) known(ctx context.Context, runID string) (map[string]string, error) {
+// exportedParts are the parts that are there of a run, with their checksums.
+func (e *Export) exportedParts(ctx context.Context, runID string) (map[string]string, error) {
 	rs, err := e.Account.Query(ctx, "SELECT PART, SHA256 FROM LOADSTONE_PARTS WHERE RUN_ID = ?", runID)
 	if err != nil {
 		return nil, fmt.Errorf("looking which parts are there: %w", err)
@@ -350,7 +350,7 @@ func folder(runID string) string {
 	return "loadstone/" + hex.EncodeToString(sum[:16])
 }
 
-func wipe(ctx context.Context, t target.Together, runID, part string) error {
+func wipe(ctx context.Context, t target.Tx, runID, part string) error {
 	for _, table := range []string{Executions, Parts} {
 		sql, args := "DELETE FROM "+table+" WHERE RUN_ID = ?", []any{runID}
 		if part != "" {
@@ -364,7 +364,7 @@ func wipe(ctx context.Context, t target.Together, runID, part string) error {
 }
 
 func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.Context) error) error {
-	err := e.together(ctx, c, prove, func(t target.Together) error {
+	err := e.together(ctx, c, prove, func(t target.Tx) error {
 		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
 			return err
 		}
@@ -380,7 +380,7 @@ func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.C
 }
 
 func (e *Export) forget(ctx context.Context, c refresh.Claim, part string, prove func(context.Context) error) error {
-	return e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, part) })
+	return e.together(ctx, c, prove, func(t target.Tx) error { return wipe(ctx, t, c.Subtask, part) })
 }
 
 // part takes one part of a run out that started at startNs: its files first, which count once they are copied.
@@ -407,14 +407,14 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 	}
 	var sending error
 	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
-		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= mostRows {
+		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= maxRowsPerFile {
 			sending = flush()
 		}
 		rows += int64(len(x.DueNs))
 		return sending
 	})
 	switch {
-	case err != nil && sending == nil && ctx.Err() == nil && !store.Passing(err):
+	case err != nil && sending == nil && ctx.Err() == nil && !store.IsTransient(err):
 		return 0, 0, a.Name + " is damaged.", nil
 	case err != nil:
 		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
@@ -434,7 +434,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 
 func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string, rows int64,
 	prove func(context.Context) error) error {
-	return e.together(ctx, c, prove, func(t target.Together) error {
+	return e.together(ctx, c, prove, func(t target.Tx) error {
 		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
 			return err
 		}

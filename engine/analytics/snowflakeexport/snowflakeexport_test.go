@@ -136,19 +136,19 @@ func (a *account) Put(ctx context.Context, path string, content []byte) error {
 	return a.step(func() error { return a.Account.Put(ctx, path, content) })
 }
 
-func (a *account) Together(ctx context.Context, f func(target.Together) error) error {
+func (a *account) Together(ctx context.Context, f func(target.Tx) error) error {
 	return a.step(func() error {
-		return a.Account.Together(ctx, func(t target.Together) error { return f(within{t, a}) })
+		return a.Account.InTransaction(ctx, func(t target.Tx) error { return f(within{t, a}) })
 	})
 }
 
 type within struct {
-	target.Together
+	target.Tx
 	a *account
 }
 
 func (w within) Exec(ctx context.Context, sql string, args ...any) error {
-	return w.a.step(func() error { return w.Together.Exec(ctx, sql, args...) })
+	return w.a.step(func() error { return w.Tx.Exec(ctx, sql, args...) })
 }
 
 // world is a record and an account that takes it.
@@ -157,13 +157,13 @@ type world struct {
 	*account
 	export *snowflakeexport.Export
 	proof  error
-	book   snowflakeexport.Standing
+	book   snowflakeexport.ExportStatus
 	// counted is the highest epoch that the control store has given.
 	counted int64
 }
 
 // NoteExport implements Book.
-func (w *world) NoteExport(_ context.Context, _ refresh.Claim, s snowflakeexport.Standing) error {
+func (w *world) NoteExport(_ context.Context, _ refresh.Claim, s snowflakeexport.ExportStatus) error {
 	w.book = s
 	return nil
 }
@@ -189,8 +189,8 @@ func newWorld(t *testing.T, denied ...translate.Denied) *world {
 
 // restart makes a process anew, as far as it is about exports.
 func (w *world) restart() {
-	w.export = &snowflakeexport.Export{Store: w.record, Record: w.record, Account: w.account, Book: w,
-		Raise: func(_ context.Context, above int64) (bool, error) {
+	w.export = &snowflakeexport.Export{Store: w.record, Record: w.record, Account: w.account, StatusStore: w,
+		RaiseEpochs: func(_ context.Context, above int64) (bool, error) {
 			raised := w.counted < above
 			w.counted = max(w.counted, above)
 			return raised, nil
@@ -553,8 +553,8 @@ func TestWithoutTheTableOfExecutionsNothingIsTaken(t *testing.T) {
 		}
 		_, err := w.take(t, 1)
 		for _, part := range []string{name, "has not made", "Cure: rename or drop it"} {
-			if !strings.Contains(engine.Sentences(err), part) || !w.book.Failed || !strings.Contains(w.book.Problem, part) {
-				t.Errorf("%q is not in %q, or not in %+v", part, engine.Sentences(err), w.book)
+			if !strings.Contains(engine.ErrorText(err), part) || !w.book.Failed || !strings.Contains(w.book.Problem, part) {
+				t.Errorf("%q is not in %q, or not in %+v", part, engine.ErrorText(err), w.book)
 			}
 		}
 		if got := w.one(t, "SELECT COUNT(*) FROM "+name); got != "0" {

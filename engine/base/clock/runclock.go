@@ -22,16 +22,16 @@ func New(read func() time.Time) *Clock {
 	return &Clock{begin: begin, line: begin, read: read}
 }
 
-// Ahead is the time line of another machine, which is ahead of this one by that much now.
-func (c *Clock) Ahead(by time.Duration) *Clock {
+// WithOffset is the time line of another machine, which is ahead of this one by that much now.
+func (c *Clock) WithOffset(by time.Duration) *Clock {
 	return &Clock{begin: c.begin, line: c.line.Round(0).Add(by), read: c.read}
 }
 
 // Now is the present moment on the time line.
-func (c *Clock) Now() time.Time { return c.Place(c.read()) }
+func (c *Clock) Now() time.Time { return c.At(c.read()) }
 
-// Place puts a moment that this process has read on the time line.
-func (c *Clock) Place(t time.Time) time.Time { return c.line.Add(t.Sub(c.begin)) }
+// At puts a moment that this process has read on the time line.
+func (c *Clock) At(t time.Time) time.Time { return c.line.Add(t.Sub(c.begin)) }
 
 // Offset is by how much the wall clock has been set forward since the time line
 // began, less than 0 when it was set back. A clock that is slewed has no offset.

@@ -31,7 +31,7 @@ func TestAClockDoesNotFollowTheWall(t *testing.T) {
 			(read.Round(0).Sub(began.Round(0))-want).Abs() > time.Minute {
 			t.Fatalf("the clock was set by %v, and its offset is %v", want, c.Offset())
 		}
-		for _, now := range []time.Time{c.Now(), c.Place(read)} {
+		for _, now := range []time.Time{c.Now(), c.At(read)} {
 			if d := now.Round(0).Sub(began.Round(0)); d < 0 || d > time.Minute || now.Sub(began) < 0 {
 				t.Fatalf("set by %d s: %v after %v", step, now, began)
 			}

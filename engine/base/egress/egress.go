@@ -21,9 +21,9 @@ import (
 // those where clouds tell a machine its own keys.
 type Policy struct{ rules []rule }
 
-// Always returns the policy for what whoever starts the process has named, by a flag or in the environment: no list is
+// Unrestricted returns the policy for what whoever starts the process has named, by a flag or in the environment: no list is
 // asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
-func Always() *Policy { return nil }
+func Unrestricted() *Policy { return nil }
 
 // rule allows a range of addresses or a name, on one port or, with 0, on all.
 type rule struct {
@@ -52,7 +52,7 @@ func Parse(list []string) (*Policy, error) {
 
 func parse(text string) (r rule, ok bool) {
 	if prefix, err := netip.ParsePrefix(text); err == nil {
-		return rule{prefix: plain(prefix)}, true
+		return rule{prefix: unmapPrefix(prefix)}, true
 	}
 	host := text
 	if name, port, err := net.SplitHostPort(text); err == nil {
@@ -64,7 +64,7 @@ func parse(text string) (r rule, ok bool) {
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "*"), ".")
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && ip.Zone() == "" {
-		r.prefix = plain(netip.PrefixFrom(ip, ip.BitLen()))
+		r.prefix = unmapPrefix(netip.PrefixFrom(ip, ip.BitLen()))
 		return r, true
 	}
 	// Labels of letters, digits, hyphens and underscores; what looks like an address is none that can be read.
@@ -76,8 +76,8 @@ func parse(text string) (r rule, ok bool) {
 	return r, true
 }
 
-// plain is a range of IPv4 that was written as one of IPv6.
-func plain(p netip.Prefix) netip.Prefix {
+// unmapPrefix is a range of IPv4 that was written as one of IPv6.
+func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
@@ -94,36 +94,36 @@ var metadata = []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.Must
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("192.0.0.192/32"),
 	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("64:ff9b:1::/48")}
 
-// within are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is compatible,
+// embeddedIPv4 are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is compatible,
 // and 6to4.
-var within = []struct {
+var embeddedIPv4 = []struct {
 	prefix netip.Prefix
 	at     int
 }{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("::/96"), 12},
 	{netip.MustParsePrefix("2002::/16"), 2}}
 
-// Never reports whether nobody is spoken with at an address, whatever a list says.
-func Never(ip netip.Addr) bool {
+// IsForbidden reports whether nobody is spoken with at an address, whatever a list says.
+func IsForbidden(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() ||
 		slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return true
 	}
-	for _, w := range within {
+	for _, w := range embeddedIPv4 {
 		if ip.Is6() && !ip.IsLoopback() && w.prefix.Contains(ip) {
 			b := ip.As16()
-			return Never(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
+			return IsForbidden(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
 		}
 	}
 	return false
 }
 
-// Named reports whether a host as it is written is refused before anything is looked up: a name of a cloud's metadata,
+// IsForbiddenHost reports whether a host as it is written is refused before anything is looked up: a name of a cloud's metadata,
 // or an address that is always refused.
-func Named(host string) bool {
+func IsForbiddenHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	ip, err := netip.ParseAddr(host)
-	return metadataHosts[host] || err == nil && Never(ip)
+	return metadataHosts[host] || err == nil && IsForbidden(ip)
 }
 
 // InvalidFlag is the error for a flag whose value leads to such a host.
@@ -136,10 +136,10 @@ func InvalidFlag(flag, host string) error {
 // A nil policy is the zero one.
 func (p *Policy) Check(name string, at netip.AddrPort) error {
 	ip := at.Addr().Unmap().WithZone("")
-	if Never(ip) || Named(name) {
+	if IsForbidden(ip) || IsForbiddenHost(name) {
 		return &engine.Error{Code: engine.CodeTarget,
 			Message: fmt.Sprintf("%s is an address of the link, or one where a cloud tells a machine its own keys: nobody is "+
-				"spoken with there.", shown(name, ip)), Hint: "Name the host that the system has in your network.",
+				"spoken with there.", display(name, ip)), Hint: "Name the host that the system has in your network.",
 			Cause: ErrRefused}
 	}
 	if p == nil || len(p.rules) == 0 {
@@ -147,12 +147,12 @@ func (p *Policy) Check(name string, at netip.AddrPort) error {
 	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	for _, r := range p.rules {
-		if (r.port == 0 || r.port == at.Port()) && r.has(name, ip) {
+		if (r.port == 0 || r.port == at.Port()) && r.matches(name, ip) {
 			return nil
 		}
 	}
 	return &engine.Error{Code: engine.CodeTarget,
-		Message: fmt.Sprintf("%s, port %d, is not among the addresses that this server may reach.", shown(name, ip),
+		Message: fmt.Sprintf("%s, port %d, is not among the addresses that this server may reach.", display(name, ip),
 			at.Port()),
 		Hint: "Whoever runs the server names it with " + Flag + " (LOADSTONE_ALLOW_TARGETS).", Cause: ErrRefused}
 }
@@ -164,7 +164,7 @@ type refusal struct{}
 
 func (refusal) Error() string { return "the address may not be reached" }
 
-func (r rule) has(name string, ip netip.Addr) bool {
+func (r rule) matches(name string, ip netip.Addr) bool {
 	switch {
 	case r.prefix.IsValid():
 		return r.prefix.Contains(ip)
@@ -174,7 +174,7 @@ func (r rule) has(name string, ip netip.Addr) bool {
 	return name == r.name
 }
 
-func shown(name string, ip netip.Addr) string {
+func display(name string, ip netip.Addr) string {
 	if name == "" || name == ip.String() {
 		return ip.String()
 	}

@@ -96,7 +96,7 @@ func Write(path string, write func(io.Writer) error) error {
 		info, err = f.Stat()
 		_ = f.Close()
 		if err == nil {
-			err = exchange(path, info, text.Bytes())
+			err = replaceFile(path, info, text.Bytes())
 		}
 		if err != nil {
 			_ = os.Remove(path)
@@ -105,18 +105,18 @@ func Write(path string, write func(io.Writer) error) error {
 		return nil
 	case err != nil:
 		return failed(path, err)
-	case exchangeable(path, info) && exchange(path, info, text.Bytes()) == nil:
+	case canReplace(path, info) && replaceFile(path, info, text.Bytes()) == nil:
 		return nil
 	}
-	if err := inPlace(path, text.Bytes()); err != nil {
+	if err := writeInPlace(path, text.Bytes()); err != nil {
 		return failed(path, err)
 	}
 	return nil
 }
 
-// exchangeable reports whether nobody can tell another file of the same mode from the one at path.
-func exchangeable(path string, info fs.FileInfo) bool {
-	if !info.Mode().IsRegular() || !single(info) {
+// canReplace reports whether nobody can tell another file of the same mode from the one at path.
+func canReplace(path string, info fs.FileInfo) bool {
+	if !info.Mode().IsRegular() || !hasOneLink(info) {
 		return false
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) // what may not be written is not exchanged either
@@ -127,14 +127,14 @@ func exchangeable(path string, info fs.FileInfo) bool {
 	return true
 }
 
-// exchange puts a new file in the place of the one at path. On an error that one stays.
-func exchange(path string, old fs.FileInfo, text []byte) error {
+// replaceFile puts a new file in the place of the one at path. On an error that one stays.
+func replaceFile(path string, old fs.FileInfo, text []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".loadstone-*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }()
-	if err := adopt(tmp, old); err != nil {
+	if err := copyOwnership(tmp, old); err != nil {
 		_ = tmp.Close()
 		return err
 	}
@@ -148,8 +148,8 @@ func exchange(path string, old fs.FileInfo, text []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// inPlace writes to whatever stands at path, through links.
-func inPlace(path string, text []byte) error {
+// writeInPlace writes to whatever stands at path, through links.
+func writeInPlace(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // the user names the file
 	if err != nil {
 		return err

@@ -8,6 +8,6 @@ import (
 )
 
 // single cannot be told here: files are written in place.
-func single(fs.FileInfo) bool { return false }
+func hasOneLink(fs.FileInfo) bool { return false }
 
-func adopt(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }
+func copyOwnership(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }

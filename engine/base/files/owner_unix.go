@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// single reports whether a file has this one name only.
-func single(info fs.FileInfo) bool {
+// hasOneLink reports whether a file has this one name only.
+func hasOneLink(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && s.Nlink == 1
 }
 
-// adopt gives f the owner and the mode of another file.
-func adopt(f *os.File, old fs.FileInfo) error {
+// copyOwnership gives f the owner and the mode of another file.
+func copyOwnership(f *os.File, old fs.FileInfo) error {
 	now, err := f.Stat()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type Sampler struct {
 	total  float64
 	pauses []uint64
 	gc     []metrics.Sample
-	still  stillness
+	stalls stallDetector
 }
 
 // New begins to measure.
@@ -58,7 +58,7 @@ func (s *Sampler) Sample() engine.Resources {
 	}
 	s.busy, s.total = busy, total
 	r.HostMemoryPercent = bounded(s.os.hostMemoryPercent())
-	r.GCPauseMaxMs, r.StoodStillMs = s.longestPause(), engine.Milliseconds(s.still.take())
+	r.GCPauseMaxMs, r.MaxStallMs = s.longestPause(), engine.Milliseconds(s.stalls.takeLongest())
 	return r
 }
 

@@ -10,9 +10,9 @@ import (
 // waits without telling the scheduler keeps one, and with as many loops as the
 // machine has processors everything else in the process would stand still.
 // The operating system shares the real ones out between the threads.
-var processors = lentProcessors{procs: runtime.GOMAXPROCS, restore: runtime.SetDefaultGOMAXPROCS}
+var processors = processorPool{procs: runtime.GOMAXPROCS, restore: runtime.SetDefaultGOMAXPROCS}
 
-type lentProcessors struct {
+type processorPool struct {
 	procs   func(n int) int
 	restore func()
 
@@ -21,8 +21,8 @@ type lentProcessors struct {
 	base, lent int
 }
 
-// own is how many the process has when none are lent.
-func (p *lentProcessors) own() int {
+// ownCount is how many the process has when none are lent.
+func (p *processorPool) ownCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lent > 0 {
@@ -32,7 +32,7 @@ func (p *lentProcessors) own() int {
 }
 
 // lend adds one, or returns false when every own one has been matched.
-func (p *lentProcessors) lend() bool {
+func (p *processorPool) lend() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lent == 0 {
@@ -46,8 +46,8 @@ func (p *lentProcessors) lend() bool {
 	return true
 }
 
-// giveBack ends a successful lend.
-func (p *lentProcessors) giveBack() {
+// release ends a successful lend.
+func (p *processorPool) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lent--
@@ -64,11 +64,11 @@ func (p *lentProcessors) giveBack() {
 
 // Processors is how many processors the process may use at once: GOMAXPROCS
 // without what event loops add while a load runs.
-func Processors() int { return processors.own() }
+func Processors() int { return processors.ownCount() }
 
 // LendProcessor adds a scheduler processor for an event loop, or returns false when every own one has been matched.
 // ReturnProcessor ends it.
 func LendProcessor() bool { return processors.lend() }
 
 // ReturnProcessor ends a successful LendProcessor.
-func ReturnProcessor() { processors.giveBack() }
+func ReturnProcessor() { processors.release() }

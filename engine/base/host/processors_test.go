@@ -6,7 +6,7 @@ import "testing"
 func TestProcessorsAreLent(t *testing.T) {
 	const own = 3
 	procs := own
-	p := lentProcessors{restore: func() {}, procs: func(n int) int {
+	p := processorPool{restore: func() {}, procs: func(n int) int {
 		before := procs
 		if n > 0 {
 			procs = n
@@ -16,17 +16,17 @@ func TestProcessorsAreLent(t *testing.T) {
 	n := 0
 	for p.lend() {
 		n++
-		if procs != own+n || p.own() != own {
-			t.Errorf("%d processors, %d own, with %d lent", procs, p.own(), n)
+		if procs != own+n || p.ownCount() != own {
+			t.Errorf("%d processors, %d own, with %d lent", procs, p.ownCount(), n)
 		}
 	}
 	if n != own {
 		t.Errorf("%d were lent beside %d", n, own)
 	}
 	for range n {
-		p.giveBack()
+		p.release()
 	}
-	if procs != own || p.own() != own {
+	if procs != own || p.ownCount() != own {
 		t.Errorf("%d processors afterwards", procs)
 	}
 }

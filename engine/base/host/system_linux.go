@@ -50,8 +50,8 @@ func findCgroups(root, self string) cgroups {
 	return c
 }
 
-// upwards are a folder and those above it, down to the root of the cgroups.
-func (c cgroups) upwards(dir string) iter.Seq[string] {
+// ancestors are a folder and those above it, down to the root of the cgroups.
+func (c cgroups) ancestors(dir string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for strings.HasPrefix(dir, c.root) && yield(dir) && dir != c.root {
 			dir = dir[:strings.LastIndexByte(dir, '/')]
@@ -61,12 +61,12 @@ func (c cgroups) upwards(dir string) iter.Seq[string] {
 
 // cpus is the smallest of n and the quotas of the cgroups.
 func (c cgroups) cpus(n float64) float64 {
-	for dir := range c.upwards(c.unified) {
+	for dir := range c.ancestors(c.unified) {
 		if f := strings.Fields(read(dir + "/cpu.max")); len(f) == 2 {
 			n = quota(f[0], f[1], n)
 		}
 	}
-	for dir := range c.upwards(c.cpu) {
+	for dir := range c.ancestors(c.cpu) {
 		n = quota(strings.TrimSpace(read(dir+"/cpu.cfs_quota_us")), strings.TrimSpace(read(dir+"/cpu.cfs_period_us")), n)
 	}
 	return n
@@ -80,10 +80,10 @@ func (c cgroups) memoryLimit(limit int64) int64 {
 			limit = n
 		}
 	}
-	for dir := range c.upwards(c.unified) {
+	for dir := range c.ancestors(c.unified) {
 		least(dir + "/memory.max")
 	}
-	for dir := range c.upwards(c.memory) {
+	for dir := range c.ancestors(c.memory) {
 		least(dir + "/memory.limit_in_bytes")
 	}
 	return limit

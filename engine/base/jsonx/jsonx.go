@@ -14,10 +14,10 @@ import (
 
 // Read is json.Unmarshal whose errors a user may read: they name the field
 // and what it should hold, and no type of this program. The original is in the chain.
-func Read(text []byte, into any) error { return InWords(json.Unmarshal(text, into)) }
+func Read(text []byte, into any) error { return Explain(json.Unmarshal(text, into)) }
 
-// InWords rewrites an error of encoding/json for a user; others stay as they are.
-func InWords(err error) error {
+// Explain// Explain rewrites an error of encoding/json for a user; others stay as they are.
+func Explain(err error) error {
 	var (
 		mistyped *json.UnmarshalTypeError
 		syntax   *json.SyntaxError
@@ -26,41 +26,41 @@ func InWords(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &mistyped):
-		return &jsonError{words: wordsOf(mistyped), cause: err}
+		return &jsonError{message: messageOf(mistyped), cause: err}
 	case errors.As(err, &syntax):
 		what := syntax.Error()
 		if strings.Contains(what, "unexpected end") {
-			return &jsonError{words: "it is no JSON: it ends too early", cause: err}
+			return &jsonError{message: "it is no JSON: it ends too early", cause: err}
 		}
-		return &jsonError{words: fmt.Sprintf("it is no JSON: %s, at byte %d", what, syntax.Offset), cause: err}
+		return &jsonError{message: fmt.Sprintf("it is no JSON: %s, at byte %d", what, syntax.Offset), cause: err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &jsonError{words: "it is no JSON: it ends too early", cause: err}
+		return &jsonError{message: "it is no JSON: it ends too early", cause: err}
 	}
 	if rest, ok := strings.CutPrefix(err.Error(), "json: "); ok {
-		return &jsonError{words: rest, cause: err}
+		return &jsonError{message: rest, cause: err}
 	}
 	return err
 }
 
-// WithoutGo replaces what encoding/json said of err within a longer text.
-func WithoutGo(text string, err error) string {
+// ExplainIn// ExplainIn replaces what encoding/json said of err within a longer text.
+func ExplainIn(text string, err error) string {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {
-		return strings.ReplaceAll(text, mistyped.Error(), wordsOf(mistyped))
+		return strings.ReplaceAll(text, mistyped.Error(), messageOf(mistyped))
 	}
 	return text
 }
 
 // jsonError is an error of encoding/json in words.
 type jsonError struct {
-	words string
-	cause error
+	message string
+	cause   error
 }
 
-func (e *jsonError) Error() string { return e.words }
+func (e *jsonError) Error() string { return e.message }
 func (e *jsonError) Unwrap() error { return e.cause }
 
-func wordsOf(e *json.UnmarshalTypeError) string {
+func messageOf(e *json.UnmarshalTypeError) string {
 	what := "it"
 	// Names of Go types that are embedded stand in the path too; ours in JSON are in lower case.
 	path := slices.DeleteFunc(strings.Split(e.Field, "."), func(step string) bool {
@@ -85,11 +85,11 @@ func wordsOf(e *json.UnmarshalTypeError) string {
 	default:
 		is = "a " + e.Value
 	}
-	return fmt.Sprintf("%s is %s, which should be %s", what, is, kindInWords(e.Type))
+	return fmt.Sprintf("%s is %s, which should be %s", what, is, jsonTypeName(e.Type))
 }
 
-// kindInWords says what a value of the type looks like in JSON.
-func kindInWords(t reflect.Type) string {
+// jsonTypeName says what a value of the type looks like in JSON.
+func jsonTypeName(t reflect.Type) string {
 	if t == nil {
 		return "something else"
 	}

@@ -50,11 +50,11 @@ func TestNoErrorOfJSONNamesATypeOfThisProgram(t *testing.T) {
 		}
 	}
 	err := json.Unmarshal([]byte(`{"workload": {"seed": "x"}}`), &doc)
-	if got := WithoutGo("reading: "+err.Error(), err); strings.Contains(got, "json:") ||
+	if got := ExplainIn("reading: "+err.Error(), err); strings.Contains(got, "json:") ||
 		!strings.Contains(got, "workload.seed") {
 		t.Errorf("within a text: %s", got)
 	}
-	if other := errors.New("other"); !errors.Is(InWords(other), other) || InWords(nil) != nil {
+	if other := errors.New("other"); !errors.Is(Explain(other), other) || Explain(nil) != nil {
 		t.Error("other errors do not stay")
 	}
 }

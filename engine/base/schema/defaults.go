@@ -9,11 +9,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// WrongDefault checks every default that a schema has, also those that Complete comes to
+// CheckDefaults// CheckDefaults checks every default that a schema has, also those that Complete comes to
 // only where a document gives what is around them, against the part of the schema that
 // it stands in. It returns what is wrong with the first, its field named by the way to it,
 // or nil.
-func WrongDefault(text []byte) (*engine.FieldError, error) {
+func CheckDefaults(text []byte) (*engine.FieldError, error) {
 	doc, compiler, err := read(text)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func WrongDefault(text []byte) (*engine.FieldError, error) {
 		if !there || wrong != nil {
 			return nil
 		}
-		compiled, err := compiler.Compile(address + "#" + strings.Join(pointer, ""))
+		compiled, err := compiler.Compile(schemaURL + "#" + strings.Join(pointer, ""))
 		if err != nil {
 			return err
 		}

@@ -17,14 +17,14 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	if best == "" {
-		return only(folded, candidates)
+		return soleMatch(folded, candidates)
 	}
 	return best
 }
 
-// only is the one candidate that a name is a part of, as duration is of duration_seconds; "" of none and of several.
-func only(folded string, candidates []string) (found string) {
-	if len([]rune(folded)) < shortest {
+// soleMatch is the one candidate that a name is a part of, as duration is of duration_seconds; "" of none and of several.
+func soleMatch(folded string, candidates []string) (found string) {
+	if len([]rune(folded)) < minSubstring {
 		return ""
 	}
 	for _, c := range candidates {
@@ -38,8 +38,8 @@ func only(folded string, candidates []string) (found string) {
 	return found
 }
 
-// shortest is how many characters say which name is meant that they are a part of.
-const shortest = 4
+// minSubstring is how many characters say which name is meant that they are a part of.
+const minSubstring = 4
 
 var separators = strings.NewReplacer("-", "", "_", "", " ", "")
 

@@ -24,15 +24,15 @@ type Schema struct {
 	doc      any
 }
 
-// refuse keeps schemas, which may come from strangers, from loading anything.
-type refuse struct{}
+// noLoader keeps schemas, which may come from strangers, from loading anything.
+type noLoader struct{}
 
-func (refuse) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %q: only references within it are allowed", url)
 }
 
-// address is what a schema is called while it is compiled.
-const address = "mem:///schema.json"
+// schemaURL is what a schema is called while it is compiled.
+const schemaURL = "mem:///schema.json"
 
 // read gives a schema to a compiler that loads nothing else.
 func read(text []byte) (doc any, c *jsonschema.Compiler, err error) {
@@ -40,8 +40,8 @@ func read(text []byte) (doc any, c *jsonschema.Compiler, err error) {
 		return nil, nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	c = jsonschema.NewCompiler()
-	c.UseLoader(refuse{})
-	if err := c.AddResource(address, doc); err != nil {
+	c.UseLoader(noLoader{})
+	if err := c.AddResource(schemaURL, doc); err != nil {
 		return nil, nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	return doc, c, nil
@@ -53,21 +53,21 @@ func Compile(text []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := c.Compile(address)
+	compiled, err := c.Compile(schemaURL)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema: %w", err)
 	}
 	return &Schema{compiled: compiled, doc: doc}, nil
 }
 
-// MaxFound is how many wrong fields are reported. Nobody reads more at once, and a
+// MaxErrors// MaxErrors is how many wrong fields are reported. Nobody reads more at once, and a
 // document may have thousands, each of which costs a search for what was meant.
-const MaxFound = 100
+const MaxErrors = 100
 
 // Check validates doc, a tree of map[string]any, []any, string, bool, nil and
 // numbers (int64, float64 or json.Number; never NaN). Field names start with
 // prefix. It returns one error per wrong field, ordered by field, for at most
-// MaxFound of them; nil when valid.
+// MaxErrors of them; nil when valid.
 func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
 	err := s.compiled.Validate(doc)
 	if err == nil {
@@ -79,15 +79,15 @@ func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
 	}
 	var found []engine.FieldError
 	s.collect(verr, prefix, &found)
-	if len(found) > MaxFound {
-		found = found[:MaxFound]
+	if len(found) > MaxErrors {
+		found = found[:MaxErrors]
 	}
 	sort.SliceStable(found, func(i, j int) bool { return found[i].Field < found[j].Field })
 	return unique(found)
 }
 
 func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]engine.FieldError) {
-	if len(*found) > MaxFound {
+	if len(*found) > MaxErrors {
 		return
 	}
 	if len(e.Causes) > 0 {
@@ -117,7 +117,7 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 	case *kind.AdditionalProperties:
 		known := s.properties(e.InstanceLocation)
 		for _, name := range k.Properties {
-			if len(*found) > MaxFound {
+			if len(*found) > MaxErrors {
 				return
 			}
 			hint := "remove it; known fields here: " + strings.Join(known, ", ")
@@ -148,7 +148,7 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 				hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
 			}
 		}
-		add(at, given(k.Got)+" is not a value it can have", hint)
+		add(at, describeValue(k.Got)+" is not a value it can have", hint)
 	case *kind.Minimum:
 		add(at, fmt.Sprintf("must be at least %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.Maximum:
@@ -176,12 +176,12 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 	case *kind.Pattern:
 		add(at, fmt.Sprintf("%q does not have the right form", clip(k.Got)), s.describe(e.InstanceLocation))
 	default:
-		add(at, inWords(k), s.describe(e.InstanceLocation))
+		add(at, keywordMessage(k), s.describe(e.InstanceLocation))
 	}
 }
 
-// inWords says what the rarer keywords ask for.
-func inWords(k jsonschema.ErrorKind) string {
+// keywordMessage says what the rarer keywords ask for.
+func keywordMessage(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Const:
 		return clip(fmt.Sprintf("must be %v, not %v", k.Want, k.Got))
@@ -402,8 +402,8 @@ func unique(list []engine.FieldError) []engine.FieldError {
 	return kept
 }
 
-// given is what stands in the place of one of several words.
-func given(v any) string {
+// describeValue is what stands in the place of one of several words.
+func describeValue(v any) string {
 	switch v.(type) {
 	case map[string]any:
 		return "a group of fields"

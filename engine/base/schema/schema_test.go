@@ -55,7 +55,7 @@ func TestEveryDefaultMeetsItsSchema(t *testing.T) {
 		`{"properties":{"w":{"default":{},"required":["a"],"properties":{"a":{"default":1}}}}}`:             "",
 		`{"properties":{"default":{"type":"integer","default":1},"a":{"enum":[{"default":"x"}]},"b":true}}`: "",
 	} {
-		wrong, err := WrongDefault([]byte(text))
+		wrong, err := CheckDefaults([]byte(text))
 		if err != nil || (wrong == nil) != (field == "") || wrong != nil && wrong.Field != field {
 			t.Errorf("%s: %+v, %v; expected %q", text, wrong, err, field)
 		}

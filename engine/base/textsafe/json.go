@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is a JSON document whose texts say the same, with what is obeyed rather than shown written as \uXXXX: a document
+// EscapeJSON is a JSON document whose texts say the same, with what is obeyed rather than shown written as \uXXXX: a document
 // that is printed to a terminal moves no cursor and turns no text around. Without such characters it is what was given.
-func JSON(document []byte) []byte {
+func EscapeJSON(document []byte) []byte {
 	i := 0
 	for i < len(document) && document[i] < 0x7f {
 		i++
@@ -20,7 +20,7 @@ func JSON(document []byte) []byte {
 	for i < len(document) {
 		r, n := utf8.DecodeRune(document[i:])
 		switch {
-		case r < 0x7f || !Obeyed(r):
+		case r < 0x7f || !IsControl(r):
 			out = append(out, document[i:i+n]...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

@@ -7,16 +7,16 @@ import (
 	"unicode"
 )
 
-// Obeyed reports whether a character is no text: a control character, of which escape sequences are made, a mark that
+// IsControl reports whether a character is no text: a control character, of which escape sequences are made, a mark that
 // turns the direction of what follows or is not seen, or a separator that begins a line.
-func Obeyed(r rune) bool {
+func IsControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
-// Lines is a text without what would be obeyed but line ends and tabs. What is no UTF-8 becomes a question mark.
-func Lines(s string) string {
+// Multiline is a text without what would be obeyed but line ends and tabs. What is no UTF-8 becomes a question mark.
+func Multiline(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && Obeyed(r) {
+		if r != '\n' && r != '\t' && IsControl(r) {
 			return -1
 		}
 		return r
@@ -29,7 +29,7 @@ func OneLine(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case Obeyed(r):
+		case IsControl(r):
 			return -1
 		}
 		return r

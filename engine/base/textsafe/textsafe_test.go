@@ -17,7 +17,7 @@ func TestTexts(t *testing.T) {
 		{"one\u2028two\u2029three", "onetwothree", "one two three"},
 		{"\xed\xa0\x80half\xff", "?half?", "?half?"},
 	} {
-		if got := Lines(c.text); got != c.lines {
+		if got := Multiline(c.text); got != c.lines {
 			t.Errorf("Lines(%q) = %q, want %q", c.text, got, c.lines)
 		}
 		if got := OneLine(c.text); got != c.line {
@@ -41,8 +41,8 @@ func TestJSONSaysTheSame(t *testing.T) {
 		if err := enc.Encode(map[string]string{text: text}); err != nil {
 			t.Fatal(err)
 		}
-		got := JSON(document.Bytes())
-		if strings.ContainsFunc(strings.TrimSpace(string(got)), Obeyed) {
+		got := EscapeJSON(document.Bytes())
+		if strings.ContainsFunc(strings.TrimSpace(string(got)), IsControl) {
 			t.Errorf("%q: %q", text, got)
 		}
 		var back map[string]string
@@ -51,7 +51,7 @@ func TestJSONSaysTheSame(t *testing.T) {
 		}
 	}
 	plain := []byte("{\"a\":\"näch 🙂\"}\n")
-	if got := JSON(plain); string(got) != string(plain) {
+	if got := EscapeJSON(plain); string(got) != string(plain) {
 		t.Errorf("%q", got)
 	}
 }

@@ -6,7 +6,7 @@ type Action interface{ action() }
 // What nodes are told. An action for a session that is over by the time it is
 // carried out is left out.
 type (
-	// Ping asks for Answered with the same Seq.
+	// Ping asks for PongReceived with the same Seq.
 	Ping struct {
 		Node, Session string
 		Seq           int64
@@ -27,8 +27,8 @@ type (
 		Node, Session string
 		Key           Key
 	}
-	// Acknowledge says that the node may delete an artifact.
-	Acknowledge struct {
+	// AckArtifact// AckArtifact says that the node may delete an artifact.
+	AckArtifact struct {
 		Node, Session string
 		Key           Key
 		Checksum      string
@@ -37,8 +37,8 @@ type (
 	Drain struct{ Node, Session string }
 	// Resume tells a node to take work again.
 	Resume struct{ Node, Session string }
-	// RefuseNode ends a stream whose node is not wanted.
-	RefuseNode struct{ Node, Session, Link, Reason string }
+	// RejectNode// RejectNode ends a stream whose node is not wanted.
+	RejectNode struct{ Node, Session, Link, Reason string }
 )
 
 // What the owners of work are told.
@@ -66,13 +66,13 @@ type (
 		Node, Session string
 		Key           Key
 	}
-	// GaveUp says that a work has failed for good.
-	GaveUp struct {
+	// Abandoned says that a work has failed for good.
+	Abandoned struct {
 		Key    Key
 		Reason string
 	}
-	// NotPlaced answers Submitted together, when there is no room; nothing has changed.
-	NotPlaced struct {
+	// NoCapacity// NoCapacity answers Submitted together, when there is no room; nothing has changed.
+	NoCapacity struct {
 		Keys   []Key
 		Reason string
 	}
@@ -89,14 +89,14 @@ func (Ping) action()        {}
 func (Probe) action()       {}
 func (Assign) action()      {}
 func (Cancel) action()      {}
-func (Acknowledge) action() {}
+func (AckArtifact) action() {}
 func (Drain) action()       {}
 func (Resume) action()      {}
-func (RefuseNode) action()  {}
+func (RejectNode) action()  {}
 func (Fetch) action()       {}
 func (Done) action()        {}
 func (Lost) action()        {}
 func (Unknown) action()     {}
-func (GaveUp) action()      {}
-func (NotPlaced) action()   {}
+func (Abandoned) action()   {}
+func (NoCapacity) action()  {}
 func (NodeChanged) action() {}

@@ -12,7 +12,7 @@ import (
 type Coordination interface {
 	// Apply takes what has happened at now into account and returns what is to be
 	// done, in order. now never goes back.
-	Apply(now time.Time, h Happening) []Action
+	Apply(now time.Time, h Event) []Action
 	// Due is when Ticked is wanted next; the zero time while nothing waits.
 	Due() time.Time
 }
@@ -36,35 +36,35 @@ func New(p Policy) *Coordinator {
 }
 
 // Apply implements Coordination.
-func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
+func (c *Coordinator) Apply(now time.Time, h Event) []Action {
 	c.now, c.out = now, nil
 	switch h := h.(type) {
-	case Greeted:
-		c.greeted(h)
-	case Reported:
+	case HelloReceived:
+		c.hello(h)
+	case StatusReceived:
 		// No answer to anything: a node that cannot hear us reports too.
-		if n := c.speaks(h.Node, h.Session); n != nil {
+		if n := c.nodeOfSession(h.Node, h.Session); n != nil {
 			c.admission(n, h.Accepting, h.Draining)
-			c.holdOn(n)
+			c.extendHold(n)
 		}
-	case Answered:
-		if n := c.speaks(h.Node, h.Session); n != nil {
-			n.answered(h.Seq, now)
-			c.alive(n)
+	case PongReceived:
+		if n := c.nodeOfSession(h.Node, h.Session); n != nil {
+			n.recordPong(h.Seq, now)
+			c.recordContact(n)
 		}
 	case StreamLost:
-		if n := c.speaks(h.Node, h.Session); n != nil {
+		if n := c.nodeOfSession(h.Node, h.Session); n != nil {
 			n.session = ""
 			c.unreachable(n, "its stream has broken")
 		}
-	case DrainAsked:
-		c.drainAsked(h.Node)
-	case ResumeAsked:
-		if n := c.nodes[h.Node]; n != nil && n.drainAsked {
+	case DrainRequested:
+		c.requestDrain(h.Node)
+	case ResumeRequested:
+		if n := c.nodes[h.Node]; n != nil && n.drainRequested {
 			// On a stream that breaks it may not arrive: it is said again on the next.
-			n.drainAsked, n.resuming = false, true
+			n.drainRequested, n.resuming = false, true
 			if n.session != "" {
-				c.do(Resume{n.id, n.session})
+				c.emit(Resume{n.id, n.session})
 			}
 		}
 	case Removed:
@@ -72,39 +72,39 @@ func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
 	case Added:
 		if n := c.nodes[h.Node]; n != nil && n.state == NodeRemoved {
 			n.next = c.now
-			c.become(n, NodeUnreachable, "an operator has added it again")
+			c.setState(n, NodeUnreachable, "an operator has added it again")
 		}
-	case Undialled:
-		if n := c.nodes[h.Node]; n != nil && n.state == NodeUnreachable && n.session == "" && !n.drainAsked &&
-			len(c.on(n)) == 0 {
+	case DialStopped:
+		if n := c.nodes[h.Node]; n != nil && n.state == NodeUnreachable && n.session == "" && !n.drainRequested &&
+			len(c.worksOn(n)) == 0 {
 			delete(c.nodes, n.id)
 		}
-	case Ticked:
-		c.ticked()
+	case Tick:
+		c.tick()
 	default:
-		c.workHappened(h)
+		c.applyWork(h)
 	}
 	c.dispatch()
 	return c.out
 }
 
-// workHappened takes what is about work.
-func (c *Coordinator) workHappened(h Happening) {
+// applyWork takes what is about work.
+func (c *Coordinator) applyWork(h Event) {
 	switch h := h.(type) {
 	case Submitted:
 		c.submitted(h)
 	case Adopted:
 		c.adopt(h)
-	case CancelAsked:
+	case CancelRequested:
 		c.cancelled(h.Key)
-	case Forgotten:
-		c.forgotten(h)
+	case Released:
+		c.release(h)
 	case Fetched:
 		c.fetched(h)
 	case FetchFailed:
 		c.fetchFailed(h)
-	case Late:
-		c.late(h.Key)
+	case HedgeRequested:
+		c.hedge(h.Key)
 	case Accepted:
 		c.accepted(h)
 	case Rejected:
@@ -139,15 +139,15 @@ func (c *Coordinator) Due() time.Time {
 	return due
 }
 
-func (c *Coordinator) do(a Action) { c.out = append(c.out, a) }
+func (c *Coordinator) emit(a Action) { c.out = append(c.out, a) }
 
-// byID returns the nodes in a fixed order, so that the same course has the same actions.
-func (c *Coordinator) byID() []*node {
+// sortedNodes returns the nodes in a fixed order, so that the same course has the same actions.
+func (c *Coordinator) sortedNodes() []*node {
 	return slices.SortedFunc(maps.Values(c.nodes), func(a, b *node) int { return cmp.Compare(a.id, b.id) })
 }
 
-// of returns the works in a fixed order that keep accepts.
-func (c *Coordinator) of(keep func(*work) bool) []*work {
+// worksWhere returns the works in a fixed order that keep accepts.
+func (c *Coordinator) worksWhere(keep func(*work) bool) []*work {
 	var found []*work
 	for _, w := range c.works {
 		if keep(w) {
@@ -158,20 +158,20 @@ func (c *Coordinator) of(keep func(*work) bool) []*work {
 	return found
 }
 
-// Waits reports whether some work of a query has no node.
-func (c *Coordinator) Waits(query string) bool {
+// HasWaiting reports whether some work of a query has no node.
+func (c *Coordinator) HasWaiting(query string) bool {
 	return slices.ContainsFunc(c.waiting, func(w *work) bool { return w.state == WorkWaiting && w.Key.Query == query })
 }
 
-func (c *Coordinator) on(n *node) []*work {
-	return c.of(func(w *work) bool { return w.node == n && !w.state.Over() })
+func (c *Coordinator) worksOn(n *node) []*work {
+	return c.worksWhere(func(w *work) bool { return w.node == n && !w.state.Terminal() })
 }
 
-func (c *Coordinator) ticked() {
-	for _, n := range c.byID() {
-		c.beat(n)
+func (c *Coordinator) tick() {
+	for _, n := range c.sortedNodes() {
+		c.heartbeat(n)
 	}
-	for _, w := range c.of(func(w *work) bool { return !w.until.IsZero() && !c.now.Before(w.until) }) {
-		c.lose(w, "no contact with it for too long")
+	for _, w := range c.worksWhere(func(w *work) bool { return !w.until.IsZero() && !c.now.Before(w.until) }) {
+		c.markLost(w, "no contact with it for too long")
 	}
 }

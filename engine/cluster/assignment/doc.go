@@ -6,12 +6,12 @@
 //
 // # Nodes
 //
-//	        Greeted            3 misses, StreamLost
+//	        HelloReceived            3 misses, StreamLost
 //	(none) ────────→ ACTIVE ─────────────────────────→ UNREACHABLE
-//	                    ↑        Answered, Greeted          │
+//	                    ↑        PongReceived, HelloReceived          │
 //	                    └───────────────────────────────────┘
 //	           Removed from any state → REMOVED ── Added → UNREACHABLE
-//	           Undialled, of an UNREACHABLE one that carries nothing → (none)
+//	           DialStopped, of an UNREACHABLE one that carries nothing → (none)
 //
 // An ACTIVE node is pinged once a heartbeat. A ping is missed when no answer
 // has come within the node's timeout, which follows its last round trip. An

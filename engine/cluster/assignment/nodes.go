@@ -24,15 +24,15 @@ type Node struct {
 	Capacity, Used int
 	// InRotation: it may be given work.
 	InRotation bool
-	// Answers: it takes the work of queries.
-	Answers bool
+	// AcceptsQueries: it takes the work of queries.
+	AcceptsQueries bool
 	// Link is where its last stream led to; Connected says that the stream stands.
 	Link      string
 	Connected bool
-	// Accepting and Draining are what it says of itself, DrainAsked what an operator wants.
-	Accepting, Draining, DrainAsked bool
-	// Since is when its state began, for the reason Why; Answered is its last sign of life.
-	Since, Answered time.Time
+	// Accepting and Draining are what it says of itself, DrainRequested what an operator wants.
+	Accepting, Draining, DrainRequested bool
+	// Since is when its state began, for the reason Why; PongReceived is its last sign of life.
+	Since, LastPong time.Time
 	Why             string
 	// RTT is the last round trip, 0 when none was measured; Timeout is how long the next answer may take.
 	RTT, Timeout time.Duration
@@ -46,9 +46,9 @@ type node struct {
 	state             NodeState
 	capacity          int
 	accepting         bool
-	answers           bool
+	acceptsQueries    bool
 	draining          bool
-	drainAsked        bool // by an operator; it outlives the session
+	drainRequested    bool // by an operator; it outlives the session
 	resuming          bool // an operator has taken that back, and the node has not said that it knows
 	used              int
 
@@ -58,8 +58,8 @@ type node struct {
 	misses int    // in a row
 	next   time.Time
 
-	since, heard time.Time // of the state, and the last sign of life
-	why          string
+	since, lastContact time.Time // of the state, and the last sign of life
+	why                string
 }
 
 // ping is a question that was asked.
@@ -70,15 +70,15 @@ type ping struct {
 	missed bool
 }
 
-// mostPings bounds how many unanswered questions are remembered, for the round
+// maxPings bounds how many unanswered questions are remembered, for the round
 // trip of an answer that comes late.
-const mostPings = 64
+const maxPings = 64
 
 // Nodes returns what is known of all nodes, by id.
 func (c *Coordinator) Nodes() []Node {
 	var all []Node
-	for _, n := range c.byID() {
-		all = append(all, c.shown(n))
+	for _, n := range c.sortedNodes() {
+		all = append(all, c.snapshot(n))
 	}
 	return all
 }
@@ -89,33 +89,33 @@ func (c *Coordinator) Node(id string) (Node, bool) {
 	if n == nil {
 		return Node{}, false
 	}
-	return c.shown(n), true
+	return c.snapshot(n), true
 }
 
-// Placed is a work that a node carries.
-type Placed struct {
+// Placement is a work that a node carries.
+type Placement struct {
 	Node string
 	Key  Key
 }
 
-// Placed returns what the nodes carry, in the order of its keys.
-func (c *Coordinator) Placed() []Placed {
-	var all []Placed
-	for _, w := range c.of(func(w *work) bool { return w.node != nil && !w.state.Over() }) {
-		all = append(all, Placed{w.node.id, w.Key})
+// Placements returns what the nodes carry, in the order of its keys.
+func (c *Coordinator) Placements() []Placement {
+	var all []Placement
+	for _, w := range c.worksWhere(func(w *work) bool { return w.node != nil && !w.state.Terminal() }) {
+		all = append(all, Placement{w.node.id, w.Key})
 	}
 	return all
 }
 
-func (c *Coordinator) shown(n *node) Node {
+func (c *Coordinator) snapshot(n *node) Node {
 	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(),
-		Answers: n.answers, Link: n.link,
-		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainAsked: n.drainAsked,
-		Since: n.since, Answered: n.heard, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
+		AcceptsQueries: n.acceptsQueries, Link: n.link,
+		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainRequested: n.drainRequested,
+		Since: n.since, LastPong: n.lastContact, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
 }
 
 func (n *node) inRotation() bool {
-	return n.state == NodeActive && n.session != "" && n.accepting && !n.draining && !n.drainAsked
+	return n.state == NodeActive && n.session != "" && n.accepting && !n.draining && !n.drainRequested
 }
 
 // fits reports whether the node has room for weight more.
@@ -135,9 +135,9 @@ func (n *node) due() time.Time {
 	return due
 }
 
-// answered takes an answer in, also a late one: what comes on the stream is a sign
+// recordPong takes an answer in, also a late one: what comes on the stream is a sign
 // of life, and the timeout follows a link that has become slow.
-func (n *node) answered(seq int64, now time.Time) {
+func (n *node) recordPong(seq int64, now time.Time) {
 	for i, p := range n.pings {
 		if p.seq == seq {
 			n.rtt = now.Sub(p.sent)
@@ -148,8 +148,8 @@ func (n *node) answered(seq int64, now time.Time) {
 	}
 }
 
-// speaks returns the node when the session is the one it has now.
-func (c *Coordinator) speaks(id, session string) *node {
+// nodeOfSession returns the node when the session is the one it has now.
+func (c *Coordinator) nodeOfSession(id, session string) *node {
 	n := c.nodes[id]
 	if n == nil || session == "" || n.session != session {
 		return nil
@@ -157,80 +157,80 @@ func (c *Coordinator) speaks(id, session string) *node {
 	return n
 }
 
-func (c *Coordinator) become(n *node, s NodeState, why string) {
-	c.do(NodeChanged{n.id, n.state, s, why})
+func (c *Coordinator) setState(n *node, s NodeState, why string) {
+	c.emit(NodeChanged{n.id, n.state, s, why})
 	n.state, n.since, n.why = s, c.now, why
 }
 
-// alive notes an answer: the node hears us and we hear it.
-func (c *Coordinator) alive(n *node) {
-	n.misses, n.heard = 0, c.now
+// recordContact notes an answer: the node hears us and we hear it.
+func (c *Coordinator) recordContact(n *node) {
+	n.misses, n.lastContact = 0, c.now
 	if n.state != NodeUnreachable {
 		return
 	}
 	n.pings = nil
 	n.next = c.now.Add(c.policy.Heartbeat)
-	c.become(n, NodeActive, "it answers again")
-	for _, w := range c.on(n) {
+	c.setState(n, NodeActive, "it answers again")
+	for _, w := range c.worksOn(n) {
 		w.until = time.Time{}
 	}
 }
 
-func (c *Coordinator) greeted(h Greeted) {
+func (c *Coordinator) hello(h HelloReceived) {
 	n := c.nodes[h.Node]
 	switch {
 	case n == nil:
 		n = &node{id: h.Node}
 		c.nodes[h.Node] = n
 	case n.state == NodeRemoved:
-		c.do(RefuseNode{h.Node, h.Session, h.Link, "the node was removed"})
+		c.emit(RejectNode{h.Node, h.Session, h.Link, "the node was removed"})
 		return
 	case n.state == NodeActive && n.session != "" && n.link != h.Link:
-		c.do(RefuseNode{h.Node, h.Session, h.Link,
+		c.emit(RejectNode{h.Node, h.Session, h.Link,
 			fmt.Sprintf("another node with the same identity is connected at %s", n.link)})
 		return
 	}
 	if h.Unfit != "" {
-		c.unfit(n, h)
+		c.rejectUnfit(n, h)
 		return
 	}
 	moved := n.link != "" && n.link != h.Link
 	// Only one process listens at a place: when it is another, the one before is gone.
 	restarted := n.process != "" && n.process != h.Process
 	if n.session != "" && n.link != h.Link {
-		c.do(RefuseNode{n.id, n.session, n.link, fmt.Sprintf("the node is connected at %s now", h.Link)})
+		c.emit(RejectNode{n.id, n.session, n.link, fmt.Sprintf("the node is connected at %s now", h.Link)})
 	}
 	if n.session != "" && n.session != h.Session {
 		// A new stream ends the one before, noticed or not.
-		c.forsake(n, false)
+		c.releaseWorks(n, false)
 	}
 	n.link, n.process, n.session, n.capacity = h.Link, h.Process, h.Session, h.Capacity
-	n.accepting, n.draining, n.answers = h.Accepting, h.Draining, h.Answers
-	n.rtt, n.pings, n.misses, n.next, n.heard = h.RTT, nil, 0, c.now, c.now
+	n.accepting, n.draining, n.acceptsQueries = h.Accepting, h.Draining, h.AcceptsQueries
+	n.rtt, n.pings, n.misses, n.next, n.lastContact = h.RTT, nil, 0, c.now, c.now
 	if n.state != NodeActive {
-		c.become(n, NodeActive, "it has introduced itself")
+		c.setState(n, NodeActive, "it has introduced itself")
 	}
 	switch {
-	case n.drainAsked:
-		c.do(Drain{n.id, n.session})
+	case n.drainRequested:
+		c.emit(Drain{n.id, n.session})
 	case n.resuming:
-		c.do(Resume{n.id, n.session})
+		c.emit(Resume{n.id, n.session})
 	}
-	c.reconcile(n, h.Held, moved, restarted)
-	c.beat(n)
+	c.reconcile(n, h.Works, moved, restarted)
+	c.heartbeat(n)
 }
 
-// unfit sends a node away that cannot be used as it is. It is shown with the reason, and what it had
+// rejectUnfit sends a node away that cannot be used as it is. It is shown with the reason, and what it had
 // is lost when it must have stopped by itself.
-func (c *Coordinator) unfit(n *node, h Greeted) {
-	c.do(RefuseNode{h.Node, h.Session, h.Link, h.Unfit})
+func (c *Coordinator) rejectUnfit(n *node, h HelloReceived) {
+	c.emit(RejectNode{h.Node, h.Session, h.Link, h.Unfit})
 	if n.session != "" {
-		c.forsake(n, false)
+		c.releaseWorks(n, false)
 	}
 	n.link, n.process, n.session, n.capacity = h.Link, h.Process, "", h.Capacity
-	n.pings, n.heard, n.next = nil, c.now, c.now.Add(c.policy.Probe)
+	n.pings, n.lastContact, n.next = nil, c.now, c.now.Add(c.policy.Probe)
 	if n.state != NodeUnreachable || n.why != h.Unfit {
-		c.become(n, NodeUnreachable, h.Unfit)
+		c.setState(n, NodeUnreachable, h.Unfit)
 	}
 }
 
@@ -243,13 +243,13 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 		holds[k] = true
 		switch w := c.works[k]; {
 		case w == nil:
-			c.do(Unknown{n.id, n.session, k})
-		case w.also == n:
-		case w.node != n || w.state.Over():
-			c.do(Cancel{n.id, n.session, k})
+			c.emit(Unknown{n.id, n.session, k})
+		case w.hedgeNode == n:
+		case w.node != n || w.state.Terminal():
+			c.emit(Cancel{n.id, n.session, k})
 		}
 	}
-	for _, w := range c.on(n) {
+	for _, w := range c.worksOn(n) {
 		switch {
 		case holds[w.Key]:
 			w.until, w.adopted = time.Time{}, false
@@ -257,22 +257,22 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 				w.state = WorkAccepted
 			}
 		case w.adopted:
-			c.lose(w, "the node does not hold it")
+			c.markLost(w, "the node does not hold it")
 		case moved:
 		case w.state == WorkAssigned:
 			// It never arrived, or its answer was lost: assigning it twice is harmless.
 			w.until = time.Time{}
-			c.do(Assign{n.id, n.session, w.Work, w.attempt, c.preferred(w) == n})
+			c.emit(Assign{n.id, n.session, w.Work, w.attempt, c.preferred(w) == n})
 		case restarted:
-			c.lose(w, "the node has restarted and does not hold it")
+			c.markLost(w, "the node has restarted and does not hold it")
 		}
 	}
 }
 
-// holdOn counts the time after which a node must have stopped from here on: what it has just
+// extendHold counts the time after which a node must have stopped from here on: what it has just
 // reported is acknowledged, and that may reach it although it does not answer.
-func (c *Coordinator) holdOn(n *node) {
-	for _, w := range c.on(n) {
+func (c *Coordinator) extendHold(n *node) {
+	for _, w := range c.worksOn(n) {
 		if !w.until.IsZero() {
 			w.until = c.now.Add(c.policy.Hold)
 		}
@@ -284,38 +284,38 @@ func (c *Coordinator) holdOn(n *node) {
 func (c *Coordinator) admission(n *node, accepting, draining bool) {
 	n.accepting, n.draining = accepting, draining
 	n.resuming = n.resuming && draining
-	if !n.draining && !n.drainAsked {
+	if !n.draining && !n.drainRequested {
 		return
 	}
-	for _, w := range c.on(n) {
-		if w.state == WorkAssigned && w.OnLoss == DoAgain {
+	for _, w := range c.worksOn(n) {
+		if w.state == WorkAssigned && w.OnLoss == Reassign {
 			c.cancelOn(n, w)
-			c.wait(w, time.Time{})
+			c.requeue(w, time.Time{})
 		}
 	}
 }
 
-// drainAsked takes a node out of rotation; what is said of one that nobody has heard of
+// requestDrain takes a node out of rotation; what is said of one that nobody has heard of
 // holds when it comes.
-func (c *Coordinator) drainAsked(id string) {
+func (c *Coordinator) requestDrain(id string) {
 	n := c.nodes[id]
 	if n == nil {
 		n = &node{id: id}
 		c.nodes[id] = n
 	}
-	if n.state == NodeRemoved || n.drainAsked {
+	if n.state == NodeRemoved || n.drainRequested {
 		return
 	}
 	if n.session != "" {
-		c.do(Drain{n.id, n.session})
+		c.emit(Drain{n.id, n.session})
 	}
-	n.drainAsked, n.resuming = true, false
+	n.drainRequested, n.resuming = true, false
 	c.admission(n, n.accepting, n.draining)
 }
 
 func (c *Coordinator) cancelOn(n *node, w *work) {
 	if n.session != "" {
-		c.do(Cancel{n.id, n.session, w.Key})
+		c.emit(Cancel{n.id, n.session, w.Key})
 	}
 }
 
@@ -326,32 +326,32 @@ func (c *Coordinator) unreachable(n *node, why string) {
 		n.pings = nil
 	}
 	if n.state == NodeActive {
-		c.become(n, NodeUnreachable, why)
+		c.setState(n, NodeUnreachable, why)
 	}
-	c.forsake(n, n.session != "")
+	c.releaseWorks(n, n.session != "")
 }
 
-// forsake decides about the work of a node that is gone: what can be done
+// releaseWorks decides about the work of a node that is gone: what can be done
 // elsewhere goes there at once, and is cancelled where it was, should the node
 // still hear it; the rest stays until the node must have stopped by itself.
-func (c *Coordinator) forsake(n *node, hears bool) {
-	for _, w := range c.on(n) {
+func (c *Coordinator) releaseWorks(n *node, hears bool) {
+	for _, w := range c.worksOn(n) {
 		switch {
-		case w.OnLoss == DoAgain:
+		case w.OnLoss == Reassign:
 			if hears {
 				c.cancelOn(n, w)
 			}
-			c.wait(w, time.Time{})
+			c.requeue(w, time.Time{})
 		case w.until.IsZero():
 			w.until = c.now.Add(c.policy.Hold)
 		}
 	}
-	for _, w := range c.of(func(w *work) bool { return w.also == n }) {
+	for _, w := range c.worksWhere(func(w *work) bool { return w.hedgeNode == n }) {
 		if hears {
 			c.cancelOn(n, w)
 		}
 		// Whether it is late again when it comes back is open.
-		w.also, w.avoid = nil, slices.DeleteFunc(w.avoid, func(o *node) bool { return o == n })
+		w.hedgeNode, w.avoid = nil, slices.DeleteFunc(w.avoid, func(o *node) bool { return o == n })
 	}
 }
 
@@ -364,19 +364,19 @@ func (c *Coordinator) removed(id string) {
 	if n.state == NodeRemoved {
 		return
 	}
-	c.become(n, NodeRemoved, "an operator has removed it")
-	for _, w := range c.of(func(w *work) bool { return !w.state.Over() && (w.node == n || w.also == n) }) {
+	c.setState(n, NodeRemoved, "an operator has removed it")
+	for _, w := range c.worksWhere(func(w *work) bool { return !w.state.Terminal() && (w.node == n || w.hedgeNode == n) }) {
 		c.cancelOn(n, w)
 	}
-	c.forsake(n, false)
+	c.releaseWorks(n, false)
 	if n.session != "" {
-		c.do(RefuseNode{n.id, n.session, n.link, "the node was removed"})
+		c.emit(RejectNode{n.id, n.session, n.link, "the node was removed"})
 	}
 	n.session, n.pings, n.next = "", nil, time.Time{}
 }
 
-// beat asks a node for a sign of life when it is time, and counts what was missed.
-func (c *Coordinator) beat(n *node) {
+// heartbeat asks a node for a sign of life when it is time, and counts what was missed.
+func (c *Coordinator) heartbeat(n *node) {
 	switch n.state {
 	case NodeActive:
 		for i := range n.pings {
@@ -385,7 +385,7 @@ func (c *Coordinator) beat(n *node) {
 				n.misses++
 			}
 		}
-		if n.misses >= c.policy.Misses {
+		if n.misses >= c.policy.MaxMisses {
 			c.unreachable(n, fmt.Sprintf("%d heartbeats in a row had no answer", n.misses))
 			return
 		}
@@ -393,25 +393,25 @@ func (c *Coordinator) beat(n *node) {
 			return
 		}
 		n.next = c.now.Add(c.policy.Heartbeat)
-		c.ask(n)
+		c.sendPing(n)
 	case NodeUnreachable:
 		if c.now.Before(n.next) {
 			return
 		}
 		n.next = c.now.Add(c.policy.Probe)
-		c.do(Probe{n.id})
+		c.emit(Probe{n.id})
 		if n.session != "" {
-			c.ask(n)
+			c.sendPing(n)
 		}
 	}
 }
 
-// ask sends a ping.
-func (c *Coordinator) ask(n *node) {
+// sendPing sends a ping.
+func (c *Coordinator) sendPing(n *node) {
 	n.seq++
 	n.pings = append(n.pings, ping{seq: n.seq, sent: c.now, until: c.now.Add(c.policy.timeout(n.rtt))})
-	if len(n.pings) > mostPings {
+	if len(n.pings) > maxPings {
 		n.pings = n.pings[1:]
 	}
-	c.do(Ping{n.id, n.session, n.seq})
+	c.emit(Ping{n.id, n.session, n.seq})
 }

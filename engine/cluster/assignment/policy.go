@@ -8,36 +8,38 @@ type Policy struct {
 	Heartbeat, Probe time.Duration
 	// A ping is missed after the last round trip times Multiplier plus Constant,
 	// at least Shortest and at most Longest.
-	Multiplier                  float64
-	Constant, Shortest, Longest time.Duration
-	// Misses in a row make a node UNREACHABLE.
-	Misses int
+	Multiplier                          float64
+	BaseTimeout, MinTimeout, MaxTimeout time.Duration
+	// MaxMisses in a row make a node UNREACHABLE.
+	MaxMisses int
 	// Hold is how long work that stays with its node outlives the contact: until the
 	// node must have stopped by itself, with a margin.
 	Hold time.Duration
 	// Attempts bounds how often a work is done again after it failed; Pause passes
 	// before the first repetition, and doubles with each further one.
-	Attempts int
-	Pause    time.Duration
+	Attempts   int
+	RetryDelay time.Duration
 }
 
 // DefaultPolicy notices a silent node within 4 s, and takes a node for stopped
 // 65 s after the last contact.
 func DefaultPolicy() Policy {
-	return Policy{Heartbeat: time.Second, Probe: 10 * time.Second, Multiplier: 3, Constant: 500 * time.Millisecond,
-		Shortest: 500 * time.Millisecond, Longest: 10 * time.Second, Misses: 3, Hold: 65 * time.Second,
-		Attempts: 3, Pause: time.Second}
+	return Policy{Heartbeat: time.Second, Probe: 10 * time.Second, Multiplier: 3, BaseTimeout: 500 * time.Millisecond,
+		MinTimeout: 500 * time.Millisecond, MaxTimeout: 10 * time.Second, MaxMisses: 3, Hold: 65 * time.Second,
+		Attempts: 3, RetryDelay: time.Second}
 }
 
 // timeout is how long the answer to a ping may take after a last round trip of
 // rtt, 0 when none was measured.
 func (p Policy) timeout(rtt time.Duration) time.Duration {
 	// A product beyond what a Duration holds is as long as any.
-	if float64(rtt)*p.Multiplier >= float64(p.Longest) {
-		return p.Longest
+	if float64(rtt)*p.Multiplier >= float64(p.MaxTimeout) {
+		return p.MaxTimeout
 	}
-	return min(max(time.Duration(float64(rtt)*p.Multiplier)+p.Constant, p.Shortest), p.Longest)
+	return min(max(time.Duration(float64(rtt)*p.Multiplier)+p.BaseTimeout, p.MinTimeout), p.MaxTimeout)
 }
 
-// pause is how long to wait before the given repetition, counted from 1.
-func (p Policy) pause(repetition int) time.Duration { return p.Pause << min(max(repetition-1, 0), 5) }
+// retryDelay is how long to wait before the given repetition, counted from 1.
+func (p Policy) retryDelay(repetition int) time.Duration {
+	return p.RetryDelay << min(max(repetition-1, 0), 5)
+}

@@ -22,11 +22,11 @@ type world struct {
 	carried  map[Key]string
 	fetching map[Key][]string // all checksums that were ever to be fetched
 	ended    map[Key]WorkState
-	told     map[Key]int // how often its owner was told an end
+	reported map[Key]int // how often its owner was told an end
 	leaves   map[string]time.Time
 }
 
-func (w *world) apply(h Happening) {
+func (w *world) apply(h Event) {
 	before := w.goesOn(h)
 	for _, a := range w.c.Apply(w.now, h) {
 		w.check(h, a)
@@ -41,16 +41,16 @@ func (w *world) apply(h Happening) {
 }
 
 // goesOn reports whether it is that a node accepts a work which another one was given, too, because it was late.
-func (w *world) goesOn(h Happening) bool {
+func (w *world) goesOn(h Event) bool {
 	a, ok := h.(Accepted)
 	if !ok {
 		return false
 	}
 	x := w.c.works[a.Key]
-	return x != nil && x.also != nil && x.also.id == a.Node && x.also.session == a.Session
+	return x != nil && x.hedgeNode != nil && x.hedgeNode.id == a.Node && x.hedgeNode.session == a.Session
 }
 
-func (w *world) check(h Happening, a Action) {
+func (w *world) check(h Event, a Action) {
 	switch a := a.(type) {
 	case Assign:
 		n := w.c.nodes[a.Node]
@@ -58,11 +58,11 @@ func (w *world) check(h Happening, a Action) {
 			w.Fatalf("%T%v assigns %v to %s, which is %s on stream %q, not %q", h, h, a.Work.Key, a.Node, n.state,
 				w.sessions[a.Node], a.Session)
 		}
-		if a.Work.Query && !n.answers {
+		if a.Work.Query && !n.acceptsQueries {
 			w.Fatalf("%v is of a query, and was given to %s, which takes none", a.Work.Key, a.Node)
 		}
 		before := w.carried[a.Work.Key]
-		if a.Work.OnLoss == StayPut && before != "" && before != a.Node {
+		if a.Work.OnLoss == StayInPlace && before != "" && before != a.Node {
 			w.Fatalf("%v stays on %s and was given to %s too", a.Work.Key, before, a.Node)
 		}
 		w.carried[a.Work.Key] = a.Node
@@ -72,12 +72,12 @@ func (w *world) check(h Happening, a Action) {
 		if a.Checksum != "" && !slices.Contains(w.fetching[a.Key], a.Checksum) {
 			w.Fatalf("%v is done with %q, and %q were fetched", a.Key, a.Checksum, w.fetching[a.Key])
 		}
-		w.told[a.Key]++
-	case GaveUp:
-		w.told[a.Key]++
+		w.reported[a.Key]++
+	case Abandoned:
+		w.reported[a.Key]++
 	case Lost:
-		w.told[a.Key]++
-		if _, greeted := h.(Greeted); !greeted && w.now.Before(w.leaves[a.Node].Add(w.c.policy.Hold)) {
+		w.reported[a.Key]++
+		if _, greeted := h.(HelloReceived); !greeted && w.now.Before(w.leaves[a.Node].Add(w.c.policy.Hold)) {
 			w.Fatalf("%v is lost %v after %s was left", a.Key, w.now.Sub(w.leaves[a.Node]), a.Node)
 		}
 	case NodeChanged:
@@ -89,7 +89,7 @@ func (w *world) check(h Happening, a Action) {
 			delete(w.sessions, a.Node)
 		}
 	}
-	for key, n := range w.told {
+	for key, n := range w.reported {
 		if n > 1 {
 			w.Fatalf("the end of %v was told %d times", key, n)
 		}
@@ -97,13 +97,13 @@ func (w *world) check(h Happening, a Action) {
 }
 
 // invariants hold after everything.
-func (w *world) invariants(h Happening) {
+func (w *world) invariants(h Event) {
 	used := map[string]int{}
 	for k, x := range w.c.works {
 		if was, ok := w.ended[k]; ok && was != x.state {
 			w.Fatalf("%T%v: %v was %s and is %s", h, h, k, was, x.state)
 		}
-		if x.state.Over() {
+		if x.state.Terminal() {
 			w.ended[k] = x.state
 		}
 		if x.state == WorkAssigned || x.state == WorkAccepted {
@@ -112,7 +112,7 @@ func (w *world) invariants(h Happening) {
 		if x.state == WorkWaiting && x.node != nil {
 			w.Fatalf("%v waits on %s", k, x.node.id)
 		}
-		if n := x.also; n != nil && (n == x.node || n.session == "" || n.state != NodeActive ||
+		if n := x.hedgeNode; n != nil && (n == x.node || n.session == "" || n.state != NodeActive ||
 			x.state != WorkWaiting && x.state != WorkAssigned && x.state != WorkAccepted) {
 			w.Fatalf("%T%v: %v is %s, and %s, which is %s on stream %q, is to go on with it", h, h, k, x.state, n.id, n.state,
 				n.session)
@@ -126,7 +126,7 @@ func (w *world) invariants(h Happening) {
 			w.Fatalf("%s carries %d of %d", n.id, n.used, n.capacity)
 		}
 	}
-	if _, ticked := h.(Ticked); ticked {
+	if _, ticked := h.(Tick); ticked {
 		if due := w.c.Due(); !due.IsZero() && !due.After(w.now) {
 			w.Fatalf("after a tick at %v the next is due at %v", w.now, due)
 		}
@@ -140,14 +140,14 @@ func (w *world) greet(id string, held []Key) {
 		w.sessions[id] = s
 	}
 	// The capacity of a node does not change.
-	w.apply(Greeted{Node: id, Session: s, Link: id, Process: "p", Capacity: 10, Accepting: true, Held: held,
-		Answers: id != "c"})
+	w.apply(HelloReceived{Node: id, Session: s, Link: id, Process: "p", Capacity: 10, Accepting: true, Works: held,
+		AcceptsQueries: id != "c"})
 }
 
 func newWorld(t *rapid.T) *world {
 	return &world{T: t, c: New(DefaultPolicy()), now: begin, sessions: map[string]string{}, works: map[Key]Work{},
 		carried:  map[Key]string{},
-		fetching: map[Key][]string{}, ended: map[Key]WorkState{}, told: map[Key]int{}, leaves: map[string]time.Time{}}
+		fetching: map[Key][]string{}, ended: map[Key]WorkState{}, reported: map[Key]int{}, leaves: map[string]time.Time{}}
 }
 
 // TestCoursesKeepTheInvariants plays random courses, old messages among them.
@@ -184,13 +184,13 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 			},
 			"report": func(t *rapid.T) {
 				id, s := node(t)
-				w.apply(Reported{id, s, rapid.Bool().Draw(t, "accepts"), rapid.IntRange(0, 5).Draw(t, "drains") == 0})
+				w.apply(StatusReceived{id, s, rapid.Bool().Draw(t, "accepts"), rapid.IntRange(0, 5).Draw(t, "drains") == 0})
 			},
 			"answer": func(t *rapid.T) {
 				id, s := node(t)
 				n := w.c.nodes[id]
 				if n != nil && n.seq > 0 {
-					w.apply(Answered{id, s, rapid.Int64Range(max(1, n.seq-4), n.seq).Draw(t, "seq")})
+					w.apply(PongReceived{id, s, rapid.Int64Range(max(1, n.seq-4), n.seq).Draw(t, "seq")})
 				}
 			},
 			"lose": func(t *rapid.T) {
@@ -217,7 +217,7 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 			"fetch failed": func(t *rapid.T) {
 				w.apply(FetchFailed{some(t), sum(t), "503", rapid.Bool().Draw(t, "gone")})
 			},
-			"late": func(t *rapid.T) { w.apply(Late{some(t)}) },
+			"late": func(t *rapid.T) { w.apply(HedgeRequested{some(t)}) },
 			"submit": func(t *rapid.T) {
 				var works []Work
 				for range rapid.IntRange(1, 4).Draw(t, "n") {
@@ -229,15 +229,15 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 				}
 				w.apply(Submitted{works, rapid.Bool().Draw(t, "together")})
 			},
-			"cancel": func(t *rapid.T) { w.apply(CancelAsked{some(t)}) },
-			"drain":  func(t *rapid.T) { w.apply(DrainAsked{rapid.SampledFrom(ids).Draw(t, "node")}) },
-			"resume": func(t *rapid.T) { w.apply(ResumeAsked{rapid.SampledFrom(ids).Draw(t, "node")}) },
+			"cancel": func(t *rapid.T) { w.apply(CancelRequested{some(t)}) },
+			"drain":  func(t *rapid.T) { w.apply(DrainRequested{rapid.SampledFrom(ids).Draw(t, "node")}) },
+			"resume": func(t *rapid.T) { w.apply(ResumeRequested{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"remove": func(t *rapid.T) { w.apply(Removed{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"add":    func(t *rapid.T) { w.apply(Added{rapid.SampledFrom(ids).Draw(t, "node")}) },
-			"no way": func(t *rapid.T) { w.apply(Undialled{rapid.SampledFrom(ids).Draw(t, "node")}) },
+			"no way": func(t *rapid.T) { w.apply(DialStopped{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"time": func(t *rapid.T) {
 				w.now = w.now.Add(time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "wait")))
-				w.apply(Ticked{})
+				w.apply(Tick{})
 			},
 		})
 		w.heal()
@@ -251,12 +251,12 @@ func (w *world) heal() {
 		w.apply(Removed{id})
 	}
 	w.now = w.now.Add(2 * w.c.policy.Hold)
-	w.apply(Ticked{})
+	w.apply(Tick{})
 	w.greet("d", nil)
 	for range 200 {
-		w.now = w.now.Add(w.c.policy.Pause * 40)
-		w.apply(Ticked{})
-		w.apply(Answered{"d", w.sessions["d"], w.c.nodes["d"].seq})
+		w.now = w.now.Add(w.c.policy.RetryDelay * 40)
+		w.apply(Tick{})
+		w.apply(PongReceived{"d", w.sessions["d"], w.c.nodes["d"].seq})
 		for k, x := range w.c.works {
 			switch x.state {
 			case WorkAssigned:
@@ -269,7 +269,7 @@ func (w *world) heal() {
 		}
 	}
 	for k, x := range w.c.works {
-		if !x.state.Over() {
+		if !x.state.Terminal() {
 			w.Fatalf("%v is %s although a healthy node is there", k, x.state)
 		}
 	}
@@ -284,14 +284,14 @@ func TestANodeThatLeavesMovesOnlyItsOwn(t *testing.T) {
 			c := newCourse()
 			for i := range n {
 				if id := fmt.Sprint("n", i); id != skip {
-					c.then(hello(id))
+					c.apply(hello(id))
 				}
 			}
 			var works []Work
 			for i := range 200 {
 				works = append(works, Work{Key: Key{"q", "l", fmt.Sprint(i)}})
 			}
-			c.then(Submitted{works, false})
+			c.apply(Submitted{works, false})
 			at := map[Key]string{}
 			for _, a := range c.last {
 				if a, ok := a.(Assign); ok {
@@ -326,19 +326,19 @@ func TestWhatIsPlacedTogetherIsSpreadEvenly(t *testing.T) {
 		for i := range n {
 			h := hello(fmt.Sprint("n", i))
 			h.Capacity = capacity
-			c.then(h)
+			c.apply(h)
 		}
 		var works []Work
 		for i := range count {
-			works = append(works, Work{Key: Key{"run", "", fmt.Sprint("worker-", i)}, Weight: 1, OnLoss: StayPut})
+			works = append(works, Work{Key: Key{"run", "", fmt.Sprint("worker-", i)}, Weight: 1, OnLoss: StayInPlace})
 		}
-		c.then(Submitted{works, true})
+		c.apply(Submitted{works, true})
 		got := map[string]int{}
 		for _, a := range c.last {
 			switch a := a.(type) {
 			case Assign:
 				got[a.Node]++
-			case NotPlaced:
+			case NoCapacity:
 				if capacity == 0 || count <= n*capacity {
 					t.Fatalf("%d works do not fit on %d nodes of %d: %s", count, n, capacity, a.Reason)
 				}
@@ -367,10 +367,10 @@ func TestTheTimeoutFollowsTheRoundTrip(t *testing.T) {
 		a := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "a"))
 		b := time.Duration(rapid.Int64Range(int64(a), int64(1<<62)).Draw(t, "b"))
 		x, y := p.timeout(a), p.timeout(b)
-		if x < p.Shortest || y > p.Longest || x > y {
+		if x < p.MinTimeout || y > p.MaxTimeout || x > y {
 			t.Fatalf("%v gives %v, %v gives %v", a, x, b, y)
 		}
-		if want := 3*a + p.Constant; want >= p.Shortest && want < p.Longest && x != want {
+		if want := 3*a + p.BaseTimeout; want >= p.MinTimeout && want < p.MaxTimeout && x != want {
 			t.Fatalf("%v gives %v, want %v", a, x, want)
 		}
 	})

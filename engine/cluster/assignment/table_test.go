@@ -29,8 +29,8 @@ type course struct {
 
 func newCourse() *course { return &course{Coordinator: New(DefaultPolicy()), at: begin} }
 
-// then takes happenings in, one after the other.
-func (c *course) then(hs ...Happening) *course {
+// apply takes happenings in, one after the other.
+func (c *course) apply(hs ...Event) *course {
 	for _, h := range hs {
 		c.last = c.Apply(c.at, h)
 		if c.changed(NodeUnreachable) {
@@ -40,8 +40,8 @@ func (c *course) then(hs ...Happening) *course {
 	return c
 }
 
-// after lets time pass with a tick at each moment that is due.
-func (c *course) after(d time.Duration) *course {
+// advance lets time pass with a tick at each moment that is due.
+func (c *course) advance(d time.Duration) *course {
 	end := c.at.Add(d)
 	for {
 		due := c.Due()
@@ -49,39 +49,39 @@ func (c *course) after(d time.Duration) *course {
 			break
 		}
 		c.at = due
-		c.then(Ticked{})
+		c.apply(Tick{})
 	}
 	c.at = end
-	return c.then(Ticked{})
+	return c.apply(Tick{})
 }
 
-func hello(id string, held ...Key) Greeted {
-	return Greeted{Node: id, Session: id + "1", Link: id + ":9090", Process: id + "-p1", Accepting: true, Held: held}
+func hello(id string, held ...Key) HelloReceived {
+	return HelloReceived{Node: id, Session: id + "1", Link: id + ":9090", Process: id + "-p1", Accepting: true, Works: held}
 }
 
-// happenings are one of each type, about the node a and the work key.
-func happenings() []Happening {
+// events are one of each type, about the node a and the work key.
+func events() []Event {
 	a, s := "a", "a1"
-	return []Happening{
+	return []Event{
 		hello(a), hello(a, key),
-		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true},
-		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true, Held: []Key{key}},
-		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
-		Greeted{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
-		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true, Unfit: "too old"},
-		Reported{a, s, true, false}, Reported{a, s, false, false}, Reported{a, s, false, true}, Reported{a, "old", false,
+		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true},
+		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true, Works: []Key{key}},
+		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
+		HelloReceived{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
+		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true, Unfit: "too old"},
+		StatusReceived{a, s, true, false}, StatusReceived{a, s, false, false}, StatusReceived{a, s, false, true}, StatusReceived{a, "old", false,
 			true},
-		Answered{a, s, 1}, Answered{a, "old", 1}, StreamLost{a, s}, StreamLost{a, "old"},
+		PongReceived{a, s, 1}, PongReceived{a, "old", 1}, StreamLost{a, s}, StreamLost{a, "old"},
 		Accepted{a, s, key}, Accepted{a, "old", key}, Rejected{a, s, key, "no room"},
 		Ready{a, s, key, "sum"}, Ready{a, s, key, "other"}, Ready{a, "old", key, "sum"},
 		Failed{a, s, key, "broken", false}, Failed{a, s, key, "broken", true}, Ended{a, s, key},
 		Submitted{[]Work{{Key: key, Weight: 2}}, false}, Submitted{[]Work{{Key: key, Weight: 2}}, true},
-		Adopted{[]Held{{"a", Work{Key: key, Weight: 2, OnLoss: StayPut}}}},
-		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
+		Adopted{[]HeldWork{{"a", Work{Key: key, Weight: 2, OnLoss: StayInPlace}}}},
+		CancelRequested{key}, CancelRequested{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
 			"503", false}, FetchFailed{key, "sum", "404", true},
-		FetchFailed{key, "other", "503", false}, Late{key}, Forgotten{Query: "q"}, Forgotten{"q", true},
-		DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Undialled{a},
-		Ticked{},
+		FetchFailed{key, "other", "503", false}, HedgeRequested{key}, Released{Query: "q"}, Released{"q", true},
+		DrainRequested{a}, ResumeRequested{a}, Removed{a}, Added{a}, DialStopped{a},
+		Tick{},
 	}
 }
 
@@ -92,7 +92,7 @@ func TestTheTablesHoldEveryMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := map[string]bool{}
-	for _, h := range happenings() {
+	for _, h := range events() {
 		used[strings.TrimPrefix(fmt.Sprintf("%T", h), "workcoord.")] = true
 	}
 	for _, m := range regexp.MustCompile(`func \((\w+)\) happening\(\)`).FindAllStringSubmatch(string(source), -1) {
@@ -110,7 +110,7 @@ func show(c *course) string {
 		for _, flag := range []struct {
 			set  bool
 			name string
-		}{{n.session == "", "no stream"}, {!n.accepting, "accepts nothing"}, {n.draining, "drains"}, {n.drainAsked,
+		}{{n.session == "", "no stream"}, {!n.accepting, "accepts nothing"}, {n.draining, "drains"}, {n.drainRequested,
 			"drain asked"}} {
 			if flag.set && n.state != NodeRemoved {
 				state += ", " + flag.name
@@ -119,11 +119,11 @@ func show(c *course) string {
 	}
 	if w := c.works[key]; w != nil {
 		state += " | " + string(w.state)
-		if w.node != nil && !w.state.Over() {
+		if w.node != nil && !w.state.Terminal() {
 			state += " on " + w.node.id
 		}
-		if w.also != nil {
-			state += ", also on " + w.also.id
+		if w.hedgeNode != nil {
+			state += ", also on " + w.hedgeNode.id
 		}
 		if !w.until.IsZero() {
 			state += " at most " + w.until.Sub(c.at).String()
@@ -144,11 +144,11 @@ func show(c *course) string {
 func table(t *testing.T, file string, names []string, states map[string]func() *course) {
 	var text strings.Builder
 	for _, name := range names {
-		fmt.Fprintf(&text, "## %s: %s\n", name, strings.SplitN(show(states[name]().quiet()), "\n", 2)[0])
-		for _, h := range happenings() {
-			c := states[name]().quiet()
+		fmt.Fprintf(&text, "## %s: %s\n", name, strings.SplitN(show(states[name]().reset()), "\n", 2)[0])
+		for _, h := range events() {
+			c := states[name]().reset()
 			before := show(c)
-			c.then(h)
+			c.apply(h)
 			after := show(c)
 			if after == before {
 				after = "(nothing)"
@@ -174,8 +174,8 @@ func table(t *testing.T, file string, names []string, states map[string]func() *
 	}
 }
 
-// quiet forgets what the way into a state gave.
-func (c *course) quiet() *course {
+// reset forgets what the way into a state gave.
+func (c *course) reset() *course {
 	c.last = nil
 	return c
 }
@@ -183,14 +183,14 @@ func (c *course) quiet() *course {
 func TestEveryMessageInEveryStateOfANode(t *testing.T) {
 	states := map[string]func() *course{
 		"unknown":               newCourse,
-		"active":                func() *course { return newCourse().then(hello("a")) },
-		"accepts nothing":       func() *course { return newCourse().then(hello("a"), Reported{"a", "a1", false, false}) },
-		"draining":              func() *course { return newCourse().then(hello("a"), Reported{"a", "a1", false, true}) },
-		"drain asked":           func() *course { return newCourse().then(hello("a"), DrainAsked{"a"}) },
-		"missed heartbeats":     func() *course { return newCourse().then(hello("a")).after(4 * time.Second) },
-		"lost its stream":       func() *course { return newCourse().then(hello("a"), StreamLost{"a", "a1"}) },
-		"removed":               func() *course { return newCourse().then(hello("a"), Removed{"a"}) },
-		"active, another there": func() *course { return newCourse().then(hello("a"), hello("b")) },
+		"active":                func() *course { return newCourse().apply(hello("a")) },
+		"accepts nothing":       func() *course { return newCourse().apply(hello("a"), StatusReceived{"a", "a1", false, false}) },
+		"draining":              func() *course { return newCourse().apply(hello("a"), StatusReceived{"a", "a1", false, true}) },
+		"drain asked":           func() *course { return newCourse().apply(hello("a"), DrainRequested{"a"}) },
+		"missed heartbeats":     func() *course { return newCourse().apply(hello("a")).advance(4 * time.Second) },
+		"lost its stream":       func() *course { return newCourse().apply(hello("a"), StreamLost{"a", "a1"}) },
+		"removed":               func() *course { return newCourse().apply(hello("a"), Removed{"a"}) },
+		"active, another there": func() *course { return newCourse().apply(hello("a"), hello("b")) },
 	}
 	table(t, "testdata/nodes.txt", []string{"unknown", "active", "active, another there", "accepts nothing", "draining",
 		"drain asked",
@@ -202,43 +202,43 @@ func workStates(on OnLoss) ([]string, map[string]func() *course) {
 	w := Work{Key: key, Weight: 2, OnLoss: on}
 	begun := func() *course {
 		// b comes later, so that the work is on a.
-		return newCourse().then(hello("a"), Submitted{[]Work{w}, false}, hello("b"))
+		return newCourse().apply(hello("a"), Submitted{[]Work{w}, false}, hello("b"))
 	}
-	accepted := func() *course { return begun().then(Accepted{"a", "a1", key}) }
-	ready := func() *course { return accepted().then(Ready{"a", "a1", key, "sum"}) }
+	accepted := func() *course { return begun().apply(Accepted{"a", "a1", key}) }
+	ready := func() *course { return accepted().apply(Ready{"a", "a1", key, "sum"}) }
 	return []string{"waiting", "assigned", "accepted", "accepted, missed heartbeats", "accepted, stream lost",
 			"elsewhere", "late", "late before it was accepted", "late when it was ready", "ready", "fetch failed",
 			"done", "failed", "cancelled", "lost"},
 		map[string]func() *course{
-			"waiting":                     func() *course { return newCourse().then(Submitted{[]Work{w}, false}) },
+			"waiting":                     func() *course { return newCourse().apply(Submitted{[]Work{w}, false}) },
 			"assigned":                    begun,
 			"accepted":                    accepted,
-			"accepted, missed heartbeats": func() *course { return accepted().then(Removed{"b"}).after(4 * time.Second) },
-			"accepted, stream lost":       func() *course { return accepted().then(Removed{"b"}, StreamLost{"a", "a1"}) },
+			"accepted, missed heartbeats": func() *course { return accepted().apply(Removed{"b"}).advance(4 * time.Second) },
+			"accepted, stream lost":       func() *course { return accepted().apply(Removed{"b"}, StreamLost{"a", "a1"}) },
 			"elsewhere": func() *course {
-				return newCourse().then(hello("b"), Submitted{[]Work{w}, false}, Accepted{"b", "b1", key}, hello("a"))
+				return newCourse().apply(hello("b"), Submitted{[]Work{w}, false}, Accepted{"b", "b1", key}, hello("a"))
 			},
-			"late":                        func() *course { return accepted().then(Late{key}, Accepted{"b", "b1", key}) },
-			"late before it was accepted": func() *course { return begun().then(Late{key}, Accepted{"b", "b1", key}) },
+			"late":                        func() *course { return accepted().apply(HedgeRequested{key}, Accepted{"b", "b1", key}) },
+			"late before it was accepted": func() *course { return begun().apply(HedgeRequested{key}, Accepted{"b", "b1", key}) },
 			"ready":                       ready,
-			"late when it was ready":      func() *course { return ready().then(Late{key}, Accepted{"b", "b1", key}) },
-			"fetch failed":                func() *course { return ready().then(FetchFailed{key, "sum", "503", false}) },
-			"done":                        func() *course { return ready().then(Fetched{key, "sum"}) },
-			"failed":                      func() *course { return accepted().then(Failed{"a", "a1", key, "broken", true}) },
-			"cancelled":                   func() *course { return accepted().then(CancelAsked{key}) },
+			"late when it was ready":      func() *course { return ready().apply(HedgeRequested{key}, Accepted{"b", "b1", key}) },
+			"fetch failed":                func() *course { return ready().apply(FetchFailed{key, "sum", "503", false}) },
+			"done":                        func() *course { return ready().apply(Fetched{key, "sum"}) },
+			"failed":                      func() *course { return accepted().apply(Failed{"a", "a1", key, "broken", true}) },
+			"cancelled":                   func() *course { return accepted().apply(CancelRequested{key}) },
 			"lost": func() *course {
 				c := accepted()
-				c.lose(c.works[key], "test")
+				c.markLost(c.works[key], "test")
 				return c
 			},
 		}
 }
 
 func TestEveryMessageInEveryStateOfAWork(t *testing.T) {
-	for file, on := range map[string]OnLoss{"testdata/works_done_again.txt": DoAgain,
-		"testdata/works_that_stay.txt": StayPut} {
+	for file, on := range map[string]OnLoss{"testdata/works_done_again.txt": Reassign,
+		"testdata/works_that_stay.txt": StayInPlace} {
 		names, states := workStates(on)
-		if on == DoAgain {
+		if on == Reassign {
 			names = slices.DeleteFunc(names, func(n string) bool { return n == "lost" })
 		} else {
 			names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "late") })

@@ -18,11 +18,11 @@ func (k Key) compare(o Key) int {
 type OnLoss int
 
 const (
-	// DoAgain gives it to another node at once: the node has cancelled it, or may as well.
-	DoAgain OnLoss = iota
-	// StayPut keeps it where it is, because the node goes on with it; it is Lost when the
+	// Reassign// Reassign gives it to another node at once: the node has cancelled it, or may as well.
+	Reassign OnLoss = iota
+	// StayInPlace// StayInPlace keeps it where it is, because the node goes on with it; it is Lost when the
 	// node must have stopped by itself, or has restarted without it.
-	StayPut
+	StayInPlace
 )
 
 // Work is a unit that one node at a time carries.
@@ -47,8 +47,10 @@ func (w Work) affinity() string {
 	return w.Key.Query + "\x00" + w.Key.Leaf + "\x00" + w.Key.Work
 }
 
-// may reports whether a node can do the work at all.
-func (w Work) may(n *node) bool { return (w.Only == "" || w.Only == n.id) && (!w.Query || n.answers) }
+// allows reports whether a node can do the work at all.
+func (w Work) allows(n *node) bool {
+	return (w.Only == "" || w.Only == n.id) && (!w.Query || n.acceptsQueries)
+}
 
 // WorkState is how far a work is.
 type WorkState string
@@ -66,8 +68,8 @@ const (
 	WorkLost      WorkState = "LOST"
 )
 
-// Over reports whether nothing changes it any more.
-func (s WorkState) Over() bool {
+// Terminal reports whether nothing changes it any more.
+func (s WorkState) Terminal() bool {
 	return s == WorkDone || s == WorkFailed || s == WorkCancelled || s == WorkLost
 }
 
@@ -84,11 +86,11 @@ type work struct {
 	until     time.Time // when it is lost without contact
 	// adopted: its node has not said yet that it holds it.
 	adopted bool
-	// also is the node that goes on with it although another one was given it, because it was late; nil again when that
+	// hedgeNode is the node that goes on with it although another one was given it, because it was late; nil again when that
 	// has failed with it, does not take it or is gone. alsoSum is what it has announced and what is still being fetched
 	// from it; empty where it has not completed the work.
-	also    *node
-	alsoSum string
+	hedgeNode     *node
+	hedgeChecksum string
 	// avoid are nodes on which it has failed or was late: another one is better, where there is one.
 	avoid []*node
 }
@@ -107,12 +109,12 @@ func (c *Coordinator) submitted(h Submitted) {
 	var places, preferred []*node
 	if h.Together {
 		var why string
-		if places, preferred, why = c.together(works); why != "" {
-			refusal := NotPlaced{Reason: why}
+		if places, preferred, why = c.assignTogether(works); why != "" {
+			refusal := NoCapacity{Reason: why}
 			for _, w := range works {
 				refusal.Keys = append(refusal.Keys, w.Key)
 			}
-			c.do(refusal)
+			c.emit(refusal)
 			return
 		}
 	}
@@ -145,12 +147,12 @@ func (c *Coordinator) adopt(h Adopted) {
 	}
 }
 
-// together finds a node for each of the works, each node taking its part of
+// assignTogether finds a node for each of the works, each node taking its part of
 // them; where room is short some take more. It says why when they do not fit. A node is scored once for
 // each work: a thousand of both are a million scores, and the fleet waits meanwhile.
-func (c *Coordinator) together(works []*work) (places, preferred []*node, why string) {
+func (c *Coordinator) assignTogether(works []*work) (places, preferred []*node, why string) {
 	var nodes []*node
-	for _, n := range c.byID() {
+	for _, n := range c.sortedNodes() {
 		if n.inRotation() {
 			nodes = append(nodes, n)
 		}
@@ -166,7 +168,7 @@ func (c *Coordinator) together(works []*work) (places, preferred []*node, why st
 		affinity := w.affinity()
 		var liked, fits, best choice
 		for _, n := range nodes {
-			if !w.may(n) {
+			if !w.allows(n) {
 				continue
 			}
 			s := Score(n.id, affinity)
@@ -207,7 +209,7 @@ func (c *Coordinator) dispatch() {
 			return false
 		}
 		w.notBefore = time.Time{}
-		c.do(Fetch{w.node.id, w.Key, w.checksum})
+		c.emit(Fetch{w.node.id, w.Key, w.checksum})
 		return true
 	})
 	c.waiting = slices.DeleteFunc(c.waiting, func(w *work) bool {
@@ -217,9 +219,9 @@ func (c *Coordinator) dispatch() {
 		if c.now.Before(w.notBefore) {
 			return false
 		}
-		best := c.best(w, func(n *node) bool { return n.fits(w.Weight) && !slices.Contains(w.avoid, n) })
+		best := c.bestNode(w, func(n *node) bool { return n.fits(w.Weight) && !slices.Contains(w.avoid, n) })
 		if best == nil && len(w.avoid) > 0 {
-			best = c.best(w, func(n *node) bool { return n.fits(w.Weight) })
+			best = c.bestNode(w, func(n *node) bool { return n.fits(w.Weight) })
 		}
 		if best == nil {
 			return false // until a node can take it
@@ -229,12 +231,12 @@ func (c *Coordinator) dispatch() {
 	})
 }
 
-// best is the node that a work's affinity prefers of those in rotation that keep accepts.
-func (c *Coordinator) best(w *work, keep func(*node) bool) *node {
+// bestNode is the node that a work's affinity prefers of those in rotation that keep accepts.
+func (c *Coordinator) bestNode(w *work, keep func(*node) bool) *node {
 	var best choice
 	affinity := w.affinity()
 	for _, n := range c.nodes {
-		if n.inRotation() && w.may(n) && keep(n) {
+		if n.inRotation() && w.allows(n) && keep(n) {
 			best.offer(n, Score(n.id, affinity))
 		}
 	}
@@ -254,249 +256,251 @@ func (c *choice) offer(n *node, s uint64) {
 }
 
 // preferred is the node that has what the work needs at hand, whether or not there is room.
-func (c *Coordinator) preferred(w *work) *node { return c.best(w, func(*node) bool { return true }) }
+func (c *Coordinator) preferred(w *work) *node {
+	return c.bestNode(w, func(*node) bool { return true })
+}
 
 func (c *Coordinator) assign(w *work, n *node, preferred bool) {
 	w.state, w.node, w.notBefore, w.until = WorkAssigned, n, time.Time{}, time.Time{}
 	w.attempt++
 	w.weighs = true
-	if w.also == n {
-		w.also = nil // an assignment ends the one before on the same node
+	if w.hedgeNode == n {
+		w.hedgeNode = nil // an assignment ends the one before on the same node
 	}
 	n.used += w.Weight
-	c.do(Assign{n.id, n.session, w.Work, w.attempt, preferred})
+	c.emit(Assign{n.id, n.session, w.Work, w.attempt, preferred})
 }
 
-// free gives back the room that a work takes.
-func (w *work) free() {
+// releaseCapacity gives back the room that a work takes.
+func (w *work) releaseCapacity() {
 	if w.weighs {
 		w.weighs = false
 		w.node.used -= w.Weight
 	}
 }
 
-// wait puts a work back among those that have no node.
-func (c *Coordinator) wait(w *work, notBefore time.Time) {
-	w.free()
+// requeue puts a work back among those that have no node.
+func (c *Coordinator) requeue(w *work, notBefore time.Time) {
+	w.releaseCapacity()
 	w.state, w.node, w.checksum, w.notBefore, w.until = WorkWaiting, nil, "", notBefore, time.Time{}
 	c.waiting = append(c.waiting, w)
 }
 
-// over ends a work; what it takes is free.
-func (c *Coordinator) over(w *work, s WorkState) {
-	w.free()
-	c.recall(w)
+// finish ends a work; what it takes is free.
+func (c *Coordinator) finish(w *work, s WorkState) {
+	w.releaseCapacity()
+	c.cancelHedge(w)
 	w.state, w.notBefore, w.until = s, time.Time{}, time.Time{}
 }
 
-// late gives a work to another node, too. The one that has it goes on, and so does a fetch from it: a node that was cut
+// hedge gives a work to another node, too. The one that has it goes on, and so does a fetch from it: a node that was cut
 // off, or stands still, after it announced what it made would be waited for until it is found unreachable.
-func (c *Coordinator) late(k Key) {
+func (c *Coordinator) hedge(k Key) {
 	w := c.works[k]
-	if w == nil || w.OnLoss != DoAgain || w.state.Over() || w.node == nil || w.also != nil {
+	if w == nil || w.OnLoss != Reassign || w.state.Terminal() || w.node == nil || w.hedgeNode != nil {
 		return
 	}
 	n := w.node
-	if c.best(w, func(o *node) bool { return o != n && o.fits(w.Weight) && !slices.Contains(w.avoid, o) }) == nil {
+	if c.bestNode(w, func(o *node) bool { return o != n && o.fits(w.Weight) && !slices.Contains(w.avoid, o) }) == nil {
 		return
 	}
 	sum := w.checksum
-	c.wait(w, time.Time{})
-	w.also, w.alsoSum, w.avoid = n, sum, append(w.avoid, n)
+	c.requeue(w, time.Time{})
+	w.hedgeNode, w.hedgeChecksum, w.avoid = n, sum, append(w.avoid, n)
 }
 
-// recall ends a work on the node that was late with it.
-func (c *Coordinator) recall(w *work) {
-	if w.also != nil {
-		c.cancelOn(w.also, w)
-		w.also = nil
+// cancelHedge ends a work on the node that was late with it.
+func (c *Coordinator) cancelHedge(w *work) {
+	if w.hedgeNode != nil {
+		c.cancelOn(w.hedgeNode, w)
+		w.hedgeNode = nil
 	}
 }
 
-func (c *Coordinator) lose(w *work, why string) {
-	if w.OnLoss == DoAgain {
-		c.wait(w, time.Time{})
+func (c *Coordinator) markLost(w *work, why string) {
+	if w.OnLoss == Reassign {
+		c.requeue(w, time.Time{})
 		return
 	}
 	n := w.node
-	c.over(w, WorkLost)
-	c.do(Lost{n.id, w.Key, why})
+	c.finish(w, WorkLost)
+	c.emit(Lost{n.id, w.Key, why})
 	// Should it hear us after all.
 	c.cancelOn(n, w)
 }
 
 func (c *Coordinator) cancelled(k Key) {
-	for _, w := range c.of(func(w *work) bool {
-		return !w.state.Over() && (w.Key == k || k.Leaf == "" && k.Work == "" && w.Key.Query == k.Query)
+	for _, w := range c.worksWhere(func(w *work) bool {
+		return !w.state.Terminal() && (w.Key == k || k.Leaf == "" && k.Work == "" && w.Key.Query == k.Query)
 	}) {
 		if w.node != nil {
 			c.cancelOn(w.node, w)
 		}
-		c.over(w, WorkCancelled)
+		c.finish(w, WorkCancelled)
 	}
 }
 
-func (c *Coordinator) forgotten(h Forgotten) {
-	if !h.Elsewhere {
+func (c *Coordinator) release(h Released) {
+	if !h.Remote {
 		c.cancelled(Key{Query: h.Query})
 	}
 	for k, w := range c.works {
 		if k.Query == h.Query {
-			w.free()
+			w.releaseCapacity()
 			w.state = WorkCancelled // should it be among those that wait
 			delete(c.works, k)
 		}
 	}
 }
 
-// heard returns the node and the work that a message of a node is about. Whatever
+// lookup returns the node and the work that a message of a node is about. Whatever
 // nobody waits for there is cancelled, or unknown; then, and for a session that is over, w is nil.
-func (c *Coordinator) heard(nodeID, session string, k Key) (n *node, w *work) {
-	if n = c.speaks(nodeID, session); n == nil {
+func (c *Coordinator) lookup(nodeID, session string, k Key) (n *node, w *work) {
+	if n = c.nodeOfSession(nodeID, session); n == nil {
 		return nil, nil
 	}
 	w = c.works[k]
 	if w == nil {
-		c.do(Unknown{n.id, n.session, k})
+		c.emit(Unknown{n.id, n.session, k})
 		return n, nil
 	}
 	if w.state == WorkFailed || w.state == WorkCancelled || w.state == WorkLost {
-		c.do(Cancel{n.id, n.session, k})
+		c.emit(Cancel{n.id, n.session, k})
 		return n, nil
 	}
 	return n, w
 }
 
 func (c *Coordinator) accepted(h Accepted) {
-	n, w := c.heard(h.Node, h.Session, h.Key)
+	n, w := c.lookup(h.Node, h.Session, h.Key)
 	switch {
 	case w == nil:
-	case w.also == n:
+	case w.hedgeNode == n:
 		// It was late with its answer, too, and goes on.
 	case w.node != n:
 		// Somebody else has it by now.
-		c.do(Cancel{n.id, n.session, h.Key})
+		c.emit(Cancel{n.id, n.session, h.Key})
 	case w.state == WorkAssigned:
 		w.state = WorkAccepted
 	}
 }
 
 func (c *Coordinator) rejected(h Rejected) {
-	n := c.speaks(h.Node, h.Session)
+	n := c.nodeOfSession(h.Node, h.Session)
 	if n == nil {
 		return
 	}
 	w := c.works[h.Key]
-	if w != nil && w.also == n {
-		w.also, n.accepting = nil, false
+	if w != nil && w.hedgeNode == n {
+		w.hedgeNode, n.accepting = nil, false
 		return
 	}
 	if w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
 		return
 	}
-	if w.OnLoss == StayPut {
-		c.over(w, WorkFailed)
-		c.do(GaveUp{w.Key, h.Reason})
+	if w.OnLoss == StayInPlace {
+		c.finish(w, WorkFailed)
+		c.emit(Abandoned{w.Key, h.Reason})
 		return
 	}
 	// A node rejects only while it takes no work; its next status says when it does.
 	n.accepting = false
-	c.wait(w, time.Time{})
+	c.requeue(w, time.Time{})
 }
 
 func (c *Coordinator) ready(h Ready) {
-	n, w := c.heard(h.Node, h.Session, h.Key)
+	n, w := c.lookup(h.Node, h.Session, h.Key)
 	switch {
 	case w == nil:
 	case w.state == WorkDone:
 		// The first completion has won: a repetition of it, or another one.
-		c.do(Acknowledge{n.id, n.session, h.Key, h.Checksum})
+		c.emit(AckArtifact{n.id, n.session, h.Key, h.Checksum})
 	case w.state == WorkReady:
 		if w.node != n || w.checksum != h.Checksum {
-			c.do(Acknowledge{n.id, n.session, h.Key, h.Checksum})
+			c.emit(AckArtifact{n.id, n.session, h.Key, h.Checksum})
 		}
 	default:
 		// Also of a node that it was taken from: what is done is done.
 		if w.node != nil && w.node != n {
 			c.cancelOn(w.node, w)
 		}
-		if w.also == n {
-			w.also = nil
+		if w.hedgeNode == n {
+			w.hedgeNode = nil
 		}
-		c.recall(w)
-		w.free()
+		c.cancelHedge(w)
+		w.releaseCapacity()
 		w.state, w.node, w.checksum, w.notBefore, w.until = WorkReady, n, h.Checksum, time.Time{}, time.Time{}
-		c.do(Fetch{n.id, w.Key, h.Checksum})
+		c.emit(Fetch{n.id, w.Key, h.Checksum})
 	}
 }
 
-// comes reports whether a checksum is of what is fetched from a node that was late with it.
-func (w *work) comes(checksum string) bool {
-	return !w.state.Over() && w.also != nil && w.alsoSum != "" && w.alsoSum == checksum
+// matchesHedge reports whether a checksum is of what is fetched from a node that was late with it.
+func (w *work) matchesHedge(checksum string) bool {
+	return !w.state.Terminal() && w.hedgeNode != nil && w.hedgeChecksum != "" && w.hedgeChecksum == checksum
 }
 
 func (c *Coordinator) fetched(h Fetched) {
 	w := c.works[h.Key]
-	if w != nil && w.comes(h.Checksum) {
+	if w != nil && w.matchesHedge(h.Checksum) {
 		// It came after all, before the other one was done.
 		if w.node != nil {
 			c.cancelOn(w.node, w)
 		}
-		w.free()
-		w.state, w.node, w.also, w.checksum = WorkReady, w.also, nil, h.Checksum
+		w.releaseCapacity()
+		w.state, w.node, w.hedgeNode, w.checksum = WorkReady, w.hedgeNode, nil, h.Checksum
 	}
 	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
 		return
 	}
-	c.over(w, WorkDone)
+	c.finish(w, WorkDone)
 	if w.node.session != "" {
-		c.do(Acknowledge{w.node.id, w.node.session, w.Key, w.checksum})
+		c.emit(AckArtifact{w.node.id, w.node.session, w.Key, w.checksum})
 	}
-	c.do(Done{w.node.id, w.Key, w.checksum})
+	c.emit(Done{w.node.id, w.Key, w.checksum})
 }
 
 func (c *Coordinator) fetchFailed(h FetchFailed) {
 	w := c.works[h.Key]
-	if w != nil && w.comes(h.Checksum) {
-		c.recall(w) // the other one goes on
+	if w != nil && w.matchesHedge(h.Checksum) {
+		c.cancelHedge(w) // the other one goes on
 		return
 	}
 	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
 		return
 	}
-	if w.node.state != NodeActive && w.OnLoss == DoAgain {
+	if w.node.state != NodeActive && w.OnLoss == Reassign {
 		// An artifact does not survive its node.
 		c.cancelOn(w.node, w)
-		c.wait(w, time.Time{})
+		c.requeue(w, time.Time{})
 		return
 	}
 	if w.failures++; w.failures >= c.policy.Attempts {
 		c.cancelOn(w.node, w)
-		c.over(w, WorkFailed)
-		c.do(GaveUp{w.Key, h.Reason})
+		c.finish(w, WorkFailed)
+		c.emit(Abandoned{w.Key, h.Reason})
 		return
 	}
-	if w.OnLoss == DoAgain && (h.Gone || w.failures > 1) {
+	if w.OnLoss == Reassign && (h.Gone || w.failures > 1) {
 		// What a node loses or damages once it may lose again, and what it twice does not hand out another may.
 		w.avoid = append(w.avoid, w.node)
 		c.cancelOn(w.node, w)
-		c.wait(w, time.Time{})
+		c.requeue(w, time.Time{})
 		return
 	}
-	w.notBefore = c.now.Add(c.policy.pause(w.failures))
+	w.notBefore = c.now.Add(c.policy.retryDelay(w.failures))
 	c.refetch = append(c.refetch, w)
 }
 
 func (c *Coordinator) failed(h Failed) {
-	n, w := c.speaks(h.Node, h.Session), c.works[h.Key]
-	if n != nil && w != nil && w.also == n {
+	n, w := c.nodeOfSession(h.Node, h.Session), c.works[h.Key]
+	if n != nil && w != nil && w.hedgeNode == n {
 		// The other one goes on, unless it would fail there, too.
-		if w.also = nil; h.Final {
+		if w.hedgeNode = nil; h.Final {
 			if w.node != nil {
 				c.cancelOn(w.node, w)
 			}
-			c.over(w, WorkFailed)
-			c.do(GaveUp{w.Key, h.Reason})
+			c.finish(w, WorkFailed)
+			c.emit(Abandoned{w.Key, h.Reason})
 		}
 		return
 	}
@@ -504,25 +508,25 @@ func (c *Coordinator) failed(h Failed) {
 		return
 	}
 	w.failures++
-	if h.Final || w.OnLoss == StayPut || w.failures >= c.policy.Attempts {
-		c.over(w, WorkFailed)
-		c.do(GaveUp{w.Key, h.Reason})
+	if h.Final || w.OnLoss == StayInPlace || w.failures >= c.policy.Attempts {
+		c.finish(w, WorkFailed)
+		c.emit(Abandoned{w.Key, h.Reason})
 		return
 	}
-	notBefore := c.now.Add(c.policy.pause(w.failures))
-	if w.avoid = append(w.avoid, n); c.best(w, func(o *node) bool {
+	notBefore := c.now.Add(c.policy.retryDelay(w.failures))
+	if w.avoid = append(w.avoid, n); c.bestNode(w, func(o *node) bool {
 		return o.fits(w.Weight) && !slices.Contains(w.avoid, o)
 	}) != nil {
 		notBefore = time.Time{} // it may be the node
 	}
-	c.wait(w, notBefore)
+	c.requeue(w, notBefore)
 }
 
 func (c *Coordinator) ended(h Ended) {
-	n, w := c.speaks(h.Node, h.Session), c.works[h.Key]
+	n, w := c.nodeOfSession(h.Node, h.Session), c.works[h.Key]
 	if n == nil || w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
 		return
 	}
-	c.over(w, WorkDone)
-	c.do(Done{n.id, w.Key, ""})
+	c.finish(w, WorkDone)
+	c.emit(Done{n.id, w.Key, ""})
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// Every is how often is looked.
-const Every = 3 * time.Second
+// PollInterval is how often is looked.
+const PollInterval = 3 * time.Second
 
-// lookLimit is how long one look may take.
-const lookLimit = 5 * time.Second
+// pollTimeout is how long one look may take.
+const pollTimeout = 5 * time.Second
 
-// Place is where addresses of nodes are found.
-type Place interface {
+// Provider is where addresses of nodes are found.
+type Provider interface {
 	// String names the place, in logs.
 	String() string
 	// Addresses are host:port of the nodes that are there now.
 	Addresses(ctx context.Context) ([]string, error)
-	// Certain is true where an address that is gone was taken out by somebody: its stream ends at once.
-	Certain() bool
+	// Authoritative is true where an address that is gone was taken out by somebody: its stream ends at once.
+	Authoritative() bool
 }
 
 // Options say where is looked, and what is done with what is found.
 type Options struct {
-	Places []Place
+	Providers []Provider
 	// Dial prepares the way to an address.
 	Dial func(address string) (protocol.Dialer, error)
-	// Every is how often is looked; 0 means Every.
-	Every time.Duration
-	Log   zerolog.Logger
+	// PollInterval is how often is looked; 0 means Every.
+	PollInterval time.Duration
+	Log          zerolog.Logger
 }
 
 // Discovery implements nodes.Source.
@@ -47,42 +47,42 @@ type Discovery struct {
 	found [][]string
 	// failure is the last error of each place, which is logged once.
 	failure []string
-	// held are the addresses that are dialled; refused those that cannot be.
-	held, refused map[string]bool
+	// active are the addresses that are dialled; refused those that cannot be.
+	active, refused map[string]bool
 }
 
 // New prepares to look.
 func New(o Options) *Discovery {
-	if o.Every == 0 {
-		o.Every = Every
+	if o.PollInterval == 0 {
+		o.PollInterval = PollInterval
 	}
-	return &Discovery{opts: o, found: make([][]string, len(o.Places)), failure: make([]string, len(o.Places)),
-		held: map[string]bool{}, refused: map[string]bool{}}
+	return &Discovery{opts: o, found: make([][]string, len(o.Providers)), failure: make([]string, len(o.Providers)),
+		active: map[string]bool{}, refused: map[string]bool{}}
 }
 
-// Follow implements nodes.Source. It is not called while Look is.
-func (d *Discovery) Follow(ctx context.Context, w nodes.Ways) {
-	ticker := time.NewTicker(d.opts.Every)
+// Watch implements nodes.Source. It is not called while Look is.
+func (d *Discovery) Watch(ctx context.Context, w nodes.DialerSet) {
+	ticker := time.NewTicker(d.opts.PollInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-w.Lost():
+		case <-w.Disconnected():
 		}
-		d.Look(ctx, w)
+		d.Discover(ctx, w)
 	}
 }
 
-// Look implements nodes.Source.
-func (d *Discovery) Look(ctx context.Context, w nodes.Ways) {
-	limited, cancel := context.WithTimeout(ctx, lookLimit)
+// Discover implements nodes.Source.
+func (d *Discovery) Discover(ctx context.Context, w nodes.DialerSet) {
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	// All at once: one that does not answer takes no time from the others.
-	all, failed := make([][]string, len(d.opts.Places)), make([]error, len(d.opts.Places))
+	all, failed := make([][]string, len(d.opts.Providers)), make([]error, len(d.opts.Providers))
 	var looking sync.WaitGroup
-	for i, p := range d.opts.Places {
+	for i, p := range d.opts.Providers {
 		looking.Go(func() { all[i], failed[i] = p.Addresses(limited) })
 	}
 	looking.Wait()
@@ -90,13 +90,13 @@ func (d *Discovery) Look(ctx context.Context, w nodes.Ways) {
 		return
 	}
 	certain := map[string]bool{} // what somebody has taken out
-	for i, p := range d.opts.Places {
+	for i, p := range d.opts.Providers {
 		addresses, err := all[i], failed[i]
-		d.note(i, err)
+		d.logOnce(i, err)
 		if err != nil {
 			continue
 		}
-		if p.Certain() {
+		if p.Authoritative() {
 			for _, a := range d.found[i] {
 				certain[a] = certain[a] || !slices.Contains(addresses, a)
 			}
@@ -112,11 +112,11 @@ func (d *Discovery) Look(ctx context.Context, w nodes.Ways) {
 	for a := range there {
 		d.add(w, a)
 	}
-	for a := range d.held {
+	for a := range d.active {
 		if there[a] {
 			continue
 		}
-		delete(d.held, a)
+		delete(d.active, a)
 		d.opts.Log.Info().Str("address", a).Msg("a node's address is gone")
 		if certain[a] {
 			w.Remove(a)
@@ -126,22 +126,22 @@ func (d *Discovery) Look(ctx context.Context, w nodes.Ways) {
 	}
 }
 
-func (d *Discovery) add(w nodes.Ways, address string) {
+func (d *Discovery) add(w nodes.DialerSet, address string) {
 	err := w.Add(address, func() (protocol.Dialer, error) { return d.opts.Dial(address) })
 	switch {
 	case err != nil && !d.refused[address]:
 		d.refused[address] = true
 		d.opts.Log.Error().Err(err).Str("address", address).Msg("a node that was found cannot be dialled")
-	case err == nil && !d.held[address]:
-		d.held[address] = true
+	case err == nil && !d.active[address]:
+		d.active[address] = true
 		delete(d.refused, address)
 		d.opts.Log.Info().Str("address", address).Msg("a node's address was found")
 	}
 }
 
-// note logs what keeps a place from being looked at, once.
-func (d *Discovery) note(place int, err error) {
-	name := d.opts.Places[place].String()
+// logOnce logs what keeps a place from being looked at, once.
+func (d *Discovery) logOnce(place int, err error) {
+	name := d.opts.Providers[place].String()
 	if err == nil {
 		if d.failure[place] != "" {
 			d.opts.Log.Info().Str("place", name).Msg("nodes are looked for again")
@@ -161,8 +161,8 @@ type Catalog func(ctx context.Context) ([]string, error)
 // String implements Place.
 func (Catalog) String() string { return "catalog" }
 
-// Certain implements Place.
-func (Catalog) Certain() bool { return true }
+// Authoritative implements Place.
+func (Catalog) Authoritative() bool { return true }
 
 // Addresses implements Place.
 func (c Catalog) Addresses(ctx context.Context) ([]string, error) { return c(ctx) }

@@ -154,53 +154,53 @@ func TestANameInDNSIsReadWithCare(t *testing.T) {
 	}
 }
 
-// place is one whose addresses a test sets.
-type place struct {
+// fakeProvider is one whose addresses a test sets.
+type fakeProvider struct {
 	addresses []string
 	err       error
 	certain   bool
 }
 
-func (p *place) String() string                              { return "test" }
-func (p *place) Certain() bool                               { return p.certain }
-func (p *place) Addresses(context.Context) ([]string, error) { return p.addresses, p.err }
+func (p *fakeProvider) String() string                              { return "test" }
+func (p *fakeProvider) Authoritative() bool                         { return p.certain }
+func (p *fakeProvider) Addresses(context.Context) ([]string, error) { return p.addresses, p.err }
 
-// way notes what is done with addresses.
-type way struct {
-	did  []string
-	held map[string]bool
-	lost chan struct{}
+// fakeDialers notes what is done with addresses.
+type fakeDialers struct {
+	calls  []string
+	active map[string]bool
+	lost   chan struct{}
 }
 
-func (w *way) Add(key string, dial func() (protocol.Dialer, error)) error {
-	if w.held[key] {
+func (w *fakeDialers) Add(key string, dial func() (protocol.Dialer, error)) error {
+	if w.active[key] {
 		return nil
 	}
 	if _, err := dial(); err != nil {
 		return err
 	}
-	w.held[key] = true
-	w.did = append(w.did, "+"+key)
+	w.active[key] = true
+	w.calls = append(w.calls, "+"+key)
 	return nil
 }
-func (w *way) Retire(key string)     { delete(w.held, key); w.did = append(w.did, "~"+key) }
-func (w *way) Remove(key string)     { delete(w.held, key); w.did = append(w.did, "-"+key) }
-func (w *way) Lost() <-chan struct{} { return w.lost }
+func (w *fakeDialers) Retire(key string)             { delete(w.active, key); w.calls = append(w.calls, "~"+key) }
+func (w *fakeDialers) Remove(key string)             { delete(w.active, key); w.calls = append(w.calls, "-"+key) }
+func (w *fakeDialers) Disconnected() <-chan struct{} { return w.lost }
 
-func (w *way) since() []string {
-	did := w.did
-	w.did = nil
+func (w *fakeDialers) callsSince() []string {
+	did := w.calls
+	w.calls = nil
 	slices.Sort(did)
 	return did
 }
 
-var _ nodes.Ways = (*way)(nil)
+var _ nodes.DialerSet = (*fakeDialers)(nil)
 
 func TestNodesComeAndGoWithTheirAddresses(t *testing.T) {
-	dns, catalog := &place{}, &place{certain: true}
-	w := &way{held: map[string]bool{}}
+	dns, catalog := &fakeProvider{}, &fakeProvider{certain: true}
+	w := &fakeDialers{active: map[string]bool{}}
 	tries := 0
-	d := New(Options{Places: []Place{dns, catalog}, Log: zerolog.Nop(),
+	d := New(Options{Providers: []Provider{dns, catalog}, Log: zerolog.Nop(),
 		Dial: func(address string) (protocol.Dialer, error) {
 			if address == "bad" {
 				tries++
@@ -227,8 +227,8 @@ func TestNodesComeAndGoWithTheirAddresses(t *testing.T) {
 		{"the same again", []string{"bad", "e"}, nil, nil, nil},
 	} {
 		dns.addresses, dns.err, catalog.addresses = step.dns, step.dnsErr, step.catalog
-		d.Look(t.Context(), w)
-		if got := w.since(); !slices.Equal(got, step.want) {
+		d.Discover(t.Context(), w)
+		if got := w.callsSince(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v and not %v", step.name, got, step.want)
 		}
 	}
@@ -251,8 +251,8 @@ func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
 	for i := range all {
 		all[i] = fmt.Sprintf("10.0.0.%d", i+1)
 	}
-	known, w := map[string]bool{}, &way{held: map[string]bool{}}
-	d := New(Options{Places: []Place{dns}, Log: zerolog.Nop(),
+	known, w := map[string]bool{}, &fakeDialers{active: map[string]bool{}}
+	d := New(Options{Providers: []Provider{dns}, Log: zerolog.Nop(),
 		Dial: func(string) (protocol.Dialer, error) { return nil, nil }})
 	looks := 0
 	for ; len(known) < tasks && looks < 100; looks++ {
@@ -260,11 +260,11 @@ func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
 			rand.Shuffle(tasks, func(i, j int) { all[i], all[j] = all[j], all[i] })
 			s.hosts["workers.bench.internal"] = slices.Clone(all[:most])
 		})
-		d.Look(t.Context(), w)
-		if len(w.held) != most {
-			t.Fatalf("%d are held after an answer of %d", len(w.held), most)
+		d.Discover(t.Context(), w)
+		if len(w.active) != most {
+			t.Fatalf("%d are held after an answer of %d", len(w.active), most)
 		}
-		for _, did := range w.since() {
+		for _, did := range w.callsSince() {
 			switch address, added := strings.CutPrefix(did, "+"); {
 			case added:
 				known[address] = true
@@ -280,33 +280,33 @@ func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
 
 func TestALostStreamIsAReasonToLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{addresses: []string{"a"}}
-		w := &way{held: map[string]bool{}, lost: make(chan struct{}, 1)}
-		d := New(Options{Places: []Place{p}, Log: zerolog.Nop(),
+		p := &fakeProvider{addresses: []string{"a"}}
+		w := &fakeDialers{active: map[string]bool{}, lost: make(chan struct{}, 1)}
+		d := New(Options{Providers: []Provider{p}, Log: zerolog.Nop(),
 			Dial: func(string) (protocol.Dialer, error) { return nil, nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); d.Follow(ctx, w) }()
-		time.Sleep(Every + time.Millisecond)
+		go func() { defer close(ended); d.Watch(ctx, w) }()
+		time.Sleep(PollInterval + time.Millisecond)
 		synctest.Wait()
-		if got := slices.Collect(maps.Keys(w.held)); !slices.Equal(got, []string{"a"}) {
+		if got := slices.Collect(maps.Keys(w.active)); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after a while: %v", got)
 		}
 		p.addresses = []string{"a", "b"}
 		w.lost <- struct{}{}
 		synctest.Wait()
-		if len(w.held) != 2 {
-			t.Errorf("after a stream was lost: %v", w.held)
+		if len(w.active) != 2 {
+			t.Errorf("after a stream was lost: %v", w.active)
 		}
 		cancel()
 		<-ended
 	})
 }
 
-// silent is a name server that answers nothing.
-type silent struct{ place }
+// silentServer is a name server that answers nothing.
+type silentServer struct{ fakeProvider }
 
-func (*silent) Addresses(ctx context.Context) ([]string, error) {
+func (*silentServer) Addresses(ctx context.Context) ([]string, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -314,21 +314,23 @@ func (*silent) Addresses(ctx context.Context) ([]string, error) {
 // TestAPlaceThatDoesNotAnswerHidesNoOther: what operators add and take out counts meanwhile.
 func TestAPlaceThatDoesNotAnswerHidesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		catalog := &asked{place{addresses: []string{"a:1"}, certain: true}}
-		d := New(Options{Places: []Place{&silent{}, catalog}, Dial: func(string) (protocol.Dialer, error) { return nil, nil },
+		catalog := &blockingProvider{fakeProvider{addresses: []string{"a:1"}, certain: true}}
+		d := New(Options{Providers: []Provider{&silentServer{}, catalog}, Dial: func(string) (protocol.Dialer, error) { return nil, nil },
 			Log: zerolog.Nop()})
-		w := &way{held: map[string]bool{}, lost: make(chan struct{})}
-		if d.Look(t.Context(), w); !w.held["a:1"] {
+		w := &fakeDialers{active: map[string]bool{}, lost: make(chan struct{})}
+		if d.Discover(t.Context(), w); !w.active["a:1"] {
 			t.Error("an address of the catalog is not found")
 		}
 		catalog.addresses = nil
-		if d.Look(t.Context(), w); w.held["a:1"] {
+		if d.Discover(t.Context(), w); w.active["a:1"] {
 			t.Error("an address that was taken out is still there")
 		}
 	})
 }
 
-// asked is a place that answers while it is waited for.
-type asked struct{ place }
+// blockingProvider is a place that answers while it is waited for.
+type blockingProvider struct{ fakeProvider }
 
-func (p *asked) Addresses(ctx context.Context) ([]string, error) { return p.addresses, ctx.Err() }
+func (p *blockingProvider) Addresses(ctx context.Context) ([]string, error) {
+	return p.addresses, ctx.Err()
+}

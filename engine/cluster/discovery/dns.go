@@ -53,8 +53,8 @@ func ParseDNS(text string) (*DNS, error) {
 // String implements Place.
 func (d *DNS) String() string { return d.text }
 
-// Certain implements Place.
-func (d *DNS) Certain() bool { return false }
+// Authoritative implements Place.
+func (d *DNS) Authoritative() bool { return false }
 
 // Addresses implements Place. A name without records is a service without nodes.
 func (d *DNS) Addresses(ctx context.Context) ([]string, error) {

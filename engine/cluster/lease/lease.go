@@ -16,22 +16,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Every is how often leases are renewed and expired ones are looked for: what nobody renews
+// RenewInterval is how often leases are renewed and expired ones are looked for: what nobody renews
 // is taken over at most twice as long after its lease has expired. Tests of processes
 // shorten it, before anything else.
-var Every = 2 * time.Second
+var RenewInterval = 2 * time.Second
 
-// limit bounds one look at the store.
-const limit = 10 * time.Second
+// storeTimeout bounds one look at the store.
+const storeTimeout = 10 * time.Second
 
-// calm is for how long nothing is taken over after a look that failed, or took longer than looks are apart: the
+// takeoverGrace is for how long nothing is taken over after a look that failed, or took longer than looks are apart: the
 // store hung for others too, and an owner's own look may be under way for limit before the next one renews.
-func calm() time.Duration { return max(limit/2, 5*Every) + Every }
+func takeoverGrace() time.Duration { return max(storeTimeout/2, 5*RenewInterval) + RenewInterval }
 
-// Watch renews the leases of one kind of thing, and takes over what has none.
-type Watch[T any] struct {
-	// What names the things in the log of the process: "runs".
-	What string
+// Manager renews the leases of one kind of thing, and takes over what has none.
+type Manager[T any] struct {
+	// Kind names the things in the log of the process: "runs".
+	Kind string
 	Log  zerolog.Logger
 	// Renew prolongs the leases of what this process has in its hands.
 	Renew func(ctx context.Context) error
@@ -44,10 +44,10 @@ type Watch[T any] struct {
 	TakeOver func(ctx context.Context, one T) error
 }
 
-// Keep renews and looks until ctx ends. An error is logged, and what it is about has to be seen
+// Run renews and looks until ctx ends. An error is logged, and what it is about has to be seen
 // expired in two looks again.
-func (w Watch[T]) Keep(ctx context.Context) {
-	ticker := time.NewTicker(Every)
+func (w Manager[T]) Run(ctx context.Context) {
+	ticker := time.NewTicker(RenewInterval)
 	defer ticker.Stop()
 	var seen map[string]bool
 	var trouble time.Time
@@ -59,20 +59,20 @@ func (w Watch[T]) Keep(ctx context.Context) {
 		}
 		began := time.Now()
 		var err error
-		seen, err = w.look(ctx, seen, began.Sub(trouble) > calm())
-		if seen == nil && w.Expired != nil || time.Since(began) > Every {
+		seen, err = w.poll(ctx, seen, began.Sub(trouble) > takeoverGrace())
+		if seen == nil && w.Expired != nil || time.Since(began) > RenewInterval {
 			trouble = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Str("leases_of", w.What).Msg("leases could not be renewed or looked at")
+			w.Log.Warn().Err(err).Str("leases_of", w.Kind).Msg("leases could not be renewed or looked at")
 		}
 	}
 }
 
-// look renews and looks once. It takes over what was seen expired in the look before, when it may,
+// poll renews and looks once. It takes over what was seen expired in the look before, when it may,
 // and returns what was seen expired in this one; nil when the store did not answer.
-func (w Watch[T]) look(ctx context.Context, before map[string]bool, may bool) (now map[string]bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (w Manager[T]) poll(ctx context.Context, before map[string]bool, may bool) (now map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := w.Renew(ctx); err != nil || w.Expired == nil {
 		return nil, err

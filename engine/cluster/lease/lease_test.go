@@ -22,13 +22,13 @@ type world struct {
 	refuses error
 }
 
-func (w *world) watch() Watch[string] {
+func (w *world) watch() Manager[string] {
 	locked := func(f func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		f()
 	}
-	return Watch[string]{What: "things", Log: zerolog.Nop(),
+	return Manager[string]{Kind: "things", Log: zerolog.Nop(),
 		Renew: func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
 		Expired: func(context.Context) (l []string, err error) {
 			locked(func() { l, err = w.expired, w.down })
@@ -42,15 +42,15 @@ func (w *world) watch() Watch[string] {
 	}
 }
 
-// looks lets that many looks happen, and stops the watch.
-func looks(t *testing.T, w Watch[string], change func(look int), n int) {
+// pollTimes lets that many looks happen, and stops the watch.
+func pollTimes(t *testing.T, w Manager[string], change func(look int), n int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		go w.Keep(ctx)
+		go w.Run(ctx)
 		for i := range n {
 			change(i)
-			time.Sleep(Every)
+			time.Sleep(RenewInterval)
 			synctest.Wait()
 		}
 		cancel()
@@ -74,7 +74,7 @@ func TestAnExpiredLeaseIsSeenTwiceBeforeItIsTakenOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}
-			looks(t, w.watch(), func(i int) {
+			pollTimes(t, w.watch(), func(i int) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.expired, w.down = nil, nil
@@ -97,7 +97,7 @@ func TestAWatchWithoutHeirsOnlyRenews(t *testing.T) {
 	w := &world{expired: []string{"x"}}
 	watch := w.watch()
 	watch.Expired = nil
-	looks(t, watch, func(int) {}, 5)
+	pollTimes(t, watch, func(int) {}, 5)
 	if w.renewed != 5 || len(w.taken) != 0 {
 		t.Errorf("renewed %d times, taken over %v", w.renewed, w.taken)
 	}
@@ -106,7 +106,7 @@ func TestAWatchWithoutHeirsOnlyRenews(t *testing.T) {
 // TestOneThatCannotBeTakenOverHoldsUpNoOther.
 func TestOneThatCannotBeTakenOverHoldsUpNoOther(t *testing.T) {
 	w := &world{expired: []string{"x", "y"}, refuses: errors.New("it cannot be read")}
-	looks(t, w.watch(), func(int) {}, 2)
+	pollTimes(t, w.watch(), func(int) {}, 2)
 	if !slices.Equal(w.taken, []string{"x", "y"}) {
 		t.Errorf("tried %v", w.taken)
 	}
@@ -115,7 +115,7 @@ func TestOneThatCannotBeTakenOverHoldsUpNoOther(t *testing.T) {
 // TestATakeOverThatFailsIsTriedAgain, once it is seen expired in two looks again.
 func TestATakeOverThatFailsIsTriedAgain(t *testing.T) {
 	w := &world{expired: []string{"x"}, refuses: errors.New("no answer")}
-	looks(t, w.watch(), func(int) {}, 4)
+	pollTimes(t, w.watch(), func(int) {}, 4)
 	if !slices.Equal(w.taken, []string{"x", "x"}) {
 		t.Errorf("tried %v", w.taken)
 	}
@@ -125,17 +125,17 @@ func TestATakeOverThatFailsIsTriedAgain(t *testing.T) {
 // then somebody does.
 func TestOwnersComeFirstAfterAnOutage(t *testing.T) {
 	w := &world{expired: []string{"x"}}
-	looks(t, w.watch(), func(i int) {
+	pollTimes(t, w.watch(), func(i int) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.down = nil
 		if i == 0 {
 			w.down = errors.New("no answer")
 		}
-		if after := time.Duration(i) * Every; len(w.taken) > 0 && after <= calm() {
+		if after := time.Duration(i) * RenewInterval; len(w.taken) > 0 && after <= takeoverGrace() {
 			t.Errorf("taken over %s after the outage", after)
 		}
-	}, int(calm()/Every)+3)
+	}, int(takeoverGrace()/RenewInterval)+3)
 	if !slices.Equal(w.taken, []string{"x"}) && len(w.taken) == 0 {
 		t.Errorf("taken over %v", w.taken)
 	}

@@ -29,19 +29,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Every is how often a server asks what was revoked.
-const Every = 2 * time.Second
+// RefreshInterval is how often a server asks what was revoked.
+const RefreshInterval = 2 * time.Second
 
 // How long a token is good for: what it is without a word, and the most there is.
 const (
-	TokenFor     = time.Hour
-	LongestToken = 30 * 24 * time.Hour
-	// MostUses is how many nodes may join with one token.
-	MostUses = 1000
+	DefaultTokenLife = time.Hour
+	MaxTokenLife     = 30 * 24 * time.Hour
+	// MaxTokenUses// MaxTokenUses is how many nodes may join with one token.
+	MaxTokenUses = 1000
 )
 
-// storeLimit bounds what a handshake may wait for the store.
-const storeLimit = 5 * time.Second
+// storeTimeout bounds what a handshake may wait for the store.
+const storeTimeout = 5 * time.Second
 
 // Options are what Members are made of.
 type Options struct {
@@ -72,8 +72,8 @@ type Members struct {
 // New returns the members; nothing is read before it is needed.
 func New(o Options) *Members { return &Members{opts: o} }
 
-// opened returns the authority. It needs mu.
-func (m *Members) opened(ctx context.Context) (*pki.Authority, error) {
+// ensureAuthority returns the authority. It needs mu.
+func (m *Members) ensureAuthority(ctx context.Context) (*pki.Authority, error) {
 	if m.authority != nil {
 		return m.authority, nil
 	}
@@ -101,11 +101,11 @@ func (m *Members) opened(ctx context.Context) (*pki.Authority, error) {
 
 // Store names the control store to its nodes: all servers of it have the same authority, and no others.
 func (m *Members) Store(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a, err := m.opened(ctx)
+	a, err := m.ensureAuthority(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -113,8 +113,8 @@ func (m *Members) Store(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// known returns what was revoked, as it was read last.
-func (m *Members) known(ctx context.Context) (map[string]bool, error) {
+// revokedSerials returns what was revoked, as it was read last.
+func (m *Members) revokedSerials(ctx context.Context) (map[string]bool, error) {
 	last := func() map[string]bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -153,9 +153,9 @@ func (m *Members) Watch(f func()) {
 	m.watch = append(m.watch, f)
 }
 
-// Keep asks what was revoked until ctx ends.
-func (m *Members) Keep(ctx context.Context) {
-	ticker := time.NewTicker(Every)
+// Run asks what was revoked until ctx ends.
+func (m *Members) Run(ctx context.Context) {
+	ticker := time.NewTicker(RefreshInterval)
 	defer ticker.Stop()
 	for failed := false; ; {
 		select {
@@ -173,7 +173,7 @@ func (m *Members) Keep(ctx context.Context) {
 
 // refresh reads what was revoked, and tells who watches.
 func (m *Members) refresh(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, storeLimit)
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	more, err := m.read(limited)
 	m.mu.Lock()
@@ -189,12 +189,12 @@ func (m *Members) refresh(ctx context.Context) error {
 
 // Certificate is the server's own, as it is now.
 func (m *Members) Certificate() (*tls.Certificate, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); m.own == nil || now.After(m.renewOwn) {
-		a, err := m.opened(ctx)
+		a, err := m.ensureAuthority(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -209,15 +209,15 @@ func (m *Members) Certificate() (*tls.Certificate, error) {
 
 // Node decides about a node by the certificates that it has shown.
 func (m *Members) Node(shown []*x509.Certificate) (pki.Peer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	m.mu.Lock()
-	a, err := m.opened(ctx)
+	a, err := m.ensureAuthority(ctx)
 	m.mu.Unlock()
 	if err != nil {
 		return pki.Peer{}, err
 	}
-	revoked, err := m.known(ctx)
+	revoked, err := m.revokedSerials(ctx)
 	if err != nil {
 		return pki.Peer{}, err
 	}
@@ -228,27 +228,27 @@ func (m *Members) Node(shown []*x509.Certificate) (pki.Peer, error) {
 	return who, err
 }
 
-// signed signs for a node, and returns what is to be noted of it.
-func (m *Members) signed(ctx context.Context, ask pki.Ask) (pki.Signed, store.NodeCertificate, error) {
+// sign signs for a node, and returns what is to be noted of it.
+func (m *Members) sign(ctx context.Context, ask pki.CertificateRequest) (pki.SignedCertificate, store.NodeCertificate, error) {
 	r, err := pki.ReadRequest(ask.Request)
 	if err != nil {
-		return pki.Signed{}, store.NodeCertificate{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		return pki.SignedCertificate{}, store.NodeCertificate{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "The node asks for a certificate that cannot be made: " + err.Error() + ".",
 			Hint:    "Start it with another name, on an empty data directory."}
 	}
 	m.mu.Lock()
-	a, err := m.opened(ctx)
+	a, err := m.ensureAuthority(ctx)
 	m.mu.Unlock()
 	if err != nil {
-		return pki.Signed{}, store.NodeCertificate{}, err
+		return pki.SignedCertificate{}, store.NodeCertificate{}, err
 	}
 	s, err := a.Sign(r, time.Now())
 	return s, store.NodeCertificate{Serial: s.Serial, NodeID: s.NodeID, Key: s.Key, ExpiresAt: s.NotAfter}, err
 }
 
 // Admit signs for a node that joins. It implements rpc.Trust.
-func (m *Members) Admit(ctx context.Context, address string, ask pki.Ask) (pki.Signed, error) {
-	s, c, err := m.signed(ctx, ask)
+func (m *Members) Admit(ctx context.Context, address string, ask pki.CertificateRequest) (pki.SignedCertificate, error) {
+	s, c, err := m.sign(ctx, ask)
 	if err == nil {
 		// Nobody has the certificate before the store has taken it.
 		err = m.opts.Store.AdmitNode(ctx, c, pki.HashProof(ask.Proof))
@@ -256,15 +256,15 @@ func (m *Members) Admit(ctx context.Context, address string, ask pki.Ask) (pki.S
 	log := m.opts.Log.With().Str("node_id", c.NodeID).Str("address", address).Logger()
 	if err != nil {
 		log.Warn().Err(err).Msg("a node may not join")
-		return pki.Signed{}, err
+		return pki.SignedCertificate{}, err
 	}
 	log.Info().Str("token_id", ask.TokenID).Time("not_after", s.NotAfter).Msg("a node has joined")
 	return s, nil
 }
 
 // Renew signs for a node that has shown who it is. It implements rpc.Trust.
-func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.Ask) (pki.Signed, error) {
-	s, c, err := m.signed(ctx, ask)
+func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.CertificateRequest) (pki.SignedCertificate, error) {
+	s, c, err := m.sign(ctx, ask)
 	if err == nil && c.NodeID != who.ID {
 		err = &engine.Error{Code: engine.CodeForbidden,
 			Message: fmt.Sprintf("The node %s asks for the certificate of %s.", who.ID, c.NodeID)}
@@ -275,30 +275,30 @@ func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.Ask) (pki.Sig
 	log := m.opts.Log.With().Str("node_id", who.ID).Logger()
 	if err != nil {
 		log.Warn().Err(err).Msg("the certificate of a node is not renewed")
-		return pki.Signed{}, err
+		return pki.SignedCertificate{}, err
 	}
 	log.Info().Time("not_after", s.NotAfter).Msg("the certificate of a node was renewed")
 	return s, nil
 }
 
 // Token makes a token by which nodes join, and returns its secret. 0 uses are one, 0 valid
-// is TokenFor.
+// is DefaultTokenLife.
 func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken,
 	error) {
 	uses, valid = max(uses, 1), valid.Truncate(time.Second)
 	if valid == 0 {
-		valid = TokenFor
+		valid = DefaultTokenLife
 	}
 	switch {
-	case uses > MostUses:
+	case uses > MaxTokenUses:
 		return "", store.NodeToken{},
-			engine.InvalidField("uses", fmt.Sprintf("is %d", uses), fmt.Sprintf("up to %d", MostUses))
-	case valid < time.Second || valid > LongestToken:
+			engine.InvalidField("uses", fmt.Sprintf("is %d", uses), fmt.Sprintf("up to %d", MaxTokenUses))
+	case valid < time.Second || valid > MaxTokenLife:
 		return "", store.NodeToken{}, engine.InvalidField("valid_seconds", fmt.Sprintf("is %s", valid),
 			"from a second to 30 days")
 	}
 	m.mu.Lock()
-	a, err := m.opened(ctx)
+	a, err := m.ensureAuthority(ctx)
 	m.mu.Unlock()
 	if err != nil {
 		return "", store.NodeToken{}, err
@@ -317,9 +317,9 @@ func (m *Members) Tokens(ctx context.Context) ([]store.NodeToken, error) {
 	return m.opts.Store.NodeTokens(ctx)
 }
 
-// EndToken has no further node join by a token.
-func (m *Members) EndToken(ctx context.Context, id string) error {
-	return m.opts.Store.EndNodeToken(ctx, id)
+// RevokeToken has no further node join by a token.
+func (m *Members) RevokeToken(ctx context.Context, id string) error {
+	return m.opts.Store.RevokeNodeToken(ctx, id)
 }
 
 // Revoke ends all certificates of a node, here at once.
@@ -359,7 +359,7 @@ func (m *Members) Catalog(ctx context.Context) ([]store.NodeAddress, error) {
 
 // CheckHost refuses a node's host:port that leads where nobody is spoken with; field is where it was written.
 func CheckHost(field, address string) error {
-	if host, _, err := net.SplitHostPort(address); err == nil && egress.Named(host) {
+	if host, _, err := net.SplitHostPort(address); err == nil && egress.IsForbiddenHost(host) {
 		return egress.InvalidFlag(field, host)
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// kept is a store in memory, as far as Members need it.
-type kept struct {
+// memoryStore is a store in memory, as far as Members need it.
+type memoryStore struct {
 	store.NodeAccess
 	mu        sync.Mutex
 	authority *store.NodeAuthority
@@ -29,7 +29,7 @@ type kept struct {
 	valid     time.Duration
 }
 
-func (k *kept) EnsureNodeAuthority(_ context.Context, fresh func() (store.NodeAuthority, error)) (store.NodeAuthority,
+func (k *memoryStore) EnsureNodeAuthority(_ context.Context, fresh func() (store.NodeAuthority, error)) (store.NodeAuthority,
 	error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,28 +46,28 @@ func (k *kept) EnsureNodeAuthority(_ context.Context, fresh func() (store.NodeAu
 	return *k.authority, nil
 }
 
-func (k *kept) CreateNodeToken(_ context.Context, t store.NodeToken, _ [32]byte, valid time.Duration) (store.NodeToken,
+func (k *memoryStore) CreateNodeToken(_ context.Context, t store.NodeToken, _ [32]byte, valid time.Duration) (store.NodeToken,
 	error) {
 	k.valid = valid
 	return t, k.down
 }
 
-func (k *kept) NodeTokens(context.Context) ([]store.NodeToken, error) { return nil, k.down }
+func (k *memoryStore) NodeTokens(context.Context) ([]store.NodeToken, error) { return nil, k.down }
 
-func (k *kept) EndNodeToken(context.Context, string) error { return k.down }
+func (k *memoryStore) RevokeNodeToken(context.Context, string) error { return k.down }
 
-func (k *kept) AdmitNode(_ context.Context, c store.NodeCertificate, _ [32]byte) error {
+func (k *memoryStore) AdmitNode(_ context.Context, c store.NodeCertificate, _ [32]byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.serials[c.Serial] = c.NodeID
 	return k.down
 }
 
-func (k *kept) RenewNode(ctx context.Context, c store.NodeCertificate, _ string) error {
+func (k *memoryStore) RenewNode(ctx context.Context, c store.NodeCertificate, _ string) error {
 	return k.AdmitNode(ctx, c, [32]byte{})
 }
 
-func (k *kept) RevokeNode(_ context.Context, id, _ string) error {
+func (k *memoryStore) RevokeNode(_ context.Context, id, _ string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for serial, of := range k.serials {
@@ -78,16 +78,16 @@ func (k *kept) RevokeNode(_ context.Context, id, _ string) error {
 	return k.down
 }
 
-func (k *kept) RevokedNodes(context.Context) ([]string, error) {
+func (k *memoryStore) RevokedNodes(context.Context) ([]string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.revoked, k.down
 }
 
-func members(k *kept) *Members { return New(Options{Store: k, Server: "s", Log: zerolog.Nop()}) }
+func members(k *memoryStore) *Members { return New(Options{Store: k, Server: "s", Log: zerolog.Nop()}) }
 
 // joined lets a node join, and returns what it shows.
-func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.Ask) {
+func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.CertificateRequest) {
 	t.Helper()
 	secret, _, err := m.Token(t.Context(), "u", 1, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.Ask) 
 		}
 		server = append(server, c)
 	}
-	ask, err := i.Ask(server)
+	ask, err := i.CertificateRequest(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.Ask) 
 // TestServersOfOneStoreBelieveTheSameNodes, and what one revokes the other learns by itself.
 func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &kept{serials: map[string]string{}}
+		k := &memoryStore{serials: map[string]string{}}
 		one, two := members(k), members(k)
 		shown, _ := joined(t, one, "node-1")
 		for _, m := range []*Members{one, two} {
@@ -145,15 +145,15 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 		for _, m := range []*Members{one, two} {
 			m.Watch(func() { told[m].Add(1) })
 		}
-		keeping.Go(func() { two.Keep(ctx) })
-		time.Sleep(3 * Every)
+		keeping.Go(func() { two.Run(ctx) })
+		time.Sleep(3 * RefreshInterval)
 		if err := one.Revoke(t.Context(), "node-1", "u"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := one.Node(shown); !errors.Is(err, pki.ErrRevoked) || told[one].Load() != 1 {
 			t.Errorf("where it was revoked: %v, told %d times", err, told[one].Load())
 		}
-		time.Sleep(2 * Every)
+		time.Sleep(2 * RefreshInterval)
 		if _, err := two.Node(shown); !errors.Is(err, pki.ErrRevoked) || told[two].Load() != 1 {
 			t.Errorf("on the other server: %v, told %d times", err, told[two].Load())
 		}
@@ -161,7 +161,7 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 		k.mu.Lock()
 		k.down = store.ErrUnavailable
 		k.mu.Unlock()
-		time.Sleep(2 * Every)
+		time.Sleep(2 * RefreshInterval)
 		if _, err := two.Node(shown); !errors.Is(err, pki.ErrRevoked) {
 			t.Errorf("while the store is away: %v", err)
 		}
@@ -175,7 +175,7 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 
 func TestAServersOwnCertificateIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := members(&kept{serials: map[string]string{}})
+		m := members(&memoryStore{serials: map[string]string{}})
 		first, err := m.Certificate()
 		if err != nil {
 			t.Fatal(err)
@@ -192,7 +192,7 @@ func TestAServersOwnCertificateIsRenewed(t *testing.T) {
 }
 
 func TestANodeIsRenewedAsItself(t *testing.T) {
-	m := members(&kept{serials: map[string]string{}})
+	m := members(&memoryStore{serials: map[string]string{}})
 	shown, ask := joined(t, m, "node-1")
 	who, err := m.Node(shown)
 	if err != nil {
@@ -205,20 +205,20 @@ func TestANodeIsRenewedAsItself(t *testing.T) {
 	if _, err := m.Renew(t.Context(), who, ask); !engine.HasCode(err, engine.CodeForbidden) {
 		t.Errorf("as another: %v", err)
 	}
-	if _, err := m.Renew(t.Context(), who, pki.Ask{}); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, err := m.Renew(t.Context(), who, pki.CertificateRequest{}); !engine.HasCode(err, engine.CodeInvalid) {
 		t.Errorf("with nothing: %v", err)
 	}
 }
 
 func TestATokenHasBounds(t *testing.T) {
-	k := &kept{serials: map[string]string{}}
+	k := &memoryStore{serials: map[string]string{}}
 	m := members(k)
 	for _, c := range []struct {
 		uses  int
 		valid time.Duration
 		want  time.Duration // 0: refused
-	}{{0, 0, TokenFor}, {1, time.Minute, time.Minute}, {MostUses, LongestToken, LongestToken}, {MostUses + 1, 0, 0},
-		{1, LongestToken + time.Second, 0}, {1, -time.Second, 0}} {
+	}{{0, 0, DefaultTokenLife}, {1, time.Minute, time.Minute}, {MaxTokenUses, MaxTokenLife, MaxTokenLife}, {MaxTokenUses + 1, 0, 0},
+		{1, MaxTokenLife + time.Second, 0}, {1, -time.Second, 0}} {
 		k.valid = 0
 		_, _, err := m.Token(t.Context(), "u", c.uses, c.valid)
 		if k.valid != c.want || (err == nil) != (c.want > 0) || err != nil && !engine.HasCode(err, engine.CodeInvalid) {
@@ -249,30 +249,30 @@ func TestANodeOnTheLinkIsNotTakenIn(t *testing.T) {
 	}
 }
 
-// hanging is a store of which nobody hears any more.
-type hanging struct {
-	*kept
-	asked, hangs chan struct{}
+// hangingStore is a store of which nobody hears any more.
+type hangingStore struct {
+	*memoryStore
+	requested, hangs chan struct{}
 }
 
-func (h hanging) RevokedNodes(ctx context.Context) ([]string, error) {
+func (h hangingStore) RevokedNodes(ctx context.Context) ([]string, error) {
 	select {
 	case <-h.hangs:
 		select {
-		case h.asked <- struct{}{}:
+		case h.requested <- struct{}{}:
 		default:
 		}
 		<-ctx.Done()
 		return nil, ctx.Err()
 	default:
-		return h.kept.RevokedNodes(ctx)
+		return h.memoryStore.RevokedNodes(ctx)
 	}
 }
 
 // TestNodesConnectWhileTheStoreHangs: what was known last holds, and is not waited for.
 func TestNodesConnectWhileTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hanging{&kept{serials: map[string]string{}}, make(chan struct{}), make(chan struct{})}
+		h := hangingStore{&memoryStore{serials: map[string]string{}}, make(chan struct{}), make(chan struct{})}
 		m := New(Options{Store: h, Server: "s", Log: zerolog.Nop()})
 		shown, _ := joined(t, m, "n")
 		if _, err := m.Node(shown); err != nil {
@@ -280,9 +280,9 @@ func TestNodesConnectWhileTheStoreHangs(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var keeping sync.WaitGroup
-		keeping.Go(func() { m.Keep(ctx) })
+		keeping.Go(func() { m.Run(ctx) })
 		close(h.hangs)
-		<-h.asked
+		<-h.requested
 		defer keeping.Wait()
 		defer cancel()
 		if !m.mu.TryLock() { // who waits for a mutex stops the clock of the test

@@ -19,16 +19,16 @@ func keyOf(runID, workerID string) assignment.Key {
 	return assignment.Key{Query: runID, Work: workerID}
 }
 
-// Place finds a node for each run worker and gives it to it, for all of them or for
+// AssignWorkers finds a node for each run worker and gives it to it, for all of them or for
 // none: then the error says why. where says which, by run worker; the others are spread evenly over
 // the nodes that take work.
-func (f *Fleet) Place(where map[string]string, workers ...protocol.AssignRun) ([]Node, error) {
+func (f *Fleet) AssignWorkers(where map[string]string, workers ...protocol.AssignRun) ([]Node, error) {
 	for i, a := range workers {
 		// The run workers of a run differ in names and numbers only.
 		if i > 0 && a.RunID == workers[0].RunID && a.Plan == workers[0].Plan || where[a.WorkerID] == protocol.OwnNode {
 			continue
 		}
-		if err := f.Sendable(a); err != nil {
+		if err := f.CheckSize(a); err != nil {
 			return nil, err
 		}
 	}
@@ -37,8 +37,8 @@ func (f *Fleet) Place(where map[string]string, workers ...protocol.AssignRun) ([
 	works := make([]assignment.Work, len(workers))
 	for i, a := range workers {
 		key := keyOf(a.RunID, a.WorkerID)
-		works[i] = assignment.Work{Key: key, Only: cmp.Or(where[a.WorkerID], f.only(a.Workload, a.DSN)),
-			Weight: a.Connections, OnLoss: assignment.StayPut}
+		works[i] = assignment.Work{Key: key, Only: cmp.Or(where[a.WorkerID], f.requiresLocal(a.Workload, a.DSN)),
+			Weight: a.Connections, OnLoss: assignment.StayInPlace}
 		if a.Clock != nil {
 			a.ClockAhead = a.Clock.Now().Sub(f.clock.Now())
 		}
@@ -49,7 +49,7 @@ func (f *Fleet) Place(where map[string]string, workers ...protocol.AssignRun) ([
 		switch a := a.(type) {
 		case assignment.Assign:
 			on[a.Work.Key] = f.handle(a.Node)
-		case assignment.NotPlaced:
+		case assignment.NoCapacity:
 			for _, key := range a.Keys {
 				delete(f.placed, key)
 			}
@@ -70,11 +70,11 @@ func (f *Fleet) Place(where map[string]string, workers ...protocol.AssignRun) ([
 // Now is the present moment by the clock that nodes compare theirs with.
 func (f *Fleet) Now() time.Time { return f.clock.Now() }
 
-// Sendable refuses an assignment, or as much as is known of it, that is too large to be sent, where nodes of other
+// CheckSize refuses an assignment, or as much as is known of it, that is too large to be sent, where nodes of other
 // processes may have to carry it.
-func (f *Fleet) Sendable(a protocol.AssignRun) error {
+func (f *Fleet) CheckSize(a protocol.AssignRun) error {
 	f.mu.Lock()
-	own := f.only(a.Workload, a.DSN) == protocol.OwnNode ||
+	own := f.requiresLocal(a.Workload, a.DSN) == protocol.OwnNode ||
 		!slices.ContainsFunc(f.coord.Nodes(), func(n assignment.Node) bool { return n.ID != protocol.OwnNode })
 	f.mu.Unlock()
 	if own {
@@ -83,34 +83,34 @@ func (f *Fleet) Sendable(a protocol.AssignRun) error {
 	return a.Fits()
 }
 
-// Only is the one node that can carry a workload on a target, empty where any can.
-func (f *Fleet) Only(w engine.Workload, dsn string) string {
+// RequiredNode is the one node that can carry a workload on a target, empty where any can.
+func (f *Fleet) RequiredNode(w engine.Workload, dsn string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.only(w, dsn)
+	return f.requiresLocal(w, dsn)
 }
 
-// only is the server's own node for what no node of another process reaches: a recorded run,
+// requiresLocal is the server's own node for what no node of another process reaches: a recorded run,
 // and a database of the server. Where the server has none, nodes on its machine may reach the
 // database that is on it.
-func (f *Fleet) only(w engine.Workload, dsn string) string {
+func (f *Fleet) requiresLocal(w engine.Workload, dsn string) string {
 	recorded := w.Feed != nil && w.Feed.Run != ""
-	reach := ByAll
-	if f.opts.Reach != nil {
-		reach = f.opts.Reach(dsn)
+	reach := FromAnyNode
+	if f.opts.Reachability != nil {
+		reach = f.opts.Reachability(dsn)
 	}
-	if !recorded && reach == ByAll {
+	if !recorded && reach == FromAnyNode {
 		return ""
 	}
-	if !recorded && reach == ByMachine &&
+	if !recorded && reach == FromSameMachine &&
 		!slices.ContainsFunc(f.coord.Nodes(), func(n assignment.Node) bool { return n.ID == protocol.OwnNode }) {
 		return ""
 	}
 	return protocol.OwnNode
 }
 
-// Carried is a run worker that a node carries for a server whose run is taken over.
-type Carried struct {
+// AdoptedWorker// AdoptedWorker is a run worker that a node carries for a server whose run is taken over.
+type AdoptedWorker struct {
 	protocol.AssignRun
 	// Node names it.
 	Node string
@@ -119,46 +119,46 @@ type Carried struct {
 // Adopt takes run workers over that nodes carry already, and tells all nodes how their run
 // stands: those that hold something of it say what. It returns the node of each, which need
 // not be there yet. What a node turns out not to hold is lost, and told as such.
-func (f *Fleet) Adopt(state protocol.RunState, workers ...Carried) []Node {
-	works := make([]assignment.Held, len(workers))
+func (f *Fleet) Adopt(state protocol.RunState, workers ...AdoptedWorker) []Node {
+	works := make([]assignment.HeldWork, len(workers))
 	nodes := make([]Node, len(workers))
 	f.mu.Lock()
 	for i, w := range workers {
 		key := keyOf(w.RunID, w.WorkerID)
 		f.placed[key] = w.AssignRun
-		works[i] = assignment.Held{Node: w.Node,
-			Work: assignment.Work{Key: key, Weight: w.Connections, OnLoss: assignment.StayPut}}
+		works[i] = assignment.HeldWork{Node: w.Node,
+			Work: assignment.Work{Key: key, Weight: w.Connections, OnLoss: assignment.StayInPlace}}
 		nodes[i] = f.handle(w.Node)
 	}
 	f.mu.Unlock()
 	f.apply(assignment.Adopted{Works: works})
-	f.Announce(state)
+	f.BroadcastState(state)
 	return nodes
 }
 
-// Announce tells all nodes how a run stands. The first message of a new epoch makes this
+// BroadcastState tells all nodes how a run stands. The first message of a new epoch makes this
 // server the owner of the run, and nodes say what they hold of it.
-func (f *Fleet) Announce(state protocol.RunState) {
-	for _, n := range f.known() {
+func (f *Fleet) BroadcastState(state protocol.RunState) {
+	for _, n := range f.allNodes() {
 		_ = n.Send(state) // to a node that has gone: it has it when it is back
 	}
 }
 
-// Ask is Announce, and waits until the nodes that are there have said what they hold, a few
+// BroadcastAndWait is Announce, and waits until the nodes that are there have said what they hold, a few
 // seconds at most.
-func (f *Fleet) Ask(ctx context.Context, state protocol.RunState) {
-	ways := f.known()
+func (f *Fleet) BroadcastAndWait(ctx context.Context, state protocol.RunState) {
+	ways := f.allNodes()
 	before := make([]int64, len(ways))
 	for i, n := range ways {
 		before[i] = n.greetings.Load()
 	}
-	f.Announce(state)
-	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	f.BroadcastState(state)
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	for i, n := range ways {
-		for !n.away() && n.greetings.Load() == before[i] {
+		for !n.disconnected() && n.greetings.Load() == before[i] {
 			select {
-			case <-time.After(askEvery):
+			case <-time.After(ackPollInterval):
 			case <-ctx.Done():
 				return
 			}
@@ -166,32 +166,32 @@ func (f *Fleet) Ask(ctx context.Context, state protocol.RunState) {
 	}
 }
 
-// known are the ways to all nodes that there are now.
-func (f *Fleet) known() []*node {
+// allNodes are the ways to all nodes that there are now.
+func (f *Fleet) allNodes() []*node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.nodes)
 }
 
-// askEvery is how often Ask looks whether the nodes have answered.
-const askEvery = 10 * time.Millisecond
+// ackPollInterval is how often Ask looks whether the nodes have answered.
+const ackPollInterval = 10 * time.Millisecond
 
-// Forget ends what the fleet knows of a run: what nodes still hold of it they are told to end.
-func (f *Fleet) Forget(runID string) { f.forgotten(assignment.Forgotten{Query: runID}) }
+// ReleaseRun ends what the fleet knows of a run: what nodes still hold of it they are told to end.
+func (f *Fleet) ReleaseRun(runID string) { f.releaseRun(assignment.Released{Query: runID}) }
 
-// Disown forgets a run that another server has taken over: what nodes hold of it is that server's.
-func (f *Fleet) Disown(runID string) {
-	f.forgotten(assignment.Forgotten{Query: runID, Elsewhere: true})
+// HandOffRun forgets a run that another server has taken over: what nodes hold of it is that server's.
+func (f *Fleet) HandOffRun(runID string) {
+	f.releaseRun(assignment.Released{Query: runID, Remote: true})
 }
 
-func (f *Fleet) forgotten(h assignment.Forgotten) {
+func (f *Fleet) releaseRun(h assignment.Released) {
 	f.apply(h)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key := range f.placed {
 		if key.Query == h.Query {
 			delete(f.placed, key)
-			delete(f.asked, key)
+			delete(f.activeQueries, key)
 		}
 	}
 	if q := f.queries[h.Query]; q != nil {
@@ -204,7 +204,7 @@ func (f *Fleet) forgotten(h assignment.Forgotten) {
 			delete(q.ready, key)
 		}
 		for key := range q.works {
-			delete(f.asked, key)
+			delete(f.activeQueries, key)
 		}
 		delete(f.queries, h.Query)
 	}
@@ -212,27 +212,27 @@ func (f *Fleet) forgotten(h assignment.Forgotten) {
 
 // apply tells the coordinator what has happened, does what it says, and tells the
 // listener of what is lost.
-func (f *Fleet) apply(h assignment.Happening) {
+func (f *Fleet) apply(h assignment.Event) {
 	tell, _ := f.decide(h, nil)
 	tell()
 }
 
 // decide is apply without telling the listener, who may ask the fleet something. by is the way
 // on which a node has introduced itself; refused says that it is not wanted.
-func (f *Fleet) decide(h assignment.Happening, by *node) (tell func(), refused bool) {
+func (f *Fleet) decide(h assignment.Event, by *node) (tell func(), refused bool) {
 	f.mu.Lock()
 	defer f.wake()
 	defer f.mu.Unlock()
 	var lost []func()
 	actions := f.coord.Apply(time.Now(), h)
-	if g, ok := h.(assignment.Greeted); ok {
+	if g, ok := h.(assignment.HelloReceived); ok {
 		refused = slices.ContainsFunc(actions, func(a assignment.Action) bool {
-			r, ok := a.(assignment.RefuseNode)
+			r, ok := a.(assignment.RejectNode)
 			return ok && r.Session == g.Session
 		})
 		// What is to be said now goes to where the node is. Nothing waits for one that was never let in.
 		if !refused || f.byID[g.Node] == nil {
-			by.arrive(g.Node)
+			by.identify(g.Node)
 		}
 	}
 	for _, a := range actions {
@@ -240,7 +240,7 @@ func (f *Fleet) decide(h assignment.Happening, by *node) (tell func(), refused b
 		case assignment.Lost:
 			if w, ok := f.placed[a.Key]; ok {
 				from := f.handle(a.Node)
-				lost = append(lost, func() { f.listener.Hear(w.RunID, from, lostWorker(w, a)) })
+				lost = append(lost, func() { f.listener.Receive(w.RunID, from, lostWorker(w, a)) })
 			}
 			continue
 		}
@@ -270,45 +270,45 @@ func (f *Fleet) do(a assignment.Action) {
 	}
 	switch a := a.(type) {
 	case assignment.Ping:
-		f.tell(a.Node, protocol.Ping{Seq: a.Seq, Sent: time.Now()})
+		f.send(a.Node, protocol.Ping{Seq: a.Seq, Sent: time.Now()})
 	case assignment.Assign:
-		f.asked[a.Work.Key] = time.Now()
+		f.activeQueries[a.Work.Key] = time.Now()
 		run := f.placed[a.Work.Key]
 		run.TraceParent = f.opts.Meter.Assigned(workOn(a.Node, a.Work.Key), a.Preferred, a.Attempt > 1)
-		f.tell(a.Node, run)
+		f.send(a.Node, run)
 	case assignment.Drain:
-		f.tell(a.Node, protocol.Drain{})
+		f.send(a.Node, protocol.Drain{})
 	case assignment.Resume:
-		f.tell(a.Node, protocol.Drain{Over: true})
+		f.send(a.Node, protocol.Drain{Over: true})
 	case assignment.Cancel:
 		// In the epoch of the run as it was placed here: of a run that another server has taken
 		// over since, nothing is ended.
 		if w, ok := f.placed[a.Key]; ok {
-			f.tell(a.Node, EndOf(w.RunID, w.WorkerID, w.Epoch))
+			f.send(a.Node, EndOrphan(w.RunID, w.WorkerID, w.Epoch))
 		}
-	case assignment.RefuseNode:
+	case assignment.RejectNode:
 		f.refuse(a)
 		for _, n := range f.nodes {
-			n.refuse(a.Session, a.Reason)
+			n.reject(a.Session, a.Reason)
 		}
 	case assignment.NodeChanged:
 		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why",
 			a.Why).Msg("a node's state has changed")
-		f.note(a.Node)
+		f.notify(a.Node)
 	}
 	// Probe: keep dials by itself. Unknown: the listener decides about strangers.
 }
 
-// EndOf ends a run worker that nobody asks about any more, where no server has a later epoch of its run.
-func EndOf(runID, workerID string, epoch int64) protocol.RunEvent {
+// EndOrphan ends a run worker that nobody asks about any more, where no server has a later epoch of its run.
+func EndOrphan(runID, workerID string, epoch int64) protocol.RunEvent {
 	return protocol.RunEvent{Epoch: epoch, Event: engine.Event{RunID: runID, Type: engine.EventStop,
 		SequenceID: math.MaxInt64, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: workerID,
 			Reason: string(engine.StopWorkerFailure), Detail: "nobody asks about it any more",
-			DrainTimeoutSeconds: protocol.CancelLimit.Seconds()}}}
+			DrainTimeoutSeconds: protocol.CancelTimeout.Seconds()}}}
 }
 
-// tell gives a node a message; one that has gone has it when it is back.
-func (f *Fleet) tell(id string, m protocol.ToNode) {
+// send gives a node a message; one that has gone has it when it is back.
+func (f *Fleet) send(id string, m protocol.ToNode) {
 	if n := f.byID[id]; n != nil {
 		_ = n.Send(m)
 	}
@@ -321,12 +321,12 @@ func (f *Fleet) wake() {
 	}
 }
 
-// tickEvery is the least time between two decisions by time. Each looks at all nodes and all works, and
+// minTickInterval is the least time between two decisions by time. Each looks at all nodes and all works, and
 // each node has a beat of its own: without it a thousand nodes would be looked at a thousand times a second.
-const tickEvery = 20 * time.Millisecond
+const minTickInterval = 20 * time.Millisecond
 
-// keepTime lets the coordinator decide by time.
-func (f *Fleet) keepTime(ctx context.Context) {
+// runTimer lets the coordinator decide by time.
+func (f *Fleet) runTimer(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -335,7 +335,7 @@ func (f *Fleet) keepTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		pause.Reset(tickEvery)
+		pause.Reset(minTickInterval)
 		f.mu.Lock()
 		due := f.coord.Due()
 		f.mu.Unlock()
@@ -356,8 +356,8 @@ func (f *Fleet) keepTime(ctx context.Context) {
 		default:
 		}
 		if !due.IsZero() && !time.Now().Before(due) {
-			f.apply(assignment.Ticked{})
-			f.tidy()
+			f.apply(assignment.Tick{})
+			f.pruneNodes()
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // handshakes are the dials that are under way, and what has become of them.
 type handshakes struct {
 	mu              sync.Mutex
-	now, most, made int
+	now, peak, made int
 }
 
 // handshake is a way to a node that takes a while to answer, or never does (0).
@@ -27,7 +27,7 @@ type handshake struct {
 func (h handshake) Dial(ctx context.Context) (protocol.ServerEnd, error) {
 	h.all.mu.Lock()
 	h.all.now++
-	h.all.most = max(h.all.most, h.all.now)
+	h.all.peak = max(h.all.peak, h.all.now)
 	h.all.mu.Unlock()
 	var answered <-chan time.Time
 	if h.takes > 0 {
@@ -55,8 +55,8 @@ func TestAThousandNodesAreDialledInTurn(t *testing.T) {
 		made   int
 		most   int
 	}{
-		"they answer":     {100 * time.Millisecond, 2 * time.Second, 1000, mostDialling},
-		"they are silent": {0, 1000 / mostDialling * 2 * time.Second, 1, 1000},
+		"they answer":     {100 * time.Millisecond, 2 * time.Second, 1000, maxDialing},
+		"they are silent": {0, 1000 / maxDialing * 2 * time.Second, 1, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,10 +71,10 @@ func TestAThousandNodesAreDialledInTurn(t *testing.T) {
 				var wg sync.WaitGroup
 				opening, opened := context.WithCancel(t.Context())
 				opened() // nobody introduces itself here
-				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &heard{})
+				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &recordingListener{})
 				time.Sleep(c.within)
 				all.mu.Lock()
-				made, most := all.made, all.most
+				made, most := all.made, all.peak
 				all.mu.Unlock()
 				if made != c.made || most > c.most {
 					t.Errorf("after %v %d of 1000 nodes have a stream, and %d were dialled at once", c.within, made, most)
@@ -86,11 +86,11 @@ func TestAThousandNodesAreDialledInTurn(t *testing.T) {
 	}
 }
 
-// refused is a way to a node that nobody answers on, and when it was tried.
-type refused struct{ at chan time.Time }
+// unreachableDialer is a way to a node that nobody answers on, and when it was tried.
+type unreachableDialer struct{ attempts chan time.Time }
 
-func (r refused) Dial(context.Context) (protocol.ServerEnd, error) {
-	r.at <- time.Now() // room: the test reads
+func (r unreachableDialer) Dial(context.Context) (protocol.ServerEnd, error) {
+	r.attempts <- time.Now() // room: the test reads
 	return nil, protocol.ErrClosed
 }
 
@@ -105,20 +105,20 @@ func TestANodeThatIsAwayIsProbedEveryTenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				way := refused{make(chan time.Time, 1)}
-				f := New(Options{Log: zerolog.Nop(), Dialers: []protocol.Dialer{way}, Chance: chance})
+				way := unreachableDialer{make(chan time.Time, 1)}
+				f := New(Options{Log: zerolog.Nop(), Dialers: []protocol.Dialer{way}, Jitter: chance})
 				lifetime, end := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				opening, opened := context.WithCancel(t.Context())
 				opened() // nobody introduces itself here
-				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &heard{})
-				last, wanted := <-way.at, firstPause
+				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &recordingListener{})
+				last, wanted := <-way.attempts, initialBackoff
 				for i := range 40 {
-					at := <-way.at
+					at := <-way.attempts
 					if pause := at.Sub(last); pause < wanted/2 || pause > wanted {
 						t.Errorf("pause %d is %v, where %v to %v are due", i, pause, wanted/2, wanted)
 					}
-					last, wanted = at, min(2*wanted, longestPause)
+					last, wanted = at, min(2*wanted, maxBackoff)
 				}
 				if wanted != 10*time.Second {
 					t.Errorf("the longest pause is %v", wanted)

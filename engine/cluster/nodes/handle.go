@@ -41,15 +41,15 @@ func (h *handle) Send(m protocol.ToNode) error {
 	return at.Send(m)
 }
 
-// way is the way to the node now, nil where there is none.
-func (h *handle) way() *node {
+// node is the way to the node now, nil where there is none.
+func (h *handle) node() *node {
 	h.fleet.mu.Lock()
 	defer h.fleet.mu.Unlock()
 	return h.fleet.byID[h.id]
 }
 
-// announce notes when a part was announced first.
-func (h *handle) announce(workID string) {
+// noteAnnounced notes when a part was announced first.
+func (h *handle) noteAnnounced(workID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, known := h.partsSince[workID]; !known {
@@ -72,24 +72,24 @@ func (h *handle) announced(workID string) (at time.Time, known bool) {
 	return at, known
 }
 
-// arrive makes a way the one of the node that has introduced itself on it, and moves there what
+// identify makes a way the one of the node that has introduced itself on it, and moves there what
 // waits on the one before. It needs the fleet's mu.
-func (n *node) arrive(id string) {
+func (n *node) identify(id string) {
 	before := n.fleet.byID[id]
 	n.fleet.byID[id] = n
 	if before == nil || before == n {
 		return
 	}
-	for _, m := range before.out.Sift(func(protocol.ToNode) bool { return true }) {
-		if !protocol.OfQuery(m) {
+	for _, m := range before.out.RemoveMatching(func(protocol.ToNode) bool { return true }) {
+		if !protocol.IsQueryMessage(m) {
 			n.out.Put(m)
 		}
 	}
 }
 
-// handOn gives what this way could not deliver any more to the one by which its node has come
+// forwardUnsent gives what this way could not deliver any more to the one by which its node has come
 // meanwhile, before what was put there since.
-func (n *node) handOn() {
+func (n *node) forwardUnsent() {
 	id := n.ID()
 	n.fleet.mu.Lock()
 	defer n.fleet.mu.Unlock()
@@ -97,8 +97,8 @@ func (n *node) handOn() {
 	if at == nil || at == n {
 		return
 	}
-	n.out.Sift(protocol.OfQuery)
-	left := n.out.Sift(func(protocol.ToNode) bool { return true })
+	n.out.RemoveMatching(protocol.IsQueryMessage)
+	left := n.out.RemoveMatching(func(protocol.ToNode) bool { return true })
 	for i := len(left) - 1; i >= 0; i-- {
 		at.out.PutBack(left[i])
 	}
@@ -106,7 +106,7 @@ func (n *node) handOn() {
 
 // stream is the one that stands to the node, nil where none does.
 func (h *handle) stream() protocol.ServerEnd {
-	n := h.way()
+	n := h.node()
 	if n == nil {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // events are the sequence numbers of what a node was told about runs.
-func (e *end) events() (all []int64) {
-	for _, m := range e.kept() {
+func (e *fakeNode) events() (all []int64) {
+	for _, m := range e.messages() {
 		if m, ok := m.(protocol.RunEvent); ok {
 			all = append(all, m.Event.SequenceID)
 		}
@@ -27,16 +27,16 @@ func event(n int64) protocol.RunEvent {
 // TestANodeThatComesBackByAnotherWayHearsItsRuns: what is decided while it is away, and
 // afterwards, goes to where it is now, in order, and its parts are fetched from there.
 func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
-		var first *end
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
+		var first *fakeNode
 		f.wg.Go(func() { first = f.node(0); _ = first.Send(f.ctx, hello("a", 10)) })
 		f.open() // the second way leads nowhere yet
-		on, err := f.Place(nil, run(1, 2)...)
+		on, err := f.AssignWorkers(nil, run(1, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.say(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
-		first.say(t, protocoltest.Announced([]byte("x")))
+		first.send(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		first.send(t, protocoltest.Announcement([]byte("x")))
 		_ = first.Close()
 		synctest.Wait()
 		_ = on[0].Send(event(1))
@@ -44,7 +44,7 @@ func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
 		second := f.node(1)
 		m := hello("a", 10)
 		m.Workers = []protocol.WorkerState{{RunID: "r", WorkerID: "worker-0", Status: engine.WorkerRunning}}
-		second.say(t, m)
+		second.send(t, m)
 		if err := on[0].Send(event(3)); err != nil {
 			t.Error(err)
 		}
@@ -58,7 +58,7 @@ func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
 			t.Error("one node is two to those who hold it")
 		}
 		f.parts[0].Acknowledge()
-		if got := second.kept(); len(got) == 0 || got[len(got)-1].(protocol.ArtifactAck).WorkerID != "worker-0" {
+		if got := second.messages(); len(got) == 0 || got[len(got)-1].(protocol.ArtifactAck).WorkerID != "worker-0" {
 			t.Errorf("told %+v", got)
 		}
 	})
@@ -66,23 +66,23 @@ func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
 
 // TestARunThatAnotherServerHasTakesNoRoomHere, and nothing of it is ended.
 func TestARunThatAnotherServerHasTakesNoRoomHere(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var n *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var n *fakeNode
 		f.wg.Go(func() { n = f.node(0); _ = n.Send(f.ctx, hello("a", 4)) })
 		f.open()
-		if _, err := f.Place(nil, run(2, 2)...); err != nil {
+		if _, err := f.AssignWorkers(nil, run(2, 2)...); err != nil {
 			t.Fatal(err)
 		}
-		n.say(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		n.send(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
 		other := protocol.AssignRun{RunID: "other", WorkerID: "worker-0", Connections: 4}
-		if _, err := f.Place(nil, other); err == nil {
+		if _, err := f.AssignWorkers(nil, other); err == nil {
 			t.Fatal("there is room for more than the node holds")
 		}
-		f.Disown("r")
-		if _, err := f.Place(nil, other); err != nil {
+		f.HandOffRun("r")
+		if _, err := f.AssignWorkers(nil, other); err != nil {
 			t.Errorf("the room of a run that another server has: %v", err)
 		}
-		for _, m := range n.kept() {
+		for _, m := range n.messages() {
 			if e, ok := m.(protocol.RunEvent); ok {
 				t.Errorf("its node is told %+v", e)
 			}
@@ -92,7 +92,7 @@ func TestARunThatAnotherServerHasTakesNoRoomHere(t *testing.T) {
 
 // TestANodeThatIsTakenOverFromASilentStreamIsHeard: the old stream stands, and is asked in vain.
 func TestANodeThatIsTakenOverFromASilentStreamIsHeard(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
 		silent := make(chan protocol.NodeEnd, 1)
 		f.wg.Go(func() {
 			e, err := f.links[0].Accept(f.ctx)
@@ -111,7 +111,7 @@ func TestANodeThatIsTakenOverFromASilentStreamIsHeard(t *testing.T) {
 			t.Fatal("a silent node is in rotation")
 		}
 		second := f.node(1)
-		second.say(t, hello("a", 10))
+		second.send(t, hello("a", 10))
 		_ = f.handles["a"].Send(event(2))
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -15,9 +15,9 @@ import (
 // TestAStalledNodeGetsEveryEvent: a node that does not read for minutes has, afterwards, every
 // event that was decided, in order, and the newest state; and the other node did not wait.
 func TestAStalledNodeGetsEveryEvent(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
 		var stalled protocol.NodeEnd
-		var lively *end
+		var lively *fakeNode
 		f.wg.Go(func() {
 			stalled, _ = f.links[0].Accept(f.ctx)
 			_ = stalled.Send(f.ctx, hello("a", 0))
@@ -36,7 +36,7 @@ func TestAStalledNodeGetsEveryEvent(t *testing.T) {
 			}
 		}
 		got := 0
-		for _, m := range lively.kept() {
+		for _, m := range lively.messages() {
 			if _, ok := m.(protocol.RunEvent); ok {
 				got++
 			}
@@ -69,8 +69,8 @@ func TestAStalledNodeGetsEveryEvent(t *testing.T) {
 
 // TestANodeThatHasGoneIsNotToldInSilence: who sends learns that the node is away.
 func TestANodeThatHasGoneIsNotToldInSilence(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var e *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var e *fakeNode
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 0)) })
 		f.open()
 		_ = e.Close()
@@ -89,8 +89,8 @@ func TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced(t *testing.T) {
 		huge[i].Workload.Feed = &engine.Feed{CSV: strings.Repeat("<", 6<<20)}
 	}
 	for name, own := range map[string]bool{"remote": false, protocol.OwnNode: true} {
-		inFleet(t, 1, func(t *testing.T, f *playing) {
-			var e *end
+		withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+			var e *fakeNode
 			f.wg.Go(func() {
 				e = f.node(0)
 				id := "a"
@@ -100,10 +100,10 @@ func TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced(t *testing.T) {
 				_ = e.Send(f.ctx, hello(id, 10))
 			})
 			f.open()
-			_, err := f.Place(nil, huge...)
+			_, err := f.AssignWorkers(nil, huge...)
 			synctest.Wait()
 			e.mu.Lock()
-			told := slices.ContainsFunc(e.told, func(m protocol.ToNode) bool { _, ok := m.(protocol.AssignRun); return ok })
+			told := slices.ContainsFunc(e.received, func(m protocol.ToNode) bool { _, ok := m.(protocol.AssignRun); return ok })
 			e.mu.Unlock()
 			if own {
 				if err != nil || !told {
@@ -111,10 +111,10 @@ func TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(engine.Sentences(err), "Large are its feed (36.0 MB)") || told {
+			if err == nil || !strings.Contains(engine.ErrorText(err), "Large are its feed (36.0 MB)") || told {
 				t.Errorf("%s: %v, told: %t", name, err, told)
 			}
-			if err := f.Sendable(protocol.AssignRun{Workload: huge[0].Workload}); err == nil {
+			if err := f.CheckSize(protocol.AssignRun{Workload: huge[0].Workload}); err == nil {
 				t.Error("before there is a plan it is let in")
 			}
 		})
@@ -124,27 +124,27 @@ func TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced(t *testing.T) {
 // TestARunThatIsTooLargeForAMessageHarmsNoOther: its run worker is refused, and what is said of
 // another run on the same node goes on.
 func TestARunThatIsTooLargeForAMessageHarmsNoOther(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var e *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var e *fakeNode
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		on, err := f.Place(nil, run(1, 2)...)
+		on, err := f.AssignWorkers(nil, run(1, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		huge := protocol.AssignRun{RunID: "huge", WorkerID: "worker-0", Connections: 8,
 			Workload: engine.Workload{Params: make([]byte, 40<<20)}}
-		if _, err := f.Place(nil, huge); err != nil {
+		if _, err := f.AssignWorkers(nil, huge); err != nil {
 			t.Fatal(err)
 		}
 		_ = on[0].Send(event(7))
 		if got := e.events(); len(got) != 1 || got[0] != 7 {
 			t.Errorf("of the other run came %v", got)
 		}
-		if !slices.Contains(f.said, "a of huge") || !slices.Contains(f.rejected, "huge/worker-0") {
-			t.Errorf("heard %v, rejected %v", f.said, f.rejected)
+		if !slices.Contains(f.messages, "a of huge") || !slices.Contains(f.rejected, "huge/worker-0") {
+			t.Errorf("heard %v, rejected %v", f.messages, f.rejected)
 		}
-		if _, err := f.Place(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
+		if _, err := f.AssignWorkers(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
 			t.Errorf("its room is not free again: %v", err)
 		}
 	})

@@ -23,40 +23,40 @@ type Meter interface {
 	// to another, and for the first time or again. It returns what the node's spans are part of, empty where
 	// none are made.
 	Assigned(w Work, preferred, again bool) (traceParent string)
-	// Answered is a node's answer, so long after it was given a work.
-	Answered(w Work, accepted bool, after time.Duration)
+	// Responded is a node's answer, so long after it was given a work.
+	Responded(w Work, accepted bool, after time.Duration)
 	// Cancelled is the end of a work on a node, so long after the node was told to end it.
 	Cancelled(w Work, after time.Duration)
-	// FetchBegun is the beginning of a fetch, so long after its artifact was announced.
-	FetchBegun(w Work, after time.Duration)
+	// FetchStarted is the beginning of a fetch, so long after its artifact was announced.
+	FetchStarted(w Work, after time.Duration)
 	// Fetched is its end; mismatch: it is not what was announced.
 	Fetched(w Work, bytes int64, took time.Duration, failed, mismatch bool)
 }
 
-// unmeasured takes no measurement.
-type unmeasured struct{}
+// noopMeter takes no measurement.
+type noopMeter struct{}
 
-func (unmeasured) RoundTrip(time.Duration)            {}
-func (unmeasured) Connected(time.Duration)            {}
-func (unmeasured) Disconnected()                      {}
-func (unmeasured) Assigned(Work, bool, bool) string   { return "" }
-func (unmeasured) Answered(Work, bool, time.Duration) {}
-func (unmeasured) Cancelled(Work, time.Duration)      {}
-func (unmeasured) FetchBegun(Work, time.Duration)     {}
+func (noopMeter) RoundTrip(time.Duration)             {}
+func (noopMeter) Connected(time.Duration)             {}
+func (noopMeter) Disconnected()                       {}
+func (noopMeter) Assigned(Work, bool, bool) string    { return "" }
+func (noopMeter) Responded(Work, bool, time.Duration) {}
+func (noopMeter) Cancelled(Work, time.Duration)       {}
+func (noopMeter) FetchStarted(Work, time.Duration)    {}
 
-func (unmeasured) Fetched(Work, int64, time.Duration, bool, bool) {}
+func (noopMeter) Fetched(Work, int64, time.Duration, bool, bool) {}
 
 // measure takes what a happening says of time. It needs mu.
-func (f *Fleet) measure(h assignment.Happening) {
+func (f *Fleet) measure(h assignment.Event) {
 	switch h := h.(type) {
-	case assignment.Answered:
+	case assignment.PongReceived:
 		if n, ok := f.coord.Node(h.Node); ok {
 			f.opts.Meter.RoundTrip(n.RTT)
 		}
-	case assignment.Reported:
-		f.note(h.Node)
+	case assignment.StatusReceived:
+		f.notify(h.Node)
 	case assignment.StreamLost:
-		f.note(h.Node)
+		f.notify(h.Node)
 	case assignment.Accepted:
 		f.answered(h.Node, h.Key, true)
 	case assignment.Rejected:
@@ -65,21 +65,21 @@ func (f *Fleet) measure(h assignment.Happening) {
 }
 
 func (f *Fleet) answered(node string, key assignment.Key, accepted bool) {
-	if at, ok := f.asked[key]; ok {
-		delete(f.asked, key)
-		f.opts.Meter.Answered(workOn(node, key), accepted, time.Since(at))
+	if at, ok := f.activeQueries[key]; ok {
+		delete(f.activeQueries, key)
+		f.opts.Meter.Responded(workOn(node, key), accepted, time.Since(at))
 	}
 }
 
 func workOn(node string, key assignment.Key) Work {
-	if ofQuery(key) {
+	if isQueryWork(key) {
 		return Work{QueryID: key.Query, LeafID: key.Leaf, WorkID: key.Work, NodeID: node}
 	}
 	return Work{RunID: key.Query, WorkerID: key.Work, NodeID: node}
 }
 
-// measured is a part that is being read, measured from its opening to its closing.
-type measured struct {
+// meteredPart is a part that is being read, measured from its opening to its closing.
+type meteredPart struct {
 	io.ReadCloser
 	meter Meter
 	about Work
@@ -89,7 +89,7 @@ type measured struct {
 }
 
 // Read implements io.Reader.
-func (m *measured) Read(p []byte) (int, error) {
+func (m *meteredPart) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
 	m.bytes += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -99,7 +99,7 @@ func (m *measured) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (m *measured) Close() error {
+func (m *meteredPart) Close() error {
 	m.meter.Fetched(m.about, m.bytes, time.Since(m.begin), m.err != nil, errors.Is(m.err, protocol.ErrAnnounced))
 	return m.ReadCloser.Close()
 }

@@ -17,13 +17,13 @@ import (
 // The pause before a node is dialled again doubles up to longestPause, and is half to all of that,
 // so that the servers of a node that comes back do not come at once.
 const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 10 * time.Second
-	dialLimit    = 10 * time.Second
+	initialBackoff = 100 * time.Millisecond
+	maxBackoff     = 10 * time.Second
+	dialTimeout    = 10 * time.Second
 )
 
-// flushLimit is how long what was decided before the end may take to go out.
-const flushLimit = time.Second
+// flushTimeout is how long what was decided before the end may take to go out.
+const flushTimeout = time.Second
 
 // node is the server's side of one node: its stream with a queue of its own, so
 // that one stalled node delays nobody else.
@@ -63,7 +63,7 @@ func newNode(f *Fleet, d protocol.Dialer) *node {
 // Send implements Node.
 func (n *node) Send(m protocol.ToNode) error {
 	n.out.Put(m)
-	if n.away() {
+	if n.disconnected() {
 		return protocol.ErrClosed
 	}
 	return nil
@@ -76,11 +76,11 @@ func (n *node) ID() string {
 	return n.id
 }
 
-// refuseLimit bounds how long a node may take to hear why it is sent away.
-const refuseLimit = 2 * time.Second
+// rejectTimeout bounds how long a node may take to hear why it is sent away.
+const rejectTimeout = 2 * time.Second
 
-// refuse ends the stream of that session, if it is this node's, and says why.
-func (n *node) refuse(session, reason string) {
+// reject ends the stream of that session, if it is this node's, and says why.
+func (n *node) reject(session, reason string) {
 	n.mu.Lock()
 	end := n.end
 	if n.session != session {
@@ -92,7 +92,7 @@ func (n *node) refuse(session, reason string) {
 	}
 	go func() {
 		if r, ok := end.(protocol.Refuser); ok {
-			ctx, cancel := context.WithTimeout(context.Background(), refuseLimit)
+			ctx, cancel := context.WithTimeout(context.Background(), rejectTimeout)
 			defer cancel()
 			_ = r.Refuse(ctx, reason) // the server's log has it too
 		}
@@ -100,18 +100,18 @@ func (n *node) refuse(session, reason string) {
 	}()
 }
 
-// keep holds a stream to the node until ctx ends, and opens another whenever it breaks.
-func (n *node) keep(ctx context.Context) {
-	pause, said := firstPause, ""
+// maintain holds a stream to the node until ctx ends, and opens another whenever it breaks.
+func (n *node) maintain(ctx context.Context) {
+	pause, said := initialBackoff, ""
 	for ctx.Err() == nil {
 		end, err := n.dial(ctx)
 		if err == nil {
 			begin := time.Now()
-			err = n.hold(ctx, end)
-			if said = ""; time.Since(begin) > longestPause {
-				pause = firstPause
+			err = n.serve(ctx, end)
+			if said = ""; time.Since(begin) > maxBackoff {
+				pause = initialBackoff
 			}
-			n.fleet.miss()
+			n.fleet.notifyDisconnected()
 		}
 		if ctx.Err() != nil || n.retiring() {
 			return
@@ -120,40 +120,40 @@ func (n *node) keep(ctx context.Context) {
 		if err != nil && err.Error() != said {
 			// Once, and not for each attempt.
 			said = err.Error()
-			n.sayWhy(err)
+			n.logFailure(err)
 		}
 		select {
-		case <-time.After(pause/2 + n.fleet.opts.Chance(pause/2)):
+		case <-time.After(pause/2 + n.fleet.opts.Jitter(pause/2)):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxBackoff)
 	}
 }
 
 // So many nodes are dialled at a time, each counting for dialShare at most: the handshakes of a thousand that
 // begin at once would all take longer than they may, and begin again. One that does not answer keeps nobody waiting.
 const (
-	mostDialling = 64
-	dialShare    = time.Second
+	maxDialing = 64
+	dialShare  = time.Second
 )
 
 // dial opens a stream, when it is the node's turn.
 func (n *node) dial(ctx context.Context) (protocol.ServerEnd, error) {
 	select {
-	case n.fleet.dialling <- struct{}{}:
+	case n.fleet.dialing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	leave := sync.OnceFunc(func() { <-n.fleet.dialling })
+	leave := sync.OnceFunc(func() { <-n.fleet.dialing })
 	defer leave()
 	defer time.AfterFunc(dialShare, leave).Stop()
-	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return n.dialer.Dial(ctx)
 }
 
-// sayWhy logs why there is no stream.
-func (n *node) sayWhy(err error) {
+// logFailure logs why there is no stream.
+func (n *node) logFailure(err error) {
 	if errors.As(err, new(unfitError)) {
 		return // the refusal was logged
 	}
@@ -165,15 +165,15 @@ func (n *node) sayWhy(err error) {
 	log.Warn().Err(err).Msg("there is no stream to a node; it is dialled again until there is")
 }
 
-// hold serves one stream to its end.
-func (n *node) hold(ctx context.Context, end protocol.ServerEnd) error {
+// serve serves one stream to its end.
+func (n *node) serve(ctx context.Context, end protocol.ServerEnd) error {
 	session, cancel := context.WithCancel(ctx)
 	var writing sync.WaitGroup
-	writing.Go(func() { _ = n.out.Deliver(session, end.Send, n.unsent) })
-	err := n.listen(ctx, end)
+	writing.Go(func() { _ = n.out.Deliver(session, end.Send, n.handleUnsendable) })
+	err := n.receive(ctx, end)
 	cancel()
 	writing.Wait()
-	n.handOn()
+	n.forwardUnsent()
 	if ctx.Err() != nil {
 		n.flush(end)
 	}
@@ -185,7 +185,7 @@ func (n *node) hold(ctx context.Context, end protocol.ServerEnd) error {
 		n.fleet.opts.Meter.Disconnected()
 		n.fleet.apply(assignment.StreamLost{Node: id, Session: name})
 		n.fleet.mu.Lock()
-		n.fleet.uncancelled(id)
+		n.fleet.forgetCancelled(id)
 		n.fleet.mu.Unlock()
 	}
 	if unfit != "" {
@@ -200,16 +200,16 @@ type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
-// unsent takes note of a message that can never be sent: a run worker whose assignment is one
+// handleUnsendable takes note of a message that can never be sent: a run worker whose assignment is one
 // does not begin.
-func (n *node) unsent(m protocol.ToNode, err error) {
+func (n *node) handleUnsendable(m protocol.ToNode, err error) {
 	f, id := n.fleet, n.ID()
 	f.opts.Log.Error().Err(err).Str("node_id", id).Type("message", m).Msg("a message cannot be sent to a node")
 	if w, ok := m.(protocol.AssignWork); ok {
 		n.mu.Lock()
 		session := n.session
 		n.mu.Unlock()
-		n.heardQuery(context.Background(), session, nil, protocol.WorkFailed{WorkKey: w.WorkKey, Final: true,
+		n.handleQueryMessage(context.Background(), session, nil, protocol.WorkFailed{WorkKey: w.WorkKey, Final: true,
 			Reason: fmt.Sprintf("a part of the query cannot be sent to a node: %v", err)})
 		return
 	}
@@ -224,7 +224,7 @@ func (n *node) unsent(m protocol.ToNode, err error) {
 	session := n.session
 	n.mu.Unlock()
 	f.apply(assignment.Rejected{Node: id, Session: session, Key: keyOf(a.RunID, a.WorkerID)})
-	f.listener.Hear(a.RunID, from, protocol.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: id,
+	f.listener.Receive(a.RunID, from, protocol.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: id,
 		Err: &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("%s cannot be given to the node %s: %v.", a.WorkerID, id, err),
 			Hint:    "Make the feed, the parameters or the statements of the run smaller."}})
@@ -232,7 +232,7 @@ func (n *node) unsent(m protocol.ToNode, err error) {
 
 // flush sends what was decided before the end.
 func (n *node) flush(end protocol.ServerEnd) {
-	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	for {
 		m, ok := n.out.Take()
@@ -246,8 +246,8 @@ func (n *node) flush(end protocol.ServerEnd) {
 	}
 }
 
-// listen takes what the node says until its stream ends; what the node wanted is not brought any longer.
-func (n *node) listen(ctx context.Context, end protocol.ServerEnd) error {
+// receive takes what the node says until its stream ends; what the node wanted is not brought any longer.
+func (n *node) receive(ctx context.Context, end protocol.ServerEnd) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
@@ -256,20 +256,20 @@ func (n *node) listen(ctx context.Context, end protocol.ServerEnd) error {
 			return err
 		}
 		if h, ok := m.(protocol.Hello); ok {
-			n.greet(h, end)
+			n.handleHello(h, end)
 			continue
 		}
 		n.mu.Lock()
 		session := n.session
 		n.mu.Unlock()
 		if session != "" {
-			n.heard(ctx, session, end, m)
+			n.handleMessage(ctx, session, end, m)
 		}
 	}
 }
 
-// greet takes in who the node is, and what it still holds.
-func (n *node) greet(h protocol.Hello, end protocol.ServerEnd) {
+// handleHello takes in who the node is, and what it still holds.
+func (n *node) handleHello(h protocol.Hello, end protocol.ServerEnd) {
 	f := n.fleet
 	f.mu.Lock()
 	f.stream++
@@ -288,14 +288,14 @@ func (n *node) greet(h protocol.Hello, end protocol.ServerEnd) {
 		unfit = err.Error()
 	}
 	var rtt time.Duration
-	if m, ok := end.(protocol.Measured); ok {
+	if m, ok := end.(protocol.TimedStream); ok {
 		rtt = m.RoundTrip()
 	}
 	// What was for the stream before does not count on this one.
-	n.out.Sift(protocol.OfQuery)
-	tell, refused := f.decide(assignment.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
-		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held,
-		Answers: h.Queries}, n)
+	n.out.RemoveMatching(protocol.IsQueryMessage)
+	tell, refused := f.decide(assignment.HelloReceived{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
+		Process: h.Session, Capacity: h.Capacity, Accepting: true, Works: held,
+		AcceptsQueries: h.Queries}, n)
 	n.mu.Lock()
 	n.unfit = unfit
 	if refused {
@@ -309,98 +309,98 @@ func (n *node) greet(h protocol.Hello, end protocol.ServerEnd) {
 	delete(f.refused, h.NodeID) // if it is refused again, that is news
 	f.mu.Unlock()
 	n.connected()
-	for _, p := range h.Aside {
-		f.listener.Aside(p)
+	for _, p := range h.Quarantined {
+		f.listener.PartQuarantined(p)
 	}
 	// A run that ends because a run worker of it is lost wants the parts that it left.
 	for _, p := range h.Parts {
-		n.announced(context.Background(), session, end, p)
+		n.handlePart(context.Background(), session, end, p)
 	}
 	tell()
 	for _, w := range h.Workers {
-		if !n.heardWorker(session, w) && !w.Status.Ended() {
-			f.listener.Stranger(from, w)
+		if !n.handleWorkerState(session, w) && !w.Status.Ended() {
+			f.listener.UnknownWorker(from, w)
 		}
 	}
 	n.greetings.Add(1)
 	n.once.Do(func() { close(n.ready) })
 }
 
-// away reports whether the node has no stream now.
-func (n *node) away() bool {
+// disconnected reports whether the node has no stream now.
+func (n *node) disconnected() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.session == ""
 }
 
-// heard takes one message in.
-func (n *node) heard(ctx context.Context, session string, end protocol.ServerEnd, m protocol.FromNode) {
+// handleMessage takes one message in.
+func (n *node) handleMessage(ctx context.Context, session string, end protocol.ServerEnd, m protocol.FromNode) {
 	f, id := n.fleet, n.ID()
 	switch m := m.(type) {
 	case protocol.Pong:
-		f.apply(assignment.Answered{Node: id, Session: session, Seq: m.Seq})
+		f.apply(assignment.PongReceived{Node: id, Session: session, Seq: m.Seq})
 	case protocol.Status:
 		received := f.clock.Now()
 		n.mu.Lock()
 		n.status = &m
 		n.mu.Unlock()
-		f.apply(assignment.Reported{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
-		_, remote := end.(protocol.Remote)
-		_ = n.Send(protocol.StatusAck{Sequence: m.Sequence, Runs: f.listener.Owned(remote), Received: received,
+		f.apply(assignment.StatusReceived{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
+		_, remote := end.(protocol.PluginReceiver)
+		_ = n.Send(protocol.StatusAck{Sequence: m.Sequence, Runs: f.listener.OwnedRuns(remote), Received: received,
 			Sent: f.clock.Now()}) // the next Status is acknowledged too
 	case protocol.RunAccepted:
 		f.apply(assignment.Accepted{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
 	case protocol.RunRejected:
 		f.apply(assignment.Rejected{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
-		f.listener.Hear(m.RunID, n.from, m)
+		f.listener.Receive(m.RunID, n.from, m)
 	case protocol.WorkerState:
-		n.heardWorker(session, m)
+		n.handleWorkerState(session, m)
 	case protocol.Snapshot:
-		f.listener.Hear(m.RunID, n.from, m)
+		f.listener.Receive(m.RunID, n.from, m)
 	case protocol.Log:
-		f.listener.Hear(m.RunID, n.from, m)
+		f.listener.Receive(m.RunID, n.from, m)
 	case protocol.WorkReady:
-		n.announced(ctx, session, end, m)
-	case protocol.PluginWanted:
-		go n.bring(ctx, end, m.SHA256)
+		n.handlePart(ctx, session, end, m)
+	case protocol.PluginRequest:
+		go n.sendPlugin(ctx, end, m.SHA256)
 	default:
-		n.heardQuery(ctx, session, end, m)
+		n.handleQueryMessage(ctx, session, end, m)
 	}
 }
 
-// announced takes in that the node has a part, unless it cannot have made what it says.
-func (n *node) announced(ctx context.Context, session string, end protocol.ServerEnd, p protocol.WorkReady) {
+// handlePart takes in that the node has a part, unless it cannot have made what it says.
+func (n *node) handlePart(ctx context.Context, session string, end protocol.ServerEnd, p protocol.WorkReady) {
 	if err := p.Check(); err != nil {
 		n.fleet.opts.Log.Error().Err(err).Str("node_id", n.ID()).Msg("a node announces what is no part; it is not fetched")
 		return
 	}
 	if p.Artifact.Kind == protocol.KindLeaf {
-		n.heardQuery(ctx, session, end, p)
+		n.handleQueryMessage(ctx, session, end, p)
 		return
 	}
-	n.from.announce(p.WorkID)
-	n.fleet.listener.Hear(p.Artifact.RunID, n.from, p)
+	n.from.noteAnnounced(p.WorkID)
+	n.fleet.listener.Receive(p.Artifact.RunID, n.from, p)
 }
 
-// heardWorker takes in what a run worker says of itself, and reports whether somebody
+// handleWorkerState takes in what a run worker says of itself, and reports whether somebody
 // carries its run here. Who does acknowledges its end when that is stored: until then the
 // node says it again on each new stream.
-func (n *node) heardWorker(session string, m protocol.WorkerState) bool {
+func (n *node) handleWorkerState(session string, m protocol.WorkerState) bool {
 	f := n.fleet
-	carried := f.listener.Hear(m.RunID, n.from, m)
+	carried := f.listener.Receive(m.RunID, n.from, m)
 	if m.Status.Ended() {
 		f.apply(assignment.Ended{Node: n.ID(), Session: session, Key: keyOf(m.RunID, m.WorkerID)})
 		if !carried {
-			f.listener.Stranger(n.from, m)
+			f.listener.UnknownWorker(n.from, m)
 		}
 	}
 	return carried
 }
 
-// bring gives a node a plugin that it wanted.
-func (n *node) bring(ctx context.Context, end protocol.ServerEnd, sum string) {
+// sendPlugin gives a node a plugin that it wanted.
+func (n *node) sendPlugin(ctx context.Context, end protocol.ServerEnd, sum string) {
 	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("sha256", sum).Logger()
-	remote, ok := end.(protocol.Remote)
+	remote, ok := end.(protocol.PluginReceiver)
 	if !ok || n.fleet.opts.Module == nil {
 		log.Error().Msg("a node wants a plugin, and there is no way to bring it")
 		return

@@ -29,8 +29,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
 )
 
-// helloLimit is how long Open waits for the nodes to introduce themselves.
-const helloLimit = 3 * time.Second
+// helloTimeout is how long Open waits for the nodes to introduce themselves.
+const helloTimeout = 3 * time.Second
 
 // Node is one of the nodes, for who sends it messages.
 type Node interface {
@@ -46,15 +46,15 @@ type Node interface {
 // Listener takes what the nodes say. Its methods are called in the order of each node,
 // and for several nodes at a time.
 type Listener interface {
-	// Hear takes what a node says about a run, and reports whether somebody here carries it.
-	Hear(runID string, from Node, m protocol.FromNode) bool
-	// Stranger takes a run worker that a node holds, or whose end it has not been able to
+	// Receive takes what a node says about a run, and reports whether somebody here carries it.
+	Receive(runID string, from Node, m protocol.FromNode) bool
+	// UnknownWorker takes a run worker that a node holds, or whose end it has not been able to
 	// tell anybody, of a run that nobody here carries.
-	Stranger(from Node, w protocol.WorkerState)
-	// Owned are the runs that this server owns now, remote: for a node of another process.
-	Owned(remote bool) []protocol.OwnedRun
-	// Aside takes a part that a node keeps and cannot open.
-	Aside(p protocol.AsidePart)
+	UnknownWorker(from Node, w protocol.WorkerState)
+	// OwnedRuns are the runs that this server owns now, remote: for a node of another process.
+	OwnedRuns(remote bool) []protocol.OwnedRun
+	// PartQuarantined takes a part that a node keeps and cannot open.
+	PartQuarantined(p protocol.QuarantinedPart)
 }
 
 // Options are what a fleet is made of.
@@ -71,17 +71,17 @@ type Options struct {
 	// Segment opens a segment that a node wants for the work of a query, and says how large it is; nil where all nodes
 	// read what the server reads.
 	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
-	// SegmentBegin is how long bringing one may take, beside what its size takes; 0 is 30 s.
-	SegmentBegin time.Duration
-	// Reach says who reaches the database of a DSN; nil: every node does.
-	Reach func(dsn string) Reach
+	// SegmentTimeout is how long bringing one may take, beside what its size takes; 0 is 30 s.
+	SegmentTimeout time.Duration
+	// Reachability says who reaches the database of a DSN; nil: every node does.
+	Reachability func(dsn string) Reachability
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
 	// waits, and must not ask the fleet for anything; nil where nobody watches.
 	Watch func(NodeEvent)
 	// Meter takes measurements; nil takes none.
 	Meter Meter
-	// Chance is by how much a pause varies, at least 0 and less than what it is given; nil is by chance.
-	Chance func(time.Duration) time.Duration
+	// Jitter is by how much a pause varies, at least 0 and less than what it is given; nil is by chance.
+	Jitter func(time.Duration) time.Duration
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 }
@@ -95,8 +95,8 @@ type Fleet struct {
 	changed chan struct{}
 	// lost wakes the source when a stream has broken.
 	lost chan struct{}
-	// dialling has a token of each node that is being dialled.
-	dialling chan struct{}
+	// dialing has a token of each node that is being dialled.
+	dialing chan struct{}
 	// clock is what nodes set theirs by. It does not follow one that is set.
 	clock *clock.Clock
 
@@ -108,34 +108,34 @@ type Fleet struct {
 	// handles are the nodes as others hold them, by name.
 	handles map[string]*handle
 	stream  int64 // numbers the streams
-	// asked is when a node was given a run worker that it has not answered for.
-	asked map[assignment.Key]time.Time
+	// activeQueries is when a node was given a run worker that it has not answered for.
+	activeQueries map[assignment.Key]time.Time
 	// queries are those whose work nodes have; cancelled is when they were told to end a work.
-	queries   map[string]*asked
+	queries   map[string]*activeQuery
 	cancelled map[Work]time.Time
 	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
-	shown   map[string]showing
+	shown   map[string]shownState
 	refused map[string]string
 	tidied  time.Time
 }
 
 // New makes a fleet; nothing is dialled before Open.
 func New(opts Options) *Fleet {
-	if opts.Chance == nil {
-		opts.Chance = rand.N[time.Duration]
+	if opts.Jitter == nil {
+		opts.Jitter = rand.N[time.Duration]
 	}
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: clock.New(opts.Clock),
-		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
+		lost: make(chan struct{}, 1), dialing: make(chan struct{}, maxDialing),
 		found: map[string]*node{}, coord: assignment.New(assignment.DefaultPolicy()),
-		byID: map[string]*node{}, placed: map[assignment.Key]protocol.AssignRun{}, asked: map[assignment.Key]time.Time{},
-		queries: map[string]*asked{}, cancelled: map[Work]time.Time{},
+		byID: map[string]*node{}, placed: map[assignment.Key]protocol.AssignRun{}, activeQueries: map[assignment.Key]time.Time{},
+		queries: map[string]*activeQuery{}, cancelled: map[Work]time.Time{},
 		handles: map[string]*handle{},
-		shown:   map[string]showing{}, refused: map[string]string{}}
+		shown:   map[string]shownState{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {
 		f.opts.Watch = func(NodeEvent) {}
 	}
 	if f.opts.Meter == nil {
-		f.opts.Meter = unmeasured{}
+		f.opts.Meter = noopMeter{}
 	}
 	for _, d := range opts.Dialers {
 		f.nodes = append(f.nodes, newNode(f, d))
@@ -147,16 +147,16 @@ func New(opts Options) *Fleet {
 // lifetime. It returns when all nodes have introduced themselves, or have had the time for it.
 func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener) error {
 	f.listener = l
-	run(func() { f.keepTime(lifetime) })
+	run(func() { f.runTimer(lifetime) })
 	for _, n := range f.nodes {
-		run(func() { n.keep(lifetime) })
+		run(func() { n.maintain(lifetime) })
 	}
-	limited, cancel := context.WithTimeout(ctx, helloLimit)
+	limited, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	if f.opts.Source != nil {
-		w := ways{f, lifetime, run}
-		f.opts.Source.Look(limited, w)
-		run(func() { f.opts.Source.Follow(lifetime, w) })
+		w := dialerSet{f, lifetime, run}
+		f.opts.Source.Discover(limited, w)
+		run(func() { f.opts.Source.Watch(lifetime, w) })
 	}
 	f.mu.Lock()
 	expected := slices.Clone(f.nodes)
@@ -174,14 +174,14 @@ func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener
 	return nil
 }
 
-// Reach says from where a database can be reached.
-type Reach int
+// Reachability says from where a database can be reached.
+type Reachability int
 
 // The reaches.
 const (
-	ByAll     Reach = iota
-	ByMachine       // from the server's machine
-	ByServer        // from the server's process
+	FromAnyNode     Reachability = iota
+	FromSameMachine              // from the server's machine
+	FromServerOnly               // from the server's process
 )
 
 // build is who the server is to nodes.
@@ -215,7 +215,7 @@ func (f *Fleet) Capacity() Capacity {
 	for _, n := range f.coord.Nodes() {
 		if !n.InRotation {
 			c.Out = append(c.Out, n.ID+": "+outReason(n))
-			c.Drained = c.Drained || n.DrainAsked
+			c.Drained = c.Drained || n.DrainRequested
 			continue
 		}
 		c.None = false
@@ -231,15 +231,15 @@ func (f *Fleet) Capacity() Capacity {
 		default:
 			c.Coming++
 		}
-		if v := n.stranger(); n.ID() == "" && v.Address != "" {
+		if v := n.unidentified(); n.ID() == "" && v.Address != "" {
 			c.Out = append(c.Out, v.Address+": "+v.Reason)
 		}
 	}
 	return c
 }
 
-// nobody is the error of a run that no node carries.
-func (c Capacity) nobody() error {
+// noNodeError is the error of a run that no node carries.
+func (c Capacity) noNodeError() error {
 	e := &engine.Error{Code: engine.CodeUnavailable, Message: "No node takes run workers now.",
 		Hint: "`loadstone node list` and the page Nodes say why."}
 	if len(c.Out) > 0 {
@@ -259,14 +259,14 @@ func (c Capacity) nobody() error {
 	return e
 }
 
-// Reaches checks whether nodes that are there reach the database of a scenario, by its DSN.
-func (f *Fleet) Reaches(sc engine.Scenario, dsn string) error {
-	if f.opts.Reach == nil {
+// CheckReachable checks whether nodes that are there reach the database of a scenario, by its DSN.
+func (f *Fleet) CheckReachable(sc engine.Scenario, dsn string) error {
+	if f.opts.Reachability == nil {
 		return nil
 	}
-	c, reach, want := f.Capacity(), f.opts.Reach(dsn), sc.Workload.ConcurrentConnections
+	c, reach, want := f.Capacity(), f.opts.Reachability(dsn), sc.Workload.ConcurrentConnections
 	switch {
-	case c.None || reach == ByAll || reach == ByMachine && !c.Own:
+	case c.None || reach == FromAnyNode || reach == FromSameMachine && !c.Own:
 		return nil
 	case !c.Own:
 		return engine.InvalidField("target.connection",
@@ -287,7 +287,7 @@ func (c Capacity) Fits(sc engine.Scenario) error {
 	want := sc.Workload.ConcurrentConnections
 	switch {
 	case c.None:
-		return c.nobody()
+		return c.noNodeError()
 	case !c.Unlimited && want > c.Connections:
 		return engine.InvalidField("workload.concurrent_connections",
 			fmt.Sprintf("%d connections are more than the %d that the nodes hold", want, c.Connections),

@@ -23,22 +23,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// heard notes what the nodes say.
-type heard struct {
-	mu     sync.Mutex
-	said   []string
-	parts  []Part
-	states []protocol.WorkerState
-	aside  []protocol.AsidePart
+// recordingListener notes what the nodes say.
+type recordingListener struct {
+	mu          sync.Mutex
+	messages    []string
+	parts       []Part
+	states      []protocol.WorkerState
+	quarantined []protocol.QuarantinedPart
 	// rejected are run workers that were said not to begin.
 	rejected []string
-	// strangers are run workers that nobody carries; carried says of which runs nobody does.
-	strangers []string
-	carried   func(runID string) bool
+	// unknown are run workers that nobody carries; carried says of which runs nobody does.
+	unknown []string
+	carried func(runID string) bool
 }
 
 // missed are the run workers that were said to have failed.
-func (h *heard) missed() (ids []string) {
+func (h *recordingListener) missed() (ids []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.states {
@@ -49,13 +49,13 @@ func (h *heard) missed() (ids []string) {
 	return ids
 }
 
-func (h *heard) Stranger(from Node, w protocol.WorkerState) {
+func (h *recordingListener) UnknownWorker(from Node, w protocol.WorkerState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.strangers = append(h.strangers, from.ID()+" of "+w.RunID)
+	h.unknown = append(h.unknown, from.ID()+" of "+w.RunID)
 }
 
-func (h *heard) Hear(runID string, from Node, m protocol.FromNode) bool {
+func (h *recordingListener) Receive(runID string, from Node, m protocol.FromNode) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch m := m.(type) {
@@ -66,27 +66,29 @@ func (h *heard) Hear(runID string, from Node, m protocol.FromNode) bool {
 	case protocol.WorkerState:
 		h.states = append(h.states, m)
 	}
-	h.said = append(h.said, from.ID()+" of "+runID)
+	h.messages = append(h.messages, from.ID()+" of "+runID)
 	return h.carried == nil || h.carried(runID)
 }
 
-func (h *heard) Owned(bool) []protocol.OwnedRun { return []protocol.OwnedRun{{RunID: "r", Epoch: 7}} }
+func (h *recordingListener) OwnedRuns(bool) []protocol.OwnedRun {
+	return []protocol.OwnedRun{{RunID: "r", Epoch: 7}}
+}
 
-func (h *heard) Aside(p protocol.AsidePart) {
+func (h *recordingListener) PartQuarantined(p protocol.QuarantinedPart) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.aside = append(h.aside, p)
+	h.quarantined = append(h.quarantined, p)
 }
 
-// end is a node as a test plays it: it answers pings, and keeps what else it is told.
-type end struct {
+// fakeNode is a node as a test plays it: it answers pings, and keeps what else it is told.
+type fakeNode struct {
 	protocol.NodeEnd
-	mu   sync.Mutex
-	told []protocol.ToNode
+	mu       sync.Mutex
+	received []protocol.ToNode
 }
 
-// say sends what the node says, and waits until it is taken in.
-func (e *end) say(t *testing.T, m protocol.FromNode) {
+// send sends what the node says, and waits until it is taken in.
+func (e *fakeNode) send(t *testing.T, m protocol.FromNode) {
 	t.Helper()
 	if err := e.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func (e *end) say(t *testing.T, m protocol.FromNode) {
 	synctest.Wait()
 }
 
-func (e *end) serve(ctx context.Context, mute *atomic.Bool) {
+func (e *fakeNode) serve(ctx context.Context, mute *atomic.Bool) {
 	for {
 		m, err := e.Receive(ctx)
 		if err != nil {
@@ -107,23 +109,23 @@ func (e *end) serve(ctx context.Context, mute *atomic.Bool) {
 			continue
 		}
 		e.mu.Lock()
-		e.told = append(e.told, m)
+		e.received = append(e.received, m)
 		e.mu.Unlock()
 	}
 }
 
-// kept is what the node was told besides pings.
-func (e *end) kept() []protocol.ToNode {
+// messages is what the node was told besides pings.
+func (e *fakeNode) messages() []protocol.ToNode {
 	synctest.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.told)
+	return slices.Clone(e.received)
 }
 
-// playing is a fleet in virtual time, with nodes that the test plays.
-type playing struct {
+// fleetTest is a fleet in virtual time, with nodes that the test plays.
+type fleetTest struct {
 	*Fleet
-	*heard
+	*recordingListener
 	t     *testing.T
 	links []*protocol.Memory
 	mute  atomic.Bool
@@ -131,9 +133,9 @@ type playing struct {
 	wg    sync.WaitGroup
 }
 
-func inFleet(t *testing.T, nodes int, test func(t *testing.T, f *playing)) {
+func withFleet(t *testing.T, nodes int, test func(t *testing.T, f *fleetTest)) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &playing{heard: &heard{}, t: t}
+		f := &fleetTest{recordingListener: &recordingListener{}, t: t}
 		var dialers []protocol.Dialer
 		for range nodes {
 			m := protocol.NewMemory()
@@ -148,20 +150,20 @@ func inFleet(t *testing.T, nodes int, test func(t *testing.T, f *playing)) {
 	})
 }
 
-func (f *playing) open() {
-	if err := f.Open(f.ctx, f.ctx, f.wg.Go, f.heard); err != nil {
+func (f *fleetTest) open() {
+	if err := f.Open(f.ctx, f.ctx, f.wg.Go, f.recordingListener); err != nil {
 		f.t.Error(err)
 	}
 }
 
 // node accepts a stream on a link, and answers its pings.
-func (f *playing) node(i int) *end {
+func (f *fleetTest) node(i int) *fakeNode {
 	f.t.Helper()
 	accepted, err := f.links[i].Accept(f.ctx)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	e := &end{NodeEnd: accepted}
+	e := &fakeNode{NodeEnd: accepted}
 	f.wg.Go(func() { e.serve(f.ctx, &f.mute) })
 	return e
 }
@@ -173,22 +175,22 @@ func hello(id string, capacity int) protocol.Hello {
 // TestOpenKnowsWhatTheNodesStillHold: who finishes the runs of an earlier process has all
 // parts before it begins, and tells their node when they are safe.
 func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		part := protocoltest.Announced([]byte("x"))
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		part := protocoltest.Announcement([]byte("x"))
 		m := hello("a", 0)
-		m.Parts, m.Aside = []protocol.WorkReady{part}, []protocol.AsidePart{{RunID: "r", Name: "q"}}
-		var e *end
+		m.Parts, m.Quarantined = []protocol.WorkReady{part}, []protocol.QuarantinedPart{{RunID: "r", Name: "q"}}
+		var e *fakeNode
 		f.wg.Go(func() {
 			e = f.node(0)
 			_ = e.Send(f.ctx, m)
 		})
 		f.open()
-		if len(f.parts) != 1 || len(f.aside) != 1 || !slices.Equal(f.said, []string{"a of r"}) {
-			t.Fatalf("heard %v, %d parts, %d aside", f.said, len(f.parts), len(f.aside))
+		if len(f.parts) != 1 || len(f.quarantined) != 1 || !slices.Equal(f.messages, []string{"a of r"}) {
+			t.Fatalf("heard %v, %d parts, %d aside", f.messages, len(f.parts), len(f.quarantined))
 		}
 		f.parts[0].Acknowledge()
 		want := protocol.ArtifactAck{RunID: "r", WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: part.Artifact.SHA256}
-		if got := e.kept(); len(got) != 1 || got[0] != protocol.ToNode(want) {
+		if got := e.messages(); len(got) != 1 || got[0] != protocol.ToNode(want) {
 			t.Errorf("told %+v", got)
 		}
 	})
@@ -204,19 +206,19 @@ func run(workers, connections int) (all []protocol.AssignRun) {
 
 // TestANodeThatIsSilentHoldsNobodyUp: the others are known, and it gets no run worker.
 func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
-	inFleet(t, 3, func(t *testing.T, f *playing) {
-		var a, c *end
+	withFleet(t, 3, func(t *testing.T, f *fleetTest) {
+		var a, c *fakeNode
 		f.wg.Go(func() { a = f.node(0); _ = a.Send(f.ctx, hello("a", 10)) })
 		f.wg.Go(func() { c = f.node(2); _ = c.Send(f.ctx, hello("c", 5)) })
 		begin := time.Now()
 		f.open()
-		if took := time.Since(begin); took != helloLimit {
+		if took := time.Since(begin); took != helloTimeout {
 			t.Errorf("opened after %v", took)
 		}
 		if c := f.Capacity(); c.None || c.Unlimited || c.Connections != 15 || c.Own || len(c.Out) != 0 {
 			t.Errorf("%+v", c)
 		}
-		on, err := f.Place(nil, run(4, 2)...)
+		on, err := f.AssignWorkers(nil, run(4, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,14 +228,14 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		// No room for two more of 5: none of them is placed.
 		more := run(2, 5)
 		more[0].RunID, more[1].RunID = "other", "other"
-		if _, err := f.Place(nil, more...); err == nil {
+		if _, err := f.AssignWorkers(nil, more...); err == nil {
 			t.Error("more was placed than fits")
 		}
-		if got := len(a.kept()) + len(c.kept()); got != 4 {
+		if got := len(a.messages()) + len(c.messages()); got != 4 {
 			t.Errorf("the nodes were told %d times", got)
 		}
 		// One drains, and one is lost.
-		a.say(t, protocol.Status{AcceptingWork: false, Draining: true})
+		a.send(t, protocol.Status{AcceptingWork: false, Draining: true})
 		if f.Capacity().Connections != 5 {
 			t.Errorf("while one drains: %+v", f.Capacity())
 		}
@@ -244,8 +246,8 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		}
 		// The silent one comes at last, and takes any number.
 		b := f.node(1)
-		b.say(t, hello("b", 0))
-		if on, err := f.Place(nil, more...); err != nil || count(on)["b"] != 2 || !f.Capacity().Unlimited {
+		b.send(t, hello("b", 0))
+		if on, err := f.AssignWorkers(nil, more...); err != nil || count(on)["b"] != 2 || !f.Capacity().Unlimited {
 			t.Errorf("%v, %v, %+v", on, err, f.Capacity())
 		}
 	})
@@ -261,7 +263,7 @@ func count(nodes []Node) map[string]int {
 
 // TestANodeThatFallsSilentIsNoticed, although its stream stands, and is back with its first answer.
 func TestANodeThatFallsSilentIsNoticed(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
 		f.open()
 		time.Sleep(5500 * time.Millisecond)
@@ -288,20 +290,20 @@ func TestANodeThatFallsSilentIsNoticed(t *testing.T) {
 // TestWhatANodeLostIsTold: a node whose process is another one holds nothing of what it
 // had; what it salvaged is heard first.
 func TestWhatANodeLostIsTold(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var e *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var e *fakeNode
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		if _, err := f.Place(nil, run(1, 2)...); err != nil {
+		if _, err := f.AssignWorkers(nil, run(1, 2)...); err != nil {
 			t.Fatal(err)
 		}
-		e.say(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		e.send(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
 		_ = e.Close()
 		again := f.node(0)
 		m := hello("a", 10)
 		m.Session = "another"
-		m.Parts = []protocol.WorkReady{protocoltest.Announced([]byte("x"))}
-		again.say(t, m)
+		m.Parts = []protocol.WorkReady{protocoltest.Announcement([]byte("x"))}
+		again.send(t, m)
 		if len(f.parts) != 1 || len(f.states) != 1 {
 			t.Fatalf("%d parts, states %+v", len(f.parts), f.states)
 		}
@@ -315,29 +317,29 @@ func TestWhatANodeLostIsTold(t *testing.T) {
 
 // TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke: a node repeats it until the server knows.
 func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var e *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var e *fakeNode
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		if _, err := f.Place(nil, run(1, 10)...); err != nil {
+		if _, err := f.AssignWorkers(nil, run(1, 10)...); err != nil {
 			t.Fatal(err)
 		}
-		e.say(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		e.send(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
 		_ = e.Close()
 		again := f.node(0)
 		m := hello("a", 10)
 		m.Workers = []protocol.WorkerState{{RunID: "r", ResultID: "test-0", WorkerID: "worker-0",
 			Status: engine.WorkerCompleted}}
-		again.say(t, m)
+		again.send(t, m)
 		// Who carries the run acknowledges it when it is stored.
-		if got := again.kept(); len(got) != 0 || len(f.strangers) != 0 {
-			t.Errorf("told %+v, strangers %v", got, f.strangers)
+		if got := again.messages(); len(got) != 0 || len(f.unknown) != 0 {
+			t.Errorf("told %+v, strangers %v", got, f.unknown)
 		}
 		if len(f.states) != 1 || f.states[0].Status != engine.WorkerCompleted {
 			t.Errorf("heard %+v", f.states)
 		}
 		// Its room is free again.
-		if on, err := f.Place(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
+		if on, err := f.AssignWorkers(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
 			t.Errorf("%v, %v", on, err)
 		}
 	})
@@ -346,8 +348,8 @@ func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
 // TestWhatNobodyAsksAboutIsEnded: a run worker of a run that is over, in the epoch in which it was
 // placed. One of a run that nobody here carries may be another server's: the listener decides.
 func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		var e *end
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		var e *fakeNode
 		m := hello("a", 10)
 		m.Workers = []protocol.WorkerState{{RunID: "unknown", ResultID: "x", WorkerID: "worker-3",
 			Status: engine.WorkerRunning}}
@@ -355,22 +357,22 @@ func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 		f.carried = func(runID string) bool { return runID == "r" }
 		f.open()
 		stops := func() (ids []string) {
-			for _, m := range e.kept() {
+			for _, m := range e.messages() {
 				if m, ok := m.(protocol.RunEvent); ok && m.Event.Type == engine.EventStop && m.Event.For(m.Event.Data.WorkerID, 0) {
 					ids = append(ids, fmt.Sprintf("%s/%s in %d", m.Event.RunID, m.Event.Data.WorkerID, m.Epoch))
 				}
 			}
 			return ids
 		}
-		if got := stops(); len(got) > 0 || !slices.Equal(f.strangers, []string{"a of unknown"}) {
-			t.Errorf("stopped %v, strangers %v", got, f.strangers)
+		if got := stops(); len(got) > 0 || !slices.Equal(f.unknown, []string{"a of unknown"}) {
+			t.Errorf("stopped %v, strangers %v", got, f.unknown)
 		}
 		placed := run(1, 2)
 		placed[0].Epoch = 7
-		if _, err := f.Place(nil, placed...); err != nil {
+		if _, err := f.AssignWorkers(nil, placed...); err != nil {
 			t.Fatal(err)
 		}
-		f.Forget("r")
+		f.ReleaseRun("r")
 		if got := stops(); !slices.Equal(got, []string{"r/worker-0 in 7"}) {
 			t.Errorf("stopped %v", got)
 		}
@@ -379,15 +381,15 @@ func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 
 // TestTwoNodesWithOneNameAreNotMixed: the second is refused while the first is there.
 func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
-		var second *end
+		var second *fakeNode
 		f.wg.Go(func() {
 			e := f.node(1)
 			time.Sleep(time.Second)
 			m := hello("a", 10)
 			m.Session = "another"
-			m.Parts = []protocol.WorkReady{protocoltest.Announced([]byte("x"))}
+			m.Parts = []protocol.WorkReady{protocoltest.Announcement([]byte("x"))}
 			_ = e.Send(f.ctx, m)
 			second = e
 		})
@@ -406,16 +408,16 @@ func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
 // TestWhatNodesCarryIsTakenOver: who takes a run over is told what its nodes hold, of those
 // that are there and of those that come later, and what they do not hold is lost.
 func TestWhatNodesCarryIsTakenOver(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
-		var a *end
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
+		var a *fakeNode
 		f.wg.Go(func() { a = f.node(0); _ = a.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		carried := func(n int, node string) Carried {
-			return Carried{AssignRun: run(3, 2)[n], Node: node}
+		carried := func(n int, node string) AdoptedWorker {
+			return AdoptedWorker{AssignRun: run(3, 2)[n], Node: node}
 		}
 		state := protocol.RunState{RunID: "r", Epoch: 9, Started: true}
 		nodes := f.Adopt(state, carried(0, "a"), carried(1, "a"), carried(2, "b"))
-		if got := a.kept(); len(got) != 1 || !reflect.DeepEqual(got[0], protocol.ToNode(state)) {
+		if got := a.messages(); len(got) != 1 || !reflect.DeepEqual(got[0], protocol.ToNode(state)) {
 			t.Fatalf("told %+v", got)
 		}
 		for i, want := range []string{"a", "a", "b"} {
@@ -430,20 +432,20 @@ func TestWhatNodesCarryIsTakenOver(t *testing.T) {
 			}
 			return m
 		}
-		a.say(t, holding("a", "worker-0"))
+		a.send(t, holding("a", "worker-0"))
 		if got := f.missed(); !slices.Equal(got, []string{"worker-1"}) {
 			t.Fatalf("lost %v", got)
 		}
 		b := f.node(1)
-		b.say(t, holding("b", "worker-2"))
+		b.send(t, holding("b", "worker-2"))
 		if err := nodes[2].Send(protocol.RunState{RunID: "r", Epoch: 9, LastSequence: 4}); err != nil {
 			t.Error(err)
 		}
-		if got := b.kept(); len(got) == 0 || got[len(got)-1].(protocol.RunState).LastSequence != 4 {
+		if got := b.messages(); len(got) == 0 || got[len(got)-1].(protocol.RunState).LastSequence != 4 {
 			t.Errorf("the node that came later was told %+v", got)
 		}
 		// What is taken over takes room.
-		if _, err := f.Place(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 9},
+		if _, err := f.AssignWorkers(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 9},
 			protocol.AssignRun{RunID: "next", WorkerID: "worker-1", Connections: 9}); err == nil {
 			t.Error("two nodes of 10 that carry 2 took 18 more")
 		}
@@ -457,11 +459,11 @@ func TestWhatNodesCarryIsTakenOver(t *testing.T) {
 
 // TestWhatANodeHoldsThatDoesNotComeIsLost: when it must have stopped by itself.
 func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
 		f.open()
-		f.Adopt(protocol.RunState{RunID: "r", Epoch: 9}, Carried{AssignRun: run(1, 2)[0], Node: "gone"})
-		time.Sleep(protocol.ContactLimit)
+		f.Adopt(protocol.RunState{RunID: "r", Epoch: 9}, AdoptedWorker{AssignRun: run(1, 2)[0], Node: "gone"})
+		time.Sleep(protocol.ContactTimeout)
 		synctest.Wait()
 		if got := f.missed(); len(got) > 0 {
 			t.Fatalf("lost before its node must have stopped: %v", got)
@@ -479,20 +481,22 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 	replayed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}
 	fed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}
-	reach := func(dsn string) Reach { return map[string]Reach{"home": ByMachine, "inside": ByServer}[dsn] }
-	place := func(f *playing, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
+	reach := func(dsn string) Reachability {
+		return map[string]Reachability{"home": FromSameMachine, "inside": FromServerOnly}[dsn]
+	}
+	place := func(f *fleetTest, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
 		var all []protocol.AssignRun
 		for i := range workers {
 			all = append(all, protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w})
 		}
-		nodes, err := f.Place(nil, all...)
+		nodes, err := f.AssignWorkers(nil, all...)
 		for _, n := range nodes {
 			on = append(on, n.ID())
 		}
 		return on, err
 	}
-	inFleet(t, 3, func(t *testing.T, f *playing) {
-		f.opts.Reach = reach
+	withFleet(t, 3, func(t *testing.T, f *fleetTest) {
+		f.opts.Reachability = reach
 		f.wg.Go(func() { _ = f.node(1).Send(f.ctx, hello("a", 100)) })
 		f.wg.Go(func() { _ = f.node(2).Send(f.ctx, hello("b", 100)) })
 		f.wg.Go(func() {
@@ -513,20 +517,20 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		for _, dsn := range []string{"home", "inside"} {
 			large := engine.Workload{ConcurrentConnections: 11}
-			if err := f.Reaches(engine.Scenario{Workload: large}, dsn); err == nil ||
+			if err := f.CheckReachable(engine.Scenario{Workload: large}, dsn); err == nil ||
 				!strings.Contains(err.Error(), "more than the 10 of the server's own node") {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}
-		if err := f.Reaches(engine.Scenario{Workload: fed}, "inside"); err != nil {
+		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); err != nil {
 			t.Error(err)
 		}
 		if _, err := place(f, "too much", "home", fed, 2); err == nil || !strings.Contains(err.Error(), protocol.OwnNode) {
 			t.Errorf("more than the node has room for: %v", err)
 		}
 	})
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		f.opts.Reach = reach
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		f.opts.Reachability = reach
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 100)) })
 		f.open()
 		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}); !engine.HasCode(err, engine.CodeUnsupported) {
@@ -537,7 +541,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		// What is in the server's process is refused before the run, by field.
 		var e *engine.Error
-		if err := f.Reaches(engine.Scenario{Workload: fed}, "inside"); !errors.As(err, &e) || len(e.Fields) != 1 ||
+		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); !errors.As(err, &e) || len(e.Fields) != 1 ||
 			e.Fields[0].Field != "target.connection" {
 			t.Errorf("a database of the server's process: %v", err)
 		}
@@ -545,7 +549,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 			t.Error("it is placed on another node")
 		}
 		for _, dsn := range []string{"home", "away"} {
-			if err := f.Reaches(engine.Scenario{Workload: fed}, dsn); err != nil {
+			if err := f.CheckReachable(engine.Scenario{Workload: fed}, dsn); err != nil {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}

@@ -42,13 +42,13 @@ func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	meter := n.fleet.opts.Meter
 	about := Work{NodeID: n.ID()}
-	if k, ok := protocol.WorkKeyOf(p.Artifact); ok {
+	if k, ok := protocol.ArtifactWork(p.Artifact); ok {
 		about.QueryID, about.LeafID, about.WorkID = k.QueryID, k.LeafID, k.WorkID
 	} else {
 		about.RunID, about.WorkerID, about.WorkID = p.Artifact.RunID, p.Artifact.WorkerID, p.WorkID
 	}
 	if known {
-		meter.FetchBegun(about, time.Since(at))
+		meter.FetchStarted(about, time.Since(at))
 	}
 	begin := time.Now()
 	r, err := end.OpenPart(ctx, p.WorkReady)
@@ -59,5 +59,5 @@ func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
 	if f, ok := r.(*os.File); ok {
 		return f, nil // of this machine: it is read where it lies, and nothing is fetched
 	}
-	return &measured{ReadCloser: r, meter: meter, about: about, begin: begin}, nil
+	return &meteredPart{ReadCloser: r, meter: meter, about: about, begin: begin}, nil
 }

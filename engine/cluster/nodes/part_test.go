@@ -15,23 +15,23 @@ import (
 // TestWhatANodeCannotHaveMadeIsNotHeard: an announcement that names a file of the server, another
 // host or a path that climbs reaches nobody, and the node's other messages do.
 func TestWhatANodeCannotHaveMadeIsNotHeard(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *playing) {
-		good := protocoltest.Announced([]byte("x"))
-		lies := protocoltest.Lies(good, "/etc/hostname")
+	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
+		good := protocoltest.Announcement([]byte("x"))
+		lies := protocoltest.ForgedParts(good, "/etc/hostname")
 		m := hello("a", 0)
 		for _, p := range lies {
 			m.Parts = append(m.Parts, p)
 		}
-		var e *end
+		var e *fakeNode
 		f.wg.Go(func() {
 			e = f.node(0)
 			_ = e.Send(f.ctx, m)
 		})
 		f.open()
 		for _, p := range lies {
-			e.say(t, p)
+			e.send(t, p)
 		}
-		e.say(t, good)
+		e.send(t, good)
 		if len(f.parts) != 1 || f.parts[0].WorkID != good.WorkID {
 			t.Errorf("%d parts were heard of %d lies and a good one", len(f.parts), 2*len(lies))
 		}
@@ -41,18 +41,18 @@ func TestWhatANodeCannotHaveMadeIsNotHeard(t *testing.T) {
 // TestAPartIsReadFromTheNodeOfItsStream: also after another stream has taken the place of the one
 // that announced it, and not while there is none.
 func TestAPartIsReadFromTheNodeOfItsStream(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *playing) {
+	withFleet(t, 2, func(t *testing.T, f *fleetTest) {
 		path := filepath.Join(t.TempDir(), "part")
 		if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		part := protocoltest.Announced([]byte("content"))
+		part := protocoltest.Announcement([]byte("content"))
 		f.links[0].Serve(func(string) (*os.File, error) { return os.Open(path) })
 		f.links[1].Serve(func(id string) (*os.File, error) {
 			t.Errorf("another node was asked for %s", id)
 			return nil, os.ErrNotExist
 		})
-		var e *end
+		var e *fakeNode
 		f.wg.Go(func() { e = f.node(0); m := hello("a", 0); m.Parts = []protocol.WorkReady{part}; _ = e.Send(f.ctx, m) })
 		f.wg.Go(func() { _ = f.node(1).Send(f.ctx, hello("b", 0)) })
 		f.open()
@@ -74,7 +74,7 @@ func TestAPartIsReadFromTheNodeOfItsStream(t *testing.T) {
 			t.Errorf("without a stream: %v", err)
 		}
 		again := f.node(0)
-		again.say(t, hello("a", 0))
+		again.send(t, hello("a", 0))
 		if got, err := read(); got != "content" || err != nil {
 			t.Errorf("over the next stream: %q, %v", got, err)
 		}

@@ -15,21 +15,21 @@ type QueryWork struct {
 	Affinity string
 }
 
-// Asker takes what becomes of the work of its query. Its methods are called in order, while the fleet waits: they
+// QueryListener takes what becomes of the work of its query. Its methods are called in order, while the fleet waits: they
 // return at once, and ask the fleet for nothing.
-type Asker interface {
+type QueryListener interface {
 	// Assigned: a node was given a work, for the attempt-th time; preferred: the one that its affinity names.
 	Assigned(k protocol.WorkKey, nodeID string, attempt int, preferred bool)
 	// Ready: what a work came to lies on a node, where Open finds it. Fetched or FetchFailed answers.
 	Ready(k protocol.WorkKey, p Part)
-	// GaveUp: a work has failed for good.
-	GaveUp(k protocol.WorkKey, failure protocol.WorkFailed)
+	// WorkFailed: a work has failed for good.
+	WorkFailed(k protocol.WorkKey, failure protocol.WorkFailed)
 }
 
-// asked is a query whose work nodes have.
-type asked struct {
-	asker Asker
-	works map[assignment.Key]protocol.AssignWork
+// activeQuery is a query whose work nodes have.
+type activeQuery struct {
+	listener QueryListener
+	works    map[assignment.Key]protocol.AssignWork
 	// ready are announcements, by checksum; failed the last failure of a work.
 	ready  map[assignment.Key]map[string]Part
 	failed map[assignment.Key]protocol.WorkFailed
@@ -44,14 +44,14 @@ func workKey(k assignment.Key) protocol.WorkKey {
 }
 
 // Query has the work of a query done by nodes; what they have of it when the caller is done, Forget ends.
-func (f *Fleet) Query(queryID string, asker Asker, works ...QueryWork) {
-	q := &asked{asker: asker, works: make(map[assignment.Key]protocol.AssignWork, len(works)),
+func (f *Fleet) Query(queryID string, asker QueryListener, works ...QueryWork) {
+	q := &activeQuery{listener: asker, works: make(map[assignment.Key]protocol.AssignWork, len(works)),
 		ready: map[assignment.Key]map[string]Part{}, failed: map[assignment.Key]protocol.WorkFailed{}}
 	submitted := make([]assignment.Work, len(works))
 	for i, w := range works {
 		key := coordKey(w.WorkKey)
 		q.works[key] = w.AssignWork
-		submitted[i] = assignment.Work{Key: key, Affinity: w.Affinity, Query: true, OnLoss: assignment.DoAgain}
+		submitted[i] = assignment.Work{Key: key, Affinity: w.Affinity, Query: true, OnLoss: assignment.Reassign}
 	}
 	f.mu.Lock()
 	f.queries[queryID] = q
@@ -59,24 +59,24 @@ func (f *Fleet) Query(queryID string, asker Asker, works ...QueryWork) {
 	f.apply(assignment.Submitted{Works: submitted})
 }
 
-// Answering is how many nodes take the work of queries now.
-func (f *Fleet) Answering() (n int) {
+// QueryNodes is how many nodes take the work of queries now.
+func (f *Fleet) QueryNodes() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, node := range f.coord.Nodes() {
-		if node.InRotation && node.Answers {
+		if node.InRotation && node.AcceptsQueries {
 			n++
 		}
 	}
 	return n
 }
 
-// Stranded reports whether some work of a query waits while no node takes any.
-func (f *Fleet) Stranded(queryID string) bool {
+// HasStrandedWork reports whether some work of a query waits while no node takes any.
+func (f *Fleet) HasStrandedWork(queryID string) bool {
 	f.mu.Lock()
-	waits := f.coord.Waits(queryID)
+	waits := f.coord.HasWaiting(queryID)
 	f.mu.Unlock()
-	return waits && f.Answering() == 0
+	return waits && f.QueryNodes() == 0
 }
 
 // Fetched says that the answer of a work was taken in. It reports whether that is the one that counts: of several
@@ -99,8 +99,8 @@ func (f *Fleet) FetchFailed(k protocol.WorkKey, checksum, reason string, gone bo
 	f.apply(assignment.FetchFailed{Key: coordKey(k), Checksum: checksum, Reason: reason, Gone: gone})
 }
 
-// Late has a work done by another node, too, where there is one.
-func (f *Fleet) Late(k protocol.WorkKey) { f.apply(assignment.Late{Key: coordKey(k)}) }
+// Hedge has a work done by another node, too, where there is one.
+func (f *Fleet) Hedge(k protocol.WorkKey) { f.apply(assignment.HedgeRequested{Key: coordKey(k)}) }
 
 // doQuery carries out what is about the work of a query, and reports whether the action is. It needs mu.
 func (f *Fleet) doQuery(a assignment.Action) bool {
@@ -115,35 +115,35 @@ func (f *Fleet) doQuery(a assignment.Action) bool {
 		}
 		w := q.works[a.Work.Key]
 		w.Attempt = a.Attempt
-		f.asked[a.Work.Key] = time.Now()
+		f.activeQueries[a.Work.Key] = time.Now()
 		w.TraceParent = f.opts.Meter.Assigned(workOn(a.Node, a.Work.Key), a.Preferred, a.Attempt > 1)
-		f.tell(a.Node, w)
-		q.asker.Assigned(w.WorkKey, a.Node, a.Attempt, a.Preferred)
+		f.send(a.Node, w)
+		q.listener.Assigned(w.WorkKey, a.Node, a.Attempt, a.Preferred)
 	case assignment.Cancel:
-		if !ofQuery(a.Key) {
+		if !isQueryWork(a.Key) {
 			return false
 		}
 		f.cancel(a.Node, a.Key)
 	case assignment.Unknown:
-		if ofQuery(a.Key) {
+		if isQueryWork(a.Key) {
 			f.cancel(a.Node, a.Key)
 		}
-	case assignment.Acknowledge:
+	case assignment.AckArtifact:
 		n := f.handle(a.Node)
 		made := workKey(a.Key).Artifact()
-		n.acknowledge(protocol.WorkIDOf(made))
-		f.tell(a.Node, protocol.ArtifactAck{RunID: made.RunID, WorkerID: made.WorkerID, Name: made.Name, SHA256: a.Checksum})
+		n.acknowledge(protocol.PartWorkID(made))
+		f.send(a.Node, protocol.ArtifactAck{RunID: made.RunID, WorkerID: made.WorkerID, Name: made.Name, SHA256: a.Checksum})
 	case assignment.Fetch:
 		if q := f.queries[a.Key.Query]; q != nil {
-			q.asker.Ready(workKey(a.Key), q.ready[a.Key][a.Node+" "+a.Checksum])
+			q.listener.Ready(workKey(a.Key), q.ready[a.Key][a.Node+" "+a.Checksum])
 		}
-	case assignment.GaveUp:
+	case assignment.Abandoned:
 		if q := f.queries[a.Key.Query]; q != nil {
 			failure := q.failed[a.Key]
 			if failure.WorkKey = workKey(a.Key); failure.Reason == "" {
 				failure.Reason = a.Reason
 			}
-			q.asker.GaveUp(failure.WorkKey, failure)
+			q.listener.WorkFailed(failure.WorkKey, failure)
 		}
 	default:
 		return false
@@ -151,24 +151,24 @@ func (f *Fleet) doQuery(a assignment.Action) bool {
 	return true
 }
 
-// ofQuery tells works of queries from run workers.
-func ofQuery(k assignment.Key) bool { return k.Leaf != "" }
+// isQueryWork tells works of queries from run workers.
+func isQueryWork(k assignment.Key) bool { return k.Leaf != "" }
 
 // cancel ends a work on a node. It needs mu.
 func (f *Fleet) cancel(node string, k assignment.Key) {
 	w := workOn(node, k)
 	// Cancelled twice it has gone on since the first time.
-	if _, known := f.cancelled[w]; !known && len(f.cancelled) < mostCancelled {
+	if _, known := f.cancelled[w]; !known && len(f.cancelled) < maxCancelled {
 		f.cancelled[w] = time.Now()
 	}
-	f.tell(node, protocol.CancelWork{WorkKey: workKey(k)})
+	f.send(node, protocol.CancelWork{WorkKey: workKey(k)})
 }
 
-// mostCancelled bounds how many cancellations are measured at a time.
-const mostCancelled = 4096
+// maxCancelled bounds how many cancellations are measured at a time.
+const maxCancelled = 4096
 
-// heardQuery takes in what a node says of the work of a query.
-func (n *node) heardQuery(ctx context.Context, session string, end protocol.ServerEnd, m protocol.FromNode) {
+// handleQueryMessage takes in what a node says of the work of a query.
+func (n *node) handleQueryMessage(ctx context.Context, session string, end protocol.ServerEnd, m protocol.FromNode) {
 	f, id := n.fleet, n.ID()
 	switch m := m.(type) {
 	case protocol.WorkAccepted:
@@ -177,7 +177,7 @@ func (n *node) heardQuery(ctx context.Context, session string, end protocol.Serv
 		f.apply(assignment.Rejected{Node: id, Session: session, Key: coordKey(m.WorkKey), Reason: m.Reason})
 	case protocol.WorkFailed:
 		if m.Cancelled {
-			n.endedCancelled(coordKey(m.WorkKey))
+			n.measureCancelled(coordKey(m.WorkKey))
 			return
 		}
 		f.mu.Lock()
@@ -187,11 +187,11 @@ func (n *node) heardQuery(ctx context.Context, session string, end protocol.Serv
 		f.mu.Unlock()
 		f.apply(assignment.Failed{Node: id, Session: session, Key: coordKey(m.WorkKey), Reason: m.Reason, Final: m.Final})
 	case protocol.WorkReady:
-		k, _ := protocol.WorkKeyOf(m.Artifact)
+		k, _ := protocol.ArtifactWork(m.Artifact)
 		key, sum := coordKey(k), m.Artifact.SHA256
 		f.mu.Lock()
 		if q := f.queries[k.QueryID]; q != nil {
-			n.from.announce(m.WorkID) // what is of a query that is over nobody acknowledges
+			n.from.noteAnnounced(m.WorkID) // what is of a query that is over nobody acknowledges
 			if q.ready[key] == nil {
 				q.ready[key] = map[string]Part{}
 			}
@@ -199,13 +199,13 @@ func (n *node) heardQuery(ctx context.Context, session string, end protocol.Serv
 		}
 		f.mu.Unlock()
 		f.apply(assignment.Ready{Node: id, Session: session, Key: key, Checksum: sum})
-	case protocol.SegmentWanted:
-		n.wanted(ctx, end, m)
+	case protocol.SegmentRequest:
+		n.requestSegment(ctx, end, m)
 	}
 }
 
-// endedCancelled measures how long a cancelled work went on.
-func (n *node) endedCancelled(k assignment.Key) {
+// measureCancelled measures how long a cancelled work went on.
+func (n *node) measureCancelled(k assignment.Key) {
 	f := n.fleet
 	w := workOn(n.ID(), k)
 	f.mu.Lock()
@@ -217,8 +217,8 @@ func (n *node) endedCancelled(k assignment.Key) {
 	}
 }
 
-// uncancelled forgets cancellations that a node which is gone does not answer. It needs mu.
-func (f *Fleet) uncancelled(node string) {
+// forgetCancelled forgets cancellations that a node which is gone does not answer. It needs mu.
+func (f *Fleet) forgetCancelled(node string) {
 	for w := range f.cancelled {
 		if w.NodeID == node {
 			delete(f.cancelled, w)

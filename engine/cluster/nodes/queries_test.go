@@ -10,22 +10,22 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// asking notes which nodes were given the work of a query.
-type asking struct {
+// recordingAsker notes which nodes were given the work of a query.
+type recordingAsker struct {
 	mu sync.Mutex
 	on []string
 }
 
-func (a *asking) Assigned(_ protocol.WorkKey, nodeID string, _ int, _ bool) {
+func (a *recordingAsker) Assigned(_ protocol.WorkKey, nodeID string, _ int, _ bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.on = append(a.on, nodeID)
 }
 
-func (a *asking) Ready(protocol.WorkKey, Part)                 {}
-func (a *asking) GaveUp(protocol.WorkKey, protocol.WorkFailed) {}
+func (a *recordingAsker) Ready(protocol.WorkKey, Part)                     {}
+func (a *recordingAsker) WorkFailed(protocol.WorkKey, protocol.WorkFailed) {}
 
-func (a *asking) asked() []string {
+func (a *recordingAsker) assignedTo() []string {
 	synctest.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,8 +38,8 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 	for name, most := range map[string]time.Duration{"its stream breaks": 100 * time.Millisecond,
 		"it answers no more": 4 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			inFleet(t, 2, func(t *testing.T, f *playing) {
-				names, ends, mute := []string{"a", "b"}, make([]*end, 2), make([]atomic.Bool, 2)
+			withFleet(t, 2, func(t *testing.T, f *fleetTest) {
+				names, ends, mute := []string{"a", "b"}, make([]*fakeNode, 2), make([]atomic.Bool, 2)
 				for i, id := range names {
 					f.wg.Go(func() {
 						accepted, err := f.links[i].Accept(f.ctx)
@@ -47,7 +47,7 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						ends[i] = &end{NodeEnd: accepted}
+						ends[i] = &fakeNode{NodeEnd: accepted}
 						f.wg.Go(func() { ends[i].serve(f.ctx, &mute[i]) })
 						m := hello(id, 10)
 						m.Queries = true
@@ -56,10 +56,10 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 				}
 				f.open()
 				time.Sleep(3 * time.Second)
-				var asker asking
+				var asker recordingAsker
 				key := protocol.WorkKey{QueryID: "q", LeafID: "leaf", WorkID: "work"}
 				f.Query("q", &asker, QueryWork{AssignWork: protocol.AssignWork{WorkKey: key}, Affinity: "x"})
-				on := asker.asked()
+				on := asker.assignedTo()
 				if len(on) != 1 {
 					t.Fatalf("it is on %v", on)
 				}
@@ -67,7 +67,7 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 				if on[0] == "b" {
 					has = 1
 				}
-				ends[has].say(t, protocol.WorkAccepted{WorkKey: key})
+				ends[has].send(t, protocol.WorkAccepted{WorkKey: key})
 				time.Sleep(1300 * time.Millisecond)
 				lost, out := time.Now(), time.Time{}
 				if most < time.Second {
@@ -75,8 +75,8 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 				} else {
 					mute[has].Store(true)
 				}
-				for len(asker.asked()) < 2 && time.Since(lost) < most+time.Second {
-					if out.IsZero() && f.Answering() == 1 {
+				for len(asker.assignedTo()) < 2 && time.Since(lost) < most+time.Second {
+					if out.IsZero() && f.QueryNodes() == 1 {
 						out = time.Now()
 					}
 					time.Sleep(time.Millisecond)
@@ -84,7 +84,7 @@ func TestTheWorkOfALostNodeIsGivenToAnotherAtOnce(t *testing.T) {
 				if out.IsZero() {
 					out = time.Now()
 				}
-				if on = asker.asked(); len(on) < 2 || on[1] == on[0] || out.Sub(lost) > most ||
+				if on = asker.assignedTo(); len(on) < 2 || on[1] == on[0] || out.Sub(lost) > most ||
 					time.Since(out) > 100*time.Millisecond {
 					t.Errorf("it is on %v; out of rotation after %v, given to another %v later", on, out.Sub(lost), time.Since(out))
 				}

@@ -12,23 +12,23 @@ import (
 // What is brought to a node: so many segments at once, while so many more wait for their turn; and how long one may
 // take, by its size. A node that reads more slowly, or not at all, does not get it: another may have it at hand.
 const (
-	segmentsAtOnce  = 4
-	segmentsWaiting = 1024
-	segmentBegin    = 30 * time.Second
-	segmentSpeed    = 4 << 20 // bytes a second
-	refusalLimit    = 5 * time.Second
-	// segmentWanted is how long one that waits for its turn does so without being asked for again. A node asks every
+	maxSegments        = 4
+	maxWaitingSegments = 1024
+	segmentTimeout     = 30 * time.Second
+	minSegmentSpeed    = 4 << 20 // bytes a second
+	refusalTimeout     = 5 * time.Second
+	// segmentRequestTTL is how long one that waits for its turn does so without being asked for again. A node asks every
 	// three seconds, one server after another.
-	segmentWanted = 20 * time.Second
+	segmentRequestTTL = 20 * time.Second
 )
 
 // segmentTime is how long a segment may take.
 func (f *Fleet) segmentTime(bytes int64) time.Duration {
-	begin := segmentBegin
-	if f.opts.SegmentBegin > 0 {
-		begin = f.opts.SegmentBegin
+	begin := segmentTimeout
+	if f.opts.SegmentTimeout > 0 {
+		begin = f.opts.SegmentTimeout
 	}
-	return begin + time.Duration(bytes)*time.Second/segmentSpeed
+	return begin + time.Duration(bytes)*time.Second/minSegmentSpeed
 }
 
 // segments are those that a node wants. A node asks again for what has not come; that is brought once.
@@ -40,7 +40,7 @@ type segments struct {
 }
 
 func newSegments() segments {
-	return segments{slots: make(chan struct{}, segmentsAtOnce), mu: &sync.Mutex{}, known: map[string]time.Time{}}
+	return segments{slots: make(chan struct{}, maxSegments), mu: &sync.Mutex{}, known: map[string]time.Time{}}
 }
 
 // begin reports whether a segment is to be brought now, by whoever asks. full: there are too many already.
@@ -51,7 +51,7 @@ func (s *segments) begin(sum string) (begins, full bool) {
 		s.known[sum] = time.Now()
 		return false, false
 	}
-	if len(s.known) >= segmentsAtOnce+segmentsWaiting {
+	if len(s.known) >= maxSegments+maxWaitingSegments {
 		return false, true
 	}
 	s.known[sum] = time.Now()
@@ -64,21 +64,21 @@ func (s *segments) end(sum string) {
 	delete(s.known, sum)
 }
 
-// turn waits for that of a segment, and reports whether it has come, and the segment is still wanted. One that is not
+// acquire waits for that of a segment, and reports whether it has come, and the segment is still wanted. One that is not
 // leaves its place to others.
-func (s *segments) turn(ctx context.Context, sum string) bool {
-	again := time.NewTicker(segmentWanted / 4)
+func (s *segments) acquire(ctx context.Context, sum string) bool {
+	again := time.NewTicker(segmentRequestTTL / 4)
 	defer again.Stop()
 	for {
 		select {
 		case s.slots <- struct{}{}:
-			if s.still(sum) {
+			if s.stillWanted(sum) {
 				return true
 			}
 			<-s.slots
 			return false
 		case <-again.C:
-			if !s.still(sum) {
+			if !s.stillWanted(sum) {
 				return false
 			}
 		case <-ctx.Done():
@@ -88,30 +88,30 @@ func (s *segments) turn(ctx context.Context, sum string) bool {
 	}
 }
 
-// still reports whether a segment was asked for of late, and forgets it otherwise.
-func (s *segments) still(sum string) bool {
+// stillWanted reports whether a segment was asked for of late, and forgets it otherwise.
+func (s *segments) stillWanted(sum string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.known[sum]) <= segmentWanted {
+	if time.Since(s.known[sum]) <= segmentRequestTTL {
 		return true
 	}
 	delete(s.known, sum)
 	return false
 }
 
-// wanted has a segment brought to the node, until ctx ends; it does not wait for that.
-func (n *node) wanted(ctx context.Context, end protocol.ServerEnd, m protocol.SegmentWanted) {
+// requestSegment has a segment brought to the node, until ctx ends; it does not wait for that.
+func (n *node) requestSegment(ctx context.Context, end protocol.ServerEnd, m protocol.SegmentRequest) {
 	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("run_id", m.RunID).Str("sha256", m.SHA256).Logger()
 	begins, full := n.segments.begin(m.SHA256)
 	if full {
-		log.Warn().Int("wanted", segmentsAtOnce+segmentsWaiting).
+		log.Warn().Int("wanted", maxSegments+maxWaitingSegments).
 			Msg("a node wants more segments than are brought to one; it has to ask again")
 	}
 	if !begins {
 		return
 	}
 	go func() {
-		if !n.segments.turn(ctx, m.SHA256) {
+		if !n.segments.acquire(ctx, m.SHA256) {
 			return
 		}
 		defer func() { <-n.segments.slots }()
@@ -119,7 +119,7 @@ func (n *node) wanted(ctx context.Context, end protocol.ServerEnd, m protocol.Se
 		switch size, err := n.bringSegment(ctx, end, m); {
 		case err == nil:
 			log.Debug().Int64("bytes", size).Dur("took_ms", time.Since(begin)).Msg("a segment was brought to a node")
-		case errors.Is(err, protocol.ErrUnwanted) || ctx.Err() != nil:
+		case errors.Is(err, protocol.ErrNotWanted) || ctx.Err() != nil:
 			log.Debug().Err(err).Msg("a segment is not wanted any more")
 		default:
 			log.Warn().Err(err).Dur("took_ms", time.Since(begin)).Msg("a segment could not be brought to a node")
@@ -129,7 +129,7 @@ func (n *node) wanted(ctx context.Context, end protocol.ServerEnd, m protocol.Se
 
 // bringSegment gives a node a segment that it wanted, or tells it why there is none. Where the node itself has given it
 // up, whoever waited knows; a refusal would meet those who have asked again since.
-func (n *node) bringSegment(ctx context.Context, end protocol.ServerEnd, m protocol.SegmentWanted) (int64, error) {
+func (n *node) bringSegment(ctx context.Context, end protocol.ServerEnd, m protocol.SegmentRequest) (int64, error) {
 	taker, ok := end.(protocol.SegmentTaker)
 	if !ok || n.fleet.opts.Segment == nil {
 		n.segments.end(m.SHA256)
@@ -137,20 +137,20 @@ func (n *node) bringSegment(ctx context.Context, end protocol.ServerEnd, m proto
 	}
 	size, err := n.sendSegment(ctx, taker, m)
 	n.segments.end(m.SHA256) // before the node hears that there is none: it asks at once
-	if err == nil || errors.Is(err, protocol.ErrUnwanted) || errors.Is(err, protocol.ErrGivenUp) || ctx.Err() != nil {
+	if err == nil || errors.Is(err, protocol.ErrNotWanted) || errors.Is(err, protocol.ErrAborted) || ctx.Err() != nil {
 		return size, err
 	}
-	refusing, cancel := context.WithTimeout(ctx, refusalLimit)
+	refusing, cancel := context.WithTimeout(ctx, refusalTimeout)
 	defer cancel()
 	_ = taker.RefuseSegment(refusing, m.SHA256, err.Error()) // without an answer it asks again
 	return size, err
 }
 
 // sendSegment opens and sends a segment, unless that takes too long.
-func (n *node) sendSegment(ctx context.Context, taker protocol.SegmentTaker, m protocol.SegmentWanted) (int64, error) {
+func (n *node) sendSegment(ctx context.Context, taker protocol.SegmentTaker, m protocol.SegmentRequest) (int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(segmentBegin, func() { cancel(errLateSegment) })
+	late := time.AfterFunc(segmentTimeout, func() { cancel(errSegmentTimeout) })
 	defer late.Stop()
 	content, size, err := n.fleet.opts.Segment(ctx, m.RunID, m.Name)
 	if err == nil {
@@ -164,4 +164,4 @@ func (n *node) sendSegment(ctx context.Context, taker protocol.SegmentTaker, m p
 	return size, err
 }
 
-var errLateSegment = errors.New("it took too long to bring the segment")
+var errSegmentTimeout = errors.New("it took too long to bring the segment")

@@ -30,8 +30,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// brings tells whether a segment is on its way to the node, or waits for its turn.
-func (n *node) brings() int {
+// isSending tells whether a segment is on its way to the node, or waits for its turn.
+func (n *node) isSending() int {
 	n.segments.mu.Lock()
 	defer n.segments.mu.Unlock()
 	return len(n.segments.known)
@@ -78,17 +78,17 @@ func TestANodeThatStopsReadingASegment(t *testing.T) {
 	defer func() { _ = end.Close() }()
 	const large = 1 << 20
 	err = end.(protocol.SegmentTaker).PutSegment(t.Context(), gaveUp, large, io.LimitReader(zeros{}, large))
-	if !errors.Is(err, protocol.ErrGivenUp) || !strings.HasSuffix(err.Error(), ": it stood still") {
+	if !errors.Is(err, protocol.ErrAborted) || !strings.HasSuffix(err.Error(), ": it stood still") {
 		t.Errorf("the node has given it up, and the server hears %v", err)
 	}
 	for name, c := range map[string]struct {
 		begin time.Duration
 		stops bool
 	}{"time is up": {50 * time.Millisecond, false}, "the stream ends": {time.Hour, true}} {
-		f := New(Options{Log: zerolog.Nop(), Segment: content(large), SegmentBegin: c.begin})
+		f := New(Options{Log: zerolog.Nop(), Segment: content(large), SegmentTimeout: c.begin})
 		n := newNode(f, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		n.wanted(ctx, end, protocol.SegmentWanted{RunID: "r", Name: "s", SHA256: strings.Repeat("0", 64)})
+		n.requestSegment(ctx, end, protocol.SegmentRequest{RunID: "r", Name: "s", SHA256: strings.Repeat("0", 64)})
 		<-began
 		if c.stops {
 			cancel()
@@ -98,7 +98,7 @@ func TestANodeThatStopsReadingASegment(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: it is still on its way", name)
 		}
-		for begin := time.Now(); n.brings() > 0; time.Sleep(time.Millisecond) {
+		for begin := time.Now(); n.isSending() > 0; time.Sleep(time.Millisecond) {
 			if time.Since(begin) > 10*time.Second {
 				t.Fatalf("%s: the server still sends it", name)
 			}
@@ -107,8 +107,8 @@ func TestANodeThatStopsReadingASegment(t *testing.T) {
 	}
 }
 
-// taker is a node that takes segments when it is let.
-type taker struct {
+// segmentTaker is a node that takes segments when it is let.
+type segmentTaker struct {
 	protocol.ServerEnd
 	let          chan error
 	mu           sync.Mutex
@@ -118,7 +118,7 @@ type taker struct {
 	asked        bool
 }
 
-func (e *taker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) error {
+func (e *segmentTaker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) error {
 	e.mu.Lock()
 	e.n++
 	e.now++
@@ -134,7 +134,7 @@ func (e *taker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) 
 	}
 }
 
-func (e *taker) RefuseSegment(_ context.Context, sum, reason string) error {
+func (e *segmentTaker) RefuseSegment(_ context.Context, sum, reason string) error {
 	if e.onRefusal != nil {
 		e.onRefusal(sum)
 	}
@@ -145,13 +145,13 @@ func (e *taker) RefuseSegment(_ context.Context, sum, reason string) error {
 }
 
 // Receive asks for a segment, and ends a minute later.
-func (e *taker) Receive(context.Context) (protocol.FromNode, error) {
+func (e *segmentTaker) Receive(context.Context) (protocol.FromNode, error) {
 	if e.asked {
 		time.Sleep(time.Minute)
 		return nil, protocol.ErrClosed
 	}
 	e.asked = true
-	return protocol.SegmentWanted{}, nil
+	return protocol.SegmentRequest{}, nil
 }
 
 // TestSegmentsOfAStreamThatEnded are not sent any longer.
@@ -159,13 +159,13 @@ func TestSegmentsOfAStreamThatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(1 << 30)}), nil)
 		n.session = "s"
-		end := &taker{}
-		if err := n.listen(t.Context(), end); !errors.Is(err, protocol.ErrClosed) {
+		end := &segmentTaker{}
+		if err := n.receive(t.Context(), end); !errors.Is(err, protocol.ErrClosed) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if end.n != 1 || n.brings() != 0 || len(end.refused) != 0 {
-			t.Errorf("%d were begun, %d go on, %q", end.n, n.brings(), end.refused)
+		if end.n != 1 || n.isSending() != 0 || len(end.refused) != 0 {
+			t.Errorf("%d were begun, %d go on, %q", end.n, n.isSending(), end.refused)
 		}
 	})
 }
@@ -174,16 +174,16 @@ func TestSegmentsOfAStreamThatEnded(t *testing.T) {
 func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
-		end := &taker{let: make(chan error)}
-		ask := func(i int) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: strconv.Itoa(i)}) }
+		end := &segmentTaker{let: make(chan error)}
+		ask := func(i int) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: strconv.Itoa(i)}) }
 		for range 3 {
 			for i := range 10 {
 				ask(i)
 			}
 		}
 		synctest.Wait()
-		if end.n != segmentsAtOnce || n.brings() != 10 {
-			t.Errorf("%d are brought, %d in all", end.n, n.brings())
+		if end.n != maxSegments || n.isSending() != 10 {
+			t.Errorf("%d are brought, %d in all", end.n, n.isSending())
 		}
 		for i := range 10 {
 			if i == 3 {
@@ -193,28 +193,28 @@ func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
 			end.let <- nil
 		}
 		synctest.Wait()
-		if end.n != 10 || end.most != segmentsAtOnce || n.brings() != 0 || len(end.refused) != 1 ||
+		if end.n != 10 || end.most != maxSegments || n.isSending() != 0 || len(end.refused) != 1 ||
 			!strings.HasSuffix(end.refused[0], ": no room") {
-			t.Errorf("%d were brought, %d at once, %d are left; refused were %q", end.n, end.most, n.brings(), end.refused)
+			t.Errorf("%d were brought, %d at once, %d are left; refused were %q", end.n, end.most, n.isSending(), end.refused)
 		}
-		for i := range 2 * segmentsWaiting {
+		for i := range 2 * maxWaitingSegments {
 			ask(i)
 		}
-		if n.brings() != segmentsAtOnce+segmentsWaiting {
-			t.Errorf("%d segments wait", n.brings())
+		if n.isSending() != maxSegments+maxWaitingSegments {
+			t.Errorf("%d segments wait", n.isSending())
 		}
 		// Whoever never answers is left after a while; what is not wanted any more is not refused.
-		time.Sleep(time.Duration(segmentsWaiting) * time.Minute)
+		time.Sleep(time.Duration(maxWaitingSegments) * time.Minute)
 		synctest.Wait()
-		if n.brings() != 0 {
-			t.Errorf("%d segments still wait", n.brings())
+		if n.isSending() != 0 {
+			t.Errorf("%d segments still wait", n.isSending())
 		}
 		end.refused = nil
-		for _, err := range []error{protocol.ErrUnwanted, fmt.Errorf("%w: it stood still", protocol.ErrGivenUp)} {
+		for _, err := range []error{protocol.ErrNotWanted, fmt.Errorf("%w: it stood still", protocol.ErrAborted)} {
 			ask(1)
 			end.let <- err
 			synctest.Wait()
-			if len(end.refused) > 0 || n.brings() != 0 {
+			if len(end.refused) > 0 || n.isSending() != 0 {
 				t.Errorf("%v: %q", err, end.refused)
 			}
 		}
@@ -230,29 +230,29 @@ func TestAWantThatNobodyRepeats(t *testing.T) {
 			opened.Add(1)
 			return content(10)(ctx, run, name)
 		}}), nil)
-		end := &taker{let: make(chan error)}
-		ask := func(i int) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: strconv.Itoa(i)}) }
-		for i := range segmentsAtOnce {
+		end := &segmentTaker{let: make(chan error)}
+		ask := func(i int) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: strconv.Itoa(i)}) }
+		for i := range maxSegments {
 			ask(i)
 		}
 		synctest.Wait()
 		for i := range 10 {
-			ask(segmentsAtOnce + i)
+			ask(maxSegments + i)
 		}
 		for range 9 { // 27 s, within what a segment may take
 			time.Sleep(3 * time.Second)
-			ask(segmentsAtOnce)
+			ask(maxSegments)
 		}
 		synctest.Wait()
-		if n.brings() != segmentsAtOnce+1 || opened.Load() != segmentsAtOnce {
-			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		if n.isSending() != maxSegments+1 || opened.Load() != maxSegments {
+			t.Errorf("%d are known, %d were opened", n.isSending(), opened.Load())
 		}
-		for range segmentsAtOnce + 1 {
+		for range maxSegments + 1 {
 			end.let <- nil
 		}
 		synctest.Wait()
-		if n.brings() != 0 || opened.Load() != segmentsAtOnce+1 {
-			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		if n.isSending() != 0 || opened.Load() != maxSegments+1 {
+			t.Errorf("%d are known, %d were opened", n.isSending(), opened.Load())
 		}
 	})
 }
@@ -261,18 +261,18 @@ func TestAWantThatNobodyRepeats(t *testing.T) {
 func TestARefusedSegmentIsWantedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
-		end := &taker{let: make(chan error)}
-		ask := func(sum string) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: sum}) }
+		end := &segmentTaker{let: make(chan error)}
+		ask := func(sum string) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: sum}) }
 		end.onRefusal = ask
 		ask("1")
 		end.let <- errors.New("it cannot be read")
 		synctest.Wait()
-		if end.n != 2 || n.brings() != 1 || len(end.refused) != 1 {
-			t.Errorf("begun %d times, %d known, %q", end.n, n.brings(), end.refused)
+		if end.n != 2 || n.isSending() != 1 || len(end.refused) != 1 {
+			t.Errorf("begun %d times, %d known, %q", end.n, n.isSending(), end.refused)
 		}
 		end.let <- nil
 		synctest.Wait()
-		if n.brings() != 0 {
+		if n.isSending() != 0 {
 			t.Error("it has stayed")
 		}
 	})

@@ -15,10 +15,10 @@ type NodeEventFilter struct {
 
 // Nodes keeps what operators want of nodes, and what became of them. All servers share it.
 type Nodes interface {
-	// SetNodeWish notes what is wanted of a node; WishNone forgets what was.
-	SetNodeWish(ctx context.Context, nodeID string, wish NodeWish, by string) error
-	// NodeWishes returns every wish, by node.
-	NodeWishes(ctx context.Context) (map[string]NodeWish, error)
+	// SetNodeDesiredState notes what is wanted of a node; DesiredNone forgets what was.
+	SetNodeDesiredState(ctx context.Context, nodeID string, wish DesiredState, by string) error
+	// NodeDesiredStates returns every wish, by node.
+	NodeDesiredStates(ctx context.Context) (map[string]DesiredState, error)
 	// AppendNodeEvents adds events in order; the store fills Seq.
 	AppendNodeEvents(ctx context.Context, events []NodeEvent) error
 	// NodeEvents returns events, newest first.

@@ -52,7 +52,7 @@ func remote(tb testing.TB, parts protocol.Parts) *handle {
 // flips a bit or loses some, and from a node that stops in the middle.
 func TestAPartArrivesAsItWasAnnouncedOrNotAtAll(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	p := protocoltest.Announced(content)
+	p := protocoltest.Announcement(content)
 	path := filepath.Join(t.TempDir(), "part")
 	n := remote(t, func(id string) (*os.File, error) {
 		if id != p.WorkID {
@@ -88,7 +88,7 @@ func TestAPartArrivesAsItWasAnnouncedOrNotAtAll(t *testing.T) {
 	}
 	other := part
 	other.Artifact.Name = "executions-other.parquet"
-	other.WorkID = protocol.WorkIDOf(other.Artifact)
+	other.WorkID = protocol.PartWorkID(other.Artifact)
 	other.ArtifactURL = protocol.PartsPath + other.WorkID
 	if err := folder.Put(t.Context(), other.Artifact, other); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a part that the node does not hold: %v", err)
@@ -101,7 +101,7 @@ func BenchmarkTransfer(b *testing.B) {
 		b.Run(fmt.Sprintf("%dMB", megabytes), func(b *testing.B) {
 			content := make([]byte, megabytes<<20)
 			_, _ = rand.Read(content) // never fails
-			p := protocoltest.Announced(content)
+			p := protocoltest.Announcement(content)
 			path := filepath.Join(b.TempDir(), "part")
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				b.Fatal(err)

@@ -17,20 +17,20 @@ const forgetAfter = 10 * time.Minute
 
 // Nodes is what the server sees of each node now: those that it dials, and those that an
 // operator has spoken of. They are in the order of their names, then of their addresses.
-func (f *Fleet) Nodes() []InfoNode {
+func (f *Fleet) Nodes() []NodeInfo {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	workers := map[string][]NodeRunWorker{}
-	for _, w := range f.coord.Placed() {
-		if ofQuery(w.Key) {
+	for _, w := range f.coord.Placements() {
+		if isQueryWork(w.Key) {
 			continue
 		}
 		a := f.placed[w.Key]
 		workers[w.Node] = append(workers[w.Node], NodeRunWorker{RunID: a.RunID, RunName: a.RunName,
 			WorkerID: a.WorkerID, Connections: a.Connections})
 	}
-	var all []InfoNode
+	var all []NodeInfo
 	known := map[string]bool{}
 	for _, n := range f.nodes {
 		if c, ok := f.coord.Node(n.ID()); ok && f.byID[c.ID] == n {
@@ -38,10 +38,10 @@ func (f *Fleet) Nodes() []InfoNode {
 			all = append(all, n.view(c, workers[c.ID], now))
 			continue
 		}
-		all = append(all, n.stranger())
+		all = append(all, n.unidentified())
 	}
 	for _, c := range f.coord.Nodes() {
-		if v := view(c, workers[c.ID], now); !known[c.ID] && (v.Wish != "" || len(v.Workers) > 0 ||
+		if v := view(c, workers[c.ID], now); !known[c.ID] && (v.DesiredState != "" || len(v.Workers) > 0 ||
 			now.Sub(f.shown[c.ID].since) < forgetAfter) {
 			v.Address = c.Link
 			v.Reason += "; the server has no way to it any more"
@@ -51,7 +51,7 @@ func (f *Fleet) Nodes() []InfoNode {
 	for i := range all {
 		all[i].Since = engine.At(f.shown[all[i].NodeID].since)
 	}
-	slices.SortStableFunc(all, func(a, b InfoNode) int {
+	slices.SortStableFunc(all, func(a, b NodeInfo) int {
 		if by := strings.Compare(a.NodeID, b.NodeID); by != 0 {
 			return by
 		}
@@ -60,8 +60,8 @@ func (f *Fleet) Nodes() []InfoNode {
 	return all
 }
 
-// Way is what is known of the way to a node; zero while it is away.
-func (f *Fleet) Way(id string) (w clock.Way) {
+// Timing is what is known of the way to a node; zero while it is away.
+func (f *Fleet) Timing(id string) (w clock.NodeTiming) {
 	f.mu.Lock()
 	c, ok := f.coord.Node(id)
 	n := f.byID[id]
@@ -77,15 +77,15 @@ func (f *Fleet) Way(id string) (w clock.Way) {
 	return w
 }
 
-// tidyEvery is how often nodes are looked at that may be forgotten.
-const tidyEvery = time.Minute
+// tidyInterval is how often nodes are looked at that may be forgotten.
+const tidyInterval = time.Minute
 
-// tidy forgets nodes that nobody dials any more and that are not shown any more.
-func (f *Fleet) tidy() {
+// pruneNodes forgets nodes that nobody dials any more and that are not shown any more.
+func (f *Fleet) pruneNodes() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if now.Sub(f.tidied) < tidyEvery {
+	if now.Sub(f.tidied) < tidyInterval {
 		return
 	}
 	f.tidied = now
@@ -97,7 +97,7 @@ func (f *Fleet) tidy() {
 		if dialled[c.ID] || now.Sub(f.shown[c.ID].since) < forgetAfter {
 			continue
 		}
-		for _, a := range f.coord.Apply(now, assignment.Undialled{Node: c.ID}) {
+		for _, a := range f.coord.Apply(now, assignment.DialStopped{Node: c.ID}) {
 			f.do(a)
 		}
 		if _, kept := f.coord.Node(c.ID); !kept {
@@ -110,38 +110,38 @@ func (f *Fleet) tidy() {
 }
 
 // Drain asks a node to end what it has and to take nothing new, also one that comes later.
-func (f *Fleet) Drain(id string) { f.wished(id, assignment.DrainAsked{Node: id}) }
+func (f *Fleet) Drain(id string) { f.setDesired(id, assignment.DrainRequested{Node: id}) }
 
 // Resume takes Drain back.
-func (f *Fleet) Resume(id string) { f.wished(id, assignment.ResumeAsked{Node: id}) }
+func (f *Fleet) Resume(id string) { f.setDesired(id, assignment.ResumeRequested{Node: id}) }
 
 // Remove takes a node out: its stream is closed and its run workers are lost when they
 // must have stopped by themselves.
-func (f *Fleet) Remove(id string) { f.wished(id, assignment.Removed{Node: id}) }
+func (f *Fleet) Remove(id string) { f.setDesired(id, assignment.Removed{Node: id}) }
 
 // Admit takes Remove back.
 func (f *Fleet) Admit(id string) {
 	f.mu.Lock()
 	delete(f.refused, id)
 	f.mu.Unlock()
-	f.wished(id, assignment.Added{Node: id})
+	f.setDesired(id, assignment.Added{Node: id})
 }
 
-func (f *Fleet) wished(id string, h assignment.Happening) {
+func (f *Fleet) setDesired(id string, h assignment.Event) {
 	f.apply(h)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.note(id)
+	f.notify(id)
 }
 
-// showing is the state in which a node is shown, and since when.
-type showing struct {
+// shownState is the state in which a node is shown, and since when.
+type shownState struct {
 	state NodeState
 	since time.Time
 }
 
-// note tells Watch of a node's state when it is another than before. It needs mu.
-func (f *Fleet) note(id string) {
+// notify tells Watch of a node's state when it is another than before. It needs mu.
+func (f *Fleet) notify(id string) {
 	c, ok := f.coord.Node(id)
 	if !ok {
 		return
@@ -152,13 +152,13 @@ func (f *Fleet) note(id string) {
 		return
 	}
 	now := time.Now()
-	f.shown[id] = showing{state, now}
+	f.shown[id] = shownState{state, now}
 	f.opts.Watch(NodeEvent{At: engine.At(now), NodeID: id, Kind: NodeChangedState, From: from,
 		To: state, Reason: reasonOf(c)})
 }
 
 // refuse says that somebody was sent away, once for each reason. It needs mu.
-func (f *Fleet) refuse(a assignment.RefuseNode) {
+func (f *Fleet) refuse(a assignment.RejectNode) {
 	if f.refused[a.Node] == a.Reason {
 		return
 	}
@@ -173,7 +173,7 @@ func stateOf(c assignment.Node) NodeState {
 	switch {
 	case c.State == assignment.NodeRemoved:
 		return NodeRemoved
-	case c.State == assignment.NodeActive && (c.Draining || c.DrainAsked):
+	case c.State == assignment.NodeActive && (c.Draining || c.DrainRequested):
 		return NodeDraining
 	case c.State == assignment.NodeActive:
 		return NodeActive
@@ -188,7 +188,7 @@ func stateOf(c assignment.Node) NodeState {
 // reasonOf says why a node is in its state.
 func reasonOf(c assignment.Node) string {
 	switch {
-	case c.State == assignment.NodeActive && c.DrainAsked:
+	case c.State == assignment.NodeActive && c.DrainRequested:
 		return "an operator has asked it to drain"
 	case c.State == assignment.NodeActive && c.Draining:
 		return "its process is ending, or another server has asked it to drain"
@@ -201,25 +201,25 @@ func outReason(c assignment.Node) string {
 	switch {
 	case c.InRotation:
 		return ""
-	case c.State != assignment.NodeActive, c.DrainAsked, c.Draining:
+	case c.State != assignment.NodeActive, c.DrainRequested, c.Draining:
 		return reasonOf(c)
 	}
 	return "it says that it takes no work now"
 }
 
-func view(c assignment.Node, workers []NodeRunWorker, now time.Time) InfoNode {
-	v := InfoNode{NodeID: c.ID, State: stateOf(c), Reason: reasonOf(c),
+func view(c assignment.Node, workers []NodeRunWorker, now time.Time) NodeInfo {
+	v := NodeInfo{NodeID: c.ID, State: stateOf(c), Reason: reasonOf(c),
 		Health: engine.HealthDead, AcceptingWork: c.InRotation, OutReason: outReason(c), Capacity: c.Capacity, Used: c.Used,
-		TimeoutMs: engine.Milliseconds(c.Timeout), Misses: c.Misses, LastContact: engine.At(c.Answered),
+		TimeoutMs: engine.Milliseconds(c.Timeout), Misses: c.Misses, LastContact: engine.At(c.LastPong),
 		Workers: workers}
 	switch {
 	case c.State == assignment.NodeRemoved:
-		v.Wish = WishRemove
-	case c.DrainAsked:
-		v.Wish = WishDrain
+		v.DesiredState = DesiredRemove
+	case c.DrainRequested:
+		v.DesiredState = DesiredDrain
 	}
-	if !c.Answered.IsZero() {
-		v.Health = NodeHealth(now.Sub(c.Answered))
+	if !c.LastPong.IsZero() {
+		v.Health = NodeHealth(now.Sub(c.LastPong))
 	}
 	if c.RTT > 0 {
 		ms := engine.Milliseconds(c.RTT)
@@ -232,7 +232,7 @@ func view(c assignment.Node, workers []NodeRunWorker, now time.Time) InfoNode {
 }
 
 // view adds what is known of the way to the node.
-func (n *node) view(c assignment.Node, workers []NodeRunWorker, now time.Time) InfoNode {
+func (n *node) view(c assignment.Node, workers []NodeRunWorker, now time.Time) NodeInfo {
 	v := view(c, workers, now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -252,11 +252,11 @@ func (n *node) view(c assignment.Node, workers []NodeRunWorker, now time.Time) I
 	return v
 }
 
-// stranger is a way on which no node has introduced itself, or one that was sent away.
-func (n *node) stranger() InfoNode {
+// unidentified is a way on which no node has introduced itself, or one that was sent away.
+func (n *node) unidentified() NodeInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	v := InfoNode{Address: n.address(), State: NodeConnecting, Health: engine.HealthDead,
+	v := NodeInfo{Address: n.address(), State: NodeConnecting, Health: engine.HealthDead,
 		Reason: "no node has introduced itself at the address yet", Workers: []NodeRunWorker{}}
 	v.Local = v.Address == ""
 	switch {

@@ -16,17 +16,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// addressed is a way with an address, which can be cut.
-type addressed struct {
+// cuttableDialer is a way with an address, which can be cut.
+type cuttableDialer struct {
 	*protocol.Memory
 	address string
 	mu      sync.Mutex
 	cut     error
 }
 
-func (a *addressed) Address() string { return a.address }
+func (a *cuttableDialer) Address() string { return a.address }
 
-func (a *addressed) Dial(ctx context.Context) (protocol.ServerEnd, error) {
+func (a *cuttableDialer) Dial(ctx context.Context) (protocol.ServerEnd, error) {
 	a.mu.Lock()
 	err := a.cut
 	a.mu.Unlock()
@@ -36,30 +36,30 @@ func (a *addressed) Dial(ctx context.Context) (protocol.ServerEnd, error) {
 	return a.Memory.Dial(ctx)
 }
 
-// watching is a fleet with what it told its watcher and its meter.
-type watching struct {
-	*playing
-	way    *addressed
+// watchedFleet is a fleet with what it told its watcher and its meter.
+type watchedFleet struct {
+	*fleetTest
+	way    *cuttableDialer
 	events []NodeEvent
-	meter  counted
+	meter  countingMeter
 }
 
-// counted counts what a Meter is told.
-type counted struct {
+// countingMeter counts what a Meter is told.
+type countingMeter struct {
 	mu                            sync.Mutex
 	trips, connected, lost, given int
 	preferred, accepted, rejected int
 	after                         time.Duration
 }
 
-func (c *counted) note(f func()) { c.mu.Lock(); defer c.mu.Unlock(); f() }
+func (c *countingMeter) note(f func()) { c.mu.Lock(); defer c.mu.Unlock(); f() }
 
-func (c *counted) RoundTrip(time.Duration) { c.note(func() { c.trips++ }) }
-func (c *counted) Connected(after time.Duration) {
+func (c *countingMeter) RoundTrip(time.Duration) { c.note(func() { c.trips++ }) }
+func (c *countingMeter) Connected(after time.Duration) {
 	c.note(func() { c.connected++; c.after = max(c.after, after) })
 }
-func (c *counted) Disconnected() { c.note(func() { c.lost++ }) }
-func (c *counted) Assigned(w Work, preferred, _ bool) string {
+func (c *countingMeter) Disconnected() { c.note(func() { c.lost++ }) }
+func (c *countingMeter) Assigned(w Work, preferred, _ bool) string {
 	c.note(func() {
 		if c.given++; preferred {
 			c.preferred++
@@ -67,10 +67,10 @@ func (c *counted) Assigned(w Work, preferred, _ bool) string {
 	})
 	return "context of " + w.RunID + " " + w.WorkerID + " " + w.NodeID
 }
-func (*counted) Cancelled(Work, time.Duration)                    {}
-func (c *counted) FetchBegun(Work, time.Duration)                 {}
-func (c *counted) Fetched(Work, int64, time.Duration, bool, bool) {}
-func (c *counted) Answered(_ Work, accepted bool, _ time.Duration) {
+func (*countingMeter) Cancelled(Work, time.Duration)                    {}
+func (c *countingMeter) FetchStarted(Work, time.Duration)               {}
+func (c *countingMeter) Fetched(Work, int64, time.Duration, bool, bool) {}
+func (c *countingMeter) Responded(_ Work, accepted bool, _ time.Duration) {
 	c.note(func() {
 		if accepted {
 			c.accepted++
@@ -80,17 +80,17 @@ func (c *counted) Answered(_ Work, accepted bool, _ time.Duration) {
 	})
 }
 
-func inWatchedFleet(t *testing.T, test func(t *testing.T, f *watching)) {
-	inFleet(t, 1, func(t *testing.T, p *playing) {
-		f := &watching{playing: p, way: &addressed{Memory: p.links[0], address: "n-1.example:9090"}}
+func withWatchedFleet(t *testing.T, test func(t *testing.T, f *watchedFleet)) {
+	withFleet(t, 1, func(t *testing.T, p *fleetTest) {
+		f := &watchedFleet{fleetTest: p, way: &cuttableDialer{Memory: p.links[0], address: "n-1.example:9090"}}
 		p.Fleet = New(Options{Log: zerolog.Nop(), Dialers: []protocol.Dialer{f.way}, Meter: &f.meter,
 			Watch: func(e NodeEvent) { f.events = append(f.events, e) }})
 		test(t, f)
 	})
 }
 
-// course is what became of the node, in words.
-func (f *watching) course() (states []string) {
+// history is what became of the node, in words.
+func (f *watchedFleet) history() (states []string) {
 	synctest.Wait()
 	for _, e := range f.events {
 		states = append(states, string(e.From)+">"+string(e.To))
@@ -98,7 +98,7 @@ func (f *watching) course() (states []string) {
 	return states
 }
 
-func (f *watching) one(t *testing.T) InfoNode {
+func (f *watchedFleet) one(t *testing.T) NodeInfo {
 	t.Helper()
 	synctest.Wait()
 	all := f.Nodes()
@@ -111,7 +111,7 @@ func (f *watching) one(t *testing.T) InfoNode {
 // TestANodeIsShownFromItsAddressToItsLoss: what is seen of it at each turn, and the turns
 // in the watcher's order.
 func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
-	inWatchedFleet(t, func(t *testing.T, f *watching) {
+	withWatchedFleet(t, func(t *testing.T, f *watchedFleet) {
 		f.way.cut = errors.New("connection refused")
 		f.wg.Go(f.open)
 		time.Sleep(time.Second)
@@ -125,14 +125,14 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		e := f.node(0)
 		h := hello("a", 10)
 		h.Version = "1.2.3"
-		e.say(t, h)
-		e.say(t, protocol.Status{AcceptingWork: true, Resources: engine.Resources{CPUPercent: 7},
+		e.send(t, h)
+		e.send(t, protocol.Status{AcceptingWork: true, Resources: engine.Resources{CPUPercent: 7},
 			ClockOffset: -3 * time.Millisecond, ClockError: time.Millisecond})
-		if _, err := f.Place(nil, run(2, 3)...); err != nil {
+		if _, err := f.AssignWorkers(nil, run(2, 3)...); err != nil {
 			t.Fatal(err)
 		}
-		e.say(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
-		e.say(t, protocol.RunRejected{RunID: "r", WorkerID: "worker-1"})
+		e.send(t, protocol.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		e.send(t, protocol.RunRejected{RunID: "r", WorkerID: "worker-1"})
 		time.Sleep(1500 * time.Millisecond)
 		n := f.one(t)
 		if n.State != NodeActive || n.Health != engine.HealthHealthy || !n.AcceptingWork || n.OutReason != "" ||
@@ -160,7 +160,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 			t.Errorf("after a minute: %+v", n)
 		}
 		want := []string{">ACTIVE", "ACTIVE>PROBING", "PROBING>UNREACHABLE"}
-		if got := f.course(); !slices.Equal(got, want) {
+		if got := f.history(); !slices.Equal(got, want) {
 			t.Errorf("its course is %q, want %q", got, want)
 		}
 		m := &f.meter
@@ -173,7 +173,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		f.way.cut = nil
 		f.way.mu.Unlock()
 		f.mute.Store(false)
-		f.node(0).say(t, hello("a", 10))
+		f.node(0).send(t, hello("a", 10))
 		if n := f.one(t); n.State != NodeActive || m.after < 50*time.Second {
 			t.Errorf("back: %+v after %v", n, m.after)
 		}
@@ -182,32 +182,32 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 
 // TestANodeIsDrainedResumedAndRemoved by an operator, also before it has come.
 func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
-	inWatchedFleet(t, func(t *testing.T, f *watching) {
+	withWatchedFleet(t, func(t *testing.T, f *watchedFleet) {
 		f.Drain("a")
 		f.wg.Go(f.open)
 		e := f.node(0)
-		e.say(t, hello("a", 10))
-		if n := f.one(t); n.State != NodeDraining || n.Wish != WishDrain || n.AcceptingWork {
+		e.send(t, hello("a", 10))
+		if n := f.one(t); n.State != NodeDraining || n.DesiredState != DesiredDrain || n.AcceptingWork {
 			t.Errorf("one that was to drain before it came: %+v", n)
 		}
 		drains := func() (over []bool) {
-			for _, m := range e.kept() {
+			for _, m := range e.messages() {
 				if d, ok := m.(protocol.Drain); ok {
 					over = append(over, d.Over)
 				}
 			}
 			return over
 		}
-		e.say(t, protocol.Status{Draining: true})
+		e.send(t, protocol.Status{Draining: true})
 		time.Sleep(time.Second)
 		if n := f.one(t); time.Since(n.Since.Time) != time.Second {
 			t.Errorf("it drains since %v", n.Since)
 		}
 		f.Resume("a")
-		if n := f.one(t); n.State != NodeDraining || n.Wish != WishNone {
+		if n := f.one(t); n.State != NodeDraining || n.DesiredState != DesiredNone {
 			t.Errorf("one that says that it drains: %+v", n)
 		}
-		e.say(t, protocol.Status{AcceptingWork: true})
+		e.send(t, protocol.Status{AcceptingWork: true})
 		if n := f.one(t); n.State != NodeActive || !n.AcceptingWork {
 			t.Errorf("one that was resumed: %+v", n)
 		}
@@ -215,13 +215,13 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 			t.Errorf("it was told %v", got)
 		}
 		f.Remove("a")
-		if n := f.one(t); n.State != NodeRemoved || n.Wish != WishRemove {
+		if n := f.one(t); n.State != NodeRemoved || n.DesiredState != DesiredRemove {
 			t.Errorf("one that was removed: %+v", n)
 		}
 		// It tries again and again, and that is one line.
 		for range 3 {
 			again := f.node(0)
-			again.say(t, hello("a", 10))
+			again.send(t, hello("a", 10))
 			time.Sleep(20 * time.Second)
 		}
 		if n := f.one(t); n.State != NodeRemoved {
@@ -237,8 +237,8 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 			t.Errorf("%d lines about it", refused)
 		}
 		f.Admit("a")
-		f.node(0).say(t, hello("a", 10))
-		if n := f.one(t); n.State != NodeActive || n.Wish != WishNone {
+		f.node(0).send(t, hello("a", 10))
+		if n := f.one(t); n.State != NodeActive || n.DesiredState != DesiredNone {
 			t.Errorf("one that was let in again: %+v", n)
 		}
 	})
@@ -247,13 +247,13 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 // TestANodeTwoMinorVersionsApartIsSentAway: the page and the log's event name both versions and the
 // cure, no run worker is placed on it, and it is let in when it comes with a version that fits.
 func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
-	inWatchedFleet(t, func(t *testing.T, f *watching) {
+	withWatchedFleet(t, func(t *testing.T, f *watchedFleet) {
 		f.opts.Version = "v1.4.0"
 		f.wg.Go(f.open)
 		greeting := func(version string, protocol int) {
 			h := hello("a", 10)
 			h.Version, h.Protocol = version, protocol
-			f.node(0).say(t, h)
+			f.node(0).send(t, h)
 			time.Sleep(time.Second)
 		}
 		for range 3 {
@@ -270,7 +270,7 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 			n.OutReason != why {
 			t.Errorf("%+v", n)
 		}
-		if _, err := f.Place(nil, run(2, 3)...); err == nil {
+		if _, err := f.AssignWorkers(nil, run(2, 3)...); err == nil {
 			t.Error("a run worker was placed on it")
 		}
 		sc := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 1}}
@@ -295,7 +295,7 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 		if n := f.one(t); n.State != NodeActive || !n.AcceptingWork {
 			t.Errorf("one minor version apart: %+v", n)
 		}
-		if _, err := f.Place(nil, run(2, 3)...); err != nil {
+		if _, err := f.AssignWorkers(nil, run(2, 3)...); err != nil {
 			t.Error(err)
 		}
 	})

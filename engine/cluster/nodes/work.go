@@ -5,8 +5,8 @@ import "time"
 // Work is a run worker on a node, or one of its artifacts (WorkID); or a work of a query, which has no run.
 type Work struct{ RunID, WorkerID, QueryID, LeafID, WorkID, NodeID string }
 
-// Spent is what carrying out a work of a query took.
-type Spent struct {
+// WorkCost is what carrying out a work of a query took.
+type WorkCost struct {
 	// Segments is how many were read: Hits of them were in memory, DiskHits on the disk, and Fetched came from the server.
 	Segments     int   `json:"segments"`
 	Hits         int   `json:"hits"`

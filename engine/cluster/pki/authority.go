@@ -91,8 +91,8 @@ func (a *Authority) Key() ([]byte, error) {
 // Fingerprint names the authority.
 func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
 
-// Signed is a certificate for a node.
-type Signed struct {
+// SignedCertificate is a certificate for a node.
+type SignedCertificate struct {
 	NodeID string
 	// Certificate and Authority are DER.
 	Certificate, Authority []byte
@@ -131,8 +131,8 @@ func ReadRequest(der []byte) (Request, error) {
 }
 
 // Sign makes the certificate that a node has asked for. Whether it may have it was decided before.
-func (a *Authority) Sign(r Request, now time.Time) (Signed, error) {
-	s := Signed{NodeID: r.NodeID, Authority: a.cert.Raw, Key: r.Key, NotBefore: now.Add(-skew).UTC().Truncate(time.Second),
+func (a *Authority) Sign(r Request, now time.Time) (SignedCertificate, error) {
+	s := SignedCertificate{NodeID: r.NodeID, Authority: a.cert.Raw, Key: r.Key, NotBefore: now.Add(-skew).UTC().Truncate(time.Second),
 		NotAfter: now.Add(a.Life).UTC().Truncate(time.Second)}
 	serial := newSerial()
 	s.Serial = serialOf(serial)

@@ -23,8 +23,8 @@ type Identity struct {
 	id   string
 	path string
 	now  func() time.Time
-	// refused takes why a peer was not let in; it may be nil.
-	refused func(error)
+	// onReject takes why a peer was not let in; it may be nil.
+	onReject func(error)
 
 	mu  sync.Mutex
 	key *ecdsa.PrivateKey
@@ -56,8 +56,8 @@ type IdentityOptions struct {
 	// Token lets the node join; nil without one. It is not looked at when it is the one by
 	// which the node has joined already.
 	Token *Token
-	// Refused takes why a peer was not let in.
-	Refused func(error)
+	// OnReject takes why a peer was not let in.
+	OnReject func(error)
 	// Now is the clock; nil means the machine's.
 	Now func() time.Time
 }
@@ -65,7 +65,7 @@ type IdentityOptions struct {
 // OpenIdentity reads what the folder holds, or begins to join. Without a token and without a
 // file it returns nil: the node is kept safe in another way.
 func OpenIdentity(o IdentityOptions) (*Identity, error) {
-	i := &Identity{id: o.ID, path: filepath.Join(o.Dir, identityFile), now: o.Now, refused: o.Refused}
+	i := &Identity{id: o.ID, path: filepath.Join(o.Dir, identityFile), now: o.Now, onReject: o.OnReject}
 	if i.now == nil {
 		i.now = time.Now
 	}
@@ -257,8 +257,8 @@ func (i *Identity) TLS() *tls.Config {
 				return nil
 			}
 			_, err := i.server(s.PeerCertificates)
-			if err != nil && i.refused != nil {
-				i.refused(err)
+			if err != nil && i.onReject != nil {
+				i.onReject(err)
 			}
 			return err
 		},
@@ -272,22 +272,22 @@ func (i *Identity) server(shown []*x509.Certificate) (Peer, error) {
 	if i.joining == nil {
 		return i.pool.Server(shown, i.now())
 	}
-	pool, ok := named(shown, i.token.Authority)
+	pool, ok := poolFor(shown, i.token.Authority)
 	if !ok {
 		return Peer{}, fmt.Errorf("%w: the token was made by another server", ErrForeign)
 	}
 	return pool.Server(shown, i.now())
 }
 
-// Disbelieved notes that a server has ended a handshake. One that dials a node which joins does so.
-func (i *Identity) Disbelieved() {
-	if i.refused != nil && i.Joined() {
-		i.refused(ErrDisbelieved)
+// HandshakeRejected notes that a server has ended a handshake. One that dials a node which joins does so.
+func (i *Identity) HandshakeRejected() {
+	if i.onReject != nil && i.Joined() {
+		i.onReject(ErrCertificateRejected)
 	}
 }
 
-// Ask is what a node says to a server that it believes, to get a certificate.
-type Ask struct {
+// CertificateRequest is what a node says to a server that it believes, to get a certificate.
+type CertificateRequest struct {
 	// TokenID and Proof are of the token; both are empty where the certificate is renewed.
 	TokenID string
 	Proof   []byte
@@ -296,22 +296,22 @@ type Ask struct {
 }
 
 // String leaves the proof out.
-func (a Ask) String() string { return "ask of token " + a.TokenID }
+func (a CertificateRequest) String() string { return "ask of token " + a.TokenID }
 
-// Ask is what the node says to a server with the certificates shown. ErrForeign when it is not
+// CertificateRequest is what the node says to a server with the certificates shown. ErrForeign when it is not
 // believed: the handshake may have been made before the node's trust has changed.
-func (i *Identity) Ask(shown []*x509.Certificate) (Ask, error) {
+func (i *Identity) CertificateRequest(shown []*x509.Certificate) (CertificateRequest, error) {
 	if _, err := i.server(shown); err != nil {
-		return Ask{}, err
+		return CertificateRequest{}, err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: i.id}}, i.key)
 	if err != nil {
-		return Ask{}, fmt.Errorf("asking for a certificate: %w", err)
+		return CertificateRequest{}, fmt.Errorf("asking for a certificate: %w", err)
 	}
-	a := Ask{Request: der}
+	a := CertificateRequest{Request: der}
 	if i.joining != nil {
 		a.TokenID, a.Proof = i.token.ID, i.token.Proof()
 	}

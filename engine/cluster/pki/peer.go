@@ -22,8 +22,8 @@ var (
 	ErrRole = errors.New("its certificate is for another purpose")
 	// ErrRevoked: the certificate was revoked.
 	ErrRevoked = errors.New("its certificate was revoked")
-	// ErrDisbelieved: a server has refused this node's certificate.
-	ErrDisbelieved = errors.New("it does not believe this node's certificate, which was revoked or has expired")
+	// ErrCertificateRejected// ErrCertificateRejected: a server has refused this node's certificate.
+	ErrCertificateRejected = errors.New("it does not believe this node's certificate, which was revoked or has expired")
 	// ErrNoCertificate: there is none.
 	ErrNoCertificate = errors.New("it shows no certificate")
 )
@@ -69,7 +69,7 @@ func (p Pool) peer(shown []*x509.Certificate, now time.Time, role string, use x5
 		return Peer{}, ErrNoCertificate
 	}
 	leaf := shown[0]
-	is, name := owner(leaf)
+	is, name := subject(leaf)
 	if is == roleJoining {
 		return Peer{}, ErrJoining
 	}
@@ -93,16 +93,16 @@ func (p Pool) peer(shown []*x509.Certificate, now time.Time, role string, use x5
 		NotAfter: leaf.NotAfter}, nil
 }
 
-// owner is what a certificate says whose it is.
-func owner(c *x509.Certificate) (role, name string) {
+// subject is what a certificate says whose it is.
+func subject(c *x509.Certificate) (role, name string) {
 	if len(c.URIs) != 1 || c.URIs[0].Scheme != "loadstone" {
 		return "", ""
 	}
 	return c.URIs[0].Host, strings.TrimPrefix(c.URIs[0].Path, "/")
 }
 
-// named is the pool of the authority with the fingerprint, if it is among what was shown.
-func named(shown []*x509.Certificate, fingerprint [sha256.Size]byte) (Pool, bool) {
+// poolFor is the pool of the authority with the fingerprint, if it is among what was shown.
+func poolFor(shown []*x509.Certificate, fingerprint [sha256.Size]byte) (Pool, bool) {
 	for _, c := range shown {
 		if sha256.Sum256(c.Raw) == fingerprint {
 			return newPool(c), true

@@ -38,8 +38,8 @@ func identity(t *testing.T, dir, id string, token *Token) *Identity {
 	return i
 }
 
-// shown is what a server of the authority shows.
-func shown(t *testing.T, a *Authority, now time.Time) []*x509.Certificate {
+// shownCertificates is what a server of the authority shows.
+func shownCertificates(t *testing.T, a *Authority, now time.Time) []*x509.Certificate {
 	t.Helper()
 	c, err := a.Server("server-1", now)
 	if err != nil {
@@ -61,10 +61,10 @@ func parsed(t *testing.T, all [][]byte) (certs []*x509.Certificate) {
 }
 
 // join lets a node join, and returns what was signed.
-func join(t *testing.T, a *Authority, i *Identity) Signed {
+func join(t *testing.T, a *Authority, i *Identity) SignedCertificate {
 	t.Helper()
-	server := shown(t, a, noon)
-	ask, err := i.Ask(server)
+	server := shownCertificates(t, a, noon)
+	ask, err := i.CertificateRequest(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestATokenIsReadWholeOrNotAtAll(t *testing.T) {
 		}
 	}
 	for _, how := range []string{"%v", "%s", "%+v", "%#v"} {
-		said := fmt.Sprintf(how, token) + fmt.Sprintf(how, Ask{Proof: token.Proof()})
+		said := fmt.Sprintf(how, token) + fmt.Sprintf(how, CertificateRequest{Proof: token.Proof()})
 		if !strings.Contains(said, token.ID) || strings.Contains(said, text[20:40]) ||
 			how != "%#v" && strings.Contains(said, strings.Trim(fmt.Sprintf("%d", token.Proof()[:4]), "[]")) {
 			t.Errorf("%s shows %s", how, said)
@@ -123,12 +123,12 @@ func TestANodeJoinsTheServersOfItsTokenAndNoOthers(t *testing.T) {
 	if i.Joined() {
 		t.Fatal("it has joined before")
 	}
-	if _, err := i.Ask(shown(t, other, noon)); !errors.Is(err, ErrForeign) {
+	if _, err := i.CertificateRequest(shownCertificates(t, other, noon)); !errors.Is(err, ErrForeign) {
 		t.Errorf("a server of another authority hears the token's secret: %v", err)
 	}
 	// A server of another authority that shows the right one beside its own certificate.
-	foreign := append(shown(t, other, noon)[:1], parsed(t, [][]byte{a.Certificate()})...)
-	if _, err := i.Ask(foreign); !errors.Is(err, ErrForeign) {
+	foreign := append(shownCertificates(t, other, noon)[:1], parsed(t, [][]byte{a.Certificate()})...)
+	if _, err := i.CertificateRequest(foreign); !errors.Is(err, ErrForeign) {
 		t.Errorf("one that shows the authority without its signature: %v", err)
 	}
 	s := join(t, a, i)
@@ -141,7 +141,7 @@ func TestANodeJoinsTheServersOfItsTokenAndNoOthers(t *testing.T) {
 			t.Fatal("it does not know any more that it has joined")
 		}
 	}
-	ask, err := i.Ask(shown(t, a, noon))
+	ask, err := i.CertificateRequest(shownCertificates(t, a, noon))
 	if err != nil || len(ask.Proof) != 0 {
 		t.Fatalf("renewing says a token: %v, %v", ask, err)
 	}
@@ -181,7 +181,7 @@ func TestARestartWhileJoiningKeepsTheKey(t *testing.T) {
 	token := NewToken(a)
 	var keys [2][32]byte
 	for n := range keys {
-		ask, err := identity(t, dir, "node-1", &token).Ask(shown(t, a, noon))
+		ask, err := identity(t, dir, "node-1", &token).CertificateRequest(shownCertificates(t, a, noon))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestACertificateForAnotherIsNotTaken(t *testing.T) {
 	a, other := authority(t), authority(t)
 	token := NewToken(a)
 	i := identity(t, t.TempDir(), "node-1", &token)
-	sign := func(by *Authority, id string, key *ecdsa.PrivateKey) Signed {
+	sign := func(by *Authority, id string, key *ecdsa.PrivateKey) SignedCertificate {
 		der, err := x509.CreateCertificateRequest(rand.Reader,
 			&x509.CertificateRequest{Subject: pkix.Name{CommonName: id}}, key)
 		if err != nil {
@@ -224,7 +224,7 @@ func TestACertificateForAnotherIsNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]Signed{
+	for name, s := range map[string]SignedCertificate{
 		"another name":      sign(a, "node-2", i.key),
 		"another key":       sign(a, "node-1", stranger),
 		"another authority": sign(other, "node-1", i.key),
@@ -232,15 +232,15 @@ func TestACertificateForAnotherIsNotTaken(t *testing.T) {
 		"nothing":           {},
 		"no authority":      {Certificate: sign(a, "node-1", i.key).Certificate},
 	} {
-		if err := i.Install(shown(t, a, noon), s.Certificate, s.Authority); err == nil || i.Joined() {
+		if err := i.Install(shownCertificates(t, a, noon), s.Certificate, s.Authority); err == nil || i.Joined() {
 			t.Errorf("%s was taken: %v", name, err)
 		}
 	}
 	good := sign(a, "node-1", i.key)
-	if err := i.Install(shown(t, other, noon), good.Certificate, good.Authority); !errors.Is(err, ErrForeign) {
+	if err := i.Install(shownCertificates(t, other, noon), good.Certificate, good.Authority); !errors.Is(err, ErrForeign) {
 		t.Errorf("from a server of another authority: %v", err)
 	}
-	if err := i.Install(shown(t, a, noon), good.Certificate, good.Authority); err != nil {
+	if err := i.Install(shownCertificates(t, a, noon), good.Certificate, good.Authority); err != nil {
 		t.Error(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestACertificateIsGoodForOnePurpose(t *testing.T) {
 	i := identity(t, t.TempDir(), "node-1", &token)
 	joining := parsed(t, i.joining.Certificate)
 	s := join(t, a, i)
-	node, server := parsed(t, [][]byte{s.Certificate, s.Authority}), shown(t, a, noon)
+	node, server := parsed(t, [][]byte{s.Certificate, s.Authority}), shownCertificates(t, a, noon)
 	check := func(name string, err, want error) {
 		t.Helper()
 		if want == nil && err != nil || !errors.Is(err, want) {
@@ -322,7 +322,7 @@ func TestAnAuthorityIsKeptAsCertificateAndKey(t *testing.T) {
 	if err != nil || again.Fingerprint() != a.Fingerprint() {
 		t.Fatal(err)
 	}
-	if _, err := a.Pool().Server(shown(t, again, noon), noon); err != nil {
+	if _, err := a.Pool().Server(shownCertificates(t, again, noon), noon); err != nil {
 		t.Error(err)
 	}
 	if _, err := OpenAuthority(authority(t).Certificate(), key); err == nil {
@@ -336,7 +336,7 @@ func TestOnlyServersOfTheAuthorityFinishAHandshake(t *testing.T) {
 	token := NewToken(a)
 	var why error
 	i, err := OpenIdentity(IdentityOptions{Dir: t.TempDir(), ID: "node-1", Token: &token,
-		Now: func() time.Time { return noon }, Refused: func(err error) { why = err }})
+		Now: func() time.Time { return noon }, OnReject: func(err error) { why = err }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ func free(n engine.NodeCapacity) (free int, bounded bool) {
 	return max(n.Capacity-n.Used, 0), n.Capacity > 0
 }
 
-// takes reports whether there is room for so many connections on a node.
-func takes(n engine.NodeCapacity, connections int) bool {
+// fits reports whether there is room for so many connections on a node.
+func fits(n engine.NodeCapacity, connections int) bool {
 	left, bounded := free(n)
 	return !bounded || connections <= left
 }
@@ -43,13 +43,13 @@ func Pool(works []engine.WorkerDemand) string {
 	return ""
 }
 
-// PassAfter is how long nodes that could carry a run may be away before those that wait behind it
+// BypassAfter// BypassAfter is how long nodes that could carry a run may be away before those that wait behind it
 // are let by: as long as a node that comes back at all usually takes, and one that lost its server
 // may still bear load.
-const PassAfter = time.Minute
+const BypassAfter = time.Minute
 
-// Loaded are the nodes with what is held on them, that of the run but left out.
-func Loaded(nodes []engine.NodeCapacity, held []engine.Reservation, but string) []engine.NodeCapacity {
+// WithReservations are the nodes with what is held on them, that of the run but left out.
+func WithReservations(nodes []engine.NodeCapacity, held []engine.Reservation, but string) []engine.NodeCapacity {
 	used := map[string]int{}
 	for _, h := range held {
 		if h.RunID != but {
@@ -63,14 +63,14 @@ func Loaded(nodes []engine.NodeCapacity, held []engine.Reservation, but string) 
 	return out
 }
 
-// Place finds a node for each work of a run, nil when there is none for one of them. They are
+// Assign finds a node for each work of a run, nil when there is none for one of them. They are
 // spread evenly; which of two equal nodes has one is decided by rendezvous hashing, so that a
 // node that comes or goes moves only what is its own. Where spreading finds no way, the
 // fullest node that has room is taken.
-func Place(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand) map[string]string {
+func Assign(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand) map[string]string {
 	order := slices.Clone(works)
 	slices.SortStableFunc(order, func(a, b engine.WorkerDemand) int { return b.Connections - a.Connections })
-	for _, better := range []func(a, b *place) bool{even, tight} {
+	for _, better := range []func(a, b *candidate) bool{even, tight} {
 		if on := fill(nodes, runID, order, better); on != nil {
 			return on
 		}
@@ -78,32 +78,32 @@ func Place(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDeman
 	return nil
 }
 
-// place is a node while works are put on it.
-type place struct {
+// candidate is a node while works are put on it.
+type candidate struct {
 	engine.NodeCapacity
-	taken int // works
+	assigned int // works
 }
 
-func even(a, b *place) bool { return a.taken < b.taken }
+func even(a, b *candidate) bool { return a.assigned < b.assigned }
 
-func tight(a, b *place) bool {
+func tight(a, b *candidate) bool {
 	x, bounded := free(a.NodeCapacity)
 	y, other := free(b.NodeCapacity)
 	return bounded && (!other || x < y)
 }
 
-func fill(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand, better func(a, b *place) bool) map[string]string {
-	places := make([]place, len(nodes))
+func fill(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand, better func(a, b *candidate) bool) map[string]string {
+	places := make([]candidate, len(nodes))
 	for i, n := range nodes {
 		places[i].NodeCapacity = n
 	}
 	on := make(map[string]string, len(works))
 	for _, w := range works {
-		var best *place
+		var best *candidate
 		affinity := runID + "/" + w.ID
 		for i := range places {
 			p := &places[i]
-			if w.Only != "" && w.Only != p.ID || !takes(p.NodeCapacity, w.Connections) {
+			if w.Only != "" && w.Only != p.ID || !fits(p.NodeCapacity, w.Connections) {
 				continue
 			}
 			if best == nil || better(p, best) || !better(best, p) && prefers(p.ID, best.ID, affinity) {
@@ -114,7 +114,7 @@ func fill(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand
 			return nil
 		}
 		best.Used += w.Connections
-		best.taken++
+		best.assigned++
 		on[w.ID] = best.ID
 	}
 	return on
@@ -126,20 +126,20 @@ func prefers(a, b, affinity string) bool {
 	return x > y || x == y && a < b
 }
 
-// Ever reports whether the works found room if nothing else were on the nodes.
-func Ever(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand) bool {
-	return Place(Loaded(nodes, nil, ""), runID, works) != nil
+// FitsWhenEmpty reports whether the works found room if nothing else were on the nodes.
+func FitsWhenEmpty(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand) bool {
+	return Assign(WithReservations(nodes, nil, ""), runID, works) != nil
 }
 
-// Room is what is free on nodes.
-type Room struct {
+// FreeCapacity is what is free on nodes.
+type FreeCapacity struct {
 	Nodes       int
 	Connections int
 	Unbounded   bool
 }
 
 // Free adds up what is free on the nodes of a pool.
-func Free(nodes []engine.NodeCapacity, pool string) (r Room) {
+func Free(nodes []engine.NodeCapacity, pool string) (r FreeCapacity) {
 	for _, n := range nodes {
 		if pool != "" && n.ID != pool {
 			continue
@@ -152,17 +152,17 @@ func Free(nodes []engine.NodeCapacity, pool string) (r Room) {
 	return r
 }
 
-// Words say what the works of a run wait for, behind so many other runs, on nodes with what is held on them.
-func Words(nodes []engine.NodeCapacity, works []engine.WorkerDemand, ahead int) string {
+// WaitReason say what the works of a run wait for, behind so many other runs, on nodes with what is held on them.
+func WaitReason(nodes []engine.NodeCapacity, works []engine.WorkerDemand, ahead int) string {
 	room := Free(nodes, Pool(works))
 	var b strings.Builder
 	fmt.Fprintf(&b, "waits for %d connections; ", Total(works))
 	switch {
 	case room.Nodes == 0:
 		b.WriteString("there is no node to carry them")
-	case ahead == 0 && Place(nodes, "", works) != nil:
+	case ahead == 0 && Assign(nodes, "", works) != nil:
 		b.WriteString("there is room, and a server starts it in a moment")
-	case !Ever(nodes, "", works):
+	case !FitsWhenEmpty(nodes, "", works):
 		fmt.Fprintf(&b, "they do not fit on %d %s, also when nothing else runs",
 			room.Nodes, plural(room.Nodes, "node", "nodes"))
 	default:
@@ -181,13 +181,13 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// Account is what is known to be written of what the run workers of one run hold.
-type Account map[string]engine.Reservation
+// WrittenReservations// WrittenReservations is what is known to be written of what the run workers of one run hold.
+type WrittenReservations map[string]engine.Reservation
 
 // Changed are those that hold another thing than is written. They count as written from then on.
-func (a *Account) Changed(now []engine.Reservation) (changed []engine.Reservation) {
+func (a *WrittenReservations) Changed(now []engine.Reservation) (changed []engine.Reservation) {
 	if *a == nil {
-		*a = Account{}
+		*a = WrittenReservations{}
 	}
 	for _, h := range now {
 		if before, known := (*a)[h.WorkerID]; !known || before != h {

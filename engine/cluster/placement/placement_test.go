@@ -30,7 +30,7 @@ func TestPlacementNeverOverfillsANode(t *testing.T) {
 				works[i].Only = fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "which"))
 			}
 		}
-		on := Place(nodes, "r", works)
+		on := Assign(nodes, "r", works)
 		if on == nil {
 			return
 		}
@@ -51,7 +51,7 @@ func TestPlacementNeverOverfillsANode(t *testing.T) {
 		}
 		turned := slices.Clone(nodes)
 		slices.Reverse(turned)
-		if again := Place(turned, "r", works); fmt.Sprint(again) != fmt.Sprint(on) {
+		if again := Assign(turned, "r", works); fmt.Sprint(again) != fmt.Sprint(on) {
 			t.Fatalf("in another order of the nodes %v, not %v", again, on)
 		}
 	})
@@ -70,7 +70,7 @@ func TestEqualRunWorkersFindTheRoomThatThereIs(t *testing.T) {
 		for _, n := range nodes {
 			places += max(n.Capacity-n.Used, 0) / each
 		}
-		on := Place(nodes, "r", works)
+		on := Assign(nodes, "r", works)
 		if (on != nil) != (places >= len(works)) {
 			t.Fatalf("there are %d places for %d run workers: %v", places, len(works), on)
 		}
@@ -95,7 +95,7 @@ func TestANodeThatComesMovesOnlyItsOwn(t *testing.T) {
 	on := map[string]int{}
 	for i := range 300 {
 		run, work := fmt.Sprint("run-", i), []engine.WorkerDemand{{ID: "w", Connections: 1}}
-		before, after := Place(nodes[:2], run, work)["w"], Place(nodes, run, work)["w"]
+		before, after := Assign(nodes[:2], run, work)["w"], Assign(nodes, run, work)["w"]
 		if after != before && after != "c" {
 			t.Errorf("%s moved from %s to %s", run, before, after)
 		}
@@ -112,25 +112,25 @@ func TestANodeThatComesMovesOnlyItsOwn(t *testing.T) {
 func TestUnequalRunWorkersAreTriedTightly(t *testing.T) {
 	works := []engine.WorkerDemand{{ID: "1", Connections: 25}, {ID: "2", Connections: 24}, {ID: "3", Connections: 24}}
 	for i := range 20 {
-		if on := Place([]engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 25}}, fmt.Sprint(i), works); len(on) != 3 {
+		if on := Assign([]engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 25}}, fmt.Sprint(i), works); len(on) != 3 {
 			t.Errorf("run %d: %v", i, on)
 		}
 	}
 }
 
 func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
-	nodes := Loaded([]engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
+	nodes := WithReservations([]engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
 		[]engine.Reservation{{RunID: "r1", WorkerID: "w1", NodeID: "a", Connections: 16}, {RunID: "r2", WorkerID: "w1", NodeID: "b", Connections: 3}, {RunID: "r3", WorkerID: "w1", NodeID: "b", Connections: 5}}, "r3")
-	if on := Place(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 5}}); on["w"] != "b" {
+	if on := Assign(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 5}}); on["w"] != "b" {
 		t.Errorf("%v on %+v", on, nodes)
 	}
-	if on := Place(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 6}}); on != nil {
+	if on := Assign(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 6}}); on != nil {
 		t.Errorf("%v on %+v", on, nodes)
 	}
-	if free := Free(nodes, ""); free != (Room{Nodes: 2, Connections: 5}) {
+	if free := Free(nodes, ""); free != (FreeCapacity{Nodes: 2, Connections: 5}) {
 		t.Errorf("free %+v", free)
 	}
-	if !Ever(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 8}}) || Ever(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 9}}) {
+	if !FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 8}}) || FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 9}}) {
 		t.Error("what would fit on empty nodes")
 	}
 }
@@ -156,7 +156,7 @@ func TestWhatARunWaitsForIsSaid(t *testing.T) {
 		{0, []engine.NodeCapacity{{ID: "x", Capacity: 64}, {ID: "y", Capacity: 64, Used: 60}}, []engine.WorkerDemand{{ID: "a", Connections: 5, Only: "y"}},
 			"waits for 5 connections; 4 are free on 1 node"},
 	} {
-		if got := Words(c.nodes, c.works, c.ahead); got != c.want {
+		if got := WaitReason(c.nodes, c.works, c.ahead); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -176,14 +176,14 @@ func TestWantedNodesHoldTheDemand(t *testing.T) {
 		for i := range rapid.IntRange(0, 6).Draw(t, "held") {
 			h := engine.Reservation{RunID: "r", WorkerID: fmt.Sprint(i), NodeID: fmt.Sprint("n", i%3),
 				Connections: rapid.IntRange(1, 40).Draw(t, "connections")}
-			d.Held = append(d.Held, h)
+			d.Reserved = append(d.Reserved, h)
 			add(h.Connections)
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "waiting") {
-			d.Waiting = append(d.Waiting, rapid.IntRange(1, 40).Draw(t, "connections"))
-			add(d.Waiting[len(d.Waiting)-1])
+			d.Queued = append(d.Queued, rapid.IntRange(1, 40).Draw(t, "connections"))
+			add(d.Queued[len(d.Queued)-1])
 		}
-		wanted, typical := d.Wanted(), d.Typical()
+		wanted, typical := d.NodesNeeded(), d.TypicalNode()
 		switch {
 		case len(works) == 0:
 			if wanted != 0 {
@@ -196,34 +196,34 @@ func TestWantedNodesHoldTheDemand(t *testing.T) {
 			}
 			return
 		}
-		if wanted < min(len(d.Held), 3) || wanted < (total+typical-1)/typical && total <= typical*len(works) &&
+		if wanted < min(len(d.Reserved), 3) || wanted < (total+typical-1)/typical && total <= typical*len(works) &&
 			slices.MaxFunc(works, func(a, b engine.WorkerDemand) int { return a.Connections - b.Connections }).Connections <= typical {
 			t.Fatalf("%d are wanted: %+v", wanted, d)
 		}
 		more := d
-		more.Waiting = append(slices.Clone(d.Waiting), 1)
-		if more.Wanted() < wanted {
-			t.Fatalf("%d are wanted, and %d for more", wanted, more.Wanted())
+		more.Queued = append(slices.Clone(d.Queued), 1)
+		if more.NodesNeeded() < wanted {
+			t.Fatalf("%d are wanted, and %d for more", wanted, more.NodesNeeded())
 		}
 	})
 }
 
 func TestWantedNodesFromZeroAndBack(t *testing.T) {
 	var d Demand
-	if d.Wanted() != 0 {
+	if d.NodesNeeded() != 0 {
 		t.Error("idle")
 	}
-	d.Waiting = []int{24, 24, 24}
-	if d.Wanted() != 1 {
-		t.Errorf("from none %d are wanted", d.Wanted())
+	d.Queued = []int{24, 24, 24}
+	if d.NodesNeeded() != 1 {
+		t.Errorf("from none %d are wanted", d.NodesNeeded())
 	}
 	d.Nodes = []engine.NodeCapacity{{ID: "a", Capacity: 48}}
-	if d.Wanted() != 2 {
-		t.Errorf("%d are wanted", d.Wanted())
+	if d.NodesNeeded() != 2 {
+		t.Errorf("%d are wanted", d.NodesNeeded())
 	}
-	d = Demand{Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 48}}, Held: []engine.Reservation{{RunID: "r", WorkerID: "1", NodeID: "a", Connections: 4},
+	d = Demand{Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 48}}, Reserved: []engine.Reservation{{RunID: "r", WorkerID: "1", NodeID: "a", Connections: 4},
 		{RunID: "s", WorkerID: "1", NodeID: "b", Connections: 4}}}
-	if d.Wanted() != 2 {
-		t.Errorf("two nodes carry something, and %d are wanted", d.Wanted())
+	if d.NodesNeeded() != 2 {
+		t.Errorf("two nodes carry something, and %d are wanted", d.NodesNeeded())
 	}
 }

@@ -8,7 +8,7 @@
 // AssignRun, RunEvent, RunState, StatusAck, ArtifactAck, Drain and Ping go to the node;
 // Status, RunAccepted, RunRejected, WorkerState, Snapshot, Log, WorkReady and
 // Pong come back. AssignWork and CancelWork are about queries; WorkAccepted, WorkRejected,
-// WorkFailed and WorkReady answer them, and SegmentWanted asks for what they need.
+// WorkFailed and WorkReady answer them, and SegmentRequest asks for what they need.
 //
 // # Order
 //

@@ -44,7 +44,7 @@ func TestAnAssignmentThatIsTooLargeSaysWhatOfItIs(t *testing.T) {
 			continue
 		}
 		for _, w := range c.words {
-			if text := engine.Sentences(err); !strings.Contains(text, w) {
+			if text := engine.ErrorText(err); !strings.Contains(text, w) {
 				t.Errorf("%s: nothing of %q in %s", name, w, text)
 			}
 		}

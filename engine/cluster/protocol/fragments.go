@@ -18,8 +18,8 @@ func (k FragmentKey) Before(o FragmentKey) bool {
 	return k.QueryID == o.QueryID && (k.Epoch < o.Epoch || k.Epoch == o.Epoch && k.Attempt < o.Attempt)
 }
 
-// FragmentWord is a word between a fragment and its owner; the package fragment says what they mean.
-type FragmentWord struct {
+// FragmentMessage// FragmentMessage is a word between a fragment and its owner; the package fragment says what they mean.
+type FragmentMessage struct {
 	Kind int64
 	Body []byte
 }
@@ -28,9 +28,9 @@ type FragmentWord struct {
 // goroutine or more.
 type FragmentLink interface {
 	// Send waits while the other end is busy, until ctx ends. ErrFragmentLost: the link has ended.
-	Send(ctx context.Context, w FragmentWord) error
+	Send(ctx context.Context, w FragmentMessage) error
 	// Receive waits for the next word. ErrFragmentLost: there is none any more.
-	Receive(ctx context.Context) (FragmentWord, error)
+	Receive(ctx context.Context) (FragmentMessage, error)
 	// Close ends the link at once, for both ends. Repeating it is harmless.
 	Close() error
 }

@@ -17,12 +17,12 @@ const (
 	// Latest lets a newer message of the same subject take the place of one that waits:
 	// both say how things stand, and the older one is wrong by now.
 	Latest
-	// MayDrop drops the oldest of its kind beyond MostWaiting, and counts it.
+	// MayDrop drops the oldest of its kind beyond MaxWaiting, and counts it.
 	MayDrop
 )
 
-// MostWaiting is how many messages of one kind that may be dropped wait in a mailbox.
-const MostWaiting = 4096
+// MaxWaiting// MaxWaiting is how many messages of one kind that may be dropped wait in a mailbox.
+const MaxWaiting = 4096
 
 // Subject is what a message is about: messages of one subject replace each other, or
 // are bounded together.
@@ -88,14 +88,14 @@ type Mailbox[M any] struct {
 	kinds map[Subject]int
 }
 
-type letter[M any] struct {
+type entry[M any] struct {
 	m       M
 	policy  Policy
 	subject Subject
 }
 
 // NewMailbox returns an empty mailbox. dropped, which may be nil, is called for each
-// message that MostWaiting drops, and must not use the mailbox.
+// message that MaxWaiting drops, and must not use the mailbox.
 func NewMailbox[M any](policy func(M) (Policy, Subject), dropped func(M)) *Mailbox[M] {
 	return &Mailbox[M]{policy: policy, dropped: dropped, ready: make(chan struct{}, 1),
 		waiting: map[Subject]*list.Element{}, kinds: map[Subject]int{}}
@@ -111,22 +111,22 @@ func (b *Mailbox[M]) Put(m M) {
 		if old := b.waiting[subject]; old != nil {
 			b.items.Remove(old)
 		}
-		b.waiting[subject] = b.items.PushBack(letter[M]{m, policy, subject})
+		b.waiting[subject] = b.items.PushBack(entry[M]{m, policy, subject})
 	case MayDrop:
-		b.items.PushBack(letter[M]{m, policy, subject})
-		if b.kinds[subject]++; b.kinds[subject] > MostWaiting {
+		b.items.PushBack(entry[M]{m, policy, subject})
+		if b.kinds[subject]++; b.kinds[subject] > MaxWaiting {
 			b.dropOldest(subject)
 		}
 	default:
-		b.items.PushBack(letter[M]{m, policy, subject})
+		b.items.PushBack(entry[M]{m, policy, subject})
 	}
-	b.tell()
+	b.signal()
 }
 
 // dropOldest needs mu.
 func (b *Mailbox[M]) dropOldest(subject Subject) {
 	for e := b.items.Front(); e != nil; e = e.Next() {
-		if l := e.Value.(letter[M]); l.policy == MayDrop && l.subject == subject {
+		if l := e.Value.(entry[M]); l.policy == MayDrop && l.subject == subject {
 			b.items.Remove(e)
 			b.kinds[subject]--
 			if b.dropped != nil {
@@ -147,18 +147,18 @@ func (b *Mailbox[M]) PutBack(m M) {
 		if b.waiting[subject] != nil {
 			return // a newer one has come
 		}
-		b.waiting[subject] = b.items.PushFront(letter[M]{m, policy, subject})
+		b.waiting[subject] = b.items.PushFront(entry[M]{m, policy, subject})
 	case MayDrop:
 		b.kinds[subject]++
 		fallthrough
 	default:
-		b.items.PushFront(letter[M]{m, policy, subject})
+		b.items.PushFront(entry[M]{m, policy, subject})
 	}
-	b.tell()
+	b.signal()
 }
 
-// tell needs mu.
-func (b *Mailbox[M]) tell() {
+// signal needs mu.
+func (b *Mailbox[M]) signal() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
@@ -176,7 +176,7 @@ func (b *Mailbox[M]) Take() (m M, ok bool) {
 	if first == nil {
 		return m, false
 	}
-	l := b.items.Remove(first).(letter[M])
+	l := b.items.Remove(first).(entry[M])
 	switch l.policy {
 	case Latest:
 		delete(b.waiting, l.subject)
@@ -184,19 +184,19 @@ func (b *Mailbox[M]) Take() (m M, ok bool) {
 		b.kinds[l.subject]--
 	}
 	if b.items.Len() > 0 {
-		b.tell()
+		b.signal()
 	}
 	return l.m, true
 }
 
-// Sift removes the messages that match, and returns them in their order.
-func (b *Mailbox[M]) Sift(match func(M) bool) (found []M) {
+// RemoveMatching removes the messages that match, and returns them in their order.
+func (b *Mailbox[M]) RemoveMatching(match func(M) bool) (found []M) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var next *list.Element
 	for e := b.items.Front(); e != nil; e = next {
 		next = e.Next()
-		l := e.Value.(letter[M])
+		l := e.Value.(entry[M])
 		if !match(l.m) {
 			continue
 		}

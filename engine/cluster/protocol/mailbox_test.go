@@ -43,7 +43,7 @@ var policies = []struct {
 	{protocol.Snapshot{WorkerSnapshot: engine.WorkerSnapshot{StepOver: true}}, protocol.MustArrive},
 	{protocol.Log{}, protocol.MayDrop},
 	{protocol.WorkReady{}, protocol.MustArrive},
-	{protocol.PluginWanted{}, protocol.MustArrive},
+	{protocol.PluginRequest{}, protocol.MustArrive},
 	{protocol.Pong{}, protocol.Latest},
 }
 
@@ -112,7 +112,7 @@ func TestAMailboxKeepsWhatMustArriveInOrder(t *testing.T) {
 		b := protocol.NewMailbox(protocol.PolicyFromNode, func(protocol.FromNode) { dropped++ })
 		var results []string
 		logs, pongs, inside := 0, int64(0), 0
-		n := rapid.IntRange(1, 2*protocol.MostWaiting).Draw(t, "messages")
+		n := rapid.IntRange(1, 2*protocol.MaxWaiting).Draw(t, "messages")
 		every := rapid.IntRange(1, 20).Draw(t, "every")
 		for i := range n {
 			switch i % every {
@@ -148,7 +148,7 @@ func TestAMailboxKeepsWhatMustArriveInOrder(t *testing.T) {
 		if !slices.Equal(got, results) {
 			t.Fatalf("%d results of %d", len(got), len(results))
 		}
-		if inside != min(logs, protocol.MostWaiting) || dropped != logs-inside || inside > 0 && last != int64(logs) {
+		if inside != min(logs, protocol.MaxWaiting) || dropped != logs-inside || inside > 0 && last != int64(logs) {
 			t.Fatalf("%d lines of %d, %d dropped, the last is %d", inside, logs, dropped, last)
 		}
 	})
@@ -168,7 +168,7 @@ func TestAStalledNodeLosesNoEvent(t *testing.T) {
 			b.Put(protocol.RunEvent{Event: engine.Event{SequenceID: int64(i + 1)}})
 			b.Put(protocol.Ping{Seq: int64(i)})
 		}
-		time.Sleep(10 * protocol.SendLimit)
+		time.Sleep(10 * protocol.SendTimeout)
 		for want := int64(1); want <= events; want++ {
 			m, err := node.Receive(ctx)
 			if e, ok := m.(protocol.RunEvent); err != nil || !ok || e.Event.SequenceID != want {
@@ -233,22 +233,22 @@ func TestASiftedMailboxForgetsWhatItGaveAway(t *testing.T) {
 		state("b", i)
 	}
 	b.Put(protocol.Pong{Seq: 1})
-	given := b.Sift(func(m protocol.FromNode) bool { return protocol.RunOf(m) == "a" })
+	given := b.RemoveMatching(func(m protocol.FromNode) bool { return protocol.RunIDOf(m) == "a" })
 	if len(given) != 4 {
 		t.Fatalf("given away: %+v", given)
 	}
 	state("a", 7) // the first of its subject again
-	for range protocol.MostWaiting - 3 {
+	for range protocol.MaxWaiting - 3 {
 		line("c")
 	}
 	var runs []string
 	n := 0
 	for m, ok := b.Take(); ok; m, ok = b.Take() {
-		if n++; protocol.RunOf(m) != "c" {
-			runs = append(runs, protocol.RunOf(m))
+		if n++; protocol.RunIDOf(m) != "c" {
+			runs = append(runs, protocol.RunIDOf(m))
 		}
 	}
-	if want := []string{"b", "b", "b", "b", "", "a"}; !slices.Equal(runs, want) || n != protocol.MostWaiting+3 {
+	if want := []string{"b", "b", "b", "b", "", "a"}; !slices.Equal(runs, want) || n != protocol.MaxWaiting+3 {
 		t.Errorf("%d left, of %q, want %q", n, runs, want)
 	}
 }

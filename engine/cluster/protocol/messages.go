@@ -8,10 +8,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 )
 
-// FirstBeat is how long after its assignment a run worker reports first; it does so each second after that. Those of a
+// FirstReportDelay// FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that. Those of a
 // run are assigned at once: they would all report in the same tenth of each second, and what the server has to do in it
 // would wait for a thousand reports.
-func FirstBeat(group int) time.Duration {
+func FirstReportDelay(group int) time.Duration {
 	const golden = 0.6180339887498949 // its multiples lie as far from each other as they can
 	_, part := math.Modf(float64(group) * golden)
 	return HeartbeatInterval - time.Duration(part*float64(HeartbeatInterval))
@@ -23,42 +23,42 @@ const (
 	HeartbeatInterval = time.Second
 	// StateInterval is the cadence of RunState.
 	StateInterval = 5 * time.Second
-	// ContactLimit is how long a run worker bears load without contact: since its node has
+	// ContactTimeout// ContactTimeout is how long a run worker bears load without contact: since its node has
 	// sent the last Status that the run's owner acknowledged.
-	ContactLimit = 60 * time.Second
-	// FreeAfter is how long after the last word of a run worker others may have its load: it has
-	// stopped by itself by then. More than ContactLimit by what a heartbeat on its way takes, what
+	ContactTimeout = 60 * time.Second
+	// ReassignAfter// ReassignAfter is how long after the last word of a run worker others may have its load: it has
+	// stopped by itself by then. More than ContactTimeout by what a heartbeat on its way takes, what
 	// is in flight at the deadline, and a margin.
-	FreeAfter = ContactLimit + 10*time.Second
-	// StartLimit is how long a placed run worker may take until it is ready, and
+	ReassignAfter = ContactTimeout + 10*time.Second
+	// StartTimeout// StartTimeout is how long a placed run worker may take until it is ready, and
 	// how long a ready one waits for START.
-	StartLimit = 120 * time.Second
-	// DrainLimit is how long operations in flight may take to end after STOP.
-	DrainLimit = 120 * time.Second
-	// CancelLimit is the same when a user has stopped the run: nobody waits for the
+	StartTimeout = 120 * time.Second
+	// DrainTimeout// DrainTimeout is how long operations in flight may take to end after STOP.
+	DrainTimeout = 120 * time.Second
+	// CancelTimeout// CancelTimeout is the same when a user has stopped the run: nobody waits for the
 	// figures of what is in flight, and somebody waits for the end.
-	CancelLimit = 5 * time.Second
+	CancelTimeout = 5 * time.Second
 )
 
 // OwnNode is the name of the node in a server's own process, which ends with it.
 const OwnNode = "local"
 
-// DrainFor returns how long operations in flight may take after a STOP for a
+// DrainTimeoutFor// DrainTimeoutFor returns how long operations in flight may take after a STOP for a
 // reason, in a workload that does not say it.
-func DrainFor(reason engine.StopReason) time.Duration {
+func DrainTimeoutFor(reason engine.StopReason) time.Duration {
 	if reason == engine.StopUserRequested {
-		return CancelLimit
+		return CancelTimeout
 	}
-	return DrainLimit
+	return DrainTimeout
 }
 
-// DrainOf returns the same for a workload, which may have a limit of its own. It
+// DrainTimeoutOf// DrainTimeoutOf returns the same for a workload, which may have a limit of its own. It
 // is more than 0: 0 s cancel what is in flight at once.
-func DrainOf(w engine.Workload, reason engine.StopReason) time.Duration {
+func DrainTimeoutOf(w engine.Workload, reason engine.StopReason) time.Duration {
 	if s := w.Stop; s != nil && s.DrainSeconds != nil {
 		return max(time.Duration(*s.DrainSeconds*float64(time.Second)), time.Millisecond)
 	}
-	return DrainFor(reason)
+	return DrainTimeoutFor(reason)
 }
 
 // ToNode is a message from the server to a node.
@@ -129,9 +129,9 @@ type RunState struct {
 	AtMost bool
 }
 
-// Of is the state for a node: with the targets of these run workers only, so that what all nodes
+// ForWorkers is the state for a node: with the targets of these run workers only, so that what all nodes
 // are sent together grows with the run workers and not with their square.
-func (s RunState) Of(workers ...[]string) RunState {
+func (s RunState) ForWorkers(workers ...[]string) RunState {
 	all := s.Targets
 	s.Targets = map[string]engine.WorkerTarget{}
 	for _, ids := range workers {
@@ -209,14 +209,14 @@ type Hello struct {
 	// Parts are finished parts that no server has acknowledged, also those of a
 	// process that was killed.
 	Parts []WorkReady
-	// Aside are parts of an earlier process that cannot be opened now, and are kept.
-	Aside []AsidePart
+	// Quarantined are parts of an earlier process that cannot be opened now, and are kept.
+	Quarantined []QuarantinedPart
 	// Queries: the node takes the work of queries.
 	Queries bool
 }
 
-// AsidePart is a part that cannot be opened now.
-type AsidePart struct{ RunID, WorkerID, Name, Reason string }
+// QuarantinedPart// QuarantinedPart is a part that cannot be opened now.
+type QuarantinedPart struct{ RunID, WorkerID, Name, Reason string }
 
 // Status is the node's heartbeat; StatusAck answers each.
 type Status struct {
@@ -292,12 +292,12 @@ type WorkerState struct {
 	LineAhead, LineError time.Duration
 }
 
-// Beginning is how its load began, nil before it has.
-func (m WorkerState) Beginning() *engine.Beginning {
+// LoadStart is how its load began, nil before it has.
+func (m WorkerState) LoadStart() *engine.LoadStart {
 	if m.BeganAt.IsZero() {
 		return nil
 	}
-	b := &engine.Beginning{NodeID: m.NodeID, At: engine.At(m.BeganAt), LateMs: engine.Milliseconds(m.BeganLate)}
+	b := &engine.LoadStart{NodeID: m.NodeID, StartedAt: engine.At(m.BeganAt), LateMs: engine.Milliseconds(m.BeganLate)}
 	if m.ClockError > 0 || m.NodeID == OwnNode {
 		wrong := engine.Milliseconds(m.ClockError)
 		b.ClockErrorMs = &wrong
@@ -313,7 +313,7 @@ type Log struct{ engine.LogEntry }
 
 // WorkReady announces a finished part, or what a work of a query came to.
 type WorkReady struct {
-	// WorkID is unique for each part and stays the same when it is announced again: WorkIDOf the artifact.
+	// WorkID is unique for each part and stays the same when it is announced again: PartWorkID the artifact.
 	WorkID   string
 	NodeID   string
 	Artifact engine.Artifact
@@ -328,9 +328,9 @@ type WorkReady struct {
 	Totals *engine.Totals
 }
 
-// PluginWanted asks for a plugin that a run worker needs and the node does not have.
+// PluginRequest// PluginRequest asks for a plugin that a run worker needs and the node does not have.
 // The server answers by a call beside the stream.
-type PluginWanted struct{ SHA256 string }
+type PluginRequest struct{ SHA256 string }
 
 // Pong answers Ping.
 type Pong struct {
@@ -347,19 +347,19 @@ func (Drain) toNode()       {}
 func (Ping) toNode()        {}
 func (StatusAck) toNode()   {}
 
-func (Hello) fromNode()        {}
-func (Status) fromNode()       {}
-func (RunAccepted) fromNode()  {}
-func (RunRejected) fromNode()  {}
-func (WorkerState) fromNode()  {}
-func (Snapshot) fromNode()     {}
-func (Log) fromNode()          {}
-func (WorkReady) fromNode()    {}
-func (PluginWanted) fromNode() {}
-func (Pong) fromNode()         {}
+func (Hello) fromNode()         {}
+func (Status) fromNode()        {}
+func (RunAccepted) fromNode()   {}
+func (RunRejected) fromNode()   {}
+func (WorkerState) fromNode()   {}
+func (Snapshot) fromNode()      {}
+func (Log) fromNode()           {}
+func (WorkReady) fromNode()     {}
+func (PluginRequest) fromNode() {}
+func (Pong) fromNode()          {}
 
-// RunOf is the run that a node's message is about; empty: it is about the node.
-func RunOf(m FromNode) string {
+// RunIDOf is the run that a node's message is about; empty: it is about the node.
+func RunIDOf(m FromNode) string {
 	switch m := m.(type) {
 	case RunAccepted:
 		return m.RunID
@@ -376,6 +376,6 @@ func RunOf(m FromNode) string {
 			return m.Artifact.RunID
 		}
 	}
-	// Hello, Status, PluginWanted, Pong, and what is about queries
+	// Hello, Status, PluginRequest, Pong, and what is about queries
 	return ""
 }

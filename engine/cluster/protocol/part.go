@@ -18,10 +18,10 @@ const MaxPart = 4 << 30
 // ErrAnnounced says that a node announces what it cannot have made.
 var ErrAnnounced = errors.New("not the announcement of a part")
 
-// WorkIDOf is the work id of a part.
-func WorkIDOf(a engine.Artifact) string { return a.RunID + "/" + a.WorkerID + "/" + a.Name }
+// PartWorkID// PartWorkID is the work id of a part.
+func PartWorkID(a engine.Artifact) string { return a.RunID + "/" + a.WorkerID + "/" + a.Name }
 
-var sum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Check refuses an announcement that names something else than a part of its node, such as
 // a file, another host or a path that climbs, before anything is done with what it says.
@@ -35,13 +35,13 @@ func (p WorkReady) Check() error {
 	switch {
 	case !strings.HasSuffix(a.Name, ".parquet"):
 		return fmt.Errorf("%w: %s is no Parquet file", ErrAnnounced, a.Name)
-	case p.WorkID != WorkIDOf(a):
-		return fmt.Errorf("%w: the work id of %s is %.200q", ErrAnnounced, WorkIDOf(a), p.WorkID)
+	case p.WorkID != PartWorkID(a):
+		return fmt.Errorf("%w: the work id of %s is %.200q", ErrAnnounced, PartWorkID(a), p.WorkID)
 	case p.ArtifactURL != PartsPath+p.WorkID:
 		return fmt.Errorf("%w: %s is said to be at %.200q", ErrAnnounced, p.WorkID, p.ArtifactURL)
 	case a.SizeBytes < 0 || a.SizeBytes > MaxPart || a.RowCount < 0:
 		return fmt.Errorf("%w: %s is said to have %d bytes and %d rows", ErrAnnounced, p.WorkID, a.SizeBytes, a.RowCount)
-	case !sum.MatchString(a.SHA256):
+	case !sha256Pattern.MatchString(a.SHA256):
 		return fmt.Errorf("%w: %.200q is no SHA-256", ErrAnnounced, a.SHA256)
 	}
 	return nil

@@ -22,7 +22,7 @@ var (
 type ServerEnd interface {
 	// Send hands m over to the stream, which has no queue of its own: what waits, waits
 	// in the sender's Mailbox. It returns ErrStalled when the other end has not taken
-	// m before ctx ends, at most within SendLimit. Success does not mean receipt.
+	// m before ctx ends, at most within SendTimeout. Success does not mean receipt.
 	Send(ctx context.Context, m ToNode) error
 	// Receive waits for the next message, until ctx ends or the stream closes (ErrClosed).
 	Receive(ctx context.Context) (FromNode, error)
@@ -42,8 +42,8 @@ type NodeEnd interface {
 	Close() error
 }
 
-// SendLimit bounds every send on the transport in memory.
-const SendLimit = 5 * time.Second
+// SendTimeout// SendTimeout bounds every send on the transport in memory.
+const SendTimeout = 5 * time.Second
 
 // isStalled tells a stream that may go on from one that is over.
 func isStalled(err error) bool { return errors.Is(err, ErrStalled) }
@@ -113,7 +113,7 @@ func send[M any](ctx context.Context, p *pipe, stream chan M, m M) error {
 		return ErrClosed
 	default:
 	}
-	limit := time.NewTimer(SendLimit)
+	limit := time.NewTimer(SendTimeout)
 	defer limit.Stop()
 	select {
 	case stream <- m:

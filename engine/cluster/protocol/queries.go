@@ -21,8 +21,8 @@ func (k WorkKey) Artifact() engine.Artifact {
 	return engine.Artifact{Kind: KindLeaf, RunID: k.QueryID, WorkerID: k.LeafID, Name: k.WorkID + ".parquet"}
 }
 
-// WorkKeyOf is the work that has made an artifact, where that is one of a query.
-func WorkKeyOf(a engine.Artifact) (k WorkKey, ok bool) {
+// ArtifactWork// ArtifactWork is the work that has made an artifact, where that is one of a query.
+func ArtifactWork(a engine.Artifact) (k WorkKey, ok bool) {
 	return WorkKey{a.RunID, a.WorkerID, strings.TrimSuffix(a.Name, ".parquet")}, a.Kind == KindLeaf
 }
 
@@ -61,21 +61,21 @@ type WorkFailed struct {
 	Cancelled bool
 }
 
-// SegmentWanted asks for a segment that a work needs and the node does not have. The server answers by a call beside
+// SegmentRequest// SegmentRequest asks for a segment that a work needs and the node does not have. The server answers by a call beside
 // the stream.
-type SegmentWanted struct{ RunID, Name, SHA256 string }
+type SegmentRequest struct{ RunID, Name, SHA256 string }
 
-// ErrUnwanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
+// ErrNotWanted// ErrNotWanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
 // for it.
-var ErrUnwanted = errors.New("the segment is not wanted")
+var ErrNotWanted = errors.New("the segment is not wanted")
 
-// ErrGivenUp says that a node did not take a segment to its end, and that those who waited for it there know.
-var ErrGivenUp = errors.New("the node gave the segment up")
+// ErrAborted// ErrAborted says that a node did not take a segment to its end, and that those who waited for it there know.
+var ErrAborted = errors.New("the node gave the segment up")
 
 // SegmentTaker is a ServerEnd whose node takes segments, by calls that the server makes.
 type SegmentTaker interface {
 	ServerEnd
-	// PutSegment gives the node a segment that it wanted, or is ErrUnwanted or ErrGivenUp.
+	// PutSegment gives the node a segment that it wanted, or is ErrNotWanted or ErrAborted.
 	PutSegment(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
 	// RefuseSegment tells it why there is none.
 	RefuseSegment(ctx context.Context, sha256, reason string) error
@@ -84,14 +84,14 @@ type SegmentTaker interface {
 func (AssignWork) toNode() {}
 func (CancelWork) toNode() {}
 
-func (WorkAccepted) fromNode()  {}
-func (WorkRejected) fromNode()  {}
-func (WorkFailed) fromNode()    {}
-func (SegmentWanted) fromNode() {}
+func (WorkAccepted) fromNode()   {}
+func (WorkRejected) fromNode()   {}
+func (WorkFailed) fromNode()     {}
+func (SegmentRequest) fromNode() {}
 
-// OfQuery reports whether a message to a node is about a query: it counts on the stream that it was meant for, and on
+// IsQueryMessage// IsQueryMessage reports whether a message to a node is about a query: it counts on the stream that it was meant for, and on
 // no later one.
-func OfQuery(m ToNode) bool {
+func IsQueryMessage(m ToNode) bool {
 	switch m.(type) {
 	case AssignWork, CancelWork:
 		return true

@@ -50,20 +50,20 @@ type Listener interface {
 	Accept(ctx context.Context) (NodeEnd, error)
 }
 
-// Belongs is a Listener whose node works for the servers of one control store at a time. It asks
+// StoreListener// StoreListener is a Listener whose node works for the servers of one control store at a time. It asks
 // held whether the node still holds something of them that those of another store would end or
 // take away; Ask comes before the first Accept.
-type Belongs interface {
+type StoreListener interface {
 	Listener
-	Ask(held func() bool)
+	SetHeld(held func() bool)
 }
 
-// Measured is a ServerEnd that knows how long its opening was on its way there and back.
-type Measured interface{ RoundTrip() time.Duration }
+// TimedStream// TimedStream is a ServerEnd that knows how long its opening was on its way there and back.
+type TimedStream interface{ RoundTrip() time.Duration }
 
-// Remote is a ServerEnd whose node is another process: plugins travel beside the
+// PluginReceiver is a ServerEnd whose node is another process: plugins travel beside the
 // stream, by calls that the server makes.
-type Remote interface {
+type PluginReceiver interface {
 	ServerEnd
 	// PutPlugin gives the node a module that it wanted.
 	PutPlugin(ctx context.Context, sha256 string, wasm []byte) error

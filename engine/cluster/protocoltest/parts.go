@@ -15,18 +15,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// Announced is the announcement of a part with that content.
-func Announced(content []byte) protocol.WorkReady {
+// Announcement// Announcement is the announcement of a part with that content.
+func Announcement(content []byte) protocol.WorkReady {
 	sum := sha256.Sum256(content)
 	a := engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "executions-worker-0-00001.parquet",
 		SizeBytes: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
-	id := protocol.WorkIDOf(a)
+	id := protocol.PartWorkID(a)
 	return protocol.WorkReady{WorkID: id, ArtifactURL: protocol.PartsPath + id, Artifact: a}
 }
 
-// Lies are announcements that no server may follow, made of a good one by name. path
+// ForgedParts are announcements that no server may follow, made of a good one by name. path
 // is a file of this machine with the same content.
-func Lies(good protocol.WorkReady, path string) map[string]protocol.WorkReady {
+func ForgedParts(good protocol.WorkReady, path string) map[string]protocol.WorkReady {
 	lies := map[string]protocol.WorkReady{}
 	for name, change := range map[string]func(p *protocol.WorkReady){
 		"another host":            func(p *protocol.WorkReady) { p.ArtifactURL = "http://example.com" + p.ArtifactURL },
@@ -60,7 +60,7 @@ func Lies(good protocol.WorkReady, path string) map[string]protocol.WorkReady {
 		change(&p)
 		lies[name] = p
 		// The same with a work id and a path that agree with it.
-		p.WorkID = protocol.WorkIDOf(p.Artifact)
+		p.WorkID = protocol.PartWorkID(p.Artifact)
 		if p.Artifact != good.Artifact {
 			p.ArtifactURL = protocol.PartsPath + p.WorkID
 			lies[name+", consistently"] = p
@@ -72,7 +72,7 @@ func Lies(good protocol.WorkReady, path string) map[string]protocol.WorkReady {
 func parts(t *testing.T, open func(*testing.T) Link) {
 	l := open(t)
 	content := bytes.Repeat([]byte("parquet "), 100_000)
-	p := Announced(content)
+	p := Announcement(content)
 	path := filepath.Join(t.TempDir(), "part")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func otherParts(t *testing.T, open func(*testing.T) Link) {
 		return os.Open(path)
 	})
 	server, _ := session(t, l)
-	for name, p := range Lies(Announced([]byte("content")), path) {
+	for name, p := range ForgedParts(Announcement([]byte("content")), path) {
 		if r, err := server.OpenPart(t.Context(), p); !errors.Is(err, protocol.ErrAnnounced) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}

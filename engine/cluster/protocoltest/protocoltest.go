@@ -23,8 +23,8 @@ type Link struct {
 	Break func()
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+// timeout is how long a test waits for what must happen.
+const timeout = 20 * time.Second
 
 // Run runs the suite; open makes a link that is closed at the end of the test.
 func Run(t *testing.T, open func(t *testing.T) Link) {
@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Link) {
 		{"one stalled node does not delay another", independent},
 		{"a send ends with its context", sendContext},
 		{"a broken stream is noticed by both ends", broken},
-		{"a stream can be opened again", again},
+		{"a stream can be opened again", reconnects},
 		{"messages of an old stream are ignored", old},
 		{"what was sent before a close arrives", closing},
 		{"a close ends although nobody reads", closeLimit},
@@ -55,7 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Link) {
 // session opens a stream on a link.
 func session(t *testing.T, l Link) (protocol.ServerEnd, protocol.NodeEnd) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	accepted := make(chan protocol.NodeEnd, 1)
 	go func() {
@@ -85,7 +85,7 @@ func ping(n int) protocol.Ping { return protocol.Ping{Seq: int64(n)} }
 
 func toNode(t *testing.T, e protocol.NodeEnd) protocol.ToNode {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	m, err := e.Receive(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func toNode(t *testing.T, e protocol.NodeEnd) protocol.ToNode {
 
 func fromNode(t *testing.T, e protocol.ServerEnd) protocol.FromNode {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	m, err := e.Receive(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func sendContext(t *testing.T, open func(*testing.T) Link) {
 	if !errors.Is(err, protocol.ErrStalled) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if waited := time.Since(begin); waited >= protocol.SendLimit {
+	if waited := time.Since(begin); waited >= protocol.SendTimeout {
 		t.Fatalf("it waited %v", waited)
 	}
 }
@@ -249,7 +249,7 @@ func broken(t *testing.T, open func(*testing.T) Link) {
 	server, node := session(t, l)
 	pass(t, server, node, 1)
 	l.Break()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if m, err := server.Receive(ctx); !errors.Is(err, protocol.ErrClosed) {
 		t.Fatalf("the server's end: %v, %v", m, err)
@@ -265,7 +265,7 @@ func broken(t *testing.T, open func(*testing.T) Link) {
 	}
 }
 
-func again(t *testing.T, open func(*testing.T) Link) {
+func reconnects(t *testing.T, open func(*testing.T) Link) {
 	l := open(t)
 	for i := range 5 {
 		server, node := session(t, l)
@@ -293,7 +293,7 @@ func old(t *testing.T, open func(*testing.T) Link) {
 	for i := range 10 {
 		pass(t, newServer, newNode, i)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if m, err := node.Receive(ctx); !errors.Is(err, protocol.ErrClosed) {
 		t.Fatalf("the old stream delivered %v, %v", m, err)
@@ -321,7 +321,7 @@ func closing(t *testing.T, open func(*testing.T) Link) {
 			}
 			_ = end()
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		for i := range int64(n) {
 			if seq, err := receive(ctx); err != nil || seq != i {

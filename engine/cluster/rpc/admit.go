@@ -17,29 +17,29 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
 
-// arrival is what gRPC knows of a connection that the split has handed on.
-type arrival struct {
+// peerInfo is what gRPC knows of a connection that the split has handed on.
+type peerInfo struct {
 	credentials.CommonAuthInfo
 	conn *peekedConn
 }
 
 // AuthType implements credentials.AuthInfo.
-func (arrival) AuthType() string { return "split" }
+func (peerInfo) AuthType() string { return "split" }
 
-// arrivals are the credentials of a server whose connections the split has secured.
-type arrivals struct {
+// peerCredentials are the credentials of a server whose connections the split has secured.
+type peerCredentials struct {
 	credentials.TransportCredentials
 }
 
-func (a arrivals) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	info := arrival{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
+func (a peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if peeked, ok := conn.(*peekedConn); ok {
 		info.conn = peeked
 	}
 	return conn, info, nil
 }
 
-func (a arrivals) Clone() credentials.TransportCredentials { return a }
+func (a peerCredentials) Clone() credentials.TransportCredentials { return a }
 
 // connKey is where the context of a request over HTTP has its connection.
 type connKey struct{}
@@ -47,7 +47,7 @@ type connKey struct{}
 // caller is the connection of a call, over gRPC or HTTP.
 func caller(ctx context.Context) *peekedConn {
 	if p, ok := peer.FromContext(ctx); ok {
-		if a, ok := p.AuthInfo.(arrival); ok {
+		if a, ok := p.AuthInfo.(peerInfo); ok {
 			return a.conn
 		}
 	}
@@ -76,7 +76,7 @@ func (l *Listener) admit(ctx context.Context, authorization string) error {
 	if !l.opts.Security.knows(authorization) {
 		return status.Error(codes.Unauthenticated, "the token is not that of this node")
 	}
-	l.split.crowd.admitted(conn)
+	l.mux.unauthenticated.authenticated(conn)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (l *Listener) RequestCertificate(ctx context.Context, _ *pb.RequestCertific
 	if l.opts.Identity == nil {
 		return nil, status.Error(codes.FailedPrecondition, "this node has the certificates that its operator gave it")
 	}
-	a, err := l.opts.Identity.Ask(caller(ctx).shown())
+	a, err := l.opts.Identity.CertificateRequest(caller(ctx).shown())
 	if err != nil {
 		return nil, status.Error(codes.PermissionDenied, err.Error())
 	}
@@ -117,8 +117,8 @@ func (l *Listener) InstallCertificate(ctx context.Context, r *pb.InstallCertific
 	return &pb.InstallCertificateResponse{}, nil
 }
 
-// Refused says in a log why somebody who connected was not let in, in words for operators.
-func Refused(err error) *engine.Error {
+// LogRejected// LogRejected says in a log why somebody who connected was not let in, in words for operators.
+func LogRejected(err error) *engine.Error {
 	e := &engine.Error{Code: engine.CodeForbidden, Cause: err,
 		Message: "A server was not let in: " + err.Error() + "."}
 	switch {
@@ -126,7 +126,7 @@ func Refused(err error) *engine.Error {
 		e.Hint = "To join that server: loadstone node token there, and start this node with --join."
 	case errors.Is(err, pki.ErrExpired):
 		e.Hint = "Set the clocks of both machines."
-	case errors.Is(err, pki.ErrDisbelieved):
+	case errors.Is(err, pki.ErrCertificateRejected):
 		e.Message = "A server has gone away: " + err.Error() + "."
 		e.Hint = "Start this node with --join and a new token: loadstone node token on the server."
 	case errors.Is(err, pki.ErrRole):

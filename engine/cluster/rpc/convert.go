@@ -134,7 +134,7 @@ func fromWire(m protocol.FromNode) (*pb.FromNode, error) {
 		h := &pb.Hello{NodeId: m.NodeID, Version: m.Version, Protocol: int64(m.Protocol), Session: m.Session,
 			Capacity: int64(m.Capacity), Queries: m.Queries,
 			Workers: listed(m.Workers, workerState), Parts: listed(m.Parts, workReady)}
-		h.Aside = listed(m.Aside, func(p protocol.AsidePart) *pb.AsidePart {
+		h.Aside = listed(m.Quarantined, func(p protocol.QuarantinedPart) *pb.AsidePart {
 			return &pb.AsidePart{RunId: p.RunID, WorkerId: p.WorkerID, Name: p.Name, Reason: p.Reason}
 		})
 		return &pb.FromNode{Message: &pb.FromNode_Hello{Hello: h}}, nil
@@ -157,7 +157,7 @@ func fromWire(m protocol.FromNode) (*pb.FromNode, error) {
 			Level: string(m.Level), Message: m.Message, DetailsJson: m.Details, Timestamp: instant(m.Timestamp.Time)}}}, nil
 	case protocol.WorkReady:
 		return &pb.FromNode{Message: &pb.FromNode_WorkReady{WorkReady: workReady(m)}}, nil
-	case protocol.PluginWanted:
+	case protocol.PluginRequest:
 		return &pb.FromNode{Message: &pb.FromNode_PluginWanted{PluginWanted: &pb.PluginWanted{Sha256: m.SHA256}}}, nil
 	case protocol.Pong:
 		return &pb.FromNode{Message: &pb.FromNode_Pong{Pong: &pb.Pong{Seq: m.Seq, Sent: instant(m.Sent)}}}, nil
@@ -167,7 +167,7 @@ func fromWire(m protocol.FromNode) (*pb.FromNode, error) {
 
 // fromNode reads what fromWire has written.
 func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
-	if err := Mend(w.ProtoReflect()); err != nil {
+	if err := Sanitize(w.ProtoReflect()); err != nil {
 		return nil, err
 	}
 	switch w := w.GetMessage().(type) {
@@ -176,8 +176,8 @@ func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
 		return protocol.Hello{NodeID: p.GetNodeId(), Version: p.GetVersion(), Protocol: int(p.GetProtocol()),
 			Session:  p.GetSession(),
 			Capacity: int(p.GetCapacity()), Queries: p.GetQueries(), Workers: listed(p.GetWorkers(), readWorkerState),
-			Parts: listed(p.GetParts(), readWorkReady), Aside: listed(p.GetAside(), func(a *pb.AsidePart) protocol.AsidePart {
-				return protocol.AsidePart{RunID: a.GetRunId(), WorkerID: a.GetWorkerId(), Name: a.GetName(), Reason: a.GetReason()}
+			Parts: listed(p.GetParts(), readWorkReady), Quarantined: listed(p.GetAside(), func(a *pb.AsidePart) protocol.QuarantinedPart {
+				return protocol.QuarantinedPart{RunID: a.GetRunId(), WorkerID: a.GetWorkerId(), Name: a.GetName(), Reason: a.GetReason()}
 			})}, nil
 	case *pb.FromNode_Status:
 		p := w.Status
@@ -205,7 +205,7 @@ func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
 	case *pb.FromNode_WorkReady:
 		return readWorkReady(w.WorkReady), nil
 	case *pb.FromNode_PluginWanted:
-		return protocol.PluginWanted{SHA256: w.PluginWanted.GetSha256()}, nil
+		return protocol.PluginRequest{SHA256: w.PluginWanted.GetSha256()}, nil
 	case *pb.FromNode_Pong:
 		return protocol.Pong{Seq: w.Pong.GetSeq(), Sent: moment(w.Pong.GetSent())}, nil
 	}

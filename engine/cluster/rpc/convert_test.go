@@ -123,8 +123,8 @@ func TestEveryMessageComesBackAsItWas(t *testing.T) {
 		trip(t, m, toWire, &pb.ToNode{}, toNode)
 	}
 	for _, m := range []protocol.FromNode{protocol.Hello{}, protocol.Status{}, protocol.RunAccepted{}, protocol.RunRejected{},
-		protocol.WorkerState{}, protocol.Snapshot{}, protocol.Log{}, protocol.WorkReady{}, protocol.PluginWanted{},
-		protocol.Pong{}, protocol.WorkAccepted{}, protocol.WorkRejected{}, protocol.WorkFailed{}, protocol.SegmentWanted{}} {
+		protocol.WorkerState{}, protocol.Snapshot{}, protocol.Log{}, protocol.WorkReady{}, protocol.PluginRequest{},
+		protocol.Pong{}, protocol.WorkAccepted{}, protocol.WorkRejected{}, protocol.WorkFailed{}, protocol.SegmentRequest{}} {
 		trip(t, m, fromWire, &pb.FromNode{}, fromNode)
 	}
 }

@@ -51,7 +51,7 @@ type Dialer struct {
 	http   *http.Client
 	// idle is idleLimit, less in tests.
 	idle    time.Duration
-	trusted trusted
+	trusted trustState
 	// unreached is why the address was not reached when it was last tried, nil when it was. gRPC keeps it to itself.
 	unreached atomic.Pointer[error]
 	// fragments are connections beside that of the streams.
@@ -63,13 +63,13 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 	if err := opts.Security.check(opts.Address); err != nil && opts.Trust == nil {
 		return nil, err
 	}
-	d := &Dialer{opts: opts, idle: idleLimit}
+	d := &Dialer{opts: opts, idle: idleTimeout}
 	if d.opts.Sessions == nil {
 		d.opts.Sessions = &atomic.Int64{}
 	}
 	// The parts of a node come one after the other, at the end of a run, when the connections to a thousand nodes would
 	// take memory beside everything else.
-	transport := &http.Transport{DialContext: egress.Always().Dial,
+	transport := &http.Transport{DialContext: egress.Unrestricted().Dial,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: 5 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
@@ -102,7 +102,7 @@ func (d *Dialer) newConn(creds credentials.TransportCredentials, more ...grpc.Di
 		grpc.WithTransportCredentials(creds),
 		grpc.WithPerRPCCredentials(d.opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithIdleTimeout(0), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := egress.Always().Dial(ctx, "tcp", address)
+			conn, err := egress.Unrestricted().Dial(ctx, "tcp", address)
 			if err != nil {
 				d.unreached.Store(&err)
 			} else {
@@ -114,7 +114,7 @@ func (d *Dialer) newConn(creds credentials.TransportCredentials, more ...grpc.Di
 		grpc.WithReadBufferSize(4 << 10), grpc.WithWriteBufferSize(4 << 10),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6,
 			Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveLimit,
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout,
 			PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(protocol.MaxMessage),
 			grpc.MaxCallSendMsgSize(2*protocol.MaxMessage))}, more...)...)
@@ -171,10 +171,10 @@ func (d *Dialer) open(ctx context.Context) (protocol.ServerEnd, error) {
 		}
 	}
 	if !stopped() {
-		err = errInTime // what gRPC says of that is that it was cancelled
+		err = errNoResponse // what gRPC says of that is that it was cancelled
 		if why := d.unreached.Load(); why != nil {
 			err = fmt.Errorf("nobody was reached there: %w", *why)
-		} else if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && d.strange(ctx) {
+		} else if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && d.isOtherService(ctx) {
 			err = errNoNode
 		}
 		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
@@ -184,9 +184,9 @@ func (d *Dialer) open(ctx context.Context) (protocol.ServerEnd, error) {
 	if err != nil {
 		cut()
 		if status.Code(err) == codes.PermissionDenied {
-			err = fmt.Errorf("%w: %w", protocol.ErrOtherStore, plainly(err))
+			err = fmt.Errorf("%w: %w", protocol.ErrOtherStore, withoutGRPC(err))
 		}
-		if err = plainly(err); d.opts.Trust == nil {
+		if err = withoutGRPC(err); d.opts.Trust == nil {
 			err = fmt.Errorf("dialling the node at %s: %w", d.opts.Address, err)
 		}
 		return nil, err
@@ -199,15 +199,15 @@ func (d *Dialer) open(ctx context.Context) (protocol.ServerEnd, error) {
 var errNoNode = errors.New("what listens there is no node of Loadstone: check the address, or start loadstone worker " +
 	"--listen at it")
 
-// strange reports whether something answers at the address as no node does: it is greeted as gRPC does, and a server of
+// isOtherService reports whether something answers at the address as no node does: it is greeted as gRPC does, and a server of
 // HTTP/2 begins with its settings, a length and then a type, which is 4. What has TLS is told by its handshake.
-func (d *Dialer) strange(ctx context.Context) bool {
+func (d *Dialer) isOtherService(ctx context.Context) bool {
 	if d.opts.Trust != nil || d.opts.Security.TLS != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // that of ctx is over
 	defer cancel()
-	conn, err := egress.Always().Dial(ctx, "tcp", d.opts.Address)
+	conn, err := egress.Unrestricted().Dial(ctx, "tcp", d.opts.Address)
 	if err != nil {
 		return false
 	}
@@ -221,8 +221,8 @@ func (d *Dialer) strange(ctx context.Context) bool {
 	return err == nil && head[kind] != 4
 }
 
-// errInTime says that there was nobody, or that the way is too long.
-var errInTime = fmt.Errorf("the node has not answered in time: %w", context.DeadlineExceeded)
+// errNoResponse says that there was nobody, or that the way is too long.
+var errNoResponse = fmt.Errorf("the node has not answered in time: %w", context.DeadlineExceeded)
 
 // Close ends the connection and all that uses it.
 func (d *Dialer) Close() error {
@@ -234,8 +234,8 @@ func (d *Dialer) Close() error {
 // admitted is the header that says that a stream was let in.
 const admitted = "loadstone-admitted"
 
-// plainly is an error without the words of gRPC, which say nothing to a user.
-func plainly(err error) error {
+// withoutGRPC is an error without the words of gRPC, which say nothing to a user.
+func withoutGRPC(err error) error {
 	s, ok := status.FromError(err)
 	if !ok || s.Code() == codes.OK {
 		return err
@@ -249,17 +249,17 @@ func plainly(err error) error {
 type serverEnd struct {
 	*end[protocol.ToNode, protocol.FromNode, *pb.ToNode, *pb.FromNode]
 	dialer *Dialer
-	took   time.Duration
+	rtt    time.Duration
 }
 
-// RoundTrip implements protocol.Measured.
-func (e *serverEnd) RoundTrip() time.Duration { return e.took }
+// RoundTrip implements protocol.TimedStream.
+func (e *serverEnd) RoundTrip() time.Duration { return e.rtt }
 
 // Refuse implements protocol.Refuser.
 func (e *serverEnd) Refuse(ctx context.Context, reason string) error {
 	_, err := e.dialer.client.InstallCertificate(ctx, &pb.InstallCertificateRequest{Refusal: reason})
 	if err != nil {
-		return fmt.Errorf("telling a node why it is refused: %w", plainly(err))
+		return fmt.Errorf("telling a node why it is refused: %w", withoutGRPC(err))
 	}
 	return nil
 }
@@ -267,11 +267,11 @@ func (e *serverEnd) Refuse(ctx context.Context, reason string) error {
 // chunk is how much of a plugin travels in one message.
 const chunk = 256 << 10
 
-// PutPlugin implements protocol.Remote.
+// PutPlugin implements protocol.PluginReceiver.
 func (e *serverEnd) PutPlugin(ctx context.Context, sum string, wasm []byte) error {
 	s, err := e.dialer.client.PutPlugin(ctx)
 	if err != nil {
-		return fmt.Errorf("sending a plugin: %w", plainly(err))
+		return fmt.Errorf("sending a plugin: %w", withoutGRPC(err))
 	}
 	r := &pb.PutPluginRequest{Sha256: sum}
 	for {
@@ -286,13 +286,13 @@ func (e *serverEnd) PutPlugin(ctx context.Context, sum string, wasm []byte) erro
 		r = &pb.PutPluginRequest{}
 	}
 	if _, err := s.CloseAndRecv(); err != nil {
-		return fmt.Errorf("sending a plugin: %w", plainly(err))
+		return fmt.Errorf("sending a plugin: %w", withoutGRPC(err))
 	}
 	return nil
 }
 
-// idleLimit is how long a node may take for the next bytes of a part.
-const idleLimit = 30 * time.Second
+// idleTimeout is how long a node may take for the next bytes of a part.
+const idleTimeout = 30 * time.Second
 
 // OpenPart implements protocol.ServerEnd. Only the node that the stream leads to is
 // asked: what it announces is a path there, and it sends nobody elsewhere.
@@ -331,13 +331,13 @@ var (
 	errSlow   = errors.New("the node takes too long for a part of that size")
 )
 
-// leastRate is how many bytes a second a node sends of a part at least: one that keeps a server waiting
+// minRate is how many bytes a second a node sends of a part at least: one that keeps a server waiting
 // with a byte now and then would keep the run of the part from its end.
-const leastRate = 16 << 10
+const minRate = 16 << 10
 
-// partLimit is how long a part of that size may take where silence may last for idle.
-func partLimit(size int64, idle time.Duration) time.Duration {
-	return 4*idle + time.Duration(min(max(size, 0), 1<<40)/leastRate)*time.Second
+// partTimeout is how long a part of that size may take where silence may last for idle.
+func partTimeout(size int64, idle time.Duration) time.Duration {
+	return 4*idle + time.Duration(min(max(size, 0), 1<<40)/minRate)*time.Second
 }
 
 // body is a part on its way. It ends when nothing comes for a while.
@@ -354,7 +354,7 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r io.ReadClose
 	size int64) *body {
 	return &body{ReadCloser: r, ctx: ctx, cancel: cancel, limit: limit,
 		timer: time.AfterFunc(limit, func() { cancel(errSilent) }),
-		whole: time.AfterFunc(partLimit(size, limit), func() { cancel(errSlow) })}
+		whole: time.AfterFunc(partTimeout(size, limit), func() { cancel(errSlow) })}
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// closeLimit is how long Close waits until what was sent before has left, and the
+// closeTimeout is how long Close waits until what was sent before has left, and the
 // other end has closed too.
-const closeLimit = 2 * time.Second
+const closeTimeout = 2 * time.Second
 
 // stream is either side of the gRPC stream: S is sent, R is received.
 type stream[S, R any] interface {
@@ -132,7 +132,7 @@ func (e *end[Out, In, S, R]) send(ctx context.Context, w S) error {
 		return e.ended()
 	default:
 	}
-	limit := time.NewTimer(protocol.SendLimit)
+	limit := time.NewTimer(protocol.SendTimeout)
 	defer limit.Stop()
 	select {
 	case e.out <- w:
@@ -184,7 +184,7 @@ func (e *end[Out, In, S, R]) abandon() {
 // still goes out, for closeLimit at most; then the stream is cut.
 func (e *end[Out, In, S, R]) Close() error {
 	e.once.Do(func() { close(e.closing) })
-	limit := time.NewTimer(closeLimit)
+	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
 	select {
 	case <-e.written:

@@ -30,21 +30,21 @@ func (e *serverEnd) RunFragment(ctx context.Context, k protocol.FragmentKey, spe
 	if err != nil {
 		return nil, err
 	}
-	return Run(e.dialer.named(ctx), conn, &e.dialer.fragments, k, spec)
+	return Run(e.dialer.withServerName(ctx), conn, &e.dialer.fragments, k, spec)
 }
 
 // StopFragment implements protocol.FragmentRunner.
 func (e *serverEnd) StopFragment(ctx context.Context, k protocol.FragmentKey) error {
-	return Stop(e.dialer.named(ctx), e.dialer.client, k)
+	return Stop(e.dialer.withServerName(ctx), e.dialer.client, k)
 }
 
 // ListFragments implements protocol.FragmentRunner.
 func (e *serverEnd) ListFragments(ctx context.Context, process string, since int64) (protocol.FragmentList, error) {
-	return List(e.dialer.named(ctx), e.dialer.client, process, since)
+	return List(e.dialer.withServerName(ctx), e.dialer.client, process, since)
 }
 
-// named says which server calls.
-func (d *Dialer) named(ctx context.Context) context.Context {
+// withServerName says which server calls.
+func (d *Dialer) withServerName(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, serverHeader, d.opts.Process)
 }
 
@@ -52,15 +52,15 @@ func (d *Dialer) named(ctx context.Context) context.Context {
 func (d *Dialer) rowsCredentials() credentials.TransportCredentials {
 	switch {
 	case d.opts.Trust != nil:
-		return credentials.NewTLS(d.ofStreamTLS())
+		return credentials.NewTLS(d.streamTLS())
 	case d.opts.Security.TLS != nil:
 		return credentials.NewTLS(d.opts.Security.TLS)
 	}
 	return insecure.NewCredentials()
 }
 
-// ofStreamTLS believes the node of the stream that stands.
-func (d *Dialer) ofStreamTLS() *tls.Config {
+// streamTLS believes the node of the stream that stands.
+func (d *Dialer) streamTLS() *tls.Config {
 	return pki.ClientTLS(d.opts.Trust.Certificate, func(shown []*x509.Certificate) error {
 		who, err := d.opts.Trust.Node(shown)
 		d.trusted.mu.Lock()
@@ -72,9 +72,9 @@ func (d *Dialer) ofStreamTLS() *tls.Config {
 	})
 }
 
-// worksFor says why the fragments of a server are not for this node: it has to have a stream, which says whose node
+// checkStore says why the fragments of a server are not for this node: it has to have a stream, which says whose node
 // this is.
-func (l *Listener) worksFor(ctx context.Context) error {
+func (l *Listener) checkStore(ctx context.Context) error {
 	if l.opts.Fragments == nil {
 		return status.Error(codes.Unimplemented, "this node runs no fragments")
 	}
@@ -89,7 +89,7 @@ func (l *Listener) worksFor(ctx context.Context) error {
 
 // RunFragment implements the service.
 func (l *Listener) RunFragment(s grpc.BidiStreamingServer[pb.RunFragmentRequest, pb.RunFragmentResponse]) error {
-	if err := l.worksFor(s.Context()); err != nil {
+	if err := l.checkStore(s.Context()); err != nil {
 		return err
 	}
 	return Serve(s, l.opts.Fragments)
@@ -97,7 +97,7 @@ func (l *Listener) RunFragment(s grpc.BidiStreamingServer[pb.RunFragmentRequest,
 
 // StopFragment implements the service.
 func (l *Listener) StopFragment(ctx context.Context, r *pb.StopFragmentRequest) (*pb.StopFragmentResponse, error) {
-	if err := l.worksFor(ctx); err != nil {
+	if err := l.checkStore(ctx); err != nil {
 		return nil, err
 	}
 	return ServeStop(ctx, r, l.opts.Fragments)
@@ -105,7 +105,7 @@ func (l *Listener) StopFragment(ctx context.Context, r *pb.StopFragmentRequest) 
 
 // ListFragments implements the service.
 func (l *Listener) ListFragments(ctx context.Context, r *pb.ListFragmentsRequest) (*pb.ListFragmentsResponse, error) {
-	if err := l.worksFor(ctx); err != nil {
+	if err := l.checkStore(ctx); err != nil {
 		return nil, err
 	}
 	return ServeList(r, l.opts.Fragments), nil

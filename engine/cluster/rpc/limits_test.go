@@ -229,7 +229,7 @@ func TestConnectionsThatSayNothingKeepNoServerOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	for range mostStrangers + 10 {
+	for range maxUnauthenticated + 10 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -237,7 +237,7 @@ func TestConnectionsThatSayNothingKeepNoServerOut(t *testing.T) {
 		defer c.Close()
 	}
 	goesOn("many connections")
-	_ = first.SetDeadline(time.Now().Add(helloLimit / 2))
+	_ = first.SetDeadline(time.Now().Add(helloTimeout / 2))
 	if _, err := first.Read(make([]byte, 1)); err == nil || isTimeout(err) {
 		t.Errorf("the first of too many: %v", err)
 	}
@@ -258,16 +258,16 @@ func TestConnectionsThatSayNothingKeepNoServerOut(t *testing.T) {
 // TestAStrangerHasHalfAMinute: a probe may stay for that, a server as long as it likes.
 func TestAStrangerHasHalfAMinute(t *testing.T) {
 	l, goesOn := besieged(t)
-	l.split.crowd.mu.Lock()
-	l.split.crowd.limit = 300 * time.Millisecond
-	l.split.crowd.mu.Unlock()
+	l.mux.unauthenticated.mu.Lock()
+	l.mux.unauthenticated.limit = 300 * time.Millisecond
+	l.mux.unauthenticated.mu.Unlock()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	begin := time.Now()
-	_ = conn.SetDeadline(begin.Add(helloLimit - time.Second))
+	_ = conn.SetDeadline(begin.Add(helloTimeout - time.Second))
 	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -281,9 +281,9 @@ func TestAStrangerHasHalfAMinute(t *testing.T) {
 	// The other side sees the end before the connection is forgotten.
 	left := 1
 	for begin := time.Now(); left > 0 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
-		l.split.crowd.mu.Lock()
-		left = l.split.crowd.all.Len()
-		l.split.crowd.mu.Unlock()
+		l.mux.unauthenticated.mu.Lock()
+		left = l.mux.unauthenticated.all.Len()
+		l.mux.unauthenticated.mu.Unlock()
 	}
 	if left != 0 {
 		t.Errorf("%d are remembered", left)
@@ -312,7 +312,7 @@ func TestManyCallsOfAStrangerAreRefused(t *testing.T) {
 		codes.FailedPrecondition {
 		t.Fatal(err)
 	}
-	for n := range mostCalls {
+	for n := range maxCalls {
 		if _, err := admitted.Control(t.Context()); err != nil {
 			t.Fatalf("call %d: %v", n+1, err)
 		}
@@ -320,7 +320,7 @@ func TestManyCallsOfAStrangerAreRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := admitted.Control(ctx); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("%d calls at a time, %v", mostCalls+1, err)
+		t.Errorf("%d calls at a time, %v", maxCalls+1, err)
 	}
 	goesOn("too many calls")
 }

@@ -16,23 +16,23 @@ import (
 
 // link is either end of a call by which a fragment runs. It implements protocol.FragmentLink.
 type link struct {
-	in   chan protocol.FragmentWord
-	out  chan sending
+	in   chan protocol.FragmentMessage
+	out  chan outgoing
 	over chan struct{} // nothing more comes
 	done chan struct{} // closed by Close
 	once sync.Once
 	cut  func()
 }
 
-// sending is a word with what became of it.
-type sending struct {
+// outgoing is a word with what became of it.
+type outgoing struct {
 	word *pb.FragmentWord
 	sent chan error
 }
 
 // newLink begins to read and to write, with what the call receives and sends; cut ends it.
 func newLink(receive func() (*pb.FragmentWord, error), send func(*pb.FragmentWord) error, cut func()) *link {
-	l := &link{in: make(chan protocol.FragmentWord), out: make(chan sending), over: make(chan struct{}),
+	l := &link{in: make(chan protocol.FragmentMessage), out: make(chan outgoing), over: make(chan struct{}),
 		done: make(chan struct{}), cut: cut}
 	go func() {
 		defer close(l.over)
@@ -42,7 +42,7 @@ func newLink(receive func() (*pb.FragmentWord, error), send func(*pb.FragmentWor
 				return
 			}
 			select {
-			case l.in <- protocol.FragmentWord{Kind: w.GetKind(), Body: w.GetBody()}:
+			case l.in <- protocol.FragmentMessage{Kind: w.GetKind(), Body: w.GetBody()}:
 			case <-l.done:
 				return
 			}
@@ -64,9 +64,9 @@ func newLink(receive func() (*pb.FragmentWord, error), send func(*pb.FragmentWor
 }
 
 // Send implements protocol.FragmentLink.
-func (l *link) Send(ctx context.Context, w protocol.FragmentWord) error {
+func (l *link) Send(ctx context.Context, w protocol.FragmentMessage) error {
 	sent := make(chan error, 1)
-	s := sending{&pb.FragmentWord{Kind: w.Kind, Body: w.Body}, sent}
+	s := outgoing{&pb.FragmentWord{Kind: w.Kind, Body: w.Body}, sent}
 	select {
 	case l.out <- s:
 	case <-l.done:
@@ -90,16 +90,16 @@ func (l *link) Send(ctx context.Context, w protocol.FragmentWord) error {
 }
 
 // Receive implements protocol.FragmentLink.
-func (l *link) Receive(ctx context.Context) (protocol.FragmentWord, error) {
+func (l *link) Receive(ctx context.Context) (protocol.FragmentMessage, error) {
 	select {
 	case w := <-l.in:
 		return w, nil
 	case <-l.over:
-		return protocol.FragmentWord{}, protocol.ErrFragmentLost
+		return protocol.FragmentMessage{}, protocol.ErrFragmentLost
 	case <-l.done:
-		return protocol.FragmentWord{}, protocol.ErrFragmentLost
+		return protocol.FragmentMessage{}, protocol.ErrFragmentLost
 	case <-ctx.Done():
-		return protocol.FragmentWord{}, ctx.Err()
+		return protocol.FragmentMessage{}, ctx.Err()
 	}
 }
 

@@ -55,7 +55,7 @@ type ListenOptions struct {
 	Log       zerolog.Logger
 }
 
-// Listener serves what a server asks of a node. It implements protocol.Belongs.
+// Listener serves what a server asks of a node. It implements protocol.StoreListener.
 type Listener struct {
 	pb.UnimplementedNodeServiceServer
 
@@ -64,13 +64,13 @@ type Listener struct {
 	grpc   *grpc.Server
 	http   *http.Server
 	health *health.Server
-	split  *split
+	mux    *protocolMux
 	accept chan protocol.NodeEnd
 	done   chan struct{}
 	serves sync.WaitGroup
 	closed sync.Once
-	// belongs is which control store's servers the node works for.
-	belongs *belonging
+	// binding is which control store's servers the node works for.
+	binding *storeBinding
 
 	mu sync.Mutex
 	// held are the streams, by the server's process.
@@ -89,8 +89,8 @@ type holder struct {
 	at      time.Time     // when it began
 }
 
-// mostHolders is how many servers' processes are remembered; more than that are no longer there.
-const mostHolders = 256
+// maxHolders is how many servers' processes are remembered; more than that are no longer there.
+const maxHolders = 256
 
 // peerEnd is the node's end of a stream to the process of a server.
 type peerEnd struct {
@@ -111,7 +111,7 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 	if err := opts.Security.check(opts.Address); err != nil {
 		return nil, err
 	}
-	belongs, err := newBelonging(opts.Store, opts.Log)
+	belongs, err := newStoreBinding(opts.Store, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,22 +120,22 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 		return nil, fmt.Errorf("listening on %s: %w", opts.Address, err)
 	}
 	l := &Listener{opts: opts, socket: socket, accept: make(chan protocol.NodeEnd), done: make(chan struct{}),
-		held: map[string]holder{}, health: health.NewServer(), belongs: belongs}
+		held: map[string]holder{}, health: health.NewServer(), binding: belongs}
 	l.grpc = grpc.NewServer(l.options()...)
 	pb.RegisterNodeServiceServer(l.grpc, l)
 	// Health is for probes, which know no token: unary, and without the interceptor.
 	healthpb.RegisterHealthServer(l.grpc, l.health)
 	l.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
-	l.http = &http.Server{Handler: l.routes(), ReadHeaderTimeout: helloLimit, IdleTimeout: time.Minute,
-		MaxHeaderBytes: mostHeaders, ErrorLog: log.New(io.Discard, "", 0),
+	l.http = &http.Server{Handler: l.routes(), ReadHeaderTimeout: helloTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }}
-	l.split = newSplit(socket, opts.Security.TLS)
+	l.mux = newProtocolMux(socket, opts.Security.TLS)
 	if opts.Identity != nil {
-		l.split.disbelieved = opts.Identity.Disbelieved
+		l.mux.onRejected = opts.Identity.HandshakeRejected
 	}
-	l.serves.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
-	l.serves.Go(func() { _ = l.http.Serve(l.split.http) })
-	l.serves.Go(l.split.run)
+	l.serves.Go(func() { _ = l.grpc.Serve(l.mux.rpc) })
+	l.serves.Go(func() { _ = l.http.Serve(l.mux.http) })
+	l.serves.Go(l.mux.run)
 	return l, nil
 }
 
@@ -148,10 +148,10 @@ func (l *Listener) options() []grpc.ServerOption {
 		md, _ := metadata.FromIncomingContext(ctx)
 		return l.admit(ctx, strings.Join(md.Get(authorization), ""))
 	}
-	return []grpc.ServerOption{grpc.Creds(arrivals{insecure.NewCredentials()}), grpc.MaxRecvMsgSize(protocol.MaxMessage),
-		grpc.ConnectionTimeout(helloLimit), grpc.MaxConcurrentStreams(mostCalls), grpc.MaxHeaderListSize(mostHeaders),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveLimit}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+	return []grpc.ServerOption{grpc.Creds(peerCredentials{insecure.NewCredentials()}), grpc.MaxRecvMsgSize(protocol.MaxMessage),
+		grpc.ConnectionTimeout(helloTimeout), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minKeepalive, PermitWithoutStream: true}),
 		// Before the message of a call is read, which may be large.
 		grpc.InTapHandle(func(ctx context.Context, call *tap.Info) (context.Context, error) {
 			return ctx, admit(ctx, call.FullMethodName)
@@ -173,14 +173,14 @@ func (l *Listener) options() []grpc.ServerOption {
 // mostCalls is how many calls a connection may have at a time, mostHeaders how large the
 // headers of one may be.
 const (
-	mostCalls   = 32
-	mostHeaders = 16 << 10
+	maxCalls   = 32
+	maxHeaders = 16 << 10
 )
 
 const healthMethods = "/grpc.health.v1.Health/"
 
-// helloLimit is how long somebody who connects may take to say what it wants.
-const helloLimit = 5 * time.Second
+// helloTimeout is how long somebody who connects may take to say what it wants.
+const helloTimeout = 5 * time.Second
 
 // Addr is the address that is listened on.
 func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
@@ -230,7 +230,7 @@ func (l *Listener) Close() error {
 			}
 		}
 		closing.Wait()
-		_ = l.split.Close()
+		_ = l.mux.Close()
 		l.grpc.Stop()
 		_ = l.http.Close()
 	})
@@ -247,7 +247,7 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	if err != nil {
 		return err
 	}
-	out, err := l.belongs.enter(open)
+	out, err := l.binding.admit(open)
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 		return newEnd[protocol.FromNode, protocol.ToNode](s, piecesFromWire, toNode, sync.OnceFunc(func() { close(broken) }),
 			func() { close(finished) })
 	}
-	e, err := l.take(process, h, begin)
+	e, err := l.claimStream(process, h, begin)
 	if err != nil {
 		return err
 	}
@@ -293,14 +293,14 @@ func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*
 		m, _ := s.Recv()
 		first <- m.GetOpen() // room: for the first message
 	}()
-	limit := time.NewTimer(helloLimit)
+	limit := time.NewTimer(helloTimeout)
 	defer limit.Stop()
 	select {
 	case open := <-first:
 		if open == nil {
 			return nil, status.Error(codes.InvalidArgument, "a stream begins with Open")
 		}
-		if err := l.tooFar(open); err != nil {
+		if err := l.checkVersion(open); err != nil {
 			l.opts.Log.Error().Err(err).Msg("a server is not let in")
 			return nil, status.Error(codes.FailedPrecondition, err.Error())
 		}
@@ -310,8 +310,8 @@ func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*
 	}
 }
 
-// tooFar says that a server does not work with this node, where the server does not find out itself.
-func (l *Listener) tooFar(open *pb.Open) error {
+// checkVersion says that a server does not work with this node, where the server does not find out itself.
+func (l *Listener) checkVersion(open *pb.Open) error {
 	if open.GetProtocol() > 0 {
 		return nil
 	}
@@ -319,8 +319,8 @@ func (l *Listener) tooFar(open *pb.Open) error {
 		version.Build{Version: l.opts.Version, Protocol: version.Protocol})
 }
 
-// take makes the stream that of the server's process, in place of an older one of it.
-func (l *Listener) take(process string, h holder, begin func() *nodeEnd) (*nodeEnd, error) {
+// claimStream makes the stream that of the server's process, in place of an older one of it.
+func (l *Listener) claimStream(process string, h holder, begin func() *nodeEnd) (*nodeEnd, error) {
 	for {
 		l.mu.Lock()
 		old, known := l.held[process]
@@ -332,7 +332,7 @@ func (l *Listener) take(process string, h holder, begin func() *nodeEnd) (*nodeE
 			if old.left != nil {
 				old.left.abandon()
 			}
-			if !known && len(l.held) >= mostHolders && !l.forget() {
+			if !known && len(l.held) >= maxHolders && !l.forget() {
 				l.mu.Unlock()
 				return nil, status.Error(codes.ResourceExhausted, "too many servers have a stream to this node")
 			}

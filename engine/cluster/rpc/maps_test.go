@@ -36,7 +36,7 @@ func TestWhatIsMendedInAMapTakesItsPlace(t *testing.T) {
 	details := m.Mutable(f).Map()
 	details.Set(protoreflect.ValueOfString("is").MapKey(), protoreflect.ValueOfBytes([]byte(`{"a":1}`)))
 	details.Set(protoreflect.ValueOfString("is none").MapKey(), protoreflect.ValueOfBytes([]byte("\x1b[31m")))
-	if err := rpc.Mend(m); err != nil {
+	if err := rpc.Sanitize(m); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{"is": `{"a":1}`, "is none": `{"left_out_bytes": 5}`} {

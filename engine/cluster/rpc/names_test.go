@@ -15,16 +15,16 @@ import (
 func TestANodeWithoutANameOfItsOwnIsRefused(t *testing.T) {
 	for _, id := range []string{"", protocol.OwnNode, "a b", strings.Repeat("x", 129)} {
 		l, d, _ := linked(t, ListenOptions{}, DialOptions{})
-		if _, err := greeted(t, l, d, id); err == nil {
+		if _, err := dialHello(t, l, d, id); err == nil {
 			t.Errorf("a node called %q is let in", id)
 		}
 	}
 	l, d, _ := linked(t, ListenOptions{}, DialOptions{})
-	if _, err := greeted(t, l, d, "local-2"); err != nil {
+	if _, err := dialHello(t, l, d, "local-2"); err != nil {
 		t.Error(err)
 	}
 	if _, err := pki.OpenIdentity(pki.IdentityOptions{Dir: t.TempDir(), ID: protocol.OwnNode,
-		Token: believing(t).token()}); err == nil {
+		Token: newFakeTrust(t).token()}); err == nil {
 		t.Error("a node may take the name of the server's own")
 	}
 }
@@ -43,15 +43,15 @@ func shownBy(t *testing.T, c *tls.Certificate) (shown []*x509.Certificate) {
 
 // TestACertificateThatCannotBeKeptIsMadeOnce: the control store remembers each that is made.
 func TestACertificateThatCannotBeKeptIsMadeOnce(t *testing.T) {
-	b := believing(t)
+	b := newFakeTrust(t)
 	_, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "n", b.token())}, DialOptions{Trust: b})
 	server, err := b.Certificate()
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := identity(t, t.TempDir(), "n", b.token())
-	ask := func() pki.Ask {
-		a, err := node.Ask(shownBy(t, server))
+	ask := func() pki.CertificateRequest {
+		a, err := node.CertificateRequest(shownBy(t, server))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestACertificateThatCannotBeKeptIsMadeOnce(t *testing.T) {
 	if err != nil || again.Serial != first.Serial || b.renewed != 1 {
 		t.Errorf("%d were made, %v", b.renewed, err)
 	}
-	r.offered = pki.Signed{} // the node has it
+	r.offered = pki.SignedCertificate{} // the node has it
 	if next, err := r.sign(t.Context(), ask()); err != nil || next.Serial == first.Serial || b.renewed != 2 {
 		t.Errorf("the next one: %d were made, %v", b.renewed, err)
 	}

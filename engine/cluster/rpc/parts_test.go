@@ -17,7 +17,7 @@ import (
 
 // TestANodeThatFallsSilentIsNotWaitedFor: in the middle of a part, on a connection that stands.
 func TestANodeThatFallsSilentIsNotWaitedFor(t *testing.T) {
-	p := protocoltest.Announced(bytes.Repeat([]byte("x"), 1<<20))
+	p := protocoltest.Announcement(bytes.Repeat([]byte("x"), 1<<20))
 	silent := make(chan struct{})
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.FormatInt(p.Artifact.SizeBytes, 10))
@@ -111,7 +111,7 @@ func TestANodeThatTricklesIsNotWaitedForForEver(t *testing.T) {
 
 // TestANodeSendsNobodyElsewhere: neither to another host nor to another path.
 func TestANodeSendsNobodyElsewhere(t *testing.T) {
-	p := protocoltest.Announced([]byte("content"))
+	p := protocoltest.Announcement([]byte("content"))
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		t.Error("another host was asked")
 		_, _ = w.Write([]byte("content"))

@@ -17,7 +17,7 @@ var errPart = errors.New("there is more to come")
 // complete; a node with more announces them once the first are acknowledged and it says Hello again.
 const (
 	helloPiece = 4 << 20
-	mostParts  = 1 << 20
+	maxParts   = 1 << 20
 )
 
 // one is a message that travels in one piece.
@@ -39,8 +39,8 @@ func piecesFromWire(m protocol.FromNode) ([]*pb.FromNode, error) {
 		return []*pb.FromNode{w}, nil
 	}
 	parts, aside := whole.GetParts(), whole.GetAside()
-	parts = parts[:min(len(parts), mostParts)]
-	aside = aside[:min(len(aside), mostParts)]
+	parts = parts[:min(len(parts), maxParts)]
+	aside = aside[:min(len(aside), maxParts)]
 	var pieces []*pb.FromNode
 	for number := int64(0); number == 0 || len(parts)+len(aside) > 0; number++ {
 		// Each says what the node is and carries, for a server that takes each for a Hello of its own.
@@ -90,11 +90,11 @@ func whole(read func(*pb.FromNode) (protocol.FromNode, error)) func(*pb.FromNode
 			return nil, errors.New("a piece of a Hello is missing")
 		}
 		next = piece + 1
-		if len(so.Parts)+len(h.Parts) > mostParts || len(so.Aside)+len(h.Aside) > mostParts {
+		if len(so.Parts)+len(h.Parts) > maxParts || len(so.Quarantined)+len(h.Quarantined) > maxParts {
 			return nil, errors.New("a node announces too many parts at a time")
 		}
 		if piece > 0 {
-			h.Parts, h.Aside = append(so.Parts, h.Parts...), append(so.Aside, h.Aside...)
+			h.Parts, h.Quarantined = append(so.Parts, h.Parts...), append(so.Quarantined, h.Quarantined...)
 		}
 		if more {
 			so = h

@@ -21,7 +21,7 @@ func laden(parts int) protocol.Hello {
 	for i := range parts {
 		a := engine.Artifact{RunID: "r", WorkerID: "worker-0", ResultID: "result", Kind: "executions",
 			Name: fmt.Sprintf("executions-worker-0-%06d.parquet", i), SHA256: strings.Repeat("0123456789abcdef", 256)}
-		id := protocol.WorkIDOf(a)
+		id := protocol.PartWorkID(a)
 		h.Parts = append(h.Parts, protocol.WorkReady{WorkID: id, NodeID: "n", Artifact: a,
 			ArtifactURL: protocol.PartsPath + id})
 	}
@@ -98,7 +98,7 @@ func TestANodeWithVeryManyPartsIntroducesItself(t *testing.T) {
 // TestAHelloThatWasBrokenOffBeginsAnew: what had come of it does not count twice.
 func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 	h := laden(3000)
-	h.Aside = []protocol.AsidePart{{RunID: "r", WorkerID: "worker-0", Name: "x", Reason: strings.Repeat("y", 5<<20)},
+	h.Quarantined = []protocol.QuarantinedPart{{RunID: "r", WorkerID: "worker-0", Name: "x", Reason: strings.Repeat("y", 5<<20)},
 		{RunID: "r", WorkerID: "worker-0", Name: "z"}}
 	pieces, err := piecesFromWire(h)
 	if err != nil || len(pieces) < 4 {
@@ -110,7 +110,7 @@ func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 			t.Fatal(m, err)
 		}
 	}
-	h.Aside[0].Reason = strings.Repeat("y", (16<<10)-1) + "…" // a sentence of 5 MB is read as far as one may go
+	h.Quarantined[0].Reason = strings.Repeat("y", (16<<10)-1) + "…" // a sentence of 5 MB is read as far as one may go
 	var m protocol.FromNode
 	for _, p := range pieces {
 		m, err = read(p)
@@ -133,7 +133,7 @@ func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 // TestAServerHoldsNoEndlessHello: a node that never ends one is cut off.
 func TestAServerHoldsNoEndlessHello(t *testing.T) {
 	read := whole(func(*pb.FromNode) (protocol.FromNode, error) {
-		return protocol.Hello{Parts: make([]protocol.WorkReady, 1), Aside: make([]protocol.AsidePart, mostParts/4)}, nil
+		return protocol.Hello{Parts: make([]protocol.WorkReady, 1), Quarantined: make([]protocol.QuarantinedPart, maxParts/4)}, nil
 	})
 	for piece := int64(0); ; piece++ {
 		_, err := read(&pb.FromNode{Message: &pb.FromNode_Hello{Hello: &pb.Hello{Piece: piece, More: true}}})

@@ -56,7 +56,7 @@ func queryFromWire(m protocol.FromNode) (*pb.FromNode, error) {
 		return &pb.FromNode{Message: &pb.FromNode_WorkFailed{WorkFailed: &pb.WorkFailed{QueryId: m.QueryID,
 			LeafId: m.LeafID, WorkId: m.WorkID, Reason: m.Reason, Code: m.Code, Final: m.Final,
 			Cancelled: m.Cancelled}}}, nil
-	case protocol.SegmentWanted:
+	case protocol.SegmentRequest:
 		return &pb.FromNode{Message: &pb.FromNode_SegmentWanted{SegmentWanted: &pb.SegmentWanted{RunId: m.RunID,
 			Name: m.Name, Sha256: m.SHA256}}}, nil
 	}
@@ -76,7 +76,7 @@ func queryFromNode(w any) (protocol.FromNode, error) {
 			Cancelled: p.GetCancelled()}, nil
 	case *pb.FromNode_SegmentWanted:
 		p := w.SegmentWanted
-		return protocol.SegmentWanted{RunID: p.GetRunId(), Name: p.GetName(), SHA256: p.GetSha256()}, nil
+		return protocol.SegmentRequest{RunID: p.GetRunId(), Name: p.GetName(), SHA256: p.GetSha256()}, nil
 	}
 	return nil, errUnknown
 }
@@ -95,7 +95,7 @@ func (e *serverEnd) PutSegment(ctx context.Context, sum string, bytes int64, con
 	defer cancel()
 	s, err := e.dialer.client.PutSegment(ctx)
 	if err != nil {
-		return fmt.Errorf("sending a segment: %w", plainly(err))
+		return fmt.Errorf("sending a segment: %w", withoutGRPC(err))
 	}
 	r := &pb.PutSegmentRequest{Sha256: sum, SizeBytes: bytes}
 	for {
@@ -114,12 +114,12 @@ func (e *serverEnd) PutSegment(ctx context.Context, sum string, bytes int64, con
 	_, err = s.CloseAndRecv()
 	switch status.Code(err) {
 	case codes.AlreadyExists:
-		return protocol.ErrUnwanted
+		return protocol.ErrNotWanted
 	case codes.FailedPrecondition:
-		return fmt.Errorf("%w: %w", protocol.ErrGivenUp, plainly(err))
+		return fmt.Errorf("%w: %w", protocol.ErrAborted, withoutGRPC(err))
 	}
 	if err != nil {
-		return fmt.Errorf("sending a segment: %w", plainly(err))
+		return fmt.Errorf("sending a segment: %w", withoutGRPC(err))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (e *serverEnd) RefuseSegment(ctx context.Context, sum, reason string) error
 		_, err = s.CloseAndRecv()
 	}
 	if err != nil {
-		return fmt.Errorf("refusing a segment: %w", plainly(err))
+		return fmt.Errorf("refusing a segment: %w", withoutGRPC(err))
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (l *Listener) PutSegment(s grpc.ClientStreamingServer[pb.PutSegmentRequest,
 		in.failure = errors.New(why)
 	}
 	err = l.opts.Segment(s.Context(), first.GetSha256(), size, in)
-	if errors.Is(err, protocol.ErrUnwanted) {
+	if errors.Is(err, protocol.ErrNotWanted) {
 		return status.Error(codes.AlreadyExists, err.Error())
 	}
 	if err != nil {

@@ -56,8 +56,8 @@ func TestCallsThatAreGivenUpAtOnceHoldNothing(t *testing.T) {
 	}
 	goesOn("all calls that were given up")
 	t.Logf("at most %d goroutines; cut: %v", most, cut)
-	if most > 10*mostCalls {
-		t.Errorf("%d goroutines, and %d calls may stand at a time", most, mostCalls)
+	if most > 10*maxCalls {
+		t.Errorf("%d goroutines, and %d calls may stand at a time", most, maxCalls)
 	}
 	conn.Close()
 	<-read

@@ -16,9 +16,9 @@ import (
 // nothing has come keepaliveLimit later. What a client may ask more often than
 // every keepaliveLeast is a flood.
 const (
-	keepaliveTime  = 10 * time.Second
-	keepaliveLimit = 5 * time.Second
-	keepaliveLeast = 5 * time.Second
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
+	minKeepalive     = 5 * time.Second
 )
 
 // Security is how a connection is kept private. The zero Security is plain, and

@@ -93,7 +93,7 @@ func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 	if err := e.PutPlugin(t.Context(), "x", []byte("x")); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("a plugin with a wrong token: %v", err)
 	}
-	p := protocoltest.Announced([]byte("x"))
+	p := protocoltest.Announcement([]byte("x"))
 	if _, err := e.OpenPart(t.Context(), p); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Fatalf("a part with a wrong token: %v", err)
 	}
@@ -208,20 +208,20 @@ func TestServersThatAreGoneMakeRoom(t *testing.T) {
 	l := &Listener{held: map[string]holder{}}
 	begin := func() *nodeEnd { return &nodeEnd{} }
 	now := time.Now()
-	for i := range mostHolders {
-		if _, err := l.take(fmt.Sprint(i), holder{session: 1, at: now.Add(time.Duration(i))}, begin); err != nil {
+	for i := range maxHolders {
+		if _, err := l.claimStream(fmt.Sprint(i), holder{session: 1, at: now.Add(time.Duration(i))}, begin); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.take("more", holder{session: 1}, begin); err == nil {
+	if _, err := l.claimStream("more", holder{session: 1}, begin); err == nil {
 		t.Error("a server more than a node remembers has a stream")
 	}
 	l.leave("7")
 	l.leave("9")
-	if _, err := l.take("more", holder{session: 1, at: now}, begin); err != nil {
+	if _, err := l.claimStream("more", holder{session: 1, at: now}, begin); err != nil {
 		t.Error(err)
 	}
-	if _, known := l.held["7"]; known || len(l.held) != mostHolders || l.held["9"].session != 1 {
+	if _, known := l.held["7"]; known || len(l.held) != maxHolders || l.held["9"].session != 1 {
 		t.Errorf("%d are remembered, 9 as %+v", len(l.held), l.held["9"])
 	}
 }
@@ -239,15 +239,15 @@ func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
 	wasm := bytes.Repeat([]byte("wasm"), 1<<20)
 	sum := sha256.Sum256(wasm)
 	hash := hex.EncodeToString(sum[:])
-	if err := end.(protocol.Remote).PutPlugin(t.Context(), hash, wasm); err != nil || !bytes.Equal(given, wasm) {
+	if err := end.(protocol.PluginReceiver).PutPlugin(t.Context(), hash, wasm); err != nil || !bytes.Equal(given, wasm) {
 		t.Fatalf("%d bytes arrived, %v", len(given), err)
 	}
 	given = nil
 	wasm[17] ^= 1
-	if err := end.(protocol.Remote).PutPlugin(t.Context(), hash, wasm); err == nil || given != nil {
+	if err := end.(protocol.PluginReceiver).PutPlugin(t.Context(), hash, wasm); err == nil || given != nil {
 		t.Fatalf("with a flipped bit: %v, %d bytes were taken", err, len(given))
 	}
-	if err := end.(protocol.Remote).PutPlugin(t.Context(), hash, make([]byte, maxPlugin+1)); err == nil || given != nil ||
+	if err := end.(protocol.PluginReceiver).PutPlugin(t.Context(), hash, make([]byte, maxPlugin+1)); err == nil || given != nil ||
 		!strings.Contains(err.Error(), "larger than plugins may be") {
 		t.Fatalf("one that is too large: %v, %d bytes were taken", err, len(given))
 	}

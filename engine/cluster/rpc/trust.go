@@ -27,21 +27,21 @@ type Trust interface {
 	// Node decides about a node by the certificates that it has shown.
 	Node(shown []*x509.Certificate) (pki.Peer, error)
 	// Admit signs for a node that joins at an address. Who may not is told why by an *engine.Error.
-	Admit(ctx context.Context, address string, a pki.Ask) (pki.Signed, error)
+	Admit(ctx context.Context, address string, a pki.CertificateRequest) (pki.SignedCertificate, error)
 	// Renew signs for a node that has shown who it is.
-	Renew(ctx context.Context, who pki.Peer, a pki.Ask) (pki.Signed, error)
+	Renew(ctx context.Context, who pki.Peer, a pki.CertificateRequest) (pki.SignedCertificate, error)
 }
 
 var (
 	// ErrNotTLS says that a node speaks without TLS.
 	ErrNotTLS = errors.New("what listens there has no TLS: a node that was started without --join TOKEN (loadstone node " +
 		"token makes one), or another program")
-	// ErrNotBelieved says that the node has ended a handshake, because it does not believe this server.
-	ErrNotBelieved = errors.New("the node does not believe this server")
+	// ErrServerRejected// ErrServerRejected says that the node has ended a handshake, because it does not believe this server.
+	ErrServerRejected = errors.New("the node does not believe this server")
 )
 
-// trusted is the part of a Dialer that deals with an authority of its own.
-type trusted struct {
+// trustState is the part of a Dialer that deals with an authority of its own.
+type trustState struct {
 	streams outcome // of the handshakes of the connection that streams go over
 
 	mu sync.Mutex
@@ -66,7 +66,7 @@ func (d *Dialer) trustTLS(join bool) *tls.Config {
 
 // partsTLS is the same for the parts of a record, which come from the node of the stream only.
 func (d *Dialer) partsTLS() *tls.Config {
-	config := d.ofStreamTLS()
+	config := d.streamTLS()
 	config.NextProtos = []string{"http/1.1"}
 	return config
 }
@@ -127,7 +127,7 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 	if h.done != nil {
 		h.done(conn, shownOn(info))
 	}
-	return &heardConn{conn, h.outcome}, info, nil
+	return &alertConn{conn, h.outcome}, info, nil
 }
 
 // connected notes the connection that streams go over.
@@ -137,14 +137,14 @@ func (d *Dialer) connected(conn net.Conn, shown []*x509.Certificate) {
 	d.trusted.socket, d.trusted.shown = conn, shown
 }
 
-// heardConn notices what the node says of the server's certificate: with TLS 1.3 it does so
+// alertConn notices what the node says of the server's certificate: with TLS 1.3 it does so
 // when the handshake is over for the server.
-type heardConn struct {
+type alertConn struct {
 	net.Conn
 	outcome *outcome
 }
 
-func (c *heardConn) Read(b []byte) (int, error) {
+func (c *alertConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	var remote *net.OpError
 	if err != nil && errors.As(err, &remote) && remote.Op == "remote error" {
@@ -162,14 +162,14 @@ func refusal(err error) error {
 		return ErrNotTLS
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return fmt.Errorf("%w (%w): it has joined other servers, or its token is of others, or the clocks are far apart; "+
-			"its own log says which", ErrNotBelieved, remote.Err)
+			"its own log says which", ErrServerRejected, remote.Err)
 	}
 	return err
 }
 
-// mostJoins is how often a node is let join in one attempt: a handshake that was under way
+// maxJoins is how often a node is let join in one attempt: a handshake that was under way
 // while it did tells of the time before.
-const mostJoins = 3
+const maxJoins = 3
 
 // dialTrusted opens a stream to a node that has joined, and lets one that has not join before.
 func (d *Dialer) dialTrusted(ctx context.Context) (end protocol.ServerEnd, err error) {
@@ -182,7 +182,7 @@ func (d *Dialer) dialTrusted(ctx context.Context) (end protocol.ServerEnd, err e
 		switch {
 		case err == nil:
 			return end, nil
-		case !errors.Is(err, pki.ErrJoining) || joined == mostJoins:
+		case !errors.Is(err, pki.ErrJoining) || joined == maxJoins:
 			return nil, fmt.Errorf("dialling the node at %s: %w", d.opts.Address, err)
 		}
 		if joined > 0 {
@@ -272,7 +272,7 @@ func claimed(who pki.Peer) func(*pb.FromNode) (protocol.FromNode, error) {
 
 // join lets a node join over a connection of its own, on which nothing else is said.
 func (d *Dialer) join(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	var first outcome
 	conn, err := d.newConn(handshakes{credentials.NewTLS(d.trustTLS(true)), &first, nil})
@@ -282,23 +282,23 @@ func (d *Dialer) join(ctx context.Context) error {
 	defer func() { _ = conn.Close() }()
 	client := pb.NewNodeServiceClient(conn)
 	return first.watch(ctx, func(ctx context.Context) error {
-		return certify(ctx, client, func(a pki.Ask) (pki.Signed, error) {
+		return certify(ctx, client, func(a pki.CertificateRequest) (pki.SignedCertificate, error) {
 			return d.opts.Trust.Admit(ctx, d.opts.Address, a)
 		})
 	})
 }
 
-// joinLimit bounds the exchange by which a node gets a certificate.
-const joinLimit = 5 * time.Second
+// joinTimeout bounds the exchange by which a node gets a certificate.
+const joinTimeout = 5 * time.Second
 
 // certify asks a node for its request, and brings it what was signed, or why nothing was.
 func certify(ctx context.Context, client pb.NodeServiceClient,
-	sign func(pki.Ask) (pki.Signed, error)) error {
+	sign func(pki.CertificateRequest) (pki.SignedCertificate, error)) error {
 	r, err := client.RequestCertificate(ctx, &pb.RequestCertificateRequest{}, grpc.WaitForReady(true))
 	if err != nil {
-		return plainly(err)
+		return withoutGRPC(err)
 	}
-	signed, refused := sign(pki.Ask{TokenID: r.GetTokenId(), Proof: r.GetTokenSecret(), Request: r.GetRequest()})
+	signed, refused := sign(pki.CertificateRequest{TokenID: r.GetTokenId(), Proof: r.GetTokenSecret(), Request: r.GetRequest()})
 	answer := &pb.InstallCertificateRequest{Certificate: signed.Certificate, Authority: signed.Authority}
 	if refused != nil {
 		why := engine.AsError(refused)
@@ -309,7 +309,7 @@ func certify(ctx context.Context, client pb.NodeServiceClient,
 		return refused
 	}
 	if err != nil {
-		return plainly(err)
+		return withoutGRPC(err)
 	}
 	return nil
 }
@@ -319,22 +319,22 @@ func (d *Dialer) renewing(ctx context.Context, who pki.Peer) {
 	next := who.RenewAt()
 	r := renewal{d: d, who: who}
 	for {
-		timer := time.NewTimer(max(time.Until(next), renewPause))
+		timer := time.NewTimer(max(time.Until(next), minRenewInterval))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		limited, cancel := context.WithTimeout(ctx, joinLimit)
-		err := certify(limited, d.client, func(a pki.Ask) (pki.Signed, error) { return r.sign(limited, a) })
+		limited, cancel := context.WithTimeout(ctx, joinTimeout)
+		err := certify(limited, d.client, func(a pki.CertificateRequest) (pki.SignedCertificate, error) { return r.sign(limited, a) })
 		cancel()
 		next = r.who.RenewAt()
 		if err == nil {
-			r.offered = pki.Signed{}
+			r.offered = pki.SignedCertificate{}
 		} else {
 			// Who signs has said why; it is tried until the stream ends.
-			next = time.Now().Add(renewAgain)
+			next = time.Now().Add(renewRetryDelay)
 		}
 	}
 }
@@ -344,12 +344,12 @@ type renewal struct {
 	d   *Dialer
 	who pki.Peer
 	// offered is one that the node is not known to keep.
-	offered pki.Signed
+	offered pki.SignedCertificate
 }
 
 // sign has a certificate made, once: while a node cannot keep it, on a full disk for one, it is
 // offered the same again, because the control store remembers each that is made.
-func (r *renewal) sign(ctx context.Context, a pki.Ask) (pki.Signed, error) {
+func (r *renewal) sign(ctx context.Context, a pki.CertificateRequest) (pki.SignedCertificate, error) {
 	if asked, err := pki.ReadRequest(a.Request); err == nil && asked.Key == r.offered.Key {
 		return r.offered, nil
 	}
@@ -363,7 +363,7 @@ func (r *renewal) sign(ctx context.Context, a pki.Ask) (pki.Signed, error) {
 }
 
 // renewed notes the certificate that counts for the stream from now on.
-func (d *Dialer) renewed(s pki.Signed) {
+func (d *Dialer) renewed(s pki.SignedCertificate) {
 	c, err := x509.ParseCertificate(s.Certificate)
 	if err != nil {
 		return // the node says what is wrong with it
@@ -376,6 +376,6 @@ func (d *Dialer) renewed(s pki.Signed) {
 // renewPause is the least time between two attempts to renew a certificate, renewAgain that
 // after one that failed.
 const (
-	renewPause = time.Second
-	renewAgain = time.Minute
+	minRenewInterval = time.Second
+	renewRetryDelay  = time.Minute
 )

@@ -25,8 +25,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
 
-// believers is a Trust that signs for whoever proves a token of it.
-type believers struct {
+// fakeTrust is a Trust that signs for whoever proves a token of it.
+type fakeTrust struct {
 	*pki.Authority
 	mu      sync.Mutex
 	tokens  map[[32]byte]bool
@@ -36,18 +36,18 @@ type believers struct {
 	renewed int
 }
 
-func believing(t *testing.T) *believers {
+func newFakeTrust(t *testing.T) *fakeTrust {
 	t.Helper()
 	a, err := pki.NewAuthority(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &believers{Authority: a, tokens: map[[32]byte]bool{}, revoked: map[string]bool{}}
+	b := &fakeTrust{Authority: a, tokens: map[[32]byte]bool{}, revoked: map[string]bool{}}
 	b.show = func() (*tls.Certificate, error) { c, err := a.Server("server-1", time.Now()); return &c, err }
 	return b
 }
 
-func (b *believers) token() *pki.Token {
+func (b *fakeTrust) token() *pki.Token {
 	t := pki.NewToken(b.Authority)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,9 +55,9 @@ func (b *believers) token() *pki.Token {
 	return &t
 }
 
-func (b *believers) Certificate() (*tls.Certificate, error) { return b.show() }
+func (b *fakeTrust) Certificate() (*tls.Certificate, error) { return b.show() }
 
-func (b *believers) Node(shown []*x509.Certificate) (pki.Peer, error) {
+func (b *fakeTrust) Node(shown []*x509.Certificate) (pki.Peer, error) {
 	p, err := b.Pool().Node(shown, time.Now())
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,27 +67,27 @@ func (b *believers) Node(shown []*x509.Certificate) (pki.Peer, error) {
 	return p, err
 }
 
-func (b *believers) Admit(_ context.Context, address string, a pki.Ask) (pki.Signed, error) {
+func (b *fakeTrust) Admit(_ context.Context, address string, a pki.CertificateRequest) (pki.SignedCertificate, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, address+" "+a.TokenID)
 	hash := pki.HashProof(a.Proof)
 	if !b.tokens[hash] {
-		return pki.Signed{}, &engine.Error{Code: engine.CodeForbidden, Message: "The token was used before.",
+		return pki.SignedCertificate{}, &engine.Error{Code: engine.CodeForbidden, Message: "The token was used before.",
 			Hint: "Make another."}
 	}
 	delete(b.tokens, hash)
 	r, err := pki.ReadRequest(a.Request)
 	if err != nil {
-		return pki.Signed{}, err
+		return pki.SignedCertificate{}, err
 	}
 	return b.Sign(r, time.Now())
 }
 
-func (b *believers) Renew(_ context.Context, who pki.Peer, a pki.Ask) (pki.Signed, error) {
+func (b *fakeTrust) Renew(_ context.Context, who pki.Peer, a pki.CertificateRequest) (pki.SignedCertificate, error) {
 	r, err := pki.ReadRequest(a.Request)
 	if err != nil || r.NodeID != who.ID {
-		return pki.Signed{}, errors.New("it asks for another")
+		return pki.SignedCertificate{}, errors.New("it asks for another")
 	}
 	b.mu.Lock()
 	b.renewed++
@@ -106,14 +106,14 @@ func identity(t *testing.T, dir, id string, token *pki.Token) *pki.Identity {
 
 func TestGRPCOfANodeThatJoinsConforms(t *testing.T) {
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
-		b := believing(t)
+		b := newFakeTrust(t)
 		l, d, c := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "n", b.token())}, DialOptions{Trust: b})
 		return protocoltest.Link{Dialer: d, Listener: l, Break: c.cut}
 	})
 }
 
-// greeted lets the node say who it is, and returns what the server hears.
-func greeted(t *testing.T, l *Listener, d protocol.Dialer, id string) (protocol.ServerEnd, error) {
+// dialHello lets the node say who it is, and returns what the server hears.
+func dialHello(t *testing.T, l *Listener, d protocol.Dialer, id string) (protocol.ServerEnd, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -144,7 +144,7 @@ func greeted(t *testing.T, l *Listener, d protocol.Dialer, id string) (protocol.
 func back(t *testing.T, l *Listener, d protocol.Dialer, id string) (err error) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
-		if _, err = greeted(t, l, d, id); err == nil {
+		if _, err = dialHello(t, l, d, id); err == nil {
 			return nil
 		}
 	}
@@ -152,10 +152,10 @@ func back(t *testing.T, l *Listener, d protocol.Dialer, id string) (err error) {
 }
 
 func TestANodeJoinsWithATokenOnce(t *testing.T) {
-	b, dir := believing(t), t.TempDir()
+	b, dir := newFakeTrust(t), t.TempDir()
 	token := b.token()
 	l, d, c := linked(t, ListenOptions{Identity: identity(t, dir, "node-1", token)}, DialOptions{Trust: b})
-	if _, err := greeted(t, l, d, "node-1"); err != nil {
+	if _, err := dialHello(t, l, d, "node-1"); err != nil {
 		t.Fatal(err)
 	}
 	// It is known by its certificate from now on.
@@ -170,16 +170,16 @@ func TestANodeJoinsWithATokenOnce(t *testing.T) {
 	}
 	// Another node with the same token.
 	l, d, _ = linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "node-2", token)}, DialOptions{Trust: b})
-	if _, err := greeted(t, l, d, "node-2"); err == nil || !strings.Contains(err.Error(), "used before") ||
+	if _, err := dialHello(t, l, d, "node-2"); err == nil || !strings.Contains(err.Error(), "used before") ||
 		!strings.Contains(err.Error(), "Make another") {
 		t.Errorf("a used token: %v", err)
 	}
 }
 
 func TestANodeIsNobodyElse(t *testing.T) {
-	b := believing(t)
+	b := newFakeTrust(t)
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "node-1", b.token())}, DialOptions{Trust: b})
-	if _, err := greeted(t, l, d, "node-2"); err == nil || !strings.Contains(err.Error(), `calls itself "node-2"`) ||
+	if _, err := dialHello(t, l, d, "node-2"); err == nil || !strings.Contains(err.Error(), `calls itself "node-2"`) ||
 		!strings.Contains(err.Error(), "node-1") {
 		t.Errorf("a node that says it is another: %v", err)
 	}
@@ -187,14 +187,14 @@ func TestANodeIsNobodyElse(t *testing.T) {
 
 func TestWhoIsNotBelievedIsToldWhy(t *testing.T) {
 	t.Parallel()
-	b, other := believing(t), believing(t)
+	b, other := newFakeTrust(t), newFakeTrust(t)
 	joined := t.TempDir()
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, joined, "node-1", b.token())}, DialOptions{Trust: b})
-	if _, err := greeted(t, l, d, "node-1"); err != nil {
+	if _, err := dialHello(t, l, d, "node-1"); err != nil {
 		t.Fatal(err)
 	}
-	as := func(show func() (*tls.Certificate, error)) *believers {
-		c := &believers{Authority: b.Authority, tokens: map[[32]byte]bool{}, revoked: map[string]bool{}, show: show}
+	as := func(show func() (*tls.Certificate, error)) *fakeTrust {
+		c := &fakeTrust{Authority: b.Authority, tokens: map[[32]byte]bool{}, revoked: map[string]bool{}, show: show}
 		return c
 	}
 	late := as(func() (*tls.Certificate, error) {
@@ -206,15 +206,15 @@ func TestWhoIsNotBelievedIsToldWhy(t *testing.T) {
 		server Trust
 		want   error
 	}{
-		"a token of another server":      {identity(t, t.TempDir(), "node-2", other.token()), b, ErrNotBelieved},
+		"a token of another server":      {identity(t, t.TempDir(), "node-2", other.token()), b, ErrServerRejected},
 		"a node of another server":       {identity(t, joined, "node-1", nil), other, pki.ErrForeign},
-		"a server with an old one":       {identity(t, joined, "node-1", nil), late, ErrNotBelieved},
-		"a joining node, the same":       {identity(t, t.TempDir(), "node-3", b.token()), late, ErrNotBelieved},
+		"a server with an old one":       {identity(t, joined, "node-1", nil), late, ErrServerRejected},
+		"a joining node, the same":       {identity(t, t.TempDir(), "node-3", b.token()), late, ErrServerRejected},
 		"a node that speaks without TLS": {nil, b, ErrNotTLS},
 	} {
 		l, d, _ := linked(t, ListenOptions{Identity: c.node}, DialOptions{Trust: c.server})
 		begin := time.Now()
-		if _, err := greeted(t, l, d, "x"); !errors.Is(err, c.want) {
+		if _, err := dialHello(t, l, d, "x"); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took := time.Since(begin); took > 4*time.Second {
@@ -224,9 +224,9 @@ func TestWhoIsNotBelievedIsToldWhy(t *testing.T) {
 }
 
 func TestARevokedNodeIsCutAndStaysOut(t *testing.T) {
-	b, dir := believing(t), t.TempDir()
+	b, dir := newFakeTrust(t), t.TempDir()
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, dir, "node-1", b.token())}, DialOptions{Trust: b})
-	end, err := greeted(t, l, d, "node-1")
+	end, err := dialHello(t, l, d, "node-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,12 +247,12 @@ func TestARevokedNodeIsCutAndStaysOut(t *testing.T) {
 	if _, err := end.Receive(ctx); !errors.Is(err, protocol.ErrClosed) {
 		t.Fatalf("the stream of a revoked node: %v", err)
 	}
-	if _, err := end.OpenPart(t.Context(), protocoltest.Announced(nil)); err == nil ||
+	if _, err := end.OpenPart(t.Context(), protocoltest.Announcement(nil)); err == nil ||
 		!strings.Contains(err.Error(), pki.ErrRevoked.Error()) {
 		t.Errorf("a part of it: %v", err)
 	}
 	for range 2 {
-		if _, err := greeted(t, l, d, "node-1"); !errors.Is(err, pki.ErrRevoked) {
+		if _, err := dialHello(t, l, d, "node-1"); !errors.Is(err, pki.ErrRevoked) {
 			t.Fatalf("afterwards: %v", err)
 		}
 	}
@@ -260,11 +260,11 @@ func TestARevokedNodeIsCutAndStaysOut(t *testing.T) {
 
 func TestACertificateIsRenewedOnTheStream(t *testing.T) {
 	t.Parallel()
-	b := believing(t)
+	b := newFakeTrust(t)
 	b.Life = 3 * time.Second
 	i := identity(t, t.TempDir(), "node-1", b.token())
 	l, d, c := linked(t, ListenOptions{Identity: i}, DialOptions{Trust: b})
-	end, err := greeted(t, l, d, "node-1")
+	end, err := dialHello(t, l, d, "node-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestACertificateIsRenewedOnTheStream(t *testing.T) {
 
 // TestAStrangerOfAJoinedNodeSeesItsHealthOnly, and one with a certificate of another less.
 func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
-	b := believing(t)
+	b := newFakeTrust(t)
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "node-1", b.token()),
 		Plugin: func(context.Context, []byte) error { t.Error("a plugin was taken"); return nil }}, DialOptions{Trust: b})
 	stranger := func(state string) {
@@ -332,7 +332,7 @@ func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
 		}
 	}
 	stranger("joining")
-	if _, err := greeted(t, l, d, "node-1"); err != nil {
+	if _, err := dialHello(t, l, d, "node-1"); err != nil {
 		t.Fatal(err)
 	}
 	stranger("joined")
@@ -340,7 +340,7 @@ func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
 
 // TestNoSecretIsLogged in a whole session: joining, refused, renewed.
 func TestNoSecretIsLogged(t *testing.T) {
-	b, dir := believing(t), t.TempDir()
+	b, dir := newFakeTrust(t), t.TempDir()
 	token := b.token()
 	var out bytes.Buffer
 	who, err := pki.OpenIdentity(pki.IdentityOptions{Dir: dir, ID: "node-1", Token: token})
@@ -360,14 +360,14 @@ func TestNoSecretIsLogged(t *testing.T) {
 	known := b.tokens
 	b.tokens = map[[32]byte]bool{}
 	b.mu.Unlock()
-	_, refused := greeted(t, l, d, "node-1")
+	_, refused := dialHello(t, l, d, "node-1")
 	b.mu.Lock()
 	b.tokens = known
 	b.mu.Unlock()
 	if refused == nil {
 		t.Error("a token that nobody knows was taken")
 	}
-	end, err := greeted(t, l, d, "node-1")
+	end, err := dialHello(t, l, d, "node-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,10 +392,10 @@ func TestNoSecretIsLogged(t *testing.T) {
 }
 
 func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
-	b := believing(t)
+	b := newFakeTrust(t)
 	for name, who := range map[string]*pki.Identity{"plain": nil, "joins": identity(t, t.TempDir(), "n", b.token())} {
 		l, _, c := linked(t, ListenOptions{Identity: who}, DialOptions{})
-		e, err := NewEither(DialOptions{Address: c.Addr().String(), Process: "s", Trust: b})
+		e, err := NewDualDialer(DialOptions{Address: c.Addr().String(), Process: "s", Trust: b})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +416,7 @@ func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
 		}
 		_ = e.Close()
 	}
-	if _, err := NewEither(DialOptions{Address: "10.0.0.7:9090", Trust: b}); !errors.Is(err, ErrPlain) {
+	if _, err := NewDualDialer(DialOptions{Address: "10.0.0.7:9090", Trust: b}); !errors.Is(err, ErrPlain) {
 		t.Errorf("beyond this machine: %v", err)
 	}
 }
@@ -435,12 +435,12 @@ func TestTwoAddressesOfANodeAreOneStream(t *testing.T) {
 		defer d.Close()
 		ways = append(ways, d)
 	}
-	end, err := greeted(t, l, ways[0], "node-1")
+	end, err := dialHello(t, l, ways[0], "node-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := greeted(t, l, ways[1], "node-1"); !errors.Is(err, protocol.ErrSameNode) ||
+		if _, err := dialHello(t, l, ways[1], "node-1"); !errors.Is(err, protocol.ErrSameNode) ||
 			!strings.Contains(err.Error(), c.Addr().String()) {
 			t.Fatalf("by the other address: %v", err)
 		}

@@ -52,8 +52,8 @@ func (b Build) text() string {
 	switch {
 	case version == "":
 		version = "of an unknown version"
-	case len(version) > longest:
-		version = version[:longest] + "…" // whoever says it may say anything
+	case len(version) > maxLength:
+		version = version[:maxLength] + "…" // whoever says it may say anything
 	}
 	if _, ok := released(b.Version); !ok || b.protocol() != Protocol {
 		return fmt.Sprintf("%s (protocol %d)", version, b.protocol())
@@ -61,7 +61,7 @@ func (b Build) text() string {
 	return version
 }
 
-const longest = 64
+const maxLength = 64
 
 func (b Build) protocol() int { return max(b.Protocol, 1) }
 

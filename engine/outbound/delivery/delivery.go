@@ -15,41 +15,41 @@ import (
 // Why something was lost.
 const (
 	LostQueueFull = "queue_full" // the oldest gives way
-	LostRefused   = "refused"    // the other side does not want it
-	LostGivenUp   = "given_up"   // it has not arrived for as long as was tried
-	LostEnd       = "shutdown"
+	LostRejected  = "refused"    // the other side does not want it
+	LostExpired   = "given_up"   // it has not arrived for as long as was tried
+	LostShutdown  = "shutdown"
 )
 
 // Limits of a queue.
 type Limits struct {
-	// Most and Bytes bound what waits, and what is on its way.
-	Most, Bytes int
-	// AtOnce is the most that one delivery has.
-	AtOnce int
-	// First and Longest bound the pause before another attempt.
-	First, Longest time.Duration
-	// Patience is for how long one delivery is tried; 0 is until there is no room.
-	Patience time.Duration
+	// MaxItems and Bytes bound what waits, and what is on its way.
+	MaxItems, MaxBytes int
+	// BatchSize is the most that one delivery has.
+	BatchSize int
+	// MinBackoff and Longest bound the pause before another attempt.
+	MinBackoff, MaxBackoff time.Duration
+	// RetryTimeout is for how long one delivery is tried; 0 is until there is no room.
+	RetryTimeout time.Duration
 }
 
 // Outcome is what became of an attempt.
 type Outcome struct {
-	// Taken is how many of the things have arrived.
-	Taken int
-	// Again: the rest is to be sent again, after the time that the other side has named, if any. Else it is lost.
-	Again bool
-	After time.Duration
-	Err   error
+	// Delivered is how many of the things have arrived.
+	Delivered int
+	// Retry: the rest is to be sent again, after the time that the other side has named, if any. Else it is lost.
+	Retry      bool
+	RetryAfter time.Duration
+	Err        error
 }
 
-// Thing is something to deliver.
-type Thing interface{ Bytes() int }
+// Item is something to deliver.
+type Item interface{ Bytes() int }
 
 // Send makes one attempt. It ends with ctx.
-type Send[T Thing] func(ctx context.Context, things []T, attempt int) Outcome
+type Send[T Item] func(ctx context.Context, things []T, attempt int) Outcome
 
 // Queue delivers things. It is safe for concurrent use.
-type Queue[T Thing] struct {
+type Queue[T Item] struct {
 	// To names the other side in the log and in metrics, without secrets.
 	to     string
 	limits Limits
@@ -58,16 +58,16 @@ type Queue[T Thing] struct {
 
 	sending context.Context
 	cut     context.CancelFunc
-	ended   chan struct{}
+	done    chan struct{}
 	wake    chan struct{}
 
 	mu       sync.Mutex
 	waiting  []T
 	bytes    int
-	ending   bool
-	onTheWay int
+	closing  bool
+	inFlight int
 	counts   Counts
-	said     time.Time
+	loggedAt time.Time
 	failing  bool
 }
 
@@ -83,24 +83,24 @@ type Counts struct {
 	LastErrorAt time.Time
 }
 
-// complainEvery is how often the log says that something is lost.
-const complainEvery = time.Minute
+// logInterval is how often the log says that something is lost.
+const logInterval = time.Minute
 
 // Open begins to deliver.
-func Open[T Thing](to string, l Limits, send Send[T], log zerolog.Logger) *Queue[T] {
-	q := &Queue[T]{to: to, limits: l, send: send, log: log, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
-	q.counts.Lost = map[string]int64{LostQueueFull: 0, LostRefused: 0, LostGivenUp: 0, LostEnd: 0}
+func Open[T Item](to string, l Limits, send Send[T], log zerolog.Logger) *Queue[T] {
+	q := &Queue[T]{to: to, limits: l, send: send, log: log, done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	q.counts.Lost = map[string]int64{LostQueueFull: 0, LostRejected: 0, LostExpired: 0, LostShutdown: 0}
 	q.sending, q.cut = context.WithCancel(context.Background())
 	go q.work()
 	return q
 }
 
-// Put adds things. The oldest that wait give way where there is no room.
-func (q *Queue[T]) Put(things ...T) {
+// Enqueue adds things. The oldest that wait give way where there is no room.
+func (q *Queue[T]) Enqueue(things ...T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ending {
-		q.counts.Lost[LostEnd] += int64(len(things))
+	if q.closing {
+		q.counts.Lost[LostShutdown] += int64(len(things))
 		return
 	}
 	for _, t := range things {
@@ -108,14 +108,14 @@ func (q *Queue[T]) Put(things ...T) {
 	}
 	q.waiting = append(q.waiting, things...)
 	gone := 0
-	for gone < len(q.waiting) && (q.onTheWay+len(q.waiting)-gone > q.limits.Most || q.bytes > q.limits.Bytes) {
+	for gone < len(q.waiting) && (q.inFlight+len(q.waiting)-gone > q.limits.MaxItems || q.bytes > q.limits.MaxBytes) {
 		q.bytes -= q.waiting[gone].Bytes()
 		gone++
 	}
 	if gone > 0 {
 		clear(q.waiting[:gone])
 		q.waiting = q.waiting[gone:]
-		q.lose(LostQueueFull, gone, nil)
+		q.countLost(LostQueueFull, gone, nil)
 	}
 	select {
 	case q.wake <- struct{}{}:
@@ -123,21 +123,21 @@ func (q *Queue[T]) Put(things ...T) {
 	}
 }
 
-// Lose counts things that could not even be put into the queue.
-func (q *Queue[T]) Lose(why string, n int, err error) {
+// CountLost counts things that could not even be put into the queue.
+func (q *Queue[T]) CountLost(why string, n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lose(why, n, err)
+	q.countLost(why, n, err)
 }
 
-// lose needs mu.
-func (q *Queue[T]) lose(why string, n int, err error) {
+// countLost needs mu.
+func (q *Queue[T]) countLost(why string, n int, err error) {
 	q.counts.Lost[why] += int64(n)
-	q.wrong(err)
-	if time.Since(q.said) < complainEvery {
+	q.recordError(err)
+	if time.Since(q.loggedAt) < logInterval {
 		return
 	}
-	q.said = time.Now()
+	q.loggedAt = time.Now()
 	lost := int64(0)
 	for _, n := range q.counts.Lost {
 		lost += n
@@ -151,7 +151,7 @@ func (q *Queue[T]) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.counts
-	c.Waiting, c.Bytes, c.Failing = q.onTheWay+len(q.waiting), q.bytes, q.failing
+	c.Waiting, c.Bytes, c.Failing = q.inFlight+len(q.waiting), q.bytes, q.failing
 	c.Lost = map[string]int64{}
 	for why, n := range q.counts.Lost {
 		c.Lost[why] = n
@@ -162,7 +162,7 @@ func (q *Queue[T]) Counts() Counts {
 // Close delivers what waits, for as long as ctx allows.
 func (q *Queue[T]) Close(ctx context.Context) {
 	q.mu.Lock()
-	q.ending = true
+	q.closing = true
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -170,14 +170,14 @@ func (q *Queue[T]) Close(ctx context.Context) {
 	}
 	stop := context.AfterFunc(ctx, q.cut)
 	defer stop()
-	<-q.ended // soon after ctx: all that waits in there has it
+	<-q.done // soon after ctx: all that waits in there has it
 	q.cut()
 }
 
 func (q *Queue[T]) work() {
-	defer close(q.ended)
+	defer close(q.done)
 	for {
-		things, ending := q.take()
+		things, ending := q.nextBatch()
 		switch {
 		case len(things) > 0:
 			q.deliver(things)
@@ -189,60 +189,60 @@ func (q *Queue[T]) work() {
 	}
 }
 
-func (q *Queue[T]) take() (things []T, ending bool) {
+func (q *Queue[T]) nextBatch() (things []T, ending bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.waiting), q.limits.AtOnce)
+	n := min(len(q.waiting), q.limits.BatchSize)
 	things = q.waiting[:n:n]
 	q.waiting = q.waiting[n:]
 	if len(q.waiting) == 0 {
 		q.waiting = nil
 	}
-	q.onTheWay = n
-	return things, q.ending
+	q.inFlight = n
+	return things, q.closing
 }
 
 // deliver sends things until they have arrived, or are lost.
 func (q *Queue[T]) deliver(things []T) {
-	begun, pause := time.Now(), q.limits.First
-	why := LostRefused
+	begun, pause := time.Now(), q.limits.MinBackoff
+	why := LostRejected
 	var out Outcome
 	for attempt := 0; ; attempt++ {
 		if q.sending.Err() != nil {
-			why = LostEnd
+			why = LostShutdown
 			break
 		}
 		out = q.send(q.sending, things, attempt)
-		if !out.Again {
+		if !out.Retry {
 			break
 		}
-		if q.limits.Patience > 0 && time.Since(begun) > q.limits.Patience {
-			why = LostGivenUp
+		if q.limits.RetryTimeout > 0 && time.Since(begun) > q.limits.RetryTimeout {
+			why = LostExpired
 			break
 		}
 		q.failed(out.Err)
 		// Half of the pause is by chance: servers that were turned away together do not come again together.
 		wait := pause/2 + rand.N(pause/2+1)
-		pause = min(2*pause, q.limits.Longest)
+		pause = min(2*pause, q.limits.MaxBackoff)
 		select {
-		case <-time.After(max(wait, min(out.After, mostAfter))):
+		case <-time.After(max(wait, min(out.RetryAfter, maxRetryAfter))):
 		case <-q.sending.Done():
 		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.onTheWay = 0
+	q.inFlight = 0
 	for _, t := range things {
 		q.bytes -= t.Bytes()
 	}
 	taken := len(things)
-	if out.Err != nil || out.Again || why == LostEnd {
-		taken = min(out.Taken, len(things))
+	if out.Err != nil || out.Retry || why == LostShutdown {
+		taken = min(out.Delivered, len(things))
 	}
 	q.counts.Sent += int64(taken)
 	if lost := len(things) - taken; lost > 0 {
-		q.failing = q.failing || why != LostEnd
-		q.lose(why, lost, out.Err)
+		q.failing = q.failing || why != LostShutdown
+		q.countLost(why, lost, out.Err)
 		return
 	}
 	if q.failing {
@@ -251,8 +251,8 @@ func (q *Queue[T]) deliver(things []T) {
 	q.failing = false
 }
 
-// mostAfter bounds for how long the other side may send away.
-const mostAfter = 5 * time.Minute
+// maxRetryAfter bounds for how long the other side may send away.
+const maxRetryAfter = 5 * time.Minute
 
 func (q *Queue[T]) failed(err error) {
 	if errors.Is(err, context.Canceled) && q.sending.Err() != nil {
@@ -261,7 +261,7 @@ func (q *Queue[T]) failed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.counts.Retries++
-	q.wrong(err)
+	q.recordError(err)
 	if !q.failing {
 		q.log.Warn().Err(err).Str("destination", q.to).
 			Msg("a delivery does not arrive and is tried again; runs are not concerned")
@@ -269,8 +269,8 @@ func (q *Queue[T]) failed(err error) {
 	q.failing = true
 }
 
-// wrong keeps what an attempt has said that did not succeed. It needs mu.
-func (q *Queue[T]) wrong(err error) {
+// recordError keeps what an attempt has said that did not succeed. It needs mu.
+func (q *Queue[T]) recordError(err error) {
 	if err != nil {
 		q.counts.LastError, q.counts.LastErrorAt = err.Error(), time.Now()
 	}

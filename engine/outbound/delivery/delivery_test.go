@@ -30,8 +30,8 @@ func (thing) Bytes() int { return 10 }
 
 // TestTheOldestGiveWay: a queue holds as many things, and bytes, as it may; who puts something never waits.
 func TestTheOldestGiveWay(t *testing.T) {
-	for name, l := range map[string]delivery.Limits{"things": {Most: 5, Bytes: 1000, AtOnce: 2},
-		"bytes": {Most: 1000, Bytes: 50, AtOnce: 2}} {
+	for name, l := range map[string]delivery.Limits{"things": {MaxItems: 5, MaxBytes: 1000, BatchSize: 2},
+		"bytes": {MaxItems: 1000, MaxBytes: 50, BatchSize: 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []thing
@@ -42,10 +42,10 @@ func TestTheOldestGiveWay(t *testing.T) {
 					return delivery.Outcome{}
 				}, zerolog.Nop())
 				begun := time.Now()
-				q.Put(0)
+				q.Enqueue(0)
 				synctest.Wait() // it is on its way
 				for i := 1; i <= 9; i++ {
-					q.Put(thing(i))
+					q.Enqueue(thing(i))
 				}
 				if c := q.Counts(); c.Waiting != 5 || c.Bytes != 50 || c.Lost[delivery.LostQueueFull] != 5 {
 					t.Errorf("%+v", c)
@@ -69,16 +69,16 @@ func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		begun := time.Now()
-		q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 5, First: time.Second,
-			Longest: 8 * time.Second}, func(_ context.Context, _ []thing, attempt int) delivery.Outcome {
+		q := delivery.Open("there", delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 5, MinBackoff: time.Second,
+			MaxBackoff: 8 * time.Second}, func(_ context.Context, _ []thing, attempt int) delivery.Outcome {
 			at = append(at, time.Since(begun))
 			begun = time.Now()
 			if attempt == 6 {
-				return delivery.Outcome{Again: true, After: time.Minute, Err: errors.New("later")}
+				return delivery.Outcome{Retry: true, RetryAfter: time.Minute, Err: errors.New("later")}
 			}
-			return delivery.Outcome{Again: attempt < 7, Err: errorOf(attempt < 7)}
+			return delivery.Outcome{Retry: attempt < 7, Err: errorOf(attempt < 7)}
 		}, zerolog.Nop())
-		q.Put(1)
+		q.Enqueue(1)
 		q.Close(t.Context())
 		for i, d := range at[1:] {
 			whole := min(time.Second<<i, 8*time.Second)
@@ -105,21 +105,21 @@ func errorOf(failed bool) error {
 // TestAnEndDoesNotWait: what another side does not take is lost when the time is up, and counted.
 func TestAnEndDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second, Longest: time.Hour},
+		q := delivery.Open("there", delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Hour},
 			func(ctx context.Context, _ []thing, _ int) delivery.Outcome {
 				<-ctx.Done()
-				return delivery.Outcome{Again: true, Err: ctx.Err()}
+				return delivery.Outcome{Retry: true, Err: ctx.Err()}
 			}, zerolog.Nop())
-		q.Put(1, 2, 3)
+		q.Enqueue(1, 2, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		begun := time.Now()
 		q.Close(ctx)
-		q.Put(4)
+		q.Enqueue(4)
 		if took := time.Since(begun); took > 6*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if c := q.Counts(); c.Lost[delivery.LostEnd] != 4 || c.Sent != 0 || c.Bytes != 0 {
+		if c := q.Counts(); c.Lost[delivery.LostShutdown] != 4 || c.Sent != 0 || c.Bytes != 0 {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -128,21 +128,21 @@ func TestAnEndDoesNotWait(t *testing.T) {
 // TestWhatIsRefusedFails: a delivery that another side does not want, or does not take for long, is told by its reason,
 // and deliveries fail until one arrives.
 func TestWhatIsRefusedFails(t *testing.T) {
-	for why, again := range map[string]bool{delivery.LostRefused: false, delivery.LostGivenUp: true} {
+	for why, again := range map[string]bool{delivery.LostRejected: false, delivery.LostExpired: true} {
 		synctest.Test(t, func(t *testing.T) {
-			q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second,
-				Longest: time.Second, Patience: time.Minute}, func(_ context.Context, things []thing, _ int) delivery.Outcome {
+			q := delivery.Open("there", delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 1, MinBackoff: time.Second,
+				MaxBackoff: time.Second, RetryTimeout: time.Minute}, func(_ context.Context, things []thing, _ int) delivery.Outcome {
 				if things[0] == 2 {
 					return delivery.Outcome{}
 				}
-				return delivery.Outcome{Again: again, Err: errors.New("no")}
+				return delivery.Outcome{Retry: again, Err: errors.New("no")}
 			}, zerolog.Nop())
-			q.Put(1)
+			q.Enqueue(1)
 			time.Sleep(2 * time.Minute)
 			if c := q.Counts(); !c.Failing || c.Lost[why] != 1 || c.LastError == "" || c.LastErrorAt.IsZero() {
 				t.Errorf("%s: %+v", why, c)
 			}
-			q.Put(2)
+			q.Enqueue(2)
 			q.Close(t.Context())
 			if c := q.Counts(); c.Failing || c.Sent != 1 {
 				t.Errorf("%s: %+v", why, c)
@@ -209,7 +209,7 @@ func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
 		got.URL.RawQuery != "key=qu-ery" {
 		t.Errorf("%s %v", got.URL, got.Header)
 	}
-	again, _ := a.Again()
+	again, _ := a.Retryable()
 	if a.OK() || again || elsewhere.Load() != 0 {
 		t.Errorf("a redirect is followed, or tried again: %+v", a)
 	}
@@ -239,8 +239,8 @@ func TestWhenToComeAgain(t *testing.T) {
 		after  time.Duration
 	}{{429, "7", true, 7 * time.Second}, {503, soon, true, 90 * time.Second}, {500, "-5", true, 0}, {500, "x", true, 0},
 		{502, "99999999999999999999", true, 0}, {408, "", true, 0}, {400, "7", false, 0}, {301, "", false, 0}} {
-		a := delivery.Answer{Status: c.status, Header: http.Header{"Retry-After": {c.header}}}
-		again, after := a.Again()
+		a := delivery.Response{Status: c.status, Header: http.Header{"Retry-After": {c.header}}}
+		again, after := a.Retryable()
 		if again != c.again || (after-c.after).Abs() > 5*time.Second {
 			t.Errorf("%d %q: %t, %s", c.status, c.header, again, after)
 		}
@@ -253,7 +253,7 @@ func TestAnAnswerIsShownAsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Brief("\x1b]0;owned\x07\x1b[2J\u202egnp\x00\r\nno"); got != "]0;owned[2Jgnp no" {
+	if got := c.LogText("\x1b]0;owned\x07\x1b[2J\u202egnp\x00\r\nno"); got != "]0;owned[2Jgnp no" {
 		t.Errorf("%q", got)
 	}
 }

@@ -28,25 +28,25 @@ type Endpoint struct {
 	Headers               map[string]string
 	// CA is a file with the authorities that the endpoint's certificate may be of, "" for the system's.
 	CA []byte
-	// Reach judges the addresses that are dialled; nil refuses only those that always are.
-	Reach *egress.Policy
-	// Agent is what this program calls itself.
-	Agent string
+	// Egress judges the addresses that are dialled; nil refuses only those that always are.
+	Egress *egress.Policy
+	// UserAgent is what this program calls itself.
+	UserAgent string
 }
 
-// attemptLimit bounds an attempt, with its answer.
-const attemptLimit = 20 * time.Second
+// attemptTimeout bounds an attempt, with its answer.
+const attemptTimeout = 20 * time.Second
 
-// mostAnswer is how many bytes of an answer are looked at.
-const mostAnswer = 4 << 10
+// maxResponseBytes is how many bytes of an answer are looked at.
+const maxResponseBytes = 4 << 10
 
 // Client speaks with an endpoint. It follows no redirect and speaks with no address that only the machine's cloud has.
 type Client struct {
-	at      *url.URL
-	to      string
-	headers http.Header
-	hide    *strings.Replacer
-	http    *http.Client
+	at       *url.URL
+	to       string
+	headers  http.Header
+	redactor *strings.Replacer
+	http     *http.Client
 }
 
 // NewClient reads an endpoint.
@@ -55,7 +55,7 @@ func NewClient(e Endpoint) (*Client, error) {
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, engine.InvalidField(e.Flag, "is no address", "write http://HOST/PATH or https://HOST/PATH")
 	}
-	if host := strings.ToLower(at.Hostname()); egress.Named(host) {
+	if host := strings.ToLower(at.Hostname()); egress.IsForbiddenHost(host) {
 		return nil, egress.InvalidFlag(e.Flag, host)
 	}
 	c := &Client{at: at, headers: http.Header{}}
@@ -95,11 +95,11 @@ func NewClient(e Endpoint) (*Client, error) {
 			return nil, engine.InvalidField(e.Flag, "has a secret or header of more than one line", "write it in one line")
 		}
 	}
-	if e.Agent != "" {
-		c.headers.Set("User-Agent", e.Agent)
+	if e.UserAgent != "" {
+		c.headers.Set("User-Agent", e.UserAgent)
 	}
 	c.to = at.Scheme + "://" + at.Host // the path may hold a token
-	c.hide = hider(secrets)
+	c.redactor = newRedactor(secrets)
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(e.CA) > 0 {
 		security.RootCAs = x509.NewCertPool()
@@ -108,7 +108,7 @@ func NewClient(e Endpoint) (*Client, error) {
 		}
 	}
 	c.http = &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: e.Reach.Dial,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: e.Egress.Dial,
 			TLSClientConfig: security, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, MaxConnsPerHost: 2,
 			MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -116,8 +116,8 @@ func NewClient(e Endpoint) (*Client, error) {
 	return c, nil
 }
 
-// hider replaces what is secret; texts of fewer bytes are words of any answer.
-func hider(secrets []string) *strings.Replacer {
+// newRedactor replaces what is secret; texts of fewer bytes are words of any answer.
+func newRedactor(secrets []string) *strings.Replacer {
 	var pairs []string
 	for _, s := range secrets {
 		if len(s) >= 4 {
@@ -133,8 +133,8 @@ func (c *Client) To() string { return c.to }
 // Close lets go of connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Answer is what an endpoint has said.
-type Answer struct {
+// Response is what an endpoint has said.
+type Response struct {
 	Status int
 	Header http.Header
 	// Body is the beginning of what it has said, and Text the same as it may stand in a log.
@@ -143,10 +143,10 @@ type Answer struct {
 }
 
 // OK reports whether it has taken what was sent.
-func (a *Answer) OK() bool { return a != nil && a.Status/100 == 2 }
+func (a *Response) OK() bool { return a != nil && a.Status/100 == 2 }
 
 // Err is what an answer says that is none of success.
-func (a *Answer) Err() error {
+func (a *Response) Err() error {
 	switch {
 	case a.OK():
 		return nil
@@ -158,8 +158,8 @@ func (a *Answer) Err() error {
 	return fmt.Errorf("the endpoint answers %d: %s", a.Status, a.Text)
 }
 
-// Again reports whether what was sent may be taken later, and when that is where the answer says so.
-func (a *Answer) Again() (again bool, after time.Duration) {
+// Retryable reports whether what was sent may be taken later, and when that is where the answer says so.
+func (a *Response) Retryable() (again bool, after time.Duration) {
 	if a.Status/100 != 5 && a.Status != http.StatusTooManyRequests && a.Status != http.StatusRequestTimeout {
 		return false, 0
 	}
@@ -174,8 +174,8 @@ func (a *Answer) Again() (again bool, after time.Duration) {
 }
 
 // Post sends a body to a path below the endpoint, "" for itself. An error is of an endpoint that has not answered.
-func (c *Client) Post(ctx context.Context, path, contentType string, body []byte, headers ...string) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+func (c *Client) Post(ctx context.Context, path, contentType string, body []byte, headers ...string) (*Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	at := c.at
 	if path != "" {
@@ -183,7 +183,7 @@ func (c *Client) Post(ctx context.Context, path, contentType string, body []byte
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(string(body)))
 	if err != nil {
-		return nil, c.quiet(err)
+		return nil, c.redactError(err)
 	}
 	for name, values := range c.headers {
 		r.Header[name] = values
@@ -194,36 +194,36 @@ func (c *Client) Post(ctx context.Context, path, contentType string, body []byte
 	}
 	got, err := c.http.Do(r)
 	if err != nil {
-		return nil, c.quiet(err)
+		return nil, c.redactError(err)
 	}
 	defer got.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(got.Body, mostAnswer))
+	text, err := io.ReadAll(io.LimitReader(got.Body, maxResponseBytes))
 	if err != nil && got.StatusCode/100 == 2 {
-		return nil, c.quiet(err) // what it has not said is not known
+		return nil, c.redactError(err) // what it has not said is not known
 	}
-	return &Answer{Status: got.StatusCode, Header: got.Header, Body: text, Text: c.Brief(string(text))}, nil
+	return &Response{Status: got.StatusCode, Header: got.Header, Body: text, Text: c.LogText(string(text))}, nil
 }
 
-// Brief is a text of somebody else's as it may stand in a log.
-func (c *Client) Brief(text string) string {
+// LogText is a text of somebody else's as it may stand in a log.
+func (c *Client) LogText(text string) string {
 	const most = 200
-	text = strings.Join(strings.Fields(textsafe.OneLine(c.hide.Replace(text))), " ")
+	text = strings.Join(strings.Fields(textsafe.OneLine(c.redactor.Replace(text))), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + " …"
 	}
 	return text
 }
 
-// quiet is an error without the address, in which there may be a secret.
-func (c *Client) quiet(err error) error {
+// redactError is an error without the address, in which there may be a secret.
+func (c *Client) redactError(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("the endpoint has not answered for %s: %w", attemptLimit, context.DeadlineExceeded)
+		return fmt.Errorf("the endpoint has not answered for %s: %w", attemptTimeout, context.DeadlineExceeded)
 	}
-	if hidden := c.hide.Replace(err.Error()); hidden != err.Error() {
+	if hidden := c.redactor.Replace(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)
 	}
 	return err

@@ -16,11 +16,11 @@ import (
 )
 
 // limits: annotations are few, and one that is an hour late still says when it was.
-var limits = delivery.Limits{Most: 1000, Bytes: 1 << 20, AtOnce: 1, First: time.Second, Longest: time.Minute,
-	Patience: time.Hour}
+var limits = delivery.Limits{MaxItems: 1000, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
+	RetryTimeout: time.Hour}
 
-// readLimit bounds how long the control store may take to say what a run is.
-const readLimit = 5 * time.Second
+// readTimeout bounds how long the control store may take to say what a run is.
+const readTimeout = 5 * time.Second
 
 // Annotation is what Grafana takes.
 type Annotation struct {
@@ -30,79 +30,79 @@ type Annotation struct {
 	Text    string   `json:"text"`
 }
 
-// Bytes implements delivery.Thing.
+// Bytes implements delivery.Item.
 func (a Annotation) Bytes() int { return 100 + len(a.Text) }
 
-// Moment is something that has happened to a run.
-type Moment int
+// Milestone is something that has happened to a run.
+type Milestone int
 
 // The moments that are marked.
 const (
-	Started Moment = iota
+	Started Milestone = iota
 	WarmedUp
 	Ended
 )
 
-// Marker marks runs.
-type Marker struct {
-	delivery.Outlet[Annotation]
-	run    func(context.Context, string) (engine.Run, error)
-	log    zerolog.Logger
-	happen chan happened
-	once   sync.Once
-	ended  chan struct{}
+// Annotator marks runs.
+type Annotator struct {
+	delivery.Sink[Annotation]
+	run        func(context.Context, string) (engine.Run, error)
+	log        zerolog.Logger
+	milestones chan runMilestone
+	once       sync.Once
+	done       chan struct{}
 }
 
-type happened struct {
-	run string
-	is  Moment
+type runMilestone struct {
+	run       string
+	milestone Milestone
 }
 
 // Open begins to mark runs in the Grafana of an endpoint.
-func Open(e delivery.Endpoint, run func(context.Context, string) (engine.Run, error), log zerolog.Logger) (*Marker,
+func Open(e delivery.Endpoint, run func(context.Context, string) (engine.Run, error), log zerolog.Logger) (*Annotator,
 	error) {
 	client, err := delivery.NewClient(e)
 	if err != nil {
 		return nil, err
 	}
-	m := &Marker{run: run, log: log, happen: make(chan happened, 256), ended: make(chan struct{})}
-	m.Outlet = delivery.OpenOutlet(client, limits, m.send, log)
+	m := &Annotator{run: run, log: log, milestones: make(chan runMilestone, 256), done: make(chan struct{})}
+	m.Sink = delivery.OpenSink(client, limits, m.send, log)
 	go m.read()
 	return m, nil
 }
 
-// Happened takes a moment of a run, once the control store has it. It does not wait.
-func (m *Marker) Happened(runID string, is Moment) {
+// Record takes a moment of a run, once the control store has it. It does not wait.
+func (m *Annotator) Record(runID string, is Milestone) {
 	select {
-	case m.happen <- happened{runID, is}:
+	case m.milestones <- runMilestone{runID, is}:
 	default:
-		m.Lose(delivery.LostQueueFull, 1, nil)
+		m.CountLost(delivery.LostQueueFull, 1, nil)
 	}
 }
 
 // Close marks what has happened, for as long as ctx allows. Nothing may happen any more.
-func (m *Marker) Close(ctx context.Context) {
-	m.once.Do(func() { close(m.happen) })
-	<-m.ended
-	m.Outlet.Close(ctx)
+func (m *Annotator) Close(ctx context.Context) {
+	m.once.Do(func() { close(m.milestones) })
+	<-m.done
+	m.Sink.Close(ctx)
 }
 
-func (m *Marker) read() {
-	defer close(m.ended)
-	for h := range m.happen {
-		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+func (m *Annotator) read() {
+	defer close(m.done)
+	for h := range m.milestones {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		run, err := m.run(ctx, h.run)
 		cancel()
 		if err != nil {
-			m.Lose(delivery.LostRefused, 1, fmt.Errorf("reading the run that is to be marked: %w", err))
+			m.CountLost(delivery.LostRejected, 1, fmt.Errorf("reading the run that is to be marked: %w", err))
 			continue
 		}
-		m.Put(Of(run, h.is)...)
+		m.Enqueue(Annotations(run, h.milestone)...)
 	}
 }
 
-// Of are the annotations of a moment of a run.
-func Of(run engine.Run, is Moment) []Annotation {
+// Annotations are the annotations of a moment of a run.
+func Annotations(run engine.Run, is Milestone) []Annotation {
 	tags := []string{"loadstone", "run:" + run.RunID}
 	if name := run.Scenario.TemplateName; name != "" {
 		tags = append(tags, "template:"+name)
@@ -140,15 +140,15 @@ func Of(run engine.Run, is Moment) []Annotation {
 	return append(all, region("run", run.StartTime, run.EndTime, text))
 }
 
-func (m *Marker) send(ctx context.Context, all []Annotation, _ int) delivery.Outcome {
+func (m *Annotator) send(ctx context.Context, all []Annotation, _ int) delivery.Outcome {
 	body, err := json.Marshal(all[0])
 	if err != nil {
 		return delivery.Outcome{Err: fmt.Errorf("writing an annotation: %w", err)}
 	}
 	answer, err := m.Client.Post(ctx, "api/annotations", "application/json", body)
 	if err != nil {
-		return delivery.Outcome{Again: true, Err: err}
+		return delivery.Outcome{Retry: true, Err: err}
 	}
-	again, after := answer.Again()
-	return delivery.Outcome{Again: again, After: after, Err: answer.Err()}
+	again, after := answer.Retryable()
+	return delivery.Outcome{Retry: again, RetryAfter: after, Err: answer.Err()}
 }

@@ -64,8 +64,8 @@ func TestARunIsMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, is := range []grafana.Moment{grafana.Started, grafana.WarmedUp, grafana.Ended} {
-		m.Happened("r-1", is)
+	for _, is := range []grafana.Milestone{grafana.Started, grafana.WarmedUp, grafana.Ended} {
+		m.Record("r-1", is)
 	}
 	m.Close(t.Context())
 	want := []string{`0-0 [run:r-1 template:orders start] Run a "run" has started`,
@@ -88,11 +88,11 @@ func TestWhatIsNotMarked(t *testing.T) {
 	never := engine.Run{RunID: "r-2", Status: engine.StatusCancelled}
 	for name, c := range map[string]struct {
 		run  engine.Run
-		is   grafana.Moment
+		is   grafana.Milestone
 		want int
 	}{"no warmup": {unwarmed, grafana.WarmedUp, 0}, "without warmup": {unwarmed, grafana.Ended, 2},
 		"ended in warmup": {early, grafana.Ended, 1}, "never started": {never, grafana.Ended, 0}} {
-		if got := grafana.Of(c.run, c.is); len(got) != c.want {
+		if got := grafana.Annotations(c.run, c.is); len(got) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -70,58 +70,58 @@ func (p Point) Bytes() int {
 type Sink interface{ Take(points []Point) }
 
 const (
-	// settle is how long after its end a second is sent.
-	settle = 2 * time.Second
-	// linger is for how long seconds of a run are taken that has ended.
-	linger = 3 * time.Second
-	// silence is after how long without news of it a run worker, a node or a warehouse is not shown any more, as in
+	// settleDelay is how long after its end a second is sent.
+	settleDelay = 2 * time.Second
+	// lingerDelay is for how long seconds of a run are taken that has ended.
+	lingerDelay = 3 * time.Second
+	// staleAfter is after how long without news of it a run worker, a node or a warehouse is not shown any more, as in
 	// the series of runs that go on here.
-	silence = 15 * time.Second
-	// mostFlat bounds in seconds what is sent of a stretch in which nothing ended.
-	mostFlat = 300
-	// forgetAfter is for how long nothing comes of a run whose end nobody has seen here.
-	forgetAfter = 15 * time.Minute
-	lookEvery   = 250 * time.Millisecond
+	staleAfter = 15 * time.Second
+	// maxGapSeconds bounds in seconds what is sent of a stretch in which nothing ended.
+	maxGapSeconds = 300
+	// runTTL is for how long nothing comes of a run whose end nobody has seen here.
+	runTTL       = 15 * time.Minute
+	pollInterval = 250 * time.Millisecond
 )
 
-// Feed makes samples of the seconds of runs. It implements ingest.LiveTarget, and is safe for concurrent use.
-type Feed struct {
+// Pusher makes samples of the seconds of runs. It implements ingest.LiveTarget, and is safe for concurrent use.
+type Pusher struct {
 	sinks []Sink
 	stop  context.CancelFunc
 	done  chan struct{}
 
 	mu   sync.Mutex
-	runs map[string]*flow
+	runs map[string]*runSeries
 }
 
 // Start begins to make samples for sinks.
-func Start(sinks ...Sink) *Feed {
+func Start(sinks ...Sink) *Pusher {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &Feed{sinks: sinks, stop: stop, done: make(chan struct{}), runs: map[string]*flow{}}
+	f := &Pusher{sinks: sinks, stop: stop, done: make(chan struct{}), runs: map[string]*runSeries{}}
 	go f.loop(ctx)
 	return f
 }
 
 // Close ends what runs are going on without a marker, for whoever takes them over goes on with their series, and sends
 // what is there.
-func (f *Feed) Close() {
+func (f *Pusher) Close() {
 	f.stop()
 	<-f.done
 }
 
 // BeginLive implements ingest.LiveTarget.
-func (f *Feed) BeginLive(_ context.Context, run engine.Run, epoch int64) (map[string]int64, error) {
+func (f *Pusher) BeginLive(_ context.Context, run engine.Run, epoch int64) (map[string]int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.runs[run.RunID]; known != nil && known.epoch > epoch {
 		return nil, store.ErrFenced
 	}
-	f.runs[run.RunID] = newFlow(run, epoch, time.Now())
+	f.runs[run.RunID] = newRunSeries(run, epoch, time.Now())
 	return nil, nil
 }
 
 // PutLive implements ingest.LiveTarget.
-func (f *Feed) PutLive(_ context.Context, l rollup.Live) error {
+func (f *Pusher) PutLive(_ context.Context, l rollup.Live) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	flow := f.runs[l.RunID]
@@ -133,7 +133,7 @@ func (f *Feed) PutLive(_ context.Context, l rollup.Live) error {
 }
 
 // Ended says that a run has ended: its series end with a marker, once what is on its way is here.
-func (f *Feed) Ended(runID string) {
+func (f *Pusher) Ended(runID string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if flow := f.runs[runID]; flow != nil && flow.ended.IsZero() {
@@ -142,15 +142,15 @@ func (f *Feed) Ended(runID string) {
 }
 
 // Lost says that somebody else owns a run now, who goes on with its series.
-func (f *Feed) Lost(runID string) {
+func (f *Pusher) Lost(runID string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.runs, runID)
 }
 
-func (f *Feed) loop(ctx context.Context) {
+func (f *Pusher) loop(ctx context.Context) {
 	defer close(f.done)
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		last := false
@@ -167,16 +167,16 @@ func (f *Feed) loop(ctx context.Context) {
 }
 
 // pass sends what has settled, or all.
-func (f *Feed) pass(now time.Time, all bool) {
+func (f *Pusher) pass(now time.Time, all bool) {
 	f.mu.Lock()
 	var points []Point
 	for id, r := range f.runs {
-		over := !r.ended.IsZero() && (all || now.Sub(r.ended) >= linger)
+		over := !r.ended.IsZero() && (all || now.Sub(r.ended) >= lingerDelay)
 		points = r.settled(points, now, all || over)
 		if over {
 			points = r.markers(points)
 		}
-		if over || now.Sub(r.heard) > forgetAfter {
+		if over || now.Sub(r.lastSeen) > runTTL {
 			delete(f.runs, id)
 		}
 	}

@@ -58,7 +58,7 @@ func (s *sink) of(base time.Time, metric string) (all []string) {
 // second are operations of one kind that ended in a second, each of 1 ms.
 func second(base time.Time, at int32, operations int64) rollup.Live {
 	s := rollup.New(base)
-	c := rollup.At(s.Kinds, rollup.OfKind{Moment: rollup.Moment{Second: at}, Kind: "READ"})
+	c := rollup.CellFor(s.Kinds, rollup.KindKey{Moment: rollup.Moment{Second: at}, Kind: "READ"})
 	c.Operations, c.Rows = operations, 2*operations
 	for range operations {
 		c.Latency.Record(1e6)
@@ -66,7 +66,7 @@ func second(base time.Time, at int32, operations int64) rollup.Live {
 	return rollup.Live{RunID: "r-1", Epoch: 3, Seconds: s}
 }
 
-func begin(t *testing.T, f *metricpush.Feed, base time.Time, epoch int64) {
+func begin(t *testing.T, f *metricpush.Pusher, base time.Time, epoch int64) {
 	t.Helper()
 	if _, err := f.BeginLive(t.Context(), engine.Run{RunID: "r-1", StartTime: engine.At(base)}, epoch); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 func observe(h prometheus.Observer, took time.Duration, runID string, traces *trace.Tracer) {
 	// An exemplar whose names and values have more than 128 characters is refused with a panic.
 	e, ok := h.(prometheus.ExemplarObserver)
-	if !ok || runID == "" || len(runID) > longestID {
+	if !ok || runID == "" || len(runID) > maxIDLength {
 		h.Observe(took.Seconds())
 		return
 	}
@@ -26,18 +26,18 @@ func observe(h prometheus.Observer, took time.Duration, runID string, traces *tr
 	e.ObserveWithExemplar(took.Seconds(), labels)
 }
 
-// longestID leaves room for the rest of an exemplar.
-const longestID = 64
+// maxIDLength leaves room for the rest of an exemplar.
+const maxIDLength = 64
 
 // span is what has just ended on or with a node, after so long.
 func span(name string, w nodes.Work, took time.Duration) trace.Span {
 	now := time.Now()
-	s := trace.Span{Name: name, Of: cmp.Or(w.RunID, w.QueryID), Begin: now.Add(-took), End: now}
+	s := trace.Span{Name: name, Trace: cmp.Or(w.RunID, w.QueryID), Begin: now.Add(-took), End: now}
 	for _, f := range []struct{ key, value string }{{"run_id", w.RunID}, {"worker_id", w.WorkerID},
 		{"query_id", w.QueryID}, {"leaf_id", w.LeafID}, {"work_id", w.WorkID},
 		{"node_id", w.NodeID}} {
 		if f.value != "" {
-			s.Fields = append(s.Fields, trace.Text(f.key, f.value))
+			s.Fields = append(s.Fields, trace.String(f.key, f.value))
 		}
 	}
 	return s

@@ -48,9 +48,9 @@ func (s *set) gauge(name, help string, read func() float64) {
 
 // Buckets in seconds: of what takes a round trip, of what is noticed, and of work.
 var (
-	quick = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2.5, 5, 10}
-	human = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
-	long  = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
+	fastBuckets  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2.5, 5, 10}
+	humanBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	longBuckets  = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
 )
 
 // Server takes what happens between a server and its nodes. It implements nodes.Meter.
@@ -62,36 +62,36 @@ type Server struct {
 	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
 	query                                              prometheus.Histogram
 	queryErrors                                        *prometheus.CounterVec
-	works                                              works
+	works                                              queryWorkMetrics
 }
 
 // NewServer returns the metrics of a server, all 0; traces makes spans of what they measure, nil makes none.
 func NewServer(traces *trace.Tracer) *Server {
 	m := &Server{traces: traces}
 	m.tick = m.histogram("loadstone_run_tick_seconds",
-		"From when a second of a run was due to when it was aggregated and shown.", quick...)
-	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", quick...)
+		"From when a second of a run was due to when it was aggregated and shown.", fastBuckets...)
+	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", fastBuckets...)
 	m.disconnects = m.counter("loadstone_control_disconnects_total", "Streams to nodes that have broken.")
 	m.reconnect = m.histogram("loadstone_control_reconnect_seconds",
-		"From the loss of a stream to a node to the next one.", human...)
+		"From the loss of a stream to a node to the next one.", humanBuckets...)
 	m.assigned = m.counter("loadstone_work_assigned_total", "Works that were given to nodes.")
 	m.reassigned = m.counter("loadstone_work_reassigned_total", "Works that were given again, after a node was lost.")
 	m.affinity = m.counter("loadstone_work_affinity_hits_total",
 		"Works that were given to the node that has what they need at hand.")
 	m.assignment = m.histogram("loadstone_work_assignment_seconds",
-		"From giving a node a work to its answer.", quick...)
+		"From giving a node a work to its answer.", fastBuckets...)
 	m.accepted = m.counter("loadstone_work_accepted_total", "Works that nodes have accepted.")
 	m.rejected = m.counter("loadstone_work_rejected_total", "Works that nodes have rejected.")
 	m.ready = m.histogram("loadstone_artifact_ready_to_fetch_seconds",
-		"From the announcement of an artifact to the beginning of its fetch.", human...)
+		"From the announcement of an artifact to the beginning of its fetch.", humanBuckets...)
 	m.fetch = m.histogram("loadstone_artifact_fetch_seconds", "Fetches of artifacts, from the first byte to the last.",
-		human...)
+		humanBuckets...)
 	m.fetchedB = m.counter("loadstone_artifact_fetched_bytes_total", "Bytes of artifacts that were fetched.")
 	m.mismatches = m.counter("loadstone_artifact_mismatches_total",
 		"Artifacts that were not what was announced: another checksum, another size.")
 	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
 	m.queries()
-	m.makeWorks()
+	m.makeQueryWorkMetrics()
 	return m
 }
 
@@ -132,8 +132,8 @@ func assignmentOf(w nodes.Work) string {
 	return "assign " + cmp.Or(w.WorkerID, w.WorkID) + " " + w.NodeID
 }
 
-// Answered implements nodes.Meter.
-func (m *Server) Answered(w nodes.Work, accepted bool, after time.Duration) {
+// Responded implements nodes.Meter.
+func (m *Server) Responded(w nodes.Work, accepted bool, after time.Duration) {
 	assignment, yes, no := m.assignment, m.accepted, m.rejected
 	if w.QueryID != "" {
 		assignment, yes, no = m.works.assignment, m.works.accepted, m.works.rejected
@@ -150,8 +150,8 @@ func (m *Server) Answered(w nodes.Work, accepted bool, after time.Duration) {
 	m.traces.Record(s)
 }
 
-// FetchBegun implements nodes.Meter.
-func (m *Server) FetchBegun(w nodes.Work, after time.Duration) {
+// FetchStarted implements nodes.Meter.
+func (m *Server) FetchStarted(w nodes.Work, after time.Duration) {
 	ready := m.ready
 	if w.QueryID != "" {
 		ready = m.works.ready
@@ -178,7 +178,7 @@ func (m *Server) Fetched(w nodes.Work, bytes int64, took time.Duration, failed, 
 	default:
 		observe(fetch, took, w.RunID, m.traces)
 	}
-	if m.traces.On() {
+	if m.traces.Enabled() {
 		s.Fields = append(s.Fields, trace.Number("bytes", bytes))
 	}
 	m.traces.Record(s)

@@ -60,7 +60,7 @@ func TestAnObservationNamesItsRun(t *testing.T) {
 	}{{nil, run, []string{"run_id=" + run}}, {traces, run, []string{"run_id=" + run, "trace_id=" + trace.ID(run)}},
 		{traces, strings.Repeat("x", 200), nil}, {traces, "", nil}} {
 		m := NewServer(c.traces)
-		m.Answered(nodes.Work{RunID: c.run, WorkerID: "worker-0", NodeID: "n"}, true, time.Millisecond)
+		m.Responded(nodes.Work{RunID: c.run, WorkerID: "worker-0", NodeID: "n"}, true, time.Millisecond)
 		if got := exemplars(t, m, "loadstone_work_assignment_seconds"); !slices.Equal(got, c.want) {
 			t.Errorf("the exemplar is %v, want %v", got, c.want)
 		}
@@ -76,7 +76,7 @@ func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 	second := func(n int) time.Time { return at.Add(time.Hour + time.Duration(n)*time.Second) } // by the node's clock
 	parent := traces.Context("run-1", "assign worker-0 n")
 	w := worker.EndedWorker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
-		Ready: second(2), Begun: second(3), Stopped: second(13), Drained: second(14), Ended: second(15), Ahead: -time.Hour}
+		Ready: second(2), LoadStarted: second(3), Stopped: second(13), Drained: second(14), Ended: second(15), Ahead: -time.Hour}
 	m.Ended(w)
 	took := map[string]time.Duration{}
 	for _, s := range kept.GetSpans() {

@@ -15,7 +15,7 @@ type Node struct {
 	traces       *trace.Tracer
 	life, cancel prometheus.Histogram
 	deleted      *prometheus.CounterVec
-	answers      answers
+	work         workMetrics
 }
 
 // NewNode returns the metrics of a node, which reads its state anew for each figure; traces makes spans, nil makes
@@ -23,15 +23,15 @@ type Node struct {
 func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	m := &Node{traces: traces}
 	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
-		long...)
-	m.cancel = m.histogram("loadstone_node_cancel_seconds", "From hearing STOP to the end of the run worker.", human...)
+		longBuckets...)
+	m.cancel = m.histogram("loadstone_node_cancel_seconds", "From hearing STOP to the end of the run worker.", humanBuckets...)
 	m.deleted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_artifacts_deleted_total",
 		Help: "Files of the spool that were deleted, by why."}, []string{"reason"})
 	for _, reason := range []string{"CACHE", "ACKNOWLEDGED", "EXPIRED", "OLDEST"} {
 		m.deleted.WithLabelValues(reason)
 	}
 	m.set = append(m.set, m.deleted)
-	m.makeAnswers()
+	m.makeWorkMetrics()
 	for _, g := range []struct {
 		name, help string
 		of         func(worker.NodeState) float64
@@ -43,7 +43,7 @@ func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 		{"loadstone_node_capacity_connections", "Most connections of all runs together; 0 is no limit.",
 			func(s worker.NodeState) float64 { return float64(s.Capacity) }},
 		{"loadstone_node_draining", "1 while the node takes no new work.",
-			func(s worker.NodeState) float64 { return truth(s.Draining) }},
+			func(s worker.NodeState) float64 { return boolValue(s.Draining) }},
 		{"loadstone_node_control_streams", "Servers that hold a stream to the node.",
 			func(s worker.NodeState) float64 { return float64(s.Servers) }},
 		{"loadstone_node_artifacts_waiting", "Artifacts that no server has acknowledged.",
@@ -64,7 +64,7 @@ func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	return m
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -80,11 +80,11 @@ func (m *Node) Ended(w worker.EndedWorker) {
 	if !w.Stopped.IsZero() {
 		observe(m.cancel, max(w.Ended.Sub(w.Stopped), 0), w.RunID, m.traces)
 	}
-	if !m.traces.On() {
+	if !m.traces.Enabled() {
 		return
 	}
-	about := []trace.Field{trace.Text("run_id", w.RunID), trace.Text("worker_id", w.WorkerID),
-		trace.Text("node_id", w.NodeID)}
+	about := []trace.Field{trace.String("run_id", w.RunID), trace.String("worker_id", w.WorkerID),
+		trace.String("node_id", w.NodeID)}
 	key := "run worker " + w.WorkerID + " " + w.NodeID
 	part := func(name string, from, to time.Time) {
 		if from.IsZero() {
@@ -93,23 +93,23 @@ func (m *Node) Ended(w worker.EndedWorker) {
 		if to.IsZero() || to.Before(from) {
 			to = w.Ended
 		}
-		m.traces.Record(trace.Span{Name: name, Of: w.RunID, Below: key, Parent: m.traces.Below(w.TraceParent, w.RunID, key),
-			Begin: runs(w, from), End: runs(w, to), Fields: about})
+		m.traces.Record(trace.Span{Name: name, Trace: w.RunID, ParentKey: key, Parent: m.traces.ContextBelow(w.TraceParent, w.RunID, key),
+			Begin: runTime(w, from), End: runTime(w, to), Fields: about})
 	}
-	part("set-up", w.Assigned, earliest(w.Ready, w.Stopped))
-	part("wait for START", w.Ready, earliest(w.Begun, w.Stopped))
-	part("load", w.Begun, w.Stopped)
+	part("set-up", w.Assigned, earliestTime(w.Ready, w.Stopped))
+	part("wait for START", w.Ready, earliestTime(w.LoadStarted, w.Stopped))
+	part("load", w.LoadStarted, w.Stopped)
 	part("drain", w.Stopped, w.Drained)
 	part("finish record", w.Drained, w.Ended)
-	m.traces.Record(trace.Span{Name: "run worker", Of: w.RunID, Key: key, Parent: w.TraceParent, Begin: runs(w, w.Assigned),
-		End: runs(w, w.Ended), Failed: w.Failed, Fields: about})
+	m.traces.Record(trace.Span{Name: "run worker", Trace: w.RunID, Key: key, Parent: w.TraceParent, Begin: runTime(w, w.Assigned),
+		End: runTime(w, w.Ended), Failed: w.Failed, Fields: about})
 }
 
-// runs is a time of the node's clock by that of the run: spans of several machines lie beside each other.
-func runs(w worker.EndedWorker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
+// runTime is a time of the node's clock by that of the run: spans of several machines lie beside each other.
+func runTime(w worker.EndedWorker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
 
-// earliest is the first of two times that came.
-func earliest(a, b time.Time) time.Time {
+// earliestTime is the first of two times that came.
+func earliestTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

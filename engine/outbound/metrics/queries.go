@@ -14,7 +14,7 @@ import (
 
 // queries makes the metrics of queries over results.
 func (m *Server) queries() {
-	m.query = m.histogram("loadstone_query_seconds", "Queries over results, until their whole answer was there.", human...)
+	m.query = m.histogram("loadstone_query_seconds", "Queries over results, until their whole answer was there.", humanBuckets...)
 	m.queryErrors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_query_errors_total",
 		Help: "Queries over results without an answer, by the code of their error."}, []string{"reason"})
 	// What nobody has seen yet is 0, and not missing.
@@ -31,7 +31,7 @@ func (m *Server) Queried(id string, took time.Duration, err error) {
 	if err != nil {
 		m.queryErrors.WithLabelValues(string(codeOf(err))).Inc()
 	}
-	if !m.traces.On() {
+	if !m.traces.Enabled() {
 		return
 	}
 	// Callers may name two queries alike, whose traces are not the same.
@@ -39,33 +39,33 @@ func (m *Server) Queried(id string, took time.Duration, err error) {
 	if id == "" {
 		id = own
 	}
-	s := ended("query", "query "+own, took, err)
-	s.Fields = []trace.Field{trace.Text("query_id", id)}
+	s := endedSpan("query", "query "+own, took, err)
+	s.Fields = []trace.Field{trace.String("query_id", id)}
 	m.traces.Record(s)
 }
 
 // Refreshed makes a span of what a claim was about, refreshed or not; run is the one that it took into the results
 // database, or empty.
 func Refreshed(traces *trace.Tracer, c refresh.Claim, run string, took time.Duration, err error) {
-	if !traces.On() {
+	if !traces.Enabled() {
 		return
 	}
-	s := ended("refresh", "refresh "+uuid.NewString(), took, err)
-	s.Fields = []trace.Field{trace.Text("dynamic_table", c.Table), trace.Text("subtask", c.Subtask),
+	s := endedSpan("refresh", "refresh "+uuid.NewString(), took, err)
+	s.Fields = []trace.Field{trace.String("dynamic_table", c.Table), trace.String("subtask", c.Subtask),
 		trace.Number("epoch", c.Epoch)}
 	if run != "" {
-		s.Of, s.Key = run, "" // it belongs to the trace of the run
-		s.Fields = append(s.Fields, trace.Text("run_id", run))
+		s.Trace, s.Key = run, "" // it belongs to the trace of the run
+		s.Fields = append(s.Fields, trace.String("run_id", run))
 	}
 	traces.Record(s)
 }
 
-// ended is the first and only span of a trace that has just ended, after so long.
-func ended(name, of string, took time.Duration, err error) trace.Span {
+// endedSpan is the first and only span of a trace that has just ended, after so long.
+func endedSpan(name, of string, took time.Duration, err error) trace.Span {
 	now := time.Now()
-	s := trace.Span{Name: name, Of: of, Key: trace.Root, Begin: now.Add(-took), End: now}
+	s := trace.Span{Name: name, Trace: of, Key: trace.Root, Begin: now.Add(-took), End: now}
 	if err != nil {
-		s.Failed = engine.Sentences(err)
+		s.Failed = engine.ErrorText(err)
 	}
 	return s
 }

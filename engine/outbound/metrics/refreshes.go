@@ -24,8 +24,8 @@ var (
 		"How long the oldest run has been over, changed or deleted that was not taken in since.", nil, nil)
 )
 
-// refreshWithin is how long a scrape waits for the control store.
-const refreshWithin = 2 * time.Second
+// refreshTimeout is how long a scrape waits for the control store.
+const refreshTimeout = 2 * time.Second
 
 // Refreshes asks the control store, when it is scraped, how much there is to refresh.
 type Refreshes struct {
@@ -49,7 +49,7 @@ func (r *Refreshes) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. While the store is away there are no figures, rather than old ones.
 func (r *Refreshes) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), refreshWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
 	l, err := r.load(ctx)
 	if err != nil {

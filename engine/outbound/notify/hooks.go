@@ -31,8 +31,8 @@ const (
 // Setting names the setting that has the hooks.
 const Setting = "notifications"
 
-// MostHooks is how many hooks there can be.
-const MostHooks = 50
+// MaxHooks// MaxHooks is how many hooks there can be.
+const MaxHooks = 50
 
 // Hook is whom is told, and what.
 type Hook struct {
@@ -52,8 +52,8 @@ type Hook struct {
 	Secret string `json:"-"`
 }
 
-// hidden is what is sealed of a hook.
-type hidden struct {
+// hookSecrets is what is sealed of a hook.
+type hookSecrets struct {
 	URL    string `json:"url"`
 	Secret string `json:"secret,omitempty"`
 }
@@ -75,44 +75,44 @@ func (h Hook) Wants(e Event, run engine.Run) bool {
 	return true
 }
 
-// words are the events in a message.
-var words = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
+// eventWords are the events in a message.
+var eventWords = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
 
 // markup is what Slack's markup takes for text instead. What speaks as Slack does may know Markdown's links, too.
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "](", "] (")
 
-// calls are the words by which whoever is in a room is called, in what speaks as Slack does.
-var calls = regexp.MustCompile(`(?i)@(channel|here|all|everyone)\b`)
+// mentions are the words by which whoever is in a room is called, in what speaks as Slack does.
+var mentions = regexp.MustCompile(`(?i)@(channel|here|all|everyone)\b`)
 
-// mostSaid is how many characters a message has of one text of others.
-const mostSaid = 300
+// maxTextLength is how many characters a message has of one text of others.
+const maxTextLength = 300
 
-// escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would
+// escape is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would
 // obey, and without what calls people or links somewhere.
-func escaped(text string) string {
-	return markup.Replace(calls.ReplaceAllString(textsafe.Shorten(textsafe.OneLine(text), mostSaid), "@ $1"))
+func escape(text string) string {
+	return markup.Replace(mentions.ReplaceAllString(textsafe.Shorten(textsafe.OneLine(text), maxTextLength), "@ $1"))
 }
 
 // sentence is a notice as a message.
 func (h Hook) sentence(v Notice) string {
 	if v.Event == Test {
-		return escaped(v.RunName)
+		return escape(v.RunName)
 	}
-	text := fmt.Sprintf("Run %s %s", escaped(v.RunName), words[v.Event])
-	if v.Held != nil {
+	text := fmt.Sprintf("Run %s %s", escape(v.RunName), eventWords[v.Event])
+	if v.Baseline != nil {
 		text += map[compare.Verdict]string{compare.Worse: "; it is worse than its baseline",
-			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Held.Verdict]
+			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Baseline.Verdict]
 	}
 	if v.Passed != nil && !*v.Passed && v.Event != Failed {
 		text += "; its thresholds do not hold"
 	}
 	if v.Reason != "" {
-		text += ": " + strings.TrimSuffix(escaped(v.Reason), ".")
+		text += ": " + strings.TrimSuffix(escape(v.Reason), ".")
 	}
 	text += "."
-	if v.Held != nil {
-		for _, worse := range v.Held.Worse {
-			text += " " + escaped(worse)
+	if v.Baseline != nil {
+		for _, worse := range v.Baseline.Worse {
+			text += " " + escape(worse)
 		}
 	}
 	if v.QPS != nil {
@@ -131,23 +131,23 @@ func (h Hook) sentence(v Notice) string {
 	return text
 }
 
-// List are the hooks with the version of the setting.
-type List struct {
+// HookList are the hooks with the version of the setting.
+type HookList struct {
 	Hooks   []Hook
 	Version int64
 }
 
-// Read returns the hooks, with what is sealed of them.
-func Read(ctx context.Context, s store.Settings) (List, error) {
+// ReadHooks returns the hooks, with what is sealed of them.
+func ReadHooks(ctx context.Context, s store.Settings) (HookList, error) {
 	set, err := s.Setting(ctx, Setting)
 	if err != nil || set.Version == 0 {
-		return List{}, err
+		return HookList{}, err
 	}
-	l := List{Version: set.Version}
+	l := HookList{Version: set.Version}
 	if err := json.Unmarshal(set.Value, &l.Hooks); err != nil {
 		return l, fmt.Errorf("reading the hooks: %w", err)
 	}
-	secrets := map[string]hidden{}
+	secrets := map[string]hookSecrets{}
 	if len(set.Secret) > 0 {
 		if err := json.Unmarshal(set.Secret, &secrets); err != nil {
 			return l, fmt.Errorf("reading the addresses of the hooks: %w", err)
@@ -160,51 +160,51 @@ func Read(ctx context.Context, s store.Settings) (List, error) {
 }
 
 func (n *Notifier) current(ctx context.Context) ([]Hook, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	l, err := Read(ctx, n.o.Settings)
+	l, err := ReadHooks(ctx, n.o.Settings)
 	return l.Hooks, err
 }
 
-// Given is a hook as an admin writes it. A URL or secret that is nil stays as it is, an empty secret is taken away.
-type Given struct {
+// HookInput is a hook as an admin writes it. A URL or secret that is nil stays as it is, an empty secret is taken away.
+type HookInput struct {
 	Hook
 	NewURL, NewSecret *string
 }
 
 // Save replaces the hooks, by somebody. A refused address is said at once.
-func (n *Notifier) Save(ctx context.Context, version int64, given []Given, by string) (List, error) {
-	if len(given) > MostHooks {
-		return List{}, engine.InvalidField("hooks", fmt.Sprintf("has %d", len(given)),
-			fmt.Sprintf("at most %d", MostHooks))
+func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, by string) (HookList, error) {
+	if len(given) > MaxHooks {
+		return HookList{}, engine.InvalidField("hooks", fmt.Sprintf("has %d", len(given)),
+			fmt.Sprintf("at most %d", MaxHooks))
 	}
-	before, err := Read(ctx, n.o.Settings)
+	before, err := ReadHooks(ctx, n.o.Settings)
 	if err != nil {
-		return List{}, err
+		return HookList{}, err
 	}
 	known := map[string]Hook{}
 	for _, h := range before.Hooks {
 		known[h.ID] = h
 	}
-	l := List{Hooks: []Hook{}}
-	secrets := map[string]hidden{}
+	l := HookList{Hooks: []Hook{}}
+	secrets := map[string]hookSecrets{}
 	for i, g := range given {
-		h, err := n.checked(ctx, fmt.Sprintf("hooks[%d].", i), g, known)
+		h, err := n.validate(ctx, fmt.Sprintf("hooks[%d].", i), g, known)
 		if err != nil {
-			return List{}, err
+			return HookList{}, err
 		}
 		if _, twice := secrets[h.ID]; twice {
-			return List{}, engine.InvalidField(fmt.Sprintf("hooks[%d].id", i), "is there twice", "leave it out for a new one")
+			return HookList{}, engine.InvalidField(fmt.Sprintf("hooks[%d].id", i), "is there twice", "leave it out for a new one")
 		}
-		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hidden{h.URL, h.Secret}
+		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hookSecrets{h.URL, h.Secret}
 	}
 	value, err := json.Marshal(l.Hooks)
 	if err != nil {
-		return List{}, fmt.Errorf("writing the hooks: %w", err)
+		return HookList{}, fmt.Errorf("writing the hooks: %w", err)
 	}
 	sealed, err := json.Marshal(secrets)
 	if err != nil {
-		return List{}, fmt.Errorf("writing the addresses of the hooks: %w", err)
+		return HookList{}, fmt.Errorf("writing the addresses of the hooks: %w", err)
 	}
 	saved, err := n.o.Settings.SaveSetting(ctx, store.Setting{Name: Setting, Value: value, Secret: sealed,
 		Version: version, UpdatedBy: by})
@@ -212,7 +212,7 @@ func (n *Notifier) Save(ctx context.Context, version int64, given []Given, by st
 	return l, err
 }
 
-func (n *Notifier) checked(ctx context.Context, field string, g Given, known map[string]Hook) (Hook, error) {
+func (n *Notifier) validate(ctx context.Context, field string, g HookInput, known map[string]Hook) (Hook, error) {
 	h := g.Hook
 	old, there := known[h.ID]
 	switch {
@@ -280,7 +280,7 @@ func (n *Notifier) reachable(ctx context.Context, field, text string) error {
 		return nil //nolint:nilerr // a name that is not known now may be known when there is something to say
 	}
 	for _, ip := range found {
-		if err := n.o.Reach.Check(u.Hostname(), netip.AddrPortFrom(ip, uint16(number))); err != nil {
+		if err := n.o.Egress.Check(u.Hostname(), netip.AddrPortFrom(ip, uint16(number))); err != nil {
 			e := engine.AsError(err)
 			return engine.InvalidField(field, "may not be reached: "+strings.TrimSuffix(e.Message, "."), e.Hint)
 		}

@@ -49,25 +49,25 @@ type Notice struct {
 	Reason       string            `json:"reason,omitempty"` // why a run has failed, in words
 	Validity     engine.Verdict    `json:"validity,omitempty"`
 	// Simulated and Emulated: the figures are those of a stand-in.
-	Simulated bool              `json:"simulated"`
-	Emulated  bool              `json:"emulated"`
-	Passed    *bool             `json:"passed"`
-	QPS       *float64          `json:"qps"`
-	P95Ms     *float64          `json:"p95_ms"`
-	ErrorRate *float64          `json:"error_rate"`
-	Held      *Held             `json:"held_against,omitempty"`
-	Tags      map[string]string `json:"tags,omitempty"`
-	StartTime engine.Time       `json:"start_time"`
-	EndTime   engine.Time       `json:"end_time"`
-	URL       string            `json:"url,omitempty"`
+	Simulated bool                `json:"simulated"`
+	Emulated  bool                `json:"emulated"`
+	Passed    *bool               `json:"passed"`
+	QPS       *float64            `json:"qps"`
+	P95Ms     *float64            `json:"p95_ms"`
+	ErrorRate *float64            `json:"error_rate"`
+	Baseline  *BaselineComparison `json:"held_against,omitempty"`
+	Tags      map[string]string   `json:"tags,omitempty"`
+	StartTime engine.Time         `json:"start_time"`
+	EndTime   engine.Time         `json:"end_time"`
+	URL       string              `json:"url,omitempty"`
 }
 
-// Bytes implements delivery.Thing.
+// Bytes implements delivery.Item.
 func (n Notice) Bytes() int { return 1000 + len(n.RunName) + len(n.Reason) }
 
 // EventOf says what has become of a run that has ended; ok is false for one that nobody is told of. Held against a
 // baseline, a run has regressed if it is worse; else, with held nil, if a threshold does not hold.
-func EventOf(run engine.Run, row store.RunRow, held *Held) (event Event, ok bool) {
+func EventOf(run engine.Run, row store.RunRow, held *BaselineComparison) (event Event, ok bool) {
 	switch {
 	case run.Status == engine.StatusCancelled:
 		return "", false
@@ -100,14 +100,14 @@ type Options struct {
 	// Baselines and Compare hold runs against baselines; without them thresholds decide.
 	Baselines Baselines
 	Compare   Comparer
-	Reach     *egress.Policy
+	Egress    *egress.Policy
 	// URL is the address of the page.
-	URL   func() string
-	Agent string
-	Log   zerolog.Logger
-	// Settle is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long those
+	URL       func() string
+	UserAgent string
+	Log       zerolog.Logger
+	// SettleTimeout is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long those
 	// without which nobody knows what has become of it are (an hour).
-	Settle, Patience time.Duration
+	SettleTimeout, OutcomeTimeout time.Duration
 }
 
 // Notifier tells. It is safe for concurrent use.
@@ -121,12 +121,12 @@ type Notifier struct {
 	comparing sync.Mutex
 
 	mu     sync.Mutex
-	queues map[string]*outlet
+	queues map[string]*hookQueue
 	log    []Delivery
 }
 
-// outlet is a hook with its queue.
-type outlet struct {
+// hookQueue is a hook with its queue.
+type hookQueue struct {
 	hook  Hook
 	queue *delivery.Queue[Notice]
 	close func()
@@ -141,32 +141,32 @@ type Delivery struct {
 	Event      Event       `json:"event"`
 	RunID      string      `json:"run_id,omitempty"`
 	Attempt    int         `json:"attempt" doc:"The first is 1."`
-	Arrived    bool        `json:"arrived"`
+	Delivered  bool        `json:"arrived"`
 	Error      string      `json:"error,omitempty"`
 }
 
 const (
-	mostDeliveries = 200
-	mostEnded      = 256
-	settleFor      = 2 * time.Minute
-	lookEvery      = 500 * time.Millisecond
-	lookLate       = 10 * time.Second // when they are late
-	readLimit      = 5 * time.Second
+	maxDeliveries    = 200
+	maxEnded         = 256
+	settleTimeout    = 2 * time.Minute
+	pollInterval     = 500 * time.Millisecond
+	slowPollInterval = 10 * time.Second // when they are late
+	readTimeout      = 5 * time.Second
 )
 
 // limits of one hook: what was not told for an hour is given up.
-var limits = delivery.Limits{Most: 200, Bytes: 1 << 20, AtOnce: 1, First: time.Second, Longest: time.Minute,
-	Patience: time.Hour}
+var limits = delivery.Limits{MaxItems: 200, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
+	RetryTimeout: time.Hour}
 
 // Start begins to tell of runs that end.
 func Start(o Options) *Notifier {
-	if o.Settle <= 0 {
-		o.Settle = settleFor
+	if o.SettleTimeout <= 0 {
+		o.SettleTimeout = settleTimeout
 	}
-	if o.Patience <= 0 {
-		o.Patience = limits.Patience
+	if o.OutcomeTimeout <= 0 {
+		o.OutcomeTimeout = limits.RetryTimeout
 	}
-	n := &Notifier{o: o, ended: make(chan string, mostEnded), done: make(chan struct{}), queues: map[string]*outlet{}}
+	n := &Notifier{o: o, ended: make(chan string, maxEnded), done: make(chan struct{}), queues: map[string]*hookQueue{}}
 	n.life, n.end = context.WithCancel(context.Background())
 	go n.work()
 	return n
@@ -190,7 +190,7 @@ func (n *Notifier) Close() {
 	<-n.done
 	n.mu.Lock()
 	queues := n.queues
-	n.queues = map[string]*outlet{}
+	n.queues = map[string]*hookQueue{}
 	n.mu.Unlock()
 	// A delivery that ends meanwhile is noted, under the same lock.
 	for _, q := range queues {
@@ -208,7 +208,7 @@ func (n *Notifier) work() {
 			return
 		case id := <-n.ended:
 			each.Go(func() {
-				if err := n.tell(id); err != nil && n.life.Err() == nil {
+				if err := n.notifyHooks(id); err != nil && n.life.Err() == nil {
 					n.o.Log.Warn().Err(err).Str("run_id", id).Msg("nobody could be told of a run that has ended")
 				}
 			})
@@ -216,8 +216,8 @@ func (n *Notifier) work() {
 	}
 }
 
-// tell puts a run into the queues of the hooks that want it.
-func (n *Notifier) tell(runID string) error {
+// notifyHooks puts a run into the queues of the hooks that want it.
+func (n *Notifier) notifyHooks(runID string) error {
 	hooks, err := n.hooks()
 	if err != nil || len(hooks) == 0 {
 		return err
@@ -226,9 +226,9 @@ func (n *Notifier) tell(runID string) error {
 	if err != nil {
 		return err
 	}
-	var held *Held
+	var held *BaselineComparison
 	if slices.ContainsFunc(hooks, func(h Hook) bool { return h.Wants(Finished, run) || h.Wants(Regressed, run) }) {
-		held = n.held(run)
+		held = n.compareToBaseline(run)
 	}
 	event, ok := EventOf(run, row, held)
 	if !ok {
@@ -236,8 +236,8 @@ func (n *Notifier) tell(runID string) error {
 	}
 	for _, h := range hooks {
 		if h.Wants(event, run) {
-			if err := n.put(h, n.notice(event, run, row, held)); err != nil {
-				n.note(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
+			if err := n.enqueue(h, n.notice(event, run, row, held)); err != nil {
+				n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
 			}
 		}
 	}
@@ -246,16 +246,16 @@ func (n *Notifier) tell(runID string) error {
 
 // hooks are those of now, as soon as the store says.
 func (n *Notifier) hooks() ([]Hook, error) {
-	for end := time.Now().Add(n.o.Settle); ; {
+	for end := time.Now().Add(n.o.SettleTimeout); ; {
 		hooks, err := n.current(n.life)
-		if err == nil || time.Now().After(end) || !n.rest(lookEvery) {
+		if err == nil || time.Now().After(end) || !n.sleep(pollInterval) {
 			return hooks, err
 		}
 	}
 }
 
-// rest waits; false when the Notifier ends.
-func (n *Notifier) rest(d time.Duration) bool {
+// sleep waits; false when the Notifier ends.
+func (n *Notifier) sleep(d time.Duration) bool {
 	select {
 	case <-n.life.Done():
 		return false
@@ -267,8 +267,8 @@ func (n *Notifier) rest(d time.Duration) bool {
 // settled waits for the figures of a run, for a while; of one of which they alone say what has become of it, longer.
 func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err error) {
 	begin := time.Now()
-	for every := lookEvery; ; {
-		ctx, cancel := context.WithTimeout(n.life, readLimit)
+	for every := pollInterval; ; {
+		ctx, cancel := context.WithTimeout(n.life, readTimeout)
 		done := false
 		if run, err = n.o.Runs.Run(ctx, runID); err == nil {
 			row, done, err = n.o.Runs.Row(ctx, run)
@@ -278,27 +278,27 @@ func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err 
 		switch {
 		case err == nil && done || errors.Is(err, store.ErrNotFound):
 			return run, row, err
-		case waited > n.o.Patience && err == nil:
+		case waited > n.o.OutcomeTimeout && err == nil:
 			return run, row, errors.New("its figures have not come")
-		case waited > n.o.Patience:
+		case waited > n.o.OutcomeTimeout:
 			return run, row, err
-		case waited > n.o.Settle && err == nil && !undecided(run, row):
+		case waited > n.o.SettleTimeout && err == nil && !undecided(run, row):
 			return run, row, nil
-		case waited > n.o.Settle:
-			every = min(2*every, lookLate)
+		case waited > n.o.SettleTimeout:
+			every = min(2*every, slowPollInterval)
 		}
-		if !n.rest(every) {
+		if !n.sleep(every) {
 			return run, row, n.life.Err()
 		}
 	}
 }
 
-func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *Held) Notice {
+func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *BaselineComparison) Notice {
 	v := Notice{DeliveryID: uuid.NewString(), Event: event, RunID: run.RunID, RunName: run.RunName,
 		Simulated: row.Simulated, Emulated: row.Emulated,
 		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
 		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
-		Held: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
+		Baseline: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
 	if run.Status == engine.StatusFailed && run.CancellationReason != nil {
 		v.Reason = *run.CancellationReason
 	}
@@ -315,8 +315,8 @@ func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *H
 	return v
 }
 
-// put adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has changed.
-func (n *Notifier) put(h Hook, v Notice) error {
+// enqueue adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has changed.
+func (n *Notifier) enqueue(h Hook, v Notice) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.life.Err() != nil {
@@ -332,7 +332,7 @@ func (n *Notifier) put(h Hook, v Notice) error {
 		if err != nil {
 			return err
 		}
-		q = &outlet{hook: h}
+		q = &hookQueue{hook: h}
 		q.queue = delivery.Open(client.To(), limits, func(ctx context.Context, vs []Notice, attempt int) delivery.Outcome {
 			return n.attempt(ctx, client, h, vs[0], attempt+1)
 		}, n.o.Log)
@@ -345,12 +345,12 @@ func (n *Notifier) put(h Hook, v Notice) error {
 		})
 		n.queues[h.ID] = q
 	}
-	q.queue.Put(v)
+	q.queue.Enqueue(v)
 	return nil
 }
 
 func (n *Notifier) client(h Hook) (*delivery.Client, error) {
-	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, Agent: n.o.Agent, Reach: n.o.Reach})
+	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, UserAgent: n.o.UserAgent, Egress: n.o.Egress})
 }
 
 // attempt tells once; number counts the attempts of a notice from 1 on.
@@ -366,20 +366,20 @@ func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v No
 		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
 	}
 	answer, err := c.Post(ctx, "", "application/json", body, headers...)
-	out := delivery.Outcome{Err: err, Again: err != nil && !errors.Is(err, egress.ErrRefused)}
+	out := delivery.Outcome{Err: err, Retry: err != nil && !errors.Is(err, egress.ErrRefused)}
 	if err == nil {
 		if out.Err = answer.Err(); out.Err == nil {
-			out.Taken = 1
+			out.Delivered = 1
 		} else {
-			out.Again, out.After = answer.Again()
+			out.Retry, out.RetryAfter = answer.Retryable()
 		}
 	}
 	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
-		Attempt: number, Arrived: out.Err == nil}
+		Attempt: number, Delivered: out.Err == nil}
 	if out.Err != nil {
-		d.Error = c.Brief(out.Err.Error())
+		d.Error = c.LogText(out.Err.Error())
 	}
-	n.note(d)
+	n.logDelivery(d)
 	return out
 }
 
@@ -391,8 +391,8 @@ func Sign(secret, timestamp string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Try tells a hook that somebody tries it, once and now, and says what came of it.
-func (n *Notifier) Try(ctx context.Context, hookID string) (Delivery, error) {
+// SendTest tells a hook that somebody tries it, once and now, and says what came of it.
+func (n *Notifier) SendTest(ctx context.Context, hookID string) (Delivery, error) {
 	hooks, err := n.current(ctx)
 	if err != nil {
 		return Delivery{}, err
@@ -419,11 +419,11 @@ func (n *Notifier) Try(ctx context.Context, hookID string) (Delivery, error) {
 	return Delivery{}, fmt.Errorf("telling %s: nothing is known of it", hooks[i].Name)
 }
 
-func (n *Notifier) note(d Delivery) {
+func (n *Notifier) logDelivery(d Delivery) {
 	d.At = engine.At(time.Now())
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.log) == mostDeliveries {
+	if len(n.log) == maxDeliveries {
 		n.log = slices.Delete(n.log, 0, 1)
 	}
 	n.log = append(n.log, d)

@@ -82,14 +82,14 @@ func (h *heard) await(t *testing.T, n int) {
 
 func start(t *testing.T, r runs, p *egress.Policy) *notify.Notifier {
 	t.Helper()
-	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: r, Reach: p, Log: zerolog.Nop(),
-		URL: func() string { return "https://bench.example" }, Settle: 3 * time.Second})
+	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: r, Egress: p, Log: zerolog.Nop(),
+		URL: func() string { return "https://bench.example" }, SettleTimeout: 3 * time.Second})
 	t.Cleanup(n.Close)
 	return n
 }
 
-func hook(name, kind, url, secret string, events ...notify.Event) notify.Given {
-	return notify.Given{Hook: notify.Hook{Name: name, Kind: kind, Events: events}, NewURL: &url, NewSecret: &secret}
+func hook(name, kind, url, secret string, events ...notify.Event) notify.HookInput {
+	return notify.HookInput{Hook: notify.Hook{Name: name, Kind: kind, Events: events}, NewURL: &url, NewSecret: &secret}
 }
 
 // TestWhoIsToldWhat: by event, template and tag; signed; again after a refusal; nobody of a run that was cancelled.
@@ -108,7 +108,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 	n := start(t, all, nil)
 	teams := hook("team", notify.Webhook, urls[1], "", notify.Finished, notify.Regressed, notify.Failed)
 	teams.Tags = map[string]string{"team": "a"}
-	l, err := n.Save(t.Context(), 0, []notify.Given{
+	l, err := n.Save(t.Context(), 0, []notify.HookInput{
 		hook("everything", notify.Webhook, urls[0], "word", notify.Finished, notify.Regressed, notify.Failed), teams,
 		hook("chat", notify.Slack, urls[2], "", notify.Regressed)}, "ada")
 	if err != nil || strings.Contains(l.Hooks[0].Address, "to-ken") || !l.Hooks[0].Signed || l.Hooks[1].Signed {
@@ -149,7 +149,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 	}
 	refused := 0
 	for _, d := range n.Deliveries() {
-		if !d.Arrived {
+		if !d.Delivered {
 			refused++
 			if d.Error == "" || strings.Contains(d.Error, "to-ken") {
 				t.Errorf("%+v", d)
@@ -159,7 +159,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("%d refusals in the log: %+v", refused, n.Deliveries())
 	}
-	if d, err := n.Try(t.Context(), l.Hooks[2].ID); err != nil || !d.Arrived {
+	if d, err := n.SendTest(t.Context(), l.Hooks[2].ID); err != nil || !d.Delivered {
 		t.Errorf("a test: %+v, %v", d, err)
 	}
 	slack.await(t, 2)
@@ -173,7 +173,7 @@ func TestHooksThatAreRefused(t *testing.T) {
 	}
 	n := start(t, runs{}, p)
 	for _, c := range []struct {
-		g     notify.Given
+		g     notify.HookInput
 		field string
 	}{
 		{hook("x", notify.Webhook, "http://169.254.169.254/latest", "", notify.Failed), "hooks[0].url"},
@@ -184,14 +184,14 @@ func TestHooksThatAreRefused(t *testing.T) {
 		{hook("x", "mail", "http://10.0.0.1/", "", notify.Failed), "hooks[0].kind"},
 		{hook("x", notify.Webhook, "http://10.0.0.1/", ""), "hooks[0].events"},
 		{hook("x", notify.Webhook, "http://10.0.0.1/", "", notify.Test), "hooks[0].events"},
-		{notify.Given{Hook: notify.Hook{ID: "none", Name: "x", Kind: notify.Webhook}}, "hooks[0].id"},
+		{notify.HookInput{Hook: notify.Hook{ID: "none", Name: "x", Kind: notify.Webhook}}, "hooks[0].id"},
 	} {
-		_, err := n.Save(t.Context(), 0, []notify.Given{c.g}, "ada")
+		_, err := n.Save(t.Context(), 0, []notify.HookInput{c.g}, "ada")
 		if e := engine.AsError(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Field != c.field {
 			t.Errorf("%+v: %v, want %s", c.g, err, c.field)
 		}
 	}
-	l, err := n.Save(t.Context(), 0, []notify.Given{hook("x", notify.Webhook, "http://10.0.0.1/", "word",
+	l, err := n.Save(t.Context(), 0, []notify.HookInput{hook("x", notify.Webhook, "http://10.0.0.1/", "word",
 		notify.Failed)}, "ada")
 	if err != nil {
 		t.Fatal(err)
@@ -200,9 +200,9 @@ func TestHooksThatAreRefused(t *testing.T) {
 		t.Errorf("the second save: %v", err)
 	}
 	// Address and secret stay where they are not given.
-	kept := notify.Given{Hook: l.Hooks[0]}
+	kept := notify.HookInput{Hook: l.Hooks[0]}
 	kept.Name = "y"
-	if l, err = n.Save(t.Context(), l.Version, []notify.Given{kept}, "ada"); err != nil || l.Hooks[0].Name != "y" ||
+	if l, err = n.Save(t.Context(), l.Version, []notify.HookInput{kept}, "ada"); err != nil || l.Hooks[0].Name != "y" ||
 		l.Hooks[0].URL != "http://10.0.0.1/" || l.Hooks[0].Secret != "word" || !l.Hooks[0].Signed {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -216,7 +216,7 @@ func TestARunDoesNotWait(t *testing.T) {
 	defer close(hold)
 	yes := true
 	n := start(t, runs{"good": ended("good", engine.StatusCompleted, &yes, nil)}, nil)
-	if _, err := n.Save(t.Context(), 0, []notify.Given{hook("x", notify.Webhook, s.URL, "", notify.Finished)},
+	if _, err := n.Save(t.Context(), 0, []notify.HookInput{hook("x", notify.Webhook, s.URL, "", notify.Finished)},
 		"ada"); err != nil {
 		t.Fatal(err)
 	}
@@ -264,14 +264,14 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 	verdict, rate := engine.VerdictDegraded, 0.25
 	row.Verdict, row.Simulated, row.ErrorRate = &verdict, true, &rate
 	settings := &away{Settings: &fake.Settings{}}
-	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), Settle: 700 * time.Millisecond,
+	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), SettleTimeout: 700 * time.Millisecond,
 		Runs: late{runs{"slow": row}, time.Now().Add(2 * time.Second)}})
 	t.Cleanup(n.Close)
 	hooked, chat := &heard{}, &heard{}
 	first, second := httptest.NewServer(hooked), httptest.NewServer(chat)
 	defer first.Close()
 	defer second.Close()
-	if _, err := n.Save(t.Context(), 0, []notify.Given{
+	if _, err := n.Save(t.Context(), 0, []notify.HookInput{
 		hook("x", notify.Webhook, first.URL, "", notify.Finished, notify.Regressed),
 		hook("y", notify.Slack, second.URL, "", notify.Finished, notify.Regressed)}, "ada"); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ type Sender struct {
 
 // Open makes a sender, nil where nobody has named a collector. It does not wait for the collector.
 func Open(ctx context.Context, o Options) (*Sender, error) {
-	at := first(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	at := firstNonEmpty(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	if at == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") ||
 		strings.EqualFold(os.Getenv("OTEL_TRACES_EXPORTER"), "none") {
 		return nil, nil
@@ -69,10 +69,10 @@ func Open(ctx context.Context, o Options) (*Sender, error) {
 	if about == nil {
 		return nil, fmt.Errorf("describing this process to the collector: %w", err)
 	}
-	s := &Sender{queue: newQueue(exporter, number("OTEL_BSP_MAX_QUEUE_SIZE", queued),
-		time.Duration(number("OTEL_BSP_SCHEDULE_DELAY", int(pause.Milliseconds())))*time.Millisecond, o.Log)}
+	s := &Sender{queue: newQueue(exporter, number("OTEL_BSP_MAX_QUEUE_SIZE", queueSize),
+		time.Duration(number("OTEL_BSP_SCHEDULE_DELAY", int(batchDelay.Milliseconds())))*time.Millisecond, o.Log)}
 	// What a collector refused of a batch it has taken, and what the libraries have to say besides.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(s.complain))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(s.logLoss))
 	spans := sdk.NewTracerProvider(sdk.WithResource(about), sdk.WithIDGenerator(ids{}), sdk.WithSpanProcessor(s.queue),
 		sdk.WithSampler(sdk.ParentBased(sampler)))
 	s.tracer = trace.New(spans.Tracer("loadstone", oteltrace.WithInstrumentationVersion(o.Version)),
@@ -104,7 +104,7 @@ type ids struct{}
 
 // NewIDs implements sdk.IDGenerator.
 func (ids) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
-	t, _ := trace.Wanted(ctx)
+	t, _ := trace.SpanIDs(ctx)
 	for !t.IsValid() {
 		fill(t[:])
 	}
@@ -113,7 +113,7 @@ func (ids) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
 
 // NewSpanID implements sdk.IDGenerator.
 func (ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanID {
-	_, s := trace.Wanted(ctx)
+	_, s := trace.SpanIDs(ctx)
 	for !s.IsValid() {
 		fill(s[:])
 	}
@@ -128,23 +128,23 @@ func fill(b []byte) {
 
 // How long one attempt to send may take, and all of one batch's.
 const (
-	attemptLimit = 10 * time.Second
-	batchLimit   = 30 * time.Second
-	retryFirst   = time.Second
-	retryMost    = 5 * time.Second
+	attemptTimeout = 10 * time.Second
+	batchTimeout   = 30 * time.Second
+	minBackoff     = time.Second
+	maxBackoff     = 5 * time.Second
 )
 
 // exporter speaks with the collector at an address, which flag says, or else the environment.
 func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, engine.InvalidField("--otlp-endpoint", fmt.Sprintf("%q is no address of a collector", hidden(u)),
+		return nil, engine.InvalidField("--otlp-endpoint", fmt.Sprintf("%q is no address of a collector", redactURL(u)),
 			"write http://HOST:4318 or https://HOST (OTLP over HTTP), or http://HOST:4317 (gRPC)")
 	}
-	if egress.Named(u.Hostname()) {
+	if egress.IsForbiddenHost(u.Hostname()) {
 		return nil, egress.InvalidFlag("--otlp-endpoint", u.Hostname())
 	}
-	security, err := security()
+	security, err := tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +152,8 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 	switch protocol {
 	case "grpc":
 		options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(attempt()),
-			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: retryFirst,
-				MaxInterval: retryMost, MaxElapsedTime: batchLimit})}
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: minBackoff,
+				MaxInterval: maxBackoff, MaxElapsedTime: batchTimeout})}
 		if flag != "" {
 			options = append(options, otlptracegrpc.WithEndpointURL(at))
 		}
@@ -161,17 +161,17 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
 			options = append(options, otlptracegrpc.WithDialOption(grpc.WithContextDialer(
 				func(ctx context.Context, address string) (net.Conn, error) {
-					return egress.Always().Dial(ctx, "tcp", address)
+					return egress.Unrestricted().Dial(ctx, "tcp", address)
 				})))
 		}
 		return otlptracegrpc.New(ctx, options...)
 	case "", "http/protobuf":
 		client := &http.Client{Timeout: attempt(), Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
-			DialContext: egress.Always().Dial, TLSClientConfig: security, TLSHandshakeTimeout: attemptLimit,
+			DialContext: egress.Unrestricted().Dial, TLSClientConfig: security, TLSHandshakeTimeout: attemptTimeout,
 			ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}}
 		options := []otlptracehttp.Option{otlptracehttp.WithHTTPClient(client),
-			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: retryFirst,
-				MaxInterval: retryMost, MaxElapsedTime: batchLimit})}
+			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: minBackoff,
+				MaxInterval: maxBackoff, MaxElapsedTime: batchTimeout})}
 		if flag != "" {
 			if !strings.HasSuffix(u.Path, "/v1/traces") {
 				u = u.JoinPath("v1/traces")
@@ -186,17 +186,17 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 
 // protocol is the one that the environment says, or that of the address's port; empty for the usual one.
 func protocol(at *url.URL) string {
-	said := first(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
+	said := firstNonEmpty(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
 	if said == "" && at.Port() == "4317" {
 		return "grpc" // its own port
 	}
 	return said
 }
 
-// security is TLS as the environment has it. It refuses files that cannot be used: the library would go on without.
-func security() (*tls.Config, error) {
+// tlsConfig is TLS as the environment has it. It refuses files that cannot be used: the library would go on without.
+func tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if name, path := named("CERTIFICATE"); path != "" {
+	if name, path := envFile("CERTIFICATE"); path != "" {
 		text, err := os.ReadFile(path) //nolint:gosec // the operator's own word
 		if err != nil {
 			return nil, engine.InvalidField(name, fmt.Sprintf("cannot be read: %v", err), "name a file of certificates in PEM")
@@ -206,8 +206,8 @@ func security() (*tls.Config, error) {
 			return nil, engine.InvalidField(name, "holds no certificate: "+path, "name a file of certificates in PEM")
 		}
 	}
-	name, cert := named("CLIENT_CERTIFICATE")
-	if _, key := named("CLIENT_KEY"); cert != "" && key != "" {
+	name, cert := envFile("CLIENT_CERTIFICATE")
+	if _, key := envFile("CLIENT_KEY"); cert != "" && key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, engine.InvalidField(name, fmt.Sprintf("cannot be used with its key: %v", err),
@@ -218,8 +218,8 @@ func security() (*tls.Config, error) {
 	return config, nil
 }
 
-// named is a file that the environment names, for traces or for all that is sent, and the variable.
-func named(what string) (name, path string) {
+// envFile is a file that the environment names, for traces or for all that is sent, and the variable.
+func envFile(what string) (name, path string) {
 	for _, name = range []string{"OTEL_EXPORTER_OTLP_TRACES_" + what, "OTEL_EXPORTER_OTLP_" + what} {
 		if path = os.Getenv(name); path != "" {
 			return name, path
@@ -228,8 +228,8 @@ func named(what string) (name, path string) {
 	return name, ""
 }
 
-// hidden is an address without what may be secret in it.
-func hidden(u *url.URL) string {
+// redactURL is an address without what may be secret in it.
+func redactURL(u *url.URL) string {
 	if u == nil {
 		return "the address"
 	}
@@ -238,7 +238,7 @@ func hidden(u *url.URL) string {
 
 // attempt is how long one attempt to send may take.
 func attempt() time.Duration {
-	most := int(attemptLimit.Milliseconds())
+	most := int(attemptTimeout.Milliseconds())
 	return time.Duration(number("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", number("OTEL_EXPORTER_OTLP_TIMEOUT", most))) *
 		time.Millisecond
 }
@@ -253,7 +253,7 @@ func sampler() (sdk.Sampler, error) {
 	case "always_off":
 		return sdk.NeverSample(), nil
 	case "traceidratio":
-		part, err := strconv.ParseFloat(first(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1"), 64)
+		part, err := strconv.ParseFloat(firstNonEmpty(os.Getenv("OTEL_TRACES_SAMPLER_ARG"), "1"), 64)
 		if err != nil || part < 0 || part > 1 {
 			return nil, engine.InvalidField("OTEL_TRACES_SAMPLER_ARG", "is no part of 1", "write a number from 0 to 1")
 		}
@@ -271,7 +271,7 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-func first(texts ...string) string {
+func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {
 			return t

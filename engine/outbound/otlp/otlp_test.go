@@ -58,10 +58,10 @@ func outcomes(t *testing.T, s *Sender) (sent, failed, dropped int) {
 var begin = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func record(t *trace.Tracer, of string) {
-	t.Record(trace.Span{Name: "part", Of: of, Key: "k", Begin: begin, End: begin.Add(time.Second), Failed: "why not",
-		Fields: []trace.Field{trace.Text("run_id", of), trace.Number("bytes", 7), trace.Truth("resumed", true)}})
-	t.Record(trace.Span{Name: "below", Of: of, Below: "k", Begin: begin, End: begin})
-	t.Record(trace.Span{Name: "run", Of: of, Key: trace.Root, Begin: begin, End: begin.Add(2 * time.Second)})
+	t.Record(trace.Span{Name: "part", Trace: of, Key: "k", Begin: begin, End: begin.Add(time.Second), Failed: "why not",
+		Fields: []trace.Field{trace.String("run_id", of), trace.Number("bytes", 7), trace.Bool("resumed", true)}})
+	t.Record(trace.Span{Name: "below", Trace: of, ParentKey: "k", Begin: begin, End: begin})
+	t.Record(trace.Span{Name: "run", Trace: of, Key: trace.Root, Begin: begin, End: begin.Add(2 * time.Second)})
 }
 
 // TestSpansReachACollector over both protocols, with their ids, their times and what they say.
@@ -77,7 +77,7 @@ func TestSpansReachACollector(t *testing.T) {
 			if err := s.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			spans := c.Of(trace.ID("run-1"))
+			spans := c.Trace(trace.ID("run-1"))
 			if len(spans) != 3 || len(c.Spans()) != 3 {
 				t.Fatalf("%+v", c.Spans())
 			}
@@ -170,7 +170,7 @@ func TestAFileThatIsNoAuthorityIsRefused(t *testing.T) {
 			t.Run(name+" "+says, func(t *testing.T) {
 				t.Setenv(name, file)
 				_, err := Open(t.Context(), Options{Endpoint: "https://127.0.0.1:1"})
-				if text := engine.Sentences(err); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(text, says) ||
+				if text := engine.ErrorText(err); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(text, says) ||
 					!strings.Contains(fmt.Sprintf("%+v", err), name) {
 					t.Errorf("%s, %+v", text, err)
 				}
@@ -182,10 +182,10 @@ func TestAFileThatIsNoAuthorityIsRefused(t *testing.T) {
 // TestACollectorThatLeadsToTheLink gets nothing: by its address, or by its name once that is dialled.
 func TestACollectorThatLeadsToTheLink(t *testing.T) {
 	if _, err := Open(t.Context(), Options{Endpoint: "http://169.254.169.254:4318"}); !engine.HasCode(err,
-		engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), "nobody is spoken with") {
+		engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.Lead(t, egress.Metadata)
+	egress.StubDNS(t, egress.Metadata)
 	for _, at := range []string{"http://collector.example:4318", "http://collector.example:4317"} {
 		exporter, err := exporter(t.Context(), at, at)
 		if err != nil {
@@ -217,7 +217,7 @@ func TestAClientCertificateOfTheEnvironment(t *testing.T) {
 
 // TestTheEnvironmentNamesTheCollector, what is sent along, and that there is to be none.
 func TestTheEnvironmentNamesTheCollector(t *testing.T) {
-	if s, err := Open(t.Context(), Options{}); s != nil || err != nil || s.Tracer().On() {
+	if s, err := Open(t.Context(), Options{}); s != nil || err != nil || s.Tracer().Enabled() {
 		t.Fatalf("without a collector there is a sender: %v, %v", s, err)
 	}
 	c, address := otlptest.HTTP(t)
@@ -290,7 +290,7 @@ func TestAPartOfTheTracesIsKeptWhole(t *testing.T) {
 	}
 	for i := range 200 {
 		id := fmt.Sprintf("run-%d", i)
-		if n := len(c.Of(trace.ID(id))); n != 0 && n != 3 || (n == 3) != s.Tracer().Sampled(id) {
+		if n := len(c.Trace(trace.ID(id))); n != 0 && n != 3 || (n == 3) != s.Tracer().Sampled(id) {
 			t.Errorf("%s has %d spans", id, n)
 		}
 	}
@@ -301,7 +301,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	c, address := otlptest.HTTP(t)
-	c.Faulty(func(ctx context.Context) int { <-ctx.Done(); return http.StatusServiceUnavailable })
+	c.FailWith(func(ctx context.Context) int { <-ctx.Done(); return http.StatusServiceUnavailable })
 	var log bytes.Buffer
 	s := open(t, Options{Endpoint: address, Log: zerolog.New(&log)})
 	for i := range 5000 { // far more than one batch and the queue hold together
@@ -326,7 +326,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 // TestACollectorThatRefusesIsToldOfOnce: every batch is lost, and the log says so in one line.
 func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	c, address := otlptest.HTTP(t)
-	c.Faulty(func(context.Context) int { return http.StatusForbidden })
+	c.FailWith(func(context.Context) int { return http.StatusForbidden })
 	var log bytes.Buffer
 	s := open(t, Options{Endpoint: address, Log: zerolog.New(&log)})
 	for range 400 {
@@ -382,7 +382,7 @@ func (s *slow) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error 
 func TestSpansAreSentTogetherAndSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := tracetest.NewInMemoryExporter()
-		q := newQueue(e, queued, time.Second, zerolog.Nop())
+		q := newQueue(e, queueSize, time.Second, zerolog.Nop())
 		p := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithIDGenerator(ids{}))
 		tracer := trace.New(p.Tracer("test"), func(oteltrace.TraceID) bool { return true })
 		record(tracer, "run-1")
@@ -396,17 +396,17 @@ func TestSpansAreSentTogetherAndSoon(t *testing.T) {
 		if n := len(e.GetSpans()); n != 3 {
 			t.Fatalf("%d spans were sent after a second", n)
 		}
-		for range atOnce/3 + 1 {
+		for range batchSize/3 + 1 {
 			record(tracer, "run-2")
 		}
 		synctest.Wait()
-		if n := len(e.GetSpans()); n != 3+atOnce {
+		if n := len(e.GetSpans()); n != 3+batchSize {
 			t.Errorf("%d spans were sent when a batch was full", n)
 		}
 		if err := p.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if sent := q.sent.Load(); sent != 3+3*(atOnce/3+1) {
+		if sent := q.sent.Load(); sent != 3+3*(batchSize/3+1) {
 			t.Errorf("%d were sent in the end", sent)
 		}
 	})
@@ -415,7 +415,7 @@ func TestSpansAreSentTogetherAndSoon(t *testing.T) {
 // TestTheEndWaitsNoLongerThanItMay for an exporter that takes its time.
 func TestTheEndWaitsNoLongerThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(&slow{}, queued, time.Second, zerolog.Nop())
+		q := newQueue(&slow{}, queueSize, time.Second, zerolog.Nop())
 		p := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithIDGenerator(ids{}))
 		tracer := trace.New(p.Tracer("test"), func(oteltrace.TraceID) bool { return true })
 		for range 1000 {

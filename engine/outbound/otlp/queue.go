@@ -14,10 +14,10 @@ import (
 
 // How many spans wait at most, how many are sent together, and how long the first of them waits for others.
 const (
-	queued        = 4096
-	atOnce        = 512
-	pause         = time.Second
-	complainEvery = time.Minute
+	queueSize   = 4096
+	batchSize   = 512
+	batchDelay  = time.Second
+	logInterval = time.Minute
 )
 
 // queue sends spans in batches, one after another. It implements sdk.SpanProcessor.
@@ -30,19 +30,19 @@ type queue struct {
 	// sending ends when no more is to be sent, ending is closed when the queue is to be emptied, ended when it was.
 	sending context.Context
 	cut     context.CancelFunc
-	ending  chan struct{}
+	closing chan struct{}
 	once    sync.Once
-	ended   chan struct{}
+	done    chan struct{}
 
 	sent, dropped, failed atomic.Int64
 	// complained is when the log last said that spans are lost.
-	mu         sync.Mutex
-	complained time.Time
+	mu       sync.Mutex
+	loggedAt time.Time
 }
 
 func newQueue(to sdk.SpanExporter, room int, delay time.Duration, log zerolog.Logger) *queue {
 	q := &queue{exporter: to, waiting: make(chan sdk.ReadOnlySpan, room), delay: delay, log: log,
-		ending: make(chan struct{}), ended: make(chan struct{})}
+		closing: make(chan struct{}), done: make(chan struct{})}
 	q.sending, q.cut = context.WithCancel(context.Background())
 	go q.work()
 	return q
@@ -57,7 +57,7 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 		return
 	}
 	select {
-	case <-q.ending:
+	case <-q.closing:
 		q.dropped.Add(1)
 		return
 	default:
@@ -74,16 +74,16 @@ func (q *queue) ForceFlush(context.Context) error { return nil }
 
 // Shutdown implements sdk.SpanProcessor: it sends what waits, for as long as ctx allows.
 func (q *queue) Shutdown(ctx context.Context) error {
-	q.once.Do(func() { close(q.ending) })
+	q.once.Do(func() { close(q.closing) })
 	stop := context.AfterFunc(ctx, q.cut)
 	defer stop()
-	<-q.ended // soon after ctx: all that waits in there has it
+	<-q.done // soon after ctx: all that waits in there has it
 	return q.exporter.Shutdown(context.WithoutCancel(ctx))
 }
 
 // work sends what waits until the end.
 func (q *queue) work() {
-	defer close(q.ended)
+	defer close(q.done)
 	for {
 		batch, last := q.collect()
 		if len(batch) > 0 {
@@ -98,8 +98,8 @@ func (q *queue) work() {
 // collect waits for a batch; last: the queue has ended, and nothing waits any more.
 func (q *queue) collect() (batch []sdk.ReadOnlySpan, last bool) {
 	var due <-chan time.Time
-	ending := q.ending
-	for len(batch) < atOnce {
+	ending := q.closing
+	for len(batch) < batchSize {
 		select {
 		case s := <-q.waiting:
 			if batch = append(batch, s); due == nil {
@@ -127,7 +127,7 @@ func (q *queue) collect() (batch []sdk.ReadOnlySpan, last bool) {
 
 // send sends a batch, or counts it as lost.
 func (q *queue) send(batch []sdk.ReadOnlySpan) {
-	ctx, cancel := context.WithTimeout(q.sending, batchLimit+attemptLimit)
+	ctx, cancel := context.WithTimeout(q.sending, batchTimeout+attemptTimeout)
 	defer cancel()
 	err := q.exporter.ExportSpans(ctx, batch)
 	if err == nil {
@@ -136,18 +136,18 @@ func (q *queue) send(batch []sdk.ReadOnlySpan) {
 	}
 	q.failed.Add(int64(len(batch)))
 	if !errors.Is(err, context.Canceled) || q.sending.Err() == nil {
-		q.complain(err)
+		q.logLoss(err)
 	}
 }
 
-// complain says in the log that spans are lost, once a minute at most.
-func (q *queue) complain(err error) {
+// logLoss says in the log that spans are lost, once a minute at most.
+func (q *queue) logLoss(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.complained.IsZero() && time.Since(q.complained) < complainEvery {
+	if !q.loggedAt.IsZero() && time.Since(q.loggedAt) < logInterval {
 		return
 	}
-	q.complained = time.Now()
+	q.loggedAt = time.Now()
 	q.log.Warn().Err(err).Int64("spans_lost", q.failed.Load()+q.dropped.Load()).
 		Msg("spans could not be sent to the collector of traces; nothing else waits for it")
 }

@@ -47,9 +47,9 @@ type Collector struct {
 	calls int
 }
 
-// Faulty has fault decide what becomes of each batch: the HTTP status that it is answered with. It may wait for its
+// FailWith has fault decide what becomes of each batch: the HTTP status that it is answered with. It may wait for its
 // context.
-func (c *Collector) Faulty(fault func(ctx context.Context) int) {
+func (c *Collector) FailWith(fault func(ctx context.Context) int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault = fault
@@ -58,7 +58,7 @@ func (c *Collector) Faulty(fault func(ctx context.Context) int) {
 // HTTP listens for OTLP over HTTP, at the address that it returns.
 func HTTP(t testing.TB) (*Collector, string) {
 	t.Helper()
-	c, s := over(t)
+	c, s := newServer(t)
 	s.Start()
 	return c, s.URL
 }
@@ -66,7 +66,7 @@ func HTTP(t testing.TB) (*Collector, string) {
 // TLS listens for OTLP over HTTP or gRPC with a certificate of an authority of its own, which it returns in PEM.
 func TLS(t testing.TB, protocol string) (c *Collector, address string, authority []byte) {
 	t.Helper()
-	c, s := over(t)
+	c, s := newServer(t)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -78,8 +78,8 @@ func TLS(t testing.TB, protocol string) (c *Collector, address string, authority
 	return c, "https://" + address, authority
 }
 
-// over is a collector that does not listen yet.
-func over(t testing.TB) (*Collector, *httptest.Server) {
+// newServer is a collector that does not listen yet.
+func newServer(t testing.TB) (*Collector, *httptest.Server) {
 	t.Helper()
 	c := &Collector{}
 	ending, end := context.WithCancel(context.Background())
@@ -219,8 +219,8 @@ func (c *Collector) Header(name string) string {
 	return c.headers.Get(name)
 }
 
-// Of are the spans of a trace, in the order of their beginning.
-func (c *Collector) Of(traceID string) (found []Span) {
+// Trace are the spans of a trace, in the order of their beginning.
+func (c *Collector) Trace(traceID string) (found []Span) {
 	for _, s := range c.Spans() {
 		if s.TraceID == traceID {
 			found = append(found, s)

@@ -68,9 +68,9 @@ func (e *encoder) encode(points []metricpush.Point, first bool) []byte {
 	for _, s := range e.order {
 		e.one = e.one[:0]
 		if first {
-			e.firstLabels(s.Labels)
+			e.labelsV1(s.Labels)
 		} else {
-			e.secondLabels(s.Labels)
+			e.labelsV2(s.Labels)
 		}
 		for _, i := range e.points[s] {
 			e.point(&points[i], first)
@@ -103,7 +103,7 @@ func (e *encoder) symbol(s string) uint64 {
 	return n
 }
 
-func (e *encoder) secondLabels(all labels.Labels) {
+func (e *encoder) labelsV2(all labels.Labels) {
 	e.inner = e.inner[:0]
 	all.Range(func(l labels.Label) {
 		e.inner = protowire.AppendVarint(e.inner, e.symbol(l.Name))
@@ -112,7 +112,7 @@ func (e *encoder) secondLabels(all labels.Labels) {
 	e.one = field(e.one, v2Labels, e.inner)
 }
 
-func (e *encoder) firstLabels(all labels.Labels) {
+func (e *encoder) labelsV1(all labels.Labels) {
 	all.Range(func(l labels.Label) {
 		e.part = field(e.part[:0], 1, []byte(l.Name))
 		e.part = field(e.part, 2, []byte(l.Value))
@@ -149,7 +149,7 @@ func (e *encoder) histogram(p *metricpush.Point, first bool) {
 	if p.Stale {
 		h.Count, h.Sum = 0, stale
 	} else {
-		metric.Fill(h, metric.ScaleOf(l.Schema), l.Offset, l.Counts)
+		metric.FillBuckets(h, metric.ScaleOf(l.Schema), l.Offset, l.Counts)
 	}
 	b := double(e.part[:0], histogramCount, h.Count)
 	b = double(b, histogramSum, h.Sum)

@@ -20,13 +20,13 @@ import (
 
 // Writer sends points to a receiver. It implements metricpush.Sink.
 type Writer struct {
-	delivery.Outlet[metricpush.Point]
+	delivery.Sink[metricpush.Point]
 	log zerolog.Logger
 
 	// The sending goroutine's: the receiver knows the second version, or only the first.
-	second, first bool
-	encoder       *encoder
-	packed        []byte
+	acceptsV2, onlyV1 bool
+	encoder           *encoder
+	packed            []byte
 }
 
 // Open begins to send to an endpoint. It does not wait for it.
@@ -40,66 +40,66 @@ func open(e delivery.Endpoint, l delivery.Limits, log zerolog.Logger) (*Writer, 
 		return nil, err
 	}
 	w := &Writer{log: log, encoder: newEncoder()}
-	w.Outlet = delivery.OpenOutlet(client, l, w.send, log)
+	w.Sink = delivery.OpenSink(client, l, w.send, log)
 	return w, nil
 }
 
 const (
-	typeFirst    = "application/x-protobuf"
-	typeSecond   = typeFirst + ";proto=io.prometheus.write.v2.Request"
-	version      = "X-Prometheus-Remote-Write-Version"
-	samplesWrote = "X-Prometheus-Remote-Write-Samples-Written"
-	histsWrote   = "X-Prometheus-Remote-Write-Histograms-Written"
+	contentTypeV1           = "application/x-protobuf"
+	contentTypeV2           = contentTypeV1 + ";proto=io.prometheus.write.v2.Request"
+	versionHeader           = "X-Prometheus-Remote-Write-Version"
+	samplesWrittenHeader    = "X-Prometheus-Remote-Write-Samples-Written"
+	histogramsWrittenHeader = "X-Prometheus-Remote-Write-Histograms-Written"
 )
 
 func (w *Writer) send(ctx context.Context, points []metricpush.Point, attempt int) delivery.Outcome {
-	answer, err := w.post(ctx, points, attempt, w.first)
+	answer, err := w.post(ctx, points, attempt, w.onlyV1)
 	if err != nil {
-		return delivery.Outcome{Again: true, Err: err}
+		return delivery.Outcome{Retry: true, Err: err}
 	}
-	wrote, says := written(answer.Header)
-	if !w.first && !w.second && !says && unknown(answer) {
+	wrote, says := writtenCount(answer.Header)
+	if !w.onlyV1 && !w.acceptsV2 && !says && mayNotKnowV2(answer) {
 		// One who knows the first version only says so (415), finds nothing in the message (400), or takes it for an
 		// empty one of its own and does not say how much of it was written.
 		answered, err := w.post(ctx, points, attempt, true)
 		if err != nil {
-			return delivery.Outcome{Again: true, Err: err}
+			return delivery.Outcome{Retry: true, Err: err}
 		}
-		if again, _ := answered.Again(); answered.OK() || !again && answer.Status != http.StatusBadRequest {
-			w.first = true
+		if again, _ := answered.Retryable(); answered.OK() || !again && answer.Status != http.StatusBadRequest {
+			w.onlyV1 = true
 			w.log.Info().Str("destination", w.To()).Int("status", answer.Status).
 				Msg("the receiver does not know the second version of remote-write: it gets the first")
 		}
 		answer = answered
-		wrote, says = written(answer.Header)
+		wrote, says = writtenCount(answer.Header)
 	}
-	w.second = w.second || says && !w.first
-	return judge(answer, wrote, says, len(points))
+	w.acceptsV2 = w.acceptsV2 || says && !w.onlyV1
+	return outcomeOf(answer, wrote, says, len(points))
 }
 
-// unknown reports whether an answer may be of one who does not know the second version.
-func unknown(a *delivery.Answer) bool {
+// mayNotKnowV2 reports whether an answer may be of one who does not know the second version.
+func mayNotKnowV2(a *delivery.Response) bool {
 	return a.OK() || a.Status == http.StatusUnsupportedMediaType || a.Status == http.StatusBadRequest
 }
 
-// judge says what an answer means for the points. A part of a request may have been written, also where the answer is
+// outcomeOf says what an answer means for the points. A part of a request may have been written, also where the answer is
 // an error: what is sent again is the same then, and is written once.
-func judge(a *delivery.Answer, wrote int, says bool, points int) delivery.Outcome {
-	if again, after := a.Again(); again {
-		return delivery.Outcome{Again: true, After: after, Err: a.Err()}
+func outcomeOf(a *delivery.Response, wrote int, says bool, points int) delivery.Outcome {
+	if again, after := a.Retryable(); again {
+		return delivery.Outcome{Retry: true, RetryAfter: after, Err: a.Err()}
 	}
 	switch {
 	case !a.OK():
-		return delivery.Outcome{Taken: wrote, Err: a.Err()}
+		return delivery.Outcome{Delivered: wrote, Err: a.Err()}
 	case says && wrote < points:
-		return delivery.Outcome{Taken: wrote, Err: fmt.Errorf("the receiver has written %d of %d samples", wrote, points)}
+		return delivery.Outcome{Delivered: wrote, Err: fmt.Errorf("the receiver has written %d of %d samples", wrote, points)}
 	}
-	return delivery.Outcome{Taken: points}
+	return delivery.Outcome{Delivered: points}
 }
 
-// written is how much of a request was written, says whether the answer says so.
-func written(h http.Header) (n int, says bool) {
-	for _, name := range []string{samplesWrote, histsWrote} {
+// writtenCount is how much of a request was written, says whether the answer says so.
+func writtenCount(h http.Header) (n int, says bool) {
+	for _, name := range []string{samplesWrittenHeader, histogramsWrittenHeader} {
 		if v, err := strconv.Atoi(h.Get(name)); err == nil && v >= 0 {
 			n, says = n+v, true
 		}
@@ -107,14 +107,14 @@ func written(h http.Header) (n int, says bool) {
 	return n, says
 }
 
-func (w *Writer) post(ctx context.Context, points []metricpush.Point, attempt int, first bool) (*delivery.Answer, error) {
+func (w *Writer) post(ctx context.Context, points []metricpush.Point, attempt int, first bool) (*delivery.Response, error) {
 	message := w.encoder.encode(points, first)
 	w.packed = snappy.Encode(w.packed[:cap(w.packed)], message)
-	kind, number := typeSecond, "2.0.0"
+	kind, number := contentTypeV2, "2.0.0"
 	if first {
-		kind, number = typeFirst, "0.1.0"
+		kind, number = contentTypeV1, "0.1.0"
 	}
-	headers := []string{"Content-Encoding", "snappy", version, number}
+	headers := []string{"Content-Encoding", "snappy", versionHeader, number}
 	if attempt > 0 {
 		headers = append(headers, "Retry-Attempt", strconv.Itoa(attempt))
 	}

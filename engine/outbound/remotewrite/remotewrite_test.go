@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func points(n int) []metricpush.Point {
-	s := &metricpush.Series{Metric: metric.Named("loadstone_operations_total"),
+	s := &metricpush.Series{Metric: metric.ByName("loadstone_operations_total"),
 		Labels: labels.FromStrings("__name__", "loadstone_operations_total", "run", "r-1")}
 	all := make([]metricpush.Point, n)
 	for i := range all {
@@ -44,7 +44,7 @@ type answers struct {
 func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	next := a.script[min(len(a.at), len(a.script)-1)]
-	a.versions, a.at = append(a.versions, r.Header.Get(version)), append(a.at, time.Now())
+	a.versions, a.at = append(a.versions, r.Header.Get(versionHeader)), append(a.at, time.Now())
 	a.mu.Unlock()
 	next(w, r)
 }
@@ -61,7 +61,7 @@ func say(code int, headers ...string) http.HandlerFunc {
 	}
 }
 
-var wrote = []string{samplesWrote, "3", histsWrote, "0"}
+var wrote = []string{samplesWrittenHeader, "3", histogramsWrittenHeader, "0"}
 
 func TestWhatAnswersMean(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) {
@@ -76,8 +76,8 @@ func TestWhatAnswersMean(t *testing.T) {
 		versions   string
 	}{
 		{"taken", []http.HandlerFunc{say(204, wrote...)}, 3, 0, 0, "2.0.0"},
-		{"a part taken", []http.HandlerFunc{say(204, samplesWrote, "2")}, 2, 1, 0, "2.0.0"},
-		{"a part is refused", []http.HandlerFunc{say(400, samplesWrote, "1")}, 1, 2, 0, "2.0.0"},
+		{"a part taken", []http.HandlerFunc{say(204, samplesWrittenHeader, "2")}, 2, 1, 0, "2.0.0"},
+		{"a part is refused", []http.HandlerFunc{say(400, samplesWrittenHeader, "1")}, 1, 2, 0, "2.0.0"},
 		{"415", []http.HandlerFunc{say(415), say(204)}, 3, 0, 0, "2.0.0 0.1.0"},
 		{"400 of an old receiver", []http.HandlerFunc{say(400), say(200)}, 3, 0, 0, "2.0.0 0.1.0"},
 		{"400 whatever comes", []http.HandlerFunc{say(400)}, 0, 3, 0, "2.0.0 0.1.0"},
@@ -141,8 +141,8 @@ func TestWhatAnswersMean(t *testing.T) {
 	}
 }
 
-var quick = delivery.Limits{Most: 1000, Bytes: 1 << 20, AtOnce: 500, First: time.Millisecond,
-	Longest: 5 * time.Millisecond}
+var quick = delivery.Limits{MaxItems: 1000, MaxBytes: 1 << 20, BatchSize: 500, MinBackoff: time.Millisecond,
+	MaxBackoff: 5 * time.Millisecond}
 
 func garbage(w http.ResponseWriter, _ *http.Request) {
 	c, b, err := http.NewResponseController(w).Hijack()
@@ -159,7 +159,7 @@ func TestTheFirstVersionIsKept(t *testing.T) {
 	a := &answers{script: []http.HandlerFunc{say(415), say(204)}}
 	s := httptest.NewServer(a)
 	defer s.Close()
-	w, err := open(delivery.Endpoint{URL: s.URL}, delivery.Limits{Most: 100, Bytes: 1 << 20, AtOnce: 1}, zerolog.Nop())
+	w, err := open(delivery.Endpoint{URL: s.URL}, delivery.Limits{MaxItems: 100, MaxBytes: 1 << 20, BatchSize: 1}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

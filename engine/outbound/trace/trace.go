@@ -22,26 +22,26 @@ import (
 // Field is something that a span says of what it is about.
 type Field = attribute.KeyValue
 
-// Text is a field.
-func Text(key, value string) Field { return attribute.String(key, value) }
+// String is a field.
+func String(key, value string) Field { return attribute.String(key, value) }
 
 // Number is a field.
 func Number[N int | int64](key string, value N) Field { return attribute.Int64(key, int64(value)) }
 
-// Truth is a field.
-func Truth(key string, value bool) Field { return attribute.Bool(key, value) }
+// Bool is a field.
+func Bool(key string, value bool) Field { return attribute.Bool(key, value) }
 
 // Span is something that took time.
 type Span struct {
 	// Name says what it was, of a few that there are: which run it was is a field.
 	Name string
-	// Of names the trace: the id of a run, or what else is traced.
-	Of string
+	// Trace names the trace: the id of a run, or what else is traced.
+	Trace string
 	// Key names the span in its trace, so that others can be below it, also those of another process; without one
 	// nothing is. Root is that of the first.
 	Key string
-	// Below is the key of the span that it is part of; empty is Root.
-	Below string
+	// ParentKey is the key of the span that it is part of; empty is Root.
+	ParentKey string
 	// Parent is the context that another process has sent, which says more than Of and Below; see Tracer.Context.
 	Parent     string
 	Begin, End time.Time
@@ -84,8 +84,8 @@ func New(spans trace.Tracer, sampled func(trace.TraceID) bool) *Tracer {
 	return &Tracer{spans, sampled}
 }
 
-// On reports whether spans are made.
-func (t *Tracer) On() bool { return t != nil }
+// Enabled reports whether spans are made.
+func (t *Tracer) Enabled() bool { return t != nil }
 
 // Sampled reports whether the trace of what has that name is kept.
 func (t *Tracer) Sampled(of string) bool { return t != nil && of != "" && t.sampled(traceID(of)) }
@@ -103,9 +103,9 @@ func (t *Tracer) Context(of, key string) string {
 	return fmt.Sprintf("00-%s-%s-%02x", ID(of), spanID(of, key), flags)
 }
 
-// Below is the context of the span with that key in a trace that another process has begun: parent is what it has sent.
+// ContextBelow is the context of the span with that key in a trace that another process has begun: parent is what it has sent.
 // It is empty where parent is, and Of and Below of a span say where that belongs.
-func (t *Tracer) Below(parent, of, key string) string {
+func (t *Tracer) ContextBelow(parent, of, key string) string {
 	if c, ok := parse(parent); ok && t != nil {
 		return fmt.Sprintf("00-%s-%s-%02x", c.TraceID(), spanID(of, key), byte(c.TraceFlags()))
 	}
@@ -114,13 +114,13 @@ func (t *Tracer) Below(parent, of, key string) string {
 
 // Record tells of a span that is over.
 func (t *Tracer) Record(s Span) {
-	if t == nil || s.Of == "" {
+	if t == nil || s.Trace == "" {
 		return
 	}
 	ctx := context.Background()
 	parent, sent := parse(s.Parent)
 	if !sent {
-		c := trace.SpanContextConfig{TraceID: traceID(s.Of), SpanID: spanID(s.Of, cmp.Or(s.Below, Root)), Remote: true}
+		c := trace.SpanContextConfig{TraceID: traceID(s.Trace), SpanID: spanID(s.Trace, cmp.Or(s.ParentKey, Root)), Remote: true}
 		if t.sampled(c.TraceID) {
 			c.TraceFlags = trace.FlagsSampled
 		}
@@ -129,14 +129,14 @@ func (t *Tracer) Record(s Span) {
 	if !parent.IsSampled() {
 		return
 	}
-	ids := wanted{trace: parent.TraceID()}
+	ids := spanIDs{trace: parent.TraceID()}
 	if s.Key != "" {
-		ids.span = spanID(s.Of, s.Key)
+		ids.span = spanID(s.Trace, s.Key)
 	}
 	if s.Key != Root {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
-	ctx = context.WithValue(ctx, wantedKey{}, ids)
+	ctx = context.WithValue(ctx, spanIDsKey{}, ids)
 	_, span := t.spans.Start(ctx, s.Name, trace.WithTimestamp(s.Begin), trace.WithAttributes(s.Fields...))
 	if s.Failed != "" {
 		span.SetStatus(codes.Error, s.Failed)
@@ -146,16 +146,16 @@ func (t *Tracer) Record(s Span) {
 
 // wanted are the ids that a span is to have.
 type (
-	wanted struct {
+	spanIDs struct {
 		trace trace.TraceID
 		span  trace.SpanID // zero is any
 	}
-	wantedKey struct{}
+	spanIDsKey struct{}
 )
 
-// Wanted are the ids that a span that is started with the context is to have; those that are zero may be any.
-func Wanted(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	ids, _ := ctx.Value(wantedKey{}).(wanted)
+// SpanIDs are the ids that a span that is started with the context is to have; those that are zero may be any.
+func SpanIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	ids, _ := ctx.Value(spanIDsKey{}).(spanIDs)
 	return ids.trace, ids.span
 }
 

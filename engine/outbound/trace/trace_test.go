@@ -10,7 +10,7 @@ import (
 // TestALineAboutARunNamesItsTrace, where traces are made; no other line changes, whatever its texts are like.
 func TestALineAboutARunNamesItsTrace(t *testing.T) {
 	var out bytes.Buffer
-	lines := NewLines(&out)
+	lines := NewLogWriter(&out)
 	log := zerolog.New(lines)
 	write := func() string {
 		defer out.Reset()
@@ -23,7 +23,7 @@ func TestALineAboutARunNamesItsTrace(t *testing.T) {
 	if bytes.Contains([]byte(before), []byte("trace_id")) {
 		t.Errorf("without traces: %s", before)
 	}
-	lines.On()
+	lines.Enable()
 	want := `{"level":"info","run_id":"r","n":1,"message":"{}","trace_id":"` + ID("r") + `"}` + "\n" +
 		before[bytes.IndexByte([]byte(before), '\n')+1:]
 	if got := write(); got != want {
@@ -38,7 +38,7 @@ func TestALineAboutARunNamesItsTrace(t *testing.T) {
 func TestAContextOfAnotherProcessIsReadOrLeft(t *testing.T) {
 	tracer := &Tracer{}
 	const sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	got := tracer.Below(sent, "r", "k")
+	got := tracer.ContextBelow(sent, "r", "k")
 	if c, ok := parse(got); !ok || c.TraceID().String() != sent[3:35] || c.SpanID() != spanID("r", "k") ||
 		!c.IsSampled() {
 		t.Errorf("%q became %q", sent, got)
@@ -47,7 +47,7 @@ func TestAContextOfAnotherProcessIsReadOrLeft(t *testing.T) {
 		"00-00000000000000000000000000000000-b7ad6b7169203331-01",
 		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-zz"} {
-		if got := tracer.Below(text, "r", "k"); got != "" {
+		if got := tracer.ContextBelow(text, "r", "k"); got != "" {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// mostColumns bounds what a catalog lists.
-const mostColumns = 5_000
+// maxColumns bounds what a catalog lists.
+const maxColumns = 5_000
 
 // catalogQuery is the SQL standard's: what it lists is what the user may see.
 const catalogQuery = `SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns
@@ -44,8 +44,8 @@ type CatalogColumn struct {
 }
 
 // Catalog lists what a connection's user sees.
-func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (RelationCatalog, error) {
-	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
+func (b *Runner) Catalog(ctx context.Context, ref engine.ConnectionRef) (RelationCatalog, error) {
+	ctx, cancel := context.WithTimeout(ctx, totalTimeout)
 	defer cancel()
 	out := RelationCatalog{Relations: []CatalogRelation{}}
 	name, dsn, err := b.Deps.Connections.OpenDSN(ctx, ref)
@@ -71,7 +71,7 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 			Cause: err}
 	}
 	for i, c := range columns {
-		if out.Truncated = i == mostColumns; out.Truncated {
+		if out.Truncated = i == maxColumns; out.Truncated {
 			break
 		}
 		last := len(out.Relations) - 1
@@ -90,11 +90,11 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 // describe itself, or cannot, is asked as the standard has it.
 func columnsOf(ctx context.Context, database target.Database) ([]target.DescribedColumn, error) {
 	if d, ok := database.(target.Describer); ok {
-		if list, err := d.Columns(ctx, mostColumns+1); err == nil || ctx.Err() != nil {
+		if list, err := d.Columns(ctx, maxColumns+1); err == nil || ctx.Err() != nil {
 			return list, err
 		}
 	}
-	rs, err := target.Read(ctx, database, catalogQuery, statementLimit)
+	rs, err := target.Read(ctx, database, catalogQuery, statementTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("listing columns: %w", err)
 	}
@@ -102,7 +102,7 @@ func columnsOf(ctx context.Context, database target.Database) ([]target.Describe
 	for _, row := range rs.Rows {
 		cells := make([]string, len(row))
 		for k, v := range row {
-			if text := plain(v); text != nil {
+			if text := textOf(v); text != nil {
 				cells[k] = *text
 			}
 		}

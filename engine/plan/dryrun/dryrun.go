@@ -19,17 +19,17 @@ import (
 
 // The limits of a trial.
 const (
-	wholeLimit     = 20 * time.Second
-	statementLimit = 5 * time.Second
-	// sampled is how many values of each parameter are shown, shownRows how many rows of a result.
-	sampled, shownRows = 5, 10
-	// drawnOps bounds the operations that are drawn to find those of one statement, fillOps those of a batch.
-	drawnOps, fillOps = 50_000, 512
-	longestValue      = 300
+	totalTimeout     = 20 * time.Second
+	statementTimeout = 5 * time.Second
+	// sampleCount is how many values of each parameter are shown, shownRows how many rows of a result.
+	sampleCount, maxShownRows = 5, 10
+	// maxDrawnOps bounds the operations that are drawn to find those of one statement, fillOps those of a batch.
+	maxDrawnOps, batchOps = 50_000, 512
+	maxValueLength        = 300
 )
 
-// Bench is what trials need of the rest. It is safe for concurrent use.
-type Bench struct{ Deps prepare.Deps }
+// Runner is what trials need of the rest. It is safe for concurrent use.
+type Runner struct{ Deps prepare.Deps }
 
 // TrialParameter is a parameter of a statement with values that a run would give it.
 type TrialParameter struct {
@@ -79,8 +79,8 @@ type StatementTrial struct {
 
 // Try finds out what becomes of one statement of a scenario, the first when id is empty. What is wrong with the
 // scenario, the statement or the target is told in the trial; an error is this program's, or the control store's.
-func (b *Bench) Try(ctx context.Context, sc engine.Scenario, id string) (StatementTrial, error) {
-	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
+func (b *Runner) Try(ctx context.Context, sc engine.Scenario, id string) (StatementTrial, error) {
+	ctx, cancel := context.WithTimeout(ctx, totalTimeout)
 	defer cancel()
 	if sc.Matrix != nil {
 		sc = sc.Expand()[0]
@@ -119,7 +119,7 @@ func (b *Bench) Try(ctx context.Context, sc engine.Scenario, id string) (Stateme
 	t.Parameters = parameters(s, draws)
 	if len(draws) == 0 && len(s.Binds) > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s is issued so seldom that no values were drawn for it among the first %d "+
-			"operations: give it a weight to try it.", s.ID, drawnOps))
+			"operations: give it a weight to try it.", s.ID, maxDrawnOps))
 		return t, nil
 	}
 	if !t.OK {
@@ -158,12 +158,12 @@ func indexOf(list []engine.Statement, id string) int {
 }
 
 // draw opens the workload's stream as a run would and takes its operations until there are enough of statement n.
-func (b *Bench) draw(ctx context.Context, sc engine.Scenario, plan *engine.Plan, n int) ([]draw, error) {
+func (b *Runner) draw(ctx context.Context, sc engine.Scenario, plan *engine.Plan, n int) ([]draw, error) {
 	w, err := b.Deps.Plugins.Workload(ctx, plan.Workload.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workload: %w", err)
 	}
-	again, err := prepare.Again(ctx, b.Deps, sc, plan)
+	again, err := prepare.Restore(ctx, b.Deps, sc, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +188,8 @@ func (b *Bench) draw(ctx context.Context, sc engine.Scenario, plan *engine.Plan,
 	var list []draw
 	var inside []operation
 	var batch plugin.Batch
-	for ops := 0; ops < drawnOps && ctx.Err() == nil; ops += len(batch.Ops) {
-		if err := stream.Fill(&batch, fillOps); errors.Is(err, plugin.ErrEnded) {
+	for ops := 0; ops < maxDrawnOps && ctx.Err() == nil; ops += len(batch.Ops) {
+		if err := stream.Fill(&batch, batchOps); errors.Is(err, plugin.ErrEnded) {
 			break
 		} else if err != nil {
 			return nil, failed(err)
@@ -204,11 +204,11 @@ func (b *Bench) draw(ctx context.Context, sc engine.Scenario, plan *engine.Plan,
 			o := operation{statement: int(op.Statement), args: values(&batch, op)}
 			if o.statement == n {
 				list = append(list, draw{operation: o, before: append([]operation(nil), inside...)})
-				if len(list) == sampled {
+				if len(list) == sampleCount {
 					return list, nil
 				}
 			}
-			if len(inside) < maxInside {
+			if len(inside) < maxTransactionOps {
 				inside = append(inside, o)
 			}
 		}
@@ -216,8 +216,8 @@ func (b *Bench) draw(ctx context.Context, sc engine.Scenario, plan *engine.Plan,
 	return list, nil
 }
 
-// maxInside is the most statements of a transaction; outside of one, nothing refers to what came before.
-const maxInside = 256
+// maxTransactionOps is the most statements of a transaction; outside of one, nothing refers to what came before.
+const maxTransactionOps = 256
 
 // failed gives what a plugin says a code.
 func failed(err error) error {
@@ -254,9 +254,9 @@ type probe struct {
 }
 
 func (p *probe) explain(ctx context.Context, s engine.Statement, args []any) {
-	rs, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementLimit, args...)
+	rs, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementTimeout, args...)
 	if err != nil {
-		said := p.said(err)
+		said := p.problem(err)
 		switch p.database.Classify(err).Class {
 		case engine.ErrClassData, engine.ErrClassConstraint:
 			// The same values would be refused when it is executed, and by the run.
@@ -288,15 +288,15 @@ func (p *probe) execute(ctx context.Context, s engine.Statement, args []any) {
 		return
 	}
 	began := time.Now()
-	rs, err := reader.Read(ctx, s.SQL, statementLimit, args...)
+	rs, err := reader.Read(ctx, s.SQL, statementTimeout, args...)
 	p.trial.ElapsedMs = engine.Milliseconds(time.Since(began).Round(time.Microsecond))
 	if err != nil {
-		p.trial.Failed = p.said(err)
+		p.trial.Failed = p.problem(err)
 		return
 	}
 	p.trial.Executed, p.trial.RowCount = true, len(rs.Rows)
 	p.trial.Columns = append(p.trial.Columns, rs.Columns...)
-	for _, row := range rs.Rows[:min(shownRows, len(rs.Rows))] {
+	for _, row := range rs.Rows[:min(maxShownRows, len(rs.Rows))] {
 		cells := make([]*string, len(row))
 		for i, v := range row {
 			cells[i] = cell(v)
@@ -305,8 +305,8 @@ func (p *probe) execute(ctx context.Context, s engine.Statement, args []any) {
 	}
 }
 
-// said puts what the database answers into words.
-func (p *probe) said(err error) *TrialProblem {
+// problem puts what the database answers into words.
+func (p *probe) problem(err error) *TrialProblem {
 	var e *engine.Error
 	switch {
 	case errors.As(err, &e):
@@ -318,7 +318,7 @@ func (p *probe) said(err error) *TrialProblem {
 	c := p.database.Classify(err)
 	said := &TrialProblem{Message: c.Message}
 	if c.Class == engine.ErrClassTimeout {
-		said.Hint = fmt.Sprintf("a trial gives a statement %d s", int(statementLimit.Seconds()))
+		said.Hint = fmt.Sprintf("a trial gives a statement %d s", int(statementTimeout.Seconds()))
 	}
 	if said.Message == "" {
 		said.Message = "The database did not answer."

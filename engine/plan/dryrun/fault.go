@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// mostSuspects bounds the parameters that are looked at when values are refused.
-const mostSuspects = 64
+// maxSuspects bounds the parameters that are looked at when values are refused.
+const maxSuspects = 64
 
 // TrialFault is a parameter whose value the database refuses.
 type TrialFault struct {
@@ -26,11 +26,11 @@ type TrialFault struct {
 // faults finds the parameters whose values the database refuses: with NULL in the place of all of them it refuses
 // nothing, and with the value of one alone it does. None are found where the refusal is not about single values.
 func (p *probe) faults(ctx context.Context, s engine.Statement, args []any) []TrialFault {
-	if len(args) == 0 || len(args) > mostSuspects {
+	if len(args) == 0 || len(args) > maxSuspects {
 		return nil
 	}
 	refused := func(args []any) *engine.ExecutionError {
-		_, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementLimit, args...)
+		_, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementTimeout, args...)
 		if err == nil {
 			return nil
 		}
@@ -68,14 +68,14 @@ func (p *probe) faults(ctx context.Context, s engine.Statement, args []any) []Tr
 		if i < len(types) {
 			typ = types[i]
 		}
-		f.Type, f.Hint = typ.Name, cure(typ)
+		f.Type, f.Hint = typ.Name, generatorHint(typ)
 		list = append(list, f)
 	}
 	return list
 }
 
-// cures says for types of Postgres which generator makes what they take, in the words of the form.
-var cures = map[string]string{
+// generatorHints says for types of Postgres which generator makes what they take, in the words of the form.
+var generatorHints = map[string]string{
 	"uuid":     "choose the generator UUID, or Key of the table",
 	"boolean":  "choose One of a list, with true and false",
 	"json":     `choose Text with a pattern that is JSON: {"n": "##"}`,
@@ -97,8 +97,8 @@ var cures = map[string]string{
 	"inet":                        "choose Text with the pattern 10.#.#.#",
 }
 
-// cure says what to choose for a parameter of this type.
-func cure(t target.DescribedType) string {
+// generatorHint says what to choose for a parameter of this type.
+func generatorHint(t target.DescribedType) string {
 	if len(t.Values) > 0 {
 		const shown = 10
 		text := "choose One of a list, with " + strings.Join(t.Values[:min(shown, len(t.Values))], ", ")
@@ -110,7 +110,7 @@ func cure(t target.DescribedType) string {
 	if element, is := strings.CutSuffix(t.Name, "[]"); is {
 		return "choose Text with a pattern that is an array of " + element + ": {#,#}"
 	}
-	if text := cures[t.Name]; text != "" {
+	if text := generatorHints[t.Name]; text != "" {
 		return text
 	}
 	if t.Name == "" {

@@ -15,8 +15,8 @@ import (
 // ownSQL is the workload whose generators are sampled.
 const ownSQL = "sql"
 
-// ofTable are the generators that draw from a table, which is not looked at for samples.
-var ofTable = []string{"key", "new_key", "row"}
+// tableGenerators are the generators that draw from a table, which is not looked at for samples.
+var tableGenerators = []string{"key", "new_key", "row"}
 
 // GeneratorSample is what a generator makes.
 type GeneratorSample struct {
@@ -31,8 +31,8 @@ type GeneratorSample struct {
 
 // Samples has the generators of parameters make values, without a database. Each of binds is as in the parameters of
 // the workload sql.
-func (b *Bench) Samples(ctx context.Context, binds []json.RawMessage) ([]GeneratorSample, error) {
-	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
+func (b *Runner) Samples(ctx context.Context, binds []json.RawMessage) ([]GeneratorSample, error) {
+	ctx, cancel := context.WithTimeout(ctx, totalTimeout)
 	defer cancel()
 	w, err := b.Deps.Plugins.Workload(ctx, ownSQL)
 	if err != nil {
@@ -56,7 +56,7 @@ func sample(ctx context.Context, w plugin.Workload, text json.RawMessage) (Gener
 	}
 	out.Name, _ = bind["name"].(string)
 	generator, _ := bind["generator"].(string)
-	if slices.Contains(ofTable, generator) {
+	if slices.Contains(tableGenerators, generator) {
 		out.NeedsTable = true
 		return out, nil
 	}
@@ -76,7 +76,7 @@ func sample(ctx context.Context, w plugin.Workload, text json.RawMessage) (Gener
 		out.Values, err = first(ctx, w, params, wanted[0])
 	}
 	if errors.Is(err, plugin.ErrFailed) {
-		out.Problem = words(err.Error())
+		out.Problem = cleanMessage(err.Error())
 		return out, nil
 	}
 	return out, err
@@ -90,7 +90,7 @@ func first(ctx context.Context, w plugin.Workload, params json.RawMessage, s plu
 	}
 	defer func() { _ = stream.Close() }()
 	var batch plugin.Batch
-	if err := stream.Fill(&batch, sampled); err != nil {
+	if err := stream.Fill(&batch, sampleCount); err != nil {
 		return []*string{}, err
 	}
 	list := []*string{}
@@ -102,8 +102,8 @@ func first(ctx context.Context, w plugin.Workload, params json.RawMessage, s plu
 	return list, nil
 }
 
-// words takes the place in the made-up parameters out of what the plugin says of one.
-func words(text string) string {
+// cleanMessage takes the place in the made-up parameters out of what the plugin says of one.
+func cleanMessage(text string) string {
 	if _, says, found := strings.Cut(text, "binds[0]"); found {
 		text = strings.TrimLeft(strings.TrimPrefix(says, " (:sample)"), ".: ")
 	}

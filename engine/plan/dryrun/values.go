@@ -83,7 +83,7 @@ func (p *probe) arguments(ctx context.Context, s engine.Statement, d draw) []any
 		switch v := d.args[i]; {
 		case v.null:
 		case v.ref:
-			byBind[i] = p.referred(ctx, d, v)
+			byBind[i] = p.resolveRef(ctx, d, v)
 		default:
 			byBind[i] = v.text
 		}
@@ -98,7 +98,7 @@ func (p *probe) arguments(ctx context.Context, s engine.Statement, d draw) []any
 	return args
 }
 
-func (p *probe) referred(ctx context.Context, d draw, v value) any {
+func (p *probe) resolveRef(ctx context.Context, d draw, v value) any {
 	if v.k >= len(d.before) {
 		return nil
 	}
@@ -109,13 +109,13 @@ func (p *probe) referred(ctx context.Context, d draw, v value) any {
 		p.note(fmt.Sprintf("A value comes from %s, which is not executed here: NULL stands for it.", s.ID))
 		return nil
 	}
-	rs, err := reader.Read(ctx, s.SQL, statementLimit,
+	rs, err := reader.Read(ctx, s.SQL, statementTimeout,
 		p.arguments(ctx, s, draw{operation: earlier, before: d.before[:v.k]})...)
 	if err != nil || len(rs.Rows) == 0 || v.c >= len(rs.Rows[0]) {
 		p.note(fmt.Sprintf("A value comes from %s, which gave no row: NULL stands for it.", s.ID))
 		return nil
 	}
-	if text := plain(rs.Rows[0][v.c]); text != nil {
+	if text := textOf(rs.Rows[0][v.c]); text != nil {
 		return *text
 	}
 	return nil
@@ -130,8 +130,8 @@ func (p *probe) note(sentence string) {
 	p.trial.Notes = append(p.trial.Notes, sentence)
 }
 
-// plain is a value of a result as text; nil is NULL.
-func plain(v any) *string {
+// textOf is a value of a result as text; nil is NULL.
+func textOf(v any) *string {
 	var text string
 	switch v := v.(type) {
 	case nil:
@@ -150,7 +150,7 @@ func plain(v any) *string {
 
 // cell is plain, as long as a table shows it.
 func cell(v any) *string {
-	text := plain(v)
+	text := textOf(v)
 	if text == nil {
 		return nil
 	}
@@ -159,8 +159,8 @@ func cell(v any) *string {
 
 func clip(text string) *string {
 	text = strings.ToValidUTF8(text, "�")
-	if utf8.RuneCountInString(text) > longestValue {
-		text = string([]rune(text)[:longestValue]) + "…"
+	if utf8.RuneCountInString(text) > maxValueLength {
+		text = string([]rune(text)[:maxValueLength]) + "…"
 	}
 	return &text
 }

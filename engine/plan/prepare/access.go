@@ -74,9 +74,9 @@ var verbs = []struct {
 	{right: "TRUNCATE", text: regexp.MustCompile(`(?i)(?:^|;)\s*truncate\b`)},
 }
 
-// bare is a text without its comments and constants, which do nothing; one that
+// stripLiterals is a text without its comments and constants, which do nothing; one that
 // cannot be read has nothing else.
-func bare(sql, dialect string) string {
+func stripLiterals(sql, dialect string) string {
 	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf(dialect))
 	if err != nil {
 		return ""
@@ -101,7 +101,7 @@ func rightsOf(s *plugin.Statement, dialect string) []string {
 	if s.Kind.Write() {
 		rights = append(rights, s.Kind.String())
 	}
-	text := bare(s.SQL[dialect], dialect)
+	text := stripLiterals(s.SQL[dialect], dialect)
 	for _, v := range verbs {
 		if (v.dialect == "" || v.dialect == dialect) && v.text.MatchString(text) && !slices.Contains(rights, v.right) {
 			rights = append(rights, v.right)

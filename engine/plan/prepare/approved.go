@@ -10,10 +10,10 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
-// settings are what an adapter may set for a session: how values are written, and
+// sessionSettings are what an adapter may set for a session: how values are written, and
 // how statements are planned and bounded. Who the session is, which schema it looks
 // in, and what it may write are not among them.
-var settings = []string{
+var sessionSettings = []string{
 	"time zone", "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "client_encoding",
 	"client_min_messages", "application_name",
 	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout", "tcp_user_timeout",
@@ -71,7 +71,7 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 	if name == "time" && word(at+1) == "ZONE" {
 		name = "time zone"
 	}
-	if !slices.Contains(settings, name) && !strings.HasPrefix(name, "enable_") {
+	if !slices.Contains(sessionSettings, name) && !strings.HasPrefix(name, "enable_") {
 		return fmt.Sprintf("sets %q, which is none of the settings that an adapter may set", name)
 	}
 	// A value is constants and words: what computes one could do more.
@@ -86,7 +86,7 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 // sessions are set up by listed settings) hold beside the patterns.
 func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAnswer) error {
 	info := r.adapter.Info()
-	sends := info.Manifest.Declared()
+	sends := info.Manifest.Patterns()
 	refuse := func(sql, why string) error {
 		return &engine.Error{Code: engine.CodePlugin,
 			Message: fmt.Sprintf("The adapter %s answered %s with SQL that %s: %s.", info.Name, req.Op, why,
@@ -134,11 +134,11 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	return nil
 }
 
-// written refuses statements of the workload that the adapter wrote otherwise than its
+// checkDeclaredSQL refuses statements of the workload that the adapter wrote otherwise than its
 // manifest declares. What the workload brought goes through the adapter unchanged, with
 // the tables' names put in.
-func written(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement, tables []engine.Table) error {
-	patterns, dialect := adapter.Manifest.Declared().Statements, adapter.Manifest.Dialect
+func checkDeclaredSQL(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement, tables []engine.Table) error {
+	patterns, dialect := adapter.Manifest.Patterns().Statements, adapter.Manifest.Dialect
 	var names []string
 	for _, t := range tables {
 		names = append(names, t.PhysicalName)

@@ -17,7 +17,7 @@ type Attached struct{ r *resolved }
 // Attach opens the target of a run for what is asked beside its load. purpose is
 // what the database shows as the application. Nothing connects yet.
 func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan, purpose string) (*Attached, error) {
-	r := &resolved{session: plan.Session, classes: plan.ErrorClasses, server: target.ServerInfo{Lacks: plan.Lacks}}
+	r := &resolved{session: plan.Session, classes: plan.ErrorClasses, server: target.ServerInfo{Lacks: plan.MissingCapabilities}}
 	var err error
 	// The run's own version of the adapter, or, where that was deleted, the one of its name.
 	if r.adapter, err = deps.Plugins.Adapter(ctx, plan.Adapter.SHA256); errors.Is(err, plugin.ErrNotFound) {
@@ -40,9 +40,9 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 	return &Attached{r}, nil
 }
 
-// Ask holds one conversation with the adapter.
-func (a *Attached) Ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
-	return a.r.ask(ctx, req)
+// CallAdapter holds one conversation with the adapter.
+func (a *Attached) CallAdapter(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
+	return a.r.callAdapter(ctx, req)
 }
 
 // Adapter names the adapter.
@@ -57,9 +57,9 @@ func (a *Attached) Database() target.Database { return a.r.database }
 // Close ends the connections.
 func (a *Attached) Close() { a.r.close() }
 
-// Again is a run that was prepared before, as far as that is needed to have further run
+// Restore is a run that was prepared before, as far as that is needed to have further run
 // workers join it: its target is not looked at.
-func Again(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan) (*Prepared, error) {
+func Restore(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan) (*Prepared, error) {
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
 		return nil, err

@@ -197,7 +197,7 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		a.Load.Final = f.w.final
 		for n := req.Rows; n > 0; n -= 1000 {
 			a.Load.Generate = append(a.Load.Generate,
-				plugin.Generated{SQL: "INSERT INTO " + req.TableName + " SELECT " + req.TableName, Rows: min(n, 1000)})
+				plugin.GenerateStatement{SQL: "INSERT INTO " + req.TableName + " SELECT " + req.TableName, Rows: min(n, 1000)})
 		}
 	case plugin.OpStatements:
 		for _, s := range req.Statements {

@@ -18,16 +18,16 @@ const (
 	rowsPerCall = 1024
 	// defaultRows is the size of a sample table of which neither document nor workload says it.
 	defaultRows = 100_000
-	// undoLimit bounds dropping tables that could not be filled, whatever became of the run's own context.
-	undoLimit = 30 * time.Second
+	// undoTimeout bounds dropping tables that could not be filled, whatever became of the run's own context.
+	undoTimeout = 30 * time.Second
 )
 
-// loading makes the tables of one run. Its progress counts the rows of all of them.
-type loading struct {
+// tableLoader makes the tables of one run. Its progress counts the rows of all of them.
+type tableLoader struct {
 	*planner
 	// total rows of the tables to make, and those of the tables made so far.
-	total, before int64
-	begin, told   time.Time
+	total, before     int64
+	begin, reportedAt time.Time
 	// swaps put tables that were built beside others in their place.
 	swaps []string
 	// made are the tables that this run created, as the adapter quotes them.
@@ -44,7 +44,7 @@ type recipe struct {
 
 // recipe asks how table i is made. It changes nothing.
 func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTable, exists bool) (recipe, error) {
-	ddl, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
+	ddl, err := p.callAdapter(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
 	if err != nil {
 		return recipe{}, err
 	}
@@ -55,7 +55,7 @@ func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTabl
 	if p.generates(t) {
 		request.Rows = rowsOf(p.sc, t)
 	}
-	answer, err := p.ask(ctx, request)
+	answer, err := p.callAdapter(ctx, request)
 	if err != nil {
 		return recipe{}, err
 	}
@@ -70,9 +70,9 @@ func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTabl
 }
 
 // create makes table i and fills it. What was made stays until undo.
-func (l *loading) create(ctx context.Context, i int, how recipe) error {
+func (l *tableLoader) create(ctx context.Context, i int, how recipe) error {
 	name, t := l.names[i], &l.logical[i]
-	l.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name + l.place(i)})
+	l.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name + l.tableLabel(i)})
 	var err error
 	created := false
 	for _, sql := range how.ddl.DDL {
@@ -114,17 +114,17 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 	return nil
 }
 
-// swapLimit bounds waiting for those who use the old tables.
-const swapLimit = 30 * time.Second
+// swapTimeout bounds waiting for those who use the old tables.
+const swapTimeout = 30 * time.Second
 
 // swap puts the tables that were built beside others in their place, all of them
 // or none: until it has succeeded the old ones are there with all that they hold.
-func (l *loading) swap(ctx context.Context) error {
+func (l *tableLoader) swap(ctx context.Context) error {
 	if len(l.swaps) == 0 {
 		return nil
 	}
 	l.report(engine.PrepareProgress{Step: "swap", Message: "Putting the new tables in the place of the old ones"})
-	ctx, cancel := context.WithTimeout(ctx, swapLimit)
+	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
 	defer cancel()
 	swap := func(ctx context.Context, statements []string) error {
 		return l.database.Exec(ctx, strings.Join(statements, ";\n")) // one text is one transaction
@@ -163,8 +163,8 @@ func (p *planner) generates(t *plugin.LogicalTable) bool {
 	return !slices.ContainsFunc(t.Columns, func(c plugin.LogicalColumn) bool { return c.Fill == nil })
 }
 
-// howLoaded says where the rows come from, where that is not a matter of course.
-func (p *planner) howLoaded(t *plugin.LogicalTable) string {
+// loadMethod says where the rows come from, where that is not a matter of course.
+func (p *planner) loadMethod(t *plugin.LogicalTable) string {
 	if p.generates(t) {
 		return ", made by the database itself"
 	}
@@ -173,7 +173,7 @@ func (p *planner) howLoaded(t *plugin.LogicalTable) string {
 
 // generate has the database make the rows of table i. A statement that is under
 // way when ctx ends is cancelled.
-func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) error {
+func (l *tableLoader) generate(ctx context.Context, i int, into *plugin.LoadTarget) error {
 	name, total := l.names[i], rowsOf(l.sc, &l.logical[i])
 	begin := time.Now()
 	if l.begin.IsZero() {
@@ -181,7 +181,7 @@ func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) 
 	}
 	var done int64
 	for _, g := range into.Generate {
-		l.tell(i, done, done == 0)
+		l.reportProgress(i, done, done == 0)
 		if err := l.database.Exec(ctx, g.SQL); err != nil {
 			if ctx.Err() != nil {
 				return fmt.Errorf("making sample rows in %s: %w", name, ctx.Err())
@@ -194,7 +194,7 @@ func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) 
 		return pluginFailed(l.adapter.Info(), "making sample rows in "+name,
 			fmt.Errorf("its statements make %d rows of %d", done, total))
 	}
-	l.tell(i, done, true)
+	l.reportProgress(i, done, true)
 	l.before += done
 	l.notes = append(l.notes, fmt.Sprintf("%s made %d sample rows of %s itself in %.1f s.", l.server.Database, done, name,
 		time.Since(begin).Seconds()))
@@ -202,8 +202,8 @@ func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) 
 }
 
 // undo drops the tables that this run created. The error of the load matters more than its own.
-func (l *loading) undo(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+func (l *tableLoader) undo(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	for _, table := range l.made {
 		if err := l.database.Exec(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
@@ -227,14 +227,14 @@ func rowsOf(sc engine.Scenario, t *plugin.LogicalTable) int64 {
 	return sc.Target.Prepare.Rows
 }
 
-// tell reports that so many rows of table i are in.
-func (l *loading) tell(i int, done int64, last bool) {
+// reportProgress reports that so many rows of table i are in.
+func (l *tableLoader) reportProgress(i int, done int64, last bool) {
 	now := time.Now()
-	if !last && now.Sub(l.told) < 200*time.Millisecond {
+	if !last && now.Sub(l.reportedAt) < 200*time.Millisecond {
 		return
 	}
-	l.told = now
-	progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + l.names[i] + l.place(i),
+	l.reportedAt = now
+	progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + l.names[i] + l.tableLabel(i),
 		RowsDone: l.before + done, RowsTotal: l.total}
 	if elapsed := now.Sub(l.begin).Seconds(); elapsed > 0 {
 		progress.RowsPerSecond = float64(progress.RowsDone) / elapsed
@@ -246,14 +246,14 @@ func (l *loading) tell(i int, done int64, last bool) {
 	l.report(progress)
 }
 
-func (l *loading) load(ctx context.Context, i int, into *plugin.LoadTarget) error {
+func (l *tableLoader) load(ctx context.Context, i int, into *plugin.LoadTarget) error {
 	name, t := l.names[i], &l.logical[i]
 	total := rowsOf(l.sc, t)
 	begin := time.Now()
 	if l.begin.IsZero() {
 		l.begin = begin
 	}
-	l.tell(i, 0, true)
+	l.reportProgress(i, 0, true)
 	var given int64
 	var pluginErr error
 	next := func() (plugin.Rows, error) {
@@ -277,7 +277,7 @@ func (l *loading) load(ctx context.Context, i int, into *plugin.LoadTarget) erro
 		given += int64(rows.Len())
 		return rows, nil
 	}
-	done, err := l.database.Load(ctx, into.Table, into.Columns, next, func(done int64) { l.tell(i, done, done >= total) })
+	done, err := l.database.Load(ctx, into.Table, into.Columns, next, func(done int64) { l.reportProgress(i, done, done >= total) })
 	switch {
 	case pluginErr != nil:
 		return pluginErr
@@ -287,7 +287,7 @@ func (l *loading) load(ctx context.Context, i int, into *plugin.LoadTarget) erro
 		}
 		return targetError("loading sample rows into "+name, err)
 	}
-	l.tell(i, done, true)
+	l.reportProgress(i, done, true)
 	l.before += done
 	l.notes = append(l.notes, fmt.Sprintf("Loaded %d sample rows into %s in %.1f s.", done, name,
 		time.Since(begin).Seconds()))

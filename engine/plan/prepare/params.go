@@ -26,7 +26,7 @@ func parameters(m plugin.Manifest, params json.RawMessage, field string) (json.R
 		dec.UseNumber()
 		var value any
 		if err := dec.Decode(&value); err != nil {
-			return nil, engine.InvalidField(field, "is not a JSON document: "+jsonx.InWords(err).Error(), "")
+			return nil, engine.InvalidField(field, "is not a JSON document: "+jsonx.Explain(err).Error(), "")
 		}
 		object, ok := value.(map[string]any)
 		if !ok {

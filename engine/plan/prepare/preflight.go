@@ -48,7 +48,7 @@ type Preflight struct {
 	// Creates names the tables that would be created, with their sample rows.
 	Creates []PreflightTable `json:"creates"`
 	// Writes are the tables that Loadstone did not make, and the run writes to.
-	Writes []target.Written `json:"writes"`
+	Writes []target.WriteTarget `json:"writes"`
 	// Targets are the preflights of a matrix. Checks and Creates are then those of
 	// all targets, with their labels; Plan and Server are null.
 	Targets []TargetPreflight `json:"targets,omitempty"`
@@ -56,13 +56,13 @@ type Preflight struct {
 
 // TargetPreflight is the preflight of one target of a matrix.
 type TargetPreflight struct {
-	Label   string           `json:"label"`
-	OK      bool             `json:"ok"`
-	Checks  []CheckResult    `json:"checks"`
-	Plan    *engine.Plan     `json:"plan"`
-	Server  *PreflightInfo   `json:"server"`
-	Creates []PreflightTable `json:"creates"`
-	Writes  []target.Written `json:"writes"`
+	Label   string               `json:"label"`
+	OK      bool                 `json:"ok"`
+	Checks  []CheckResult        `json:"checks"`
+	Plan    *engine.Plan         `json:"plan"`
+	Server  *PreflightInfo       `json:"server"`
+	Creates []PreflightTable     `json:"creates"`
+	Writes  []target.WriteTarget `json:"writes"`
 }
 
 // PreflightInfo tells what answered.
@@ -95,7 +95,7 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 	if sc.Matrix == nil {
 		return Inspect(ctx, deps, sc)
 	}
-	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.Written{}}
+	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	for i, one := range sc.Expand() {
 		label := sc.Matrix.Targets[i].Label
 		f, err := Inspect(ctx, deps, one)
@@ -122,7 +122,7 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 // Inspect is the preflight of a scenario with one target. What is wrong with the scenario or the
 // target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
-	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.Written{}}
+	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
 		return f, f.failed("plugins", err)
@@ -149,7 +149,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 		return f, f.failed("warehouse", err)
 	}
 	// Looking at the tables may have resumed a warehouse by itself.
-	defer r.setBack(ctx, found.Restore)
+	defer r.restoreWarehouse(ctx, found.Restore)
 	for _, c := range found.Checks {
 		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
 		f.OK = f.OK && c.Outcome != CheckFailed
@@ -182,7 +182,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	}
 	frozen := fmt.Sprintf("%d statements are frozen; nothing else can be executed.", len(f.Plan.Statements))
 	if len(f.Creates) == 0 {
-		if err := p.try(ctx, f.Plan.Statements); err != nil {
+		if err := p.tryStatements(ctx, f.Plan.Statements); err != nil {
 			return f, f.failed("statements", err)
 		}
 		frozen += " The database accepts them."
@@ -217,7 +217,7 @@ func (f *Preflight) failed(name string, err error) error {
 // expected describes the tables as the run would find or make them.
 func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, error) {
 	var tables []engine.Table
-	state := make([]found, len(p.logical))
+	state := make([]tableState, len(p.logical))
 	for i := range p.logical {
 		t := &p.logical[i]
 		name := physical(p.sc, p.logical, *t)
@@ -253,16 +253,16 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 		if err != nil {
 			return nil, err
 		}
-		made := p.wouldBe(t, how)
+		made := p.expectedTable(t, how)
 		f.Creates = append(f.Creates,
 			PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists,
 				DDL: slices.Concat(how.ddl.DDL, how.ddl.AfterLoad, how.ddl.Swap)})
 		check := CheckResult{Name: "table", Outcome: CheckOK,
-			Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.howLoaded(t))}
+			Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.loadMethod(t))}
 		if have.exists {
 			check.Outcome = CheckWarning
 			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows%s.", name, made.Rows,
-				p.howLoaded(t))
+				p.loadMethod(t))
 			for _, note := range how.ddl.Notes {
 				check.Message += " " + note
 			}
@@ -274,7 +274,7 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 	if !f.OK {
 		return tables, nil
 	}
-	if err := p.whole(state); err != nil {
+	if err := p.checkNoneMissing(state); err != nil {
 		return nil, err
 	}
 	return tables, nil
@@ -287,8 +287,8 @@ func about(exact bool) string {
 	return "about "
 }
 
-// wouldBe describes the sample table as it is going to be.
-func (p *planner) wouldBe(t *plugin.LogicalTable, how recipe) engine.Table {
+// expectedTable describes the sample table as it is going to be.
+func (p *planner) expectedTable(t *plugin.LogicalTable, how recipe) engine.Table {
 	table := declared(p.sc, t)
 	table.Dialect = p.adapter.Info().Manifest.Dialect
 	table.Name, table.PhysicalName, table.Columns = t.Name, how.load.Table, how.load.Columns

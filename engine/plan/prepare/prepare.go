@@ -27,8 +27,8 @@ import (
 // slotsPerWorker leaves room for replacements: a key slot is never used twice.
 const slotsPerWorker = 4
 
-// checkLimit bounds the first contact with the target.
-const checkLimit = 20 * time.Second
+// checkTimeout bounds the first contact with the target.
+const checkTimeout = 20 * time.Second
 
 // Connections opens connection references.
 type Connections interface {
@@ -82,13 +82,13 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 	if r.server.Pooled {
 		p.notes, p.remarks = append(p.notes, r.server.Notes...), append(p.remarks, r.server.Notes...)
 	}
-	restore, err := p.ready(ctx)
+	restore, err := p.resumeWarehouse(ctx)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := p.plan(ctx)
 	if err != nil {
-		r.setBack(ctx, restore)
+		r.restoreWarehouse(ctx, restore)
 		return nil, err
 	}
 	plan.Restore = restore
@@ -178,7 +178,7 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	for _, t := range r.logical {
 		r.tableNames = append(r.tableNames, physical(sc, r.logical, t))
 	}
-	if err := r.foresee(ctx, sc); err != nil {
+	if err := r.checkSupport(ctx, sc); err != nil {
 		return nil, err
 	}
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
@@ -250,7 +250,7 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	if err != nil {
 		return targetError("opening the target", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if r.server, err = r.database.Check(ctx); err != nil {
 		return targetError("connecting to the target", err)
@@ -268,7 +268,7 @@ func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]s
 	if isolation == engine.IsolationDefault {
 		isolation = ""
 	}
-	session, err := r.askOptional(ctx, plugin.AdapterRequest{Op: plugin.OpSession, IsolationLevel: isolation})
+	session, err := r.callOptional(ctx, plugin.AdapterRequest{Op: plugin.OpSession, IsolationLevel: isolation})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -278,16 +278,16 @@ func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]s
 			Fields: []engine.FieldError{{Field: "workload.isolation_level",
 				Message: "cannot be set by the adapter " + r.adapter.Info().Name, Hint: "use default"}}}
 	}
-	classes, err := r.askOptional(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
+	classes, err := r.callOptional(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
 	if err != nil {
 		return nil, nil, err
 	}
 	return session.Session, classes.Classes, nil
 }
 
-// askOptional asks what an adapter may leave unanswered. Its refusal is kept as a note.
-func (r *resolved) askOptional(ctx context.Context, request plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
-	answer, err := r.ask(ctx, request)
+// callOptional asks what an adapter may leave unanswered. Its refusal is kept as a note.
+func (r *resolved) callOptional(ctx context.Context, request plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
+	answer, err := r.callAdapter(ctx, request)
 	if errors.Is(err, plugin.ErrFailed) {
 		r.adapterNotes = append(r.adapterNotes, fmt.Sprintf("The adapter does not answer %q: %v", request.Op, err))
 		return plugin.AdapterAnswer{}, nil
@@ -340,7 +340,7 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.mayWrite(ctx, plan); err != nil {
+	if err := p.checkWriteAllowed(ctx, plan); err != nil {
 		return nil, err
 	}
 	if f := p.sc.Workload.Feed; f != nil && f.CSV != "" {
@@ -348,12 +348,12 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 			return nil, err
 		}
 	}
-	return plan, p.try(ctx, plan.Statements)
+	return plan, p.tryStatements(ctx, plan.Statements)
 }
 
-// try prepares the statements on a connection of its own, so that what the
+// tryStatements prepares the statements on a connection of its own, so that what the
 // database refuses is known before a worker connects.
-func (p *planner) try(ctx context.Context, statements []engine.Statement) error {
+func (p *planner) tryStatements(ctx context.Context, statements []engine.Statement) error {
 	conn, err := p.database.Connect(ctx, statements)
 	if err != nil {
 		return targetError("preparing the statements", err)
@@ -370,7 +370,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := supported(p.adapter.Info(), wanted); err != nil {
 		return nil, err
 	}
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpStatements, TableName: p.sc.Target.TableName,
+	answer, err := p.callAdapter(ctx, plugin.AdapterRequest{Op: plugin.OpStatements, TableName: p.sc.Target.TableName,
 		Tables: tables, Statements: wanted})
 	if err != nil {
 		return nil, err
@@ -386,15 +386,15 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := noSessions(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err
 	}
-	if err := written(p.adapter.Info(), wanted, answer.Statements, tables); err != nil {
+	if err := checkDeclaredSQL(p.adapter.Info(), wanted, answer.Statements, tables); err != nil {
 		return nil, err
 	}
 	return &engine.Plan{
 		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef,
 		Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Prepared: p.sc.Target.Prepared, Statements: answer.Statements, Tables: tables, Pools: p.pools,
-		KeySlots: slotsPerWorker * p.sc.MostWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
-		Lacks: p.server.Lacks,
+		KeySlots: slotsPerWorker * p.sc.PeakWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
+		MissingCapabilities: p.server.Lacks,
 	}, nil
 }
 

@@ -56,8 +56,8 @@ var effects = []string{
 	"system$disable", "system$enable", "system$start", "system$finish",
 }
 
-// exactly are those of effects that are whole names: other functions begin so, too.
-var exactly = []string{"lo", "exec", "nextval", "setval", "setseed", "ts_stat", "ts_rewrite", "set_config", "connectby"}
+// exactEffects are those of effects that are whole names: other functions begin so, too.
+var exactEffects = []string{"lo", "exec", "nextval", "setval", "setseed", "ts_stat", "ts_rewrite", "set_config", "connectby"}
 
 // effect is a function among the tokens that does more than compute, or "".
 func effect(tokens []sqltext.Token) string {
@@ -67,7 +67,7 @@ func effect(tokens []sqltext.Token) string {
 			continue
 		}
 		if name = strings.ToLower(name); slices.ContainsFunc(effects, func(e string) bool {
-			return name == e || !slices.Contains(exactly, e) && strings.HasPrefix(name, e)
+			return name == e || !slices.Contains(exactEffects, e) && strings.HasPrefix(name, e)
 		}) {
 			return name
 		}

@@ -17,10 +17,10 @@ const maxStatements = 65_000
 var bindTypes = []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes, engine.TypeBool,
 	engine.TypeTimestamp}
 
-// foresee refuses, before anything is looked at or made, what the table type
+// checkSupport refuses, before anything is looked at or made, what the table type
 // cannot do. It asks for the statements on the tables as the workload declares
 // them; where those of the target decide, freeze is the judge.
-func (r *resolved) foresee(ctx context.Context, sc engine.Scenario) error {
+func (r *resolved) checkSupport(ctx context.Context, sc engine.Scenario) error {
 	m := r.adapter.Info().Manifest
 	if len(m.Kinds) == 0 && (m.Supports == nil || !m.Supports.ReadOnly) {
 		return nil
@@ -136,7 +136,7 @@ func noTransactions(adapter plugin.Info, wanted []plugin.Statement, list []engin
 	if i < 0 {
 		return nil
 	}
-	return noOperation(wanted[i], word,
+	return notLoadError(wanted[i], word,
 		fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted after it need "+
 			"not be stored.", list[i].ID, word),
 		"let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of their own")
@@ -149,7 +149,7 @@ func noSessions(adapter plugin.Info, wanted []plugin.Statement, list []engine.St
 	if i < 0 {
 		return nil
 	}
-	return noOperation(wanted[i], word,
+	return notLoadError(wanted[i], word,
 		fmt.Sprintf("The statement %s changes its session (%s): what comes after it on the same connection would run under "+
 			"other conditions than the rest.", list[i].ID, word),
 		"give the setting to the user that the run connects as (ALTER ROLE or ALTER USER … SET …); SET LOCAL is for one "+
@@ -172,8 +172,8 @@ func findWords(adapter plugin.Info, list []engine.Statement, look func([]sqltext
 	return -1, ""
 }
 
-// noOperation is the refusal of a statement that is not for load.
-func noOperation(wanted plugin.Statement, word, message, hint string) error {
+// notLoadError is the refusal of a statement that is not for load.
+func notLoadError(wanted plugin.Statement, word, message, hint string) error {
 	field := paramsField
 	if wanted.Param != "" {
 		field += "." + wanted.Param

@@ -64,8 +64,8 @@ func checkTarget(sc engine.Scenario, workload string, all []plugin.LogicalTable)
 			workload, largest.Rows, largest.Name), hint)
 }
 
-// found is what the adapter said of one table.
-type found struct {
+// tableState is what the adapter said of one table.
+type tableState struct {
 	exists bool
 	table  *engine.Table
 	pool   *engine.Pool
@@ -73,17 +73,17 @@ type found struct {
 }
 
 // inspect asks what a table is; of one that is going to be dropped the adapter says no keys and samples.
-func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable, dropped bool) (found, error) {
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t,
+func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable, dropped bool) (tableState, error) {
+	answer, err := p.callAdapter(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t,
 		Recreate: dropped})
 	if err != nil {
-		return found{}, err
+		return tableState{}, err
 	}
 	if !answer.Exists {
-		return found{notes: answer.Notes}, nil
+		return tableState{notes: answer.Notes}, nil
 	}
 	if answer.Table == nil {
-		return found{}, pluginFailed(p.adapter.Info(), "inspecting "+name,
+		return tableState{}, pluginFailed(p.adapter.Info(), "inspecting "+name,
 			errors.New("it says that the table exists, and does not describe it"))
 	}
 	// The workload knows its tables by their logical names.
@@ -93,25 +93,25 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		answer.Pool.Table = t.Name
 	}
 	if err := p.ownership(ctx, answer.Table); err != nil {
-		return found{}, err
+		return tableState{}, err
 	}
-	if err := p.likeOwn(ctx, t, answer.Table); err != nil {
-		return found{}, err
+	if err := p.noteUnmarked(ctx, t, answer.Table); err != nil {
+		return tableState{}, err
 	}
-	return found{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
+	return tableState{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
 }
 
 // prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.
 func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err error) {
-	state, err := p.look(ctx)
+	state, err := p.inspectTables(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.whole(state); err != nil {
+	if err := p.checkNoneMissing(state); err != nil {
 		return nil, err
 	}
 	// How all of them are made is known before the first one is.
-	job, how := &loading{planner: p}, make([]recipe, len(state))
+	job, how := &tableLoader{planner: p}, make([]recipe, len(state))
 	for i := range state {
 		if !state[i].exists || p.recreates() {
 			job.total += rowsOf(p.sc, &p.logical[i])
@@ -125,7 +125,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 			err = errors.Join(err, job.undo(ctx))
 		}
 	}()
-	if err := p.mayWriteThen(ctx, state, how); err != nil {
+	if err := p.checkWriteAllowedBefore(ctx, state, how); err != nil {
 		return nil, err
 	}
 	for i := range p.logical {
@@ -146,7 +146,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 	for i := range p.logical {
 		name := p.names[i]
 		if !state[i].exists || p.recreates() {
-			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.place(i)})
+			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.tableLabel(i)})
 			if state[i], err = p.inspect(ctx, name, &p.logical[i], false); err != nil {
 				return nil, err
 			}
@@ -157,7 +157,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		}
 		p.notes = append(p.notes, state[i].notes...)
 		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
-			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoption()+".")
+			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
 		}
 		tables = append(tables, *state[i].table)
 		if state[i].pool != nil {
@@ -169,14 +169,14 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 	return tables, nil
 }
 
-// look inspects all tables before the first is made, so that an error in the last
+// inspectTables inspects all tables before the first is made, so that an error in the last
 // one leaves the others alone.
-func (p *planner) look(ctx context.Context) ([]found, error) {
-	state := make([]found, len(p.logical))
+func (p *planner) inspectTables(ctx context.Context) ([]tableState, error) {
+	state := make([]tableState, len(p.logical))
 	for i := range p.logical {
 		t := &p.logical[i]
 		p.names = append(p.names, physical(p.sc, p.logical, *t))
-		p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + p.names[i] + p.place(i)})
+		p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + p.names[i] + p.tableLabel(i)})
 		var err error
 		if state[i], err = p.inspect(ctx, p.names[i], t, p.recreates()); err != nil {
 			return nil, err
@@ -188,17 +188,17 @@ func (p *planner) look(ctx context.Context) ([]found, error) {
 	return state, nil
 }
 
-// place says which table of several it is.
-func (p *planner) place(i int) string {
+// tableLabel says which table of several it is.
+func (p *planner) tableLabel(i int) string {
 	if len(p.logical) == 1 {
 		return ""
 	}
 	return fmt.Sprintf(" (%d of %d)", i+1, len(p.logical))
 }
 
-// whole refuses to add missing tables to those that are there: rows of one table
+// checkNoneMissing refuses to add missing tables to those that are there: rows of one table
 // refer to rows of another, and runs have changed them since.
-func (p *planner) whole(state []found) error {
+func (p *planner) checkNoneMissing(state []tableState) error {
 	var there, missing []string
 	for i, f := range state {
 		if f.exists {
@@ -231,7 +231,7 @@ func (p *planner) recreates() bool {
 }
 
 // decide refuses what preparation may not repair. It changes nothing.
-func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
+func (p *planner) decide(name string, t *plugin.LogicalTable, f tableState) error {
 	prep := p.sc.Target.Prepare
 	switch {
 	case !f.exists && prep == nil:

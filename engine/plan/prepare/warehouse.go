@@ -13,8 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// setBackLimit bounds setting a warehouse back after a preparation that failed.
-const setBackLimit = 20 * time.Second
+// restoreTimeout bounds setting a warehouse back after a preparation that failed.
+const restoreTimeout = 20 * time.Second
 
 // warehouseSQL is all that an adapter may have executed on a warehouse.
 var warehouseSQL = regexp.MustCompile(
@@ -30,12 +30,12 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 		return plugin.AdapterAnswer{}, err
 	}
 	prep := sc.Target.Prepare
-	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName,
+	answer, err := r.callAdapter(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName,
 		Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections,
 		Kinds: kinds, Access: access, Prepare: prep != nil, Recreate: prep != nil &&
 			prep.IfExists == engine.IfExistsRecreate})
 	if errors.Is(err, plugin.ErrFailed) {
-		if !target.TraitsOf(r.driver).Warehouses {
+		if !target.DriverTraits(r.driver).Warehouses {
 			return plugin.AdapterAnswer{}, nil
 		}
 		return plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckWarning,
@@ -56,9 +56,9 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 	return answer, nil
 }
 
-// ready has the adapter's checks pass and its warehouse resumed. What sets the
+// resumeWarehouse has the adapter's checks pass and its warehouse resumed. What sets the
 // warehouse back is returned also with an error.
-func (p *planner) ready(ctx context.Context) (restore []string, err error) {
+func (p *planner) resumeWarehouse(ctx context.Context) (restore []string, err error) {
 	answer, err := p.preflight(ctx, p.sc)
 	if err != nil {
 		return nil, err
@@ -108,12 +108,12 @@ func join(e *engine.Error, c plugin.Check) *engine.Error {
 	return e
 }
 
-// setBack undoes ready after a preparation that failed.
-func (r *resolved) setBack(ctx context.Context, restore []string) {
+// restoreWarehouse undoes ready after a preparation that failed.
+func (r *resolved) restoreWarehouse(ctx context.Context, restore []string) {
 	if len(restore) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setBackLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
 	// The preparation's own error is the one to tell.
 	_ = r.database.Exec(ctx, restore...)

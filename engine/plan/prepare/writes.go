@@ -18,13 +18,13 @@ const checkWrites = "writes"
 // allowWritesField is where a template allows them.
 const allowWritesField = "target.allow_writes"
 
-// howToAllow is the cure that a user has.
-const howToAllow = "allow it with --allow-writes, or target.allow_writes: true; or let the workload only read"
+// allowHint is the cure that a user has.
+const allowHint = "allow it with --allow-writes, or target.allow_writes: true; or let the workload only read"
 
 // ownership marks the tables that Loadstone made. A database that keeps no marks
 // has the template's word: what it would have made counts as made.
 func (p *planner) ownership(ctx context.Context, t *engine.Table) error {
-	k, ok := p.database.(target.Keeper)
+	k, ok := p.database.(target.TableMarker)
 	if !ok {
 		t.Own = p.sc.Target.Prepare != nil
 		return nil
@@ -40,7 +40,7 @@ func (p *planner) ownership(ctx context.Context, t *engine.Table) error {
 // mark notes that this run made a table. Where that cannot be stored, this run knows
 // it all the same, and later ones will ask before they write.
 func (p *planner) mark(ctx context.Context, table string) {
-	k, ok := p.database.(target.Keeper)
+	k, ok := p.database.(target.TableMarker)
 	if !ok {
 		return
 	}
@@ -52,8 +52,8 @@ func (p *planner) mark(ctx context.Context, table string) {
 }
 
 // writes are the tables that the statements write to.
-func (p *planner) writes(ctx context.Context, plan *engine.Plan) ([]target.Written, error) {
-	if k, ok := p.database.(target.Keeper); ok {
+func (p *planner) writes(ctx context.Context, plan *engine.Plan) ([]target.WriteTarget, error) {
+	if k, ok := p.database.(target.TableMarker); ok {
 		list, err := k.Writes(ctx, plan.Statements)
 		if err != nil {
 			return nil, targetError("looking for what the run writes", err)
@@ -68,23 +68,23 @@ func (p *planner) writes(ctx context.Context, plan *engine.Plan) ([]target.Writt
 		return list, nil
 	}
 	// The statements' own words are all there is.
-	var list []target.Written
+	var list []target.WriteTarget
 	for _, s := range plan.Statements {
 		if !s.Writes && !s.Kind.Write() {
 			continue
 		}
-		w := target.Written{Table: "the tables of the statement " + s.ID, Opaque: true, Own: p.sc.Target.Prepare != nil,
+		w := target.WriteTarget{Table: "the tables of the statement " + s.ID, Opaque: true, Own: p.sc.Target.Prepare != nil,
 			Rows: -1}
 		for _, t := range plan.Tables {
 			if t.Name == s.Table || s.Table == "" && len(plan.Tables) == 1 {
-				w = target.Written{Table: t.PhysicalName, Own: t.Own, Rows: t.Rows}
+				w = target.WriteTarget{Table: t.PhysicalName, Own: t.Own, Rows: t.Rows}
 			}
 		}
 		operation := s.Kind.String()
 		if !s.Kind.Write() {
 			operation = "writes"
 		}
-		at := slices.IndexFunc(list, func(o target.Written) bool { return o.Table == w.Table })
+		at := slices.IndexFunc(list, func(o target.WriteTarget) bool { return o.Table == w.Table })
 		if at < 0 {
 			at = len(list)
 			list = append(list, w)
@@ -105,7 +105,7 @@ func sameName(quoted, plain string) bool {
 
 // foreign are the writes that need leave: to tables that Loadstone did not make.
 // System catalogs are refused, whatever the template allows.
-func foreign(list []target.Written) (asked []target.Written, err error) {
+func foreign(list []target.WriteTarget) (asked []target.WriteTarget, err error) {
 	for _, w := range list {
 		if w.System {
 			return nil, &engine.Error{Code: engine.CodeInvalid,
@@ -121,14 +121,14 @@ func foreign(list []target.Written) (asked []target.Written, err error) {
 	return asked, nil
 }
 
-// mayWrite refuses a run that writes to tables of others without leave.
-func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
+// checkWriteAllowed refuses a run that writes to tables of others without leave.
+func (p *planner) checkWriteAllowed(ctx context.Context, plan *engine.Plan) error {
 	list, err := p.writes(ctx, plan)
 	if err != nil {
 		return err
 	}
 	asked, err := foreign(list)
-	asked = slices.DeleteFunc(asked, func(w target.Written) bool {
+	asked = slices.DeleteFunc(asked, func(w target.WriteTarget) bool {
 		return slices.ContainsFunc(slices.Concat(p.dropped, p.ours),
 			func(name string) bool { return sameName(name, w.Table) })
 	})
@@ -143,9 +143,9 @@ func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
 	return nil
 }
 
-// mayWriteThen is mayWrite before tables are made: a run that is refused afterwards
+// checkWriteAllowedBefore is mayWrite before tables are made: a run that is refused afterwards
 // would leave them. Statements on what is not there yet are left to mayWrite.
-func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe) error {
+func (p *planner) checkWriteAllowedBefore(ctx context.Context, state []tableState, how []recipe) error {
 	var tables []engine.Table
 	making := false
 	for i := range state {
@@ -154,9 +154,9 @@ func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe)
 			continue
 		}
 		making = true
-		tables = append(tables, p.wouldBe(&p.logical[i], how[i]))
+		tables = append(tables, p.expectedTable(&p.logical[i], how[i]))
 	}
-	if _, keeps := p.database.(target.Keeper); !making || !keeps {
+	if _, keeps := p.database.(target.TableMarker); !making || !keeps {
 		return nil
 	}
 	notes := slices.Clone(p.notes)
@@ -171,32 +171,32 @@ func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe)
 			p.dropped = append(p.dropped, state[i].table.PhysicalName)
 		}
 	}
-	return p.mayWrite(ctx, plan)
+	return p.checkWriteAllowed(ctx, plan)
 }
 
 func (p *planner) notAllowed(message string) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: message,
-		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set", Hint: p.howToAllow()}}}
+		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set", Hint: p.allowHint()}}}
 }
 
-// howToAllow is the cure, with that for tables that look like Loadstone's.
-func (p *planner) howToAllow() string {
+// allowHint is the cure, with that for tables that look like Loadstone's.
+func (p *planner) allowHint() string {
 	if len(p.unmarked) == 0 {
-		return howToAllow
+		return allowHint
 	}
-	return howToAllow + "; " + p.adoption()
+	return allowHint + "; " + p.adoptHint()
 }
 
-// adoption is what a user does about tables that are Loadstone's and have no mark. Nothing
+// adoptHint is what a user does about tables that are Loadstone's and have no mark. Nothing
 // but the user's word tells them from tables that somebody made in the same shape, so it is not done unasked.
-func (p *planner) adoption() string {
+func (p *planner) adoptHint() string {
 	return "if an earlier version of Loadstone made what the run writes to, say so once: " + strings.Join(p.unmarked, "; ")
 }
 
-// likeOwn notes how an existing table is marked that has the columns and the key
+// noteUnmarked notes how an existing table is marked that has the columns and the key
 // with which the workload's would be made.
-func (p *planner) likeOwn(ctx context.Context, t *plugin.LogicalTable, have *engine.Table) error {
-	k, ok := p.database.(target.Keeper)
+func (p *planner) noteUnmarked(ctx context.Context, t *plugin.LogicalTable, have *engine.Table) error {
+	k, ok := p.database.(target.TableMarker)
 	if !ok || have.Own || len(t.Columns) != len(have.Columns) || !slices.EqualFunc(t.Key, have.Key, strings.EqualFold) {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
 	if err != nil {
 		return err
 	}
-	f.Writes = []target.Written{}
+	f.Writes = []target.WriteTarget{}
 	asked, err := foreign(list)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
 	case len(asked) > 0:
 		f.OK = false
 		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked),
-			Fix: p.howToAllow()})
+			Fix: p.allowHint()})
 	case len(list) > 0:
 		names := make([]string, len(list))
 		for i, w := range list {
@@ -247,7 +247,7 @@ func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
 }
 
 // writesLine says in one line what is done to which tables, and what follows from it.
-func writesLine(list []target.Written) string {
+func writesLine(list []target.WriteTarget) string {
 	parts := make([]string, 0, len(list))
 	for _, w := range list {
 		parts = append(parts, writtenWords(w))
@@ -255,7 +255,7 @@ func writesLine(list []target.Written) string {
 	return strings.Join(parts, ". ")
 }
 
-func writtenWords(w target.Written) string {
+func writtenWords(w target.WriteTarget) string {
 	if w.Opaque && strings.HasPrefix(w.Table, "pg_catalog.") {
 		return fmt.Sprintf("%s %s, which does more than read", joinWords(w.Operations), w.Table)
 	}

@@ -10,52 +10,52 @@ import (
 // Connections of an open loop whose document does not say how many: one for
 // each hundred operations per second, which is enough for answers of 10 ms.
 const (
-	ratePerConnection  = 100
-	fewestOfOpenLoop   = 16
-	mostOfOpenLoop     = 64
-	longestMeasurement = 604800 // seconds; the schema's maximum of duration_seconds
+	ratePerConnection      = 100
+	minOpenLoopConnections = 16
+	maxOpenLoopConnections = 64
+	maxMeasurementSeconds  = 604800 // seconds; the schema's maximum of duration_seconds
 )
 
 // translateLoad fills, before the schema's defaults apply, what follows from
 // the stages and the rate.
 func translateLoad(workload map[string]any) {
 	peak, total := 0.0, 0.0
-	if rate, ok := asFloat(normal(workload["target_qps"])); ok {
+	if rate, ok := asFloat(normalizeNumbers(workload["target_qps"])); ok {
 		peak = rate
 	}
 	stages, _ := workload["stages"].([]any)
 	for _, s := range stages {
 		stage, _ := s.(map[string]any)
-		seconds, _ := asFloat(normal(stage["duration_seconds"]))
+		seconds, _ := asFloat(normalizeNumbers(stage["duration_seconds"]))
 		total += seconds
-		if rate, ok := asFloat(normal(stage["target_qps"])); ok {
+		if rate, ok := asFloat(normalizeNumbers(stage["target_qps"])); ok {
 			peak = max(peak, rate)
 		}
 	}
-	if workload["duration_seconds"] == nil && total > 0 && total <= longestMeasurement {
-		workload["duration_seconds"] = whole(total)
+	if workload["duration_seconds"] == nil && total > 0 && total <= maxMeasurementSeconds {
+		workload["duration_seconds"] = wholeNumber(total)
 	}
 	if workload["load_mode"] == string(engine.LoadQPS) && workload["concurrent_connections"] == nil {
-		workload["concurrent_connections"] = int64(min(max(math.Ceil(peak/ratePerConnection), fewestOfOpenLoop),
-			mostOfOpenLoop))
+		workload["concurrent_connections"] = int64(min(max(math.Ceil(peak/ratePerConnection), minOpenLoopConnections),
+			maxOpenLoopConnections))
 	}
 }
 
-// whole keeps whole numbers whole, as the reader of documents does.
-func whole(v float64) any {
+// wholeNumber keeps whole numbers whole, as the reader of documents does.
+func wholeNumber(v float64) any {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return int64(v)
 	}
 	return v
 }
 
-// mostConnections is peakConnections of a document that is not read yet.
-func mostConnections(workload map[string]any) float64 {
-	most, _ := asFloat(normal(workload["concurrent_connections"]))
+// maxConnections is peakConnections of a document that is not read yet.
+func maxConnections(workload map[string]any) float64 {
+	most, _ := asFloat(normalizeNumbers(workload["concurrent_connections"]))
 	stages, _ := workload["stages"].([]any)
 	for _, s := range stages {
 		stage, _ := s.(map[string]any)
-		n, _ := asFloat(normal(stage["connections"]))
+		n, _ := asFloat(normalizeNumbers(stage["connections"]))
 		most = max(most, n)
 	}
 	return most
@@ -97,7 +97,7 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 		add("workload.target_qps", "has no meaning in "+modeWords(w.LoadMode),
 			"remove it, or choose the open loop (load_mode: QPS)")
 	}
-	if !open && w.Arrival != engine.ArrivalConstant && (!w.Searches() || paced) {
+	if !open && w.Arrival != engine.ArrivalConstant && (!w.IsSearch() || paced) {
 		add("workload.arrival", string(w.Arrival)+" has no meaning in "+modeWords(w.LoadMode),
 			"remove it, or choose the open loop (load_mode: QPS)")
 	}
@@ -137,8 +137,8 @@ func checkStages(w engine.Workload, add func(field, message, hint string)) {
 		}
 	}
 	switch {
-	case total > longestMeasurement:
-		add("workload.stages", fmt.Sprintf("last %.6g s in all, at most %d are allowed", total, longestMeasurement),
+	case total > maxMeasurementSeconds:
+		add("workload.stages", fmt.Sprintf("last %.6g s in all, at most %d are allowed", total, maxMeasurementSeconds),
 			"a week is the longest measurement")
 	case math.Abs(total-w.DurationSeconds) > 1e-6*total:
 		add("workload.duration_seconds", fmt.Sprintf("is %.6g, but the stages last %.6g s in all", w.DurationSeconds, total),

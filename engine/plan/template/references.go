@@ -56,6 +56,6 @@ func References(source []byte) []Reference {
 			target(group, fmt.Sprintf("matrix.targets[%d]", i))
 		}
 	}
-	inOrder(list, func(r Reference) int { return r.Line })
+	sortByLine(list, func(r Reference) int { return r.Line })
 	return list
 }

@@ -18,7 +18,7 @@ func checkRules(rules []engine.Rule) (fields []engine.FieldError) {
 	for i, r := range rules {
 		path := fmt.Sprintf("rules[%d]", i)
 		for _, other := range rules[:i] {
-			if sql.Same(other.Name, r.Name) {
+			if sql.SameName(other.Name, r.Name) {
 				fields = append(fields, engine.FieldError{Field: path + ".name", Message: "another rule has this name",
 					Hint: "names differ by more than case"})
 				break
@@ -49,9 +49,9 @@ func checkRules(rules []engine.Rule) (fields []engine.FieldError) {
 	return fields
 }
 
-// place puts a field at its line of the document, and what has a place within a text at that place, where the document
+// setLine puts a field at its line of the document, and what has a place within a text at that place, where the document
 // has the text as it is: as a block of lines, or on one line.
-func (d *document) place(f *engine.FieldError) {
+func (d *document) setLine(f *engine.FieldError) {
 	line, column := f.Line, f.Column
 	f.Line, f.Column = d.lineOf(f.Field), 0
 	if line == 0 {
@@ -120,23 +120,23 @@ func scalarAt(root *yaml.Node, field string) *yaml.Node {
 	return n
 }
 
-// shownURL is an address as it may be shown.
-func shownURL(url string) string { return connector.Shown("SINK.URL", url) }
+// maskURL is an address as it may be shown.
+func maskURL(url string) string { return connector.Masked("SINK.URL", url) }
 
-// HideRules leaves of the addresses of rules what may be shown.
-func HideRules(s *engine.Scenario) {
+// MaskRules// MaskRules leaves of the addresses of rules what may be shown.
+func MaskRules(s *engine.Scenario) {
 	for i := range s.Rules {
 		if r := &s.Rules[i]; r.URL != "" {
-			r.URL, r.URLSealed = shownURL(r.URL), ""
+			r.URL, r.URLSealed = maskURL(r.URL), ""
 		}
 	}
 }
 
-// HideRulesIn does the same in the text of a template, which is empty when it cannot be done for certain.
-func HideRulesIn(source string, rules []engine.Rule) string {
+// MaskRulesIn// MaskRulesIn does the same in the text of a template, which is empty when it cannot be done for certain.
+func MaskRulesIn(source string, rules []engine.Rule) string {
 	hidden := false
 	for _, r := range rules {
-		if shown := shownURL(r.URL); source != "" && r.URL != "" && shown != r.URL {
+		if shown := maskURL(r.URL); source != "" && r.URL != "" && shown != r.URL {
 			source, hidden = strings.ReplaceAll(source, r.URL, shown), true
 		}
 	}
@@ -148,7 +148,7 @@ func HideRulesIn(source string, rules []engine.Rule) string {
 		return ""
 	}
 	for _, r := range again.Rules {
-		if r.URL != "" && r.URL != shownURL(r.URL) {
+		if r.URL != "" && r.URL != maskURL(r.URL) {
 			return ""
 		}
 	}
@@ -160,25 +160,25 @@ func HideRulesIn(source string, rules []engine.Rule) string {
 func SealRules(s, earlier *engine.Scenario, seal func(plain string) string) error {
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		shown := shownURL(r.URL)
+		shown := maskURL(r.URL)
 		switch {
 		case r.URL == "" || r.URL == shown && r.URLSealed != "":
 		case r.URL != shown:
 			r.URL, r.URLSealed = shown, seal(r.URL)
 		default:
-			if r.URLSealed = sealedBefore(*r, earlier); r.URLSealed == "" {
-				return hiddenURL(i)
+			if r.URLSealed = earlierSealed(*r, earlier); r.URLSealed == "" {
+				return maskedURLError(i)
 			}
 		}
 	}
 	return nil
 }
 
-// sealedBefore is the address of a rule whose address is hidden.
-func sealedBefore(r engine.Rule, earlier *engine.Scenario) string {
+// earlierSealed is the address of a rule whose address is hidden.
+func earlierSealed(r engine.Rule, earlier *engine.Scenario) string {
 	if earlier != nil {
 		for _, was := range earlier.Rules {
-			if sql.Same(was.Name, r.Name) && was.URL == r.URL {
+			if sql.SameName(was.Name, r.Name) && was.URL == r.URL {
 				return was.URLSealed
 			}
 		}
@@ -194,17 +194,17 @@ func UnmaskRules(s *engine.Scenario, stored engine.Scenario) error {
 		if r.URLSealed != "" {
 			return engine.InvalidField(fmt.Sprintf("rules[%d].url_sealed", i), "cannot be given", "give the url")
 		}
-		if r.URL == "" || r.URL != shownURL(r.URL) {
+		if r.URL == "" || r.URL != maskURL(r.URL) {
 			continue
 		}
-		if r.URLSealed = sealedBefore(*r, &stored); r.URLSealed == "" {
-			return hiddenURL(i)
+		if r.URLSealed = earlierSealed(*r, &stored); r.URLSealed == "" {
+			return maskedURLError(i)
 		}
 	}
 	return nil
 }
 
-func hiddenURL(i int) error {
+func maskedURLError(i int) error {
 	return engine.InvalidField(fmt.Sprintf("rules[%d].url", i), "the address is hidden, and it is not known which it was",
 		"write the whole address")
 }

@@ -107,12 +107,12 @@ func TestAnAddressIsHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := template.HideRulesIn(source, s.Rules)
+	text := template.MaskRulesIn(source, s.Rules)
 	if strings.Contains(text, "canary") || !strings.Contains(text, "https://h.example/…") {
 		t.Error(text)
 	}
 	spelled := strings.Replace(source, "'https://h.example/canary'", `"https://h.example/can\x61ry"`, 1)
-	if text := template.HideRulesIn(spelled, s.Rules); text != "" && strings.Contains(text, "ry") {
+	if text := template.MaskRulesIn(spelled, s.Rules); text != "" && strings.Contains(text, "ry") {
 		t.Error(text)
 	}
 	stored := s.Clone()

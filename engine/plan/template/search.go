@@ -8,10 +8,10 @@ import (
 
 // A search whose document says no more of them has these bounds, in connections.
 const (
-	// connectionsOfRate carry a search over the rate.
-	connectionsOfRate = 64
-	// mostPerWorker is what a FIXED run worker takes in a search without a bound of its own.
-	mostPerWorker = 1000
+	// rateSearchConnections carry a search over the rate.
+	rateSearchConnections = 64
+	// maxPerWorker is what a FIXED run worker takes in a search without a bound of its own.
+	maxPerWorker = 1000
 )
 
 // searches reports whether a document that is not read yet asks for a search.
@@ -19,8 +19,8 @@ func searches(workload map[string]any) bool {
 	return workload["load_mode"] == string(engine.LoadFindMax)
 }
 
-// overRate reports whether its search is over the rate.
-func overRate(root map[string]any) bool {
+// searchesRate reports whether its search is over the rate.
+func searchesRate(root map[string]any) bool {
 	search, _ := root["find_max"].(map[string]any)
 	return search["unit"] == string(engine.FindMaxRate)
 }
@@ -28,8 +28,8 @@ func overRate(root map[string]any) bool {
 // translateSearch fills, before the schema's defaults apply, what a search
 // over the rate has other defaults for.
 func translateSearch(root, workload map[string]any) {
-	if searches(workload) && overRate(root) && workload["concurrent_connections"] == nil {
-		workload["concurrent_connections"] = int64(connectionsOfRate)
+	if searches(workload) && searchesRate(root) && workload["concurrent_connections"] == nil {
+		workload["concurrent_connections"] = int64(rateSearchConnections)
 	}
 }
 
@@ -41,7 +41,7 @@ func deriveSearch(root, workload map[string]any) {
 		return
 	}
 	search["enabled"] = true
-	if !overRate(root) {
+	if !searchesRate(root) {
 		workload["concurrent_connections"] = search["start_concurrency"]
 		return
 	}
@@ -50,18 +50,18 @@ func deriveSearch(root, workload map[string]any) {
 	}
 }
 
-// mostOfSearch is how many connections a FIXED run with a search may come to need; 0 without one.
-func mostOfSearch(root, workload map[string]any) float64 {
-	if !searches(workload) || overRate(root) {
+// maxSearchConnections is how many connections a FIXED run with a search may come to need; 0 without one.
+func maxSearchConnections(root, workload map[string]any) float64 {
+	if !searches(workload) || searchesRate(root) {
 		return 0
 	}
 	search, _ := root["find_max"].(map[string]any)
-	if most, ok := asFloat(normal(search["max_concurrency"])); ok {
+	if most, ok := asFloat(normalizeNumbers(search["max_concurrency"])); ok {
 		return most
 	}
 	scaling, _ := root["scaling"].(map[string]any)
-	workers, _ := asFloat(normal(scaling["worker_count"]))
-	return workers * mostPerWorker
+	workers, _ := asFloat(normalizeNumbers(scaling["worker_count"]))
+	return workers * maxPerWorker
 }
 
 // checkSearch judges the fields of a search against each other and the load mode.
@@ -82,7 +82,7 @@ func checkSearch(s engine.Scenario, add func(field, message, hint string)) {
 			}
 		}
 	}
-	if !w.Searches() {
+	if !w.IsSearch() {
 		if w.Repeat > 1 {
 			add("workload.repeat", "has no meaning in "+string(w.LoadMode)+" mode: only a search is repeated within its run",
 				"remove it; to know the noise between runs, start the template several times and give all of them to a comparison")

@@ -8,10 +8,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// HideSecrets removes the secrets of a connection from the document that holds
+// MaskSecrets// MaskSecrets removes the secrets of a connection from the document that holds
 // it. When one remains, because the document spells it another way, nothing of
 // the document is kept: an empty source means "write it from the config".
-func HideSecrets(source string, ref engine.ConnectionRef, secrets target.Secrets) string {
+func MaskSecrets(source string, ref engine.ConnectionRef, secrets target.Secrets) string {
 	shown, hidden := secrets.Redact(ref.Driver, ref.DSN)
 	if source == "" || shown == ref.DSN {
 		return source

@@ -57,12 +57,12 @@ func ParseSet(source []byte, fields []Assignment) (engine.Scenario, error) {
 		return engine.Scenario{}, err
 	}
 	s, err := Parse(source)
-	return s, Unplaced(err)
+	return s, WithoutLines(err)
 }
 
-// Unplaced takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
+// WithoutLines// WithoutLines takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
 // has seen. The path of a field is what its reader gave.
-func Unplaced(err error) error {
+func WithoutLines(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
 		return err

@@ -16,7 +16,7 @@ func TestAReplacedFieldIsNamedWithoutALine(t *testing.T) {
 	}
 	_, parsed := Parse(out)
 	var with, without *engine.Error
-	if !errors.As(parsed, &with) || !errors.As(Unplaced(parsed), &without) {
+	if !errors.As(parsed, &with) || !errors.As(WithoutLines(parsed), &without) {
 		t.Fatalf("%v", parsed)
 	}
 	lines := 0
@@ -29,7 +29,7 @@ func TestAReplacedFieldIsNamedWithoutALine(t *testing.T) {
 	if lines == 0 {
 		t.Error("Parse named no line: the test shows nothing")
 	}
-	if other := errors.New("other"); !errors.Is(Unplaced(other), other) || Unplaced(nil) != nil {
+	if other := errors.New("other"); !errors.Is(WithoutLines(other), other) || WithoutLines(nil) != nil {
 		t.Error("another error is not left as it is")
 	}
 }

@@ -61,7 +61,7 @@ func (d *document) scenario() (engine.Scenario, error) {
 	}
 	var s engine.Scenario
 	if err := json.Unmarshal(text, &s); err != nil {
-		return engine.Scenario{}, d.refuse([]engine.FieldError{misread(err)})
+		return engine.Scenario{}, d.refuse([]engine.FieldError{decodeError(err)})
 	}
 	if fields := check(s); len(fields) > 0 {
 		return engine.Scenario{}, d.refuse(fields)
@@ -69,18 +69,18 @@ func (d *document) scenario() (engine.Scenario, error) {
 	return s, nil
 }
 
-// misread names the field that the schema let pass and the scenario cannot hold:
+// decodeError names the field that the schema let pass and the scenario cannot hold:
 // a whole number beyond 64 bits, for example.
-func misread(err error) engine.FieldError {
+func decodeError(err error) engine.FieldError {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && mistyped.Field != "" {
-		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + jsonx.InWords(err).Error()}
+		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + jsonx.Explain(err).Error()}
 	}
-	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + jsonx.InWords(err).Error()}
+	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + jsonx.Explain(err).Error()}
 }
 
-// inOrder sorts a list by lines; what has none comes last.
-func inOrder[T any](list []T, line func(T) int) {
+// sortByLine sorts a list by lines; what has none comes last.
+func sortByLine[T any](list []T, line func(T) int) {
 	slices.SortStableFunc(list, func(a, b T) int {
 		switch la, lb := line(a), line(b); {
 		case la == 0 || lb == 0:
@@ -94,12 +94,12 @@ func inOrder[T any](list []T, line func(T) int) {
 // refuse puts the fields into one error, with the line of each where the document has it, in the order of the lines.
 func (d *document) refuse(fields []engine.FieldError) *engine.Error {
 	for i := range fields {
-		d.place(&fields[i])
+		d.setLine(&fields[i])
 	}
-	inOrder(fields, func(f engine.FieldError) int { return f.Line })
+	sortByLine(fields, func(f engine.FieldError) int { return f.Line })
 	message := "The template has a field that cannot be used."
 	switch {
-	case len(fields) >= schema.MaxFound:
+	case len(fields) >= schema.MaxErrors:
 		message = fmt.Sprintf("The template has many fields that cannot be used; here are %d of them.", len(fields))
 	case len(fields) > 1:
 		message = fmt.Sprintf("The template has %d fields that cannot be used.", len(fields))
@@ -183,16 +183,16 @@ func derive(root map[string]any) {
 		capacity := int64(100)
 		if scaling["mode"] == "FIXED" {
 			// Without a limit of its own, a FIXED run takes what it is asked for.
-			c := max(mostConnections(workload), mostOfSearch(root, workload))
-			n, _ := asFloat(normal(scaling["worker_count"]))
+			c := max(maxConnections(workload), maxSearchConnections(root, workload))
+			n, _ := asFloat(normalizeNumbers(scaling["worker_count"]))
 			capacity = int64(math.Ceil(c / math.Max(n, 1)))
 		}
 		scaling["per_worker_capacity"] = capacity
 	}
 }
 
-// normal turns the schema's own numbers (json.Number) into int64 or float64.
-func normal(v any) any {
+// normalizeNumbers turns the schema's own numbers (json.Number) into int64 or float64.
+func normalizeNumbers(v any) any {
 	if n, ok := v.(json.Number); ok {
 		if i, err := n.Int64(); err == nil {
 			return i
@@ -276,9 +276,9 @@ func check(s engine.Scenario) []engine.FieldError {
 		case sc.MinWorkers > w.ConcurrentConnections:
 			add("scaling.min_workers", fmt.Sprintf("%d run workers cannot share %d connections", sc.MinWorkers,
 				w.ConcurrentConnections), "each run worker needs at least one connection")
-		case peak > sc.Holds():
+		case peak > sc.Capacity():
 			add("scaling.max_workers", fmt.Sprintf("%d connections do not fit: %d × scaling.per_worker_capacity %d = %d", peak,
-				sc.MaxWorkers, sc.PerWorkerCapacity, sc.Holds()), "raise it or per_worker_capacity, or ask for fewer connections")
+				sc.MaxWorkers, sc.PerWorkerCapacity, sc.Capacity()), "raise it or per_worker_capacity, or ask for fewer connections")
 		}
 	}
 	fields = append(fields, checkRules(s.Rules)...)

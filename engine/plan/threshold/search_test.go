@@ -23,7 +23,7 @@ func TestJudgeTheAnswerOfASearch(t *testing.T) {
 		{"max_connections < 100", nil, false},
 		{"max_qps < 100", &engine.FindMaxResult{}, false},
 	} {
-		if got := Judge([]string{c.text}, &engine.Figures{}, c.search)[0]; got.Passed != c.passed {
+		if got := Evaluate([]string{c.text}, &engine.Figures{}, c.search)[0]; got.Passed != c.passed {
 			t.Errorf("%s: %+v", c.text, got)
 		}
 	}

@@ -23,7 +23,7 @@ type Threshold struct {
 	Limit  float64
 }
 
-var form = regexp.MustCompile(
+var syntax = regexp.MustCompile(
 	`^\s*(?:([A-Za-z_]+)\s*\.\s*)?([a-z][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*$`)
 
 // metrics tells which figures a threshold may name; the value says whether a kind has it too.
@@ -44,8 +44,8 @@ const (
 	maxQPS         = "max_qps"
 )
 
-// answer is a figure of a search; one that found nothing has none.
-func (t Threshold) answer(r *engine.FindMaxResult) (float64, bool) {
+// searchFigure is a figure of a search; one that found nothing has none.
+func (t Threshold) searchFigure(r *engine.FindMaxResult) (float64, bool) {
 	switch {
 	case r == nil || !r.Found:
 		return 0, false
@@ -71,7 +71,7 @@ func Metrics() []string {
 
 // Parse reads one threshold. Its error is a sentence for the user.
 func Parse(text string) (Threshold, error) {
-	m := form.FindStringSubmatch(text)
+	m := syntax.FindStringSubmatch(text)
 	if m == nil {
 		return Threshold{}, fmt.Errorf("%q is not a threshold: write \"metric < number\", for example \"p95_ms < 20\"", text)
 	}
@@ -98,11 +98,11 @@ func Parse(text string) (Threshold, error) {
 	return t, nil
 }
 
-// Judge judges thresholds on the figures. A figure that the run does not have
+// Evaluate judges thresholds on the figures. A figure that the run does not have
 // (a kind that was never executed, a latency of nothing) fails its threshold:
 // what was not measured was not met.
 // search is the answer of a search for the limit, nil in any other run.
-func Judge(thresholds []string, f *engine.Figures, search *engine.FindMaxResult) []engine.ThresholdResult {
+func Evaluate(thresholds []string, f *engine.Figures, search *engine.FindMaxResult) []engine.ThresholdResult {
 	results := make([]engine.ThresholdResult, 0, len(thresholds))
 	for _, text := range thresholds {
 		r := engine.ThresholdResult{Threshold: text}
@@ -114,7 +114,7 @@ func Judge(thresholds []string, f *engine.Figures, search *engine.FindMaxResult)
 		}
 		actual, ok := t.figure(f)
 		if t.Metric == maxConnections || t.Metric == maxQPS {
-			actual, ok = t.answer(search)
+			actual, ok = t.searchFigure(search)
 		}
 		if !ok {
 			r.Reason = "the run has no such figure"
@@ -149,20 +149,20 @@ func Implied(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
 	return out
 }
 
-// leastFailed is how many operations of a kind have to fail before it counts as
+// minFailed is how many operations of a kind have to fail before it counts as
 // failing entirely: fewer may have met the same lock, or the end of one connection.
-const leastFailed = 5
+const minFailed = 5
 
 // FailedKinds are the kinds of which every operation failed, in a run in which others
 // worked: those with enough of them to judge by, and those with few.
 func FailedKinds(f *engine.Figures) (failed, few []engine.Kind) {
-	if f == nil || !f.Worked() {
+	if f == nil || !f.HasSuccess() {
 		return nil, nil // that the run failed is said already
 	}
 	for _, k := range engine.Kinds() {
 		switch c := f.ByKind[k]; {
 		case c == nil || c.Count == 0 || c.Errors < c.Count:
-		case c.Count < leastFailed:
+		case c.Count < minFailed:
 			few = append(few, k)
 		default:
 			failed = append(failed, k)
@@ -187,9 +187,9 @@ func allowed(thresholds []string, k engine.Kind, f *engine.Figures) bool {
 	return false
 }
 
-// SoFar says of what was judged on a run that did not complete how much of its measurement that covers, in seconds;
+// AddCoverage says of what was judged on a run that did not complete how much of its measurement that covers, in seconds;
 // planned is 0 where no length was. What holds of a part need not hold of the whole.
-func SoFar(results []engine.ThresholdResult, covered, planned float64) {
+func AddCoverage(results []engine.ThresholdResult, covered, planned float64) {
 	part := fmt.Sprintf("in %.3g s", covered)
 	if planned > 0 {
 		part = fmt.Sprintf("in %.3g of %.6g s", covered, planned)
@@ -207,8 +207,8 @@ func SoFar(results []engine.ThresholdResult, covered, planned float64) {
 	}
 }
 
-// MetSoFar says of a threshold that passed on a run which did not complete what it covers; "" of any other.
-func MetSoFar(s *engine.Summary, t engine.ThresholdResult) string {
+// CoverageNote// CoverageNote says of a threshold that passed on a run which did not complete what it covers; "" of any other.
+func CoverageNote(s *engine.Summary, t engine.ThresholdResult) string {
 	switch {
 	case !t.Passed || s.Status == engine.StatusCompleted:
 		return ""
@@ -266,7 +266,7 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 	}
 	switch t.Metric {
 	case "qps":
-		return qps, f.Rated()
+		return qps, f.HasRates()
 	case "operations":
 		return float64(count), true
 	case "errors":

@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		{"operations != 1000", false},
 		{"dropped == 0", true},
 	} {
-		got := Judge([]string{tc.text}, figures(), nil)[0]
+		got := Evaluate([]string{tc.text}, figures(), nil)[0]
 		if got.Passed != tc.passed {
 			t.Errorf("%s: passed = %v (%s), want %v", tc.text, got.Passed, got.Reason, tc.passed)
 		}
@@ -46,7 +46,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestFiguresMissing(t *testing.T) {
-	if r := Judge([]string{"p95_ms < 1"}, &engine.Figures{}, nil); r[0].Passed || Passed(r) {
+	if r := Evaluate([]string{"p95_ms < 1"}, &engine.Figures{}, nil); r[0].Passed || Passed(r) {
 		t.Error("a latency that was not measured passed")
 	}
 }
@@ -71,7 +71,7 @@ func FuzzParse(f *testing.F) {
 		if _, known := metrics[parsed.Metric]; !known {
 			t.Errorf("%q parsed to the unknown metric %q", text, parsed.Metric)
 		}
-		Judge([]string{text}, figures(), nil)
+		Evaluate([]string{text}, figures(), nil)
 	})
 }
 

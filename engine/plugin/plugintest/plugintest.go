@@ -296,7 +296,7 @@ func failures(t *testing.T, factory Factory) {
 			_, w := register(t, factory, c.guest)
 			var b plugin.Batch
 			_, err := firstFill(t, w, &b, 10)
-			judge(t, err, c.is, c.says)
+			checkError(t, err, c.is, c.says)
 			if len(b.Ops) != 0 {
 				t.Errorf("%d operations came with the error", len(b.Ops))
 			}
@@ -304,8 +304,8 @@ func failures(t *testing.T, factory Factory) {
 	}
 }
 
-// judge checks that an error is what a user and the engine can work with.
-func judge(t *testing.T, err, is error, says string) {
+// checkError checks that an error is what a user and the engine can work with.
+func checkError(t *testing.T, err, is error, says string) {
 	t.Helper()
 	if !errors.Is(err, is) {
 		t.Errorf("the error is %v, expected %v", err, is)
@@ -391,7 +391,7 @@ func invalid(t *testing.T, factory Factory) {
 			_, w := register(t, factory, Guest{Batch: c.batch})
 			var b plugin.Batch
 			_, err := firstFill(t, w, &b, 10)
-			judge(t, err, plugin.ErrInvalidBatch, c.says)
+			checkError(t, err, plugin.ErrInvalidBatch, c.says)
 		})
 	}
 }
@@ -460,7 +460,7 @@ func tableList(t *testing.T, factory Factory) {
 		"control characters":           `{"tables":[{"name":"a","options":"\u0007"}]}`} {
 		_, w := register(t, factory, Guest{Manifest: manifest, Answer: answer})
 		_, err := w.Tables(ctx, nil)
-		judge(t, err, plugin.ErrFailed, "guest")
+		checkError(t, err, plugin.ErrFailed, "guest")
 		if t.Failed() {
 			t.Fatal(name)
 		}
@@ -489,14 +489,14 @@ func statementList(t *testing.T, factory Factory) {
 		"an id twice":     `{"statements":[{"id":"x"},{"id":"x"}]}`} {
 		_, w := register(t, factory, Guest{Answer: answer})
 		_, err := w.Statements(ctx, nil, nil)
-		judge(t, err, plugin.ErrFailed, "guest")
+		checkError(t, err, plugin.ErrFailed, "guest")
 		if t.Failed() {
 			t.Log(name)
 		}
 	}
 	_, w = register(t, factory, Guest{Answer: "x", Error: "cannot", Code: map[string][]byte{"ls_call": I64(-1)}})
 	_, err = w.Statements(ctx, nil, nil)
-	judge(t, err, plugin.ErrFailed, "cannot")
+	checkError(t, err, plugin.ErrFailed, "cannot")
 	if _, err := w.Open(ctx, plugin.OpenRequest{}, nil); err == nil {
 		t.Error("a stream opened with an empty list")
 	}

@@ -64,24 +64,24 @@ func blockLength(run Run) (length int, phi float64) {
 			}
 			resemble += 2 * rho
 		}
-		phi = resemblance(covariance(1)/variance, n)
+		phi = autocorrelation(covariance(1)/variance, n)
 	}
 	length = min(int(math.Ceil(2*resemble)), n/minBlocks)
 	return max(length, (n+maxBlocks-1)/maxBlocks, 1), phi
 }
 
-// resemblance is the correlation of neighbours, of which n values show rho: too little, the
+// autocorrelation is the correlation of neighbours, of which n values show rho: too little, the
 // fewer they are (Marriott and Pope 1954).
-func resemblance(rho float64, n int) float64 {
+func autocorrelation(rho float64, n int) float64 {
 	if n <= 3 {
 		return 0
 	}
 	return min(max((float64(n)*rho+1)/float64(n-3), 0), maxPhi)
 }
 
-// lost is by how much the variance of a mean is larger than independent blocks of that
+// varianceInflation is by how much the variance of a mean is larger than independent blocks of that
 // length show, when a second resembles the one before by phi.
-func lost(length int, phi float64) float64 {
+func varianceInflation(length int, phi float64) float64 {
 	l := float64(length)
 	return 1 / (1 - 2*phi*(1-math.Pow(phi, l))/(l*(1-phi*phi)))
 }
@@ -93,7 +93,7 @@ func newSide(runs []Run) (*side, error) {
 			return nil, fmt.Errorf("it has no measurement")
 		}
 		length, phi := blockLength(run)
-		s.inflation += lost(length, phi) / float64(len(runs))
+		s.inflation += varianceInflation(length, phi) / float64(len(runs))
 		for _, second := range run {
 			s.seconds += second.Length()
 		}
@@ -158,10 +158,10 @@ func (s *side) blocks() int {
 	return n
 }
 
-// widen is by how much an interval from that many blocks is too narrow: the
+// smallSampleFactor is by how much an interval from that many blocks is too narrow: the
 // bootstrap divides by n where n − 1 is right, and few blocks know little of their own spread (Student's t against
 // the normal).
-func widen(blocks int) float64 {
+func smallSampleFactor(blocks int) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
 	}
@@ -170,7 +170,7 @@ func widen(blocks int) float64 {
 	return (z + (z*z*z+z)/(4*free)) / z * math.Sqrt(float64(blocks)/free)
 }
 
-func (s *side) all() *draw { return &s.whole }
+func (s *side) pooled() *draw { return &s.whole }
 
 // draw fills d with as many blocks as there are: from runs drawn with
 // replacement, when there are several, blocks drawn with replacement.
@@ -236,9 +236,9 @@ func (d *draw) quantile(q float64) float64 {
 	return histogram.UpperBound(histogram.Schema, len(d.buckets)-1)
 }
 
-// slower is the probability that an execution of b took longer than one of a,
+// slowerProbability is the probability that an execution of b took longer than one of a,
 // ties counting half: the Mann–Whitney U divided by the number of pairs.
-func slower(a, b *draw) *float64 {
+func slowerProbability(a, b *draw) *float64 {
 	if a.count == 0 || b.count == 0 {
 		return nil
 	}

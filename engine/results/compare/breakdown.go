@@ -18,8 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// StatementRuns know everything that belongs to a run.
-type StatementRuns interface {
+// RunDetails// RunDetails know everything that belongs to a run.
+type RunDetails interface {
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 }
 
@@ -28,15 +28,15 @@ type Segments interface {
 	LatestSegment(ctx context.Context, runID string) (*segment.File, error)
 }
 
-// Reader reads what there is of kinds and statements. It is safe for concurrent use. Errors that users may see are
+// BreakdownReader reads what there is of kinds and statements. It is safe for concurrent use. Errors that users may see are
 // *engine.Error.
-type Reader struct {
-	Runs     StatementRuns
+type BreakdownReader struct {
+	Runs     RunDetails
 	Segments Segments
 }
 
-// Part is what is told apart: a kind of operations, or a statement of it.
-type Part struct {
+// PartKey is what is told apart: a kind of operations, or a statement of it.
+type PartKey struct {
 	Kind engine.Kind `json:"kind"`
 	// StatementID is empty for the kind as a whole.
 	StatementID string `json:"statement_id"`
@@ -66,7 +66,7 @@ type KindCurve struct {
 }
 
 // Curves reads the kinds of a run that is over in at most so many points, warm-up included.
-func (r *Reader) Curves(ctx context.Context, runID string, most int) (KindCurves, error) {
+func (r *BreakdownReader) Curves(ctx context.Context, runID string, most int) (KindCurves, error) {
 	d, err := r.ended(ctx, runID)
 	if err != nil {
 		return KindCurves{}, err
@@ -110,7 +110,7 @@ func (r *Reader) Curves(ctx context.Context, runID string, most int) (KindCurves
 }
 
 // ended is a run that is over and has figures.
-func (r *Reader) ended(ctx context.Context, runID string) (engine.RunDetail, error) {
+func (r *BreakdownReader) ended(ctx context.Context, runID string) (engine.RunDetail, error) {
 	d, err := r.Runs.Detail(ctx, runID)
 	if err != nil {
 		return d, err
@@ -124,7 +124,7 @@ func (r *Reader) ended(ctx context.Context, runID string) (engine.RunDetail, err
 
 // read reads a relation of a run's segment within its measurement, in the order of time; with warm-up where it is asked
 // for.
-func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, from time.Time, most int,
+func (r *BreakdownReader) read(ctx context.Context, d engine.RunDetail, relation string, from time.Time, most int,
 	warmup bool) (*statementSeconds, *bins, error) {
 	b := newBins(d.StartTime.Time, from, d.Summary.MeasuredTo.Time, most)
 	if b == nil {
@@ -132,7 +132,7 @@ func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, 
 			Message: fmt.Sprintf("Nothing was measured in run %s.", d.RunID),
 			Hint:    "it may have failed before its load, been stopped in its warm-up, or lost its record"}
 	}
-	b.lose(d.StartTime.Time, d.Summary)
+	b.markLost(d.StartTime.Time, d.Summary)
 	file, err := r.Segments.LatestSegment(ctx, d.RunID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil, &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,
@@ -143,14 +143,14 @@ func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, 
 		return nil, nil, fmt.Errorf("opening the series of run %s: %w", d.RunID, err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	of := &statementSeconds{parts: map[Part][]second{}, total: map[Part]int64{}}
+	of := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{}}
 	var counts []int64
 	var buckets []segment.Bucket
 	err = file.Read(segment.Query{Relations: []string{relation}}, func(row *segment.Row) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		at, ok := b.of(int(row.Second))
+		at, ok := b.index(int(row.Second))
 		if !ok || row.Warmup && !warmup {
 			return nil
 		}
@@ -163,7 +163,7 @@ func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, 
 		if err != nil {
 			return err
 		}
-		of.add(Part{kind, row.StatementID, row.InTransaction}, at, len(b.length), row, counts)
+		of.add(PartKey{kind, row.StatementID, row.InTransaction}, at, len(b.length), row, counts)
 		return nil
 	})
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// mostSeconds is in how many pieces the runs of a comparison are looked at together.
-	mostSeconds = 600
-	// mostParts is how many kinds, and how many statements, are compared: the most frequent ones.
-	mostParts = 40
+	// maxBins is in how many pieces the runs of a comparison are looked at together.
+	maxBins = 600
+	// maxParts is how many kinds, and how many statements, are compared: the most frequent ones.
+	maxParts = 40
 	// manyParts are so many that a difference by chance is to be expected among their figures.
 	manyParts = 4
 )
@@ -28,7 +28,7 @@ type PartComparison struct {
 
 // ComparedPart is a part of both sides.
 type ComparedPart struct {
-	Part
+	PartKey
 	// A and B are how many operations each side had of it in its measurement.
 	A int64 `json:"a_operations"`
 	B int64 `json:"b_operations"`
@@ -37,24 +37,24 @@ type ComparedPart struct {
 	Metrics []Metric `json:"metrics" nullable:"false"`
 }
 
-// read is a run with its parts.
-type read struct {
+// runParts is a run with its parts.
+type runParts struct {
 	run              engine.RunDetail
 	kinds, statement *statementSeconds
 	bins             *bins
 }
 
 // Compare compares what the runs of side b have of each kind and of each statement with those of side a.
-func (r *Reader) Compare(ctx context.Context, a, b []string, o Options) (PartComparison, error) {
+func (r *BreakdownReader) Compare(ctx context.Context, a, b []string, o Options) (PartComparison, error) {
 	c := PartComparison{Kinds: []ComparedPart{}, Statements: []ComparedPart{}, Notes: []string{}}
-	var sides [2][]read
+	var sides [2][]runParts
 	for side, ids := range [2][]string{a, b} {
 		if len(ids) == 0 {
 			return c, engine.InvalidField([]string{"a", "b"}[side], "names no run",
 				"give one run id, or several with commas between")
 		}
 		for _, id := range ids {
-			one, err := r.parts(ctx, id, mostSeconds/(len(a)+len(b)))
+			one, err := r.parts(ctx, id, maxBins/(len(a)+len(b)))
 			if err != nil {
 				return c, err
 			}
@@ -62,10 +62,10 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o Options) (PartCom
 		}
 	}
 	var err error
-	if c.Kinds, err = compared(ctx, sides, func(x read) *statementSeconds { return x.kinds }, o); err != nil {
+	if c.Kinds, err = compareParts(ctx, sides, func(x runParts) *statementSeconds { return x.kinds }, o); err != nil {
 		return c, err
 	}
-	if c.Statements, err = compared(ctx, sides, func(x read) *statementSeconds { return x.statement }, o); err != nil {
+	if c.Statements, err = compareParts(ctx, sides, func(x runParts) *statementSeconds { return x.statement }, o); err != nil {
 		return c, err
 	}
 	if n := len(c.Kinds) + len(c.Statements); n >= manyParts {
@@ -75,7 +75,7 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o Options) (PartCom
 	return c, nil
 }
 
-func (r *Reader) parts(ctx context.Context, id string, most int) (one read, err error) {
+func (r *BreakdownReader) parts(ctx context.Context, id string, most int) (one runParts, err error) {
 	if one.run, err = r.ended(ctx, id); err != nil {
 		return one, err
 	}
@@ -87,10 +87,10 @@ func (r *Reader) parts(ctx context.Context, id string, most int) (one read, err 
 	return one, err
 }
 
-// compared compares the parts that either side has, the most frequent first.
-func compared(ctx context.Context, sides [2][]read, of func(read) *statementSeconds, o Options) ([]ComparedPart, error) {
-	all := &statementSeconds{parts: map[Part][]second{}, total: map[Part]int64{}}
-	counts := map[Part]*[2]int64{}
+// compareParts compares the parts that either side has, the most frequent first.
+func compareParts(ctx context.Context, sides [2][]runParts, of func(runParts) *statementSeconds, o Options) ([]ComparedPart, error) {
+	all := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{}}
+	counts := map[PartKey]*[2]int64{}
 	for side, runs := range sides {
 		for _, run := range runs {
 			for p, n := range of(run).total {
@@ -105,13 +105,13 @@ func compared(ctx context.Context, sides [2][]read, of func(read) *statementSeco
 	}
 	order := all.order()
 	out := make([]ComparedPart, 0, len(order))
-	for _, p := range order[:min(len(order), mostParts)] {
+	for _, p := range order[:min(len(order), maxParts)] {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one := ComparedPart{Part: p, A: counts[p][0], B: counts[p][1], Verdict: Unclear, Metrics: []Metric{}}
+		one := ComparedPart{PartKey: p, A: counts[p][0], B: counts[p][1], Verdict: Unclear, Metrics: []Metric{}}
 		if one.A > 0 && one.B > 0 {
-			c, err := Runs(statementMeasured(sides[0], of, p), statementMeasured(sides[1], of, p), o)
+			c, err := CompareRuns(statementMeasured(sides[0], of, p), statementMeasured(sides[1], of, p), o)
 			if err != nil {
 				return nil, fmt.Errorf("comparing %s %s: %w", p.Kind, p.StatementID, err)
 			}
@@ -123,24 +123,24 @@ func compared(ctx context.Context, sides [2][]read, of func(read) *statementSeco
 }
 
 // statementMeasured is a part of the runs of a side, those among them that had it.
-func statementMeasured(side []read, of func(read) *statementSeconds, p Part) []Measured {
-	var out []Measured
+func statementMeasured(side []runParts, of func(runParts) *statementSeconds, p PartKey) []MeasuredRun {
+	var out []MeasuredRun
 	for _, run := range side {
 		s := of(run)
 		if s.total[p] == 0 {
 			continue
 		}
-		m := Measured{Seconds: s.measured(p, run.bins)}
+		m := MeasuredRun{Seconds: s.measured(p, run.bins)}
 		m.Summary.RunID = run.run.RunID
 		m.Summary.CoveredSeconds = run.run.Summary.CoveredSeconds
-		exact(&m.Summary.Figures, run.run.Summary, p)
+		applyFigures(&m.Summary.Figures, run.run.Summary, p)
 		out = append(out, m)
 	}
 	return out
 }
 
-// exact puts the figures of a part into a summary, as the page of its run shows them.
-func exact(f *engine.Figures, s *engine.Summary, p Part) {
+// applyFigures puts the figures of a part into a summary, as the page of its run shows them.
+func applyFigures(f *engine.Figures, s *engine.Summary, p PartKey) {
 	put := func(count, errors int64, qps float64, l *engine.LatencyMs) {
 		if count == 0 {
 			return

@@ -92,10 +92,10 @@ func (w world) add(t *testing.T, id string, seconds int, kinds ...kind) {
 		StartTime: engine.At(noon), WarmupStartTime: engine.At(noon.Add(400 * time.Millisecond))}, Summary: sum}
 }
 
-func reader(t *testing.T) (*compare.Reader, world) {
+func reader(t *testing.T) (*compare.BreakdownReader, world) {
 	t.Helper()
 	w := world{map[string]engine.RunDetail{}, map[string][]byte{}}
-	return &compare.Reader{Runs: w, Segments: w}, w
+	return &compare.BreakdownReader{Runs: w, Segments: w}, w
 }
 
 // TestCurvesOfKinds: each kind has its own rate, errors and latencies, at whatever resolution, up to the end.

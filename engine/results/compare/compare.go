@@ -16,13 +16,13 @@ type Second = engine.MeasuredSecond
 // Run is the measurement of one run, in whole seconds.
 type Run []Second
 
-// MostSeconds is how many elements the runs of one comparison should have in all: it
+// MaxSeconds// MaxSeconds is how many elements the runs of one comparison should have in all: it
 // costs about their number, and no interval gets better by more of them.
-const MostSeconds = 7200
+const MaxSeconds = 7200
 
-// Thin returns the run in at most so many elements, each the same number of
+// Downsample returns the run in at most so many elements, each the same number of
 // neighbours merged; the last may be shorter.
-func (r Run) Thin(most int) (Run, error) {
+func (r Run) Downsample(most int) (Run, error) {
 	if len(r) <= most || most < 1 {
 		return r, nil
 	}
@@ -123,7 +123,7 @@ var metrics = []metric{
 }
 
 const (
-	rounds = 1000
+	bootstrapRounds = 1000
 	// confidence is the part of the draws within the interval. Six metrics are judged
 	// at once: at 95 % each, one comparison of a target with itself in eight would find a difference.
 	confidence = 0.99
@@ -131,12 +131,12 @@ const (
 	minBlocks = 8
 )
 
-// ShortestSeconds is how long a measurement takes at least whose figures can be held against others.
-const ShortestSeconds = 20
+// MinSeconds// MinSeconds is how long a measurement takes at least whose figures can be held against others.
+const MinSeconds = 20
 
 // TooShort reports that so many seconds of measurement are too few to judge by. Those of a run's edges may be a little
 // shorter than a second, and a measurement of 20 s is one of 20 s.
-func TooShort(seconds float64) bool { return seconds < ShortestSeconds-0.5 }
+func TooShort(seconds float64) bool { return seconds < MinSeconds-0.5 }
 
 // compareSides compares the runs of side B with those of side A, at least one each;
 // shown, where given, are the figures of A and B as their summaries have them, by the
@@ -150,7 +150,7 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 	if err != nil {
 		return Comparison{}, fmt.Errorf("reading the second run: %w", err)
 	}
-	c := Comparison{Notes: []string{}, SlowerProbability: slower(sideA.all(), sideB.all())}
+	c := Comparison{Notes: []string{}, SlowerProbability: slowerProbability(sideA.pooled(), sideB.pooled())}
 	for _, side := range []struct {
 		name string
 		s    *side
@@ -178,7 +178,7 @@ type pair struct{ a, b [6]float64 }
 // draws computes every metric for every round, so that the draw's distribution need not be kept.
 func draws(a, b *side) []pair {
 	rng := rand.New(rand.NewPCG(0x10ad, 0x570e))
-	pairs := make([]pair, rounds)
+	pairs := make([]pair, bootstrapRounds)
 	var d draw
 	for i := range pairs {
 		a.draw(rng, &d)
@@ -202,7 +202,7 @@ func (m metric) compare(a, b *side, pairs []pair, shown map[string][2]float64, o
 		v := m.figure(d)
 		return &v
 	}
-	r.A, r.B = figure(a.all()), figure(b.all())
+	r.A, r.B = figure(a.pooled()), figure(b.pooled())
 	if r.A == nil || r.B == nil {
 		r.Reason = "One side has no executions to compare."
 		return r
@@ -236,7 +236,7 @@ func (m metric) compare(a, b *side, pairs []pair, shown map[string][2]float64, o
 		return r
 	}
 	slices.Sort(seen)
-	wide := widen(min(a.blocks(), b.blocks())) * math.Sqrt((a.inflation+b.inflation)/2)
+	wide := smallSampleFactor(min(a.blocks(), b.blocks())) * math.Sqrt((a.inflation+b.inflation)/2)
 	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-drawn); return &v }
 	r.Difference, r.Low, r.High = &diff, at((1-confidence)/2), at((1+confidence)/2)
 	excludes := *r.Low > 0 || *r.High < 0

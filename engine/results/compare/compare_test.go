@@ -181,7 +181,7 @@ func TestSlowerAgainstPairs(t *testing.T) {
 				u += float64(1+cmp.Compare(y, x)) / 2
 			}
 		}
-		if got := *slower(sideA.all(), sideB.all()); math.Abs(got-u/float64(len(a)*len(b))) > 1e-9 {
+		if got := *slowerProbability(sideA.pooled(), sideB.pooled()); math.Abs(got-u/float64(len(a)*len(b))) > 1e-9 {
 			t.Fatalf("%v, by pairs %v", got, u/float64(len(a)*len(b)))
 		}
 	})
@@ -220,7 +220,7 @@ func TestThin(t *testing.T) {
 		}
 		run = append(run, Second{Operations: h.Count(), Errors: int64(i % 2), Latency: h.Data()})
 	}
-	thin, err := run.Thin(150)
+	thin, err := run.Downsample(150)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestThin(t *testing.T) {
 			t.Errorf("%s is %v, and %v when merged", m.Name, *m.A, *m.B)
 		}
 	}
-	if same, err := run.Thin(1000); err != nil || len(same) != 1000 || same[0].Seconds != 0 {
+	if same, err := run.Downsample(1000); err != nil || len(same) != 1000 || same[0].Seconds != 0 {
 		t.Errorf("a run that fits: %d elements, %v", len(same), err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // measured is a run of a minute with 500 operations a second that take about so long.
-func measured(id string, ms float64) compare.Measured {
+func measured(id string, ms float64) compare.MeasuredRun {
 	rng := rand.New(rand.NewPCG(1, 2))
-	m := compare.Measured{Summary: engine.Summary{RunID: id, Figures: engine.Figures{Operations: 30_000, QPS: 500}}}
+	m := compare.MeasuredRun{Summary: engine.Summary{RunID: id, Figures: engine.Figures{Operations: 30_000, QPS: 500}}}
 	for range 60 {
 		h := histogram.New()
 		for range 500 {
@@ -27,7 +27,7 @@ func measured(id string, ms float64) compare.Measured {
 // interval excludes what the tolerance allows.
 func Example() {
 	before, after := measured("before", 2), measured("after", 2.4)
-	c, err := compare.Runs([]compare.Measured{before}, []compare.Measured{after}, compare.Defaults())
+	c, err := compare.CompareRuns([]compare.MeasuredRun{before}, []compare.MeasuredRun{after}, compare.Defaults())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -23,7 +23,7 @@ const mixed = "mixed"
 func standIn(side []engine.Summary) string {
 	word := ""
 	for i := range side {
-		switch one := side[i].StandIn(); {
+		switch one := side[i].StandInLabel(); {
 		case i == 0:
 			word = one
 		case one != word:
@@ -33,13 +33,13 @@ func standIn(side []engine.Summary) string {
 	return word
 }
 
-// About adds to a comparison what the runs themselves say: whether a stand-in
+// AddNotes adds to a comparison what the runs themselves say: whether a stand-in
 // gave their figures, which is the first note, and what Notes finds.
-func (c *Comparison) About(a, b []engine.Summary) {
-	c.about(StandIn{standIn(a), standIn(b)}, Notes(a, b))
+func (c *Comparison) AddNotes(a, b []engine.Summary) {
+	c.addNotes(StandIn{standIn(a), standIn(b)}, Notes(a, b))
 }
 
-func (c *Comparison) about(s StandIn, notes []string) {
+func (c *Comparison) addNotes(s StandIn, notes []string) {
 	c.StandIn, c.Simulated = s, s.A != "" || s.B != ""
 	c.Notes = slices.Concat(s.notes(), notes, c.Notes)
 }

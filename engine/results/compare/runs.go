@@ -7,18 +7,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Measured is a run with its figures.
-type Measured struct {
+// MeasuredRunRun is a run with its figures.
+type MeasuredRun struct {
 	Summary engine.Summary
 	Seconds Run
 }
 
-// Runs compares the runs of side B with those of side A, at least one each, with
+// CompareRuns compares the runs of side B with those of side A, at least one each, with
 // notes on what else differs. Where each side is one run, A and B and their differences are those of
 // the summaries, which is what people see elsewhere. A run is the same as itself, however it was measured.
-func Runs(a, b []Measured, o Options) (Comparison, error) {
-	if same(a, b) {
-		return itself(a, b)
+func CompareRuns(a, b []MeasuredRun, o Options) (Comparison, error) {
+	if sameRuns(a, b) {
+		return compareWithItself(a, b)
 	}
 	for _, m := range slices.Concat(a, b) {
 		if len(m.Seconds) == 0 {
@@ -27,12 +27,12 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 				Hint:    "it may have failed before its load, been stopped in its warm-up, or lost its record"}
 		}
 	}
-	c, err := compareSides(seconds(a), seconds(b), shown(a, b), o)
+	c, err := compareSides(seconds(a), seconds(b), summaryFigures(a, b), o)
 	if err != nil {
 		return c, fmt.Errorf("comparing runs: %w", err)
 	}
 	for _, m := range a {
-		if slices.ContainsFunc(b, func(n Measured) bool {
+		if slices.ContainsFunc(b, func(n MeasuredRun) bool {
 			return n.Summary.RunID != "" &&
 				n.Summary.RunID == m.Summary.RunID
 		}) {
@@ -40,10 +40,10 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 				m.Summary.RunID))
 		}
 	}
-	c.About(summaries(a), summaries(b))
-	c.withoutRates(append(slices.Clone(a), b...))
+	c.AddNotes(summaries(a), summaries(b))
+	c.dropRates(append(slices.Clone(a), b...))
 	if tooShort(seconds(a)) || tooShort(seconds(b)) {
-		c.unjudged()
+		c.clearVerdicts()
 	}
 	return c, nil
 }
@@ -59,23 +59,23 @@ func tooShort(runs []Run) bool {
 	return TooShort(total)
 }
 
-// unjudged takes back the verdicts of a comparison whose own note calls a side too short, and leaves
+// clearVerdicts takes back the verdicts of a comparison whose own note calls a side too short, and leaves
 // the differences with their intervals: they are what was seen, and a reader may think their part.
-func (c *Comparison) unjudged() {
+func (c *Comparison) clearVerdicts() {
 	for i := range c.Metrics {
 		if m := &c.Metrics[i]; m.Verdict != Unclear {
 			m.Verdict = Unclear
 			m.Reason += fmt.Sprintf(" It is not judged: a side was measured for less than %d s.",
-				ShortestSeconds)
+				MinSeconds)
 		}
 	}
 	c.Verdict = Unclear
 }
 
-// withoutRates takes the rates out of a comparison with a run whose record is lost: it has
+// dropRates takes the rates out of a comparison with a run whose record is lost: it has
 // none, which is not a rate of 0, and its seconds are those that happen to be there.
-func (c *Comparison) withoutRates(all []Measured) {
-	if !slices.ContainsFunc(all, func(m Measured) bool { return !m.Summary.Rated() }) {
+func (c *Comparison) dropRates(all []MeasuredRun) {
+	if !slices.ContainsFunc(all, func(m MeasuredRun) bool { return !m.Summary.HasRates() }) {
 		return
 	}
 	for i := range c.Metrics {
@@ -97,8 +97,8 @@ func SameRuns(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// same reports whether both sides are the same runs. Files may claim what they are not: the figures count too.
-func same(a, b []Measured) bool {
+// sameRuns reports whether both sides are the same runs. Files may claim what they are not: the figures count too.
+func sameRuns(a, b []MeasuredRun) bool {
 	if !SameRuns(ids(a), ids(b)) {
 		return false
 	}
@@ -113,19 +113,19 @@ func same(a, b []Measured) bool {
 	return true
 }
 
-// itself is the comparison of runs with themselves.
-func itself(a, b []Measured) (Comparison, error) {
+// compareWithItself is the comparison of runs with themselves.
+func compareWithItself(a, b []MeasuredRun) (Comparison, error) {
 	note := "A and B are the same run: there is nothing to compare."
 	if len(a) > 1 {
 		note = "A and B are the same runs: there is nothing to compare."
 	}
 	c := Comparison{Metrics: []Metric{}, Verdict: Same, SameRun: true, Notes: []string{note}}
 	word := standIn(summaries(a))
-	c.about(StandIn{word, word}, Notes(summaries(a), nil)) // a doubt about a run is said once
-	if slices.ContainsFunc(a, func(m Measured) bool { return len(m.Seconds) == 0 }) {
+	c.addNotes(StandIn{word, word}, Notes(summaries(a), nil)) // a doubt about a run is said once
+	if slices.ContainsFunc(a, func(m MeasuredRun) bool { return len(m.Seconds) == 0 }) {
 		return c, nil
 	}
-	full, err := compareSides(seconds(a), seconds(b), shown(a, b), Defaults())
+	full, err := compareSides(seconds(a), seconds(b), summaryFigures(a, b), Defaults())
 	if err != nil {
 		return c, fmt.Errorf("comparing a run with itself: %w", err)
 	}
@@ -139,21 +139,21 @@ func itself(a, b []Measured) (Comparison, error) {
 	return c, nil
 }
 
-func ids(side []Measured) (list []string) {
+func ids(side []MeasuredRun) (list []string) {
 	for _, m := range side {
 		list = append(list, m.Summary.RunID)
 	}
 	return list
 }
 
-func seconds(side []Measured) (list []Run) {
+func seconds(side []MeasuredRun) (list []Run) {
 	for _, m := range side {
 		list = append(list, m.Seconds)
 	}
 	return list
 }
 
-func summaries(side []Measured) (list []engine.Summary) {
+func summaries(side []MeasuredRun) (list []engine.Summary) {
 	for _, m := range side {
 		if m.Summary.Validity != "" { // else it has no figures
 			list = append(list, m.Summary)
@@ -162,8 +162,8 @@ func summaries(side []Measured) (list []engine.Summary) {
 	return list
 }
 
-// shown are the figures of the two summaries where each side is one run that has them.
-func shown(a, b []Measured) map[string][2]float64 {
+// summaryFigures are the figures of the two summaries where each side is one run that has them.
+func summaryFigures(a, b []MeasuredRun) map[string][2]float64 {
 	if len(a) != 1 || len(b) != 1 {
 		return nil
 	}

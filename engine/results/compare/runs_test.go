@@ -8,8 +8,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-func measured(id string, qps, p95 float64, seconds int) Measured {
-	m := Measured{Summary: engine.Summary{RunID: id, Validity: engine.VerdictValid}}
+func measured(id string, qps, p95 float64, seconds int) MeasuredRun {
+	m := MeasuredRun{Summary: engine.Summary{RunID: id, Validity: engine.VerdictValid}}
 	m.Summary.Operations, m.Summary.QPS = int64(qps*float64(seconds)), qps
 	m.Summary.LatencyMs = &engine.LatencyMs{Avg: 1, P50: 1, P95: p95, P99: 2 * p95}
 	for i := range seconds {
@@ -22,16 +22,16 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	a, b := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)
 	none := measured("none", 0, 0, 0)
 	for name, c := range map[string]struct {
-		a, b []Measured
+		a, b []MeasuredRun
 		same bool
 	}{
-		"one":             {[]Measured{a}, []Measured{a}, true},
-		"two, swapped":    {[]Measured{a, b}, []Measured{b, a}, true},
-		"without figures": {[]Measured{none}, []Measured{none}, true},
-		"others":          {[]Measured{a}, []Measured{b}, false},
-		"one of two":      {[]Measured{a}, []Measured{a, b}, false},
+		"one":             {[]MeasuredRun{a}, []MeasuredRun{a}, true},
+		"two, swapped":    {[]MeasuredRun{a, b}, []MeasuredRun{b, a}, true},
+		"without figures": {[]MeasuredRun{none}, []MeasuredRun{none}, true},
+		"others":          {[]MeasuredRun{a}, []MeasuredRun{b}, false},
+		"one of two":      {[]MeasuredRun{a}, []MeasuredRun{a, b}, false},
 	} {
-		got, err := Runs(c.a, c.b, Defaults())
+		got, err := CompareRuns(c.a, c.b, Defaults())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -46,14 +46,14 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 			}
 		}
 	}
-	if got, err := Runs([]Measured{a}, []Measured{a, b}, Defaults()); err != nil ||
+	if got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{a, b}, Defaults()); err != nil ||
 		!strings.Contains(strings.Join(got.Notes, " "), "Run a is on both sides") {
 		t.Errorf("one on both sides: %v %v", got.Notes, err)
 	}
 	// A stand-in's run is a stand-in's on both sides, and nothing is said of real figures.
 	sim := measured("sim", 1000, 5, 30)
 	sim.Summary.Simulated = true
-	got, err := Runs([]Measured{sim}, []Measured{sim}, Defaults())
+	got, err := CompareRuns([]MeasuredRun{sim}, []MeasuredRun{sim}, Defaults())
 	if err != nil || !got.SameRun || !got.Simulated || got.StandIn.Mixed() ||
 		!strings.HasPrefix(got.Notes[0], "All these figures are simulated") ||
 		strings.Contains(strings.Join(got.Notes, " "), "real:") {
@@ -61,10 +61,10 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	}
 	// A file that was edited is not the run that it names.
 	edited := measured("a", 900, 5, 30)
-	if got, err := Runs([]Measured{a}, []Measured{edited}, Defaults()); err != nil || got.SameRun {
+	if got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{edited}, Defaults()); err != nil || got.SameRun {
 		t.Errorf("an edited file is the same run: %v", err)
 	}
-	if _, err := Runs([]Measured{a}, []Measured{none}, Defaults()); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{none}, Defaults()); !engine.HasCode(err, engine.CodeConflict) {
 		t.Errorf("nothing to compare: %v", err)
 	}
 }
@@ -73,17 +73,17 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 // what was seen, with its interval, stays.
 func TestWhatIsTooShortIsNotJudged(t *testing.T) {
 	for name, c := range map[string]struct {
-		a, b   []Measured
+		a, b   []MeasuredRun
 		judged bool
 	}{
-		"both long":               {[]Measured{measured("a", 1000, 5, 20)}, []Measured{measured("b", 1300, 5, 30)}, true},
-		"the second short":        {[]Measured{measured("a", 1000, 5, 30)}, []Measured{measured("b", 1300, 5, 10)}, false},
-		"the first short":         {[]Measured{measured("a", 1000, 5, 19)}, []Measured{measured("b", 1300, 5, 30)}, false},
-		"short ones that are one": {[]Measured{measured("a", 1000, 5, 5)}, []Measured{measured("b", 1000, 5, 5)}, false},
-		"short runs, long together": {[]Measured{measured("a", 1000, 5, 12), measured("c", 1001, 5, 12)},
-			[]Measured{measured("b", 1300, 5, 30)}, true},
+		"both long":               {[]MeasuredRun{measured("a", 1000, 5, 20)}, []MeasuredRun{measured("b", 1300, 5, 30)}, true},
+		"the second short":        {[]MeasuredRun{measured("a", 1000, 5, 30)}, []MeasuredRun{measured("b", 1300, 5, 10)}, false},
+		"the first short":         {[]MeasuredRun{measured("a", 1000, 5, 19)}, []MeasuredRun{measured("b", 1300, 5, 30)}, false},
+		"short ones that are one": {[]MeasuredRun{measured("a", 1000, 5, 5)}, []MeasuredRun{measured("b", 1000, 5, 5)}, false},
+		"short runs, long together": {[]MeasuredRun{measured("a", 1000, 5, 12), measured("c", 1001, 5, 12)},
+			[]MeasuredRun{measured("b", 1300, 5, 30)}, true},
 	} {
-		got, err := Runs(c.a, c.b, Defaults())
+		got, err := CompareRuns(c.a, c.b, Defaults())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -103,8 +103,8 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 	a, lost := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)
 	none := 0.0
 	lost.Summary.QPS, lost.Summary.CoveredSeconds = 0, &none
-	for _, sides := range [][2]Measured{{a, lost}, {lost, a}} {
-		got, err := Runs(sides[:1], sides[1:], Defaults())
+	for _, sides := range [][2]MeasuredRun{{a, lost}, {lost, a}} {
+		got, err := CompareRuns(sides[:1], sides[1:], Defaults())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 func TestDifferencesAreThoseOfTheFiguresShown(t *testing.T) {
 	a, b := measured("a", 1000, 5, 30), measured("b", 1100, 6, 30)
 	a.Summary.QPS, b.Summary.QPS = 1003.7, 1234.5 // the seconds, which are whole, have others
-	got, err := Runs([]Measured{a}, []Measured{b}, Defaults())
+	got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{b}, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

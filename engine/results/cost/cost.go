@@ -55,12 +55,12 @@ func Default() Prices {
 // Embedded is the text of the default price list, to be copied and edited.
 func Embedded() []byte { return bytes.Clone(embedded) }
 
-// Of reckons the cost of a run: of its measurement, from start to end, for
+// RunCost reckons the cost of a run: of its measurement, from start to end, for
 // operations that succeeded, and of its whole life. points are the polls of its
 // warehouse in order of time; without one the answer is nil, because then
 // nothing is paid by the hour, or nothing is known about it. adapter is the name of
 // the run's.
-func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figures, adapter string) *engine.Cost {
+func (p Prices) RunCost(points []engine.WarehousePoint, run engine.Run, f engine.Figures, adapter string) *engine.Cost {
 	if len(points) == 0 {
 		return nil
 	}
@@ -84,9 +84,9 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		end = run.EndTime.Time
 	}
 	hours := max(end.Sub(start).Hours(), 0)
-	c.Clusters = clusters(points, start, end)
+	c.Clusters = meanClusters(points, start, end)
 	c.Credits = hours * c.Clusters * rate
-	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * clusters(points, run.StartTime.Time,
+	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * meanClusters(points, run.StartTime.Time,
 		run.EndTime.Time) * rate
 	if slices.Contains(p.Hybrid.Adapters, adapter) && p.Hybrid.CreditsPerMillion > 0 {
 		requests := float64(f.Operations) / 1e6 * p.Hybrid.CreditsPerMillion
@@ -100,7 +100,7 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		each := c.Price / float64(good) * 1e6
 		c.PricePerMillion = &each
 	}
-	if changed(points) {
+	if warehouseChanged(points) {
 		c.Notes = append(c.Notes, "The warehouse's size, type or generation changed in the run; its latest rate is used "+
 			"throughout.")
 	}
@@ -147,13 +147,13 @@ func (p Prices) rate(w engine.Warehouse) (list Warehouse, credits float64, note 
 	}
 	list, credits, ok := p.find(kind, w.Size)
 	switch {
-	case !ok && plain(kind) == adaptive:
+	case !ok && normalizeName(kind) == adaptive:
 		return list, 0, "An adaptive warehouse is billed by what its queries use, not by the hour: see " +
 			"WAREHOUSE_METERING_HISTORY."
 	case !ok:
 		return list, 0, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(w.Type),
 			orUnknown(w.Size))
-	case plain(kind) != "STANDARD":
+	case normalizeName(kind) != "STANDARD":
 	case w.Generation == "" && w.Name != "":
 		note = "The account does not tell the warehouse's generation; it is reckoned as generation 1, and generation 2 " +
 			"takes about a third more credits."
@@ -167,11 +167,11 @@ func (p Prices) rate(w engine.Warehouse) (list Warehouse, credits float64, note 
 // find looks a type and a size up, however they are spelled: X-Small, XSMALL, X-SMALL.
 func (p Prices) find(kind, size string) (Warehouse, float64, bool) {
 	for k, w := range p.Warehouses {
-		if plain(k) != plain(kind) {
+		if normalizeName(k) != normalizeName(kind) {
 			continue
 		}
 		for s, credits := range w.CreditsPerHour {
-			if plain(s) == plain(size) {
+			if normalizeName(s) == normalizeName(size) {
 				return w, credits, true
 			}
 		}
@@ -179,7 +179,7 @@ func (p Prices) find(kind, size string) (Warehouse, float64, bool) {
 	return Warehouse{}, 0, false
 }
 
-func plain(s string) string {
+func normalizeName(s string) string {
 	s = strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToUpper(s))
 	// XXLARGE, XXXLARGE … are 2XLARGE, 3XLARGE ….
 	if rest, ok := strings.CutSuffix(s, "LARGE"); ok && len(rest) > 1 && strings.Trim(rest, "X") == "" {
@@ -195,10 +195,10 @@ func orUnknown(s string) string {
 	return s
 }
 
-// clusters is the mean number of started clusters between two moments: a poll
+// meanClusters is the mean number of started clusters between two moments: a poll
 // holds until the next one, the first also before itself. A warehouse that
 // says nothing of clusters has one while it is not suspended.
-func clusters(points []engine.WarehousePoint, start, end time.Time) float64 {
+func meanClusters(points []engine.WarehousePoint, start, end time.Time) float64 {
 	total, weight := 0.0, 0.0
 	for i, p := range points {
 		from, to := p.Timestamp.Time, end
@@ -231,7 +231,7 @@ func Started(w engine.Warehouse) float64 {
 	return 1
 }
 
-func changed(points []engine.WarehousePoint) bool {
+func warehouseChanged(points []engine.WarehousePoint) bool {
 	for _, p := range points[1:] {
 		if p.Size != points[0].Size || p.Type != points[0].Type || p.Generation != points[0].Generation {
 			return true

@@ -56,7 +56,7 @@ func TestAnHourOfMeasurement(t *testing.T) {
 				poll(3660, "STANDARD", "X-Small", 9)}, 1, 1.5},
 		{"an edition without clusters", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 0)}, 1, 1.5},
 	} {
-		got := p.Of(c.points, run(), f, "")
+		got := p.RunCost(c.points, run(), f, "")
 		near(t, c.name+": credits", got.Credits, c.credits)
 		near(t, c.name+": price", got.Price, c.credits*3)
 		if got.PricePerMillion == nil {
@@ -88,7 +88,7 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 	} {
 		p := poll(0, c.kind, c.size, 1)
 		p.Generation = c.generation
-		got := c.prices.Of([]engine.WarehousePoint{p}, run(), engine.Figures{}, "")
+		got := c.prices.RunCost([]engine.WarehousePoint{p}, run(), engine.Figures{}, "")
 		near(t, c.name, got.CreditsPerHour, c.credits)
 		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") ||
 			!strings.Contains(notes, c.note) {
@@ -102,10 +102,10 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 
 func TestWhatIsNotKnown(t *testing.T) {
 	p := Default()
-	if got := p.Of(nil, run(), engine.Figures{}, ""); got != nil {
+	if got := p.RunCost(nil, run(), engine.Figures{}, ""); got != nil {
 		t.Errorf("a run without a warehouse costs %+v", got)
 	}
-	got := p.Of([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "")
+	got := p.RunCost([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "")
 	if got == nil || got.Credits != 0 || got.PricePerMillion != nil ||
 		!strings.Contains(got.Notes[0], "no rate for STANDARD warehouses of size 7X-Large") {
 		t.Errorf("an unknown size costs %+v", got)
@@ -118,8 +118,8 @@ func TestHybridRequests(t *testing.T) {
 	var f engine.Figures
 	f.Operations = 4_000_000
 	points := []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 1)}
-	near(t, "hybrid", p.Of(points, run(), f, "snowflake_hybrid").Credits, 1+2)
-	near(t, "not hybrid", p.Of(points, run(), f, "other").Credits, 1)
+	near(t, "hybrid", p.RunCost(points, run(), f, "snowflake_hybrid").Credits, 1+2)
+	near(t, "not hybrid", p.RunCost(points, run(), f, "other").Credits, 1)
 }
 
 func TestParse(t *testing.T) {
@@ -203,8 +203,8 @@ func TestCostIsAdditive(t *testing.T) {
 		}
 		end := max(when, 2)
 		cut := rapid.Float64Range(0.1, 0.9).Draw(t, "cut") * end
-		whole := clusters(points, at(0).Time, at(end).Time) * end
-		halves := clusters(points, at(0).Time, at(cut).Time)*cut + clusters(points, at(cut).Time, at(end).Time)*(end-cut)
+		whole := meanClusters(points, at(0).Time, at(end).Time) * end
+		halves := meanClusters(points, at(0).Time, at(cut).Time)*cut + meanClusters(points, at(cut).Time, at(end).Time)*(end-cut)
 		if math.Abs(whole-halves) > 1e-2*whole {
 			t.Errorf("the whole has %v cluster seconds, its halves %v", whole, halves)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// priceMost is the most bytes that are read of a file; a list has far less.
-const priceMost = 1 << 20
+// maxFileBytes is the most bytes that are read of a file; a list has far less.
+const maxFileBytes = 1 << 20
 
 // file is a list in a file, the built-in one while it is not there and need not be.
 type file struct {
@@ -20,7 +20,7 @@ type file struct {
 	required bool
 	// read is the time of the file that text and prices are from; zero of the built-in list.
 	read   time.Time
-	there  bool
+	exists bool
 	text   string
 	prices Prices
 }
@@ -29,8 +29,8 @@ type file struct {
 func (f *file) load() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) && !f.required {
-		if f.text == "" || f.there {
-			f.text, f.prices, f.read, f.there = string(Embedded()), Default(), time.Time{}, false
+		if f.text == "" || f.exists {
+			f.text, f.prices, f.read, f.exists = string(Embedded()), Default(), time.Time{}, false
 		}
 		return nil
 	}
@@ -49,23 +49,23 @@ func (f *file) load() error {
 		return fmt.Errorf("the price list cannot be read: %w", err)
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, priceMost+1))
+	text, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err != nil {
 		return fmt.Errorf("the price list cannot be read: %w", err)
 	}
-	if len(text) > priceMost {
+	if len(text) > maxFileBytes {
 		return errors.New("the price list is larger than a megabyte")
 	}
 	prices, err := Parse(text)
 	if err != nil {
 		return err
 	}
-	f.text, f.prices, f.there = string(text), prices, true
+	f.text, f.prices, f.exists = string(text), prices, true
 	return nil
 }
 
-// wrong is the error of a list with which nothing can begin.
-func (f *file) wrong(err error) error {
+// loadError is the error of a list with which nothing can begin.
+func (f *file) loadError(err error) error {
 	wrong := &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s: %v.", f.path, err),
 		Hint: "compare it with what loadstone prices prints", Cause: err}
 	var list *engine.Error
@@ -75,19 +75,19 @@ func (f *file) wrong(err error) error {
 	return wrong
 }
 
-func (f *file) from() From {
+func (f *file) origin() Origin {
 	switch {
 	case f.required:
 		return FromFlag
-	case f.there:
+	case f.exists:
 		return FromFile
 	}
 	return BuiltIn
 }
 
-// shown is the path of a list that is from a file.
-func (f *file) shown() string {
-	if f.from() == BuiltIn {
+// shownPath is the path of a list that is from a file.
+func (f *file) shownPath() string {
+	if f.origin() == BuiltIn {
 		return ""
 	}
 	return f.path

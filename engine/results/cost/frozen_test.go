@@ -39,7 +39,7 @@ func TestAStoreThatStandsStillBlocksNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := &frozen{}
-		s.Keep(kept)
+		s.UseStore(kept)
 		if l := s.Current(t.Context()); l.Version != 1 {
 			t.Fatalf("the first look: %+v", l)
 		}
@@ -82,7 +82,7 @@ func TestBeforeTheFirstAnswerEverybodyWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow := slowly{answer: make(chan struct{})}
-		s.Keep(slow)
+		s.UseStore(slow)
 		versions := make(chan int64, 3)
 		for range 3 {
 			go func() { versions <- s.Current(context.Background()).Version }()

@@ -21,22 +21,22 @@ import (
 // Setting is the name under which the store keeps the list.
 const Setting = "prices"
 
-// From says where a list is from.
-type From string
+// Origin says where a list is from.
+type Origin string
 
 // The places, the first that has one counts.
 const (
-	FromFlag  From = "flag"
-	FromSaved From = "saved"
-	FromFile  From = "file"
-	BuiltIn   From = "built_in"
+	FromFlag  Origin = "flag"
+	FromSaved Origin = "saved"
+	FromFile  Origin = "file"
+	BuiltIn   Origin = "built_in"
 )
 
 // List is a price list as it is in use.
 type List struct {
 	Text   string
 	Prices Prices
-	From   From
+	From   Origin
 	// File is its path; empty of one that is in no file.
 	File string
 	// Version is that of the saved one, 0 before any was saved.
@@ -48,10 +48,10 @@ type List struct {
 }
 
 const (
-	// lookEvery is how soon a list that another server has saved is seen.
-	lookEvery = 5 * time.Second
-	// lookFor is how long who needs prices waits for the store.
-	lookFor = 2 * time.Second
+	// refreshInterval is how soon a list that another server has saved is seen.
+	refreshInterval = 5 * time.Second
+	// storeTimeout is how long who needs prices waits for the store.
+	storeTimeout = 2 * time.Second
 )
 
 // Source is the price list as it is now. It is safe for concurrent use.
@@ -62,12 +62,12 @@ type Source struct {
 	mu   sync.Mutex
 	file file
 	// settings is where a list is saved; nil until there is a store.
-	settings store.Settings
-	looked   time.Time
-	// asking is there while somebody asks the store, and closed then: who needs prices meanwhile has the last ones. Only
+	settings    store.Settings
+	refreshedAt time.Time
+	// refreshing is there while somebody asks the store, and closed then: who needs prices meanwhile has the last ones. Only
 	// before the first answer, when there are none, everybody waits.
-	asking chan struct{}
-	saved  store.Setting
+	refreshing chan struct{}
+	saved      store.Setting
 	// text and prices are those of saved; problem is why they cannot be used.
 	text    string
 	prices  Prices
@@ -82,16 +82,16 @@ func Open(named, dir string, log zerolog.Logger) (*Source, error) {
 		s.file.path = filepath.Join(dir, "prices.yaml")
 	}
 	if err := s.file.load(); err != nil {
-		return nil, s.file.wrong(err)
+		return nil, s.file.loadError(err)
 	}
 	return s, nil
 }
 
-// Keep has lists saved in a store.
-func (s *Source) Keep(in store.Settings) {
+// UseStore has lists saved in a store.
+func (s *Source) UseStore(in store.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settings, s.looked = in, time.Time{}
+	s.settings, s.refreshedAt = in, time.Time{}
 }
 
 // Prices is the list as it is now. A store that is away leaves the last one.
@@ -100,7 +100,7 @@ func (s *Source) Prices() Prices { return s.Current(context.Background()).Prices
 // Current is the list with where it is from. A store that stands still costs one caller two seconds each five, and the
 // others nothing.
 func (s *Source) Current(ctx context.Context) List {
-	s.look(ctx)
+	s.refresh(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.file.load(); err != nil {
@@ -111,21 +111,21 @@ func (s *Source) Current(ctx context.Context) List {
 	case !s.named && s.text != "" && s.problem == "":
 		l.Text, l.Prices, l.From = s.text, s.prices, FromSaved
 	default:
-		l.Text, l.Prices, l.From, l.File = s.file.text, s.file.prices, s.file.from(), s.file.shown()
+		l.Text, l.Prices, l.From, l.File = s.file.text, s.file.prices, s.file.origin(), s.file.shownPath()
 	}
 	return l
 }
 
-// look reads what was saved, where it was not read lately.
-func (s *Source) look(ctx context.Context) {
+// refresh reads what was saved, where it was not read lately.
+func (s *Source) refresh(ctx context.Context) {
 	s.mu.Lock()
-	in, had, asking, first := s.settings, s.saved.Version, s.asking, s.looked.IsZero()
-	due := in != nil && asking == nil && time.Since(s.looked) > lookEvery
+	in, had, asking, first := s.settings, s.saved.Version, s.refreshing, s.refreshedAt.IsZero()
+	due := in != nil && asking == nil && time.Since(s.refreshedAt) > refreshInterval
 	if due {
-		s.asking = make(chan struct{})
+		s.refreshing = make(chan struct{})
 	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if !due {
 		if asking != nil && first {
@@ -139,13 +139,13 @@ func (s *Source) look(ctx context.Context) {
 	saved, err := in.Setting(ctx, Setting)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.asking)
-	s.asking, s.looked = nil, time.Now()
+	close(s.refreshing)
+	s.refreshing, s.refreshedAt = nil, time.Now()
 	switch {
 	case err != nil:
 		s.log.Warn().Err(err).Msg("the saved price list cannot be read; the last one stays")
 	case s.saved.Version == had && saved.Version != had: // this server may have saved another meanwhile
-		s.take(saved)
+		s.apply(saved)
 	}
 }
 
@@ -153,8 +153,8 @@ type document struct {
 	Text string `json:"text"`
 }
 
-// take makes a saved list that of the source; it holds the lock.
-func (s *Source) take(saved store.Setting) {
+// apply makes a saved list that of the source; it holds the lock.
+func (s *Source) apply(saved store.Setting) {
 	s.saved, s.text, s.problem = saved, "", ""
 	var d document
 	if len(saved.Value) > 0 {
@@ -201,7 +201,7 @@ func (s *Source) Save(ctx context.Context, text string, version int64, by string
 	}
 	s.mu.Lock()
 	if saved.Version > s.saved.Version {
-		s.take(saved)
+		s.apply(saved)
 	}
 	s.mu.Unlock()
 	return s.Current(ctx), nil

@@ -78,10 +78,10 @@ func TestASavedListComesBeforeTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Keep(kept)
+		s.UseStore(kept)
 		return s
 	}
-	want := func(s *cost.Source, from cost.From, price float64) {
+	want := func(s *cost.Source, from cost.Origin, price float64) {
 		t.Helper()
 		if l := s.Current(ctx); l.From != from || l.Prices.CreditPrice != price || s.Prices().CreditPrice != price {
 			t.Errorf("from %s a credit costs %v, want %s %v", l.From, l.Prices.CreditPrice, from, price)

@@ -69,7 +69,7 @@ func Aggregate(ctx context.Context, j AggregateJob) *engine.AggregateEnrichment 
 	err := target.Stream(ctx, j.Database, j.Plan.Aggregate,
 		[]any{argument(j.From.Add(ahead)), argument(j.To.Add(ahead)), j.RunID},
 		func(names []string) error {
-			at = places(names, aggregateNames)
+			at = columnPositions(names, aggregateNames)
 			if i := slices.Index(at, -1); i >= 0 {
 				return fmt.Errorf("the aggregates have no column %s", aggregateNames[i])
 			}
@@ -150,7 +150,7 @@ func (j *AggregateJob) row(values []any, at []int) (out engine.AggregateStatemen
 	}
 	for i := range j.Statements {
 		s := &j.Statements[i]
-		if same(s.SQL, text) {
+		if sameStatement(s.SQL, text) {
 			kind := s.Kind
 			out.StatementID, out.Kind = s.ID, &kind
 			for f := range j.Client {
@@ -165,7 +165,7 @@ func (j *AggregateJob) row(values []any, at []int) (out engine.AggregateStatemen
 	return out, from, to, nil
 }
 
-// same compares the texts of statements as a history may write them.
-func same(a, b string) bool {
+// sameStatement compares the texts of statements as a history may write them.
+func sameStatement(a, b string) bool {
 	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// parts are sums over matched executions of the measurement, in ms.
-type parts struct {
+// serverTimes are sums over matched executions of the measurement, in ms.
+type serverTimes struct {
 	n                                           int64
 	client, server                              float64
 	compilation, overload, provisioning, repair float64
 	blocked, execution                          float64
 }
 
-func (p *parts) add(row *engine.EnrichedExecution) {
+func (p *serverTimes) add(row *engine.EnrichedExecution) {
 	p.n++
 	p.client += row.ClientMs
 	p.server += row.ServerMs
@@ -27,7 +27,7 @@ func (p *parts) add(row *engine.EnrichedExecution) {
 	p.execution += row.ExecutionMs
 }
 
-func (p *parts) merge(o *parts) {
+func (p *serverTimes) merge(o *serverTimes) {
 	p.n += o.n
 	p.client += o.client
 	p.server += o.server
@@ -39,7 +39,7 @@ func (p *parts) merge(o *parts) {
 	p.execution += o.execution
 }
 
-func (p *parts) split() engine.ServerSplitMs {
+func (p *serverTimes) split() engine.ServerSplitMs {
 	n := float64(p.n)
 	queued := p.overload + p.provisioning + p.repair
 	return engine.ServerSplitMs{Compilation: p.compilation / n, Queued: queued / n, QueuedOverload: p.overload / n,
@@ -50,8 +50,8 @@ func (p *parts) split() engine.ServerSplitMs {
 
 // figures are the figures of the matched executions of the measurement, of one
 // kind or (all) of every kind; nil when there are none.
-func (x *index) figures(sums *[engine.NumKinds]parts, kind engine.Kind, all bool) *engine.ServerFigures {
-	var p parts
+func (x *index) figures(sums *[engine.NumKinds]serverTimes, kind engine.Kind, all bool) *engine.ServerFigures {
+	var p serverTimes
 	for k := range sums {
 		if all || engine.Kind(k) == kind {
 			p.merge(&sums[k])
@@ -63,15 +63,15 @@ func (x *index) figures(sums *[engine.NumKinds]parts, kind engine.Kind, all bool
 	client, server := make([]float64, 0, p.n), make([]float64, 0, p.n)
 	for i := range x.entries {
 		e := &x.entries[i]
-		if e.found && !e.warmup && (all || e.kind == kind) {
+		if e.matched && !e.warmup && (all || e.kind == kind) {
 			client, server = append(client, e.service), append(server, float64(e.server))
 		}
 	}
-	return &engine.ServerFigures{Matched: p.n, ClientMs: exact(client), ServerMs: exact(server), Split: p.split()}
+	return &engine.ServerFigures{Matched: p.n, ClientMs: percentiles(client), ServerMs: percentiles(server), Split: p.split()}
 }
 
-// exact sorts the values, of which there is one at least, and returns their figures (PERCENTILE_CONT).
-func exact(v []float64) engine.LatencyMs {
+// percentiles sorts the values, of which there is one at least, and returns their figures (PERCENTILE_CONT).
+func percentiles(v []float64) engine.LatencyMs {
 	slices.Sort(v)
 	n := len(v)
 	at := func(q float64) float64 {

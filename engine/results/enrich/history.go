@@ -56,8 +56,8 @@ var columnNames = [numColumns]string{"QUERY_ID", "END_TIME", "TOTAL_ELAPSED_TIME
 	"QUEUED_PROVISIONING_TIME",
 	"QUEUED_REPAIR_TIME", "QUEUED_OVERLOAD_TIME", "TRANSACTION_BLOCKED_TIME", "EXECUTION_STATUS", "CLUSTER_NUMBER"}
 
-// places finds columns by name; -1 is absent.
-func places(names []string, wanted []string) []int {
+// columnPositions finds columns by name; -1 is absent.
+func columnPositions(names []string, wanted []string) []int {
 	at := make([]int, len(wanted))
 	for i, w := range wanted {
 		at[i] = -1
@@ -79,7 +79,7 @@ func (h sqlHistory) Page(ctx context.Context, from, to time.Time, row func(*engi
 	// The ids of a page are text; what is not a query id is none of the run's.
 	return target.Stream(ctx, h.db, h.plan.Page, []any{argument(from.Add(ahead)), argument(to.Add(ahead))},
 		func(names []string) error {
-			at = places(names, columnNames[:])
+			at = columnPositions(names, columnNames[:])
 			for i := range numNeeded {
 				if at[i] < 0 {
 					return fmt.Errorf("the history has no column %s", columnNames[i])

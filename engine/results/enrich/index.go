@@ -16,7 +16,7 @@ type entry struct {
 	server  float32 // what the history says, ms; whole, and exact below 2^24 (4.6 hours)
 	kind    engine.Kind
 	warmup  bool
-	found   bool
+	matched bool
 }
 
 // index finds executions by their query id. It is built once and is then only
@@ -65,10 +65,10 @@ func (x *index) find(id engine.QueryID) *entry {
 
 // match marks an execution as found; false when it was already.
 func (x *index) match(e *entry, serverMs float64) bool {
-	if e.found {
+	if e.matched {
 		return false
 	}
-	e.found, e.server = true, float32(serverMs)
+	e.matched, e.server = true, float32(serverMs)
 	x.matched++
 	x.byKind[e.kind].matched++
 	return true

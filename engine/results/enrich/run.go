@@ -24,15 +24,15 @@ type Job struct {
 	Results resultsrecord.Results
 	// Dir is where parts are written before Keep takes them.
 	Dir string
-	// Keep stores a finished part, whose file is at path, beside the executions.
-	Keep func(ctx context.Context, a engine.Artifact, path string) error
+	// StorePart stores a finished part, whose file is at path, beside the executions.
+	StorePart func(ctx context.Context, a engine.Artifact, path string) error
 	// Progress is told the state whenever it changes; the value is the caller's. It may be nil.
 	Progress func(engine.Enrichment)
 	// Permanent says whether an error of the history stays however often it is
 	// asked, and gives its sentence. nil: none does.
 	Permanent func(error) (sentence string, forGood bool)
-	// Room is asked before each page; its error ends the job, which keeps what it has. nil: there is room.
-	Room func() error
+	// CheckDiskSpace is asked before each page; its error ends the job, which keeps what it has. nil: there is room.
+	CheckDiskSpace func() error
 	// Clock is nil for the system's.
 	Clock Clock
 }
@@ -64,11 +64,11 @@ func (systemClock) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// work is a job under way.
-type work struct {
+// jobRun is a job under way.
+type jobRun struct {
 	Job
 	index index
-	sums  [engine.NumKinds]parts
+	sums  [engine.NumKinds]serverTimes
 	state engine.Enrichment
 	// history is nil until it is open.
 	history History
@@ -85,17 +85,17 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 	if j.Clock == nil {
 		j.Clock = systemClock{}
 	}
-	w := &work{Job: j, notes: map[string]bool{}}
+	w := &jobRun{Job: j, notes: map[string]bool{}}
 	w.state = engine.Enrichment{Status: engine.EnrichmentRunning, StartedAt: engine.At(j.Clock.Now()),
 		ByKind: map[engine.Kind]*engine.KindEnrichment{}}
 	if err := w.open(ctx); err != nil {
 		return w.state, err
 	}
 	begun := j.Clock.Now()
-	course := NewCourse(j.Policy, w.index.executions(), w.index.matched)
+	course := NewPollSchedule(j.Policy, w.index.executions(), w.index.matched)
 	v := course.Begin()
-	for !v.Over {
-		w.tell()
+	for !v.Done {
+		w.reportProgress()
 		err := w.poll(ctx)
 		w.state.Polls++
 		if ctx.Err() != nil {
@@ -103,11 +103,11 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 			return w.state, ctx.Err()
 		}
 		elapsed := j.Clock.Now().Sub(begun)
-		var own *keepError
+		var own *storeError
 		var skip *SkipError
 		switch {
 		case errors.As(err, &skip):
-			v = course.over(engine.EnrichmentSkipped, skip.Reason)
+			v = course.finish(engine.EnrichmentSkipped, skip.Reason)
 		case errors.As(err, &own):
 			w.finish()
 			return w.state, own.err
@@ -116,15 +116,15 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 			if j.Permanent != nil {
 				sentence, forGood = j.Permanent(err)
 			}
-			v = course.Failed(elapsed, w.index.matched, forGood, sentence)
+			v = course.PollFailed(elapsed, w.index.matched, forGood, sentence)
 		default:
-			v = course.Polled(elapsed, w.index.matched)
+			v = course.PollSucceeded(elapsed, w.index.matched)
 		}
-		if v.Over {
+		if v.Done {
 			break
 		}
 		w.state.NextPollAt = engine.At(j.Clock.Now().Add(v.Wait))
-		w.tell()
+		w.reportProgress()
 		if err := j.Clock.Wait(ctx, v.Wait); err != nil {
 			w.finish()
 			return w.state, err
@@ -135,18 +135,18 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 	w.state.EndedAt = engine.At(j.Clock.Now())
 	w.state.Retryable = v.Status != engine.EnrichmentSkipped && w.index.matched < w.index.executions()
 	w.finish()
-	w.tell()
+	w.reportProgress()
 	return w.state, nil
 }
 
-// keepError is an error of ours, not of the history.
-type keepError struct{ err error }
+// storeError is an error of ours, not of the history.
+type storeError struct{ err error }
 
-func (e *keepError) Error() string { return e.err.Error() }
-func (e *keepError) Unwrap() error { return e.err }
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
 
 // open reads the record and what is matched already.
-func (w *work) open(ctx context.Context) error {
+func (w *jobRun) open(ctx context.Context) error {
 	err := w.Results.QueryRows(ctx, w.RunID, func(q *resultsrecord.QueryRows) error { w.index.add(q); return nil })
 	if err != nil {
 		return fmt.Errorf("reading the query ids of the run: %w", err)
@@ -162,12 +162,12 @@ func (w *work) open(ctx context.Context) error {
 		return fmt.Errorf("reading the enrichment so far: %w", err)
 	}
 	w.state.Executions, w.state.WithoutID = w.index.executions(), w.index.withoutID
-	w.count()
+	w.updateRatios()
 	return nil
 }
 
 // poll reads the history once, and stores what it brought as a part.
-func (w *work) poll(ctx context.Context) (err error) {
+func (w *jobRun) poll(ctx context.Context) (err error) {
 	if w.history == nil {
 		if w.history, err = w.Connect(ctx); err != nil {
 			w.history = nil
@@ -182,10 +182,10 @@ func (w *work) poll(ctx context.Context) (err error) {
 		// What a poll matched before it failed is kept too.
 		a, path, finishErr := part.Finish()
 		if finishErr == nil {
-			finishErr = w.Keep(context.WithoutCancel(ctx), a, path)
+			finishErr = w.StorePart(context.WithoutCancel(ctx), a, path)
 		}
 		if finishErr != nil {
-			err = &keepError{fmt.Errorf("storing the enrichment: %w", finishErr)}
+			err = &storeError{fmt.Errorf("storing the enrichment: %w", finishErr)}
 			return
 		}
 		w.last++
@@ -200,9 +200,9 @@ func (w *work) poll(ctx context.Context) (err error) {
 		if !ok {
 			break
 		}
-		if w.Room != nil {
-			if err := w.Room(); err != nil {
-				return &keepError{err}
+		if w.CheckDiskSpace != nil {
+			if err := w.CheckDiskSpace(); err != nil {
+				return &storeError{err}
 			}
 		}
 		rows, earliest := 0, to
@@ -225,12 +225,12 @@ func (w *work) poll(ctx context.Context) (err error) {
 			if part == nil {
 				begun, err := resultsrecord.NewEnrichmentWriter(w.Dir, w.RunID, w.last+1)
 				if err != nil {
-					return &keepError{err}
+					return &storeError{err}
 				}
 				part = begun
 			}
 			if err := part.Add(row); err != nil {
-				return &keepError{err}
+				return &storeError{err}
 			}
 			return nil
 		})
@@ -239,32 +239,32 @@ func (w *work) poll(ctx context.Context) (err error) {
 		}
 		cursor.Read(rows, earliest)
 		w.state.Pages++
-		w.count()
+		w.updateRatios()
 		if w.index.matched == w.index.executions() {
 			break // the rest of the history is others'
 		}
-		w.tell()
+		w.reportProgress()
 	}
-	if cursor.Cut() {
-		w.note(fmt.Sprintf("The history holds more than %d pages for the time of the run; the oldest were not read.",
+	if cursor.Truncated() {
+		w.addNote(fmt.Sprintf("The history holds more than %d pages for the time of the run; the oldest were not read.",
 			cursor.Pages()))
 	}
 	if cursor.Gaps() > 0 {
-		w.note(fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
+		w.addNote(fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
 			cursor.Gaps()))
 	}
 	return nil
 }
 
-func (w *work) note(text string) {
+func (w *jobRun) addNote(text string) {
 	if !w.notes[text] {
 		w.notes[text] = true
 		w.state.Notes = append(w.state.Notes, text)
 	}
 }
 
-// count brings the ratios up to date.
-func (w *work) count() {
+// updateRatios brings the ratios up to date.
+func (w *jobRun) updateRatios() {
 	s := &w.state
 	s.Matched = w.index.matched
 	if s.Executions > 0 {
@@ -280,15 +280,15 @@ func (w *work) count() {
 }
 
 // finish computes the figures.
-func (w *work) finish() {
-	w.count()
+func (w *jobRun) finish() {
+	w.updateRatios()
 	for k, f := range w.state.ByKind {
 		f.Figures = w.index.figures(&w.sums, k, false)
 	}
 	w.state.Total = w.index.figures(&w.sums, 0, true)
 }
 
-func (w *work) tell() {
+func (w *jobRun) reportProgress() {
 	if w.Progress != nil {
 		s := w.state
 		s.ByKind, s.Notes = maps.Clone(s.ByKind), slices.Clone(s.Notes)

@@ -154,7 +154,7 @@ func setup(t testing.TB, n int) (*record, *account, Job) {
 	r := &record{n: n, warmup: n / 10, service: func(i int) float64 { return float64(2+i%5) + 0.5 }, dir: t.TempDir()}
 	a := &account{n: n, clock: clock, pageSize: 100}
 	return r, a, Job{RunID: "run-1", From: base.Add(-time.Minute), To: clock.now.Add(time.Minute), Policy: DefaultPolicy(),
-		Connect: func(context.Context) (History, error) { return a, nil }, Results: r, Dir: r.dir, Keep: r.keep, Clock: clock}
+		Connect: func(context.Context) (History, error) { return a, nil }, Results: r, Dir: r.dir, StorePart: r.keep, Clock: clock}
 }
 
 func run(t *testing.T, j Job) engine.Enrichment {
@@ -437,7 +437,7 @@ func BenchmarkEnrich(b *testing.B) {
 func TestAnEnrichmentEndsAtTheReserve(t *testing.T) {
 	r, _, j := setup(t, 5000)
 	asked, full := 0, errors.New("the disk has 1 MB left")
-	j.Room = func() error {
+	j.CheckDiskSpace = func() error {
 		if asked++; asked > 3 {
 			return full
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Deleted says that the single executions of a run were deleted, "" where they were not.
-func Deleted(r engine.Run) string {
+// DeletedNoticeNotice says that the single executions of a run were deleted, "" where they were not.
+func DeletedNotice(r engine.Run) string {
 	if r.ExecutionsDeletedAt.IsZero() {
 		return ""
 	}
@@ -26,26 +26,26 @@ type DeletedError struct{ Sentence string }
 
 func (d DeletedError) Error() string { return d.Sentence }
 
-// StillThere is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
+// WithDeletionCheck// WithDeletionCheck is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
 // what was deleted meanwhile would look like parts that are lost, and replace what was taken in before. The error is a
 // DeletedError.
-func StillThere(prove func(context.Context) error, runID string,
+func WithDeletionCheck(prove func(context.Context) error, runID string,
 	detail func(context.Context, string) (engine.RunDetail, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		d, err := detail(ctx, runID)
 		if err != nil {
 			return fmt.Errorf("reading run %s again: %w", runID, err)
 		}
-		if gone := Deleted(d.Run); gone != "" {
+		if gone := DeletedNotice(d.Run); gone != "" {
 			return DeletedError{gone}
 		}
 		return prove(ctx)
 	}
 }
 
-// Gone is the error about executions that were deleted, nil where they were not.
-func Gone(r engine.Run) error {
-	sentence := Deleted(r)
+// CheckDeleted is the error about executions that were deleted, nil where they were not.
+func CheckDeleted(r engine.Run) error {
+	sentence := DeletedNotice(r)
 	if sentence == "" {
 		return nil
 	}

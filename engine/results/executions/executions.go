@@ -48,22 +48,22 @@ type Query struct {
 	From, Until time.Time
 	// OverMs and UptoMs bound the latency like the cell of a heat map: above OverMs, UptoMs at most; 0 is no bound.
 	OverMs, UptoMs float64
-	// Inside also wants the statements inside transactions, which are no executions of their own.
-	Inside bool
+	// InTransactions also wants the statements inside transactions, which are no executions of their own.
+	InTransactions bool
 
 	Sort      Sort
 	Ascending bool
 	Limit     int
 	// After is the place of the last execution that was shown; nil begins.
-	After *Place
+	After *Position
 }
 
-// MostOnPage bounds Query.Limit.
-const MostOnPage = 500
+// MaxPageSize// MaxPageSize bounds Query.Limit.
+const MaxPageSize = 500
 
-// Place is where an execution is: what it is sorted by (ns), and its row in the record, which tells apart
+// Position is where an execution is: what it is sorted by (ns), and its row in the record, which tells apart
 // those that are equal in that.
-type Place struct {
+type Position struct {
 	Value int64  `json:"v"`
 	Part  string `json:"p"`
 	Group int    `json:"g"`
@@ -71,7 +71,7 @@ type Place struct {
 }
 
 // Cursor writes a place as text that belongs to the query's order.
-func (q *Query) Cursor(p Place) string {
+func (q *Query) Cursor(p Position) string {
 	b, err := json.Marshal(cursor{p, q.Sort, q.Ascending})
 	if err != nil {
 		return "" // it has no fields that could fail
@@ -80,7 +80,7 @@ func (q *Query) Cursor(p Place) string {
 }
 
 type cursor struct {
-	Place
+	Position
 	Sort      Sort `json:"s"`
 	Ascending bool `json:"a"`
 }
@@ -101,22 +101,22 @@ func (q *Query) Resume(text string) error {
 	if json.Unmarshal(b, &c) != nil || c.Sort != q.Sort || c.Ascending != q.Ascending || c.Group < 0 || c.Row < 0 {
 		return bad
 	}
-	q.After = &c.Place
+	q.After = &c.Position
 	return nil
 }
 
 // Validate refuses what cannot be looked for, and names the field.
 func (q *Query) Validate() error {
 	switch {
-	case q.Limit < 1 || q.Limit > MostOnPage:
-		return engine.InvalidField("limit", fmt.Sprintf("%d is not between 1 and %d", q.Limit, MostOnPage), "")
+	case q.Limit < 1 || q.Limit > MaxPageSize:
+		return engine.InvalidField("limit", fmt.Sprintf("%d is not between 1 and %d", q.Limit, MaxPageSize), "")
 	case !slices.Contains([]Sort{ByTime, ByLatency}, q.Sort):
 		return engine.InvalidField("sort", fmt.Sprintf("%q is not a column to sort by", q.Sort), "time or latency")
 	case !q.From.IsZero() && !q.Until.IsZero() && !q.From.Before(q.Until):
 		return engine.InvalidField("until", "is not after from", "an execution ended from from on, and before until")
-	case bad(q.OverMs):
+	case invalidMs(q.OverMs):
 		return engine.InvalidField("over_ms", "is not a latency", "milliseconds, 0 or more")
-	case bad(q.UptoMs):
+	case invalidMs(q.UptoMs):
 		return engine.InvalidField("upto_ms", "is not a latency", "milliseconds, 0 or more")
 	case q.UptoMs > 0 && q.UptoMs <= q.OverMs:
 		return engine.InvalidField("upto_ms", "is not more than over_ms", "latencies are above over_ms, and upto_ms at most")
@@ -124,7 +124,7 @@ func (q *Query) Validate() error {
 	return nil
 }
 
-func bad(ms float64) bool { return ms < 0 || math.IsNaN(ms) || math.IsInf(ms, 0) }
+func invalidMs(ms float64) bool { return ms < 0 || math.IsNaN(ms) || math.IsInf(ms, 0) }
 
 // Execution is a row of the record.
 type Execution struct {
@@ -179,20 +179,20 @@ type FailureExample struct {
 
 // Failure is what failed alike: one error of one statement.
 type Failure struct {
-	ErrorClass  string           `json:"error_class"`
-	ErrorCode   string           `json:"error_code"`
-	Kind        engine.Kind      `json:"kind"`
-	StatementID string           `json:"statement_id"`
-	SQL         string           `json:"sql" doc:"The statement's text; empty for a transaction, whose statements have theirs."`
-	Inside      bool             `json:"inside_transaction" doc:"A statement inside a transaction, which is no execution of its own."`
-	Count       int64            `json:"count"`
-	WarmupCount int64            `json:"warmup_count" doc:"Those of count that were in the warm-up, and in no figure."`
-	WorkerCount int              `json:"worker_count"`
-	FirstAt     engine.Time      `json:"first_at"`
-	LastAt      engine.Time      `json:"last_at"`
-	SlowestMs   float64          `json:"slowest_ms"`
-	Examples    []FailureExample `json:"examples" nullable:"false" doc:"The most frequent messages."`
-	Messages    int              `json:"messages_count" doc:"How many different messages there are; of more than 1000 the rest is one."`
+	ErrorClass    string           `json:"error_class"`
+	ErrorCode     string           `json:"error_code"`
+	Kind          engine.Kind      `json:"kind"`
+	StatementID   string           `json:"statement_id"`
+	SQL           string           `json:"sql" doc:"The statement's text; empty for a transaction, whose statements have theirs."`
+	InTransaction bool             `json:"inside_transaction" doc:"A statement inside a transaction, which is no execution of its own."`
+	Count         int64            `json:"count"`
+	WarmupCount   int64            `json:"warmup_count" doc:"Those of count that were in the warm-up, and in no figure."`
+	WorkerCount   int              `json:"worker_count"`
+	FirstAt       engine.Time      `json:"first_at"`
+	LastAt        engine.Time      `json:"last_at"`
+	SlowestMs     float64          `json:"slowest_ms"`
+	Examples      []FailureExample `json:"examples" nullable:"false" doc:"The most frequent messages."`
+	Messages      int              `json:"messages_count" doc:"How many different messages there are; of more than 1000 the rest is one."`
 }
 
 // Failures is what failed in a run.
@@ -202,10 +202,10 @@ type Failures struct {
 	Record   RecordRead `json:"record"`
 }
 
-// MostFailures bounds Failures.Failures, MostExamples the examples of each, and MostMessages how many messages are told
+// MaxFailures bounds Failures.Failures, MaxExamples the examples of each, and MaxMessages how many messages are told
 // apart.
 const (
-	MostFailures = 200
-	MostExamples = 5
-	MostMessages = 1000
+	MaxFailures = 200
+	MaxExamples = 5
+	MaxMessages = 1000
 )

@@ -37,8 +37,8 @@ func (f *Failure) MaskMessages() {
 	f.Examples = append([]FailureExample{}, examples...)
 }
 
-// masking is the work on one text.
-type masking struct {
+// masker is the work on one text.
+type masker struct {
 	text string
 	out  strings.Builder
 	// done is how much of the text is in out; what of it stands for a value ends at ended.
@@ -46,11 +46,11 @@ type masking struct {
 }
 
 func mask(text string, figures bool) string {
-	m := masking{text: text, ended: -1}
+	m := masker{text: text, ended: -1}
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		switch {
-		case closes(r) != "" && m.opens(at, r):
+		case closingQuotes(r) != "" && m.opens(at, r):
 			at = m.quotation(at, size, r)
 		case r == '(' && m.tuple(at):
 			at = m.until(at+1, strings.LastIndexByte(text, ')'))
@@ -58,13 +58,13 @@ func mask(text string, figures bool) string {
 			end := strings.IndexByte(text[at:], ')')
 			at = m.until(at+1, at+end)
 		case figures && r == '$':
-			for at++; at < len(text) && digit(text[at]); at++ {
+			for at++; at < len(text) && isDigit(text[at]); at++ {
 			}
 		case figures && r == '@':
 			at = m.mail(at)
 		case figures && m.number(at):
 			at = m.figure(at)
-		case word(r):
+		case isWordRune(r):
 			at = m.word(at, figures)
 		default:
 			at += size
@@ -78,7 +78,7 @@ func mask(text string, figures bool) string {
 }
 
 // replace puts a mask in the place of a part of the text, which may begin in what was written before.
-func (m *masking) replace(from, to int) {
+func (m *masker) replace(from, to int) {
 	from = max(from, m.done)
 	if from >= to {
 		return
@@ -91,7 +91,7 @@ func (m *masking) replace(from, to int) {
 }
 
 // until masks up to an end, or all that is left where there is none before.
-func (m *masking) until(from, end int) int {
+func (m *masker) until(from, end int) int {
 	if end < from {
 		end = len(m.text)
 	}
@@ -99,8 +99,8 @@ func (m *masking) until(from, end int) int {
 	return end
 }
 
-// closes are the runes that end what a quotation mark begins; "" of what is none.
-func closes(r rune) string {
+// closingQuotes are the runes that end what a quotation mark begins; "" of what is none.
+func closingQuotes(r rune) string {
 	switch r {
 	case '\'', '"':
 		return string(r)
@@ -119,20 +119,20 @@ func closes(r rune) string {
 }
 
 // opens tells whether a mark begins a quotation: an apostrophe within a word does not.
-func (m *masking) opens(at int, r rune) bool {
+func (m *masker) opens(at int, r rune) bool {
 	before, size := utf8.DecodeLastRuneInString(m.text[:at])
-	if r != '\'' || at == 0 || !word(before) {
+	if r != '\'' || at == 0 || !isWordRune(before) {
 		return true
 	}
 	// E'…' and the like
 	further, _ := utf8.DecodeLastRuneInString(m.text[:at-size])
-	return strings.ContainsRune("EeBbXxNn", before) && !word(further)
+	return strings.ContainsRune("EeBbXxNn", before) && !isWordRune(further)
 }
 
 // quotation masks what stands in quotation marks, and returns the place after them. The mark that ends it is not
 // followed by a letter: in 'it's' the second is a part of the value, and so are two.
-func (m *masking) quotation(at, size int, r rune) int {
-	ends := closes(r)
+func (m *masker) quotation(at, size int, r rune) int {
+	ends := closingQuotes(r)
 	from := at + size
 	end, next := -1, len(m.text)
 	for i := from; i < len(m.text); {
@@ -146,7 +146,7 @@ func (m *masking) quotation(at, size int, r rune) int {
 			i += 2 * n
 			continue
 		}
-		if i+n == len(m.text) || !word(after) {
+		if i+n == len(m.text) || !isWordRune(after) {
 			end, next = i, i+n
 			break
 		}
@@ -155,14 +155,14 @@ func (m *masking) quotation(at, size int, r rune) int {
 	if end < 0 {
 		end = len(m.text)
 	}
-	if noun := m.before(at); !named[noun] || !name(m.text[from:end], noun == "host") {
+	if noun := m.precedingWord(at); !nameKeywords[noun] || !isName(m.text[from:end], noun == "host") {
 		m.replace(from, end)
 	}
 	return next
 }
 
-// named are the words after which a database quotes a name, and no value.
-var named = func() map[string]bool {
+// nameKeywords are the words after which a database quotes a name, and no value.
+var nameKeywords = func() map[string]bool {
 	out := map[string]bool{}
 	for w := range strings.FieldsSeq(`access aggregate catalog class collation column constraint conversion cursor database
 		domain encoding extension field file function host identifier index language method near object
@@ -174,14 +174,14 @@ var named = func() map[string]bool {
 	return out
 }()
 
-// name tells whether a quoted text can be a name. Digits alone are a value, but for the address of a host.
-func name(text string, digits bool) bool {
+// isName tells whether a quoted text can be a name. Digits alone are a value, but for the address of a host.
+func isName(text string, digits bool) bool {
 	const longest = 256
 	if text == "" || len(text) > longest {
 		return false
 	}
 	for _, r := range text {
-		if !word(r) && !strings.ContainsRune(`$./:-`, r) {
+		if !isWordRune(r) && !strings.ContainsRune(`$./:-`, r) {
 			return false
 		}
 		digits = digits || unicode.IsLetter(r)
@@ -189,8 +189,8 @@ func name(text string, digits bool) bool {
 	return digits
 }
 
-// before is the word before a place, in small letters; "" where something else is.
-func (m *masking) before(at int) string {
+// precedingWord is the word before a place, in small letters; "" where something else is.
+func (m *masker) precedingWord(at int) string {
 	text := strings.TrimRight(m.text[:at], " ")
 	begin := len(text)
 	for begin > 0 && (text[begin-1] == '_' || text[begin-1]|0x20 >= 'a' && text[begin-1]|0x20 <= 'z') {
@@ -204,33 +204,33 @@ func (m *masking) before(at int) string {
 }
 
 // tuple tells whether a parenthesis holds the values of a key or a row.
-func (m *masking) tuple(at int) bool {
+func (m *masker) tuple(at int) bool {
 	return strings.HasSuffix(m.text[:at], "=") || strings.HasSuffix(m.text[:at], "contains ")
 }
 
 // number tells whether a number begins at a place, which is not within a word.
-func (m *masking) number(at int) bool {
+func (m *masker) number(at int) bool {
 	c := m.text[at]
-	if before, _ := utf8.DecodeLastRuneInString(m.text[:at]); at > 0 && (word(before) || before == '$' || before == '.') {
+	if before, _ := utf8.DecodeLastRuneInString(m.text[:at]); at > 0 && (isWordRune(before) || before == '$' || before == '.') {
 		return false
 	}
-	return digit(c) || (c == '-' || c == '+') && at+1 < len(m.text) && digit(m.text[at+1])
+	return isDigit(c) || (c == '-' || c == '+') && at+1 < len(m.text) && isDigit(m.text[at+1])
 }
 
 // figure masks a number, a date or another text that begins with a digit, unless it says how much, or where, or of
 // which type.
-func (m *masking) figure(at int) int {
+func (m *masker) figure(at int) int {
 	end := at + 1
 	for end < len(m.text) {
 		r, n := utf8.DecodeRuneInString(m.text[end:])
-		if !word(r) && !strings.ContainsRune(".:-+%", r) {
+		if !isWordRune(r) && !strings.ContainsRune(".:-+%", r) {
 			break
 		}
 		end += n
 	}
 	end = at + len(strings.TrimRight(m.text[at:end], ".:-+"))
 	modifier := m.modifier(at)
-	if !measured.MatchString(m.text[at:end]) && !places[m.before(at)] && !modifier {
+	if !measured.MatchString(m.text[at:end]) && !places[m.precedingWord(at)] && !modifier {
 		m.replace(at, end)
 	}
 	return end
@@ -244,7 +244,7 @@ var (
 )
 
 // modifier tells whether a number is one of a type: varchar(10), numeric(5,2).
-func (m *masking) modifier(at int) bool {
+func (m *masker) modifier(at int) bool {
 	text := m.text[:at]
 	open := strings.LastIndexByte(text, '(')
 	if open <= 0 || strings.Trim(text[open+1:], "0123456789, ") != "" {
@@ -255,8 +255,8 @@ func (m *masking) modifier(at int) bool {
 }
 
 // mail masks an address of mail around its @.
-func (m *masking) mail(at int) int {
-	local := func(r rune) bool { return !word(r) && r != '.' && r != '+' && r != '-' }
+func (m *masker) mail(at int) int {
+	local := func(r rune) bool { return !isWordRune(r) && r != '.' && r != '+' && r != '-' }
 	from := strings.LastIndexFunc(m.text[:at], local)
 	if from >= 0 {
 		_, size := utf8.DecodeRuneInString(m.text[from:])
@@ -276,11 +276,11 @@ func (m *masking) mail(at int) int {
 }
 
 // word passes over a word; one that is a number in hexadecimal, as those of UUIDs, is masked.
-func (m *masking) word(at int, figures bool) int {
+func (m *masker) word(at int, figures bool) int {
 	end, digits, hex := at, false, true
 	for end < len(m.text) {
 		r, n := utf8.DecodeRuneInString(m.text[end:])
-		if !word(r) {
+		if !isWordRune(r) {
 			break
 		}
 		digits = digits || r >= '0' && r <= '9'
@@ -293,6 +293,6 @@ func (m *masking) word(at int, figures bool) int {
 	return end
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func word(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

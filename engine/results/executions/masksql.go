@@ -17,13 +17,13 @@ func MaskSQL(text string) string {
 		open, shut := "", ""
 		switch c := text[at]; {
 		case c == '"' || c == '`':
-			if end = closed(text, at, c, false); end >= 0 {
+			if end = quoteEnd(text, at, c, false); end >= 0 {
 				out.WriteString(text[at:end])
 				at = end
 				continue
 			}
 		case c == '\'':
-			end, open, shut = closed(text, at, c, false), "'", "'"
+			end, open, shut = quoteEnd(text, at, c, false), "'", "'"
 			if end >= 0 && strings.Contains(text[at:end], `\`) {
 				end = -1
 			}
@@ -33,18 +33,18 @@ func MaskSQL(text string) string {
 				end = at + line
 			}
 		case strings.HasPrefix(text[at:], "/*"):
-			end, open, shut = remark(text, at), "/*", "*/"
-		case c == '$' && dollar(text[at:]) != "":
-			open = dollar(text[at:])
+			end, open, shut = commentEnd(text, at), "/*", "*/"
+		case c == '$' && dollarTag(text[at:]) != "":
+			open = dollarTag(text[at:])
 			shut = open
 			end = strings.Index(text[at+len(open):], open)
 			if end >= 0 {
 				end += at + 2*len(open)
 			}
-		case digit(c), (c == '-' || c == '+' || c == '.') && at+1 < len(text) && digit(text[at+1]) && !joined(text, at):
-			end = number(text, at)
+		case isDigit(c), (c == '-' || c == '+' || c == '.') && at+1 < len(text) && isDigit(text[at+1]) && !joined(text, at):
+			end = numberEnd(text, at)
 		default:
-			next := passed(text, at)
+			next := skipToken(text, at)
 			out.WriteString(text[at:next])
 			if next != at+1 || c|0x20 != 'e' || next == len(text) || text[next] != '\'' {
 				at = next
@@ -52,7 +52,7 @@ func MaskSQL(text string) string {
 			}
 			// E'…', in which a backslash takes the next one along.
 			at, open, shut = next, "'", "'"
-			end = closed(text, at, '\'', true)
+			end = quoteEnd(text, at, '\'', true)
 		}
 		if end < 0 {
 			return out.String() + masked
@@ -63,12 +63,12 @@ func MaskSQL(text string) string {
 	return out.String()
 }
 
-// passed is the place after what is shown as it is: a word, a parameter, or one character.
-func passed(text string, at int) int {
+// skipToken is the place after what is shown as it is: a word, a parameter, or one character.
+func skipToken(text string, at int) int {
 	end := at
 	for end < len(text) {
 		r, n := utf8.DecodeRuneInString(text[end:])
-		if !word(r) && (r != '$' || end == at && (at+1 >= len(text) || !digit(text[at+1]))) {
+		if !isWordRune(r) && (r != '$' || end == at && (at+1 >= len(text) || !isDigit(text[at+1]))) {
 			break
 		}
 		end += n
@@ -80,8 +80,8 @@ func passed(text string, at int) int {
 	return end
 }
 
-// closed is the place after a quotation in which the mark twice is one, -1 when it does not end.
-func closed(text string, at int, mark byte, backslash bool) int {
+// quoteEnd is the place after a quotation in which the mark twice is one, -1 when it does not end.
+func quoteEnd(text string, at int, mark byte, backslash bool) int {
 	for i := at + 1; i < len(text); i++ {
 		switch {
 		case backslash && text[i] == '\\':
@@ -96,8 +96,8 @@ func closed(text string, at int, mark byte, backslash bool) int {
 	return -1
 }
 
-// remark is the place after a remark, in which others may stand, -1 when it does not end.
-func remark(text string, at int) int {
+// commentEnd is the place after a remark, in which others may stand, -1 when it does not end.
+func commentEnd(text string, at int) int {
 	for depth, i := 1, at+2; i+1 < len(text); i++ {
 		switch text[i : i+2] {
 		case "/*":
@@ -113,14 +113,14 @@ func remark(text string, at int) int {
 	return -1
 }
 
-// dollar is the mark $tag$ with which a text begins, "" where it begins with none.
-func dollar(text string) string {
+// dollarTag is the mark $tag$ with which a text begins, "" where it begins with none.
+func dollarTag(text string) string {
 	for i := 1; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == '$':
 			return text[:i+1]
-		case !word(r) || i == 1 && r >= '0' && r <= '9':
+		case !isWordRune(r) || i == 1 && r >= '0' && r <= '9':
 			return ""
 		}
 		i += n
@@ -131,16 +131,16 @@ func dollar(text string) string {
 // joined tells whether what stands before belongs to a sign or a point: a - 1 is a difference, a.1 a path.
 func joined(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
-	return at > 0 && (word(before) || strings.ContainsRune(`)]"$`, before) || text[at] == '.' && before == '.')
+	return at > 0 && (isWordRune(before) || strings.ContainsRune(`)]"$`, before) || text[at] == '.' && before == '.')
 }
 
-// number is the place after a number, also one in hexadecimal or with an exponent.
-func number(text string, at int) int {
+// numberEnd is the place after a number, also one in hexadecimal or with an exponent.
+func numberEnd(text string, at int) int {
 	end := at + 1
 	for end < len(text) {
 		r, n := utf8.DecodeRuneInString(text[end:])
-		sign := (r == '-' || r == '+') && text[end-1]|0x20 == 'e' && end+1 < len(text) && digit(text[end+1])
-		if !word(r) && r != '.' && !sign {
+		sign := (r == '-' || r == '+') && text[end-1]|0x20 == 'e' && end+1 < len(text) && isDigit(text[end+1])
+		if !isWordRune(r) && r != '.' && !sign {
 			break
 		}
 		end += n

@@ -46,8 +46,8 @@ var All = []Metric{
 		"1 for the state that the warehouse is in, 0 for those that it was in before."},
 }
 
-// Named is the one of a name, which is one of them.
-func Named(name string) *Metric {
+// ByName is the one of a name, which is one of them.
+func ByName(name string) *Metric {
 	for i := range All {
 		if All[i].Name == name {
 			return &All[i]

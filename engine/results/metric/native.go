@@ -22,9 +22,9 @@ func ScaleOf(schema int32) Scale {
 	return Scale{Shift: int32(math.Ceil(exact)), Share: exact - math.Floor(exact)}
 }
 
-// Fill puts the counts of buckets, the first of which has the index first, into the spans of a histogram; short
+// FillBuckets puts the counts of buckets, the first of which has the index first, into the spans of a histogram; short
 // stretches of empty ones are part of a span.
-func Fill[N int64 | float64](h *histogram.FloatHistogram, s Scale, first int32, counts []N) {
+func FillBuckets[N int64 | float64](h *histogram.FloatHistogram, s Scale, first int32, counts []N) {
 	const gap = 2
 	index := first - s.Shift
 	last, empty := int32(math.MinInt32), 0 // the index after the last span, and how many empty buckets followed

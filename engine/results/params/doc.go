@@ -6,9 +6,9 @@
 //
 // # What is bounded
 //
-// A Keeper has a budget of bytes, its part of what a run may keep (MostBytes), and everything that it keeps counts
-// against it. Texts are cut at LongestText, with their true length beside them; of the parameters of one execution
-// MostValues are kept. Who reads merges what all run workers kept down to what one may keep.
+// A Keeper has a budget of bytes, its part of what a run may keep (MaxBytes), and everything that it keeps counts
+// against it. Texts are cut at MaxTextBytes, with their true length beside them; of the parameters of one execution
+// MaxValues are kept. Who reads merges what all run workers kept down to what one may keep.
 //
 // # What is private
 //

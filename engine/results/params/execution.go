@@ -74,9 +74,9 @@ func (e *KeptExecution) Mask() {
 	}
 }
 
-// Kept lists what a keeper has kept, of a run worker; left is how many errors and executions it did not keep for want
+// Samples lists what a keeper has kept, of a run worker; left is how many errors and executions it did not keep for want
 // of room.
-func (k *Keeper) Kept(workerID string) (kept []KeptExecution, left int64) {
+func (k *Sampler) Samples(workerID string) (kept []KeptExecution, left int64) {
 	if k == nil {
 		return nil, 0
 	}
@@ -84,21 +84,21 @@ func (k *Keeper) Kept(workerID string) (kept []KeptExecution, left int64) {
 	defer k.mu.Unlock()
 	for _, m := range k.errors {
 		for _, e := range m.entries {
-			kept = append(kept, k.told(workerID, Failed, e))
+			kept = append(kept, k.sample(workerID, Failed, e))
 		}
 	}
 	for i := range k.slow {
 		for _, e := range k.slow[i].entries {
-			kept = append(kept, k.told(workerID, Slow, e))
+			kept = append(kept, k.sample(workerID, Slow, e))
 		}
 	}
 	k.changed = false
-	slices.SortFunc(kept, inOrder)
+	slices.SortFunc(kept, compareKept)
 	return kept, k.leftOut
 }
 
 // Changed reports whether something was kept since the last call of Kept.
-func (k *Keeper) Changed() bool {
+func (k *Sampler) Changed() bool {
 	if k == nil {
 		return false
 	}
@@ -107,7 +107,7 @@ func (k *Keeper) Changed() bool {
 	return k.changed
 }
 
-func (k *Keeper) told(workerID, why string, e *entry) KeptExecution {
+func (k *Sampler) sample(workerID, why string, e *entry) KeptExecution {
 	r := &e.record
 	phase := engine.PhaseMeasurement
 	if r.Warmup {
@@ -116,7 +116,7 @@ func (k *Keeper) told(workerID, why string, e *entry) KeptExecution {
 	out := KeptExecution{Why: why, WorkerID: workerID, ConnectionID: r.ConnectionID, Seq: r.Seq,
 		Position: int32(r.Position), Retries: int32(r.Retries), Phase: phase, Kind: r.Kind, StatementID: k.statementID(r),
 		StartedAt: engine.At(time.Unix(0, r.StartedAt)), EndedAt: engine.At(time.Unix(0, r.DueAt+r.Elapsed)),
-		ServiceMs: float64(service(r)) / 1e6, AppElapsedMs: float64(r.Elapsed) / 1e6, ErrorClass: string(e.err.Class),
+		ServiceMs: float64(serviceTime(r)) / 1e6, AppElapsedMs: float64(r.Elapsed) / 1e6, ErrorClass: string(e.err.Class),
 		ErrorCode: e.err.Code, ErrorMessage: e.err.Message,
 		Calls: make([]KeptCall, 0, len(e.calls)), CallsLeftOut: e.leftOut}
 	if !k.plain {
@@ -134,15 +134,15 @@ func (k *Keeper) told(workerID, why string, e *entry) KeptExecution {
 }
 
 // statementID is how the record names the execution.
-func (k *Keeper) statementID(r *engine.Execution) string {
+func (k *Sampler) statementID(r *engine.Execution) string {
 	s := &k.statements[r.Statement]
-	if placeOf(r) == transaction && s.Transaction != "" {
+	if timingClassOf(r) == transaction && s.Transaction != "" {
 		return s.Transaction
 	}
 	return s.ID
 }
 
-func (k *Keeper) value(e *entry, v plugin.Value, length uint32) KeptValue {
+func (k *Sampler) value(e *entry, v plugin.Value, length uint32) KeptValue {
 	out := KeptValue{Type: string(v.Type), Length: int64(length), Parameters: []int{}}
 	if v.Type == "" {
 		out.Type = "null"
@@ -164,7 +164,7 @@ func (k *Keeper) value(e *entry, v plugin.Value, length uint32) KeptValue {
 		text = time.UnixMicro(v.I).UTC().Format("2006-01-02T15:04:05.999999Z")
 	case engine.TypeText:
 		if int(length) > len(data) {
-			data = data[:whole(data)]
+			data = data[:validPrefix(data)]
 		}
 		text = strings.ToValidUTF8(string(data), "\uFFFD")
 		out.Cut = int(length) > len(data)
@@ -178,8 +178,8 @@ func (k *Keeper) value(e *entry, v plugin.Value, length uint32) KeptValue {
 	return out
 }
 
-// whole is the length of a text that was cut, without the character that the cut went through.
-func whole(data []byte) int {
+// validPrefix is the length of a text that was cut, without the character that the cut went through.
+func validPrefix(data []byte) int {
 	for n := len(data); n > max(0, len(data)-utf8.UTFMax); n-- {
 		if utf8.RuneStart(data[n-1]) {
 			if utf8.FullRune(data[n-1:]) {
@@ -191,9 +191,9 @@ func whole(data []byte) int {
 	return len(data)
 }
 
-// Explain adds to what was kept what the plan of the run says of it: texts of statements, names and places of
+// AddStatementTexts// AddStatementTexts adds to what was kept what the plan of the run says of it: texts of statements, names and places of
 // parameters.
-func Explain(kept []KeptExecution, statements []engine.Statement) {
+func AddStatementTexts(kept []KeptExecution, statements []engine.Statement) {
 	byID := make(map[string]*engine.Statement, len(statements))
 	for i := range statements {
 		byID[statements[i].ID] = &statements[i]
@@ -224,8 +224,8 @@ func Explain(kept []KeptExecution, statements []engine.Statement) {
 	}
 }
 
-// inOrder sorts what was kept: failures by their time, then slow ones, the slowest first.
-func inOrder(a, b KeptExecution) int {
+// compareKept sorts what was kept: failures by their time, then slow ones, the slowest first.
+func compareKept(a, b KeptExecution) int {
 	if a.Why != b.Why {
 		return strings.Compare(a.Why, b.Why)
 	}
@@ -260,10 +260,10 @@ func compare(a, b float64) int {
 // Merge brings what the run workers of a run have kept down to what one may keep: the first of each error of a
 // statement, and the slowest of each statement.
 func Merge(kept []KeptExecution) []KeptExecution {
-	slices.SortFunc(kept, inOrder)
+	slices.SortFunc(kept, compareKept)
 	type group struct {
 		why, statement, class, code string
-		place                       place
+		place                       timingClass
 		phase                       engine.Phase
 	}
 	counts := map[group]int{}
@@ -278,11 +278,11 @@ func Merge(kept []KeptExecution) []KeptExecution {
 		var most int
 		switch {
 		case e.Why == Slow:
-			most = SlowestOf
+			most = MaxSlowest
 		case e.Phase == engine.PhaseWarmup:
-			most = FirstWarm
+			most = MaxWarmupPerError
 		default:
-			most = FirstOf
+			most = MaxPerError
 		}
 		counts[g]++
 		return counts[g] > most

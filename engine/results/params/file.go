@@ -22,8 +22,8 @@ import (
 // version is parquet_schema_version of the files.
 const version = 1
 
-// leftOut is the key of the file's metadata that says how many executions there was no room for.
-const leftOut = "executions_left_out"
+// metaLeftOut is the key of the file's metadata that says how many executions there was no room for.
+const metaLeftOut = "executions_left_out"
 
 // The schema of a file: a row is an execution.
 type row struct {
@@ -62,15 +62,15 @@ type valueRow struct {
 	Cut    bool    `parquet:"cut"`
 }
 
-// Of names the run worker whose executions a file holds, and the file.
-type Of struct{ RunID, ResultID, WorkerID, Name string }
+// FileInfo names the run worker whose executions a file holds, and the file.
+type FileInfo struct{ RunID, ResultID, WorkerID, Name string }
 
-// Free returns a name that no file of a run worker in dir has: what an earlier process has left stays as it is.
-func Free(dir, workerID string) string {
+// FreeName returns a name that no file of a run worker in dir has: what an earlier process has left stays as it is.
+func FreeName(dir, workerID string) string {
 	for n := 1; ; n++ {
-		name := fmt.Sprintf("%s%s-%05d.parquet", record.BindsPrefix, workerID, n)
+		name := fmt.Sprintf("%s%s-%05d.parquet", record.ParamsPrefix, workerID, n)
 		taken := false
-		for _, as := range []string{name, name + record.Stored} {
+		for _, as := range []string{name, name + record.StoredSuffix} {
 			if _, err := os.Lstat(filepath.Join(dir, as)); err == nil {
 				taken = true
 			}
@@ -83,10 +83,10 @@ func Free(dir, workerID string) string {
 
 // Write puts what was kept into a file in dir, in the place of what it held before: all of it or nothing; left is how
 // many there was no room for. With last it is durable then.
-func Write(dir string, of Of, kept []KeptExecution, left int64, last bool) (a engine.Artifact, err error) {
+func Write(dir string, of FileInfo, kept []KeptExecution, left int64, last bool) (a engine.Artifact, err error) {
 	now := time.Now()
 	a = engine.Artifact{ArtifactID: uuid.NewString(), RunID: of.RunID, ResultID: of.ResultID, WorkerID: of.WorkerID,
-		Kind: record.KindBinds, Name: of.Name, RowCount: int64(len(kept)), SchemaVersion: version,
+		Kind: record.KindParams, Name: of.Name, RowCount: int64(len(kept)), SchemaVersion: version,
 		CreatedAt: engine.At(now)}
 	rows := make([]row, len(kept))
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
@@ -104,12 +104,12 @@ func Write(dir string, of Of, kept []KeptExecution, left int64, last bool) (a en
 		return a, fmt.Errorf("writing parameters: %w", err)
 	}
 	sum := sha256.New()
-	n := &counted{w: io.MultiWriter(f, sum)}
+	n := &countingWriter{w: io.MultiWriter(f, sum)}
 	pq := parquet.NewGenericWriter[row](n, parquet.CreatedBy("loadstone", "", ""))
 	for key, v := range record.Metadata(a, from, to) {
 		pq.SetKeyValueMetadata(key, v)
 	}
-	pq.SetKeyValueMetadata(leftOut, strconv.FormatInt(left, 10))
+	pq.SetKeyValueMetadata(metaLeftOut, strconv.FormatInt(left, 10))
 	if _, err = pq.Write(rows); err == nil {
 		err = pq.Close()
 	}
@@ -130,12 +130,12 @@ func Write(dir string, of Of, kept []KeptExecution, left int64, last bool) (a en
 	return a, nil
 }
 
-type counted struct {
+type countingWriter struct {
 	w io.Writer
 	n int64
 }
 
-func (c *counted) Write(b []byte) (int, error) {
+func (c *countingWriter) Write(b []byte) (int, error) {
 	n, err := c.w.Write(b)
 	c.n += int64(n)
 	return n, err //nolint:wrapcheck // Write wraps it
@@ -157,8 +157,8 @@ func rowOf(runID string, e *KeptExecution) row {
 	return r
 }
 
-// mostRows bounds what is read of a file that says it has more.
-const mostRows = 100_000
+// maxRows bounds what is read of a file that says it has more.
+const maxRows = 100_000
 
 // Read reads the file of a run worker, and how many executions it had no room for; name is for errors.
 func Read(f record.File, name string) (kept []KeptExecution, left int64, err error) {
@@ -174,11 +174,11 @@ func Read(f record.File, name string) (kept []KeptExecution, left int64, err err
 	if v, _ := pq.Lookup(record.MetaSchemaVersion); v != strconv.Itoa(version) {
 		return nil, 0, fmt.Errorf("opening parameters %s: its schema version %q is not known", name, v)
 	}
-	if n := pq.NumRows(); n > mostRows {
+	if n := pq.NumRows(); n > maxRows {
 		return nil, 0, fmt.Errorf("opening parameters %s: it has %d rows", name, n)
 	}
 	// A file of an earlier version does not say it.
-	if v, ok := pq.Lookup(leftOut); ok {
+	if v, ok := pq.Lookup(metaLeftOut); ok {
 		if left, err = strconv.ParseInt(v, 10, 64); err != nil || left < 0 {
 			return nil, 0, fmt.Errorf("opening parameters %s: it has left out %q executions", name, v)
 		}

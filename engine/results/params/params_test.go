@@ -30,9 +30,9 @@ func statements(n int) []engine.Statement {
 }
 
 // offer gives a keeper an execution, as a connection does.
-func offer(k *Keeper, r engine.Execution, e engine.ExecutionError, b *plugin.Batch, ops ...plugin.Op) {
+func offer(k *Sampler, r engine.Execution, e engine.ExecutionError, b *plugin.Batch, ops ...plugin.Op) {
 	if k.Wants(&r) {
-		k.Keep(&r, e, b, ops)
+		k.Record(&r, e, b, ops)
 	}
 }
 
@@ -104,10 +104,10 @@ func TestTheSlowestAreKept(t *testing.T) {
 			offer(k, r, engine.ExecutionError{}, b, op)
 			if !r.Warmup {
 				at := fmt.Sprintf("%d/%d", r.Statement, r.Position)
-				all[at] = append(all[at], seen{service(&r), i})
+				all[at] = append(all[at], seen{serviceTime(&r), i})
 			}
 		}
-		kept, left := k.Kept("w")
+		kept, left := k.Samples("w")
 		if left != 0 {
 			t.Fatalf("%d left out", left)
 		}
@@ -122,7 +122,7 @@ func TestTheSlowestAreKept(t *testing.T) {
 		for at, s := range all {
 			slices.SortFunc(s, func(a, b seen) int { return cmp.Compare(b.took, a.took) })
 			var want []int64
-			for _, one := range s[:min(len(s), SlowestOf)] {
+			for _, one := range s[:min(len(s), MaxSlowest)] {
 				want = append(want, one.took)
 			}
 			if !slices.Equal(got[at], want) {
@@ -149,7 +149,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 			op.Statement = r.Statement
 			offer(k, r, engine.ExecutionError{Code: fmt.Sprint(i), Message: long}, b, op)
 		}
-		budget := max(MostBytes/int64(max(workers, 1)), leastBytes)
+		budget := max(MaxBytes/int64(max(workers, 1)), minBytes)
 		holds := int64(0)
 		count := func(e *entry) {
 			holds += entryBytes + int64(len(e.data)) + int64(len(e.err.Message))
@@ -167,10 +167,10 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 				count(e)
 			}
 		}
-		if left := k.leftFailed + k.leftSlow; k.leftFailed < 0 || k.leftSlow < 0 || holds != budget-left {
+		if left := k.bytesForFailed + k.bytesForSlow; k.bytesForFailed < 0 || k.bytesForSlow < 0 || holds != budget-left {
 			t.Fatalf("%d bytes are held, %d of %d are left", holds, left, budget)
 		}
-		if len(k.errors) > MostErrors {
+		if len(k.errors) > MaxErrors {
 			t.Fatalf("%d errors", len(k.errors))
 		}
 	})
@@ -189,7 +189,7 @@ func TestTheFirstOfEachErrorAreKept(t *testing.T) {
 		offer(k, engine.Execution{Statement: engine.FirstControl + i, Position: 1}, refused, b,
 			plugin.Op{Statement: engine.FirstControl + i})
 	}
-	kept, _ := k.Kept("w")
+	kept, _ := k.Samples("w")
 	var at []uint32
 	for _, e := range kept {
 		at = append(at, e.Seq)
@@ -213,7 +213,7 @@ func TestATransactionIsKeptWhole(t *testing.T) {
 	ops := []plugin.Op{{Statement: plugin.StatementBegin}, {Statement: 0, NArgs: 2}, {Statement: 1, FirstArg: 2, NArgs: 1},
 		{Statement: plugin.StatementCommit}}
 	offer(k, engine.Execution{Kind: engine.KindTransaction, Success: true, Elapsed: 5}, engine.ExecutionError{}, b, ops...)
-	kept, _ := k.Kept("w")
+	kept, _ := k.Samples("w")
 	if len(kept) != 1 || kept[0].StatementID != "pay" || len(kept[0].Calls) != 2 {
 		t.Fatalf("%+v", kept)
 	}
@@ -223,7 +223,7 @@ func TestATransactionIsKeptWhole(t *testing.T) {
 	long := New(Masked, all, 1)
 	offer(long, engine.Execution{Kind: engine.KindTransaction, Elapsed: 5}, refused, b,
 		slices.Repeat([]plugin.Op{{Statement: 0, NArgs: 2}}, 120)...)
-	if kept, _ = long.Kept("w"); len(kept[0].Calls) != MostCalls || kept[0].CallsLeftOut != 20 {
+	if kept, _ = long.Samples("w"); len(kept[0].Calls) != MaxCalls || kept[0].CallsLeftOut != 20 {
 		t.Errorf("%d calls, %d left out", len(kept[0].Calls), kept[0].CallsLeftOut)
 	}
 }
@@ -245,9 +245,9 @@ func TestOfMaskedValuesNothingIsWritten(t *testing.T) {
 		if mode == Masked {
 			holdsNothing(t, k)
 		}
-		kept, _ := k.Kept("worker-0")
+		kept, _ := k.Samples("worker-0")
 		dir := t.TempDir()
-		a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: Free(dir, "worker-0")}, kept, 3, true)
+		a, err := Write(dir, FileInfo{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: FreeName(dir, "worker-0")}, kept, 3, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestOfMaskedValuesNothingIsWritten(t *testing.T) {
 			if of[0].Type != "text" || of[0].Length != 11 || of[4].Type != "null" || of[9].Length != 10_000_000 {
 				t.Errorf("%s: %+v", mode, of)
 			}
-			if mode == Plain && (*of[9].Text != strings.Repeat("long ", 205)[:LongestText] || !of[9].Cut ||
+			if mode == Plain && (*of[9].Text != strings.Repeat("long ", 205)[:MaxTextBytes] || !of[9].Cut ||
 				*of[8].Text != "\uFFFD" || *of[10].Text != "00ff" || *of[14].Text != "2026-11-24T01:02:03.000004Z") {
 				t.Errorf("%q", texts(e))
 			}
@@ -291,7 +291,7 @@ func TestOfMaskedValuesNothingIsWritten(t *testing.T) {
 }
 
 // holdsNothing: of what is masked no value is kept in memory either.
-func holdsNothing(t *testing.T, k *Keeper) {
+func holdsNothing(t *testing.T, k *Sampler) {
 	t.Helper()
 	entries := k.slow[0].entries
 	for _, m := range k.errors {
@@ -344,11 +344,11 @@ func (s sized) Size() int64 { return s.size }
 // TestATextIsCutAtACharacter: of those that end in the middle of one nothing is made up.
 func TestATextIsCutAtACharacter(t *testing.T) {
 	k := New(Plain, statements(1), 1)
-	b, op := batch(0, "x"+strings.Repeat("é", LongestText), "x"+strings.Repeat("🙂", LongestText))
+	b, op := batch(0, "x"+strings.Repeat("é", MaxTextBytes), "x"+strings.Repeat("🙂", MaxTextBytes))
 	offer(k, engine.Execution{}, refused, b, op)
-	kept, _ := k.Kept("w")
+	kept, _ := k.Samples("w")
 	for _, text := range texts(kept[0]) {
-		if len(text) < LongestText-4 || len(text) > LongestText || strings.ContainsRune(text, '\uFFFD') {
+		if len(text) < MaxTextBytes-4 || len(text) > MaxTextBytes || strings.ContainsRune(text, '\uFFFD') {
 			t.Errorf("%d bytes, ending in %q", len(text), text[len(text)-6:])
 		}
 	}
@@ -361,13 +361,13 @@ func TestALeftFileIsFound(t *testing.T) {
 	k := New(Masked, statements(1), 1)
 	b, op := batch(0, 1)
 	offer(k, engine.Execution{DueAt: 5e9, StartedAt: 5e9, Elapsed: 1e6}, refused, b, op)
-	kept, _ := k.Kept("worker-1")
-	of := Of{RunID: "r", ResultID: "t", WorkerID: "worker-1", Name: Free(dir, "worker-1")}
+	kept, _ := k.Samples("worker-1")
+	of := FileInfo{RunID: "r", ResultID: "t", WorkerID: "worker-1", Name: FreeName(dir, "worker-1")}
 	a, err := Write(dir, of, kept, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next := Free(dir, "worker-1"); next == of.Name {
+	if next := FreeName(dir, "worker-1"); next == of.Name {
 		t.Error("the next process would write into it")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "binds-worker-1-00007.parquet"), []byte("PAR1 torn"), 0o600); err != nil {
@@ -390,8 +390,8 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	k := New(Plain, statements(2), 1)
 	b, op := batch(0, "text", 5)
 	offer(k, engine.Execution{}, refused, b, op)
-	kept, _ := k.Kept("w")
-	a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "w", Name: Free(dir, "w")}, kept, 0, false)
+	kept, _ := k.Samples("w")
+	a, err := Write(dir, FileInfo{RunID: "r", ResultID: "t", WorkerID: "w", Name: FreeName(dir, "w")}, kept, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			spoilt[rapid.IntRange(0, len(spoilt)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		if got, left, err := Read(memory{bytes.NewReader(spoilt)}, "x"); err == nil && (len(got) > mostRows || left < 0) {
+		if got, left, err := Read(memory{bytes.NewReader(spoilt)}, "x"); err == nil && (len(got) > maxRows || left < 0) {
 			t.Fatal(len(got))
 		}
 	})
@@ -423,19 +423,19 @@ func TestMergedWorkersAreOne(t *testing.T) {
 			slow = max(slow, float64(r.Elapsed)/1e6)
 			offer(k, r, engine.ExecutionError{}, b, op)
 		}
-		kept, _ := k.Kept(fmt.Sprintf("worker-%02d", w))
+		kept, _ := k.Samples(fmt.Sprintf("worker-%02d", w))
 		all = append(all, kept...)
 	}
 	merged := Merge(all)
-	if len(merged) != FirstOf+SlowestOf {
+	if len(merged) != MaxPerError+MaxSlowest {
 		t.Fatalf("%d are left of %d", len(merged), len(all))
 	}
-	for i, e := range merged[:FirstOf] {
+	for i, e := range merged[:MaxPerError] {
 		if e.Why != Failed || e.Seq != 0 || e.WorkerID != fmt.Sprintf("worker-%02d", i) {
 			t.Errorf("%d: %+v", i, e)
 		}
 	}
-	if e := merged[FirstOf]; e.Why != Slow || e.ServiceMs != slow {
+	if e := merged[MaxPerError]; e.Why != Slow || e.ServiceMs != slow {
 		t.Errorf("%+v", e)
 	}
 }
@@ -447,8 +447,8 @@ func TestParametersHaveTheirPlaces(t *testing.T) {
 	k := New(Plain, all, 1)
 	b, op := batch(0, 1, 2)
 	offer(k, engine.Execution{}, refused, b, op)
-	kept, _ := k.Kept("w")
-	Explain(kept, all)
+	kept, _ := k.Samples("w")
+	AddStatementTexts(kept, all)
 	v := kept[0].Calls[0].Values
 	if v[0].Name != "low" || !slices.Equal(v[0].Parameters, []int{2}) || v[1].Name != "high" ||
 		!slices.Equal(v[1].Parameters, []int{1, 3}) || kept[0].Calls[0].SQL != all[0].SQL {
@@ -462,7 +462,7 @@ func TestNothingIsKeptWhereNothingIsWanted(t *testing.T) {
 		k := New(mode, statements(1), 1)
 		b, op := batch(0, 1)
 		offer(k, engine.Execution{}, refused, b, op)
-		if kept, _ := k.Kept("w"); k != nil || kept != nil || k.Changed() {
+		if kept, _ := k.Samples("w"); k != nil || kept != nil || k.Changed() {
 			t.Errorf("%q keeps %v", mode, kept)
 		}
 	}
@@ -480,14 +480,14 @@ func TestManyConnectionsKeepAtOnce(t *testing.T) {
 				r := engine.Execution{ConnectionID: c, Seq: uint32(i), Success: i%10 != 0, Elapsed: int64(i)}
 				offer(k, r, refused, b, op)
 				if i%100 == 0 {
-					_, _ = k.Kept("w")
+					_, _ = k.Samples("w")
 				}
 			}
 		})
 	}
 	wait.Wait()
-	kept, _ := k.Kept("w")
-	if len(kept) != SlowestOf+FirstOf {
+	kept, _ := k.Samples("w")
+	if len(kept) != MaxSlowest+MaxPerError {
 		t.Errorf("%d are kept", len(kept))
 	}
 	for _, e := range kept {
@@ -520,7 +520,7 @@ func TestWhatIsNotWantedAllocatesNothing(t *testing.T) {
 		}
 		failed.ErrorID = 4711 // one of many: Keep has to look
 		if k.Wants(&failed) {
-			k.Keep(&failed, refused, b, ops)
+			k.Record(&failed, refused, b, ops)
 		}
 		failed.ErrorID = 0
 	}); n != 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// names is the dictionary of the statement column: the statements, the
+// statementNames is the dictionary of the statement column: the statements, the
 // transactions, BEGIN, COMMIT and ROLLBACK. It ends with "", for executions whose statement index is outside the list.
-type names struct {
+type statementNames struct {
 	values []string
 	index  []int32 // raw index → index into values
 	// transactions does the same for transactions, by their first statement, and
@@ -35,7 +35,7 @@ type encoder struct {
 	run        string
 	result     string
 	worker     string
-	statements names
+	statements statementNames
 	errorOf    func(id uint32) engine.ExecutionError
 
 	out     []byte // the row group's bytes
@@ -128,8 +128,8 @@ func (e *encoder) end(col Column, start, dictionary, data int64, values int, enc
 	}})
 }
 
-// keep remembers the first error, so that the columns read as a list.
-func (e *encoder) keep(err error) {
+// setErr remembers the first error, so that the columns read as a list.
+func (e *encoder) setErr(err error) {
 	if e.err == nil {
 		e.err = err
 	}
@@ -137,7 +137,7 @@ func (e *encoder) keep(err error) {
 
 func (e *encoder) header(p format.PageHeader) {
 	b, err := thrift.Marshal(&thrift.CompactProtocol{}, &p)
-	e.keep(err)
+	e.setErr(err)
 	e.out = append(e.out, b...)
 }
 
@@ -145,7 +145,7 @@ func (e *encoder) header(p format.PageHeader) {
 func (e *encoder) runs(width int, v []int32) {
 	var err error
 	e.values, err = (&rle.Encoding{BitWidth: width}).EncodeInt32(e.values, v)
-	e.keep(err)
+	e.setErr(err)
 }
 
 func (e *encoder) dataHeader(values, size int, enc format.Encoding) {
@@ -285,7 +285,7 @@ func (e *encoder) connections(c *columns) {
 func (e *encoder) delta32(col Column, v []int32) {
 	var err error
 	e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt32(e.values, v)
-	e.keep(err)
+	e.setErr(err)
 	e.deltaPage(col, len(v), format.Statistics{})
 }
 
@@ -293,7 +293,7 @@ func (e *encoder) delta32(col Column, v []int32) {
 func (e *encoder) delta64(v []int64) {
 	var err error
 	e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt64(e.values, v)
-	e.keep(err)
+	e.setErr(err)
 }
 
 func (e *encoder) deltaPage(col Column, n int, stats format.Statistics) {
@@ -541,7 +541,7 @@ func (e *encoder) queryIDs(c *columns) {
 	}
 	start := e.begin()
 	levels, err := (&rle.Encoding{BitWidth: 1}).EncodeLevels(nil, e.levels)
-	e.keep(err)
+	e.setErr(err)
 	e.dataHeader(c.n, 4+len(levels)+len(e.values), format.Plain)
 	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(levels)))
 	e.out = append(e.out, levels...)
@@ -557,7 +557,7 @@ func (e *encoder) optional(col Column, values []string, indexes []int32, levels 
 	e.stringDictionary(values)
 	data := e.begin()
 	present, err := (&rle.Encoding{BitWidth: 1}).EncodeLevels(nil, levels)
-	e.keep(err)
+	e.setErr(err)
 	width := indexWidth(len(values))
 	e.runs(width, indexes)
 	e.dataHeader(len(levels), 4+len(present)+1+len(e.values), format.RLEDictionary)

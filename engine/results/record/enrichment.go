@@ -76,7 +76,7 @@ func NewEnrichmentWriter(dir, runID string, number int) (*EnrichmentWriter, erro
 	w := &EnrichmentWriter{path: filepath.Join(dir, EnrichmentName(number)), runID: runID, sum: sha256.New(),
 		batch: make([]enrichmentRow, 0, enrichmentBatch), ids: make([]byte, 0, 36*enrichmentBatch)}
 	// An earlier process may have left a part unfinished.
-	f, err := os.OpenFile(w.path+unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(w.path+unfinishedSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
 	if err != nil {
 		return nil, DiskError(dir, err)
 	}
@@ -162,12 +162,12 @@ func (w *EnrichmentWriter) Finish() (engine.Artifact, string, error) {
 		err = errors.Join(w.pq.Close(), w.f.Sync())
 	}
 	if err = errors.Join(err, w.f.Close()); err == nil {
-		if err = os.Rename(w.path+unfinished, w.path); err == nil {
+		if err = os.Rename(w.path+unfinishedSuffix, w.path); err == nil {
 			err = SyncDir(filepath.Dir(w.path))
 		}
 	}
 	if err != nil {
-		_ = os.Remove(w.path + unfinished)
+		_ = os.Remove(w.path + unfinishedSuffix)
 		return a, "", DiskError(filepath.Dir(w.path), err)
 	}
 	a.SizeBytes, a.SHA256 = w.size, hex.EncodeToString(w.sum.Sum(nil))

@@ -166,7 +166,7 @@ func TestSalvage(t *testing.T) {
 	if err := writeAll(killed, realistic(2*rowGroupRows+5000, 16, 100, 0, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if err := killed.settle(); err != nil { // as if the process were killed here
+	if err := killed.awaitFinished(); err != nil { // as if the process were killed here
 		t.Fatal(err)
 	}
 	killed.part.f.Close()

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	magic      = "PAR1"
-	extension  = ".parquet"
-	unfinished = ".tmp"
+	magic            = "PAR1"
+	extension        = ".parquet"
+	unfinishedSuffix = ".tmp"
 )
 
 // file is what a part needs of its file; tests put failing ones in its place.
@@ -40,29 +40,29 @@ func createFile(path string) (file, error) {
 
 // part is one file under construction.
 type part struct {
-	path    string // final
-	f       file
-	sum     hash.Hash
-	size    int64
-	groups  []format.RowGroup
-	rows    int64
-	minTime int64
-	maxTime int64
-	opened  time.Time
-	opts    *WriterOptions
-	asked   int64 // of the quota
+	path     string // final
+	f        file
+	sum      hash.Hash
+	size     int64
+	groups   []format.RowGroup
+	rows     int64
+	minTime  int64
+	maxTime  int64
+	opened   time.Time
+	opts     *WriterOptions
+	reserved int64 // of the quota
 }
 
 func (p *part) name() string { return filepath.Base(p.path) }
 
 func openPart(opts *WriterOptions, path string, create func(string) (file, error)) (*part, error) {
 	p := &part{path: path, sum: sha256.New(), opened: time.Now(), opts: opts}
-	if err := p.ask(len(magic)); err != nil {
+	if err := p.reserveQuota(len(magic)); err != nil {
 		return nil, err
 	}
-	f, err := create(path + unfinished)
+	f, err := create(path + unfinishedSuffix)
 	if err != nil {
-		p.gone()
+		p.releaseQuota()
 		return nil, err
 	}
 	p.f = f
@@ -81,7 +81,7 @@ func (p *part) write(b []byte) error {
 }
 
 func (p *part) add(bytes []byte, group format.RowGroup, minTime, maxTime int64) error {
-	if err := p.ask(len(bytes)); err != nil {
+	if err := p.reserveQuota(len(bytes)); err != nil {
 		return err
 	}
 	if err := p.write(bytes); err != nil {
@@ -110,8 +110,8 @@ func (p *part) finish() (engine.Artifact, error) {
 	if err != nil {
 		return a, err
 	}
-	if len(footer) > footerRoom+groupRoom*len(p.groups) {
-		if err := p.ask(len(footer)); err != nil {
+	if len(footer) > footerReserve+groupReserve*len(p.groups) {
+		if err := p.reserveQuota(len(footer)); err != nil {
 			return a, err
 		}
 	}
@@ -124,7 +124,7 @@ func (p *part) finish() (engine.Artifact, error) {
 	if err := p.f.Close(); err != nil {
 		return a, err
 	}
-	if err := os.Rename(p.path+unfinished, p.path); err != nil {
+	if err := os.Rename(p.path+unfinishedSuffix, p.path); err != nil {
 		return a, err
 	}
 	if err := SyncDir(filepath.Dir(p.path)); err != nil {
@@ -169,12 +169,12 @@ func (p *part) footer(a engine.Artifact) ([]byte, error) {
 // abandon closes and removes the unfinished file, which also gives its space back.
 func (p *part) abandon() {
 	_ = p.f.Close() // the file is thrown away
-	_ = os.Remove(p.path + unfinished)
-	p.gone()
+	_ = os.Remove(p.path + unfinishedSuffix)
+	p.releaseQuota()
 }
 
-// gone tells the quota that nothing of the part is on the disk.
-func (p *part) gone() {
+// releaseQuota tells the quota that nothing of the part is on the disk.
+func (p *part) releaseQuota() {
 	if q := p.opts.Quota; q != nil {
 		q.Abandoned(p.name())
 	}

@@ -17,8 +17,8 @@ type Quota interface {
 // The room that is asked for a part's end before its rows are written: a footer, and
 // what it says of each row group.
 const (
-	footerRoom = 64 << 10
-	groupRoom  = 16 << 10
+	footerReserve = 64 << 10
+	groupReserve  = 16 << 10
 )
 
 // quotaError is what Grow has answered.
@@ -26,19 +26,19 @@ type quotaError struct{ error }
 
 func (e *quotaError) Unwrap() error { return e.error }
 
-// ask asks the quota for so many bytes and for the end of the part.
-func (p *part) ask(bytes int) error {
+// reserveQuota asks the quota for so many bytes and for the end of the part.
+func (p *part) reserveQuota(bytes int) error {
 	q := p.opts.Quota
 	if q == nil {
 		return nil
 	}
-	need := p.size + int64(bytes) + footerRoom + groupRoom*int64(len(p.groups)+1) - p.asked
+	need := p.size + int64(bytes) + footerReserve + groupReserve*int64(len(p.groups)+1) - p.reserved
 	if need <= 0 {
 		return nil
 	}
 	if err := q.Grow(p.name(), need); err != nil {
 		return &quotaError{err}
 	}
-	p.asked += need
+	p.reserved += need
 	return nil
 }

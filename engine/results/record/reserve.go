@@ -9,8 +9,8 @@ import (
 
 // The default reserve: a share of the disk, within bounds.
 const (
-	leastReserve = 500 << 20
-	mostReserve  = 5 << 30
+	minReserve = 500 << 20
+	maxReserve = 5 << 30
 )
 
 // Reserve is the space that recording leaves free on the file system of dir, so
@@ -22,24 +22,24 @@ func Reserve(dir string, bytes int64) int64 {
 	}
 	_, size, ok := Space(dir)
 	if !ok {
-		return leastReserve
+		return minReserve
 	}
-	return max(min(size/20, mostReserve), leastReserve)
+	return max(min(size/20, maxReserve), minReserve)
 }
 
-// spaceEvery is how often a writer looks at the free space.
-const spaceEvery = time.Second
+// spaceCheckInterval is how often a writer looks at the free space.
+const spaceCheckInterval = time.Second
 
-// space is replaced in tests, which fill no disk.
-var space = Space
+// freeSpace is replaced in tests, which fill no disk.
+var freeSpace = Space
 
-// Room is nil while the file system of dir has more free space than the reserve, in
+// CheckDiskSpace is nil while the file system of dir has more free space than the reserve, in
 // bytes as Reserve gives them, or it is unknown. stopped is what ends otherwise, as a sentence begins.
-func Room(dir string, reserve int64, stopped string) error {
+func CheckDiskSpace(dir string, reserve int64, stopped string) error {
 	if reserve <= 0 {
 		return nil
 	}
-	free, _, ok := space(dir)
+	free, _, ok := freeSpace(dir)
 	if !ok || free >= reserve {
 		return nil
 	}
@@ -49,11 +49,11 @@ func Room(dir string, reserve int64, stopped string) error {
 		Hint: "Delete old runs, or put the data directory on a larger disk. --disk-reserve changes what is kept free."}
 }
 
-// roomLeft is Room, once a second.
-func (w *Writer) roomLeft(now time.Time) error {
-	if !w.looked.IsZero() && now.Sub(w.looked) < spaceEvery {
+// checkDiskSpace is Room, once a second.
+func (w *Writer) checkDiskSpace(now time.Time) error {
+	if !w.spaceCheckedAt.IsZero() && now.Sub(w.spaceCheckedAt) < spaceCheckInterval {
 		return nil
 	}
-	w.looked = now
-	return Room(w.opts.Dir, w.opts.Reserve, "Recording has stopped")
+	w.spaceCheckedAt = now
+	return CheckDiskSpace(w.opts.Dir, w.opts.Reserve, "Recording has stopped")
 }

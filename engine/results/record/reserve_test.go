@@ -12,8 +12,8 @@ import (
 // was recorded is whole, and the error says why there is no more.
 func TestRecordingEndsAtTheReserve(t *testing.T) {
 	free := int64(600 << 20)
-	space = func(string) (int64, int64, bool) { return free, 10 << 30, true }
-	defer func() { space = Space }()
+	freeSpace = func(string) (int64, int64, bool) { return free, 10 << 30, true }
+	defer func() { freeSpace = Space }()
 	dir := t.TempDir()
 	opts := testOptions(dir)
 	opts.Reserve = 500 << 20
@@ -26,7 +26,7 @@ func TestRecordingEndsAtTheReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	free = opts.Reserve - 1
-	w.looked = time.Now().Add(-2 * spaceEvery)
+	w.spaceCheckedAt = time.Now().Add(-2 * spaceCheckInterval)
 	err = w.Write(recs)
 	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "499 MB left") ||
 		w.Write(recs) == nil {
@@ -52,7 +52,7 @@ func TestTheDefaultReserve(t *testing.T) {
 	if got := Reserve(t.TempDir(), -1); got != 0 {
 		t.Errorf("none: %d", got)
 	}
-	if got := Reserve(t.TempDir(), 0); got < leastReserve || got > mostReserve {
+	if got := Reserve(t.TempDir(), 0); got < minReserve || got > maxReserve {
 		t.Errorf("default: %d", got)
 	}
 }

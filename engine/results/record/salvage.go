@@ -14,24 +14,24 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Stored ends the names of parts that a server has, which are kept a while for one that
+// StoredSuffix ends the names of parts that a server has, which are kept a while for one that
 // asks again, and are of no use to another process.
-const Stored = ".stored"
+const StoredSuffix = ".stored"
 
-// aside ends the names of parts that could not be opened; they are tried again.
-const aside = ".aside"
+// quarantinedSuffix ends the names of parts that could not be opened; they are tried again.
+const quarantinedSuffix = ".aside"
 
-// Aside is a part that is kept although it could not be opened.
-type Aside struct {
+// QuarantinedPart is a part that is kept although it could not be opened.
+type QuarantinedPart struct {
 	Name string // as it lies in the folder now
 	Err  error
 }
 
-// AsideError is Salvage's error when it has set parts aside; the parts that it
+// QuarantineError// QuarantineError is Salvage's error when it has set parts aside; the parts that it
 // returns beside it are whole.
-type AsideError struct{ Parts []Aside }
+type QuarantineError struct{ Parts []QuarantinedPart }
 
-func (e *AsideError) Error() string {
+func (e *QuarantineError) Error() string {
 	words := make([]string, len(e.Parts))
 	for i, p := range e.Parts {
 		words[i] = fmt.Sprintf("%s: %v", p.Name, p.Err)
@@ -40,7 +40,7 @@ func (e *AsideError) Error() string {
 }
 
 // Unwrap returns why each could not be opened.
-func (e *AsideError) Unwrap() []error {
+func (e *QuarantineError) Unwrap() []error {
 	all := make([]error, len(e.Parts))
 	for i, p := range e.Parts {
 		all[i] = p.Err
@@ -48,14 +48,14 @@ func (e *AsideError) Unwrap() []error {
 	return all
 }
 
-// openWhole is replaced in tests, where no disk fails.
-var openWhole = OpenPart
+// openForSalvage is replaced in tests, where no disk fails.
+var openForSalvage = OpenPart
 
 // Salvage lists the whole parts that a killed process left in dir, by name, and
 // removes what is torn for certain: files under construction, and files that end
 // without a footer; and what a server has. A part that cannot be opened for another reason — no
 // descriptors, a failing disk, a newer version's columns — is moved aside, tried
-// again by the next call, and told by an *AsideError. No Writer may be at work in
+// again by the next call, and told by an *QuarantineError. No Writer may be at work in
 // dir. A missing folder has no parts.
 func Salvage(dir string) ([]engine.Artifact, error) {
 	entries, err := os.ReadDir(dir)
@@ -66,20 +66,20 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 		return nil, fmt.Errorf("salvaging parts: %w", err)
 	}
 	var found []engine.Artifact
-	var kept AsideError
+	var kept QuarantineError
 	for _, entry := range entries {
 		name := entry.Name()
 		switch {
 		case entry.IsDir():
-		case strings.HasSuffix(name, extension+unfinished), strings.HasSuffix(name, extension+Stored):
+		case strings.HasSuffix(name, extension+unfinishedSuffix), strings.HasSuffix(name, extension+StoredSuffix):
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				kept.Parts = append(kept.Parts, Aside{name, fmt.Errorf("removing torn part: %w", err)})
+				kept.Parts = append(kept.Parts, QuarantinedPart{name, fmt.Errorf("removing torn part: %w", err)})
 			}
-		case strings.HasSuffix(name, extension), strings.HasSuffix(name, extension+aside):
-			a, where, err := rescue(dir, name)
+		case strings.HasSuffix(name, extension), strings.HasSuffix(name, extension+quarantinedSuffix):
+			a, where, err := salvagePart(dir, name)
 			switch {
 			case err != nil:
-				kept.Parts = append(kept.Parts, Aside{where, err})
+				kept.Parts = append(kept.Parts, QuarantinedPart{where, err})
 			case where != "":
 				found = append(found, a)
 			}
@@ -91,12 +91,12 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 	return found, nil
 }
 
-// rescue opens one part and returns its name from now on, empty for one that was
+// salvagePart opens one part and returns its name from now on, empty for one that was
 // torn and is gone.
-func rescue(dir, name string) (a engine.Artifact, now string, err error) {
-	final := strings.TrimSuffix(name, aside)
+func salvagePart(dir, name string) (a engine.Artifact, now string, err error) {
+	final := strings.TrimSuffix(name, quarantinedSuffix)
 	path := filepath.Join(dir, name)
-	a, err = examine(path)
+	a, err = describePart(path)
 	if err != nil {
 		if torn, why := isTorn(path); why == nil && torn {
 			if err = os.Remove(path); err == nil {
@@ -107,10 +107,10 @@ func rescue(dir, name string) (a engine.Artifact, now string, err error) {
 		if name != final {
 			return a, name, err
 		}
-		if renameErr := os.Rename(path, path+aside); renameErr != nil {
+		if renameErr := os.Rename(path, path+quarantinedSuffix); renameErr != nil {
 			return a, name, errors.Join(err, renameErr)
 		}
-		return a, name + aside, err
+		return a, name + quarantinedSuffix, err
 	}
 	if name != final {
 		// Link does not replace a part that has the name now.
@@ -125,16 +125,16 @@ func rescue(dir, name string) (a engine.Artifact, now string, err error) {
 	return a, final, nil
 }
 
-// examine reads what a part says of itself, and its checksum.
-func examine(path string) (a engine.Artifact, err error) {
-	if name := strings.TrimSuffix(filepath.Base(path), aside); besideParts(name) {
-		if a, err = beside(path, name); err != nil {
+// describePart reads what a part says of itself, and its checksum.
+func describePart(path string) (a engine.Artifact, err error) {
+	if name := strings.TrimSuffix(filepath.Base(path), quarantinedSuffix); isSidecar(name) {
+		if a, err = readSidecar(path, name); err != nil {
 			return a, err
 		}
 		a.SizeBytes, a.SHA256, err = Checksum(path)
 		return a, err
 	}
-	p, err := openWhole(path)
+	p, err := openForSalvage(path)
 	if err != nil {
 		return a, err
 	}

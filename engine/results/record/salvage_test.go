@@ -50,22 +50,22 @@ func TestSalvageKeepsWhatItCannotOpen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "executions-y-00001.parquet"), []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { openWhole = OpenPart }()
+	defer func() { openForSalvage = OpenPart }()
 	reasons := map[string]error{whole[0].Name: syscall.EMFILE, whole[1].Name: syscall.EIO}
-	openWhole = func(path string) (*Part, error) {
+	openForSalvage = func(path string) (*Part, error) {
 		if err := reasons[filepath.Base(path)]; err != nil {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
 		return OpenPart(path)
 	}
 	found, err := Salvage(dir)
-	var kept *AsideError
+	var kept *QuarantineError
 	if !errors.As(err, &kept) || len(kept.Parts) != 4 || len(found) != 1 || !errors.Is(err, syscall.EMFILE) ||
 		!errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "newer version") {
 		t.Fatalf("found %d, %v", len(found), err)
 	}
 	for _, p := range kept.Parts {
-		if _, err := os.Stat(filepath.Join(dir, p.Name)); err != nil || !strings.HasSuffix(p.Name, aside) {
+		if _, err := os.Stat(filepath.Join(dir, p.Name)); err != nil || !strings.HasSuffix(p.Name, quarantinedSuffix) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}

@@ -46,23 +46,23 @@ const (
 // Writer records the executions of one run worker. One goroutine at a time
 // uses it. Memory is bounded: one row group, in columns and encoded.
 type Writer struct {
-	opts   WriterOptions
-	create func(path string) (file, error)
-	cols   columns
-	enc    *encoder
-	part   *part
-	number int
-	done   []engine.Artifact
-	err    error
-	closed bool
-	looked time.Time // at the free space, last
+	opts           WriterOptions
+	create         func(path string) (file, error)
+	cols           columns
+	enc            *encoder
+	part           *part
+	number         int
+	done           []engine.Artifact
+	err            error
+	closed         bool
+	spaceCheckedAt time.Time // at the free space, last
 
 	// A finished part is made durable by a goroutine of its own, so that a slow
 	// disk does not hold up recording; finishing is not nil while one runs.
-	finishing chan finished
+	finishing chan finishResult
 }
 
-type finished struct {
+type finishResult struct {
 	artifact engine.Artifact
 	err      error
 }
@@ -93,7 +93,7 @@ func NewWriter(opts WriterOptions) (*Writer, error) {
 	}
 	w := &Writer{opts: opts, create: createFile, enc: newEncoder(opts)}
 	w.cols.reset()
-	if err := w.roomLeft(time.Now()); err != nil {
+	if err := w.checkDiskSpace(time.Now()); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -109,7 +109,7 @@ func (w *Writer) Write(recs []engine.Execution) error {
 	if w.closed {
 		return errors.New("recording executions: writer is closed")
 	}
-	if err := w.roomLeft(time.Now()); err != nil {
+	if err := w.checkDiskSpace(time.Now()); err != nil {
 		// What is recorded is kept: the reserve has room for it.
 		if ended := w.rotate(); ended != nil {
 			return w.fail(ended)
@@ -152,7 +152,7 @@ func (w *Writer) Close() ([]engine.Artifact, error) {
 				_ = w.fail(err) // kept in w.err
 			}
 		}
-		if err := w.settle(); err != nil && w.err == nil {
+		if err := w.awaitFinished(); err != nil && w.err == nil {
 			_ = w.fail(err) // kept in w.err
 		}
 		w.cols = columns{}
@@ -162,7 +162,7 @@ func (w *Writer) Close() ([]engine.Artifact, error) {
 
 func (w *Writer) fail(err error) error {
 	if full := (*quotaError)(nil); errors.As(err, &full) {
-		if kept := w.keep(); kept == nil {
+		if kept := w.closePart(); kept == nil {
 			w.err = full.error
 			return w.err
 		}
@@ -215,8 +215,8 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// keep ends the current part with the rows that it has on the disk.
-func (w *Writer) keep() error {
+// closePart ends the current part with the rows that it has on the disk.
+func (w *Writer) closePart() error {
 	w.cols.reset()
 	if w.part != nil && w.part.rows == 0 {
 		w.part.abandon()
@@ -236,23 +236,23 @@ func (w *Writer) rotate() error {
 	if w.part == nil {
 		return nil
 	}
-	if err := w.settle(); err != nil {
+	if err := w.awaitFinished(); err != nil {
 		return err
 	}
-	p, done := w.part, make(chan finished, 1)
+	p, done := w.part, make(chan finishResult, 1)
 	w.part, w.finishing = nil, done
 	go func() {
 		a, err := p.finish()
 		if err != nil {
 			p.abandon()
 		}
-		done <- finished{a, err} // room: each part has a channel of its own
+		done <- finishResult{a, err} // room: each part has a channel of its own
 	}()
 	return nil
 }
 
-// settle waits for the part that is being made durable.
-func (w *Writer) settle() error {
+// awaitFinished waits for the part that is being made durable.
+func (w *Writer) awaitFinished() error {
 	if w.finishing == nil {
 		return nil
 	}

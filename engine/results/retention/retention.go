@@ -15,8 +15,8 @@ import (
 
 // Rules are what admins have decided. Zero keeps everything.
 type Rules struct {
-	// On: runs are let go. Rules that are not are for a preview alone.
-	On            bool     `json:"on" doc:"False keeps everything, whatever the rest says."`
+	// Enabled: runs are let go. Rules that are not are for a preview alone.
+	Enabled       bool     `json:"on" doc:"False keeps everything, whatever the rest says."`
 	RunDays       int      `json:"keep_runs_days" minimum:"0" maximum:"36500" doc:"Runs that ended earlier are deleted; 0 keeps them."`
 	ExecutionDays int      `json:"keep_executions_days" minimum:"0" maximum:"36500" doc:"The single executions of runs that ended earlier are deleted, and their figures stay; 0 keeps them."`
 	BudgetGB      float64  `json:"executions_budget_gb" minimum:"0" maximum:"1000000000" doc:"What single executions may take altogether, in units of 10^9 bytes: above it those of the oldest runs are deleted; 0 is no bound."`
@@ -26,16 +26,16 @@ type Rules struct {
 // Defaults keep everything, and tagged runs when that is changed.
 func Defaults() Rules { return Rules{KeepTags: []string{store.AnyTag}} }
 
-// Young is the age below which nothing of a run is deleted for the budget: it may not be taken into the results
+// MinAge is the age below which nothing of a run is deleted for the budget: it may not be taken into the results
 // database yet, and somebody may be looking at it.
-const Young = time.Hour
+const MinAge = time.Hour
 
-const longestTag = 200
+const maxTagLength = 200
 
 // Check refuses what cannot be a rule.
 func (r Rules) Check() error {
 	for i, tag := range r.KeepTags {
-		if tag == "" || utf8.RuneCountInString(tag) > longestTag || !utf8.ValidString(tag) {
+		if tag == "" || utf8.RuneCountInString(tag) > maxTagLength || !utf8.ValidString(tag) {
 			return engine.InvalidField(fmt.Sprintf("keep_tags[%d]", i), fmt.Sprintf("%.40q cannot be the name of a tag", tag),
 				"give the name of a tag, without its value, or * for any")
 		}
@@ -45,7 +45,7 @@ func (r Rules) Check() error {
 		return engine.InvalidField("keep_runs_days", "is below 0", "give days, or 0 to keep everything")
 	case math.IsNaN(r.BudgetGB) || r.BudgetGB < 0 || math.IsInf(r.BudgetGB, 0):
 		return engine.InvalidField("executions_budget_gb", "is no size", "give GB, or 0 for no bound")
-	case r.On && r.RunDays == 0 && r.ExecutionDays == 0 && r.BudgetGB == 0:
+	case r.Enabled && r.RunDays == 0 && r.ExecutionDays == 0 && r.BudgetGB == 0:
 		return engine.InvalidField("on", "is set, and nothing says what may go",
 			"give days or a budget, or switch it off")
 	case r.RunDays > 0 && r.ExecutionDays > r.RunDays:
@@ -100,7 +100,7 @@ func (r Rules) age(why Reason) time.Duration {
 	case ExecutionAge:
 		return days(r.ExecutionDays)
 	default:
-		return Young
+		return MinAge
 	}
 }
 
@@ -137,7 +137,7 @@ func (r Rules) Plan(runs []store.EndedRun, now time.Time) Plan {
 		if p.BytesAfter <= budget {
 			break
 		}
-		if !counted[i] && run.Bytes > 0 && now.Sub(run.EndedAt.Time) >= Young {
+		if !counted[i] && run.Bytes > 0 && now.Sub(run.EndedAt.Time) >= MinAge {
 			take(i, Budget)
 		}
 	}

@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 // TestRulesAreChecked names the field of what cannot be a rule.
 func TestRulesAreChecked(t *testing.T) {
 	for field, r := range map[string]retention.Rules{
-		"on": {On: true}, "keep_runs_days": {RunDays: -1}, "executions_budget_gb": {BudgetGB: -1},
+		"on": {Enabled: true}, "keep_runs_days": {RunDays: -1}, "executions_budget_gb": {BudgetGB: -1},
 		"keep_executions_days": {RunDays: 5, ExecutionDays: 6}, "keep_tags[1]": {KeepTags: []string{"a", ""}},
 	} {
 		var wrong *engine.Error
@@ -91,7 +91,7 @@ func TestRulesAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if err := (retention.Rules{On: true, RunDays: 30, ExecutionDays: 30, BudgetGB: 0.5}).Check(); err != nil {
+	if err := (retention.Rules{Enabled: true, RunDays: 30, ExecutionDays: 30, BudgetGB: 0.5}).Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -166,9 +166,9 @@ func TestKeeper(t *testing.T) {
 	ended(t, s, "middle", now.Add(-20*day), 7)
 	ended(t, s, "new", now.Add(-day), 9)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a"})
-	look := func(k *retention.Keeper) error {
+	look := func(k *retention.Janitor) error {
 		t.Helper()
-		return k.Look(ctx)
+		return k.RunPass(ctx)
 	}
 	if err := look(k); err != nil || f.gone() != "" {
 		t.Fatalf("before anything was decided: %v, %s", err, f.gone())
@@ -178,7 +178,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil || look(k) != nil || f.gone() != "" {
 		t.Fatalf("while it is off: %v, %s", err, f.gone())
 	}
-	rules.On = true
+	rules.Enabled = true
 	if _, err := k.Save(ctx, rules, 0, "eve"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("saved over another version: %v", err)
 	}
@@ -198,7 +198,7 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("the pass: %+v, %v", pass, err)
 	}
 	f.fail = nil
-	if _, err := s.TakeTurn(ctx, "retention", "b", time.Hour); err != nil {
+	if _, err := s.AcquireTaskLease(ctx, "retention", "b", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	ended(t, s, "late", now.Add(-40*day), 3)
@@ -208,7 +208,7 @@ func TestKeeper(t *testing.T) {
 	if err := s.DeleteRun(ctx, "late"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.YieldTurn(ctx, "retention", "b"); err != nil {
+	if err := s.ReleaseTaskLease(ctx, "retention", "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := look(k); err != nil || f.gone() != "all of late, all of old, executions of middle" {
@@ -240,18 +240,18 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 	}
 	k := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "a", Log: zerolog.New(&log)})
 	other := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "b", Log: zerolog.New(&log)})
-	rules := retention.Rules{On: true, BudgetGB: 1}
+	rules := retention.Rules{Enabled: true, BudgetGB: 1}
 	look := func(version int64, over int64) {
 		t.Helper()
 		if _, err := k.Save(ctx, rules, version, "ada"); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := errors.Join(k.Look(ctx), other.Look(ctx)); err != nil {
+			if err := errors.Join(k.RunPass(ctx), other.RunPass(ctx)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := other.Over(ctx, rules)
+		got, err := other.OverBudget(ctx, rules)
 		if err != nil || got.Bytes != over || got.Since.IsZero() != (over == 0) {
 			t.Errorf("%+v, %v; want %d", got, err, over)
 		}
@@ -260,16 +260,16 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 	if pass, err := k.LastPass(ctx); pass != nil || err != nil {
 		t.Errorf("nothing went, and the pass is %+v, %v", pass, err)
 	}
-	since, err := k.Over(ctx, rules)
+	since, err := k.OverBudget(ctx, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules.BudgetGB = 2
 	look(1, 3e9)
-	if got, err := k.Over(ctx, rules); err != nil || !got.Since.Equal(since.Since.Time) {
+	if got, err := k.OverBudget(ctx, rules); err != nil || !got.Since.Equal(since.Since.Time) {
 		t.Errorf("above the budget since %v, then since %v: %v", since.Since, got.Since, err)
 	}
-	if off, err := k.Over(ctx, retention.Rules{BudgetGB: 2}); err != nil || off.Bytes != 0 {
+	if off, err := k.OverBudget(ctx, retention.Rules{BudgetGB: 2}); err != nil || off.Bytes != 0 {
 		t.Errorf("while it is off: %+v, %v", off, err)
 	}
 	rules.BudgetGB = 6
@@ -280,7 +280,7 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 	}
 	rules.BudgetGB = 1
 	look(3, 4e9)
-	rules.On = false
+	rules.Enabled = false
 	look(4, 0)
 	if told := log.String(); strings.Count(told, "again") != 1 {
 		t.Errorf("switching it off is told as a budget that is kept:\n%s", told)
@@ -299,7 +299,7 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 1)
 	}
 	clock, steps := now, 0
-	var k *retention.Keeper
+	var k *retention.Janitor
 	f := &calls{then: func() {
 		if steps++; steps == 1 {
 			clock = clock.Add(time.Minute) // the next step looks at the rules
@@ -309,10 +309,10 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 		}
 	}}
 	k = retention.New(retention.Options{Store: s, Files: f, Owner: "a", Now: func() time.Time { return clock }})
-	if _, err := k.Save(ctx, retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+	if _, err := k.Save(ctx, retention.Rules{Enabled: true, RunDays: 1}, 0, "ada"); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Look(ctx); err != nil {
+	if err := k.RunPass(ctx); err != nil {
 		t.Fatal(err)
 	}
 	runs, err := s.ListRuns(ctx, store.RunFilter{})
@@ -323,7 +323,7 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 		t.Errorf("the pass was cut short: %+v, %v", p, err)
 	}
 	// The turn is not kept: who has saved the change is waiting for it.
-	if mine, err := s.TakeTurn(ctx, "retention", "b", time.Hour); err != nil || !mine {
+	if mine, err := s.AcquireTaskLease(ctx, "retention", "b", time.Hour); err != nil || !mine {
 		t.Errorf("the turn of another: %t, %v", mine, err)
 	}
 }
@@ -335,7 +335,7 @@ func TestAWrongClockDeletesNothing(t *testing.T) {
 	ended(t, s, "new", now.Add(-day), 9)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a",
 		Now: func() time.Time { return time.Now().Add(365 * day) }})
-	rules := retention.Rules{On: true, RunDays: 30, ExecutionDays: 10}
+	rules := retention.Rules{Enabled: true, RunDays: 30, ExecutionDays: 10}
 	if _, err := k.Save(ctx, rules, 0, "ada"); err != nil {
 		t.Fatal(err)
 	}
@@ -343,11 +343,11 @@ func TestAWrongClockDeletesNothing(t *testing.T) {
 	if err != nil || len(plan.Victims) != 0 {
 		t.Errorf("it would delete %+v, %v", plan.Victims, err)
 	}
-	if err := k.Look(ctx); err != nil || f.gone() != "" {
+	if err := k.RunPass(ctx); err != nil || f.gone() != "" {
 		t.Errorf("it has deleted %q, %v", f.gone(), err)
 	}
 	ended(t, s, "old", now.Add(-31*day), 9)
-	if err := k.Look(ctx); err != nil || f.gone() != "all of old" {
+	if err := k.RunPass(ctx); err != nil || f.gone() != "all of old" {
 		t.Errorf("it has deleted %q, %v", f.gone(), err)
 	}
 	if p, err := k.LastPass(ctx); err != nil || time.Since(p.StartedAt.Time) > time.Hour ||
@@ -366,7 +366,7 @@ func TestABrokenPassIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "a"})
-	if err := k.Look(ctx); err != nil {
+	if err := k.RunPass(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := k.LastPass(ctx); err != nil || !p.CutShort || p.EndedAt.IsZero() || p.Done != 4 {
@@ -379,20 +379,20 @@ func TestAnotherServersChangeIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := fake.New(), &files{}
 		ended(t, s, "old", time.Now().Add(-50*day), 5)
-		if _, err := s.TakeTurn(t.Context(), "retention", "b", time.Minute); err != nil {
+		if _, err := s.AcquireTaskLease(t.Context(), "retention", "b", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		k := retention.New(retention.Options{Store: s, Files: f, Owner: "a"})
 		k.Start()
 		defer k.Close()
-		if _, err := k.Save(t.Context(), retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+		if _, err := k.Save(t.Context(), retention.Rules{Enabled: true, RunDays: 1}, 0, "ada"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
 		if synctest.Wait(); f.gone() != "" {
 			t.Errorf("out of its turn: %s", f.gone())
 		}
-		if err := s.YieldTurn(t.Context(), "retention", "b"); err != nil {
+		if err := s.ReleaseTaskLease(t.Context(), "retention", "b"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
@@ -419,40 +419,40 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	own, other := &files{stuck: "all of r1"}, &files{place: "other ", none: true}
 	a := retention.New(retention.Options{Store: s, Files: own, Owner: "a"})
 	b := retention.New(retention.Options{Store: s, Files: other, Owner: "b"})
-	for _, k := range []*retention.Keeper{a, b} { // before anything is to be deleted
-		if err := k.Look(ctx); err != nil {
+	for _, k := range []*retention.Janitor{a, b} { // before anything is to be deleted
+		if err := k.RunPass(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 3 {
 		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 5)
 	}
-	if _, err := b.Save(ctx, retention.Rules{On: true, RunDays: 30}, 0, "ada"); err != nil {
+	if _, err := b.Save(ctx, retention.Rules{Enabled: true, RunDays: 30}, 0, "ada"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Look(ctx); err != nil {
+	if err := b.RunPass(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Look(ctx); err != nil { // it says nothing of the files that are elsewhere
+	if err := b.RunPass(ctx); err != nil { // it says nothing of the files that are elsewhere
 		t.Fatal(err)
 	}
 	p, err := b.LastPass(ctx)
 	if err != nil || p.Runs != 3 || p.Bytes != 0 || p.FilesLeft != 0 || own.gone() != "" {
 		t.Errorf("who has no files: %+v, %v, removed %q", p, err, own.gone())
 	}
-	if err := a.Look(ctx); err == nil || own.gone() != "all of r0, all of r2" {
+	if err := a.RunPass(ctx); err == nil || own.gone() != "all of r0, all of r2" {
 		t.Errorf("who has them removes %q, %v", own.gone(), err)
 	}
-	left, err := a.Left(ctx)
-	if err != nil || len(left) != 1 || left[0].Place != "p" || left[0].Runs != 1 || left[0].Label != "/results" ||
+	left, err := a.Leftovers(ctx)
+	if err != nil || len(left) != 1 || left[0].Location != "p" || left[0].Runs != 1 || left[0].Label != "/results" ||
 		!strings.Contains(left[0].Problem, "permission denied") || left[0].TriedAt.IsZero() {
 		t.Errorf("left over: %+v, %v", left, err)
 	}
 	own.stuck = ""
-	if err := a.Look(ctx); err != nil || own.gone() != "all of r0, all of r1, all of r2" {
+	if err := a.RunPass(ctx); err != nil || own.gone() != "all of r0, all of r1, all of r2" {
 		t.Errorf("who has them removes %q, %v", own.gone(), err)
 	}
-	if left, err := a.Left(ctx); err != nil || len(left) != 0 {
+	if left, err := a.Leftovers(ctx); err != nil || len(left) != 0 {
 		t.Errorf("left over: %+v, %v", left, err)
 	}
 	// A run that a user deletes leaves a trace until its files are gone, and a single file is removed alone.
@@ -460,10 +460,10 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	if err := s.DeleteRun(ctx, "r9"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.LeaveOver(ctx, store.Leftover{RunID: "r8", Place: "p", Part: "segment-1.parquet"}); err != nil {
+	if err := s.QueueDeletion(ctx, store.PendingDeletion{RunID: "r8", Location: "p", Part: "segment-1.parquet"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Look(ctx); err != nil || !strings.Contains(own.gone(), "all of r9, segment-1.parquet of r8") {
+	if err := a.RunPass(ctx); err != nil || !strings.Contains(own.gone(), "all of r9, segment-1.parquet of r8") {
 		t.Errorf("who has them removes %q, %v", own.gone(), err)
 	}
 }
@@ -472,10 +472,10 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 func TestKeeperLooksByItself(t *testing.T) {
 	s, f := fake.New(), &files{}
 	ended(t, s, "old", now.Add(-50*day), 5)
-	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Every: time.Hour})
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Interval: time.Hour})
 	k.Start()
 	defer k.Close()
-	if _, err := k.Save(t.Context(), retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+	if _, err := k.Save(t.Context(), retention.Rules{Enabled: true, RunDays: 1}, 0, "ada"); err != nil {
 		t.Fatal(err)
 	}
 	for f.gone() == "" {

@@ -33,32 +33,32 @@ type Batch struct {
 	Kind, Statement, Worker, Class, Code Texts
 }
 
-// moment are the cells of one second that the rows of a batch belong to, by index, so that nothing is looked up by
+// momentCells are the cells of one second that the rows of a batch belong to, by index, so that nothing is looked up by
 // name for each row.
-type moment struct {
+type momentCells struct {
 	run            *Cell
 	kinds, workers []*Cell
 	statements     []*Cell // by the number of the series
 	errors         map[[3]int32]int64
 }
 
-// adding is the state of adding a batch.
-type adding struct {
+// batchAdder is the state of adding a batch.
+type batchAdder struct {
 	s       *Seconds
 	b       *Batch
-	moments map[Moment]*moment
+	moments map[Moment]*momentCells
 	// numbers are those of the statements' series plus 1, by statement, kind and whether inside a transaction; they are
 	// given as they come, because few of the combinations do.
 	numbers []int32
-	series  []OfStatement
+	series  []StatementKey
 }
 
 // Add counts the rows of a batch in the seconds in which they ended; what ended before the start is in the first.
 func (s *Seconds) Add(b *Batch) {
-	a := &adding{s: s, b: b, moments: map[Moment]*moment{},
+	a := &batchAdder{s: s, b: b, moments: map[Moment]*momentCells{},
 		numbers: make([]int32, 2*(len(b.Kind.Values)+1)*(len(b.Statement.Values)+1))}
 	var last Moment
-	var m *moment
+	var m *momentCells
 	start := s.start.UnixNano()
 	for i, due := range b.DueNs {
 		elapsed := b.ElapsedNs[i]
@@ -67,24 +67,24 @@ func (s *Seconds) Add(b *Batch) {
 			m, last = a.moment(at), at
 		}
 		inside, success, rows := b.Position[i] != 0, b.Success[i], int64(b.Rows[i])
-		bucket := histogram.Bucket(elapsed)
+		bucket := histogram.BucketIndex(elapsed)
 		a.statement(m, at, i, inside).add(bucket, elapsed, rows, success)
 		if inside {
 			continue
 		}
 		s.Executions++
 		if m.run == nil {
-			m.run = cell(s.Run, at)
+			m.run = cellFor(s.Run, at)
 		}
 		m.run.add(bucket, elapsed, rows, success)
 		kind := &m.kinds[b.Kind.Index[i]+1]
 		if *kind == nil {
-			*kind = cell(s.Kinds, OfKind{at, b.Kind.At(i)})
+			*kind = cellFor(s.Kinds, KindKey{at, b.Kind.At(i)})
 		}
 		(*kind).add(bucket, elapsed, rows, success)
 		worker := &m.workers[b.Worker.Index[i]+1]
 		if *worker == nil {
-			*worker = cell(s.Workers, OfWorker{at, b.Worker.At(i)})
+			*worker = cellFor(s.Workers, WorkerKey{at, b.Worker.At(i)})
 		}
 		(*worker).add(bucket, elapsed, rows, success)
 		if !success {
@@ -93,29 +93,29 @@ func (s *Seconds) Add(b *Batch) {
 	}
 	for at, m := range a.moments {
 		for key, n := range m.errors {
-			s.Errors[OfError{at, b.Class.value(key[0]), b.Code.value(key[1]), b.Kind.value(key[2])}] += n
+			s.Errors[ErrorKey{at, b.Class.value(key[0]), b.Code.value(key[1]), b.Kind.value(key[2])}] += n
 		}
 	}
 }
 
-func (m *moment) fail(b *Batch, i int) {
+func (m *momentCells) fail(b *Batch, i int) {
 	if m.errors == nil {
 		m.errors = map[[3]int32]int64{}
 	}
 	m.errors[[3]int32{b.Class.Index[i], b.Code.Index[i], b.Kind.Index[i]}]++
 }
 
-func (a *adding) moment(at Moment) *moment {
+func (a *batchAdder) moment(at Moment) *momentCells {
 	m := a.moments[at]
 	if m == nil {
-		m = &moment{kinds: make([]*Cell, len(a.b.Kind.Values)+1), workers: make([]*Cell, len(a.b.Worker.Values)+1)}
+		m = &momentCells{kinds: make([]*Cell, len(a.b.Kind.Values)+1), workers: make([]*Cell, len(a.b.Worker.Values)+1)}
 		a.moments[at] = m
 	}
 	return m
 }
 
 // statement is the cell of the statement of a row.
-func (a *adding) statement(m *moment, at Moment, i int, inside bool) *Cell {
+func (a *batchAdder) statement(m *momentCells, at Moment, i int, inside bool) *Cell {
 	b := a.b
 	place := 2 * (int(b.Statement.Index[i]+1)*(len(b.Kind.Values)+1) + int(b.Kind.Index[i]+1))
 	if inside {
@@ -123,7 +123,7 @@ func (a *adding) statement(m *moment, at Moment, i int, inside bool) *Cell {
 	}
 	number := a.numbers[place]
 	if number == 0 {
-		a.series = append(a.series, OfStatement{Statement: b.Statement.At(i), Kind: b.Kind.At(i), InTransaction: inside})
+		a.series = append(a.series, StatementKey{Statement: b.Statement.At(i), Kind: b.Kind.At(i), InTransaction: inside})
 		number = int32(len(a.series))
 		a.numbers[place] = number
 	}
@@ -134,7 +134,7 @@ func (a *adding) statement(m *moment, at Moment, i int, inside bool) *Cell {
 	if c == nil {
 		key := a.series[number-1]
 		key.Moment = at
-		c = cell(a.s.Statements, key)
+		c = cellFor(a.s.Statements, key)
 		m.statements[number-1] = c
 	}
 	return c
@@ -146,7 +146,7 @@ func (c *Cell) add(bucket int, elapsed, rows int64, success bool) {
 	if !success {
 		c.Errors++
 	}
-	c.Latency.RecordIn(bucket, elapsed)
+	c.Latency.RecordBucket(bucket, elapsed)
 }
 
 func (c *Cell) merge(o *Cell) {

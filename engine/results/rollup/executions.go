@@ -33,6 +33,6 @@ type Staged struct {
 	// Fingerprint is of the parts that they come from, Rows is how many there are.
 	Fingerprint string
 	Rows        int64
-	// Keep: what is there already is the same.
-	Keep bool
+	// Unchanged: what is there already is the same.
+	Unchanged bool
 }

@@ -40,20 +40,20 @@ type Report struct {
 	Load
 }
 
-// ReportOf is the report in a snapshot.
-func ReportOf(w *engine.WorkerSnapshot) Report {
+// NewReport// NewReport is the report in a snapshot.
+func NewReport(w *engine.WorkerSnapshot) Report {
 	r := Report{Worker: w.WorkerID, Phase: w.Phase, At: w.Timestamp.Time, TickSeconds: w.TickSeconds, Load: Load{
 		Node: w.NodeID, Counts: Counts{w.Scheduled, w.Dropped, w.Retries}, Connections: w.ActiveConnections,
 		TargetConnections: w.TargetConnections, Waiting: w.Waiting, TargetRate: Unknown}}
 	if w.TargetQPS != nil {
 		r.TargetRate = *w.TargetQPS
 	}
-	r.Use(w.Resources)
+	r.SetResources(w.Resources)
 	return r
 }
 
-// Use takes what the node's process and machine used.
-func (l *Load) Use(r engine.Resources) {
+// SetResources takes what the node's process and machine used.
+func (l *Load) SetResources(r engine.Resources) {
 	l.CPU, l.Memory, l.MemoryBytes = r.CPUPercent/100, r.MemoryPercent/100, r.MemoryBytes
 	l.HostCPU, l.HostMemory = r.HostCPUPercent/100, r.HostMemoryPercent/100
 }
@@ -63,8 +63,8 @@ func (r *Report) Counted() bool {
 	return r.Phase == engine.PhaseWarmup || r.Phase == engine.PhaseMeasurement
 }
 
-// Second is the one, counted from the start of the run, that most of a tick lies in which ended at a time.
-func Second(start, end time.Time, tickSeconds float64) int32 {
+// SecondAt is the one, counted from the start of the run, that most of a tick lies in which ended at a time.
+func SecondAt(start, end time.Time, tickSeconds float64) int32 {
 	covered := min(max(tickSeconds, 0), 60)
 	middle := end.Add(-time.Duration(covered / 2 * float64(time.Second)))
 	return int32(min(max(math.Floor(middle.Sub(start).Seconds()), 0), math.MaxInt32))
@@ -77,10 +77,10 @@ func (s *Seconds) Report(second int32, r, before *Report) {
 	if before != nil && before.Phase == r.Phase {
 		l.Counts = l.minus(before.Counts)
 	}
-	s.load(OfWorker{Moment{second, r.Phase == engine.PhaseWarmup}, r.Worker}, l)
+	s.load(WorkerKey{Moment{second, r.Phase == engine.PhaseWarmup}, r.Worker}, l)
 }
 
-func (s *Seconds) load(key OfWorker, l Load) {
+func (s *Seconds) load(key WorkerKey, l Load) {
 	if old := s.Loads[key]; old != nil {
 		l.Scheduled, l.Dropped, l.Retries = l.Scheduled+old.Scheduled, l.Dropped+old.Dropped, l.Retries+old.Retries
 	}

@@ -13,7 +13,7 @@ import (
 // Cell is what ended in one second.
 type Cell struct {
 	Operations, Errors, Rows int64
-	Latency                  histogram.Narrow
+	Latency                  histogram.Compact
 }
 
 // Moment is a second of a run, counted from its start.
@@ -22,26 +22,26 @@ type Moment struct {
 	Warmup bool
 }
 
-// OfKind, OfStatement, OfWorker and OfError are the keys of cells.
+// OfKind, StatementKey, WorkerKey and ErrorKey are the keys of cells.
 type (
-	// OfKind is a kind in a second.
-	OfKind struct {
+	// KindKey is a kind in a second.
+	KindKey struct {
 		Moment
 		Kind string
 	}
-	// OfStatement is a statement in a second.
-	OfStatement struct {
+	// StatementKey// StatementKey is a statement in a second.
+	StatementKey struct {
 		Moment
 		Statement, Kind string
 		InTransaction   bool
 	}
-	// OfWorker is a run worker in a second.
-	OfWorker struct {
+	// WorkerKey// WorkerKey is a run worker in a second.
+	WorkerKey struct {
 		Moment
 		Worker string
 	}
-	// OfError is one kind of error in a second.
-	OfError struct {
+	// ErrorKey// ErrorKey is one kind of error in a second.
+	ErrorKey struct {
 		Moment
 		Class, Code, Kind string
 	}
@@ -51,25 +51,25 @@ type (
 type Seconds struct {
 	start      time.Time
 	Run        map[Moment]*Cell
-	Kinds      map[OfKind]*Cell
-	Statements map[OfStatement]*Cell
-	Workers    map[OfWorker]*Cell
-	Errors     map[OfError]int64
+	Kinds      map[KindKey]*Cell
+	Statements map[StatementKey]*Cell
+	Workers    map[WorkerKey]*Cell
+	Errors     map[ErrorKey]int64
 	// Loads are what run workers reported; they come from no record of executions.
-	Loads      map[OfWorker]*Load
+	Loads      map[WorkerKey]*Load
 	Executions int64
 }
 
 // New returns no seconds of a run that started at the time.
 func New(start time.Time) *Seconds {
-	return &Seconds{start: start, Run: map[Moment]*Cell{}, Kinds: map[OfKind]*Cell{}, Statements: map[OfStatement]*Cell{},
-		Workers: map[OfWorker]*Cell{}, Errors: map[OfError]int64{}, Loads: map[OfWorker]*Load{}}
+	return &Seconds{start: start, Run: map[Moment]*Cell{}, Kinds: map[KindKey]*Cell{}, Statements: map[StatementKey]*Cell{},
+		Workers: map[WorkerKey]*Cell{}, Errors: map[ErrorKey]int64{}, Loads: map[WorkerKey]*Load{}}
 }
 
 // At is when a second began.
 func (s *Seconds) At(second int32) time.Time { return s.start.Add(time.Duration(second) * time.Second) }
 
-func cell[K comparable](m map[K]*Cell, key K) *Cell {
+func cellFor[K comparable](m map[K]*Cell, key K) *Cell {
 	c := m[key]
 	if c == nil {
 		c = &Cell{}
@@ -91,7 +91,7 @@ type Run struct {
 	Fingerprint string
 	Seconds     *Seconds
 	Warehouse   []engine.WarehousePoint
-	PerHour     PerHour
+	PerHour     CreditRateFunc
 	// Segment is the file that holds the same seconds, stored by now.
 	Segment Segment
 	// Executions are the single ones.
@@ -105,7 +105,7 @@ type Live struct {
 	Epoch, Batch int64
 	Seconds      *Seconds
 	Warehouse    []engine.WarehousePoint
-	PerHour      PerHour
+	PerHour      CreditRateFunc
 	// Ticks are the last snapshots that are in the batch, by run worker.
 	Ticks map[string]int64
 	// Operations and Errors are those of the run so far.
@@ -118,8 +118,8 @@ type Segment struct {
 	SizeBytes, Rows int64
 }
 
-// PerHour says what an hour of a warehouse as it was polled takes, in credits; false when nobody knows.
-type PerHour func(engine.Warehouse) (credits float64, known bool)
+// CreditRateFunc// CreditRateFunc says what an hour of a warehouse as it was polled takes, in credits; false when nobody knows.
+type CreditRateFunc func(engine.Warehouse) (credits float64, known bool)
 
 // WarehouseSecond is what a warehouse was when it was asked, once for a second at most.
 type WarehouseSecond struct {
@@ -135,13 +135,13 @@ func (r *Run) WarehouseSeconds() (all []WarehouseSecond) {
 	for _, p := range r.Warehouse {
 		if second := int64(math.Floor(p.ElapsedSeconds)); second > last {
 			last = second
-			all = append(all, WarehouseSecond{p, second, r.PerHour.of(p.Warehouse)})
+			all = append(all, WarehouseSecond{p, second, r.PerHour.rate(p.Warehouse)})
 		}
 	}
 	return all
 }
 
-func (f PerHour) of(w engine.Warehouse) float64 {
+func (f CreditRateFunc) rate(w engine.Warehouse) float64 {
 	if f != nil {
 		if credits, known := f(w); known {
 			return credits
@@ -150,5 +150,5 @@ func (f PerHour) of(w engine.Warehouse) float64 {
 	return Unknown
 }
 
-// At is the cell of a key, made when it is not there yet.
-func At[K comparable](m map[K]*Cell, key K) *Cell { return cell(m, key) }
+// CellFor is the cell of a key, made when it is not there yet.
+func CellFor[K comparable](m map[K]*Cell, key K) *Cell { return cellFor(m, key) }

@@ -60,7 +60,7 @@ func naive(s *rollup.Seconds, b *rollup.Batch) {
 		if end := b.DueNs[i] + b.ElapsedNs[i] - noon.UnixNano(); end > 0 {
 			at.Second = int32(end / 1e9)
 		}
-		statement := rollup.OfStatement{Moment: at, Statement: b.Statement.At(i), Kind: b.Kind.At(i),
+		statement := rollup.StatementKey{Moment: at, Statement: b.Statement.At(i), Kind: b.Kind.At(i),
 			InTransaction: b.Position[i] != 0}
 		s.Statements[statement] = add(s.Statements[statement], i)
 		if b.Position[i] != 0 {
@@ -68,10 +68,10 @@ func naive(s *rollup.Seconds, b *rollup.Batch) {
 		}
 		s.Executions++
 		s.Run[at] = add(s.Run[at], i)
-		kind, worker := rollup.OfKind{Moment: at, Kind: b.Kind.At(i)}, rollup.OfWorker{Moment: at, Worker: b.Worker.At(i)}
+		kind, worker := rollup.KindKey{Moment: at, Kind: b.Kind.At(i)}, rollup.WorkerKey{Moment: at, Worker: b.Worker.At(i)}
 		s.Kinds[kind], s.Workers[worker] = add(s.Kinds[kind], i), add(s.Workers[worker], i)
 		if !b.Success[i] {
-			s.Errors[rollup.OfError{Moment: at, Class: b.Class.At(i), Code: b.Code.At(i), Kind: b.Kind.At(i)}]++
+			s.Errors[rollup.ErrorKey{Moment: at, Class: b.Class.At(i), Code: b.Code.At(i), Kind: b.Kind.At(i)}]++
 		}
 	}
 }

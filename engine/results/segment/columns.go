@@ -12,33 +12,33 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
-// mostRows is more than a row group has: memory is made for as many before they are read.
-const mostRows = 1 << 20
+// maxGroupRows is more than a row group has: memory is made for as many before they are read.
+const maxGroupRows = 1 << 20
 
-// absent is the place of a column that a segment of an earlier version does not have.
-const absent = -1
+// missingColumn is the place of a column that a segment of an earlier version does not have.
+const missingColumn = -1
 
 // The columns that have values in some relations only.
 const (
-	ofCells = 1 << iota
-	ofErrors
-	ofWarehouses
-	ofLoads
-	ofExtremes // of ofCells, where they are wanted
-	ofAll      = 0
+	hasCells = 1 << iota
+	hasErrors
+	hasWarehouses
+	hasLoads
+	hasExtremes // of ofCells, where they are wanted
+	hasAll      = 0
 )
 
-// has are the columns that have values in a relation.
-func has(relation string) int {
+// relationColumns are the columns that have values in a relation.
+func relationColumns(relation string) int {
 	switch relation {
 	case WarehouseSeconds:
-		return ofWarehouses
+		return hasWarehouses
 	case LoadSeconds:
-		return ofLoads
+		return hasLoads
 	case ErrorSeconds:
-		return ofErrors
+		return hasErrors
 	}
-	return ofCells | ofErrors
+	return hasCells | hasErrors
 }
 
 // group is a row group as columns. Its memory is used again for the next one. What has no column in the file, or none
@@ -80,10 +80,10 @@ func (t *texts) at(i int) string { return t.values[t.index[i]] }
 // column is one of the file, and where a group keeps it.
 type column struct {
 	name string
-	// of says in which relations it has values.
-	of   int
-	kind parquet.Kind
-	read func(*group, *chunk) error
+	// relations says in which relations it has values.
+	relations int
+	kind      parquet.Kind
+	read      func(*group, *chunk) error
 }
 
 func int32s(name string, of int, in func(*group) *[]int32) column {
@@ -111,7 +111,7 @@ func doubles(name string, of int, in func(*group) *[]float64) column {
 }
 
 func bools(name string, in func(*group) *[]bool) column {
-	return column{name, ofAll, parquet.Boolean, func(g *group, c *chunk) (err error) {
+	return column{name, hasAll, parquet.Boolean, func(g *group, c *chunk) (err error) {
 		to := in(g)
 		*to, err = c.bools(*to)
 		return err
@@ -123,61 +123,61 @@ func strs(name string, of int, in func(*group) *texts) column {
 }
 
 func label(name string, i int) column {
-	return strs(name, ofAll, func(g *group) *texts { return &g.labels[i] })
+	return strs(name, hasAll, func(g *group) *texts { return &g.labels[i] })
 }
 
 // columns are all of a row but its relation, which says which of the others are read.
 func columns() []column {
 	return []column{
-		int32s("series", ofAll, func(g *group) *[]int32 { return &g.series }),
-		int32s("second", ofAll, func(g *group) *[]int32 { return &g.second }),
-		int64s("at", ofAll, func(g *group) *[]int64 { return &g.at }),
+		int32s("series", hasAll, func(g *group) *[]int32 { return &g.series }),
+		int32s("second", hasAll, func(g *group) *[]int32 { return &g.second }),
+		int64s("at", hasAll, func(g *group) *[]int64 { return &g.at }),
 		label("kind", 0), label("statement_id", 1), label("worker_id", 2), label("error_class", 3), label("error_code", 4),
 		label("warehouse", 5), label("warehouse_type", 6), label("warehouse_size", 7), label("node_id", 8),
 		bools("in_transaction", func(g *group) *[]bool { return &g.inTransaction }),
 		bools("warmup", func(g *group) *[]bool { return &g.warmup }),
 
-		int64s("operations", ofCells, func(g *group) *[]int64 { return &g.operations }),
-		int64s("errors", ofErrors, func(g *group) *[]int64 { return &g.errors }),
-		int64s("row_count", ofCells, func(g *group) *[]int64 { return &g.rowCount }),
-		int32s("latency_schema", ofCells, func(g *group) *[]int32 { return &g.latencySchema }),
-		int32s("latency_offset", ofCells, func(g *group) *[]int32 { return &g.latencyOffset }),
-		int64s("latency_sum_ns", ofCells, func(g *group) *[]int64 { return &g.latencySum }),
-		int64s("latency_min_ns", ofExtremes, func(g *group) *[]int64 { return &g.latencyMin }),
-		int64s("latency_max_ns", ofExtremes, func(g *group) *[]int64 { return &g.latencyMax }),
-		{"latency_counts", ofCells, parquet.ByteArray, func(g *group, c *chunk) error { return c.bytes(g) }},
+		int64s("operations", hasCells, func(g *group) *[]int64 { return &g.operations }),
+		int64s("errors", hasErrors, func(g *group) *[]int64 { return &g.errors }),
+		int64s("row_count", hasCells, func(g *group) *[]int64 { return &g.rowCount }),
+		int32s("latency_schema", hasCells, func(g *group) *[]int32 { return &g.latencySchema }),
+		int32s("latency_offset", hasCells, func(g *group) *[]int32 { return &g.latencyOffset }),
+		int64s("latency_sum_ns", hasCells, func(g *group) *[]int64 { return &g.latencySum }),
+		int64s("latency_min_ns", hasExtremes, func(g *group) *[]int64 { return &g.latencyMin }),
+		int64s("latency_max_ns", hasExtremes, func(g *group) *[]int64 { return &g.latencyMax }),
+		{"latency_counts", hasCells, parquet.ByteArray, func(g *group, c *chunk) error { return c.bytes(g) }},
 
-		strs("state", ofWarehouses, func(g *group) *texts { return &g.state }),
-		int32s("started_clusters", ofWarehouses, func(g *group) *[]int32 { return &g.startedClusters }),
-		int32s("running", ofWarehouses, func(g *group) *[]int32 { return &g.running }),
-		int32s("queued", ofWarehouses, func(g *group) *[]int32 { return &g.queued }),
-		doubles("credits_per_hour", ofWarehouses, func(g *group) *[]float64 { return &g.creditsPerHour }),
+		strs("state", hasWarehouses, func(g *group) *texts { return &g.state }),
+		int32s("started_clusters", hasWarehouses, func(g *group) *[]int32 { return &g.startedClusters }),
+		int32s("running", hasWarehouses, func(g *group) *[]int32 { return &g.running }),
+		int32s("queued", hasWarehouses, func(g *group) *[]int32 { return &g.queued }),
+		doubles("credits_per_hour", hasWarehouses, func(g *group) *[]float64 { return &g.creditsPerHour }),
 
-		int64s("scheduled", ofLoads, func(g *group) *[]int64 { return &g.scheduled }),
-		int64s("dropped", ofLoads, func(g *group) *[]int64 { return &g.dropped }),
-		int64s("retries", ofLoads, func(g *group) *[]int64 { return &g.retries }),
-		int32s("connections", ofLoads, func(g *group) *[]int32 { return &g.connections }),
-		int32s("target_connections", ofLoads, func(g *group) *[]int32 { return &g.targets }),
-		int32s("waiting", ofLoads, func(g *group) *[]int32 { return &g.waiting }),
-		doubles("target_operations_per_second", ofLoads, func(g *group) *[]float64 { return &g.rate }),
-		doubles("cpu_ratio", ofLoads, func(g *group) *[]float64 { return &g.cpu }),
-		doubles("memory_ratio", ofLoads, func(g *group) *[]float64 { return &g.memory }),
-		doubles("host_cpu_ratio", ofLoads, func(g *group) *[]float64 { return &g.hostCPU }),
-		doubles("host_memory_ratio", ofLoads, func(g *group) *[]float64 { return &g.hostM }),
-		int64s("memory_bytes", ofLoads, func(g *group) *[]int64 { return &g.memoryBytes }),
+		int64s("scheduled", hasLoads, func(g *group) *[]int64 { return &g.scheduled }),
+		int64s("dropped", hasLoads, func(g *group) *[]int64 { return &g.dropped }),
+		int64s("retries", hasLoads, func(g *group) *[]int64 { return &g.retries }),
+		int32s("connections", hasLoads, func(g *group) *[]int32 { return &g.connections }),
+		int32s("target_connections", hasLoads, func(g *group) *[]int32 { return &g.targets }),
+		int32s("waiting", hasLoads, func(g *group) *[]int32 { return &g.waiting }),
+		doubles("target_operations_per_second", hasLoads, func(g *group) *[]float64 { return &g.rate }),
+		doubles("cpu_ratio", hasLoads, func(g *group) *[]float64 { return &g.cpu }),
+		doubles("memory_ratio", hasLoads, func(g *group) *[]float64 { return &g.memory }),
+		doubles("host_cpu_ratio", hasLoads, func(g *group) *[]float64 { return &g.hostCPU }),
+		doubles("host_memory_ratio", hasLoads, func(g *group) *[]float64 { return &g.hostM }),
+		int64s("memory_bytes", hasLoads, func(g *group) *[]int64 { return &g.memoryBytes }),
 	}
 }
 
 // readGroup reads the columns of a row group in which the relations that it holds have values, and says which these
 // are; none where it holds nothing that is wanted.
 func (s *File) readGroup(i int, q *Query, g *group) (of int, err error) {
-	defer damaged(&err)
+	defer recoverDamage(&err)
 	chunks := s.pq.RowGroups()[i].ColumnChunks()
-	if n := s.pq.RowGroups()[i].NumRows(); n > mostRows {
+	if n := s.pq.RowGroups()[i].NumRows(); n > maxGroupRows {
 		return 0, fmt.Errorf("a row group of %d rows", n)
 	}
 	g.n = int(s.pq.RowGroups()[i].NumRows())
-	if err := (&chunk{name: "relation", n: g.n, of: chunks[s.relation]}).texts(&g.relation); err != nil {
+	if err := (&chunk{name: "relation", n: g.n, column: chunks[s.relation]}).texts(&g.relation); err != nil {
 		return 0, err
 	}
 	held := make([]bool, len(g.relation.values))
@@ -186,22 +186,22 @@ func (s *File) readGroup(i int, q *Query, g *group) (of int, err error) {
 	}
 	for v, relation := range g.relation.values {
 		if held[v] && q.wantsRelation(relation) {
-			of |= has(relation)
+			of |= relationColumns(relation)
 		}
 	}
 	if of == 0 {
 		return 0, nil
 	}
-	if of&ofCells != 0 && !q.NoExtremes {
-		of |= ofExtremes
+	if of&hasCells != 0 && !q.NoExtremes {
+		of |= hasExtremes
 	}
 	for j, c := range s.columns {
-		if c.of != ofAll && of&c.of == 0 {
+		if c.relations != hasAll && of&c.relations == 0 {
 			continue
 		}
 		chunk := &chunk{name: c.name, n: g.n}
-		if s.places[j] != absent {
-			chunk.of = chunks[s.places[j]]
+		if s.places[j] != missingColumn {
+			chunk.column = chunks[s.places[j]]
 		}
 		if err := c.read(g, chunk); err != nil {
 			return 0, fmt.Errorf("the column %s: %w", c.name, err)
@@ -221,22 +221,22 @@ func (g *group) row(i int, of int, r *Row) {
 			NodeID: g.labels[8].at(i)}}
 	}
 	r.Second, r.At = g.second[i], g.at[i]
-	if of &= has(r.Relation) | ofExtremes; of&ofErrors != 0 {
+	if of &= relationColumns(r.Relation) | hasExtremes; of&hasErrors != 0 {
 		r.Errors = g.errors[i]
 	}
-	if of&ofCells != 0 {
+	if of&hasCells != 0 {
 		r.Operations, r.RowCount = g.operations[i], g.rowCount[i]
 		r.LatencySchema, r.LatencyOffset, r.LatencySumNs = g.latencySchema[i], g.latencyOffset[i], g.latencySum[i]
 		r.LatencyCounts = g.counts[g.countsAt[i]:g.countsAt[i+1]]
-		if of&ofExtremes != 0 {
+		if of&hasExtremes != 0 {
 			r.LatencyMinNs, r.LatencyMaxNs = g.latencyMin[i], g.latencyMax[i]
 		}
 	}
-	if of&ofWarehouses != 0 {
+	if of&hasWarehouses != 0 {
 		r.State, r.StartedClusters, r.Running = g.state.at(i), g.startedClusters[i], g.running[i]
 		r.Queued, r.CreditsPerHour = g.queued[i], g.creditsPerHour[i]
 	}
-	if of&ofLoads != 0 {
+	if of&hasLoads != 0 {
 		r.setLoad(&rollup.Load{Counts: rollup.Counts{Scheduled: g.scheduled[i], Dropped: g.dropped[i],
 			Retries: g.retries[i]}, Connections: int(g.connections[i]), TargetConnections: int(g.targets[i]),
 			Waiting: int(g.waiting[i]), TargetRate: g.rate[i], CPU: g.cpu[i], Memory: g.memory[i],
@@ -246,14 +246,14 @@ func (g *group) row(i int, of int, r *Row) {
 
 // chunk is a column of a row group with n rows; of is nil where the file does not have it.
 type chunk struct {
-	name string
-	n    int
-	of   parquet.ColumnChunk
+	name   string
+	n      int
+	column parquet.ColumnChunk
 }
 
 // pages calls fn for every page.
 func (c *chunk) pages(fn func(parquet.Page) error) (err error) {
-	pages := c.of.Pages()
+	pages := c.column.Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	rows := 0
 	for {
@@ -290,7 +290,7 @@ func zeros[T any](dst []T, n int) []T {
 
 // fixed reads values of a fixed size into the memory of dst.
 func fixed[T any](c *chunk, dst []T, plain func(parquet.Page) []T, value func(parquet.Value) T) ([]T, error) {
-	if c.of == nil {
+	if c.column == nil {
 		return zeros(dst, c.n), nil
 	}
 	dst = slices.Grow(dst[:0], c.n)
@@ -313,11 +313,11 @@ func fixed[T any](c *chunk, dst []T, plain func(parquet.Page) []T, value func(pa
 		}
 		return nil
 	})
-	return enough(dst, c.n, err)
+	return checkCount(dst, c.n, err)
 }
 
-// enough refuses a column whose pages had fewer values than they said.
-func enough[T any](dst []T, n int, err error) ([]T, error) {
+// checkCount refuses a column whose pages had fewer values than they said.
+func checkCount[T any](dst []T, n int, err error) ([]T, error) {
 	if err == nil && len(dst) != n {
 		err = fmt.Errorf("%d values for %d rows", len(dst), n)
 	}
@@ -325,7 +325,7 @@ func enough[T any](dst []T, n int, err error) ([]T, error) {
 }
 
 func (c *chunk) bools(dst []bool) ([]bool, error) {
-	if c.of == nil {
+	if c.column == nil {
 		return zeros(dst, c.n), nil
 	}
 	dst = slices.Grow(dst[:0], c.n)
@@ -337,13 +337,13 @@ func (c *chunk) bools(dst []bool) ([]bool, error) {
 		}
 		return nil
 	})
-	return enough(dst, c.n, err)
+	return checkCount(dst, c.n, err)
 }
 
 // texts reads a column of texts with a dictionary.
 func (c *chunk) texts(t *texts) error {
 	t.values = t.values[:0]
-	if c.of == nil {
+	if c.column == nil {
 		t.index, t.values = zeros(t.index, c.n), append(t.values, "")
 		return nil
 	}
@@ -373,7 +373,7 @@ func (c *chunk) texts(t *texts) error {
 		}
 		return err
 	})
-	t.index, err = enough(t.index, c.n, err)
+	t.index, err = checkCount(t.index, c.n, err)
 	return err
 }
 
@@ -392,7 +392,7 @@ func arrays(page parquet.Page) (content []byte, offsets []uint32, err error) {
 // bytes reads the counts of histograms.
 func (c *chunk) bytes(g *group) error {
 	g.counts, g.countsAt = g.counts[:0], append(slices.Grow(g.countsAt[:0], c.n+1), 0)
-	if c.of == nil {
+	if c.column == nil {
 		g.countsAt = zeros(g.countsAt, c.n+1)
 		return nil
 	}
@@ -419,6 +419,6 @@ func (c *chunk) bytes(g *group) error {
 		}
 		base = at
 	}
-	g.countsAt, err = enough(g.countsAt, c.n+1, err)
+	g.countsAt, err = checkCount(g.countsAt, c.n+1, err)
 	return err
 }

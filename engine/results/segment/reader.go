@@ -36,7 +36,7 @@ func Open(f record.File) (*File, error) {
 }
 
 func (s *File) open() (err error) {
-	defer damaged(&err)
+	defer recoverDamage(&err)
 	if s.pq, err = parquet.OpenFile(s.f, s.f.Size(), parquet.SkipPageIndex(true),
 		parquet.SkipBloomFilters(true)); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *File) open() (err error) {
 		case !ok && version == Version || !ok && (c.name == "series" || c.name == "second"):
 			return fmt.Errorf("column %s is missing", c.name)
 		case !ok:
-			s.places[i] = absent
+			s.places[i] = missingColumn
 		case leaf.Node.Type().Kind() != c.kind || !leaf.Node.Required() || !leaf.Node.Leaf():
 			return fmt.Errorf("column %s has another type", c.name)
 		default:
@@ -76,8 +76,8 @@ func (s *File) open() (err error) {
 	return nil
 }
 
-// damaged turns a panic of the decoder into an error.
-func damaged(err *error) {
+// recoverDamage turns a panic of the decoder into an error.
+func recoverDamage(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("damaged Parquet data: %v", r)
 	}
@@ -142,14 +142,14 @@ func (s *File) mayHold(first, last, from, to []byte, q Query) bool {
 	})
 }
 
-// groups have the memory of row groups that were read: some hundred KB each.
-var groups = sync.Pool{New: func() any { return &group{} }}
+// groupPool have the memory of row groups that were read: some hundred KB each.
+var groupPool = sync.Pool{New: func() any { return &group{} }}
 
 // Read calls fn for each row of a query, by series and time. The row, and its counts, are valid until fn returns. Of
 // each row group the columns are read that have values in the relations wanted of it.
 func (s *File) Read(q Query, fn func(*Row) error) error {
-	g := groups.Get().(*group)
-	defer groups.Put(g)
+	g := groupPool.Get().(*group)
+	defer groupPool.Put(g)
 	for _, i := range s.Groups(q) {
 		if err := s.rows(i, &q, g, fn); err != nil {
 			return fmt.Errorf("reading a segment of the run %s: %w", s.runID, err)

@@ -47,7 +47,7 @@ const (
 	metaRunID   = "run_id"
 	// rowsPerGroup is how many rows a reader takes or leaves at a time.
 	rowsPerGroup = 8192
-	batch        = 512
+	writeBatch   = 512
 )
 
 // Labels tell the series of a relation apart; those that a relation does not have are "" or false.
@@ -181,8 +181,8 @@ const maxBuckets = 1 << 13
 
 var errCounts = errors.New("the counts of a histogram cannot be read")
 
-// line is a row before it is written: histograms are copied only then.
-type line struct {
+// pendingRow is a row before it is written: histograms are copied only then.
+type pendingRow struct {
 	labels Labels
 	second int32
 	cell   *rollup.Cell
@@ -191,46 +191,46 @@ type line struct {
 	load   *rollup.Load
 }
 
-func lines(r *rollup.Run) []line {
+func pendingRows(r *rollup.Run) []pendingRow {
 	s := r.Seconds
-	all := make([]line, 0, len(s.Run)+len(s.Kinds)+len(s.Statements)+len(s.Workers)+len(s.Errors)+len(s.Loads)+
+	all := make([]pendingRow, 0, len(s.Run)+len(s.Kinds)+len(s.Statements)+len(s.Workers)+len(s.Errors)+len(s.Loads)+
 		len(r.Warehouse))
 	for k, c := range s.Run {
-		all = append(all, line{labels: Labels{Relation: RunSeconds, Warmup: k.Warmup}, second: k.Second, cell: c})
+		all = append(all, pendingRow{labels: Labels{Relation: RunSeconds, Warmup: k.Warmup}, second: k.Second, cell: c})
 	}
 	for k, c := range s.Kinds {
-		all = append(all, line{labels: Labels{Relation: KindSeconds, Kind: k.Kind, Warmup: k.Warmup}, second: k.Second,
+		all = append(all, pendingRow{labels: Labels{Relation: KindSeconds, Kind: k.Kind, Warmup: k.Warmup}, second: k.Second,
 			cell: c})
 	}
 	for k, c := range s.Statements {
-		all = append(all, line{labels: Labels{Relation: StatementSeconds, Kind: k.Kind, StatementID: k.Statement,
+		all = append(all, pendingRow{labels: Labels{Relation: StatementSeconds, Kind: k.Kind, StatementID: k.Statement,
 			InTransaction: k.InTransaction, Warmup: k.Warmup}, second: k.Second, cell: c})
 	}
 	for k, c := range s.Workers {
-		all = append(all, line{labels: Labels{Relation: WorkerSeconds, WorkerID: k.Worker, Warmup: k.Warmup},
+		all = append(all, pendingRow{labels: Labels{Relation: WorkerSeconds, WorkerID: k.Worker, Warmup: k.Warmup},
 			second: k.Second, cell: c})
 	}
 	for k, n := range s.Errors {
-		all = append(all, line{labels: Labels{Relation: ErrorSeconds, Kind: k.Kind, ErrorClass: k.Class, ErrorCode: k.Code,
+		all = append(all, pendingRow{labels: Labels{Relation: ErrorSeconds, Kind: k.Kind, ErrorClass: k.Class, ErrorCode: k.Code,
 			Warmup: k.Warmup}, second: k.Second, errors: n})
 	}
 	for k, l := range s.Loads {
-		all = append(all, line{labels: Labels{Relation: LoadSeconds, WorkerID: k.Worker, Warmup: k.Warmup, NodeID: l.Node},
+		all = append(all, pendingRow{labels: Labels{Relation: LoadSeconds, WorkerID: k.Worker, Warmup: k.Warmup, NodeID: l.Node},
 			second: k.Second, load: l})
 	}
 	polls := r.WarehouseSeconds()
 	for i := range polls {
 		p := &polls[i]
-		all = append(all, line{labels: Labels{Relation: WarehouseSeconds, Warehouse: p.Name, WarehouseType: p.Type,
+		all = append(all, pendingRow{labels: Labels{Relation: WarehouseSeconds, Warehouse: p.Name, WarehouseType: p.Type,
 			WarehouseSize: p.Size}, second: int32(p.Second), poll: p})
 	}
-	slices.SortFunc(all, func(a, b line) int {
+	slices.SortFunc(all, func(a, b pendingRow) int {
 		return cmp.Or(a.labels.compare(&b.labels), cmp.Compare(a.second, b.second))
 	})
 	return all
 }
 
-func (l *line) row(s *rollup.Seconds, series int32, counts []byte) Row {
+func (l *pendingRow) row(s *rollup.Seconds, series int32, counts []byte) Row {
 	row := Row{Series: series, Labels: l.labels, Second: l.second, At: s.At(l.second).UnixMicro(), Errors: l.errors,
 		LatencyCounts: counts[:0]}
 	if c := l.cell; c != nil {
@@ -272,9 +272,9 @@ func Encode(r *rollup.Run, to io.Writer) (rows int64, err error) {
 		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.SkipPageBounds("latency_counts"),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("series"), parquet.Ascending("second"))),
 		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(Version)), parquet.KeyValueMetadata(metaRunID, r.Run.RunID))
-	series, buffer := int32(-1), make([]Row, 0, batch)
+	series, buffer := int32(-1), make([]Row, 0, writeBatch)
 	var last Labels
-	for _, l := range lines(r) {
+	for _, l := range pendingRows(r) {
 		if series < 0 || l.labels != last {
 			series, last = series+1, l.labels
 		}
@@ -304,7 +304,7 @@ func Bytes(r *rollup.Run) (content []byte, rows int64, err error) {
 	return b.Bytes(), rows, err
 }
 
-var names = regexp.MustCompile(`^segment-(\d{19})-[0-9a-f]{16}\.parquet$`)
+var segmentName = regexp.MustCompile(`^segment-(\d{19})-[0-9a-f]{16}\.parquet$`)
 
 // Name is what a segment is called: by the epoch of the claim that wrote it, and by its content.
 // Epochs rise, so that whoever removes what earlier ones wrote never meets a later one.
@@ -314,7 +314,7 @@ func Name(epoch int64, sha256 string) string {
 
 // Epoch is that of a segment's name, ok false for another file.
 func Epoch(name string) (epoch int64, ok bool) {
-	m := names.FindStringSubmatch(name)
+	m := segmentName.FindStringSubmatch(name)
 	if m == nil {
 		return 0, false
 	}

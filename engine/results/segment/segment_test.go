@@ -158,14 +158,14 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 	case segment.RunSeconds:
 		c = r.Seconds.Run[at]
 	case segment.KindSeconds:
-		c = r.Seconds.Kinds[rollup.OfKind{Moment: at, Kind: row.Kind}]
+		c = r.Seconds.Kinds[rollup.KindKey{Moment: at, Kind: row.Kind}]
 	case segment.StatementSeconds:
-		c = r.Seconds.Statements[rollup.OfStatement{Moment: at, Statement: row.StatementID, Kind: row.Kind,
+		c = r.Seconds.Statements[rollup.StatementKey{Moment: at, Statement: row.StatementID, Kind: row.Kind,
 			InTransaction: row.InTransaction}]
 	case segment.WorkerSeconds:
-		c = r.Seconds.Workers[rollup.OfWorker{Moment: at, Worker: row.WorkerID}]
+		c = r.Seconds.Workers[rollup.WorkerKey{Moment: at, Worker: row.WorkerID}]
 	case segment.ErrorSeconds:
-		if n := r.Seconds.Errors[rollup.OfError{Moment: at, Class: row.ErrorClass, Code: row.ErrorCode,
+		if n := r.Seconds.Errors[rollup.ErrorKey{Moment: at, Class: row.ErrorClass, Code: row.ErrorCode,
 			Kind: row.Kind}]; n != row.Errors || n == 0 || len(bucketsOf(t, &row)) != 0 {
 			t.Fatalf("%+v, want %d errors", row, n)
 		}
@@ -182,7 +182,7 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 		}
 		return
 	case segment.LoadSeconds:
-		if l := r.Seconds.Loads[rollup.OfWorker{Moment: at, Worker: row.WorkerID}]; l == nil || row.Load() != *l {
+		if l := r.Seconds.Loads[rollup.WorkerKey{Moment: at, Worker: row.WorkerID}]; l == nil || row.Load() != *l {
 			t.Fatalf("%+v, want %+v", row, l)
 		}
 		return

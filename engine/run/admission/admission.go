@@ -21,102 +21,102 @@ import (
 )
 
 const (
-	// lookEvery is how soon a server sees that there is room for a run that waits. It falls
+	// pollInterval is how soon a server sees that there is room for a run that waits. It falls
 	// together with no other round of a server.
-	lookEvery = 1009 * time.Millisecond
-	// storeLimit is how long the store may take for one call.
-	storeLimit = 10 * time.Second
-	// joinLimit is how long the ledger may take while a run waits to grow.
-	joinLimit = 2 * time.Second
-	// at stands between the name of a server's own node and the server: all servers' own nodes
+	pollInterval = 1009 * time.Millisecond
+	// storeTimeout is how long the store may take for one call.
+	storeTimeout = 10 * time.Second
+	// joinTimeout is how long the ledger may take while a run waits to grow.
+	joinTimeout = 2 * time.Second
+	// ownNodeSeparator stands between the name of a server's own node and the server: all servers' own nodes
 	// have the same name.
-	at = "@"
+	ownNodeSeparator = "@"
 )
 
 // Nodes is what the doorman needs of engine/cluster/nodes.
 type Nodes interface {
-	Nodes() []clusternodes.InfoNode
+	Nodes() []clusternodes.NodeInfo
 	Capacity() clusternodes.Capacity
 }
 
 // Options are what a doorman is made of.
 type Options struct {
-	Store store.Rooms
+	Store store.Admissions
 	Nodes Nodes
 	// Owner names this server.
 	Owner string
 	// Start starts a run that waits, by who asked for it.
 	Start func(ctx context.Context, runID, by string) error
-	// May is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+	// Authorize is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
 	// ended then. Another error leaves it waiting. nil lets all begin.
-	May func(ctx context.Context, runID string) error
-	// GiveUp ends a run that waits, with the reason: it has for too long, or may not begin.
-	GiveUp func(ctx context.Context, runID, why string) error
+	Authorize func(ctx context.Context, runID string) error
+	// Fail ends a run that waits, with the reason: it has for too long, or may not begin.
+	Fail func(ctx context.Context, runID, why string) error
 	// WaitForNodes is how long a run may wait that is larger than all nodes together, because
 	// nodes come when they are wanted; 0 refuses such runs.
 	WaitForNodes time.Duration
-	// Alone: the process has its own node only and ends after runs of its own. These wait for nobody else's, and it
+	// Standalone: the process has its own node only and ends after runs of its own. These wait for nobody else's, and it
 	// starts nobody else's.
-	Alone bool
-	Log   zerolog.Logger
+	Standalone bool
+	Log        zerolog.Logger
 }
 
-// Doorman lets runs in. Its methods are safe for concurrent use.
-type Doorman struct {
+// Controller// Controller lets runs in. Its methods are safe for concurrent use.
+type Controller struct {
 	opts Options
 	// wake has it look before its time.
 	wake chan struct{}
 
 	mu     sync.Mutex
 	ledger store.Ledger // as last read
-	// opened is when the nodes had had their first time to introduce themselves. hopes are the runs that were let wait
+	// dialDeadline is when the nodes had had their first time to introduce themselves. hopes are the runs that were let wait
 	// since then for nodes that are being dialled, and until when.
-	opened time.Time
-	hopes  map[string]time.Time
-	// greeted: what was waiting when this server came has been given its time anew. Keep's alone.
-	greeted bool
+	dialDeadline time.Time
+	pending      map[string]time.Time
+	// graceGiven: what was waiting when this server came has been given its time anew. Keep's alone.
+	graceGiven bool
 }
 
 // New makes a doorman; nothing is started before Keep.
-func New(opts Options) *Doorman {
-	return &Doorman{opts: opts, wake: make(chan struct{}, 1), hopes: map[string]time.Time{}}
+func New(opts Options) *Controller {
+	return &Controller{opts: opts, wake: make(chan struct{}, 1), pending: map[string]time.Time{}}
 }
 
-// name is that of a node in the ledger.
-func (d *Doorman) name(node string) string {
+// ledgerName is that of a node in the ledger.
+func (d *Controller) ledgerName(node string) string {
 	if node == protocol.OwnNode {
-		return node + at + d.opts.Owner
+		return node + ownNodeSeparator + d.opts.Owner
 	}
 	return node
 }
 
-// nodes are those that take run workers now, by their names in the ledger.
-func (d *Doorman) nodes() (all []engine.NodeCapacity) {
+// ledgerNodes are those that take run workers now, by their names in the ledger.
+func (d *Controller) ledgerNodes() (all []engine.NodeCapacity) {
 	for _, n := range d.opts.Nodes.Nodes() {
 		if n.AcceptingWork && n.NodeID != "" {
-			all = append(all, engine.NodeCapacity{ID: d.name(n.NodeID), Capacity: n.Capacity})
+			all = append(all, engine.NodeCapacity{ID: d.ledgerName(n.NodeID), Capacity: n.Capacity})
 		}
 	}
 	return all
 }
 
-// Needs is what the run workers of a run need at first, and where they may be. only is the
+// Demand is what the run workers of a run need at first, and where they may be. only is the
 // node that alone can carry them, empty where any can.
-func (d *Doorman) Needs(sc engine.Scenario, shares []int, only string) *store.Admission {
-	if d.opts.Alone {
+func (d *Controller) Demand(sc engine.Scenario, shares []int, only string) *store.Admission {
+	if d.opts.Standalone {
 		only = protocol.OwnNode
 	}
 	if only != "" {
-		only = d.name(only)
+		only = d.ledgerName(only)
 	}
-	if !sc.Scaling.Elastic() && !sc.Workload.Searches() {
+	if !sc.Scaling.Elastic() && !sc.Workload.IsSearch() {
 		// Its stages are followed by the run workers that it begins with.
-		shares = engine.Spread(max(placement.Total(works(shares, "")), sc.PeakConnections(0)), len(shares))
+		shares = engine.Spread(max(placement.Total(workerDemands(shares, "")), sc.PeakConnections(0)), len(shares))
 	}
-	return &store.Admission{Nodes: d.nodes(), Works: works(shares, only)}
+	return &store.Admission{Nodes: d.ledgerNodes(), Works: workerDemands(shares, only)}
 }
 
-func works(shares []int, only string) []engine.WorkerDemand {
+func workerDemands(shares []int, only string) []engine.WorkerDemand {
 	all := make([]engine.WorkerDemand, len(shares))
 	for i, n := range shares {
 		all[i] = engine.WorkerDemand{ID: scaling.WorkerID(i), Connections: n, Only: only}
@@ -124,26 +124,26 @@ func works(shares []int, only string) []engine.WorkerDemand {
 	return all
 }
 
-// Join reserves room for a run worker that joins a live run, and says on which node it is.
-func (d *Doorman) Join(ctx context.Context, runID string, epoch int64, workerID string, connections int,
+// ReserveJoin reserves room for a run worker that joins a live run, and says on which node it is.
+func (d *Controller) ReserveJoin(ctx context.Context, runID string, epoch int64, workerID string, connections int,
 	only string) (on map[string]string, err error) {
 	if only != "" {
-		only = d.name(only)
+		only = d.ledgerName(only)
 	}
-	a := &store.Admission{Nodes: d.nodes(), Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}}}
-	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	a := &store.Admission{Nodes: d.ledgerNodes(), Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}}}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if err := d.opts.Store.Reserve(ctx, runID, epoch, a); err != nil {
 		return nil, err
 	}
-	return d.Places(a), nil
+	return d.Assignments(a), nil
 }
 
-// Places are the nodes of an admission, by run worker, as the fleet names them.
-func (d *Doorman) Places(a *store.Admission) map[string]string {
+// Assignments are the nodes of an admission, by run worker, as the fleet names them.
+func (d *Controller) Assignments(a *store.Admission) map[string]string {
 	on := make(map[string]string, len(a.On))
 	for id, node := range a.On {
-		if node == d.name(protocol.OwnNode) {
+		if node == d.ledgerName(protocol.OwnNode) {
 			node = protocol.OwnNode
 		}
 		on[id] = node
@@ -151,35 +151,35 @@ func (d *Doorman) Places(a *store.Admission) map[string]string {
 	return on
 }
 
-// Held is what a run worker holds, as the ledger has it.
-func (d *Doorman) Held(workerID, node string, connections int) engine.Reservation {
-	return engine.Reservation{WorkerID: workerID, NodeID: d.name(node), Connections: connections}
+// Reserved is what a run worker holds, as the ledger has it.
+func (d *Controller) Reserved(workerID, node string, connections int) engine.Reservation {
+	return engine.Reservation{WorkerID: workerID, NodeID: d.ledgerName(node), Connections: connections}
 }
 
-// Fits refuses a scenario that the nodes could not carry if they had nothing else, unless
+// CheckCapacity refuses a scenario that the nodes could not carry if they had nothing else, unless
 // nodes come when they are wanted. only is the node that alone can carry it, empty where any can.
-func (d *Doorman) Fits(sc engine.Scenario, only string) error {
+func (d *Controller) CheckCapacity(sc engine.Scenario, only string) error {
 	err := d.opts.Nodes.Capacity().Fits(sc)
 	switch {
 	case err == nil:
-		err = d.ever(sc, only)
+		err = d.checkTotalCapacity(sc, only)
 	case engine.HasCode(err, engine.CodeUnsupported):
 		return err
 	}
-	if d.opts.WaitForNodes > 0 && only == "" || d.hoping() {
+	if d.opts.WaitForNodes > 0 && only == "" || d.nodesPending() {
 		return nil
 	}
 	return err
 }
 
-// ever refuses a scenario whose run workers no node can hold as they are cut.
-func (d *Doorman) ever(sc engine.Scenario, only string) error {
+// checkTotalCapacity refuses a scenario whose run workers no node can hold as they are cut.
+func (d *Controller) checkTotalCapacity(sc engine.Scenario, only string) error {
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		return err
 	}
-	a := d.Needs(sc, shares, only)
-	if placement.Ever(a.Nodes, "", a.Works) {
+	a := d.Demand(sc, shares, only)
+	if placement.FitsWhenEmpty(a.Nodes, "", a.Works) {
 		return nil
 	}
 	room := placement.Free(a.Nodes, placement.Pool(a.Works))
@@ -199,28 +199,28 @@ func (d *Doorman) ever(sc engine.Scenario, only string) error {
 		"share them between more run workers (scaling.worker_count), lower them, or add a node")
 }
 
-// Wait lets a run wait for room.
-func (d *Doorman) Wait(ctx context.Context, runID, by string, a *store.Admission) error {
-	d.hope(runID, a)
-	err := d.opts.Store.Enqueue(ctx, store.Waiting{RunID: runID, Pool: placement.Pool(a.Works), Works: a.Works, By: by})
-	d.Look()
+// Enqueue lets a run wait for room.
+func (d *Controller) Enqueue(ctx context.Context, runID, by string, a *store.Admission) error {
+	d.addPending(runID, a)
+	err := d.opts.Store.Enqueue(ctx, store.QueuedRun{RunID: runID, Pool: placement.Pool(a.Works), Works: a.Works, By: by})
+	d.Wake()
 	return err
 }
 
-// Look has the doorman look at once: room may have come.
-func (d *Doorman) Look() {
+// Wake has the doorman look at once: room may have come.
+func (d *Controller) Wake() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Keep starts runs that wait when there is room for them, until ctx ends.
-func (d *Doorman) Keep(ctx context.Context) {
-	ticker := time.NewTicker(lookEvery)
+// Run starts runs that wait when there is room for them, until ctx ends.
+func (d *Controller) Run(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	d.mu.Lock()
-	d.opened = time.Now()
+	d.dialDeadline = time.Now()
 	d.mu.Unlock()
 	silent := false
 	for {
@@ -239,36 +239,36 @@ func (d *Doorman) Keep(ctx context.Context) {
 }
 
 // admit starts those for which there is room, the first of each pool first.
-func (d *Doorman) admit(ctx context.Context) error {
+func (d *Controller) admit(ctx context.Context) error {
 	for {
-		l, err := d.look(ctx)
+		l, err := d.readLedger(ctx)
 		if err != nil {
 			return err
 		}
-		if d.opts.Alone {
-			l.Waiting = slices.DeleteFunc(l.Waiting, func(w store.Waiting) bool { return w.Pool != d.name(protocol.OwnNode) })
-		} else if !d.greeted {
+		if d.opts.Standalone {
+			l.Queued = slices.DeleteFunc(l.Queued, func(w store.QueuedRun) bool { return w.Pool != d.ledgerName(protocol.OwnNode) })
+		} else if !d.graceGiven {
 			// The nodes of a server that has just begun are being dialled: it has not seen any go.
-			if err := d.fit(ctx, ids(l.Waiting)); err != nil {
+			if err := d.markFitting(ctx, waitingIDs(l.Queued)); err != nil {
 				return err
 			}
-			for i := range l.Waiting {
-				l.Waiting[i].Unfit = 0
+			for i := range l.Queued {
+				l.Queued[i].Unfit = 0
 			}
 		}
-		d.greeted = true
-		if len(l.Waiting) == 0 {
+		d.graceGiven = true
+		if len(l.Queued) == 0 {
 			return nil
 		}
-		nodes := placement.Loaded(d.nodes(), l.Held, "")
-		d.giveUp(ctx, l, nodes)
-		t := turn(l.Waiting, nodes)
-		if err := d.fit(ctx, t.fit); err != nil {
+		nodes := placement.WithReservations(d.ledgerNodes(), l.Reserved, "")
+		d.failOverdue(ctx, l, nodes)
+		t := nextAdmissions(l.Queued, nodes)
+		if err := d.markFitting(ctx, t.fit); err != nil {
 			return err
 		}
 		started := false
 		for _, w := range t.start {
-			may, ended := d.may(ctx, w.RunID)
+			may, ended := d.authorize(ctx, w.RunID)
 			if started = started || ended; !may {
 				continue
 			}
@@ -285,30 +285,30 @@ func (d *Doorman) admit(ctx context.Context) error {
 	}
 }
 
-// giveUp ends the runs that have waited long enough for nodes that did not come.
-func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []engine.NodeCapacity) {
-	d.despair(ctx, l, nodes)
+// failOverdue ends the runs that have waited long enough for nodes that did not come.
+func (d *Controller) failOverdue(ctx context.Context, l store.Ledger, nodes []engine.NodeCapacity) {
+	d.failExpired(ctx, l, nodes)
 	if d.opts.WaitForNodes <= 0 {
 		return
 	}
-	for _, w := range l.Waiting {
-		if w.Unfit < d.opts.WaitForNodes || placement.Ever(nodes, w.RunID, w.Works) {
+	for _, w := range l.Queued {
+		if w.Unfit < d.opts.WaitForNodes || placement.FitsWhenEmpty(nodes, w.RunID, w.Works) {
 			continue
 		}
 		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
-			placement.Words(nodes, w.Works, 0))
-		if err := d.opts.GiveUp(ctx, w.RunID, why); err != nil {
+			placement.WaitReason(nodes, w.Works, 0))
+		if err := d.opts.Fail(ctx, w.RunID, why); err != nil {
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
 	}
 }
 
-// may tells whether a run that has waited may begin still. ended tells that it may not, and is over.
-func (d *Doorman) may(ctx context.Context, runID string) (may, ended bool) {
-	if d.opts.May == nil {
+// authorize tells whether a run that has waited may begin still. ended tells that it may not, and is over.
+func (d *Controller) authorize(ctx context.Context, runID string) (may, ended bool) {
+	if d.opts.Authorize == nil {
 		return true, false
 	}
-	err := d.opts.May(ctx, runID)
+	err := d.opts.Authorize(ctx, runID)
 	switch {
 	case err == nil:
 		return true, false
@@ -317,7 +317,7 @@ func (d *Doorman) may(ctx context.Context, runID string) (may, ended bool) {
 		return false, false
 	}
 	why := engine.AsError(err).Message
-	if err := d.opts.GiveUp(ctx, runID, why); err != nil {
+	if err := d.opts.Fail(ctx, runID, why); err != nil {
 		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("a run that may not begin could not be ended")
 		return false, false
 	}
@@ -325,19 +325,19 @@ func (d *Doorman) may(ctx context.Context, runID string) (may, ended bool) {
 	return false, true
 }
 
-// fit says that there are nodes for these runs.
-func (d *Doorman) fit(ctx context.Context, runIDs []string) error {
+// markFitting says that there are nodes for these runs.
+func (d *Controller) markFitting(ctx context.Context, runIDs []string) error {
 	if len(runIDs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return d.opts.Store.Fit(ctx, runIDs)
+	return d.opts.Store.MarkFeasible(ctx, runIDs)
 }
 
-// look reads the ledger.
-func (d *Doorman) look(ctx context.Context) (store.Ledger, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+// readLedger reads the ledger.
+func (d *Controller) readLedger(ctx context.Context) (store.Ledger, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	l, err := d.opts.Store.Ledger(ctx)
 	if err != nil {
@@ -349,24 +349,24 @@ func (d *Doorman) look(ctx context.Context) (store.Ledger, error) {
 	return l, nil
 }
 
-// known is the ledger as last read, and the nodes with what runs hold on them.
-func (d *Doorman) known() (store.Ledger, []engine.NodeCapacity) {
+// snapshot is the ledger as last read, and the nodes with what runs hold on them.
+func (d *Controller) snapshot() (store.Ledger, []engine.NodeCapacity) {
 	d.mu.Lock()
 	l := d.ledger
 	d.mu.Unlock()
-	return l, placement.Loaded(d.nodes(), l.Held, "")
+	return l, placement.WithReservations(d.ledgerNodes(), l.Reserved, "")
 }
 
-// Free is what was free on the nodes when the ledger was last read.
-func (d *Doorman) Free() placement.Room {
-	_, nodes := d.known()
+// FreeConnections is what was free on the nodes when the ledger was last read.
+func (d *Controller) FreeConnections() placement.FreeCapacity {
+	_, nodes := d.snapshot()
 	return placement.Free(nodes, "")
 }
 
-// WaitingOf counts the runs of a user that wait, one of them left out.
-func (d *Doorman) WaitingOf(by, but string) (n int) {
-	l, _ := d.known()
-	for _, w := range l.Waiting {
+// CountWaiting counts the runs of a user that wait, one of them left out.
+func (d *Controller) CountWaiting(by, but string) (n int) {
+	l, _ := d.snapshot()
+	for _, w := range l.Queued {
 		if w.By == by && w.RunID != but {
 			n++
 		}
@@ -375,35 +375,35 @@ func (d *Doorman) WaitingOf(by, but string) (n int) {
 }
 
 // Waiting says what a run waits for, nil when it does not.
-func (d *Doorman) Waiting(ctx context.Context, runID string) (*engine.Waiting, error) {
-	l, err := d.look(ctx)
+func (d *Controller) Waiting(ctx context.Context, runID string) (*engine.Waiting, error) {
+	l, err := d.readLedger(ctx)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(l.Waiting, func(w store.Waiting) bool { return w.RunID == runID })
+	i := slices.IndexFunc(l.Queued, func(w store.QueuedRun) bool { return w.RunID == runID })
 	if i < 0 {
 		return nil, nil
 	}
-	s := said(l.Waiting, i, placement.Loaded(d.nodes(), l.Held, ""))
-	if d.hoped(runID) {
-		s.Reason += dialled
+	s := waitingAt(l.Queued, i, placement.WithReservations(d.ledgerNodes(), l.Reserved, ""))
+	if d.isPending(runID) {
+		s.Reason += dialingNote
 	}
 	return s, nil
 }
 
-// said is what the one at i waits for.
-func said(all []store.Waiting, i int, nodes []engine.NodeCapacity) *engine.Waiting {
+// waitingAt is what the one at i waits for.
+func waitingAt(all []store.QueuedRun, i int, nodes []engine.NodeCapacity) *engine.Waiting {
 	w := all[i]
 	ahead := 0
 	for _, other := range all[:i] {
-		if other.Pool == w.Pool && !passed(other) {
+		if other.Pool == w.Pool && !isPassedOver(other) {
 			ahead++
 		}
 	}
 	free := placement.Free(nodes, w.Pool)
 	s := &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
-		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.Words(nodes, w.Works, ahead)}
-	if passed(w) && !placement.Ever(nodes, w.RunID, w.Works) {
+		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.WaitReason(nodes, w.Works, ahead)}
+	if isPassedOver(w) && !placement.FitsWhenEmpty(nodes, w.RunID, w.Works) {
 		s.Reason += "; runs behind it are let by until nodes for it come"
 	}
 	return s

@@ -15,21 +15,21 @@ var (
 	wantedDesc = prometheus.NewDesc("loadstone_nodes_wanted", "How many nodes the demand needs, for a scaler.", nil, nil)
 )
 
-var _ prometheus.Collector = (*Doorman)(nil)
+var _ prometheus.Collector = (*Controller)(nil)
 
 // Describe implements prometheus.Collector.
-func (d *Doorman) Describe(ch chan<- *prometheus.Desc) {
+func (d *Controller) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{waitingDesc, oldestDesc, reservedDesc, wantedDesc} {
 		ch <- desc
 	}
 }
 
 // Collect implements prometheus.Collector, of the ledger as last read: a scrape asks no store.
-func (d *Doorman) Collect(ch chan<- prometheus.Metric) {
-	l, nodes := d.known()
-	s := reckon(l, nodes, time.Now())
+func (d *Controller) Collect(ch chan<- prometheus.Metric) {
+	l, nodes := d.snapshot()
+	s := computeNeeds(l, nodes, time.Now())
 	for desc, v := range map[*prometheus.Desc]float64{waitingDesc: float64(s.QueueDepth), oldestDesc: s.OldestSeconds,
-		reservedDesc: float64(s.Held), wantedDesc: float64(s.WantedNodes)} {
+		reservedDesc: float64(s.ReservedConnections), wantedDesc: float64(s.WantedNodes)} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v)
 	}
 }

@@ -14,50 +14,50 @@ import (
 )
 
 const (
-	// noise is by how much clocks may differ, beyond what is known of them, before it is said.
-	noise = 10 * time.Millisecond
-	// wrongWord and lateWord are from what on an error and a lateness are said.
-	wrongWord = 20 * time.Millisecond
-	lateWord  = 100 * time.Millisecond
+	// clockTolerance is by how much clocks may differ, beyond what is known of them, before it is said.
+	clockTolerance = 10 * time.Millisecond
+	// reportErrorFrom and lateWord are from what on an error and a lateness are said.
+	reportErrorFrom = 20 * time.Millisecond
+	reportLateFrom  = 100 * time.Millisecond
 )
 
-// Line is what run workers have said of the time of their run.
-type Line struct {
-	waits map[string]bool
-	// first are the run workers that the run began with, of the groups before that number.
-	first     int
-	measuring bool
-	compared  bool
-	// ahead is by how much the run's line is ahead of this server's clock, to within wrong.
-	ahead, wrong time.Duration
+// Timeline is what run workers have said of the time of their run.
+type Timeline struct {
+	waitingFor map[string]bool
+	// initialGroups are the run workers that the run began with, of the groups before that number.
+	initialGroups int
+	measuring     bool
+	compared      bool
+	// offset is by how much the run's line is ahead of this server's clock, to within wrong.
+	offset, uncertainty time.Duration
 	// began and measured are when the first one did, latest when the last one was measured.
 	began, measured, latest time.Time
 	last                    string
 }
 
-// Of waits for run workers of a run that began with so many, and is being measured or not. Those that have joined since
+// NewTimeline waits for run workers of a run that began with so many, and is being measured or not. Those that have joined since
 // tell of the clocks, and not of when the run began: they began later.
-func Of(workers []string, first int, measuring bool) *Line {
-	l := &Line{waits: make(map[string]bool, len(workers)), first: first, measuring: measuring}
+func NewTimeline(workers []string, first int, measuring bool) *Timeline {
+	l := &Timeline{waitingFor: make(map[string]bool, len(workers)), initialGroups: first, measuring: measuring}
 	for _, id := range workers {
-		l.waits[id] = true
+		l.waitingFor[id] = true
 	}
 	return l
 }
 
-// Hears takes what a run worker says; others than those that are waited for say nothing.
-func (l *Line) Hears(w protocol.WorkerState) {
-	if !l.waits[w.WorkerID] {
+// Observe takes what a run worker says; others than those that are waited for say nothing.
+func (l *Timeline) Observe(w protocol.WorkerState) {
+	if !l.waitingFor[w.WorkerID] {
 		return
 	}
-	if w.LineError > 0 && (!l.compared || w.LineError < l.wrong) {
-		l.compared, l.ahead, l.wrong = true, w.LineAhead, w.LineError
+	if w.LineError > 0 && (!l.compared || w.LineError < l.uncertainty) {
+		l.compared, l.offset, l.uncertainty = true, w.LineAhead, w.LineError
 	}
-	joined := w.WorkerGroupID >= l.first
+	joined := w.WorkerGroupID >= l.initialGroups
 	if w.LineError <= 0 || l.measuring && w.MeasuresSince.IsZero() && !w.Status.Ended() && !joined {
 		return // it will say more
 	}
-	delete(l.waits, w.WorkerID)
+	delete(l.waitingFor, w.WorkerID)
 	if joined {
 		return
 	}
@@ -76,16 +76,16 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// learnLimit is how long who takes a run over waits for what its nodes say of its time.
-const learnLimit = 3 * time.Second
+// awaitTimeout is how long who takes a run over waits for what its nodes say of its time.
+const awaitTimeout = 3 * time.Second
 
 // Await takes messages until all that are waited for have said what they know, some seconds at most. It
 // gives what hears makes of each message to the line, and returns the messages: nobody else has seen them.
-func Await[M any](ctx context.Context, l *Line, inbox *protocol.Mailbox[M], hears func(M) (protocol.WorkerState, bool),
+func Await[M any](ctx context.Context, l *Timeline, inbox *protocol.Mailbox[M], hears func(M) (protocol.WorkerState, bool),
 ) (said []M) {
-	ctx, cancel := context.WithTimeout(ctx, learnLimit)
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
-	for len(l.waits) > 0 {
+	for len(l.waitingFor) > 0 {
 		select {
 		case <-inbox.Ready():
 			m, ok := inbox.Take()
@@ -94,7 +94,7 @@ func Await[M any](ctx context.Context, l *Line, inbox *protocol.Mailbox[M], hear
 			}
 			said = append(said, m)
 			if w, speaks := hears(m); speaks {
-				l.Hears(w)
+				l.Observe(w)
 			}
 		case <-ctx.Done():
 			return said
@@ -103,39 +103,39 @@ func Await[M any](ctx context.Context, l *Line, inbox *protocol.Mailbox[M], hear
 	return said
 }
 
-// Ahead is by how much the run's time is ahead of a clock that says now, when that which nodes compare
+// Offset is by how much the run's time is ahead of a clock that says now, when that which nodes compare
 // theirs with says nodes. The run was heard of at seen, in its own time, before that.
-func (l *Line) Ahead(now, nodes, seen time.Time) time.Duration {
+func (l *Timeline) Offset(now, nodes, seen time.Time) time.Duration {
 	if !l.compared {
 		return max(seen.Sub(now), 0) // at least
 	}
-	return l.ahead + nodes.Round(0).Sub(now.Round(0))
+	return l.offset + nodes.Round(0).Sub(now.Round(0))
 }
 
 // Began is when the load began, and Measured when its measurement did, on the first run worker and in
 // the run's time; zero where none has said so.
-func (l *Line) Began() time.Time { return l.began }
+func (l *Timeline) Began() time.Time { return l.began }
 
 // Measured is explained with Began.
-func (l *Line) Measured() time.Time { return l.measured }
+func (l *Timeline) Measured() time.Time { return l.measured }
 
-// Words say what the verdict should tell of the time of a run that was taken over by a server whose clock
+// Note say what the verdict should tell of the time of a run that was taken over by a server whose clock
 // it is ahead of by that much; nothing where all is well.
-func (l *Line) Words(ahead time.Duration) string {
+func (l *Timeline) Note(ahead time.Duration) string {
 	var said []string
 	switch {
 	case !l.compared:
 		said = append(said, "No node has said how the clock of the server that went on with the run compares with that "+
 			"of the one before: the measurement is longer or shorter by as much as they differ.")
-	case l.wrong >= wrongWord, ahead.Abs() > noise+l.wrong:
+	case l.uncertainty >= reportErrorFrom, ahead.Abs() > clockTolerance+l.uncertainty:
 		way := "behind"
 		if ahead < 0 {
 			way = "ahead of"
 		}
 		said = append(said, fmt.Sprintf("The clock of the server that went on with the run is %.3g s %s the run's time, by "+
-			"which the run went on, to within %.3g ms.", ahead.Abs().Seconds(), way, engine.Milliseconds(l.wrong)))
+			"which the run went on, to within %.3g ms.", ahead.Abs().Seconds(), way, engine.Milliseconds(l.uncertainty)))
 	}
-	if late := l.latest.Sub(l.measured); late >= lateWord {
+	if late := l.latest.Sub(l.measured); late >= reportLateFrom {
 		said = append(said, fmt.Sprintf("%s was told of the measurement %.3g s after the first run worker, when the run was "+
 			"taken over: what it executed before counts as warm-up.", l.last, late.Seconds()))
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// aggregatesAgain is when to look again for what could not be asked now: the store
+// aggregatesRetryDelay is when to look again for what could not be asked now: the store
 // was away, or the run's enrichment was under way.
-const aggregatesAgain = time.Minute
+const aggregatesRetryDelay = time.Minute
 
 // awaitAggregates has the account's aggregates of a run asked for again, from a time
 // on, until they are whole or their latency has passed. They come hours after a run: its
@@ -30,7 +30,7 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 			timer := time.NewTimer(time.Until(at))
 			select {
 			case <-timer.C:
-				at = s.askAggregates(runID)
+				at = s.pollAggregates(runID)
 			case <-s.opts.Lifetime.Done():
 				timer.Stop()
 				at = time.Time{}
@@ -42,8 +42,8 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 	})
 }
 
-// askAggregates asks once and stores the answer. It returns when to ask again, zero for never.
-func (s *Service) askAggregates(runID string) time.Time {
+// pollAggregates asks once and stores the answer. It returns when to ask again, zero for never.
+func (s *Service) pollAggregates(runID string) time.Time {
 	log := s.opts.Log.With().Str("run_id", runID).Logger()
 	d, err := s.opts.Detail(s.opts.Lifetime, runID)
 	switch {
@@ -51,20 +51,20 @@ func (s *Service) askAggregates(runID string) time.Time {
 		return time.Time{} // it was deleted
 	case err != nil:
 		log.Warn().Err(err).Msg("the account's aggregates of a run cannot be asked for now")
-		return time.Now().Add(aggregatesAgain)
-	case !d.Enrichment.Status.Over():
-		return time.Now().Add(aggregatesAgain) // a retry asks for them too
+		return time.Now().Add(aggregatesRetryDelay)
+	case !d.Enrichment.Status.Terminal():
+		return time.Now().Add(aggregatesRetryDelay) // a retry asks for them too
 	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending ||
-		!s.Keeps(d.Plan):
+		!s.HasHistory(d.Plan):
 		return time.Time{}
 	}
-	e, ctx := s.holdEnrichment(runID, d.Enrichment)
+	e, ctx := s.reserve(runID, d.Enrichment)
 	if e == nil {
-		return time.Now().Add(aggregatesAgain)
+		return time.Now().Add(aggregatesRetryDelay)
 	}
-	defer s.releaseEnrichment(runID, e)
+	defer s.release(runID, e)
 	got := d.Enrichment
-	got.Aggregate = s.aggregatesNow(ctx, d)
+	got.Aggregate = s.fetchAggregates(ctx, d)
 	if s.opts.Lifetime.Err() != nil {
 		return time.Time{} // the next process asks
 	}
@@ -80,12 +80,12 @@ func (s *Service) askAggregates(runID string) time.Time {
 	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions",
 		got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
 	d.Enrichment = got
-	s.opts.Changed(&d)
+	s.opts.OnChanged(&d)
 	return got.Aggregate.NextPollAt.Time
 }
 
-// aggregatesNow asks the account. What goes wrong on the way is told as a reason.
-func (s *Service) aggregatesNow(ctx context.Context, d engine.RunDetail) *engine.AggregateEnrichment {
+// fetchAggregates asks the account. What goes wrong on the way is told as a reason.
+func (s *Service) fetchAggregates(ctx context.Context, d engine.RunDetail) *engine.AggregateEnrichment {
 	before := *d.Enrichment.Aggregate
 	source := &historySource{svc: s, run: d.Run, plan: d.Plan}
 	defer source.close()
@@ -93,48 +93,48 @@ func (s *Service) aggregatesNow(ctx context.Context, d engine.RunDetail) *engine
 	if err == nil && source.enrich.Aggregate == "" {
 		err = &enrich.SkipError{Reason: "The adapter does not say any more how the aggregates are read."}
 	}
-	from, to := executed(d.Run)
+	from, to := executionInterval(d.Run)
 	if err == nil {
 		return s.aggregates(ctx, d.Run, d.Plan, source, from, to, before.Polls)
 	}
-	sentence, forGood := source.permanent(err)
+	sentence, forGood := source.isPermanent(err)
 	var skip *enrich.SkipError
 	forGood = forGood || errors.As(err, &skip)
 	before.Polls++
 	before.Reason = fmt.Sprintf("The aggregates could not be asked for: %s", sentence)
-	before.NextPollAt = engine.At(enrich.NextAggregate(ended(d.Run), before.AvailableAt.Time, time.Now()))
+	before.NextPollAt = engine.At(enrich.NextAggregate(lastExecutionEnd(d.Run), before.AvailableAt.Time, time.Now()))
 	if forGood || before.NextPollAt.IsZero() {
 		before.Status, before.NextPollAt = engine.EnrichmentFailed, engine.Time{}
 	}
 	return &before
 }
 
-// holdEnrichment takes a run's place among the enrichments under way, so that no other
+// reserve takes a run's place among the enrichments under way, so that no other
 // is begun and the run is not deleted meanwhile; nil when it is taken.
-func (s *Service) holdEnrichment(runID string, state engine.Enrichment) (*Under, context.Context) {
+func (s *Service) reserve(runID string, state engine.Enrichment) (*Job, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.under[runID] != nil || s.closing {
+	if s.jobs[runID] != nil || s.closing {
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancel(s.opts.Lifetime)
-	e := &Under{cancel: cancel, done: make(chan struct{})}
+	e := &Job{cancel: cancel, done: make(chan struct{})}
 	e.state.Store(&state)
-	s.under[runID] = e
+	s.jobs[runID] = e
 	return e, ctx
 }
 
-func (s *Service) releaseEnrichment(runID string, e *Under) {
+func (s *Service) release(runID string, e *Job) {
 	e.cancel()
 	s.mu.Lock()
-	delete(s.under, runID)
+	delete(s.jobs, runID)
 	s.mu.Unlock()
 	close(e.done)
 }
 
 // ResumeAggregates goes on asking for those that an earlier process waited for.
 func (s *Service) ResumeAggregates(ctx context.Context) error {
-	ids, err := s.opts.Store.AwaitingAggregates(ctx)
+	ids, err := s.opts.Store.PendingAggregates(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for aggregates that are awaited: %w", err)
 	}
@@ -143,13 +143,13 @@ func (s *Service) ResumeAggregates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if a := d.Enrichment.Aggregate; a != nil && s.Keeps(d.Plan) {
+		if a := d.Enrichment.Aggregate; a != nil && s.HasHistory(d.Plan) {
 			at := a.NextPollAt.Time
 			if now := time.Now(); at.Before(now) {
 				at = now
 			}
 			switch err := s.opts.Claim(ctx, id); {
-			case errors.Is(err, store.ErrHeld):
+			case errors.Is(err, store.ErrLeaseHeld):
 				// Its owner asks for them.
 			case err != nil:
 				return fmt.Errorf("claiming run %s: %w", id, err)

@@ -37,12 +37,12 @@ const (
 	// shares at most. Most of the time of an enrichment goes by between two questions, so that small ones share.
 	enrichShares       = 16
 	executionsPerShare = 500_000
-	// askLimit bounds one conversation with an adapter beside the load.
-	askLimit = 30 * time.Second
+	// adapterTimeout bounds one conversation with an adapter beside the load.
+	adapterTimeout = 30 * time.Second
 )
 
-// Under is the enrichment of one run under way. A run has one at most.
-type Under struct {
+// Job is the enrichment of one run under way. A run has one at most.
+type Job struct {
 	cancel context.CancelFunc
 	// stopped: a user asked for its end, which is not the end of the process.
 	stopped atomic.Bool
@@ -58,53 +58,53 @@ type Options struct {
 	Store   store.Runs
 	Results record.Results
 	Policy  enrich.Policy
-	// Scratch is a folder for files under construction.
-	Scratch string
-	// Room is an error while the disk has no space for more than the control store.
-	Room func(stopped string) error
-	Log  zerolog.Logger
+	// TempDir is a folder for files under construction.
+	TempDir string
+	// CheckDiskSpace is an error while the disk has no space for more than the control store.
+	CheckDiskSpace func(stopped string) error
+	Log            zerolog.Logger
 	// Lifetime ends with the process, Go runs what the process waits for at its end.
 	Lifetime context.Context //nolint:containedctx // enrichments outlive the calls that begin them
 	Go       func(func())
 	Deps     func() prepare.Deps
 	// Traits are those of the database that a run with this plan had.
 	Traits func(*engine.Plan) target.Traits
-	// Known is an error for a run that there is not, Detail everything about one.
-	Known  func(ctx context.Context, runID string) error
-	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
-	// Claim takes a run for this server, store.ErrHeld while another one has it.
+	// CheckExists is an error for a run that there is not, Detail everything about one.
+	CheckExists func(ctx context.Context, runID string) error
+	Detail      func(ctx context.Context, runID string) (engine.RunDetail, error)
+	// Claim takes a run for this server, store.ErrLeaseHeld while another one has it.
 	Claim func(ctx context.Context, runID string) error
-	// Heard gives a context in which what an adapter says goes to the log of the run.
-	Heard func(ctx context.Context, runID string) context.Context
-	// Changed shows a run whose enrichment has changed after its end.
-	Changed func(d *engine.RunDetail)
+	// LogContext gives a context in which what an adapter says goes to the log of the run.
+	LogContext func(ctx context.Context, runID string) context.Context
+	// OnChanged shows a run whose enrichment has changed after its end.
+	OnChanged func(d *engine.RunDetail)
 }
 
 // Service carries the enrichments of this process. Its methods are safe for concurrent use.
 type Service struct {
 	opts Options
-	// room bounds how much those under way hold at a time.
-	room *semaphore.Weighted
+	// sem bounds how much those under way hold at a time.
+	sem *semaphore.Weighted
 
 	mu       sync.Mutex
 	closing  bool
-	under    map[string]*Under
+	jobs     map[string]*Job
 	awaiting map[string]bool // runs whose account aggregates are asked for again
 }
 
 // New returns a service without any enrichment under way.
 func New(o Options) *Service {
-	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{},
+	return &Service{opts: o, sem: semaphore.NewWeighted(enrichShares), jobs: map[string]*Job{},
 		awaiting: map[string]bool{}}
 }
 
-// Keeps reports whether a run with this plan may have a history to be joined with.
-func (s *Service) Keeps(plan *engine.Plan) bool { return s.opts.Traits(plan).History }
+// HasHistory reports whether a run with this plan may have a history to be joined with.
+func (s *Service) HasHistory(plan *engine.Plan) bool { return s.opts.Traits(plan).History }
 
 // Skipped is the enrichment of a run whose target keeps no history of single queries,
 // nil for a run that may be enriched.
 func (s *Service) Skipped(plan *engine.Plan) *engine.Enrichment {
-	if s.Keeps(plan) {
+	if s.HasHistory(plan) {
 		return nil
 	}
 	e := s.skipped(plan)
@@ -124,17 +124,17 @@ func (s *Service) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
-	for _, e := range s.under {
+	for _, e := range s.jobs {
 		e.cancel()
 	}
 }
 
-// Runs are the ids of the runs that this process has in its hands.
-func (s *Service) Runs() []string {
+// ActiveRunIDs are the ids of the runs that this process has in its hands.
+func (s *Service) ActiveRunIDs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids := make([]string, 0, len(s.under)+len(s.awaiting))
-	for id := range s.under {
+	ids := make([]string, 0, len(s.jobs)+len(s.awaiting))
+	for id := range s.jobs {
 		ids = append(ids, id)
 	}
 	for id := range s.awaiting {
@@ -144,25 +144,25 @@ func (s *Service) Runs() []string {
 }
 
 // State is the enrichment as it goes.
-func (e *Under) State() engine.Enrichment { return *e.state.Load() }
+func (e *Job) State() engine.Enrichment { return *e.state.Load() }
 
 // Done is closed when the last state is stored, or the process ends.
-func (e *Under) Done() <-chan struct{} { return e.done }
+func (e *Job) Done() <-chan struct{} { return e.done }
 
 // Interrupted reports, once it is done, whether the next process goes on with it.
-func (e *Under) Interrupted() bool { return e.interrupted }
+func (e *Job) Interrupted() bool { return e.interrupted }
 
 // Begin starts the enrichment of a terminal run, or returns the one that is under way.
-func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Under {
+func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.under[run.RunID]; e != nil {
+	if e := s.jobs[run.RunID]; e != nil {
 		return e
 	}
 	ctx, cancel := context.WithCancel(s.opts.Lifetime)
-	e := &Under{cancel: cancel, done: make(chan struct{})}
+	e := &Job{cancel: cancel, done: make(chan struct{})}
 	e.state.Store(&engine.Enrichment{Status: engine.EnrichmentPending, Reason: "It begins in a moment."})
-	s.under[run.RunID] = e
+	s.jobs[run.RunID] = e
 	if s.closing {
 		cancel() // the next process goes on with it
 	}
@@ -170,7 +170,7 @@ func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Under {
 		defer cancel()
 		s.runEnrichment(ctx, run, plan, e)
 		s.mu.Lock()
-		delete(s.under, run.RunID)
+		delete(s.jobs, run.RunID)
 		s.mu.Unlock()
 		close(e.done)
 	})
@@ -178,7 +178,7 @@ func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Under {
 }
 
 // runEnrichment is the life of one enrichment, up to its stored end.
-func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) {
+func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *Job) {
 	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
 	if s.saveEnrichment(ctx, run.RunID, *e.state.Load()) != nil {
 		e.interrupted = true
@@ -186,9 +186,9 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 	}
 	var got engine.Enrichment
 	shares := min(1+s.figuresOf(ctx, run.RunID).executions/executionsPerShare, enrichShares)
-	if err := s.room.Acquire(ctx, shares); err == nil {
+	if err := s.sem.Acquire(ctx, shares); err == nil {
 		got, err = s.enrichRun(ctx, run, plan, e)
-		s.room.Release(shares)
+		s.sem.Release(shares)
 		if err != nil && ctx.Err() == nil {
 			log.Error().Err(err).Msg("the enrichment of a run failed")
 			got.Status, got.Reason, got.Retryable = engine.EnrichmentFailed, engine.AsError(err).Message, true
@@ -220,37 +220,37 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 // saveEnrichment stores the state, however long the store stays away; the error is ctx's end.
 func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine.Enrichment) error {
 	return writer.Retry(ctx, func() error {
-		tctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+		tctx, cancel := context.WithTimeout(ctx, writer.StoreTimeout)
 		defer cancel()
 		return s.opts.Store.SaveResult(tctx, engine.RunResult{ResultID: runID, RunID: runID, Enrichment: &state})
 	})
 }
 
 // enrichRun asks the history, and the aggregates where there are any.
-func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) (engine.Enrichment,
+func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Job) (engine.Enrichment,
 	error) {
 	source := &historySource{svc: s, run: run, plan: plan}
 	defer source.close()
-	dir := filepath.Join(s.opts.Scratch, "enrichment-"+run.RunID)
+	dir := filepath.Join(s.opts.TempDir, "enrichment-"+run.RunID)
 	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
-	from, to := executed(run)
+	from, to := executionInterval(run)
 	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy,
 		Connect: source.open, Results: s.opts.Results,
-		Dir:  dir,
-		Room: func() error { return s.opts.Room("The enrichment has stopped") },
-		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
+		Dir:            dir,
+		CheckDiskSpace: func() error { return s.opts.CheckDiskSpace("The enrichment has stopped") },
+		StorePart: func(ctx context.Context, a engine.Artifact, path string) error {
 			if err := s.opts.Results.Put(ctx, a, record.LocalFile(path)); err != nil {
 				return err
 			}
 			_ = os.Remove(path) // what stays goes with its folder
 			return writer.Retry(ctx, func() error {
-				tctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+				tctx, cancel := context.WithTimeout(ctx, writer.StoreTimeout)
 				defer cancel()
 				return s.opts.Store.SaveArtifact(tctx, 0, a)
 			})
 		},
 		Progress:  func(p engine.Enrichment) { e.state.Store(&p) },
-		Permanent: source.permanent})
+		Permanent: source.isPermanent})
 	if source.attached != nil && source.enrich.Note != "" {
 		got.Notes = append(got.Notes, source.enrich.Note)
 	}
@@ -264,17 +264,17 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 	return got, nil
 }
 
-// executed is the interval in which a run's executions ended.
-func executed(run engine.Run) (from, to time.Time) {
+// executionInterval is the interval in which a run's executions ended.
+func executionInterval(run engine.Run) (from, to time.Time) {
 	from = run.WarmupStartTime.Time
 	if from.IsZero() {
 		from = run.StartTime.Time
 	}
-	return from.Add(-enrichMargin), ended(run).Add(enrichMargin)
+	return from.Add(-enrichMargin), lastExecutionEnd(run).Add(enrichMargin)
 }
 
-// ended is when a run's last execution ended, at the latest.
-func ended(run engine.Run) time.Time {
+// lastExecutionEnd is when a run's last execution ended, at the latest.
+func lastExecutionEnd(run engine.Run) time.Time {
 	if run.EndTime.IsZero() {
 		return time.Now()
 	}
@@ -284,9 +284,9 @@ func ended(run engine.Run) time.Time {
 // aggregates asks for them once: they come long after a run, and are asked for again.
 func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from,
 	to time.Time, polls int) *engine.AggregateEnrichment {
-	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: ended(run), Now: time.Now(),
+	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: lastExecutionEnd(run), Now: time.Now(),
 		Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements,
-		Polls: polls, Permanent: source.permanent}
+		Polls: polls, Permanent: source.isPermanent}
 	known := s.figuresOf(ctx, run.RunID)
 	job.Client, job.Expected = known.byStatement, known.executions
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -301,7 +301,7 @@ type runFigures struct {
 }
 
 func (s *Service) figuresOf(ctx context.Context, runID string) (f runFigures) {
-	ctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+	ctx, cancel := context.WithTimeout(ctx, writer.StoreTimeout)
 	defer cancel()
 	rows, err := s.opts.Store.Results(ctx, runID)
 	if err != nil {
@@ -326,15 +326,15 @@ type historySource struct {
 }
 
 func (h *historySource) open(ctx context.Context) (enrich.History, error) {
-	ctx = h.svc.opts.Heard(ctx, h.run.RunID)
+	ctx = h.svc.opts.LogContext(ctx, h.run.RunID)
 	a, err := prepare.Attach(ctx, h.svc.opts.Deps(), h.run.Scenario, h.plan, "enrichment")
 	if err != nil {
 		return nil, err
 	}
-	from, to := executed(h.run)
-	actx, cancel := context.WithTimeout(ctx, askLimit)
+	from, to := executionInterval(h.run)
+	actx, cancel := context.WithTimeout(ctx, adapterTimeout)
 	defer cancel()
-	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID,
+	answer, err := a.CallAdapter(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID,
 		TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
 		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), NowMs: time.Now().UnixMilli()})
 	switch {
@@ -362,11 +362,11 @@ func (h *historySource) open(ctx context.Context) (enrich.History, error) {
 	return enrich.NewHistory(a.Database(), *answer.Enrich), nil
 }
 
-// permanent says which errors of a history stay.
-func (h *historySource) permanent(err error) (string, bool) {
+// isPermanent says which errors of a history stay.
+func (h *historySource) isPermanent(err error) (string, bool) {
 	var e *engine.Error
 	if errors.As(err, &e) {
-		return engine.Sentences(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
+		return engine.ErrorText(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
 	}
 	if h.attached == nil {
 		return err.Error(), false
@@ -389,7 +389,7 @@ func (h *historySource) close() {
 // What was found before is kept.
 func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	s.mu.Lock()
-	closing, under := s.closing, s.under[runID]
+	closing, under := s.closing, s.jobs[runID]
 	s.mu.Unlock()
 	if closing {
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
@@ -407,9 +407,9 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status),
 			Hint:    "its enrichment begins by itself when it has"}
-	case executions.Deleted(d.Run) != "":
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: executions.Deleted(d.Run)}
-	case !s.Keeps(d.Plan):
+	case executions.DeletedNotice(d.Run) != "":
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: executions.DeletedNotice(d.Run)}
+	case !s.HasHistory(d.Plan):
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
 	}
 	e := s.Begin(d.Run, d.Plan)
@@ -419,9 +419,9 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 
 // Stop ends the enrichment of a run; what was found is kept.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment, error) {
-	e := s.Of(runID)
+	e := s.Job(runID)
 	if e == nil {
-		if err := s.opts.Known(ctx, runID); err != nil {
+		if err := s.opts.CheckExists(ctx, runID); err != nil {
 			return engine.Enrichment{}, err
 		}
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
@@ -437,16 +437,16 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment
 	return *e.state.Load(), nil
 }
 
-// Of is the enrichment of a run that is under way, or nil.
-func (s *Service) Of(runID string) *Under {
+// Job is the enrichment of a run that is under way, or nil.
+func (s *Service) Job(runID string) *Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.under[runID]
+	return s.jobs[runID]
 }
 
 // State is the state of a run's enrichment: as it goes, else as it was stored.
 func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
-	if e := s.Of(runID); e != nil {
+	if e := s.Job(runID); e != nil {
 		return *e.state.Load()
 	}
 	switch {
@@ -454,7 +454,7 @@ func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Pl
 		return *stored
 	case plan == nil:
 		return live.NotEnriched()
-	case s.Keeps(plan):
+	case s.HasHistory(plan):
 		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
 	}
 	return s.skipped(plan)
@@ -462,7 +462,7 @@ func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Pl
 
 // Stored is a run's enrichment as it was stored, nil when there is none or it cannot be read.
 func (s *Service) Stored(runID string) *engine.Enrichment {
-	ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreLimit)
+	ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
 	defer cancel()
 	rows, err := s.opts.Store.Results(ctx, runID)
 	if err != nil || len(rows) == 0 {
@@ -473,7 +473,7 @@ func (s *Service) Stored(runID string) *engine.Enrichment {
 
 // Resume goes on with those that an earlier process was asked for again.
 func (s *Service) Resume(ctx context.Context) error {
-	ids, err := s.opts.Store.Enriching(ctx)
+	ids, err := s.opts.Store.PendingEnrichments(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for enrichments: %w", err)
 	}
@@ -483,11 +483,11 @@ func (s *Service) Resume(ctx context.Context) error {
 			return err
 		}
 		// A run that is still processed goes on with it by itself.
-		if d.Phase != engine.PhaseNone || !s.Keeps(d.Plan) {
+		if d.Phase != engine.PhaseNone || !s.HasHistory(d.Plan) {
 			continue
 		}
 		switch err := s.opts.Claim(ctx, id); {
-		case errors.Is(err, store.ErrHeld):
+		case errors.Is(err, store.ErrLeaseHeld):
 			// Its owner goes on with it.
 		case err != nil:
 			return fmt.Errorf("claiming run %s: %w", id, err)

@@ -9,15 +9,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// cutter tells what was executed between instants; results that do not leave the parts of a measurement out.
-type cutter interface {
+// intervalReader tells what was executed between instants; results that do not leave the parts of a measurement out.
+type intervalReader interface {
 	Between(ctx context.Context, runID string, cuts []time.Time) ([]engine.MeasuredSecond, error)
 }
 
 // byLoad is the measurement by the loads that users gave it: one figure over several loads is that of none. Nil without
 // a change, and where a part of the record is lost, whose rates would be too low.
 func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []engine.LoadPart {
-	results, able := s.opts.Results.(cutter)
+	results, able := s.opts.Results.(intervalReader)
 	if !able || f.Operations == 0 || f.CoveredSeconds != nil {
 		return nil
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// judgeFallback says whether a second warehouse may have answered for the run's. The
+// checkFallback says whether a second warehouse may have answered for the run's. The
 // client cannot see that: only how long it took tells.
-func (s *Service) judgeFallback(ctx context.Context, e Evidence, f *engine.Figures) {
+func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figures) {
 	if !s.opts.Traits(e.Plan).Warehouses {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Service) judgeFallback(ctx context.Context, e Evidence, f *engine.Figur
 		longest = f.LatencyMs
 	}
 	if longest == nil || longest.Max < engine.Milliseconds(s.opts.InteractiveLimit) {
-		e.Validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
+		e.Validity.AddNote(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
 			"long as %.0f s.",
 			house.Name, house.FallbackWarehouse, s.opts.InteractiveLimit.Seconds()))
 		return

@@ -77,13 +77,13 @@ func (e Evidence) window() engine.Window {
 		Connections: r.Scenario.Workload.ConcurrentConnections}
 	switch load := r.Scenario.Workload; {
 	case len(load.Stages) > 0:
-		w.Connections, w.Varies = load.MostConnections(0, load.Duration()), true
-	case load.Searches():
-		w.Connections, w.Varies = e.mostTried(), true
+		w.Connections, w.Varies = load.MaxConnectionsBetween(0, load.Duration()), true
+	case load.IsSearch():
+		w.Connections, w.Varies = e.maxConnections(), true
 	}
 	length := measured(r)
 	switch {
-	case r.Scenario.Workload.Searches() || r.StopReason != engine.StopDurationElapsed:
+	case r.Scenario.Workload.IsSearch() || r.StopReason != engine.StopDurationElapsed:
 		if w.From.IsZero() {
 			w.From = r.WarmupEndTime.Time
 		}
@@ -94,14 +94,14 @@ func (e Evidence) window() engine.Window {
 	default:
 		w.To = w.From.Add(length)
 	}
-	if most, changed := scaling.Most(r.Scenario.Workload, e.changes, w.From, w.To); len(e.changes) > 0 {
+	if most, changed := scaling.MaxConnections(r.Scenario.Workload, e.changes, w.From, w.To); len(e.changes) > 0 {
 		w.Connections, w.Varies = most, changed
 	}
 	return w
 }
 
-// mostTried is how many connections a search has had at most, 0 for unknown.
-func (e Evidence) mostTried() (most int) {
+// maxConnections is how many connections a search has had at most, 0 for unknown.
+func (e Evidence) maxConnections() (most int) {
 	if e.Search == nil {
 		return 0
 	}

@@ -137,14 +137,14 @@ func TestRemarksOnFigures(t *testing.T) {
 			Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
 	} {
 		v := live.NewValidity()
-		remark(v, &c.f)
+		addNotes(v, &c.f)
 		notes := v.Verdict().Notes
 		if c.want == "" && len(notes) != 0 || c.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.want)) {
 			t.Errorf("%s: %q", name, notes)
 		}
 	}
 	v := live.NewValidity()
-	remark(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3},
+	addNotes(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3},
 		Stalls:   []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
 		Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
 	if notes := v.Verdict().Notes; len(notes) != 2 ||
@@ -155,7 +155,7 @@ func TestRemarksOnFigures(t *testing.T) {
 	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	stood := func(v *live.Validity, at time.Time) {
 		v.Observe(at, engine.PhaseMeasurement, &live.Second{Nodes: []live.NodeSample{{NodeID: "local",
-			Resources: engine.Resources{StoodStillMs: 1100}}}})
+			Resources: engine.Resources{MaxStallMs: 1100}}}})
 	}
 	missing := func(v *live.Validity, at time.Time) {
 		v.Add(engine.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
@@ -176,7 +176,7 @@ func TestRemarksOnFigures(t *testing.T) {
 	} {
 		v := live.NewValidity()
 		tt.note(v, tt.at)
-		remark(v, &engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
+		addNotes(v, &engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
 			Stalls:   []engine.Stall{{From: engine.At(from), Seconds: 1.4, MissedOperations: 7000}},
 			Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
 		estimates := 1
@@ -191,7 +191,7 @@ func TestRemarksOnFigures(t *testing.T) {
 	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated",
 		6920: ""} {
 		v := live.NewValidity()
-		remark(v, &engine.Figures{Operations: 2589, DurationSeconds: 5, LatencyMs: &engine.LatencyMs{P99: p99, P999: 6924},
+		addNotes(v, &engine.Figures{Operations: 2589, DurationSeconds: 5, LatencyMs: &engine.LatencyMs{P99: p99, P999: 6924},
 			Omission: &engine.Omission{StalledSeconds: 1.92, MissedOperations: 1613, P99Ms: 1874, P999Ms: 6917}})
 		if notes := strings.Join(v.Verdict().Notes, "|"); !strings.Contains(notes, want) ||
 			strings.Contains(notes, "P99.9") || want == "" && notes != "" {
@@ -217,7 +217,7 @@ func TestOwnReadsThatFindNothingAreRemarkedOn(t *testing.T) {
 		"its kind says so":  {"find", engine.KindPointLookup, 0, 0, false},
 	} {
 		v := live.NewValidity()
-		remarkStatements(v, &engine.Figures{ByStatement: []engine.StatementFigures{{StatementID: c.id, Kind: c.kind,
+		noteStatements(v, &engine.Figures{ByStatement: []engine.StatementFigures{{StatementID: c.id, Kind: c.kind,
 			Count: 30, Errors: c.errors, Rows: c.rows}}}, plan)
 		notes := v.Verdict().Notes
 		if c.says != (len(notes) == 1) || c.says && !strings.Contains(notes[0], "None of the 27 executions of find") {
@@ -231,7 +231,7 @@ func TestAKindThatFailedAFewTimesIsRemarkedOn(t *testing.T) {
 	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few",
 		3: "All 3 operations of kind DELETE failed: too few", 5: ""} {
 		v := live.NewValidity()
-		doubt(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n},
+		addFailedKinds(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n},
 			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: n, Errors: n}}}, time.Unix(0, 0),
 			time.Unix(10, 0))
 		verdict := v.Verdict()
@@ -251,11 +251,11 @@ func byKind(k engine.Kind, f engine.KindFigures) engine.Figures {
 // follows from the figures is made anew.
 func TestNotesSurviveARecovery(t *testing.T) {
 	v := live.NewValidity()
-	v.Note("The target is on the same machine as the load generator.")
-	v.Remark("it follows from the figures")
+	v.AddNote("The target is on the same machine as the load generator.")
+	v.AddFigureNote("it follows from the figures")
 	verdict := v.Verdict()
 	if !slices.Contains(verdict.Notes, "it follows from the figures") ||
-		!slices.Equal(verdict.Seen, []string{"The target is on the same machine as the load generator."}) {
+		!slices.Equal(verdict.LiveNotes, []string{"The target is on the same machine as the load generator."}) {
 		t.Errorf("%+v", verdict)
 	}
 }
@@ -263,13 +263,13 @@ func TestNotesSurviveARecovery(t *testing.T) {
 func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
 	f := &engine.Figures{Accounting: engine.Accounting{Recorded: 15872, Warmup: 1507}}
 	account(f, engine.Totals{}, false)
-	if a := f.Accounting; a.Balanced || !slices.Equal(a.Problems, []string{untold}) || a.Recorded != 15872 {
+	if a := f.Accounting; a.Balanced || !slices.Equal(a.Problems, []string{missingCounts}) || a.Recorded != 15872 {
 		t.Errorf("the account is %+v", a)
 	}
 	told := engine.Totals{Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 3}}
 	f = &engine.Figures{Accounting: engine.Accounting{Recorded: 2}}
 	account(f, told, true)
-	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.Problems[0] == untold {
+	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.Problems[0] == missingCounts {
 		t.Errorf("the account of told counts is %+v", a)
 	}
 }

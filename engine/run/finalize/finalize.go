@@ -28,14 +28,14 @@ type Worker struct {
 	Failure string
 	// Totals are nil when the worker's process ended without telling them.
 	Totals *engine.Totals
-	// Beginning is nil when its load did not begin, or nobody knows.
-	Beginning *engine.Beginning
+	// LoadStart is nil when its load did not begin, or nobody knows.
+	LoadStart *engine.LoadStart
 }
 
 // Evidence is everything that the results of a run are computed from.
 type Evidence struct {
 	Run         engine.Run
-	Keeper      *writer.Keeper
+	Writer      *writer.Writer
 	Plan        *engine.Plan
 	Environment engine.Environment
 	Workers     []Worker
@@ -47,23 +47,23 @@ type Evidence struct {
 	MeasureAt time.Time
 	// LostFrom and LostTo enclose the time of which no record exists, when the process was killed.
 	LostFrom, LostTo time.Time
-	// Shown are the percentiles of the measurement as they were shown last.
-	Shown Shown
-	// Elsewhere: another server carried the run, in whose data directory its record lies.
-	Elsewhere bool
+	// LivePercentiles are the percentiles of the measurement as they were shown last.
+	LivePercentiles LivePercentiles
+	// RecordRemote: another server carried the run, in whose data directory its record lies.
+	RecordRemote bool
 	// changes are the run's events that change its load.
 	changes []engine.Event
 }
 
-// RecordElsewhere says that the record of a run is not within reach.
-const RecordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is " +
+// RecordUnreachable// RecordUnreachable says that the record of a run is not within reach.
+const RecordUnreachable = "The record of the run lies in the data directory of the server that carried it. It is " +
 	"taken in, and the figures are computed again, when that server is started there."
 
 // ServerWasDown is the detail of the cause when the record ends before the run.
 const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
 
-// Outcome is what processing gave.
-type Outcome struct {
+// Result// Result is what processing gave.
+type Result struct {
 	// Summary is nil when the process ended before it was there.
 	Summary *engine.Summary
 	// Problems are sentences for the run's log.
@@ -114,8 +114,8 @@ func (e Evidence) meanRate(f *engine.Figures) float64 {
 
 // Process stores the parts, computes the exact figures and saves the results.
 // It returns an outcome without summary only when ctx ends before.
-func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
-	o := &Outcome{}
+func (s *Service) Process(ctx context.Context, e Evidence) *Result {
+	o := &Result{}
 	v := e.Validity
 	incomplete := func(format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
@@ -126,7 +126,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		}
 		v.Add(engine.CauseIncompleteRecord, text, from, to)
 	}
-	for i, err := range s.keepAll(ctx, e.Keeper, e.Parts) {
+	for i, err := range s.storeParts(ctx, e.Writer, e.Parts) {
 		p := e.Parts[i]
 		if err != nil {
 			if ctx.Err() != nil {
@@ -153,7 +153,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		workers = make([]*engine.Figures, len(e.Workers))
 		account(parent, totals, known)
 	}
-	parent.LivePercentiles = e.Shown.against(parent)
+	parent.LivePercentiles = e.LivePercentiles.compareExact(parent)
 	if rate := e.meanRate(parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
 	}
@@ -161,8 +161,8 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	if !parent.Accounting.Balanced {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
 	}
-	if e.Elsewhere {
-		v.Remark(RecordElsewhere)
+	if e.RecordRemote {
+		v.AddFigureNote(RecordUnreachable)
 	}
 	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
 		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
@@ -177,19 +177,19 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		seen = e.Run.TotalOps
 	}
 	v.Outcome(live.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
-		Errors: parent.Errors.Count, Seen: seen,
-		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
-	s.judgeFallback(ctx, e, parent)
-	remark(v, parent)
-	remarkExtent(v, parent, e.Run.Scenario.Workload)
+		Errors: parent.Errors.Count, CountedLive: seen,
+		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
+	s.checkFallback(ctx, e, parent)
+	addNotes(v, parent)
+	noteExtent(v, parent, e.Run.Scenario.Workload)
 	if e.Plan != nil {
-		remarkStatements(v, parent, e.Plan.Statements)
+		noteStatements(v, parent, e.Plan.Statements)
 	}
 	if e.Search == nil {
-		doubt(v, parent, e.Run.WarmupEndTime.Time, end)
+		addFailedKinds(v, parent, e.Run.WarmupEndTime.Time, end)
 	}
 	if e.Run.WarmupEndTime.IsZero() {
-		v.Unmeasured()
+		v.SetUnmeasured()
 	}
 	if err := s.saveResults(ctx, e, parent, workers); err != nil {
 		if ctx.Err() != nil {
@@ -201,8 +201,8 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	return o
 }
 
-// untold is the problem of an account in which counts are missing; the page knows it by these words.
-const untold = "a run worker ended without telling its counts"
+// missingCounts is the problem of an account in which counts are missing; the page knows it by these words.
+const missingCounts = "a run worker ended without telling its counts"
 
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t engine.Totals, known bool) {
@@ -217,6 +217,6 @@ func account(f *engine.Figures, t engine.Totals, known bool) {
 	a.Check()
 	if !known {
 		// What was told is not all: that it does not add up says nothing.
-		a.Balanced, a.Problems = false, []string{untold}
+		a.Balanced, a.Problems = false, []string{missingCounts}
 	}
 }

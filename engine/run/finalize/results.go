@@ -9,7 +9,7 @@ import (
 
 func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 	verdict := e.Validity.Verdict()
-	judged := threshold.Judge(e.Run.Scenario.Thresholds, f, e.Search)
+	judged := threshold.Evaluate(e.Run.Scenario.Thresholds, f, e.Search)
 	if e.Search == nil {
 		judged = append(judged, threshold.Implied(e.Run.Scenario.Thresholds, f)...)
 	}
@@ -18,12 +18,12 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 		if f.CoveredSeconds != nil {
 			covered = *f.CoveredSeconds
 		}
-		if e.Run.Scenario.Workload.Searches() {
+		if e.Run.Scenario.Workload.IsSearch() {
 			planned = 0
 		}
-		threshold.SoFar(judged, covered, planned)
+		threshold.AddCoverage(judged, covered, planned)
 	}
-	passed := threshold.Passed(judged) && e.Run.Status == engine.StatusCompleted && f.Worked()
+	passed := threshold.Passed(judged) && e.Run.Status == engine.StatusCompleted && f.HasSuccess()
 	r := engine.RunResult{ResultID: e.Run.RunID, RunID: e.Run.RunID, RunName: e.Run.RunName, Status: e.Run.Status,
 		StartTime: e.Run.StartTime, EndTime: e.Run.EndTime,
 		Figures: f, FindMax: e.Search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.Plan,
@@ -47,10 +47,10 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 		}
 		rows = append(rows, engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID,
 			WorkerGroupID: &group, RunName: e.Run.RunName, Status: status,
-			EndTime: e.Run.EndTime, Figures: c.begun(workers[i]), FailureReason: c.Failure})
+			EndTime: e.Run.EndTime, Figures: c.figuresWithStart(workers[i]), FailureReason: c.Failure})
 	}
 	rows = append(rows, s.parentResult(e, parent))
-	j := e.Keeper.SaveResults("the results", rows, nil)
+	j := e.Writer.SaveResults("the results", rows, nil)
 	select {
 	case <-j.Done():
 		return j.Err()
@@ -59,20 +59,20 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 	}
 }
 
-// begun are its figures with how its load began; they may be those of the whole run, too.
-func (w Worker) begun(f *engine.Figures) *engine.Figures {
+// figuresWithStart are its figures with how its load began; they may be those of the whole run, too.
+func (w Worker) figuresWithStart(f *engine.Figures) *engine.Figures {
 	if f == nil {
 		return nil
 	}
 	own := *f
-	own.Beginning = w.Beginning
+	own.LoadStart = w.LoadStart
 	return &own
 }
 
-// Counted is a run worker's row of the results with what it has counted, which is known.
-func (w Worker) Counted(run engine.Run) engine.RunResult {
+// CountedResult is a run worker's row of the results with what it has counted, which is known.
+func (w Worker) CountedResult(run engine.Run) engine.RunResult {
 	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
-	f.Accounting, f.Beginning = w.Totals.Accounting, w.Beginning
+	f.Accounting, f.LoadStart = w.Totals.Accounting, w.LoadStart
 	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced
 	return engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
 		RunName: run.RunName, Status: run.Status, Figures: f}

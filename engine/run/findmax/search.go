@@ -40,14 +40,14 @@ type Observation struct {
 const (
 	// maxRefuted bounds how many answers may fail to be confirmed before the search gives up.
 	maxRefuted = 6
-	// maxOwn bounds how often the first level is repeated because it was slower than itself.
-	maxOwn = 2
+	// maxFirstLevelRepeats bounds how often the first level is repeated because it was slower than itself.
+	maxFirstLevelRepeats = 2
 	// growthShare: one part in so many of the relative gain in load is the least gain in throughput that counts as growth.
 	growthShare = 5
 	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
 	plateauTolerance = 0.02
-	// held is the part of a wanted rate that must be achieved, counting error aside.
-	held = 0.99
+	// minRateShare is the part of a wanted rate that must be achieved, counting error aside.
+	minRateShare = 0.99
 	// maxDroppedPct is the part of a wanted rate that may be dropped.
 	maxDroppedPct = 0.1
 )
@@ -60,8 +60,8 @@ type Search struct {
 
 	steps    []engine.FindMaxStep
 	baseline *float64
-	// flat counts the steps of the climb that brought no gain, up to the last.
-	flat int
+	// flatSteps counts the steps of the climb that brought no gain, up to the last.
+	flatSteps int
 	// lo is the highest level below hi that was stable, 0 when none is known; hi
 	// the lowest that was not, +Inf when none is known. After a plateau, hi is on it.
 	lo, hi float64
@@ -71,11 +71,11 @@ type Search struct {
 	// plateau is the throughput above which nothing grows; 0 unless the climb ended on one.
 	plateau float64
 	// refuted counts answers that a repeated step did not confirm; twice is the level that was confirmed last.
-	refuted int
-	twice   float64
-	// own counts repeated steps of the first level in which it missed its own P95.
-	own    int
-	result *engine.FindMaxResult
+	refuted        int
+	confirmedLevel float64
+	// firstLevelMisses counts repeated steps of the first level in which it missed its own P95.
+	firstLevelMisses int
+	result           *engine.FindMaxResult
 }
 
 // New begins a search. A Max below Start is taken as Start.
@@ -117,21 +117,21 @@ func (s *Search) Result() *engine.FindMaxResult { return s.result }
 // Observe judges the step at the level that Next named, and decides what is
 // next. The times of the returned step are the caller's to fill in.
 func (s *Search) Observe(o Observation) engine.FindMaxStep {
-	step := s.judge(o)
+	step := s.evaluate(o)
 	s.steps = append(s.steps, step)
 	switch s.stage {
 	case engine.StageStepping:
-		s.climbed(step)
+		s.afterClimb(step)
 	case engine.StageBisecting:
-		s.bisected(step)
+		s.afterBisect(step)
 	case engine.StageConfirming:
-		s.confirmed(step)
+		s.afterConfirm(step)
 	}
 	return step
 }
 
-// Note fills in what the caller knows of the last observed step: its times.
-func (s *Search) Note(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
+// SetTimes fills in what the caller knows of the last observed step: its times.
+func (s *Search) SetTimes(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
 	step := &s.steps[len(s.steps)-1]
 	step.StepStartTime, step.StepEndTime, step.StepDurationSeconds = engine.At(begun), engine.At(ended), measured.Seconds()
 	if r := s.result; r != nil {
@@ -149,7 +149,7 @@ func Replay(cfg Config, steps []engine.FindMaxStep) *Search {
 		}
 		s.level = step.Level()
 		missing := 0
-		if step.Outcome == engine.OutcomeErrorThreshold && !s.failing(step.ErrorRate*100) {
+		if step.Outcome == engine.OutcomeErrorThreshold && !s.tooManyErrors(step.ErrorRate*100) {
 			missing = 1
 		}
 		s.Observe(Observation{Missing: missing, Operations: step.TotalQueries, Errors: step.ErrorCount,
@@ -169,13 +169,13 @@ func (s *Search) End(why string) {
 	s.finish(false, why+". ")
 }
 
-func (s *Search) climbed(step engine.FindMaxStep) {
+func (s *Search) afterClimb(step engine.FindMaxStep) {
 	if step.Outcome == engine.OutcomeStable {
-		if s.flat == 0 {
+		if s.flatSteps == 0 {
 			s.lo = s.level
 		}
 		if s.level >= s.cfg.Max {
-			s.lo, s.flat = s.level, 0
+			s.lo, s.flatSteps = s.level, 0
 			s.stage = engine.StageConfirming
 			return
 		}
@@ -184,14 +184,14 @@ func (s *Search) climbed(step engine.FindMaxStep) {
 	}
 	s.limit, s.limitReason, s.hi = step.Outcome, step.StopReason, s.level
 	if step.Outcome == engine.OutcomePlateau && s.cfg.Unit == engine.FindMaxConnections {
-		s.onPlateau((s.steps[len(s.steps)-2].QPS + step.QPS) / 2)
+		s.setPlateauBounds((s.steps[len(s.steps)-2].QPS + step.QPS) / 2)
 	}
 	s.bisect()
 }
 
-// onPlateau sets the bounds around where the climb reached the plateau: its last
+// setPlateauBounds sets the bounds around where the climb reached the plateau: its last
 // steps lie on it, and the one before them may too.
-func (s *Search) onPlateau(qps float64) {
+func (s *Search) setPlateauBounds(qps float64) {
 	s.plateau = qps
 	for i := len(s.steps) - 1; i >= 0 && s.steps[i].QPS >= qps*(1-plateauTolerance); i-- {
 		s.hi = s.steps[i].Level()
@@ -231,7 +231,7 @@ func (s *Search) bisect() {
 	if s.plateau > 0 {
 		candidate = s.hi
 	}
-	if candidate <= 0 || candidate == s.twice {
+	if candidate <= 0 || candidate == s.confirmedLevel {
 		s.finish(candidate > 0, "")
 		return
 	}
@@ -247,20 +247,20 @@ func (s *Search) resolution() float64 {
 	return max(1, math.Floor(s.lo/50))
 }
 
-func (s *Search) bisected(step engine.FindMaxStep) {
+func (s *Search) afterBisect(step engine.FindMaxStep) {
 	if step.Outcome == engine.OutcomeStable {
 		s.lo = s.level
 	} else {
-		s.above(step)
+		s.markUnstable(step)
 	}
 	s.bisect()
 }
 
-// above notes that the step's level is not below the limit.
-func (s *Search) above(step engine.FindMaxStep) {
+// markUnstable notes that the step's level is not below the limit.
+func (s *Search) markUnstable(step engine.FindMaxStep) {
 	s.hi = step.Level()
-	if s.twice == s.hi {
-		s.twice = 0 // it held twice, and then not
+	if s.confirmedLevel == s.hi {
+		s.confirmedLevel = 0 // it held twice, and then not
 	}
 	s.limit, s.limitReason = step.Outcome, step.StopReason
 	if step.Outcome != engine.OutcomePlateau {
@@ -272,26 +272,26 @@ func (s *Search) above(step engine.FindMaxStep) {
 	}
 }
 
-func (s *Search) confirmed(step engine.FindMaxStep) {
+func (s *Search) afterConfirm(step engine.FindMaxStep) {
 	stable := step.Outcome == engine.OutcomeStable
 	if s.plateau > 0 {
 		stable = step.Outcome == engine.OutcomePlateau
 	}
 	if stable {
-		s.twice = s.level
+		s.confirmedLevel = s.level
 		// Below a refuted level the bounds may lie far apart again; what lies
 		// between them is looked at, and ends here if nothing there holds.
 		s.bisect()
 		return
 	}
 	s.refuted++
-	if s.twice == s.level {
-		s.twice = 0
+	if s.confirmedLevel == s.level {
+		s.confirmedLevel = 0
 	}
-	if s.missedItself(step) && s.refuted < maxRefuted {
+	if s.missedOwnBaseline(step) && s.refuted < maxRefuted {
 		// Nothing was added to the load since the baseline was measured, so that this
 		// tells how steady the target is, and not what it sustains.
-		if s.own++; s.own <= maxOwn {
+		if s.firstLevelMisses++; s.firstLevelMisses <= maxFirstLevelRepeats {
 			return
 		}
 	}
@@ -305,15 +305,15 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 			return
 		}
 	} else {
-		s.above(step)
+		s.markUnstable(step)
 	}
 	candidate := s.answer()
 	switch {
 	case s.plateau > 0 && s.refuted < maxRefuted:
 		s.bisect()
 	case s.refuted >= maxRefuted:
-		s.giveUp()
-	case candidate > 0 && candidate == s.twice:
+		s.finishUnsteady()
+	case candidate > 0 && candidate == s.confirmedLevel:
 		s.finish(true, "")
 	case candidate > 0:
 		// What was stable once and then not casts doubt on its neighbours: they are
@@ -324,19 +324,19 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 	}
 }
 
-// missedItself reports that a step at the first level was slower than the baseline, which is that level's own.
-func (s *Search) missedItself(step engine.FindMaxStep) bool {
+// missedOwnBaseline reports that a step at the first level was slower than the baseline, which is that level's own.
+func (s *Search) missedOwnBaseline(step engine.FindMaxStep) bool {
 	return s.level == s.cfg.Start && step.Outcome == engine.OutcomeDegraded && step.P95LatencyMs != nil && !s.latencySLO()
 }
 
-// giveUp ends a search on a target that is not steady, with the highest level that did hold twice.
-func (s *Search) giveUp() {
+// finishUnsteady ends a search on a target that is not steady, with the highest level that did hold twice.
+func (s *Search) finishUnsteady() {
 	why := fmt.Sprintf("%d repeated steps gave another result than the first time, so the target or its machine is not "+
 		"steady. ", s.refuted)
-	if s.twice > 0 {
-		s.lo, s.plateau = s.twice, 0
+	if s.confirmedLevel > 0 {
+		s.lo, s.plateau = s.confirmedLevel, 0
 	}
-	s.finish(s.twice > 0, why)
+	s.finish(s.confirmedLevel > 0, why)
 }
 
 // measuredAbove is the lowest level above one that has been tried, +Inf for none.
@@ -368,7 +368,7 @@ func (s *Search) finish(confirmed bool, prefix string) {
 	_, r.FirstUnstable = s.Bounds()
 	level := s.answer()
 	if level <= 0 {
-		r.Reason = prefix + s.none()
+		r.Reason = prefix + s.notFoundMessage()
 		return
 	}
 	r.Found = true
@@ -386,5 +386,5 @@ func (s *Search) finish(confirmed bool, prefix string) {
 			break
 		}
 	}
-	r.Reason = prefix + s.found(level)
+	r.Reason = prefix + s.foundMessage(level)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// farm is a queueing model of a database in virtual time: so many servers, each
+// queueModel is a queueing model of a database in virtual time: so many servers, each
 // with exponential service times, one queue in order of arrival.
-type farm struct {
+type queueModel struct {
 	servers int
 	mean    float64 // service time, seconds
 	state   *uint64 // of the model's own generator, SplitMix64
@@ -27,7 +27,7 @@ type farm struct {
 // library's would be instrumented by the race detector.
 //
 //go:norace
-func (f farm) exponential(mean float64) float64 {
+func (f queueModel) exponential(mean float64) float64 {
 	*f.state += 0x9e3779b97f4a7c15
 	z := *f.state
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -66,7 +66,7 @@ func (h jobs) down() {
 // closed runs n connections without think time and measures that many operations after a warm-up.
 //
 //go:norace
-func (f farm) closed(n, operations int) Observation {
+func (f queueModel) closed(n, operations int) Observation {
 	busy := make(jobs, min(n, f.servers))
 	for i := range busy {
 		busy[i].end = f.exponential(f.mean)
@@ -98,7 +98,7 @@ func (f farm) closed(n, operations int) Observation {
 // open offers a Poisson stream of that rate.
 //
 //go:norace
-func (f farm) open(rate float64, operations int) Observation {
+func (f queueModel) open(rate float64, operations int) Observation {
 	free := make(jobs, f.servers)
 	seen := make([]int32, bucketCount)
 	var now float64
@@ -117,13 +117,13 @@ func (f farm) open(rate float64, operations int) Observation {
 // and end at 2¹⁶ ms.
 const (
 	bucketShift = 52 - 10
-	leastBucket = (1023 - 14) << 10
+	minBucket   = (1023 - 14) << 10
 	bucketCount = 30 << 10
 )
 
 //go:norace
 func bucket(ms float64) int {
-	return min(max(int(math.Float64bits(ms)>>bucketShift)-leastBucket, 0), bucketCount-1)
+	return min(max(int(math.Float64bits(ms)>>bucketShift)-minBucket, 0), bucketCount-1)
 }
 
 // observed takes latencies in milliseconds, counted in buckets.
@@ -136,7 +136,7 @@ func observed(counts []int32, seconds float64) Observation {
 		left := int(q * float64(total))
 		for i, n := range counts {
 			if left -= int(n); left < 0 {
-				v := math.Float64frombits(uint64(i+leastBucket) << bucketShift)
+				v := math.Float64frombits(uint64(i+minBucket) << bucketShift)
 				return &v
 			}
 		}
@@ -202,7 +202,7 @@ func TestFindsTheLatencyKnee(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		f := farm{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
+		f := queueModel{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
 		cfg := config()
 		cfg.QPSStabilityPct = -100 // the latency rule alone
 		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 100_000) })
@@ -224,7 +224,7 @@ func TestFindsThePlateau(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		f := farm{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
+		f := queueModel{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
 		cfg := config()
 		cfg.LatencyStabilityPct = 100_000
 		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 60_000) })
@@ -240,7 +240,7 @@ func TestFindsTheRate(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		f := farm{servers: 1, mean: 0.001 + 0.004*rng.Float64(), state: new(rng.Uint64())}
+		f := queueModel{servers: 1, mean: 0.001 + 0.004*rng.Float64(), state: new(rng.Uint64())}
 		// P99 of M/M/1 is ln 100 ÷ (µ − λ).
 		objective := 1000 * math.Log(100) * f.mean * 4
 		knee := (1 - 1.0/4) / f.mean

@@ -17,9 +17,9 @@ import (
 //
 // Steps are numbered through the whole series. It is not safe for concurrent use.
 type Series struct {
-	cfg    Config
-	repeat int
-	now    *Search
+	cfg     Config
+	repeat  int
+	current *Search
 	// last is the search that observed the last step: now, or the one before it.
 	last *Search
 	// ended are the answers of the searches that are over.
@@ -31,7 +31,7 @@ type Series struct {
 
 // NewSeries begins a series; a repeat below 1 is taken as 1.
 func NewSeries(cfg Config, repeat int) *Series {
-	return &Series{cfg: cfg, repeat: max(repeat, 1), now: New(cfg)}
+	return &Series{cfg: cfg, repeat: max(repeat, 1), current: New(cfg)}
 }
 
 // ReplaySeries returns a series that has observed the given steps, as an earlier process judged them.
@@ -42,14 +42,14 @@ func ReplaySeries(cfg Config, repeat int, steps []engine.FindMaxStep) *Series {
 		if n < 0 {
 			n = len(steps)
 		}
-		s.now = Replay(cfg, steps[:n])
-		s.last = s.now
+		s.current = Replay(cfg, steps[:n])
+		s.last = s.current
 		s.steps = append(s.steps, steps[:n]...)
 		steps = steps[n:]
 		if len(steps) > 0 {
-			s.now.End("It was not over when the next one began")
+			s.current.End("It was not over when the next one began")
 		}
-		s.turn()
+		s.advance()
 	}
 	return s
 }
@@ -61,19 +61,19 @@ func (s *Series) Repetition() int { return min(len(s.ended)+1, s.repeat) }
 func (s *Series) Repeat() int { return s.repeat }
 
 // Next returns the level to run and what for; ok is false when the last search is over.
-func (s *Series) Next() (level float64, stage engine.SearchStage, ok bool) { return s.now.Next() }
+func (s *Series) Next() (level float64, stage engine.SearchStage, ok bool) { return s.current.Next() }
 
 // Max is the highest level that may be tried.
-func (s *Series) Max() float64 { return s.now.Max() }
+func (s *Series) Max() float64 { return s.current.Max() }
 
 // Steps are the steps judged so far, of all searches. The slice is the series' own.
 func (s *Series) Steps() []engine.FindMaxStep { return s.steps }
 
 // Baseline is that of the search under way.
-func (s *Series) Baseline() *float64 { return s.now.Baseline() }
+func (s *Series) Baseline() *float64 { return s.current.Baseline() }
 
 // Bounds are those of the search under way.
-func (s *Series) Bounds() (stable, unstable *float64) { return s.now.Bounds() }
+func (s *Series) Bounds() (stable, unstable *float64) { return s.current.Bounds() }
 
 // Result is the answer, nil until the last search is over.
 func (s *Series) Result() *engine.FindMaxResult { return s.result }
@@ -90,17 +90,17 @@ func (s *Series) Ended() []engine.FindMaxRepetition {
 // Observe judges the step at the level that Next named.
 func (s *Series) Observe(o Observation) engine.FindMaxStep {
 	number := s.Repetition()
-	step := s.now.Observe(o)
-	s.last = s.now
+	step := s.current.Observe(o)
+	s.last = s.current
 	step.StepNumber, step.Repetition = len(s.steps)+1, number
 	s.steps = append(s.steps, step)
-	s.turn()
+	s.advance()
 	return step
 }
 
-// Note fills in what the caller knows of the last observed step: its times.
-func (s *Series) Note(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
-	noted := s.last.Note(begun, ended, measured)
+// SetTimes fills in what the caller knows of the last observed step: its times.
+func (s *Series) SetTimes(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
+	noted := s.last.SetTimes(begun, ended, measured)
 	step := &s.steps[len(s.steps)-1]
 	step.StepStartTime, step.StepEndTime, step.StepDurationSeconds = noted.StepStartTime, noted.StepEndTime,
 		noted.StepDurationSeconds
@@ -110,9 +110,9 @@ func (s *Series) Note(begun, ended time.Time, measured time.Duration) engine.Fin
 	return *step
 }
 
-// Name gives the last observed step the number and the id under which it was run:
+// SetStepID gives the last observed step the number and the id under which it was run:
 // a step that was run again has left some numbers out.
-func (s *Series) Name(number int, id string) engine.FindMaxStep {
+func (s *Series) SetStepID(number int, id string) engine.FindMaxStep {
 	step := &s.steps[len(s.steps)-1]
 	step.StepNumber, step.StepID = number, id
 	if s.result != nil {
@@ -128,17 +128,17 @@ func (s *Series) End(why string) {
 		return
 	}
 	if len(s.ended) == 0 {
-		s.now.End(why)
-		s.ended = append(s.ended, s.now.Result())
+		s.current.End(why)
+		s.ended = append(s.ended, s.current.Result())
 		s.conclude("")
 		return
 	}
 	s.conclude(why + ". ")
 }
 
-// turn goes on to the next search when one is over.
-func (s *Series) turn() {
-	r := s.now.Result()
+// advance goes on to the next search when one is over.
+func (s *Series) advance() {
+	r := s.current.Result()
 	if r == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (s *Series) turn() {
 		s.conclude("")
 		return
 	}
-	s.now = New(s.cfg)
+	s.current = New(s.cfg)
 }
 
 // conclude writes the answer of the series: that of the search in the middle.
@@ -161,10 +161,10 @@ func (s *Series) conclude(prefix string) {
 	if s.repeat == 1 {
 		return
 	}
-	s.now.End("") // its unfinished search has no say
+	s.current.End("") // its unfinished search has no say
 	s.result.Repetitions = s.Ended()
 	s.result.Spread = spread(s.repeat, s.ended)
-	s.result.Reason = prefix + s.told(s.result.Spread) + " The answer is the middle one. " + middle.Reason
+	s.result.Reason = prefix + s.summary(s.result.Spread) + " The answer is the middle one. " + middle.Reason
 }
 
 // levelOf is a search's answer, 0 for none.
@@ -173,12 +173,12 @@ func levelOf(r *engine.FindMaxResult) float64 {
 	return level
 }
 
-// told says in a sentence what the searches found.
-func (s *Series) told(sp *engine.FindMaxSpread) string {
+// summary says in a sentence what the searches found.
+func (s *Series) summary(sp *engine.FindMaxSpread) string {
 	var list []string
 	for _, r := range s.ended {
 		if level, ok := r.Level(); ok {
-			list = append(list, strings.TrimSuffix(strings.TrimSuffix(s.now.words(level), " connections"), " connection"))
+			list = append(list, strings.TrimSuffix(strings.TrimSuffix(s.current.describeLevel(level), " connections"), " connection"))
 		} else {
 			list = append(list, "none")
 		}
@@ -187,10 +187,10 @@ func (s *Series) told(sp *engine.FindMaxSpread) string {
 	if s.cfg.Unit == engine.FindMaxRate {
 		unit = ""
 	}
-	text := fmt.Sprintf("%d of %d searches were finished, and found %s%s", sp.Finished, sp.Asked, strings.Join(list, ", "),
+	text := fmt.Sprintf("%d of %d searches were finished, and found %s%s", sp.Finished, sp.Requested, strings.Join(list, ", "),
 		unit)
 	if sp.Level != nil && sp.Level.CVPct != nil {
-		text += fmt.Sprintf(" (median %s, coefficient of variation %s %%)", short(sp.Level.Median), short(*sp.Level.CVPct))
+		text += fmt.Sprintf(" (median %s, coefficient of variation %s %%)", formatNumber(sp.Level.Median), formatNumber(*sp.Level.CVPct))
 	}
 	return text + "."
 }
@@ -208,7 +208,7 @@ func repetition(number int, r *engine.FindMaxResult) engine.FindMaxRepetition {
 
 // spread tells how far the answers lie apart.
 func spread(asked int, results []*engine.FindMaxResult) *engine.FindMaxSpread {
-	sp := &engine.FindMaxSpread{Asked: asked, Finished: len(results)}
+	sp := &engine.FindMaxSpread{Requested: asked, Finished: len(results)}
 	var levels, rates []float64
 	for _, r := range results {
 		if level, ok := r.Level(); ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// knees runs a series on targets that hold so many connections, one for each search.
-func knees(t testing.TB, s *Series, holds ...float64) *engine.FindMaxResult {
+// runSeries runs a series on targets that hold so many connections, one for each search.
+func runSeries(t testing.TB, s *Series, holds ...float64) *engine.FindMaxResult {
 	t.Helper()
 	for range 10_000 {
 		level, _, ok := s.Next()
@@ -22,7 +22,7 @@ func knees(t testing.TB, s *Series, holds ...float64) *engine.FindMaxResult {
 			return s.Result()
 		}
 		s.Observe(holding(level, holds[s.Repetition()-1]))
-		s.Note(time.Unix(int64(len(s.Steps())), 0), time.Unix(int64(len(s.Steps())+1), 0), time.Second)
+		s.SetTimes(time.Unix(int64(len(s.Steps())), 0), time.Unix(int64(len(s.Steps())+1), 0), time.Second)
 	}
 	t.Fatal("the series does not end")
 	return nil
@@ -39,12 +39,12 @@ func holding(level, limit float64) Observation {
 
 func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 	s := NewSeries(config(), 3)
-	r := knees(t, s, 22, 18, 20)
+	r := runSeries(t, s, 22, 18, 20)
 	if r.MaxConnections == nil || *r.MaxConnections != 20 || !r.Confirmed {
 		t.Fatalf("the middle answer is 20, not %+v", r)
 	}
 	sp := r.Spread
-	if sp == nil || sp.Asked != 3 || sp.Finished != 3 || sp.Found != 3 || sp.Level == nil || sp.Level.Median != 20 ||
+	if sp == nil || sp.Requested != 3 || sp.Finished != 3 || sp.Found != 3 || sp.Level == nil || sp.Level.Median != 20 ||
 		sp.Level.Min != 18 || sp.Level.Max != 22 {
 		t.Fatalf("spread %+v", sp)
 	}
@@ -79,7 +79,7 @@ func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 // TestASeriesOfOneIsASearch: a plain search has no spread, and the same answer and steps.
 func TestASeriesOfOneIsASearch(t *testing.T) {
 	one := drive(t, New(config()), func(level float64) Observation { return holding(level, 21) })
-	r := knees(t, NewSeries(config(), 0), 21)
+	r := runSeries(t, NewSeries(config(), 0), 21)
 	if r.Spread != nil || r.Repetitions != nil || *r.MaxConnections != *one.MaxConnections || r.Reason != one.Reason ||
 		len(r.History) != len(one.History) {
 		t.Errorf("%+v\n%+v", r, one)
@@ -95,7 +95,7 @@ func TestASeriesThatIsEnded(t *testing.T) {
 	s.End("The run was stopped before the search was over")
 	s.End("again")
 	r := s.Result()
-	if r.MaxConnections == nil || *r.MaxConnections != 21 || r.Spread.Finished != 2 || r.Spread.Asked != 5 ||
+	if r.MaxConnections == nil || *r.MaxConnections != 21 || r.Spread.Finished != 2 || r.Spread.Requested != 5 ||
 		r.Spread.Level.Median != 21.5 {
 		t.Fatalf("%+v, %+v", r, r.Spread)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// longestGap is the longest time between two observations over which a limit
+// maxGap is the longest time between two observations over which a limit
 // counts as passed: what nobody watched proves nothing.
-const longestGap = 3 * time.Second
+const maxGap = 3 * time.Second
 
 // jitter is by how much a second may be short without counting as less.
 const jitter = 100 * time.Millisecond
@@ -32,11 +32,11 @@ type Watch struct {
 }
 
 type limit struct {
-	name, words, unit string
+	name, label, unit string
 	max               float64
 	value             func(Sample) *float64
 	last              *float64
-	held              time.Duration
+	heldFor           time.Duration
 	since             time.Time
 }
 
@@ -45,7 +45,7 @@ func New(g engine.Guardrails) *Watch {
 	w := &Watch{hold: g.Hold()}
 	add := func(name, words, unit string, max *float64, value func(Sample) *float64) {
 		if max != nil {
-			w.limits = append(w.limits, limit{name: name, words: words, unit: unit, max: *max, value: value})
+			w.limits = append(w.limits, limit{name: name, label: words, unit: unit, max: *max, value: value})
 		}
 	}
 	resource := func(of func(*engine.Resources) *float64) func(Sample) *float64 {
@@ -73,13 +73,13 @@ func New(g engine.Guardrails) *Watch {
 // Observe takes what was seen at a time and returns what triggered, in words, or
 // "". Times must not decrease.
 func (w *Watch) Observe(at time.Time, s Sample) string {
-	gap := !w.last.IsZero() && at.Sub(w.last) > longestGap
+	gap := !w.last.IsZero() && at.Sub(w.last) > maxGap
 	w.last = at
 	triggered := ""
 	for i := range w.limits {
 		l := &w.limits[i]
 		if gap {
-			l.since, l.held = time.Time{}, 0
+			l.since, l.heldFor = time.Time{}, 0
 		}
 		value := l.value(s)
 		if value == nil {
@@ -89,13 +89,13 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 		l.last = &seen
 		switch {
 		case seen <= l.max:
-			l.since, l.held = time.Time{}, 0
+			l.since, l.heldFor = time.Time{}, 0
 			continue
 		case l.since.IsZero():
 			l.since = at
 		}
-		if l.held = at.Sub(l.since); l.held+jitter >= w.hold && triggered == "" {
-			triggered = fmt.Sprintf("%s at %.1f %s for %.0f s, the limit is %g %s", l.words, seen, l.unit, l.held.Seconds(),
+		if l.heldFor = at.Sub(l.since); l.heldFor+jitter >= w.hold && triggered == "" {
+			triggered = fmt.Sprintf("%s at %.1f %s for %.0f s, the limit is %g %s", l.label, seen, l.unit, l.heldFor.Seconds(),
 				l.max, l.unit)
 		}
 	}
@@ -106,7 +106,7 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 func (w *Watch) State() []engine.GuardrailState {
 	out := make([]engine.GuardrailState, 0, len(w.limits))
 	for _, l := range w.limits {
-		out = append(out, engine.GuardrailState{Name: l.name, Limit: l.max, Value: l.last, HeldSeconds: l.held.Seconds(),
+		out = append(out, engine.GuardrailState{Name: l.name, Limit: l.max, Value: l.last, HeldSeconds: l.heldFor.Seconds(),
 			HoldSeconds: w.hold.Seconds()})
 	}
 	return out

@@ -14,15 +14,15 @@ type (
 	Prepare struct{}
 	// CancelPrepare ends the preparation; PrepareFailed or Prepared still answers.
 	CancelPrepare struct{}
-	// Place gives the run workers to nodes.
-	Place struct{}
+	// AssignWorkers gives the run workers to nodes.
+	AssignWorkers struct{}
 	// MarkLost marks run workers dead that did not leave in time.
 	MarkLost struct {
-		IDs []string
-		Why string
+		IDs    []string
+		Reason string
 	}
-	// TellTargets tells the run workers their first targets.
-	TellTargets struct{}
+	// SendTargets// SendTargets tells the run workers their first targets.
+	SendTargets struct{}
 	// BeginStage says that the stage of that index has begun, at that time.
 	BeginStage struct {
 		Index int
@@ -35,14 +35,14 @@ type (
 		Level          float64
 		Stage          engine.SearchStage
 	}
-	// MeasureStep asks for Measured now, with what there is.
+	// MeasureStep asks for StepMeasured now, with what there is.
 	MeasureStep struct{ Number int }
-	// KeepStep keeps a step that has been judged.
-	KeepStep struct{ Step engine.FindMaxStep }
-	// ComputeFigures follows when all run workers have left; Finished answers.
+	// RecordStep// RecordStep keeps a step that has been judged.
+	RecordStep struct{ Step engine.FindMaxStep }
+	// ComputeFigures follows when all run workers have left; FiguresReady answers.
 	ComputeFigures struct{}
-	// Enrich asks the target's history; Enriched answers.
-	Enrich struct{}
+	// StartEnrichment asks the target's history; EnrichmentDone answers.
+	StartEnrichment struct{}
 	// End says that nothing is left to do.
 	End struct{}
 )
@@ -65,16 +65,16 @@ type Change struct {
 	Urgent bool
 }
 
-func (Prepare) action()        {}
-func (CancelPrepare) action()  {}
-func (Place) action()          {}
-func (Change) action()         {}
-func (MarkLost) action()       {}
-func (TellTargets) action()    {}
-func (BeginStage) action()     {}
-func (BeginStep) action()      {}
-func (MeasureStep) action()    {}
-func (KeepStep) action()       {}
-func (ComputeFigures) action() {}
-func (Enrich) action()         {}
-func (End) action()            {}
+func (Prepare) action()         {}
+func (CancelPrepare) action()   {}
+func (AssignWorkers) action()   {}
+func (Change) action()          {}
+func (MarkLost) action()        {}
+func (SendTargets) action()     {}
+func (BeginStage) action()      {}
+func (BeginStep) action()       {}
+func (MeasureStep) action()     {}
+func (RecordStep) action()      {}
+func (ComputeFigures) action()  {}
+func (StartEnrichment) action() {}
+func (End) action()             {}

@@ -47,7 +47,7 @@ type Machine struct {
 	workers    map[string]engine.WorkerStatus
 	carried    map[string]bool // the run workers that have carried load
 	reason     engine.StopReason
-	sentence   string
+	message    string
 	startedAt  time.Time // of the run
 	placedAt   time.Time
 	loadAt     time.Time // all run workers were ready and told so; warm-up begins
@@ -55,12 +55,12 @@ type Machine struct {
 	measureAt  time.Time
 	measureEnd time.Time
 	stoppedAt  time.Time
-	toldAt     time.Time // of the STOP that holds: a run that ends by itself can still be cancelled
+	stopSentAt time.Time // of the STOP that holds: a run that ends by itself can still be cancelled
 	endedAt    time.Time // terminal
 	// stage is how many stages have begun.
 	stage int
-	// told: the run workers know of the measurement, and measureAt is when they heard.
-	told bool
+	// measurementSent: the run workers know of the measurement, and measureAt is when they heard.
+	measurementSent bool
 }
 
 // Plan is what a run is to do, as far as its life depends on it.
@@ -122,8 +122,8 @@ func (m *Machine) StopReason() engine.StopReason { return m.reason }
 // MeasureAt is when the measurement began, zero before it.
 func (m *Machine) MeasureAt() time.Time { return m.measureAt }
 
-// Carried reports whether a run worker has carried load.
-func (m *Machine) Carried(id string) bool { return m.carried[id] }
+// CarriedLoad reports whether a run worker has carried load.
+func (m *Machine) CarriedLoad(id string) bool { return m.carried[id] }
 
 // Drain is how long operations in flight may take after a STOP for a reason.
 func (m *Machine) Drain(r engine.StopReason) time.Duration { return m.plan.Drain(r) }
@@ -132,51 +132,51 @@ func (m *Machine) Drain(r engine.StopReason) time.Duration { return m.plan.Drain
 func (m *Machine) Search() *Search { return m.plan.Search }
 
 // Apply takes what happened at now and returns what is to be done, in order.
-func (m *Machine) Apply(now time.Time, happening Happening) []Action {
+func (m *Machine) Apply(now time.Time, happening Event) []Action {
 	switch h := happening.(type) {
-	case Begun:
+	case RunStarted:
 		m.startedAt, m.preparing = now, true
 		return []Action{Prepare{}}
-	case Resumed:
-		return m.resumed(now)
+	case RunResumed:
+		return m.onResumed(now)
 	case Prepared:
 		if m.plan.Search != nil {
-			m.plan.Search.bound(h.MostLevel)
+			m.plan.Search.setMaxLevel(h.MaxLevel)
 		}
-		return m.prepared(now)
+		return m.onPrepared(now)
 	case WorkerJoined:
 		if m.placed && !m.Stopping() {
 			m.workers[h.ID] = engine.WorkerStarting
 			m.expected++
 		}
 		return nil
-	case Measured:
-		return m.measured(now, h)
-	case MeasuredInVain:
-		return m.again(now, h.Number)
+	case StepMeasured:
+		return m.onMeasured(now, h)
+	case StepInvalid:
+		return m.repeatStep(now, h.Number)
 	case PrepareFailed:
 		m.preparing = false
 		out := m.stop(now, engine.StopSetupFailure, "Set-up failed: "+h.Message, "")
 		return append(out, m.endWhenLeft(now)...)
 	case WorkerChanged:
-		return m.worker(now, h)
+		return m.onWorkerChanged(now, h)
 	case WorkersLost:
-		return m.lost(now, h.IDs)
-	case StopAsked:
-		out := m.stop(now, h.Reason, h.Sentence, h.By)
+		return m.onWorkersLost(now, h.IDs)
+	case StopRequested:
+		out := m.stop(now, h.Reason, h.Message, h.By)
 		return append(out, m.endWhenLeft(now)...)
-	case Ticked:
+	case Tick:
 		return m.tick(now)
-	case Finished:
+	case FiguresReady:
 		if !m.finishing || m.enriching {
 			return nil
 		}
 		if h.Enrich {
 			m.enriching = true
-			return []Action{Enrich{}}
+			return []Action{StartEnrichment{}}
 		}
 		return m.end()
-	case Enriched:
+	case EnrichmentDone:
 		if !m.enriching {
 			return nil
 		}
@@ -196,7 +196,7 @@ func (m *Machine) end() []Action {
 	return []Action{Change{From: m.status, Phase: &none}, End{}}
 }
 
-func (m *Machine) prepared(now time.Time) []Action {
+func (m *Machine) onPrepared(now time.Time) []Action {
 	if !m.preparing {
 		return nil
 	}
@@ -205,10 +205,10 @@ func (m *Machine) prepared(now time.Time) []Action {
 		return m.endWhenLeft(now)
 	}
 	m.placed, m.placedAt = true, now
-	return []Action{Place{}}
+	return []Action{AssignWorkers{}}
 }
 
-func (m *Machine) worker(now time.Time, h WorkerChanged) []Action {
+func (m *Machine) onWorkerChanged(now time.Time, h WorkerChanged) []Action {
 	if !m.placed || m.status.Terminal() || m.workers[h.ID].Ended() {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (m *Machine) worker(now time.Time, h WorkerChanged) []Action {
 	m.carried[h.ID] = m.carried[h.ID] || h.Status == engine.WorkerRunning
 	var out []Action
 	switch {
-	case h.Status == engine.WorkerFailed && m.plan.Elastic && m.started && !m.carried[h.ID] && !m.left():
+	case h.Status == engine.WorkerFailed && m.plan.Elastic && m.started && !m.carried[h.ID] && !m.allLeft():
 		// One that could not join takes no load with it: its connections are missing, and judged as that.
 	case h.Status == engine.WorkerFailed && m.started:
 		out = m.stop(now, engine.StopWorkerFailure, "Worker failure: "+h.Message, "")
@@ -225,14 +225,14 @@ func (m *Machine) worker(now time.Time, h WorkerChanged) []Action {
 	case h.Status == engine.WorkerReady && !m.started && !m.Stopping() && m.count(engine.WorkerReady) == m.expected:
 		out = m.start(now, h.StartIn)
 	}
-	if m.left() && m.started {
+	if m.allLeft() && m.started {
 		// Without a STOP, workers leave because the workload has ended.
 		out = append(out, m.stop(now, engine.StopDurationElapsed, "", "")...)
 	}
 	return append(out, m.endWhenLeft(now)...)
 }
 
-func (m *Machine) lost(now time.Time, ids []string) []Action {
+func (m *Machine) onWorkersLost(now time.Time, ids []string) []Action {
 	n := 0
 	for _, id := range ids {
 		if !m.workers[id].Ended() {
@@ -243,7 +243,7 @@ func (m *Machine) lost(now time.Time, ids []string) []Action {
 	if n == 0 || m.status.Terminal() {
 		return nil
 	}
-	if m.plan.Elastic && m.started && !m.left() {
+	if m.plan.Elastic && m.started && !m.allLeft() {
 		// The others go on, in a run that is no longer valid.
 		return m.endWhenLeft(now)
 	}
@@ -261,8 +261,8 @@ func (m *Machine) count(s engine.WorkerStatus) int {
 	return n
 }
 
-// left reports whether all placed workers have ended.
-func (m *Machine) left() bool {
+// allLeft reports whether all placed workers have ended.
+func (m *Machine) allLeft() bool {
 	ended := 0
 	for _, s := range m.workers {
 		if s.Ended() {
@@ -308,16 +308,16 @@ func (m *Machine) start(now time.Time, in time.Duration) []Action {
 		{Type: engine.EventStart, Data: first},
 		{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}},
 	}
-	out := []Action{t, TellTargets{}}
+	out := []Action{t, SendTargets{}}
 	if phase == engine.PhaseMeasurement {
 		out = append(out, m.nextStep(now)...)
 	}
 	return out
 }
 
-// border is when the next stage begins; ok is false when none follows.
-func (m *Machine) border() (at time.Time, ok bool) {
-	if m.phase != engine.PhaseMeasurement || !m.told || m.stage >= len(m.plan.Stages) {
+// nextStageAt is when the next stage begins; ok is false when none follows.
+func (m *Machine) nextStageAt() (at time.Time, ok bool) {
+	if m.phase != engine.PhaseMeasurement || !m.measurementSent || m.stage >= len(m.plan.Stages) {
 		return time.Time{}, false
 	}
 	at = m.measureAt
@@ -330,7 +330,7 @@ func (m *Machine) border() (at time.Time, ok bool) {
 // nextStage begins the stages whose time has come.
 func (m *Machine) nextStage(now time.Time) (out []Action) {
 	for {
-		at, ok := m.border()
+		at, ok := m.nextStageAt()
 		if !ok || now.Before(at) {
 			return out
 		}
@@ -344,11 +344,11 @@ func (m *Machine) tick(now time.Time) []Action {
 	case m.status.Terminal():
 		return nil
 	case m.Stopping():
-		if ids := m.missing(); len(ids) > 0 && now.After(m.patience()) {
+		if ids := m.missing(); len(ids) > 0 && now.After(m.drainDeadline()) {
 			for _, id := range ids {
 				m.workers[id] = engine.WorkerDead
 			}
-			out := []Action{MarkLost{IDs: ids, Why: "did not end in time after STOP"}}
+			out := []Action{MarkLost{IDs: ids, Reason: "did not end in time after STOP"}}
 			out = append(out, m.stop(now, engine.StopWorkerFailure,
 				fmt.Sprintf("Worker failure: %d worker(s) stopped responding", len(ids)), "")...)
 			return append(out, m.endWhenLeft(now)...)
@@ -376,16 +376,16 @@ func (m *Machine) tick(now time.Time) []Action {
 	return append(m.nextStage(now), m.searchTick(now)...)
 }
 
-// Entered notes that the workers were told of a phase at now. Its time counts
+// PhaseSent notes that the workers were told of a phase at now. Its time counts
 // from here and not from the decision: what the store took must not shorten it. The load
 // begins no earlier than START says.
-func (m *Machine) Entered(now time.Time, phase engine.Phase) {
+func (m *Machine) PhaseSent(now time.Time, phase engine.Phase) {
 	switch {
 	case m.Stopping() || phase != m.phase:
 	case phase == engine.PhaseWarmup:
 		m.loadAt = Later(now, m.startAt)
 	case phase == engine.PhaseMeasurement:
-		m.measureAt, m.told = Later(now, m.startAt), true
+		m.measureAt, m.measurementSent = Later(now, m.startAt), true
 	}
 }
 
@@ -395,26 +395,28 @@ func (m *Machine) Due() time.Time {
 	case m.status.Terminal():
 		return time.Time{}
 	case m.Stopping():
-		return m.patience().Add(time.Millisecond)
+		return m.drainDeadline().Add(time.Millisecond)
 	case m.placed && !m.started:
 		return m.placedAt.Add(m.plan.StartLimit)
 	case m.phase == engine.PhaseWarmup:
 		return m.loadAt.Add(m.plan.Warmup)
 	case m.phase == engine.PhaseMeasurement:
 		end := m.measureAt.Add(m.plan.Duration)
-		if border, ok := m.border(); ok && border.Before(end) {
+		if border, ok := m.nextStageAt(); ok && border.Before(end) {
 			end = border
 		}
-		if s := m.plan.Search; s != nil && s.number > 0 && !s.asked && s.late().Before(end) {
-			return s.late()
+		if s := m.plan.Search; s != nil && s.number > 0 && !s.measureRequested && s.deadline().Before(end) {
+			return s.deadline()
 		}
 		return end
 	}
 	return time.Time{}
 }
 
-// patience is until when the run workers may take to leave after STOP.
-func (m *Machine) patience() time.Time { return m.toldAt.Add(m.plan.Drain(m.reason) + drainGrace) }
+// drainDeadline is until when the run workers may take to leave after STOP.
+func (m *Machine) drainDeadline() time.Time {
+	return m.stopSentAt.Add(m.plan.Drain(m.reason) + drainGrace)
+}
 
 // stop ends the run for a reason. The first one stays, except that a run that
 // ends by itself can still be cancelled, or lose a worker.
@@ -428,7 +430,7 @@ func (m *Machine) stop(now time.Time, reason engine.StopReason, sentence, by str
 		out = append(out, CancelPrepare{})
 	}
 	t := Change{From: m.status, To: next, StopReason: reason, CancellationReason: sentence, Urgent: true}
-	m.status, m.reason, m.sentence, m.toldAt = next, reason, sentence, now
+	m.status, m.reason, m.message, m.stopSentAt = next, reason, sentence, now
 	if m.stoppedAt.IsZero() {
 		m.stoppedAt = now
 		m.endSearch(reason, now)
@@ -447,7 +449,7 @@ func (m *Machine) stop(now time.Time, reason engine.StopReason, sentence, by str
 
 // endWhenLeft ends a stopping run whose workers have all left.
 func (m *Machine) endWhenLeft(now time.Time) []Action {
-	if !m.Stopping() || m.preparing || m.status.Terminal() || !m.left() {
+	if !m.Stopping() || m.preparing || m.status.Terminal() || !m.allLeft() {
 		return nil
 	}
 	from := m.status
@@ -456,22 +458,22 @@ func (m *Machine) endWhenLeft(now time.Time) []Action {
 	return []Action{Change{From: from, To: m.status, Phase: &phase, EndTime: now}, ComputeFigures{}}
 }
 
-// SinceMeasuring is the time since the measurement began, less than 0 before it.
-func (m *Machine) SinceMeasuring(now time.Time) time.Duration {
+// MeasuredFor is the time since the measurement began, less than 0 before it.
+func (m *Machine) MeasuredFor(now time.Time) time.Duration {
 	if m.phase == engine.PhaseWarmup {
 		return min(now.Sub(m.loadAt.Add(m.plan.Warmup)), 0)
 	}
 	return now.Sub(m.measureAt)
 }
 
-// StoodStill gives the run workers the time back in which they could not be
+// ExtendDeadlines gives the run workers the time back in which they could not be
 // heard, because this process did not run. The phases of the load go on: they
 // are time on the target.
-func (m *Machine) StoodStill(gap time.Duration) {
+func (m *Machine) ExtendDeadlines(gap time.Duration) {
 	if !m.placedAt.IsZero() {
 		m.placedAt = m.placedAt.Add(gap)
 	}
 	if !m.stoppedAt.IsZero() {
-		m.stoppedAt, m.toldAt = m.stoppedAt.Add(gap), m.toldAt.Add(gap)
+		m.stoppedAt, m.stopSentAt = m.stoppedAt.Add(gap), m.stopSentAt.Add(gap)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life follows a machine from outside and checks what it asks for against the contract.
-type life struct {
+// machineHarness follows a machine from outside and checks what it asks for against the contract.
+type machineHarness struct {
 	t        *rapid.T
 	run      *Machine
 	now      time.Time
@@ -26,7 +26,7 @@ type life struct {
 	ends     int
 }
 
-func (l *life) happen(h Happening) {
+func (l *machineHarness) apply(h Event) {
 	if w, ok := h.(WorkerChanged); ok {
 		l.worker[w.ID] = w.Status
 	}
@@ -34,7 +34,7 @@ func (l *life) happen(h Happening) {
 		switch a := a.(type) {
 		case Prepare:
 			l.prepares++
-		case Place:
+		case AssignWorkers:
 			l.places++
 			if l.status != engine.StatusRunning {
 				l.t.Fatalf("workers are placed in %s", l.status)
@@ -59,7 +59,7 @@ func (l *life) happen(h Happening) {
 	}
 }
 
-func (l *life) change(a Change) {
+func (l *machineHarness) change(a Change) {
 	if a.From != l.status {
 		l.t.Fatalf("a transition from %v in %s", a.From, l.status)
 	}
@@ -108,8 +108,8 @@ func (l *life) change(a Change) {
 // fixed is a run of a workload that keeps its run workers.
 func fixed(w engine.Workload, workers ...string) *Machine {
 	return New(Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
-		StartLimit: protocol.StartLimit,
-		Drain:      func(r engine.StopReason) time.Duration { return protocol.DrainOf(w, r) }})
+		StartLimit: protocol.StartTimeout,
+		Drain:      func(r engine.StopReason) time.Duration { return protocol.DrainTimeoutOf(w, r) }})
 }
 
 func phaseOrder(p engine.Phase) int {
@@ -126,7 +126,7 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "workers")
 		var ids []string
-		l := &life{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), status: engine.StatusRunning,
+		l := &machineHarness{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), status: engine.StatusRunning,
 			phase: engine.PhasePreparing, worker: map[string]engine.WorkerStatus{}}
 		for i := range n {
 			ids = append(ids, fmt.Sprintf("worker-%d", i))
@@ -134,7 +134,7 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 		}
 		l.run = fixed(engine.Workload{WarmupSeconds: float64(rapid.IntRange(0, 3).Draw(t, "warmup")),
 			DurationSeconds: float64(rapid.IntRange(1, 10).Draw(t, "duration"))}, ids...)
-		l.happen(Begun{})
+		l.apply(RunStarted{})
 		prepared := false
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			l.now = l.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -142,39 +142,39 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 			case 0:
 				if !prepared {
 					prepared = true
-					l.happen(Prepared{})
+					l.apply(Prepared{})
 				}
 			case 1:
 				if !prepared && rapid.Bool().Draw(t, "fails") {
 					prepared = true
-					l.happen(PrepareFailed{"no such table"})
+					l.apply(PrepareFailed{"no such table"})
 				}
 			case 2:
-				l.happen(StopAsked{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).
-					Draw(t, "reason"), Sentence: "because"})
+				l.apply(StopRequested{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).
+					Draw(t, "reason"), Message: "because"})
 			case 3:
-				l.happen(WorkersLost{IDs: []string{rapid.SampledFrom(ids).Draw(t, "lost")}})
+				l.apply(WorkersLost{IDs: []string{rapid.SampledFrom(ids).Draw(t, "lost")}})
 			case 4, 5, 6:
 				if l.places > 0 {
 					id := rapid.SampledFrom(ids).Draw(t, "worker")
 					if !l.worker[id].Ended() {
-						l.happen(WorkerChanged{ID: id,
+						l.apply(WorkerChanged{ID: id,
 							Status: rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerReady, engine.WorkerReady, engine.WorkerReady,
 								engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerFailed}).Draw(t, "status"),
 							Message: "m"})
 					}
 				}
 			default:
-				l.happen(Ticked{})
+				l.apply(Tick{})
 			}
 		}
 		// Faults heal: preparation answers, and time passes.
 		if !prepared {
-			l.happen(Prepared{})
+			l.apply(Prepared{})
 		}
 		for range 4 {
-			l.now = l.now.Add(protocol.StartLimit + protocol.DrainLimit + drainGrace)
-			l.happen(Ticked{})
+			l.now = l.now.Add(protocol.StartTimeout + protocol.DrainTimeout + drainGrace)
+			l.apply(Tick{})
 		}
 		if !l.status.Terminal() || l.phase != engine.PhaseProcessing || l.finishes != 1 {
 			t.Fatalf("the run is in %s/%s, finished %d times", l.status, l.phase, l.finishes)
@@ -183,15 +183,15 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 			t.Fatalf("COMPLETED by %s", l.run.reason)
 		}
 		enriches := rapid.Bool().Draw(t, "enrich")
-		l.happen(Enriched{}) // out of turn
-		l.happen(Finished{Enrich: enriches})
-		l.happen(Finished{Enrich: enriches})
+		l.apply(EnrichmentDone{}) // out of turn
+		l.apply(FiguresReady{Enrich: enriches})
+		l.apply(FiguresReady{Enrich: enriches})
 		if enriches {
 			if l.ends != 0 || l.phase != engine.PhaseProcessing {
 				t.Fatalf("ended before the enrichment, in %q", l.phase)
 			}
-			l.happen(Enriched{})
-			l.happen(Enriched{})
+			l.apply(EnrichmentDone{})
+			l.apply(EnrichmentDone{})
 		}
 		if l.ends != 1 || l.phase != engine.PhaseNone || l.prepares != 1 || l.places > 1 {
 			t.Fatalf("ended %d times, prepared %d, placed %d, phase %q", l.ends, l.prepares, l.places, l.phase)
@@ -202,10 +202,10 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 // script drives a machine through fixed happenings, a second apart.
 func script(c *Machine, steps ...any) (statuses []string) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, step := range append([]any{Begun{}}, steps...) {
-		h, ok := step.(Happening)
+	for _, step := range append([]any{RunStarted{}}, steps...) {
+		h, ok := step.(Event)
 		if !ok {
-			now, h = now.Add(step.(time.Duration)), Ticked{}
+			now, h = now.Add(step.(time.Duration)), Tick{}
 		}
 		c.Apply(now, h)
 		statuses = append(statuses, fmt.Sprintf("%s/%s", c.status, c.phase))
@@ -238,11 +238,11 @@ func TestTheCourseOfARun(t *testing.T) {
 			"Set-up failed: wrong password"},
 		{"preparation fails", []any{PrepareFailed{"no such table"}}, "FAILED/PROCESSING", "Set-up failed: no such table"},
 		{"cancelled while preparing",
-			[]any{StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, PrepareFailed{"cancelled"}},
+			[]any{StopRequested{engine.StopUserRequested, "User requested cancellation", "me"}, PrepareFailed{"cancelled"}},
 			"CANCELLED/PROCESSING", "User requested cancellation"},
 		{"cancelled while draining",
 			[]any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second,
-				StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), gone("worker-1")},
+				StopRequested{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), gone("worker-1")},
 			"CANCELLED/PROCESSING", "User requested cancellation"},
 		{"two workers die at once", []any{Prepared{}, ready("worker-0"), ready("worker-1"), WorkersLost{two}},
 			"FAILED/PROCESSING", "Worker failure: 2 worker(s) stopped responding"},
@@ -251,15 +251,15 @@ func TestTheCourseOfARun(t *testing.T) {
 			""},
 		{"a worker that never leaves",
 			[]any{Prepared{}, ready("worker-0"), ready("worker-1"),
-				StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"),
-				protocol.DrainLimit + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
+				StopRequested{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"),
+				protocol.DrainTimeout + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			c := fixed(w, two...)
 			got := script(c, tc.steps...)
-			if got[len(got)-1] != tc.want || c.sentence != tc.sentence {
-				t.Fatalf("%v, %q; want %s, %q", got, c.sentence, tc.want, tc.sentence)
+			if got[len(got)-1] != tc.want || c.message != tc.sentence {
+				t.Fatalf("%v, %q; want %s, %q", got, c.message, tc.want, tc.sentence)
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestPatienceFollowsTheDrainOfTheReason(t *testing.T) {
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			c := fixed(engine.Workload{DurationSeconds: 5, Stop: tc.stop}, "worker-0")
 			var drains []float64
-			apply := func(h Happening) {
+			apply := func(h Event) {
 				for _, a := range c.Apply(now, h) {
 					if ch, ok := a.(Change); ok {
 						for _, e := range ch.Events {
@@ -302,23 +302,23 @@ func TestPatienceFollowsTheDrainOfTheReason(t *testing.T) {
 					}
 				}
 			}
-			for _, h := range []Happening{Begun{}, Prepared{}, ready("worker-0")} {
+			for _, h := range []Event{RunStarted{}, Prepared{}, ready("worker-0")} {
 				apply(h)
 			}
 			if now = now.Add(5 * time.Second); tc.natural {
-				apply(Ticked{})
+				apply(Tick{})
 			} else {
-				apply(StopAsked{Reason: tc.reason})
+				apply(StopRequested{Reason: tc.reason})
 			}
 			stopped := now
 			if tc.cancelAt > 0 {
 				now = stopped.Add(tc.cancelAt)
-				apply(StopAsked{Reason: tc.reason})
+				apply(StopRequested{Reason: tc.reason})
 			}
 			last := drains[len(drains)-1]
 			for !c.status.Terminal() {
 				now = c.Due()
-				apply(Ticked{})
+				apply(Tick{})
 			}
 			if took := now.Sub(stopped); took < tc.want || took > tc.want+time.Second {
 				t.Errorf("given up after %v, want %v; told to drain for %v", took, tc.want, drains)
@@ -341,21 +341,21 @@ func TestAPhaseCountsFromWhenTheWorkersHearOfIt(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 	c := fixed(engine.Workload{WarmupSeconds: 1, DurationSeconds: 2}, "worker-0")
-	c.Apply(at(0), Begun{})
+	c.Apply(at(0), RunStarted{})
 	c.Apply(at(0), Prepared{})
 	c.Apply(at(0), WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
-	c.Entered(at(300), engine.PhaseWarmup)
-	if c.Apply(at(1200), Ticked{}); c.phase != engine.PhaseWarmup {
+	c.PhaseSent(at(300), engine.PhaseWarmup)
+	if c.Apply(at(1200), Tick{}); c.phase != engine.PhaseWarmup {
 		t.Fatalf("after 0.9 s of 1 s of warm-up the phase is %s", c.phase)
 	}
-	if c.Apply(at(1300), Ticked{}); c.phase != engine.PhaseMeasurement {
+	if c.Apply(at(1300), Tick{}); c.phase != engine.PhaseMeasurement {
 		t.Fatalf("after the warm-up the phase is %s", c.phase)
 	}
-	c.Entered(at(1800), engine.PhaseMeasurement)
-	if c.Apply(at(3700), Ticked{}); c.Stopping() || !c.Due().Equal(at(3800)) {
+	c.PhaseSent(at(1800), engine.PhaseMeasurement)
+	if c.Apply(at(3700), Tick{}); c.Stopping() || !c.Due().Equal(at(3800)) {
 		t.Fatalf("stopping %v, due at %v", c.Stopping(), c.Due())
 	}
-	c.Apply(at(3800), Ticked{})
+	c.Apply(at(3800), Tick{})
 	if c.reason != engine.StopDurationElapsed {
 		t.Fatalf("the run goes on after its measurement: %q", c.reason)
 	}
@@ -370,7 +370,7 @@ func TestStagesBeginAtTheirTime(t *testing.T) {
 	c := fixed(w, "worker-0")
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var began []time.Duration
-	apply := func(now time.Time, h Happening) {
+	apply := func(now time.Time, h Event) {
 		for _, a := range c.Apply(now, h) {
 			if s, ok := a.(BeginStage); ok {
 				if s.Index != len(began) {
@@ -380,18 +380,18 @@ func TestStagesBeginAtTheirTime(t *testing.T) {
 			}
 		}
 	}
-	apply(begin, Begun{})
+	apply(begin, RunStarted{})
 	apply(begin, Prepared{})
 	apply(begin, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 	// The store took its time before the run workers were told.
 	const told = 40 * time.Millisecond
-	apply(begin.Add(told/2), Ticked{})
-	c.Entered(begin.Add(told), engine.PhaseMeasurement)
+	apply(begin.Add(told/2), Tick{})
+	c.PhaseSent(begin.Add(told), engine.PhaseMeasurement)
 	for range 10 {
 		if c.Stopping() {
 			break
 		}
-		apply(c.Due(), Ticked{})
+		apply(c.Due(), Tick{})
 	}
 	if len(began) != 3 || began[0] != told || began[1] != told+2*time.Second || began[2] != told+3*time.Second ||
 		c.reason != engine.StopDurationElapsed {

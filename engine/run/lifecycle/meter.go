@@ -13,13 +13,13 @@ import (
 type Meter struct {
 	number  int
 	level   float64
-	workers map[string]*metered
+	workers map[string]*workerStep
 	// queued: the warehouse had queries waiting during the step.
 	queued bool
 }
 
-// metered is one run worker's part. Its time is that of its ticks in the step.
-type metered struct {
+// workerStep is one run worker's part. Its time is that of its ticks in the step.
+type workerStep struct {
 	seconds              float64
 	operations, failures int64
 	dropped              int64
@@ -39,9 +39,9 @@ func (m *Meter) Queued() { m.queued = true }
 
 // Begin forgets the step before and expects reports of the given workers.
 func (m *Meter) Begin(number int, level float64, workers []string) {
-	*m = Meter{number: number, level: level, workers: map[string]*metered{}}
+	*m = Meter{number: number, level: level, workers: map[string]*workerStep{}}
 	for _, id := range workers {
-		m.workers[id] = &metered{latency: histogram.New()}
+		m.workers[id] = &workerStep{latency: histogram.New()}
 	}
 }
 
@@ -70,8 +70,8 @@ func (m *Meter) Complete(left func(id string) bool) bool {
 	return m.number > 0
 }
 
-// Absent are the run workers that have not reported all of the step, by their ids.
-func (m *Meter) Absent() (ids []string) {
+// Missing are the run workers that have not reported all of the step, by their ids.
+func (m *Meter) Missing() (ids []string) {
 	for id, w := range m.workers {
 		if !w.over {
 			ids = append(ids, id)

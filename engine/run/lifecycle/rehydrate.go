@@ -7,15 +7,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/findmax"
 )
 
-// Stored is what the store keeps of the life of a run, whose process has ended.
-type Stored struct {
+// StoredRun is what the store keeps of the life of a run, whose process has ended.
+type StoredRun struct {
 	Run engine.Run
 	// Events are all of the run's, in order.
 	Events []engine.Event
 	// Workers are the run workers as they were heard of last.
 	Workers map[string]engine.WorkerStatus
-	// Seen is when the run was heard of last.
-	Seen time.Time
+	// LastSeen is when the run was heard of last.
+	LastSeen time.Time
 	// Search is the state of its search with the judged steps; nil without one.
 	Search *engine.FindMaxState
 }
@@ -23,7 +23,7 @@ type Stored struct {
 // Rehydrate is the run as it was when the last of it was stored, for who goes on with it.
 // why says why nobody can, empty otherwise: what was under way before the load began, and
 // after it ended, was in the memory of the process.
-func Rehydrate(p Plan, s Stored) (m *Machine, why string) {
+func Rehydrate(p Plan, s StoredRun) (m *Machine, why string) {
 	run := s.Run
 	switch {
 	case !run.Status.Live():
@@ -47,21 +47,21 @@ func Rehydrate(p Plan, s Stored) (m *Machine, why string) {
 	m.startedAt, m.placedAt, m.loadAt = run.StartTime.Time, run.WarmupStartTime.Time, run.WarmupStartTime.Time
 	m.placed, m.started = true, true
 	m.measureAt, m.measureEnd = run.WarmupEndTime.Time, run.MeasurementEndTime.Time
-	m.told = m.phase == engine.PhaseMeasurement
+	m.measurementSent = m.phase == engine.PhaseMeasurement
 	m.reason = run.StopReason
 	if run.CancellationReason != nil {
-		m.sentence = *run.CancellationReason
+		m.message = *run.CancellationReason
 	}
-	m.stops(s.Events)
+	m.restoreStops(s.Events)
 	for {
-		at, ok := m.border()
-		if !ok || s.Seen.Before(at) {
+		at, ok := m.nextStageAt()
+		if !ok || s.LastSeen.Before(at) {
 			break
 		}
 		m.stage++
 	}
 	if p.Search != nil {
-		p.Search.goOn(s)
+		p.Search.restore(s)
 		if m.Stopping() {
 			m.endSearch(m.reason, m.stoppedAt)
 		}
@@ -69,9 +69,9 @@ func Rehydrate(p Plan, s Stored) (m *Machine, why string) {
 	return m, ""
 }
 
-// stops takes the times of the STOPs of the whole run: the first ended the load, the last
+// restoreStops takes the times of the STOPs of the whole run: the first ended the load, the last
 // is the one that holds.
-func (m *Machine) stops(events []engine.Event) {
+func (m *Machine) restoreStops(events []engine.Event) {
 	for _, e := range events {
 		if e.Type != engine.EventStop || e.Data.Scope != engine.ScopeRun {
 			continue
@@ -79,26 +79,26 @@ func (m *Machine) stops(events []engine.Event) {
 		if m.stoppedAt.IsZero() {
 			m.stoppedAt = e.CreatedAt.Time
 		}
-		m.toldAt = e.CreatedAt.Time
+		m.stopSentAt = e.CreatedAt.Time
 	}
 }
 
-// goOn makes the search that which has judged the steps of its state. Its step under way is
-// one that nobody measures: Resumed has it begun anew.
-func (s *Search) goOn(from Stored) {
+// restore makes the search that which has judged the steps of its state. Its step under way is
+// one that nobody measures: RunResumed has it begun anew.
+func (s *Search) restore(from StoredRun) {
 	s.series = findmax.ReplaySeries(searchConfig(s.config, from.Search.UpperBound), s.repeat, from.Search.Steps)
-	s.number, s.begun = from.Search.CurrentStep, from.Seen
+	s.number, s.beganAt = from.Search.CurrentStep, from.LastSeen
 	// An event may have been stored, and the state of its step not.
 	for _, e := range from.Events {
 		s.number = max(s.number, e.Data.StepNumber)
 	}
 }
 
-// resumed goes on with a run whose process has ended: the step of a search that was under
+// onResumed goes on with a run whose process has ended: the step of a search that was under
 // way is measured once more, under the next number. Who is to leave is told so again.
-func (m *Machine) resumed(now time.Time) []Action {
+func (m *Machine) onResumed(now time.Time) []Action {
 	if m.Stopping() {
-		m.toldAt = now
+		m.stopSentAt = now
 		return nil
 	}
 	if m.plan.Search == nil || m.phase != engine.PhaseMeasurement {
@@ -107,9 +107,9 @@ func (m *Machine) resumed(now time.Time) []Action {
 	return m.nextStep(now)
 }
 
-// Told takes when the load of a run that was gone on with began, and when its measurement did, as the run
+// AdjustTimes takes when the load of a run that was gone on with began, and when its measurement did, as the run
 // workers have heard of it: later than it was decided, or not before somebody went on. Zero says nothing.
-func (m *Machine) Told(began, measured time.Time) {
+func (m *Machine) AdjustTimes(began, measured time.Time) {
 	m.loadAt = Later(m.loadAt, began)
 	if m.phase == engine.PhaseMeasurement {
 		m.measureAt = Later(m.measureAt, measured)

@@ -12,14 +12,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// keeping is a machine with what a store would keep of it.
-type keeping struct {
+// storedMachine is a machine with what a store would keep of it.
+type storedMachine struct {
 	m   *Machine
 	now time.Time
-	Stored
+	StoredRun
 }
 
-func (k *keeping) happen(h Happening) []Action {
+func (k *storedMachine) apply(h Event) []Action {
 	if w, ok := h.(WorkerChanged); ok && !k.Workers[w.ID].Ended() {
 		k.Workers[w.ID] = w.Status
 	}
@@ -29,15 +29,15 @@ func (k *keeping) happen(h Happening) []Action {
 		}
 	}
 	out := k.m.Apply(k.now, h)
-	k.keep(out)
+	k.store(out)
 	for range 3 {
-		k.keep(k.m.Apply(k.now, Ticked{})) // the loop has a timer for whatever is due
+		k.store(k.m.Apply(k.now, Tick{})) // the loop has a timer for whatever is due
 	}
 	return out
 }
 
-// keep stores what a machine asks for, and tells the run workers.
-func (k *keeping) keep(out []Action) {
+// store stores what a machine asks for, and tells the run workers.
+func (k *storedMachine) store(out []Action) {
 	set := func(into *engine.Time, at time.Time) {
 		if !at.IsZero() {
 			*into = engine.At(at)
@@ -67,12 +67,12 @@ func (k *keeping) keep(out []Action) {
 				e.CreatedAt = engine.At(k.now)
 				k.Events = append(k.Events, e)
 				if e.Type == engine.EventSetPhase {
-					k.m.Entered(k.now, e.Data.Phase)
+					k.m.PhaseSent(k.now, e.Data.Phase)
 				}
 			}
 		}
 	}
-	k.Seen = k.now
+	k.LastSeen = k.now
 }
 
 // TestWhatIsStoredOfALifeIsThatLife: a run that another process goes on with decides as the
@@ -87,27 +87,27 @@ func TestWhatIsStoredOfALifeIsThatLife(t *testing.T) {
 			w.Stages = append(w.Stages, engine.Stage{DurationSeconds: 2})
 		}
 		plan := Plan{Workers: ids, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
-			Elastic: rapid.Bool().Draw(t, "elastic"), StartLimit: protocol.StartLimit,
-			Drain: func(r engine.StopReason) time.Duration { return protocol.DrainOf(w, r) }}
-		k := &keeping{m: New(plan), now: begin, Stored: Stored{Workers: map[string]engine.WorkerStatus{},
+			Elastic: rapid.Bool().Draw(t, "elastic"), StartLimit: protocol.StartTimeout,
+			Drain: func(r engine.StopReason) time.Duration { return protocol.DrainTimeoutOf(w, r) }}
+		k := &storedMachine{m: New(plan), now: begin, StoredRun: StoredRun{Workers: map[string]engine.WorkerStatus{},
 			Run: engine.Run{Status: engine.StatusRunning, Phase: engine.PhasePreparing, StartTime: engine.At(begin)}}}
-		k.happen(Begun{})
-		if _, why := Rehydrate(plan, k.Stored); why == "" {
+		k.apply(RunStarted{})
+		if _, why := Rehydrate(plan, k.StoredRun); why == "" {
 			t.Fatal("a run was gone on with whose preparation was in a memory that is lost")
 		}
-		k.happen(Prepared{})
+		k.apply(Prepared{})
 		for _, id := range ids {
-			k.happen(WorkerChanged{ID: id, Status: engine.WorkerReady})
+			k.apply(WorkerChanged{ID: id, Status: engine.WorkerReady})
 		}
 		for _, id := range ids {
-			k.happen(WorkerChanged{ID: id, Status: engine.WorkerRunning})
+			k.apply(WorkerChanged{ID: id, Status: engine.WorkerRunning})
 		}
-		next := func() Happening {
+		next := func() Event {
 			k.now = k.now.Add(time.Duration(rapid.IntRange(0, 2500).Draw(t, "ms")) * time.Millisecond)
 			switch rapid.IntRange(0, 12).Draw(t, "what") {
 			case 0:
-				return StopAsked{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested,
-					engine.StopGuardrail}).Draw(t, "reason"), Sentence: "because"}
+				return StopRequested{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested,
+					engine.StopGuardrail}).Draw(t, "reason"), Message: "because"}
 			case 1:
 				return WorkersLost{IDs: []string{rapid.SampledFrom(ids).Draw(t, "lost")}}
 			case 2:
@@ -115,12 +115,12 @@ func TestWhatIsStoredOfALifeIsThatLife(t *testing.T) {
 					Status: rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerDraining, engine.WorkerCompleted,
 						engine.WorkerFailed}).Draw(t, "status")}
 			}
-			return Ticked{}
+			return Tick{}
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
-			k.happen(next())
+			k.apply(next())
 		}
-		again, why := Rehydrate(plan, k.Stored)
+		again, why := Rehydrate(plan, k.StoredRun)
 		if !k.Run.Status.Live() {
 			if why == "" {
 				t.Fatal("a run was gone on with that was over")
@@ -131,8 +131,8 @@ func TestWhatIsStoredOfALifeIsThatLife(t *testing.T) {
 			t.Fatal(why)
 		}
 		// What is told again keeps its time anew.
-		if again.Apply(k.now, Resumed{}); k.m.Stopping() {
-			k.m.toldAt = k.now
+		if again.Apply(k.now, RunResumed{}); k.m.Stopping() {
+			k.m.stopSentAt = k.now
 		}
 		for i := range 30 {
 			if k.m.Due() != again.Due() || k.m.Status() != again.Status() || k.m.Phase() != again.Phase() ||
@@ -147,8 +147,8 @@ func TestWhatIsStoredOfALifeIsThatLife(t *testing.T) {
 			}
 			for _, a := range want {
 				if c, ok := a.(Change); ok && c.Phase != nil {
-					k.m.Entered(k.now, *c.Phase)
-					again.Entered(k.now, *c.Phase)
+					k.m.PhaseSent(k.now, *c.Phase)
+					again.PhaseSent(k.now, *c.Phase)
 				}
 			}
 		}
@@ -171,11 +171,11 @@ func TestASearchGoesOnAtItsStep(t *testing.T) {
 		QPSStabilityPct: 5, LatencyStabilityPct: 20, MaxErrorRatePct: 1}
 	plan := func() Plan {
 		return Plan{Workers: []string{"worker-0"}, Duration: time.Hour, StartLimit: time.Minute,
-			Drain:  protocol.DrainFor,
+			Drain:  protocol.DrainTimeoutFor,
 			Search: NewSearch(find, 1, func(n int) string { return fmt.Sprint(n) })}
 	}
-	stored := Stored{Workers: map[string]engine.WorkerStatus{"worker-0": engine.WorkerRunning},
-		Seen: begin.Add(9 * time.Second),
+	stored := StoredRun{Workers: map[string]engine.WorkerStatus{"worker-0": engine.WorkerRunning},
+		LastSeen: begin.Add(9 * time.Second),
 		Run: engine.Run{Status: engine.StatusRunning, Phase: engine.PhaseMeasurement, StartTime: engine.At(begin),
 			WarmupStartTime: engine.At(begin), WarmupEndTime: engine.At(begin)}}
 	if _, why := Rehydrate(plan(), stored); why == "" {
@@ -191,7 +191,7 @@ func TestASearchGoesOnAtItsStep(t *testing.T) {
 	if why != "" {
 		t.Fatal(why)
 	}
-	out := m.Apply(begin.Add(20*time.Second), Resumed{})
+	out := m.Apply(begin.Add(20*time.Second), RunResumed{})
 	if len(out) != 1 {
 		t.Fatal(words(out))
 	}

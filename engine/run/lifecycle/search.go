@@ -28,9 +28,9 @@ type Search struct {
 	// name gives the id of a step.
 	name func(number int) string
 	// number is that of the step under way, 0 before the first; it was begun at.
-	number int
-	begun  time.Time
-	asked  bool // to measure it, because it took too long
+	number           int
+	beganAt          time.Time
+	measureRequested bool // to measure it, because it took too long
 }
 
 // searchConfig is a search up to a highest level.
@@ -58,17 +58,17 @@ func (s *Search) Series() *findmax.Series { return s.series }
 
 // Settled reports whether the step under way has that number, and had settled at that time.
 func (s *Search) Settled(number int, at time.Time) bool {
-	return s.number > 0 && s.number == number && !at.Before(s.begun.Add(s.config.Settle()))
+	return s.number > 0 && s.number == number && !at.Before(s.beganAt.Add(s.config.Settle()))
 }
 
-// bound sets the highest level, before the first step.
-func (s *Search) bound(most float64) {
+// setMaxLevel sets the highest level, before the first step.
+func (s *Search) setMaxLevel(most float64) {
 	s.series = findmax.NewSeries(searchConfig(s.config, most), s.repeat)
 }
 
-// late is when the step under way is judged by what there is.
-func (s *Search) late() time.Time {
-	return s.begun.Add(s.config.Settle() + s.config.StepDuration() + stepGrace)
+// deadline is when the step under way is judged by what there is.
+func (s *Search) deadline() time.Time {
+	return s.beganAt.Add(s.config.Settle() + s.config.StepDuration() + stepGrace)
 }
 
 // nextStep begins the next step, or ends the run when the search is over. It
@@ -83,26 +83,26 @@ func (m *Machine) nextStep(now time.Time) []Action {
 		return append(m.stop(now, engine.StopDurationElapsed, "", ""), m.endWhenLeft(now)...)
 	}
 	s.number++
-	s.begun, s.asked = now, false
+	s.beganAt, s.measureRequested = now, false
 	return []Action{BeginStep{Number: s.number, Settle: s.config.Settle(), Length: s.config.StepDuration(), Level: level,
 		Stage: stage}}
 }
 
-// measured judges the step under way. What to do next comes first: nothing but
+// onMeasured judges the step under way. What to do next comes first: nothing but
 // its event stands before the next step.
-func (m *Machine) measured(now time.Time, h Measured) []Action {
+func (m *Machine) onMeasured(now time.Time, h StepMeasured) []Action {
 	s := m.plan.Search
 	if s == nil || m.Stopping() || m.phase != engine.PhaseMeasurement || h.Number != s.number || s.number == 0 {
 		return nil
 	}
-	s.series.Observe(h.Observed)
-	s.series.Note(s.begun, now, h.Length)
-	step := s.series.Name(s.number, s.name(s.number))
-	return append(m.nextStep(now), KeepStep{step})
+	s.series.Observe(h.Observation)
+	s.series.SetTimes(s.beganAt, now, h.Length)
+	step := s.series.SetStepID(s.number, s.name(s.number))
+	return append(m.nextStep(now), RecordStep{step})
 }
 
-// again repeats the step under way without judging it.
-func (m *Machine) again(now time.Time, number int) []Action {
+// repeatStep repeats the step under way without judging it.
+func (m *Machine) repeatStep(now time.Time, number int) []Action {
 	if s := m.plan.Search; s == nil || m.Stopping() || m.phase != engine.PhaseMeasurement || number != s.number ||
 		number == 0 {
 		return nil
@@ -113,10 +113,10 @@ func (m *Machine) again(now time.Time, number int) []Action {
 // searchTick decides by time; it returns nil when nothing is due.
 func (m *Machine) searchTick(now time.Time) []Action {
 	s := m.plan.Search
-	if s == nil || s.number == 0 || s.asked || now.Before(s.late()) {
+	if s == nil || s.number == 0 || s.measureRequested || now.Before(s.deadline()) {
 		return nil
 	}
-	s.asked = true
+	s.measureRequested = true
 	return []Action{MeasureStep{s.number}}
 }
 
@@ -140,9 +140,9 @@ func (m *Machine) endSearch(reason engine.StopReason, now time.Time) {
 	m.plan.Search.series.End(why)
 }
 
-// Stepped notes that the workers were told of a step at now.
-func (m *Machine) Stepped(now time.Time, number int) {
+// StepSent notes that the workers were told of a step at now.
+func (m *Machine) StepSent(now time.Time, number int) {
 	if s := m.plan.Search; s != nil && s.number == number && !m.Stopping() {
-		s.begun, s.asked = Later(now, m.startAt), false
+		s.beganAt, s.measureRequested = Later(now, m.startAt), false
 	}
 }

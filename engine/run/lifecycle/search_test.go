@@ -36,7 +36,7 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		most := rapid.IntRange(4, 60).Draw(t, "most")
 		under, judged, asked, stopped := 0, 0, 0, false
-		apply := func(h Happening) {
+		apply := func(h Event) {
 			for _, a := range c.Apply(now, h) {
 				switch a := a.(type) {
 				case BeginStep:
@@ -48,7 +48,7 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 						t.Fatalf("%+v", a)
 					}
 					under = a.Number
-				case KeepStep:
+				case RecordStep:
 					if judged++; a.Step.StepNumber != judged || a.Step.StepStartTime.After(a.Step.StepEndTime.Time) {
 						t.Fatalf("judged %+v as number %d", a.Step, judged)
 					}
@@ -61,24 +61,24 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 				}
 			}
 		}
-		apply(Begun{})
+		apply(RunStarted{})
 		apply(Prepared{float64(most)})
 		apply(WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 		for range 400 {
 			now = now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
 			switch rapid.IntRange(0, 40).Draw(t, "what") {
 			case 0:
-				apply(StopAsked{Reason: engine.StopUserRequested})
+				apply(StopRequested{Reason: engine.StopUserRequested})
 			case 1:
-				apply(Measured{Number: under + rapid.IntRange(-2, 2).Draw(t, "other")})
+				apply(StepMeasured{Number: under + rapid.IntRange(-2, 2).Draw(t, "other")})
 			case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 				ms := rapid.Float64Range(1, 3).Draw(t, "p95")
-				apply(Measured{Number: under, Length: 2 * time.Second,
-					Observed: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
+				apply(StepMeasured{Number: under, Length: 2 * time.Second,
+					Observation: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
 						QPS: rapid.Float64Range(0, 100).Draw(t, "qps"), P95: &ms,
 						Missing: rapid.IntRange(0, 30).Draw(t, "missing") / 30}})
 			default:
-				apply(Ticked{})
+				apply(Tick{})
 			}
 			if c.Stopping() {
 				break
@@ -93,13 +93,13 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 				t.Fatal("the run does not end")
 			}
 			now = c.Due()
-			apply(Ticked{})
+			apply(Tick{})
 		}
 		r := c.plan.Search.series.Result()
 		if r == nil || r.Reason == "" || r.Steps != judged || len(r.History) != judged {
 			t.Fatalf("%d judged, answer %+v", judged, r)
 		}
-		apply(Measured{Number: under, Length: time.Second})
+		apply(StepMeasured{Number: under, Length: time.Second})
 		apply(WorkerChanged{ID: "worker-0", Status: engine.WorkerCompleted})
 		if !c.status.Terminal() {
 			t.Fatalf("the run is %s", c.status)
@@ -111,24 +111,24 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 func TestAStepThatNobodyReports(t *testing.T) {
 	c := searching(0, searchFields())
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.Apply(now, Begun{})
+	c.Apply(now, RunStarted{})
 	c.Apply(now, Prepared{40})
 	c.Apply(now, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 	due := c.Due()
 	if want := now.Add(2400*time.Millisecond + stepGrace); !due.Equal(want) {
 		t.Fatalf("due at %v, want %v", due, want)
 	}
-	if acts := c.Apply(due, Ticked{}); len(acts) != 1 || acts[0] != (MeasureStep{1}) {
+	if acts := c.Apply(due, Tick{}); len(acts) != 1 || acts[0] != (MeasureStep{1}) {
 		t.Fatalf("%+v", acts)
 	}
-	if acts := c.Apply(due, Ticked{}); len(acts) != 0 {
+	if acts := c.Apply(due, Tick{}); len(acts) != 0 {
 		t.Fatalf("asked twice: %+v", acts)
 	}
-	acts := c.Apply(due, Measured{Number: 1})
+	acts := c.Apply(due, StepMeasured{Number: 1})
 	if len(acts) != 2 {
 		t.Fatalf("%+v", acts)
 	}
-	if j, ok := acts[1].(KeepStep); !ok || j.Step.Outcome != engine.OutcomeDegraded ||
+	if j, ok := acts[1].(RecordStep); !ok || j.Step.Outcome != engine.OutcomeDegraded ||
 		!strings.Contains(j.Step.StopReason, "no operation ended") {
 		t.Errorf("%+v", acts[1])
 	}
@@ -140,12 +140,12 @@ func TestTheLongestSearch(t *testing.T) {
 	f.MaxDurationSeconds = 5
 	c := searching(0, f)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.Apply(now, Begun{})
+	c.Apply(now, RunStarted{})
 	c.Apply(now, Prepared{40})
 	c.Apply(now, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 	ms := 1.0
-	c.Apply(now.Add(2*time.Second), Measured{Number: 1, Observed: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
-	c.Apply(now.Add(5*time.Second), Ticked{})
+	c.Apply(now.Add(2*time.Second), StepMeasured{Number: 1, Observation: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
+	c.Apply(now.Add(5*time.Second), Tick{})
 	r := c.plan.Search.series.Result()
 	if c.reason != engine.StopDurationElapsed || r == nil || !r.Found || r.Confirmed || *r.MaxConnections != 4 ||
 		!strings.Contains(r.Reason, "max_duration_seconds") {
@@ -162,15 +162,15 @@ func TestARecoveredSearch(t *testing.T) {
 		whole.Observe(findmax.Observation{Operations: 10, QPS: qps, P95: &ms})
 	}
 	whole.Observe(findmax.Observation{Operations: 10, QPS: 300, P95: &ms, Missing: 3})
-	r := RecoveredSearch(sc, &engine.FindMaxState{UpperBound: 40, Steps: whole.Steps()})
+	r := RecoverResult(sc, &engine.FindMaxState{UpperBound: 40, Steps: whole.Steps()})
 	if !r.Found || *r.MaxConnections != 12 || r.Confirmed || r.Steps != 4 || r.Limit != engine.OutcomeErrorThreshold ||
 		!strings.Contains(r.Reason, "restarted") {
 		t.Errorf("%+v", r)
 	}
-	if r := RecoveredSearch(sc, nil); r.Found || r.Reason == "" {
+	if r := RecoverResult(sc, nil); r.Found || r.Reason == "" {
 		t.Errorf("without a step: %+v", r)
 	}
-	if RecoveredSearch(engine.Scenario{}, nil) != nil {
+	if RecoverResult(engine.Scenario{}, nil) != nil {
 		t.Error("a run without a search has an answer")
 	}
 }
@@ -180,7 +180,7 @@ func TestAnElasticRunGoesOnWithoutADeadWorker(t *testing.T) {
 	c := fixed(engine.Workload{DurationSeconds: 60}, "worker-0", "worker-1")
 	c.plan.Elastic = true
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.Apply(now, Begun{})
+	c.Apply(now, RunStarted{})
 	c.Apply(now, Prepared{})
 	for _, id := range []string{"worker-0", "worker-1"} {
 		c.Apply(now, WorkerChanged{ID: id, Status: engine.WorkerReady})
@@ -192,7 +192,7 @@ func TestAnElasticRunGoesOnWithoutADeadWorker(t *testing.T) {
 	c.Apply(now, WorkerJoined{"worker-2"})
 	c.Apply(now, WorkerChanged{ID: "worker-2", Status: engine.WorkerFailed, Message: "no room"})
 	if c.status != engine.StatusRunning {
-		t.Fatalf("the run is %s: %s", c.status, c.sentence)
+		t.Fatalf("the run is %s: %s", c.status, c.message)
 	}
 	c.Apply(now, WorkersLost{IDs: []string{"worker-1"}})
 	if c.status != engine.StatusFailed {

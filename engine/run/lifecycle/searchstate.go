@@ -31,8 +31,8 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 		same := *r
 		st.Result = &same
 	}
-	if !s.begun.IsZero() && stage != engine.StageDone {
-		st.StepElapsed = max(min(now.Sub(s.begun).Seconds(), st.StepDuration), 0)
+	if !s.beganAt.IsZero() && stage != engine.StageDone {
+		st.StepElapsed = max(min(now.Sub(s.beganAt).Seconds(), st.StepDuration), 0)
 	}
 	o, _ := meter.Observation()
 	if o.Operations == 0 || meter.number != s.number {
@@ -57,8 +57,8 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 	return st
 }
 
-// RestingSearch is the state of a search that is over.
-func RestingSearch(r *engine.FindMaxResult) *engine.FindMaxState {
+// FinishedSearchState// FinishedSearchState is the state of a search that is over.
+func FinishedSearchState(r *engine.FindMaxResult) *engine.FindMaxState {
 	if r == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func RestingSearch(r *engine.FindMaxResult) *engine.FindMaxState {
 		ErrorRate: r.ErrorRate, UpperBound: r.UpperBound, FirstUnstable: r.FirstUnstable, Steps: r.History,
 		Repetition: max(len(r.Repetitions), 1), Repeat: 1, Repetitions: r.Repetitions, Result: r}
 	if r.Spread != nil {
-		st.Repeat = r.Spread.Asked
+		st.Repeat = r.Spread.Requested
 	}
 	if level, ok := r.Level(); ok {
 		st.LastStable = &level
@@ -80,9 +80,9 @@ func RestingSearch(r *engine.FindMaxResult) *engine.FindMaxState {
 	return st
 }
 
-// RecoveredSearch is the answer of a search whose process has ended: what its judged steps say.
-func RecoveredSearch(sc engine.Scenario, state *engine.FindMaxState) *engine.FindMaxResult {
-	if !sc.Workload.Searches() {
+// RecoverResult// RecoverResult is the answer of a search whose process has ended: what its judged steps say.
+func RecoverResult(sc engine.Scenario, state *engine.FindMaxState) *engine.FindMaxResult {
+	if !sc.Workload.IsSearch() {
 		return nil
 	}
 	if state == nil {

@@ -21,7 +21,7 @@ func TestTheLoadBeginsWhenSTARTSays(t *testing.T) {
 	} {
 		for _, warmup := range []float64{0, 2} {
 			m := fixed(engine.Workload{WarmupSeconds: warmup, DurationSeconds: 5}, "worker-0", "worker-1")
-			m.Apply(begin, Begun{})
+			m.Apply(begin, RunStarted{})
 			m.Apply(begin, Prepared{})
 			m.Apply(begin, WorkerChanged{ID: "worker-1", Status: engine.WorkerReady, StartIn: time.Hour}) // not the last
 			var told *Change
@@ -40,25 +40,25 @@ func TestTheLoadBeginsWhenSTARTSays(t *testing.T) {
 			if !told.WarmupStartTime.Equal(instant) || m.StartAt().IsZero() == c.named {
 				t.Errorf("%s: the load is stored as begun at %v, and announced for %v", name, told.WarmupStartTime, m.StartAt())
 			}
-			m.Entered(begin.Add(c.toldAfter), m.Phase())
+			m.PhaseSent(begin.Add(c.toldAfter), m.Phase())
 			want := begin.Add(c.want).Add(time.Duration(warmup * float64(time.Second)))
 			if warmup > 0 {
-				if m.Apply(want.Add(-time.Millisecond), Ticked{}); m.Phase() != engine.PhaseWarmup {
+				if m.Apply(want.Add(-time.Millisecond), Tick{}); m.Phase() != engine.PhaseWarmup {
 					t.Errorf("%s: the warm-up is cut short", name)
 				}
-				if m.Apply(want, Ticked{}); m.Phase() != engine.PhaseMeasurement {
+				if m.Apply(want, Tick{}); m.Phase() != engine.PhaseMeasurement {
 					t.Errorf("%s: the warm-up goes on", name)
 				}
-				m.Entered(want, m.Phase())
+				m.PhaseSent(want, m.Phase())
 			}
 			if !m.MeasureAt().Equal(want) {
 				t.Errorf("%s, warm-up of %v s: measured from %v on, want %v", name, warmup, m.MeasureAt().Sub(begin),
 					want.Sub(begin))
 			}
-			if m.Apply(want.Add(5*time.Second-time.Millisecond), Ticked{}); m.Stopping() {
+			if m.Apply(want.Add(5*time.Second-time.Millisecond), Tick{}); m.Stopping() {
 				t.Errorf("%s: the measurement is cut short", name)
 			}
-			if m.Apply(want.Add(5*time.Second), Ticked{}); !m.Stopping() {
+			if m.Apply(want.Add(5*time.Second), Tick{}); !m.Stopping() {
 				t.Errorf("%s: the measurement goes on", name)
 			}
 		}

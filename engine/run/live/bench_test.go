@@ -46,7 +46,7 @@ func BenchmarkTick(b *testing.B) {
 		}
 		s := a.Tick(engine.PhaseMeasurement, workers)
 		validity.Observe(epoch, engine.PhaseMeasurement, s)
-		var p engine.Payload
+		var p engine.LiveState
 		s.Fill(&p)
 	}
 }

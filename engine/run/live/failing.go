@@ -20,9 +20,9 @@ type failing struct {
 	worst  float64
 }
 
-// failures judges whether operations went on failing, as where a table was dropped. Seconds in which none ended do not
+// observeFailures judges whether operations went on failing, as where a table was dropped. Seconds in which none ended do not
 // interrupt that.
-func (v *Validity) failures(at time.Time, snapshots []engine.WorkerSnapshot) {
+func (v *Validity) observeFailures(at time.Time, snapshots []engine.WorkerSnapshot) {
 	var ended, failed int64
 	covered := 0.0
 	for i := range snapshots {
@@ -30,7 +30,7 @@ func (v *Validity) failures(at time.Time, snapshots []engine.WorkerSnapshot) {
 			ended, failed, covered = ended+s.TickStarted, failed+s.TickErrors, max(covered, s.TickSeconds)
 		}
 	}
-	f := &v.fails
+	f := &v.failing
 	switch share := float64(failed) / float64(ended); {
 	case ended == 0:
 		return

@@ -44,7 +44,7 @@ func TestATableThatIsGoneIsNoValidMeasurement(t *testing.T) {
 				Phase: engine.PhaseMeasurement, TickSeconds: 1, PhaseSeconds: float64(i + 1), TickStarted: s.ended,
 				TickErrors: s.failed}}})
 		}
-		o.Over = true
+		o.Ended = true
 		v.Outcome(o)
 		got := v.Clone().Verdict().Causes
 		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0].Detail, c.want)) {

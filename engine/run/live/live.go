@@ -40,8 +40,8 @@ type Worker struct {
 	OpenConnections int
 	// Silent says that nothing has been heard from it for longer than reports may be late.
 	Silent bool
-	// Beginning is nil until its load has begun.
-	Beginning *engine.Beginning
+	// LoadStart is nil until its load has begun.
+	LoadStart *engine.LoadStart
 }
 
 // NodeSample is the peak telemetry of one node over a tick.
@@ -65,7 +65,7 @@ type WorkerSample struct {
 	// connection and of what followed it, nil without an execution.
 	PoolWaitMs, ServiceMs *float64
 	// Missing of Wanted connections have not been open for over a second, and Refusal says why.
-	Missing, Wanted int
+	Missing, Target int
 	Refusal         string
 	// What the new snapshots of the measurement say, nil without an execution.
 	P95Ms, P99Ms, ErrorPct *float64
@@ -73,7 +73,7 @@ type WorkerSample struct {
 
 // Second is the aggregate of one tick.
 type Second struct {
-	Payload engine.Payload // only the parts that aggregation owns are set; see Fill
+	Payload engine.LiveState // only the parts that aggregation owns are set; see Fill
 	// Rollup counts cover MEASUREMENT only.
 	RollupOps, RollupErrors int64
 	// PhaseCount is how many executions Payload.LatencyTotal is of.
@@ -90,8 +90,8 @@ type Second struct {
 	Snapshots []engine.WorkerSnapshot
 
 	qpsByKind map[engine.Kind]float64
-	// unheard: run workers bear the load, and nothing is heard of any of them.
-	unheard bool
+	// allSilent: run workers bear the load, and nothing is heard of any of them.
+	allSilent bool
 }
 
 // Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
@@ -107,9 +107,9 @@ type Aggregator struct {
 	one      *histogram.Histogram
 	unpacker histogram.Unpacker
 
-	// told: a tick has shown snapshots. held is how many ticks before it had some and waited for other run workers.
-	told bool
-	held int
+	// hasShown: a tick has shown snapshots. held is how many ticks before it had some and waited for other run workers.
+	hasShown  bool
+	heldTicks int
 }
 
 // reports are the snapshots of one run worker.
@@ -119,7 +119,7 @@ type reports struct {
 	fresh   []*engine.WorkerSnapshot
 	shown   []*engine.WorkerSnapshot
 	emitted int64
-	met     met
+	errors  errorSet
 }
 
 // New returns an empty aggregator.
@@ -137,7 +137,7 @@ func New() *Aggregator {
 func (a *Aggregator) Add(s *engine.WorkerSnapshot) bool {
 	r := a.workers[s.WorkerID]
 	if r == nil {
-		r = &reports{met: met{}}
+		r = &reports{errors: errorSet{}}
 		a.workers[s.WorkerID] = r
 	}
 	if s.Tick <= r.emitted {
@@ -193,12 +193,12 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	for k := range a.kinds {
 		a.kinds[k].reset()
 	}
-	f := fold{a: a, phase: counted(phase), out: &Second{}, met: met{}, nodes: map[string]*nodeFold{},
-		waits: a.awaits(workers)}
-	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
+	f := fold{a: a, phase: counted(phase), out: &Second{}, errors: errorSet{}, nodes: map[string]*nodeFold{},
+		hold: a.awaitsFirst(workers)}
+	f.out.Payload.Workers = make([]engine.WorkerState, 0, len(workers))
 	f.out.Workers = make([]WorkerSample, 0, len(workers))
-	if n := a.waiting(); n > 0 && !f.waits {
-		a.told = true
+	if n := a.waiting(); n > 0 && !f.hold {
+		a.hasShown = true
 		f.out.Snapshots = make([]engine.WorkerSnapshot, 0, n)
 	}
 	for i := range workers {
@@ -214,9 +214,9 @@ type fold struct {
 	phase engine.Phase
 	out   *Second
 
-	waits           bool // nothing is shown yet: the first snapshots wait for those of other run workers
+	hold            bool // nothing is shown yet: the first snapshots wait for those of other run workers
 	alive           int  // run workers that count live
-	going, silent   int  // those of them that have not ended, and those of these of which nothing is heard
+	active, silent  int  // those of them that have not ended, and those of these of which nothing is heard
 	missing         bool // one of them sent executions without a histogram
 	started, failed int64
 	succeeded       int64
@@ -227,7 +227,7 @@ type fold struct {
 	dropped         int64
 	retries         int64
 	split           engine.LatencySplit
-	met             met
+	errors          errorSet
 	p50s            []float64
 	nodes           map[string]*nodeFold
 	nodeOrder       []string
@@ -239,8 +239,8 @@ type nodeFold struct {
 }
 
 func (f *fold) worker(w *Worker) {
-	row := engine.PayloadWorker{WorkerID: w.WorkerID, WorkerGroupID: w.WorkerGroupID, NodeID: w.NodeID, Status: w.Status,
-		Phase: w.Phase, Health: w.Health, LastHeartbeat: engine.At(w.LastHeartbeat), Beginning: w.Beginning}
+	row := engine.WorkerState{WorkerID: w.WorkerID, WorkerGroupID: w.WorkerGroupID, NodeID: w.NodeID, Status: w.Status,
+		Phase: w.Phase, Health: w.Health, LastHeartbeat: engine.At(w.LastHeartbeat), LoadStart: w.LoadStart}
 	row.Metrics.TargetConnections = w.TargetConnections
 	row.Metrics.ActiveConnections = w.OpenConnections
 	if w.LastHeartbeat.IsZero() {
@@ -254,10 +254,10 @@ func (f *fold) worker(w *Worker) {
 	sample := WorkerSample{WorkerID: w.WorkerID, Ended: ended}
 	r := f.a.workers[w.WorkerID]
 	switch {
-	case f.waits:
-		r = &reports{met: met{}}
+	case f.hold:
+		r = &reports{errors: errorSet{}}
 	case r == nil:
-		r = &reports{met: met{}}
+		r = &reports{errors: errorSet{}}
 		f.a.workers[w.WorkerID] = r
 	}
 	show, had := r.fresh, len(f.out.Snapshots)
@@ -273,7 +273,7 @@ func (f *fold) worker(w *Worker) {
 	}
 	for _, s := range show {
 		if s.Missing > sample.Missing && !ended && len(f.out.Snapshots) > had {
-			sample.Missing, sample.Wanted, sample.Refusal = s.Missing, s.TargetConnections, s.Refusal
+			sample.Missing, sample.Target, sample.Refusal = s.Missing, s.TargetConnections, s.Refusal
 		}
 	}
 	if r.newest != nil {
@@ -302,7 +302,7 @@ func (f *fold) worker(w *Worker) {
 		f.alive++
 		f.out.Payload.Connections.Active += row.Metrics.ActiveConnections
 		if !ended {
-			f.going++
+			f.active++
 			if w.Silent {
 				f.silent++
 			}
@@ -316,11 +316,11 @@ func (f *fold) worker(w *Worker) {
 // metrics folds the snapshots of one run worker into the run and into its row. It
 // returns how many executions they show, and how many of these failed.
 func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool,
-	row *engine.PayloadWorker) (started, errs int64) {
+	row *engine.WorkerState) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
-	r.met.take(newest.LastErrors)
-	f.met.add(r.met)
+	r.errors.record(newest.LastErrors)
+	f.errors.add(r.errors)
 	m := &row.Metrics
 	m.TotalQueries, m.ErrorCount, m.CPUPercent = newest.Started, newest.Failed, newest.Resources.CPUPercent
 	m.ActiveConnections, m.TargetConnections = newest.ActiveConnections, newest.TargetConnections
@@ -486,14 +486,14 @@ func highest(a, b engine.Resources) engine.Resources {
 		CPUPercent: max(a.CPUPercent, b.CPUPercent), MemoryPercent: max(a.MemoryPercent, b.MemoryPercent),
 		MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), HostCPUPercent: max(a.HostCPUPercent, b.HostCPUPercent),
 		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
-		StoodStillMs: max(a.StoodStillMs, b.StoodStillMs),
-		Goroutines:   max(a.Goroutines, b.Goroutines),
+		MaxStallMs: max(a.MaxStallMs, b.MaxStallMs),
+		Goroutines: max(a.Goroutines, b.Goroutines),
 	}
 }
 
 func (f *fold) finish() {
 	p := &f.out.Payload
-	p.Ops = engine.PayloadOps{Total: f.started, CurrentPerSec: f.rate}
+	p.Ops = engine.OpsRate{Total: f.started, CurrentPerSec: f.rate}
 	p.OpsByKind = map[engine.Kind]engine.KindRate{}
 	p.LatencyByKind = map[engine.Kind]engine.Latency{}
 	p.CustomMetrics = engine.CustomMetrics{AppOpsBreakdown: map[string]int64{}, SFBench: map[string]any{}}
@@ -518,8 +518,8 @@ func (f *fold) finish() {
 			p.Operations.WritesPerSec += f.kindRate[k]
 		}
 	}
-	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped,
-		Retries: f.retries, Recent: f.met.recent()}
+	p.Errors = engine.ErrorStats{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped,
+		Retries: f.retries, Recent: f.errors.recent()}
 	if ended := f.succeeded + f.failed; ended > 0 {
 		p.Errors.Rate = float64(f.failed) / float64(ended)
 	}
@@ -536,7 +536,7 @@ func (f *fold) finish() {
 	if tick.Count() > 0 {
 		p.LatencyHistogram = tick.Downscale(HeatmapSchema)
 	}
-	f.out.unheard = f.going > 0 && f.silent == f.going && len(f.out.Snapshots) == 0
+	f.out.allSilent = f.active > 0 && f.silent == f.active && len(f.out.Snapshots) == 0
 	if f.alive > 1 {
 		method := MethodMerged
 		if f.missing {
@@ -561,7 +561,7 @@ func (f *fold) telemetry() {
 		avg.MemoryBytes += n.trend.MemoryBytes
 		avg.Goroutines += n.trend.Goroutines
 		avg.GCPauseMaxMs = max(avg.GCPauseMaxMs, n.trend.GCPauseMaxMs)
-		avg.StoodStillMs = max(avg.StoodStillMs, n.trend.StoodStillMs)
+		avg.MaxStallMs = max(avg.MaxStallMs, n.trend.MaxStallMs)
 		if n.fresh {
 			f.out.Peak = highest(f.out.Peak, n.peak)
 			f.out.Nodes = append(f.out.Nodes, NodeSample{NodeID: id, Resources: n.peak})

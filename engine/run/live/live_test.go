@@ -71,7 +71,7 @@ func second(snapshots []engine.WorkerSnapshot, workers []Worker) *Second {
 		a.Add(&s)
 	}
 	for a.waiting() > 0 {
-		if s := a.Tick(engine.PhaseMeasurement, workers); a.told {
+		if s := a.Tick(engine.PhaseMeasurement, workers); a.hasShown {
 			return s
 		}
 	}
@@ -226,7 +226,7 @@ func TestAWorkerWithoutHistogramMakesItAnApproximation(t *testing.T) {
 }
 
 func TestEveryFieldIsPresentWithoutAnySnapshot(t *testing.T) {
-	var p engine.Payload
+	var p engine.LiveState
 	second(nil, []Worker{{WorkerID: "worker-0", Status: engine.WorkerStarting}}).Fill(&p)
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestConnectionsShortDegrades(t *testing.T) {
 			ActiveConnections: 16, TargetConnections: 16}
 		if tick >= 3 && tick <= 5 {
 			s.ActiveConnections, s.Missing, s.Refusal = 8, 8, "Opening a connection failed: too many connections for role."
-			s.Connections = engine.ConnectionFigures{Refused: 20 * tick, MostMissing: 8}
+			s.Connections = engine.ConnectionFigures{Refused: 20 * tick, MaxMissing: 8}
 		}
 		a.Add(s)
 		second := a.Tick(engine.PhaseMeasurement,

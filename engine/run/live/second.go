@@ -11,8 +11,8 @@ import (
 // SilentAfter is longer than the reports of each second are late when all is well.
 const SilentAfter = 3 * time.Second
 
-// Silent says that a run worker that reported each second has not since it was heard, and may be heard of again.
-func Silent(status engine.WorkerStatus, heard, now time.Time) bool {
+// IsSilent says that a run worker that reported each second has not since it was heard, and may be heard of again.
+func IsSilent(status engine.WorkerStatus, heard, now time.Time) bool {
 	return status != engine.WorkerStarting && !status.Ended() && now.Sub(heard) > SilentAfter
 }
 
@@ -22,9 +22,9 @@ func (s *Second) Reported() bool {
 	return slices.ContainsFunc(s.Workers, func(w WorkerSample) bool { return !w.Newest.IsZero() })
 }
 
-// mixed is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they
+// warmupTail is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they
 // tell.
-const mixed = 2 * time.Second
+const warmupTail = 2 * time.Second
 
 // PhaseOf is the phase that a second's figures belong to, now being the run's and measured how long its measurement has
 // gone on. A second that holds warm-up is one of it, with what it holds of the measurement: no figure of the
@@ -36,7 +36,7 @@ func (s *Second) PhaseOf(now engine.Phase, measured time.Duration) engine.Phase 
 			warm++
 		}
 	}
-	if warm > 0 && (warm == len(s.Snapshots) || measured < mixed) {
+	if warm > 0 && (warm == len(s.Snapshots) || measured < warmupTail) {
 		return engine.PhaseWarmup
 	}
 	return now
@@ -51,15 +51,15 @@ func (s *Second) Rows() []engine.WorkerSnapshot {
 	return rows
 }
 
-// shortestSecond is how much time a last, partial second must cover to be a point of
+// minSecond is how much time a last, partial second must cover to be a point of
 // the time series when nothing ended in it.
-const shortestSecond = 0.25
+const minSecond = 0.25
 
-// Tells reports whether the second is a point of the time series: it covers enough time,
+// IsPoint reports whether the second is a point of the time series: it covers enough time,
 // or something has happened in it. One in which no run worker is heard of tells nothing: what they
 // did last is not what they do now, and a gap is a gap.
-func (s *Second) Tells() bool {
-	return !s.unheard && (s.covered() >= shortestSecond || s.reportedOps() > 0)
+func (s *Second) IsPoint() bool {
+	return !s.allSilent && (s.covered() >= minSecond || s.reportedOps() > 0)
 }
 
 // reportedOps is how many operations the new snapshots report.
@@ -83,8 +83,8 @@ func (s *Second) covered() float64 {
 	return longest
 }
 
-// Guarded is what guardrails judge of the second.
-func (s *Second) Guarded() (g guardrail.Sample) {
+// GuardrailSample is what guardrails judge of the second.
+func (s *Second) GuardrailSample() (g guardrail.Sample) {
 	if len(s.Nodes) > 0 {
 		g.Resources = &s.Peak
 	}
@@ -101,14 +101,14 @@ func (s *Second) Worst() (p95Ms, p99Ms, errorPct *float64) {
 	return p95Ms, p99Ms, errorPct
 }
 
-// longestHold is for how many ticks the first snapshots of some run workers wait for those of the others: all report
+// maxHoldTicks is for how many ticks the first snapshots of some run workers wait for those of the others: all report
 // within a second of the beginning, at times of their own.
-const longestHold = 2
+const maxHoldTicks = 2
 
-// awaits reports whether nothing of the run has been shown yet, and one of those that bear its load has sent no
+// awaitsFirst reports whether nothing of the run has been shown yet, and one of those that bear its load has sent no
 // snapshot: the sum of the others would pass for a slow beginning.
-func (a *Aggregator) awaits(workers []Worker) bool {
-	if a.told || a.held == longestHold || a.waiting() == 0 {
+func (a *Aggregator) awaitsFirst(workers []Worker) bool {
+	if a.hasShown || a.heldTicks == maxHoldTicks || a.waiting() == 0 {
 		return false
 	}
 	for i := range workers {
@@ -117,7 +117,7 @@ func (a *Aggregator) awaits(workers []Worker) bool {
 			continue
 		}
 		if a.Newest(w.WorkerID) == nil {
-			a.held++
+			a.heldTicks++
 			return true
 		}
 	}
@@ -133,12 +133,12 @@ func (a *Aggregator) waiting() (n int) {
 }
 
 // Fill writes the parts that aggregation owns into p.
-func (s *Second) Fill(p *engine.Payload) {
+func (s *Second) Fill(p *engine.LiveState) {
 	a := &s.Payload
 	p.Ops, p.Operations, p.OpsByKind = a.Ops, a.Operations, a.OpsByKind
 	p.Latency, p.LatencyTotal, p.LatencyByKind = a.Latency, a.LatencyTotal, a.LatencyByKind
 	p.LatencyAggregationMethod, p.LatencyHistogram = a.LatencyAggregationMethod, a.LatencyHistogram
-	p.LoadDetail, p.ServiceTotal = a.LoadDetail, a.ServiceTotal
+	p.LoadStats, p.ServiceTotal = a.LoadStats, a.ServiceTotal
 	p.Errors, p.Connections, p.Workers, p.CustomMetrics = a.Errors, a.Connections, a.Workers, a.CustomMetrics
 }
 
@@ -155,6 +155,6 @@ func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) 
 		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
 		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
 		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent,
-		HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
+		HostMemoryPercent: r.HostMemoryPercent, LoadStats: p.LoadStats,
 	}
 }

@@ -18,7 +18,7 @@ func TestASecondOfWhichNothingIsHeardIsNoPoint(t *testing.T) {
 	}
 	tells := func(want bool, when string) {
 		t.Helper()
-		if s := a.Tick(engine.PhaseMeasurement, workers); s.Tells() != want {
+		if s := a.Tick(engine.PhaseMeasurement, workers); s.IsPoint() != want {
 			t.Errorf("%s: %+v", when, s.Payload.Ops)
 		}
 	}

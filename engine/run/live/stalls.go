@@ -77,8 +77,8 @@ func (s *stall) remark() string {
 	return ""
 }
 
-// Stalled replaces what the ticks showed of stalls by what the record says.
-func (v *Validity) Stalled(remarks []string) { v.stall = stall{exact: true, remarks: remarks} }
+// SetStalls replaces what the ticks showed of stalls by what the record says.
+func (v *Validity) SetStalls(remarks []string) { v.stall = stall{exact: true, remarks: remarks} }
 
 // notes are the stalls that were worth a remark, the one under way too.
 func (s *stall) notes() []string {

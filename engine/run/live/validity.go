@@ -18,11 +18,11 @@ const (
 	stallLimitMs    = 10
 	snapshotGap     = 3 * time.Second
 	// A process that stood still for longer has not asked the target for anything meanwhile, and seen no answer.
-	stillLimit = time.Second
+	processStallLimit = time.Second
 	// Shorter ones count from this length on, and are a cause where they are a tenth of the latest time.
-	shortLeast  = 300 * time.Millisecond
-	shortWithin = 20 * time.Second
-	shortLimit  = shortWithin / 10
+	minShortStall    = 300 * time.Millisecond
+	shortStallWindow = 20 * time.Second
+	shortStallLimit  = shortStallWindow / 10
 	// By how much the wall clock must be set to degrade a run.
 	clockLimit = time.Second
 	lagLimitMs = 10
@@ -35,9 +35,9 @@ const (
 	errorNote  = 0.01
 	errorLimit = 0.5
 	// adjoining intervals of one cause are joined when less than this lies between them.
-	joinWithin = 2500 * time.Millisecond
+	joinGap = 2500 * time.Millisecond
 	// So many intervals are listed of each cause: one that comes often hides no other.
-	maxOfCause = 25
+	maxPerCause = 25
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -50,26 +50,26 @@ type Validity struct {
 	remarks []string // that the figures call for
 	// unmeasured: the run has ended before its measurement.
 	unmeasured bool
-	// more are the intervals that are not listed, by cause.
-	more   map[string]int
-	last   time.Time // of the last observation, while the measurement went on
-	looked time.Time // of the last observation, or of Watch before the first
+	// unlisted are the intervals that are not listed, by cause.
+	unlisted     map[string]int
+	last         time.Time // of the last observation, while the measurement went on
+	lastObserved time.Time // of the last observation, or of Watch before the first
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
 	outcome            Outcome
 	stall              stall
-	still              stillness
-	fails              failing
-	busy               map[string]busy // by node
+	processStalls      processStalls
+	failing            failing
+	contention         map[string]cpuContention // by node
 	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
-	changes, beside int
-	waits           map[string]pool // by run worker
-	news            map[string]news // by run worker
+	changes, concurrentRuns int
+	waits                   map[string]pool      // by run worker
+	freshness               map[string]freshness // by run worker
 }
 
-// news is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
+// freshness is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
 // is old, and nothing is missing.
-type news struct{ newest, heard time.Time }
+type freshness struct{ newest, receivedAt time.Time }
 
 // pool follows the seconds in which operations waited longer for a free connection
 // than they then took.
@@ -83,13 +83,13 @@ type pool struct {
 type Outcome struct {
 	From, To           time.Time
 	Operations, Errors int64
-	// Seen are the operations that were counted while the measurement went on: all that is known
+	// CountedLive are the operations that were counted while the measurement went on: all that is known
 	// of one whose record is lost.
-	Seen int64
+	CountedLive int64
 	// Scheduled and Dropped count operations of an open loop, without its warm-up.
 	Scheduled, Dropped int64
-	// Over: the measurement has ended, and nothing will follow.
-	Over bool
+	// Ended: the measurement has ended, and nothing will follow.
+	Ended bool
 	// Searches go where operations fail and are dropped on purpose.
 	Search bool
 }
@@ -105,8 +105,8 @@ type interval struct {
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
-		news: map[string]news{}, more: map[string]int{}, busy: map[string]busy{},
-		still: stillness{carry: map[string]bool{}, short: map[string][]short{}}}
+		freshness: map[string]freshness{}, unlisted: map[string]int{}, contention: map[string]cpuContention{},
+		processStalls: processStalls{nodes: map[string]bool{}, short: map[string][]shortStall{}}}
 }
 
 // Clone returns an independent tracker that knows the same.
@@ -114,11 +114,11 @@ func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
 	c.notes = append([]string(nil), v.notes...)
-	maps.Copy(c.more, v.more)
-	maps.Copy(c.busy, v.busy)
+	maps.Copy(c.unlisted, v.unlisted)
+	maps.Copy(c.contention, v.contention)
 	c.remarks = append([]string(nil), v.remarks...)
-	c.outcome, c.stall, c.still = v.outcome, v.stall, v.still.clone()
-	c.fails, c.changes, c.beside = v.fails, v.changes, v.beside
+	c.outcome, c.stall, c.processStalls = v.outcome, v.stall, v.processStalls.clone()
+	c.failing, c.changes, c.concurrentRuns = v.failing, v.changes, v.concurrentRuns
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
 		same := *i
@@ -127,7 +127,7 @@ func (v *Validity) Clone() *Validity {
 			c.open[i.cause+"\x00"+i.subject] = &same
 		}
 	}
-	maps.Copy(c.news, v.news)
+	maps.Copy(c.freshness, v.freshness)
 	for id, since := range v.highCPU {
 		c.highCPU[id] = since
 	}
@@ -135,22 +135,22 @@ func (v *Validity) Clone() *Validity {
 	return c
 }
 
-// Imprecise notes how wrong the times of a run worker's record may be that has ended elsewhere.
-func (v *Validity) Imprecise(workerID, nodeID string, ended bool, wrong time.Duration) {
+// SetTimeError notes how wrong the times of a run worker's record may be that has ended elsewhere.
+func (v *Validity) SetTimeError(workerID, nodeID string, ended bool, wrong time.Duration) {
 	if ended && wrong > 0 {
-		v.Note(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
+		v.AddNote(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
 			engine.Milliseconds(wrong)))
 	}
 }
 
-// Note adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
-func (v *Validity) Note(text string) {
+// AddNote adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
+func (v *Validity) AddNote(text string) {
 	if text == "" {
 		return
 	}
 	// Of a process that this one goes on for: what it has said of other runs is one with what this one sees.
-	if others := besideOf(text); others > 0 {
-		v.Beside(others)
+	if others := concurrentRunsIn(text); others > 0 {
+		v.SetConcurrentRuns(others)
 		return
 	}
 	for _, n := range v.notes {
@@ -161,53 +161,53 @@ func (v *Validity) Note(text string) {
 	v.notes = append(v.notes, text)
 }
 
-// Beside tells how many other runs are live on the server now, and returns how many there were at most.
-func (v *Validity) Beside(others int) int {
-	v.beside = max(v.beside, others)
-	return v.beside
+// SetConcurrentRuns tells how many other runs are live on the server now, and returns how many there were at most.
+func (v *Validity) SetConcurrentRuns(others int) int {
+	v.concurrentRuns = max(v.concurrentRuns, others)
+	return v.concurrentRuns
 }
 
 // What is noted of one other run, and of several.
 const (
-	besideOne     = "1 other run was live on this server at the same time."
-	besideSeveral = "Up to %d other runs were live on this server at the same time."
+	concurrentOneNote  = "1 other run was live on this server at the same time."
+	concurrentManyNote = "Up to %d other runs were live on this server at the same time."
 )
 
-// besideOf is how many other runs a note of company speaks of; 0: it is another note.
-func besideOf(note string) (others int) {
-	if note == besideOne {
+// concurrentRunsIn is how many other runs a note of company speaks of; 0: it is another note.
+func concurrentRunsIn(note string) (others int) {
+	if note == concurrentOneNote {
 		return 1
 	}
-	if _, err := fmt.Sscanf(note, besideSeveral, &others); err != nil {
+	if _, err := fmt.Sscanf(note, concurrentManyNote, &others); err != nil {
 		return 0
 	}
 	return others
 }
 
-// company notes how many there were at most: how many at which time is no matter.
-func (v *Validity) company() []string {
-	switch v.beside {
+// noteConcurrentRuns notes how many there were at most: how many at which time is no matter.
+func (v *Validity) noteConcurrentRuns() []string {
+	switch v.concurrentRuns {
 	case 0:
 		return nil
 	case 1:
-		return []string{besideOne}
+		return []string{concurrentOneNote}
 	default:
-		return []string{fmt.Sprintf(besideSeveral, v.beside)}
+		return []string{fmt.Sprintf(concurrentManyNote, v.concurrentRuns)}
 	}
 }
 
 // LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
 func (v *Validity) LoadChanged(words string) {
-	if v.changes++; v.changes <= maxOfCause {
-		v.Note(words)
+	if v.changes++; v.changes <= maxPerCause {
+		v.AddNote(words)
 	}
 }
 
-// Remark adds a note that follows from the figures, and is made anew with them.
-func (v *Validity) Remark(text string) { v.remarks = append(v.remarks, text) }
+// AddFigureNote adds a note that follows from the figures, and is made anew with them.
+func (v *Validity) AddFigureNote(text string) { v.remarks = append(v.remarks, text) }
 
-// Unmeasured tells that the run has ended without a measurement: there is nothing to judge.
-func (v *Validity) Unmeasured() { v.unmeasured = true }
+// SetUnmeasured tells that the run has ended without a measurement: there is nothing to judge.
+func (v *Validity) SetUnmeasured() { v.unmeasured = true }
 
 // Add records a cause over an interval.
 func (v *Validity) Add(cause, detail string, from, to time.Time) {
@@ -218,7 +218,7 @@ func (v *Validity) Add(cause, detail string, from, to time.Time) {
 func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64,
 	detail func(float64, time.Duration) string) {
 	key := cause + "\x00" + subject
-	if i := v.open[key]; i != nil && from.Sub(i.to) < joinWithin {
+	if i := v.open[key]; i != nil && from.Sub(i.to) < joinGap {
 		if to.After(i.to) {
 			i.to = to
 		}
@@ -233,35 +233,35 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 			listed++
 		}
 	}
-	if listed >= maxOfCause {
-		v.more[cause]++
+	if listed >= maxPerCause {
+		v.unlisted[cause]++
 		return
 	}
 	v.causes = append(v.causes, i)
 }
 
-// Watch tells that this process looks after the run from now on: time in which it does not is missed.
-func (v *Validity) Watch(from time.Time) { v.looked = from }
+// StartObserving tells that this process looks after the run from now on: time in which it does not is missed.
+func (v *Validity) StartObserving(from time.Time) { v.lastObserved = from }
 
-// lastLook is the later of the last observation and of the beginning of a measurement that goes on now or has begun
+// lastObservation is the later of the last observation and of the beginning of a measurement that goes on now or has begun
 // since; zero where this process has not looked after the run before, or there is none.
-func (v *Validity) lastLook(phase engine.Phase) time.Time {
+func (v *Validity) lastObservation(phase engine.Phase) time.Time {
 	began := v.outcome.From
 	switch {
 	case !v.last.IsZero():
 		return v.last
-	case v.looked.IsZero() || began.IsZero() || phase != engine.PhaseMeasurement && !began.After(v.looked):
+	case v.lastObserved.IsZero() || began.IsZero() || phase != engine.PhaseMeasurement && !began.After(v.lastObserved):
 		return time.Time{}
-	case began.After(v.looked):
+	case began.After(v.lastObserved):
 		return began
 	}
-	return v.looked
+	return v.lastObserved
 }
 
 // Observe takes one tick of the run at the given time. Only the measurement is judged.
 func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
-	last := v.lastLook(phase)
-	v.last, v.looked = at, at
+	last := v.lastObservation(phase)
+	v.last, v.lastObserved = at, at
 	// The measurement may have ended while nobody looked.
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
 		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
@@ -269,11 +269,11 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		})
 	}
 	for i := range s.Snapshots {
-		v.stood(&s.Snapshots[i])
+		v.observeGap(&s.Snapshots[i])
 	}
 	for _, w := range s.Workers {
-		if n, known := v.news[w.WorkerID]; !known || !n.newest.Equal(w.Newest) {
-			v.news[w.WorkerID] = news{w.Newest, at}
+		if n, known := v.freshness[w.WorkerID]; !known || !n.newest.Equal(w.Newest) {
+			v.freshness[w.WorkerID] = freshness{w.Newest, at}
 		}
 	}
 	if phase != engine.PhaseMeasurement {
@@ -283,7 +283,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		return
 	}
 	v.stall.observe(at, s.Snapshots)
-	v.failures(at, s.Snapshots)
+	v.observeFailures(at, s.Snapshots)
 	for _, n := range s.Nodes {
 		v.node(at, n)
 	}
@@ -300,9 +300,9 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		v.load(at, w)
 		v.pool(at, w)
 		if w.Missing > 0 {
-			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
+			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingDetail(w))
 		}
-		if heard := v.news[w.WorkerID].heard; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
+		if heard := v.freshness[w.WorkerID].receivedAt; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
 			from := w.Newest
 			if from.After(heard) {
 				from = heard // it was told by the clock of a server that was ahead of this one
@@ -314,13 +314,13 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	}
 }
 
-// Stepped tells that the wall clock was set between two looks at it. The run's own
+// ClockStepped tells that the wall clock was set between two looks at it. The run's own
 // times do not follow, so that all of its figures stand; but a clock that is set
 // forward may be that of a machine which was paused, and nothing in it can tell.
-func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Duration) {
-	text := SteppedWords(step)
+func (v *Validity) ClockStepped(from, to time.Time, phase engine.Phase, step time.Duration) {
+	text := ClockStepNote(step)
 	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
-		v.Note(
+		v.AddNote(
 			fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.",
 				to.UTC().Format("15:04:05"), text))
 		return
@@ -333,8 +333,8 @@ func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Dur
 	})
 }
 
-// SteppedWords says by how much the wall clock was set.
-func SteppedWords(step time.Duration) string {
+// ClockStepNote// ClockStepNote says by how much the wall clock was set.
+func ClockStepNote(step time.Duration) string {
 	direction := "forward"
 	if step < 0 {
 		direction = "back"
@@ -345,30 +345,30 @@ func SteppedWords(step time.Duration) string {
 // Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
-// judge says what is wrong with an outcome, as causes and as remarks.
-func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
+// evaluate says what is wrong with an outcome, as causes and as remarks.
+func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
 	add := func(cause, format string, args ...any) {
 		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...),
 			From: engine.At(o.From), To: engine.At(o.To)})
 	}
 	if o.Operations == 0 {
 		switch {
-		case !o.Over || o.From.IsZero():
-		case o.Seen > 0:
+		case !o.Ended || o.From.IsZero():
+		case o.CountedLive > 0:
 			add(engine.CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
-				"there are no figures", o.Seen)
+				"there are no figures", o.CountedLive)
 		default:
 			add(engine.CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
-		(!o.Search || o.Over && o.Errors >= o.Operations) {
+		(!o.Search || o.Ended && o.Errors >= o.Operations) {
 		add(engine.CauseErrors,
 			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
 	} else if share > errorNote {
 		notes = append(notes, fmt.Sprintf(
 			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
 	}
-	if o.Over && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
+	if o.Ended && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
 		add(engine.CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
 			"in the figures", o.Dropped, o.Scheduled)
 	}
@@ -391,8 +391,8 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	} else {
 		delete(v.highCPU, n.NodeID)
 	}
-	v.stopped(at, n)
-	v.crowd(n)
+	v.observeStall(at, n)
+	v.observeContention(n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
 		v.mark(engine.CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
@@ -420,14 +420,14 @@ func (v *Validity) load(at time.Time, w WorkerSample) {
 	}
 }
 
-// missingWords says how many connections a run worker did not have.
-func missingWords(w WorkerSample) func(float64, time.Duration) string {
+// missingDetail says how many connections a run worker did not have.
+func missingDetail(w WorkerSample) func(float64, time.Duration) string {
 	why := "they were lost, or take long to open"
 	if w.Refusal != "" {
 		why = strings.TrimSuffix(w.Refusal, ".")
 	}
 	return func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Wanted,
+		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Target,
 			max(length.Seconds(), 1), why)
 	}
 }
@@ -468,7 +468,7 @@ func poolDetail(worker string) func(float64, time.Duration) string {
 // that was over before they had waited for long enough without a break.
 func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 	o := v.outcome
-	if !o.Over || o.From.IsZero() {
+	if !o.Ended || o.From.IsZero() {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
@@ -488,13 +488,13 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
 	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
-		Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
-	if more := v.changes - maxOfCause; more > 0 {
+		Notes: append([]string{}, v.notes...), LiveNotes: slices.Clone(v.notes)}
+	if more := v.changes - maxPerCause; more > 0 {
 		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
-		out.Notes, out.Seen = append(out.Notes, text), append(out.Seen, text)
+		out.Notes, out.LiveNotes = append(out.Notes, text), append(out.LiveNotes, text)
 	}
-	crowded := append(v.company(), v.crowded()...)
-	out.Notes, out.Seen = append(out.Notes, crowded...), append(out.Seen, crowded...)
+	crowded := append(v.noteConcurrentRuns(), v.contentionNotes()...)
+	out.Notes, out.LiveNotes = append(out.Notes, crowded...), append(out.LiveNotes, crowded...)
 	drops := false
 	for _, i := range v.causes {
 		if i.cause == engine.CauseDropped && !v.drops() || i.cause == engine.CauseFailing && !v.outcome.failed() {
@@ -506,10 +506,10 @@ func (v *Validity) Verdict() engine.Validity {
 				To: engine.At(i.to)})
 	}
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
-	causes, notes := v.outcome.judge(drops)
+	causes, notes := v.outcome.evaluate(drops)
 	stalls := v.stall.notes()
 	if !v.stall.exact {
-		out.Seen = append(out.Seen, stalls...)
+		out.LiveNotes = append(out.LiveNotes, stalls...)
 	}
 	out.Causes, out.Notes = append(out.Causes, causes...), append(out.Notes, slices.Concat(stalls, v.remarks, notes)...)
 	switch {
@@ -518,9 +518,9 @@ func (v *Validity) Verdict() engine.Validity {
 	case len(out.Causes) > 0:
 		out.Verdict = engine.VerdictDegraded
 	}
-	for _, cause := range slices.Sorted(maps.Keys(v.more)) {
+	for _, cause := range slices.Sorted(maps.Keys(v.unlisted)) {
 		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
-			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.more[cause]))
+			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.unlisted[cause]))
 		}
 	}
 	return out

@@ -70,16 +70,16 @@ func TestAProcessThatStoodStillForASecondIsNamed(t *testing.T) {
 		v := NewValidity()
 		v.Observe(epoch, engine.PhaseMeasurement, &Second{})
 		v.Observe(epoch.Add(2*time.Second), engine.PhaseMeasurement, &Second{Nodes: []NodeSample{{NodeID: "local",
-			Resources: engine.Resources{StoodStillMs: engine.Milliseconds(still)}}}})
+			Resources: engine.Resources{MaxStallMs: engine.Milliseconds(still)}}}})
 		got := v.Verdict()
-		if degrades != (len(got.Causes) == 1) || degrades != v.StoodStill(epoch, epoch.Add(2*time.Second)) {
+		if degrades != (len(got.Causes) == 1) || degrades != v.AllStalled(epoch, epoch.Add(2*time.Second)) {
 			t.Fatalf("%v: %+v", still, got)
 		}
 		if degrades && (got.Causes[0].Cause != engine.CauseSnapshotGap ||
 			!strings.Contains(got.Causes[0].Detail, "local: the process stood still for up to 1.9 s")) {
 			t.Errorf("%+v", got.Causes)
 		}
-		if v.StoodStill(epoch.Add(-time.Minute), epoch.Add(-2*time.Second)) || v.StoodStill(epoch.Add(3*time.Second),
+		if v.AllStalled(epoch.Add(-time.Minute), epoch.Add(-2*time.Second)) || v.AllStalled(epoch.Add(3*time.Second),
 			epoch.Add(time.Minute)) {
 			t.Error("it stood still before or after")
 		}
@@ -137,7 +137,7 @@ func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
 				v.Outcome(Outcome{From: at(l.began)})
 			}
 			if l.phase == watch {
-				v.Watch(at(l.seconds))
+				v.StartObserving(at(l.seconds))
 				continue
 			}
 			v.Observe(at(l.seconds), l.phase, &Second{})
@@ -215,7 +215,7 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 		v.Observe(epoch.Add(time.Minute), engine.PhaseCooldown, &Second{})
 		v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == engine.CauseSnapshotGap })
 		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Duration(len(tt.samples)) * time.Second), Operations: 1,
-			Over: true})
+			Ended: true})
 		got := v.Clone().Verdict()
 		if tt.from < 0 {
 			if len(got.Causes) != 0 {
@@ -245,8 +245,8 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 		{WorkerID: "worker-2", Newest: epoch, Ended: true},
 	}})
 	v.LostWorker("worker-2", "stopped responding", epoch, at)
-	v.Note("two runs at once")
-	v.Note("two runs at once")
+	v.AddNote("two runs at once")
+	v.AddNote("two runs at once")
 	got := v.Verdict()
 	want := map[string]bool{engine.CauseSnapshotGap: true, engine.CauseRecorderStall: true, engine.CauseLostWorker: true}
 	for _, c := range got.Causes {
@@ -329,23 +329,23 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 		causes []string
 		notes  int
 	}{
-		"all well":     {Outcome{Operations: 1000, Scheduled: 1000, Over: true}, nil, 0},
-		"few errors":   {Outcome{Operations: 1000, Errors: 10, Over: true}, nil, 0},
-		"some errors":  {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
+		"all well":     {Outcome{Operations: 1000, Scheduled: 1000, Ended: true}, nil, 0},
+		"few errors":   {Outcome{Operations: 1000, Errors: 10, Ended: true}, nil, 0},
+		"some errors":  {Outcome{Operations: 1000, Errors: 11, Ended: true}, nil, 1},
 		"half of them": {Outcome{Operations: 1000, Errors: 500}, nil, 1},
 		"most of them": {Outcome{Operations: 1000, Errors: 501}, []string{engine.CauseErrors}, 0},
-		"a search of errors": {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{engine.CauseErrors},
+		"a search of errors": {Outcome{Operations: 1000, Errors: 1000, Ended: true, Search: true}, []string{engine.CauseErrors},
 			0},
-		"a search": {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Over: true,
+		"a search": {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Ended: true,
 			Search: true}, nil, 1},
 		"nothing yet": {Outcome{}, nil, 0},
-		"nothing":     {Outcome{Over: true}, []string{engine.CauseNothingMeasured}, 0},
+		"nothing":     {Outcome{Ended: true}, []string{engine.CauseNothingMeasured}, 0},
 		// What was seen and is not recorded was begun all the same.
-		"nothing recorded": {Outcome{Seen: 12_000, Over: true}, []string{engine.CauseIncompleteRecord}, 0},
-		"recorded":         {Outcome{Seen: 12_000, Operations: 900, Over: true}, nil, 0},
-		"dropped at the end": {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true},
+		"nothing recorded": {Outcome{CountedLive: 12_000, Ended: true}, []string{engine.CauseIncompleteRecord}, 0},
+		"recorded":         {Outcome{CountedLive: 12_000, Operations: 900, Ended: true}, nil, 0},
+		"dropped at the end": {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Ended: true},
 			[]string{engine.CauseDropped}, 0},
-		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Over: true}, nil, 0},
+		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Ended: true}, nil, 0},
 	} {
 		tt.o.From, tt.o.To = epoch, end
 		v := NewValidity()
@@ -365,7 +365,7 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 	}
 	// A run that never came to its measurement has nothing to be judged by.
 	v := NewValidity()
-	v.Outcome(Outcome{Over: true})
+	v.Outcome(Outcome{Ended: true})
 	if got := v.Verdict(); got.Verdict != engine.VerdictValid {
 		t.Errorf("%+v", got)
 	}
@@ -415,8 +415,8 @@ func TestManyChangesOfTheLoadAreCounted(t *testing.T) {
 		v.LoadChanged(fmt.Sprintf("The rate was changed to %d/s.", i))
 	}
 	got := v.Clone().Verdict()
-	if len(got.Notes) != maxOfCause+1 || !strings.Contains(got.Notes[maxOfCause], "975 more times") ||
-		len(got.Seen) != len(got.Notes) || got.Verdict != engine.VerdictValid {
+	if len(got.Notes) != maxPerCause+1 || !strings.Contains(got.Notes[maxPerCause], "975 more times") ||
+		len(got.LiveNotes) != len(got.Notes) || got.Verdict != engine.VerdictValid {
 		t.Errorf("%q", got.Notes)
 	}
 }
@@ -442,14 +442,14 @@ func TestAnOpenLoopWithNothingDueIsNoStall(t *testing.T) {
 
 func TestAClockThatWasSet(t *testing.T) {
 	v := NewValidity()
-	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseWarmup, time.Hour)
-	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, -500*time.Millisecond)
+	v.ClockStepped(epoch, epoch.Add(time.Second), engine.PhaseWarmup, time.Hour)
+	v.ClockStepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, -500*time.Millisecond)
 	if got := v.Verdict(); got.Verdict != engine.VerdictValid || len(got.Notes) != 2 ||
 		!strings.Contains(got.Notes[1], "set back by 0.5 s") {
 		t.Errorf("%+v", got)
 	}
-	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, time.Hour)
-	v.Stepped(epoch.Add(time.Second), epoch.Add(2*time.Second), engine.PhaseMeasurement, -time.Hour)
+	v.ClockStepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, time.Hour)
+	v.ClockStepped(epoch.Add(time.Second), epoch.Add(2*time.Second), engine.PhaseMeasurement, -time.Hour)
 	got := v.Verdict()
 	if len(got.Causes) != 2 || got.Causes[0].Cause != engine.CauseClockStep ||
 		!strings.Contains(got.Causes[0].Detail, "forward by 3600.0 s, or the machine was paused;") ||
@@ -485,8 +485,8 @@ func TestACauseThatComesOftenHidesNoOther(t *testing.T) {
 	}
 	v.LostWorker("w0", "did not respond for 10 s", at, at)
 	got := v.Verdict()
-	if got.Verdict != engine.VerdictDegraded || len(got.Causes) != maxOfCause+1 ||
-		got.Causes[maxOfCause].Cause != engine.CauseLostWorker ||
+	if got.Verdict != engine.VerdictDegraded || len(got.Causes) != maxPerCause+1 ||
+		got.Causes[maxPerCause].Cause != engine.CauseLostWorker ||
 		!slices.Equal(got.Notes, []string{"gc_pause was seen 15 more times, which are not listed."}) {
 		t.Errorf("%s, %d causes, %q", got.Verdict, len(got.Causes), got.Notes)
 	}
@@ -521,15 +521,15 @@ func TestOtherRunsAreNotedOnceBehindATakeover(t *testing.T) {
 		{2, 12, "Up to 12 other runs were live on this server at the same time."},
 	} {
 		gone, v := NewValidity(), NewValidity()
-		gone.Beside(c.before)
-		for _, note := range gone.Verdict().Seen {
-			v.Note(note)
+		gone.SetConcurrentRuns(c.before)
+		for _, note := range gone.Verdict().LiveNotes {
+			v.AddNote(note)
 		}
-		if most := v.Beside(c.since); most != max(c.before, c.since) {
+		if most := v.SetConcurrentRuns(c.since); most != max(c.before, c.since) {
 			t.Errorf("%+v: %d at most", c, most)
 		}
-		if got := v.Verdict(); !slices.Equal(got.Notes, []string{c.want}) || !slices.Equal(got.Seen, got.Notes) {
-			t.Errorf("%+v: %q, seen %q", c, got.Notes, got.Seen)
+		if got := v.Verdict(); !slices.Equal(got.Notes, []string{c.want}) || !slices.Equal(got.LiveNotes, got.Notes) {
+			t.Errorf("%+v: %q, seen %q", c, got.Notes, got.LiveNotes)
 		}
 	}
 }
@@ -537,14 +537,14 @@ func TestOtherRunsAreNotedOnceBehindATakeover(t *testing.T) {
 func TestOtherRunsAreNotedOnce(t *testing.T) {
 	v := NewValidity()
 	for _, others := range []int{0, 1, 3, 2, 0} {
-		v.Beside(others)
+		v.SetConcurrentRuns(others)
 		v = v.Clone()
 		switch got := v.Verdict().Notes; {
-		case others == 0 && v.beside == 0:
+		case others == 0 && v.concurrentRuns == 0:
 			if len(got) != 0 {
 				t.Errorf("alone: %q", got)
 			}
-		case v.beside == 1:
+		case v.concurrentRuns == 1:
 			if !slices.Equal(got, []string{"1 other run was live on this server at the same time."}) {
 				t.Errorf("beside one: %q", got)
 			}

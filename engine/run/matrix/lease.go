@@ -11,18 +11,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// held notes that the lease was just seen to hold.
-func (g *going) held() {
+// leaseHeld notes that the lease was just seen to hold.
+func (g *activeMatrix) leaseHeld() {
 	now := time.Now()
 	g.renewed.Store(&now)
 }
 
-// sure reports whether nobody else can have taken the matrix over yet.
-func (g *going) sure() bool { return time.Since(*g.renewed.Load()) < store.Lease }
+// leaseValid reports whether nobody else can have taken the matrix over yet.
+func (g *activeMatrix) leaseValid() bool { return time.Since(*g.renewed.Load()) < store.LeaseDuration }
 
-// left holds for a matrix that is not this process's to go on with.
-func left(err error) bool {
-	return errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound)
+// isLost holds for a matrix that is not this process's to go on with.
+func isLost(err error) bool {
+	return errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound)
 }
 
 // adopt takes a matrix for this owner and goes on with it.
@@ -36,22 +36,22 @@ func (s *Service) adopt(ctx context.Context, m engine.MatrixRun, reclaim bool) e
 		return fmt.Errorf("reading the matrix: %w", err)
 	}
 	s.opts.Log.Info().Str("matrix_id", m.MatrixID).Str("owner", m.Owner).Msg("going on with a matrix")
-	s.carry(now, now.CreatedBy)
+	s.runMatrix(now, now.CreatedBy)
 	return nil
 }
 
 // leases renews those of the matrices under way here, and goes on with matrices whose
 // owner has let theirs expire.
-func (s *Service) leases() lease.Watch[engine.MatrixRun] {
-	w := lease.Watch[engine.MatrixRun]{What: "matrices", Log: s.opts.Log, Renew: s.renew,
+func (s *Service) leases() lease.Manager[engine.MatrixRun] {
+	w := lease.Manager[engine.MatrixRun]{Kind: "matrices", Log: s.opts.Log, Renew: s.renew,
 		ID: func(m engine.MatrixRun) string { return m.MatrixID },
 		TakeOver: func(ctx context.Context, m engine.MatrixRun) error {
-			if err := s.adopt(ctx, m, false); err != nil && !left(err) {
+			if err := s.adopt(ctx, m, false); err != nil && !isLost(err) {
 				return err
 			}
 			return nil
 		}}
-	if s.opts.Succeeds {
+	if s.opts.TakesOver {
 		w.Expired = s.opts.Store.ExpiredMatrices
 	}
 	return w
@@ -61,9 +61,9 @@ func (s *Service) leases() lease.Watch[engine.MatrixRun] {
 // is left to it; one that somebody stopped elsewhere is stopped.
 func (s *Service) renew(ctx context.Context) error {
 	s.mu.Lock()
-	mine := make(map[string]*going, len(s.going))
-	ids := make([]string, 0, len(s.going))
-	for id, g := range s.going {
+	mine := make(map[string]*activeMatrix, len(s.active))
+	ids := make([]string, 0, len(s.active))
+	for id, g := range s.active {
 		mine[id] = g
 		ids = append(ids, id)
 	}
@@ -77,7 +77,7 @@ func (s *Service) renew(ctx context.Context) error {
 	}
 	for _, m := range held {
 		g := mine[m.MatrixID]
-		g.held()
+		g.leaseHeld()
 		if m.Status == engine.StatusCancelling {
 			g.stop()
 		}
@@ -85,7 +85,7 @@ func (s *Service) renew(ctx context.Context) error {
 	}
 	for id, g := range mine {
 		s.opts.Log.Error().Str("matrix_id", id).Msg("another server has taken the matrix over")
-		g.lose()
+		g.abandon()
 	}
 	return nil
 }

@@ -32,25 +32,25 @@ func TestAMatrixIsItsOwnersUntilItsLeaseExpires(t *testing.T) {
 			defer w.mu.Unlock()
 			return w.matrices[m.MatrixID].Owner
 		}
-		time.Sleep(takes)
-		if got := holder(); got != "a" || len(second.going) != 0 {
+		time.Sleep(runDuration)
+		if got := holder(); got != "a" || len(second.active) != 0 {
 			t.Fatalf("the matrix is %s's while its owner lives", got)
 		}
 		// The owner ends without a word in the second run.
 		_ = first.Close(t.Context())
 		died := time.Now()
-		time.Sleep(store.Lease - 2*lease.Every)
+		time.Sleep(store.LeaseDuration - 2*lease.RenewInterval)
 		if got := holder(); got != "a" {
 			t.Fatalf("%v after its owner's end the matrix is %s's", time.Since(died), got)
 		}
-		time.Sleep(5 * lease.Every)
+		time.Sleep(5 * lease.RenewInterval)
 		if got := holder(); got != "b" {
 			t.Fatalf("%v after its owner's end the matrix is %s's", time.Since(died), got)
 		}
 		got, err := second.Wait(t.Context(), m.MatrixID)
 		want := []engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}
-		if err != nil || got.Status != engine.StatusCompleted || !slices.Equal(w.statuses(), want) || w.most > 1 {
-			t.Errorf("%s, runs %v, %d at once, %v", got.Status, w.statuses(), w.most, err)
+		if err != nil || got.Status != engine.StatusCompleted || !slices.Equal(w.statuses(), want) || w.maxConcurrent > 1 {
+			t.Errorf("%s, runs %v, %d at once, %v", got.Status, w.statuses(), w.maxConcurrent, err)
 		}
 	})
 }
@@ -66,13 +66,13 @@ func TestAMatrixIsStoppedThroughAnyServer(t *testing.T) {
 		_, _ = first.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(time.Second)
 		if state, err := second.Stop(t.Context(), m.MatrixID, "bert"); err != nil ||
-			state.Status != engine.StatusCancelling || len(second.going) != 0 {
+			state.Status != engine.StatusCancelling || len(second.active) != 0 {
 			t.Fatalf("%s, %v", state.Status, err)
 		}
 		begun := time.Now()
 		got, err := first.Wait(t.Context(), m.MatrixID)
 		if took := time.Since(begun); err != nil || got.Status != engine.StatusCancelled ||
-			took > lease.Every+drains+time.Second {
+			took > lease.RenewInterval+drainDuration+time.Second {
 			t.Errorf("%s after %v, %v", got.Status, took, err)
 		}
 		if want := []engine.Status{engine.StatusCancelled, engine.StatusCancelled}; !slices.Equal(w.statuses(), want) {
@@ -93,7 +93,7 @@ func TestAnOwnerThatWasAwayLeavesItsMatrix(t *testing.T) {
 		w.mu.Lock()
 		w.down = errors.New("no answer")
 		w.mu.Unlock()
-		time.Sleep(3 * store.Lease)
+		time.Sleep(3 * store.LeaseDuration)
 		if got := w.statuses(); got[1] != engine.StatusRunning && got[1] != engine.StatusCompleted ||
 			got[2] != engine.StatusPrepared {
 			t.Errorf("with a lease that may be over the runs are %v", got)
@@ -104,8 +104,8 @@ func TestAnOwnerThatWasAwayLeavesItsMatrix(t *testing.T) {
 		taken.Owner, w.leases[m.MatrixID] = "b", time.Now().Add(time.Hour)
 		w.matrices[m.MatrixID] = taken
 		w.mu.Unlock()
-		time.Sleep(2 * takes)
-		if got := w.statuses(); got[2] != engine.StatusPrepared || len(s.going) != 0 {
+		time.Sleep(2 * runDuration)
+		if got := w.statuses(); got[2] != engine.StatusPrepared || len(s.active) != 0 {
 			t.Errorf("the runs of another's matrix are %v", got)
 		}
 		if got, err := s.Get(t.Context(), m.MatrixID); err != nil || got.Status != engine.StatusRunning {

@@ -21,30 +21,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a store of matrices and an orchestrator whose runs take ten seconds
+// fakeStore is a store of matrices and an orchestrator whose runs take ten seconds
 // each, or end as their table's name says.
-type world struct {
-	mu       sync.Mutex
-	matrices map[string]engine.MatrixRun
-	leases   map[string]time.Time
-	runs     []*run
-	most     int // runs that were live at once
-	asked    int // how often a run was asked for that waits for the nodes
-	down     error
+type fakeStore struct {
+	mu            sync.Mutex
+	matrices      map[string]engine.MatrixRun
+	leases        map[string]time.Time
+	runs          []*fakeRun
+	maxConcurrent int // runs that were live at once
+	startAttempts int // how often a run was asked for that waits for the nodes
+	down          error
 }
 
-type run struct {
+type fakeRun struct {
 	engine.Run
-	begun time.Time
-	stop  bool
+	startedAt time.Time
+	stop      bool
 }
 
 const (
-	takes  = 10 * time.Second
-	drains = time.Second
+	runDuration   = 10 * time.Second
+	drainDuration = time.Second
 )
 
-func (w *world) CreateMatrix(_ context.Context, m engine.MatrixRun) error {
+func (w *fakeStore) CreateMatrix(_ context.Context, m engine.MatrixRun) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m.Status = engine.StatusPrepared
@@ -52,7 +52,7 @@ func (w *world) CreateMatrix(_ context.Context, m engine.MatrixRun) error {
 	return nil
 }
 
-func (w *world) Matrix(_ context.Context, id string) (engine.MatrixRun, error) {
+func (w *fakeStore) Matrix(_ context.Context, id string) (engine.MatrixRun, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, ok := w.matrices[id]
@@ -62,9 +62,9 @@ func (w *world) Matrix(_ context.Context, id string) (engine.MatrixRun, error) {
 	return m, nil
 }
 
-func (w *world) ListMatrices(context.Context, int) ([]engine.MatrixRun, error) { return nil, nil }
+func (w *fakeStore) ListMatrices(context.Context, int) ([]engine.MatrixRun, error) { return nil, nil }
 
-func (w *world) LiveMatrices(context.Context) (list []engine.MatrixRun, err error) {
+func (w *fakeStore) LiveMatrices(context.Context) (list []engine.MatrixRun, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.matrices {
@@ -75,7 +75,7 @@ func (w *world) LiveMatrices(context.Context) (list []engine.MatrixRun, err erro
 	return list, nil
 }
 
-func (w *world) MatrixRuns(_ context.Context, id string) (list []store.RunRow, err error) {
+func (w *fakeStore) MatrixRuns(_ context.Context, id string) (list []store.RunRow, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.runs {
@@ -89,7 +89,7 @@ func (w *world) MatrixRuns(_ context.Context, id string) (list []store.RunRow, e
 	return list, nil
 }
 
-func (w *world) MoveMatrix(_ context.Context, move store.MatrixMove) error {
+func (w *fakeStore) TransitionMatrix(_ context.Context, move store.MatrixTransition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down != nil {
@@ -100,19 +100,19 @@ func (w *world) MoveMatrix(_ context.Context, move store.MatrixMove) error {
 	case !ok:
 		return store.ErrNotFound
 	case move.Holder != "" && m.Owner != move.Holder:
-		return store.ErrHeld
+		return store.ErrLeaseHeld
 	case !slices.Contains(move.From, m.Status):
 		return store.ErrConflict
 	}
 	m.Status, m.EndTime = move.To, engine.At(move.At)
 	if move.Owner != "" {
-		m.Owner, w.leases[m.MatrixID] = move.Owner, time.Now().Add(store.Lease)
+		m.Owner, w.leases[m.MatrixID] = move.Owner, time.Now().Add(store.LeaseDuration)
 	}
 	w.matrices[move.MatrixID] = m
 	return nil
 }
 
-func (w *world) ClaimMatrix(_ context.Context, id, owner string, reclaim bool) error {
+func (w *fakeStore) ClaimMatrix(_ context.Context, id, owner string, reclaim bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, ok := w.matrices[id]
@@ -124,14 +124,14 @@ func (w *world) ClaimMatrix(_ context.Context, id, owner string, reclaim bool) e
 	case m.Status.Terminal():
 		return store.ErrConflict
 	case time.Now().Before(w.leases[id]) && (!reclaim || m.Owner != owner):
-		return store.ErrHeld
+		return store.ErrLeaseHeld
 	}
-	m.Owner, w.leases[id] = owner, time.Now().Add(store.Lease)
+	m.Owner, w.leases[id] = owner, time.Now().Add(store.LeaseDuration)
 	w.matrices[id] = m
 	return nil
 }
 
-func (w *world) RenewMatrices(_ context.Context, owner string, ids []string) (list []engine.MatrixRun, err error) {
+func (w *fakeStore) RenewMatrices(_ context.Context, owner string, ids []string) (list []engine.MatrixRun, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down != nil {
@@ -139,14 +139,14 @@ func (w *world) RenewMatrices(_ context.Context, owner string, ids []string) (li
 	}
 	for _, id := range ids {
 		if m := w.matrices[id]; m.Owner == owner {
-			w.leases[id] = time.Now().Add(store.Lease)
+			w.leases[id] = time.Now().Add(store.LeaseDuration)
 			list = append(list, m)
 		}
 	}
 	return list, nil
 }
 
-func (w *world) ExpiredMatrices(ctx context.Context) (list []engine.MatrixRun, err error) {
+func (w *fakeStore) ExpiredMatrices(ctx context.Context) (list []engine.MatrixRun, err error) {
 	live, err := w.LiveMatrices(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *world) ExpiredMatrices(ctx context.Context) (list []engine.MatrixRun, e
 	return list, err
 }
 
-func (w *world) DeleteMatrix(_ context.Context, id string) error {
+func (w *fakeStore) DeleteMatrix(_ context.Context, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.matrices, id)
@@ -169,19 +169,19 @@ func (w *world) DeleteMatrix(_ context.Context, id string) error {
 }
 
 // now is the run as it stands at this moment.
-func (r *run) now() engine.Run {
+func (r *fakeRun) now() engine.Run {
 	out := r.Run
 	if out.Status != engine.StatusRunning {
 		return out
 	}
-	switch since := time.Since(r.begun); {
-	case r.stop && since >= drains:
+	switch since := time.Since(r.startedAt); {
+	case r.stop && since >= drainDuration:
 		out.Status = engine.StatusCancelled
 	case r.stop:
 		out.Status = engine.StatusCancelling
 	case strings.HasPrefix(out.Scenario.Target.TableName, "fails"):
 		out.Status, out.StopReason = engine.StatusFailed, engine.StopSetupFailure
-	case since >= takes:
+	case since >= runDuration:
 		out.Status = engine.StatusCompleted
 		if out.Scenario.Target.TableName == "enriched" {
 			out.Phase = engine.PhaseProcessing
@@ -190,20 +190,20 @@ func (r *run) now() engine.Run {
 	return out
 }
 
-func (w *world) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run,
+func (w *fakeStore) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run,
 	error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Target.TableName == "refused" {
 		return engine.Run{}, engine.InvalidField("target.table_name", "is refused", "")
 	}
-	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), RunName: s.Name, Scenario: s,
+	r := &fakeRun{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), RunName: s.Name, Scenario: s,
 		Status: engine.StatusPrepared, MatrixMember: place}}
 	w.runs = append(w.runs, r)
 	return r.Run, nil
 }
 
-func (w *world) find(id string) *run {
+func (w *fakeStore) find(id string) *fakeRun {
 	for _, r := range w.runs {
 		if r.RunID == id {
 			return r
@@ -212,7 +212,7 @@ func (w *world) find(id string) *run {
 	return nil
 }
 
-func (w *world) Start(_ context.Context, id, _ string) (engine.Run, error) {
+func (w *fakeStore) Start(_ context.Context, id, _ string) (engine.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.find(id)
@@ -220,39 +220,39 @@ func (w *world) Start(_ context.Context, id, _ string) (engine.Run, error) {
 		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node."}
 	}
 	if r.Scenario.Target.TableName == "waits" {
-		w.asked++
+		w.startAttempts++
 		r.Waiting = &engine.Waiting{Reason: "waits for room"}
-		time.AfterFunc(takes, func() {
+		time.AfterFunc(runDuration, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			r.Waiting, r.Status, r.begun = nil, engine.StatusRunning, time.Now()
+			r.Waiting, r.Status, r.startedAt = nil, engine.StatusRunning, time.Now()
 		})
 		return r.Run, nil
 	}
-	r.Status, r.begun = engine.StatusRunning, time.Now()
+	r.Status, r.startedAt = engine.StatusRunning, time.Now()
 	live := 0
 	for _, x := range w.runs {
 		if x.now().Status.Live() {
 			live++
 		}
 	}
-	w.most = max(w.most, live)
+	w.maxConcurrent = max(w.maxConcurrent, live)
 	return r.Run, nil
 }
 
-func (w *world) Stop(_ context.Context, id, _ string) (engine.Run, error) {
+func (w *fakeStore) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.find(id)
 	if r.Status == engine.StatusPrepared {
 		r.Status = engine.StatusCancelled
 	} else if !r.stop {
-		r.stop, r.begun = true, time.Now()
+		r.stop, r.startedAt = true, time.Now()
 	}
 	return r.Run, nil
 }
 
-func (w *world) Cancel(_ context.Context, id string, _ engine.StopReason, sentence string) error {
+func (w *fakeStore) Cancel(_ context.Context, id string, _ engine.StopReason, sentence string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.find(id)
@@ -260,14 +260,14 @@ func (w *world) Cancel(_ context.Context, id string, _ engine.StopReason, senten
 	return nil
 }
 
-func (w *world) Delete(_ context.Context, id, _ string) error {
+func (w *fakeStore) Delete(_ context.Context, id, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.runs = slices.DeleteFunc(w.runs, func(r *run) bool { return r.RunID == id })
+	w.runs = slices.DeleteFunc(w.runs, func(r *fakeRun) bool { return r.RunID == id })
 	return nil
 }
 
-func (w *world) Detail(_ context.Context, id string) (engine.RunDetail, error) {
+func (w *fakeStore) Detail(_ context.Context, id string) (engine.RunDetail, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.find(id)
@@ -282,18 +282,18 @@ func (w *world) Detail(_ context.Context, id string) (engine.RunDetail, error) {
 	return d, nil
 }
 
-func (w *world) Compare(_ context.Context, a, b []string, _ compare.Options) (compare.Comparison, error) {
+func (w *fakeStore) Compare(_ context.Context, a, b []string, _ compare.Options) (compare.Comparison, error) {
 	return compare.Comparison{Verdict: compare.Better, Notes: []string{a[0] + " " + b[0]}}, nil
 }
 
-func newWorld() (*world, *Service) {
-	w := &world{matrices: map[string]engine.MatrixRun{}, leases: map[string]time.Time{}}
+func newWorld() (*fakeStore, *Service) {
+	w := &fakeStore{matrices: map[string]engine.MatrixRun{}, leases: map[string]time.Time{}}
 	return w, w.server("a")
 }
 
 // server is another process on the world's store.
-func (w *world) server(owner string) *Service {
-	s := New(Options{Store: w, Runs: w, Log: zerolog.Nop(), Owner: owner, Succeeds: true})
+func (w *fakeStore) server(owner string) *Service {
+	s := New(Options{Store: w, Runs: w, Log: zerolog.Nop(), Owner: owner, TakesOver: true})
 	if err := s.Open(context.Background()); err != nil {
 		panic(err)
 	}
@@ -309,7 +309,7 @@ func tables(stop bool, names ...string) engine.Scenario {
 	return engine.Scenario{Name: "tables", Workload: engine.Workload{Seed: 7}, Matrix: m}
 }
 
-func (w *world) statuses() (list []engine.Status) {
+func (w *fakeStore) statuses() (list []engine.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.runs {
@@ -330,13 +330,13 @@ func TestARunThatWaitsIsAskedForOnce(t *testing.T) {
 		if _, err := s.Start(t.Context(), m.MatrixID, "anna"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(takes + takes/2)
+		time.Sleep(runDuration + runDuration/2)
 		if m, err = s.Get(t.Context(), m.MatrixID); err != nil || m.Runs[0].Waiting != nil || m.Runs[1].Waiting == nil ||
 			m.Runs[1].Waiting.Reason != "waits for room" {
 			t.Errorf("%+v, %v", m.Runs, err)
 		}
-		if m, err = s.Wait(t.Context(), m.MatrixID); err != nil || m.Status != engine.StatusCompleted || w.asked != 1 {
-			t.Errorf("%s, asked %d times: %v", m.Status, w.asked, err)
+		if m, err = s.Wait(t.Context(), m.MatrixID); err != nil || m.Status != engine.StatusCompleted || w.startAttempts != 1 {
+			t.Errorf("%s, asked %d times: %v", m.Status, w.startAttempts, err)
 		}
 	})
 }
@@ -349,11 +349,11 @@ func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
 		defer func() { _ = s.Close(t.Context()) }()
 		var second string
 		begun := time.Now()
-		s.opts.May = func(_ context.Context, runID string) error {
+		s.opts.Authorize = func(_ context.Context, runID string) error {
 			switch {
 			case runID != second:
 				return nil
-			case time.Since(begun) < 2*takes:
+			case time.Since(begun) < 2*runDuration:
 				return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
 			}
 			return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: anna is locked out."}
@@ -372,7 +372,7 @@ func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
 			*m.Runs[1].CancellationReason != "It was not begun: anna is locked out." {
 			t.Errorf("%s, %v, %v", m.Status, w.statuses(), err)
 		}
-		if took := time.Since(begun); took < 3*takes {
+		if took := time.Since(begun); took < 3*runDuration {
 			t.Errorf("it did not wait for an answer: %v", took)
 		}
 	})
@@ -388,13 +388,13 @@ func TestTargetsRunOneAfterAnother(t *testing.T) {
 		takes    time.Duration
 	}{
 		{"all complete", false, []string{"x", "y", "z"}, engine.StatusCompleted,
-			[]engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}, 3 * takes},
+			[]engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}, 3 * runDuration},
 		{"one fails", false, []string{"x", "fails", "z"}, engine.StatusFailed,
-			[]engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}, 2 * takes},
+			[]engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}, 2 * runDuration},
 		{"one fails and stops the rest", true, []string{"fails", "y", "z"}, engine.StatusFailed,
 			[]engine.Status{engine.StatusFailed, engine.StatusCancelled, engine.StatusCancelled}, 0},
 		{"one cannot start", false, []string{"cannot start", "y"}, engine.StatusFailed,
-			[]engine.Status{engine.StatusCancelled, engine.StatusCompleted}, takes},
+			[]engine.Status{engine.StatusCancelled, engine.StatusCompleted}, runDuration},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -423,8 +423,8 @@ func TestTargetsRunOneAfterAnother(t *testing.T) {
 				if took := time.Since(begun); took < c.takes || took > c.takes+2*time.Second {
 					t.Errorf("took %v, and %v are for the runs", took, c.takes)
 				}
-				if w.most > 1 {
-					t.Errorf("%d ran at once", w.most)
+				if w.maxConcurrent > 1 {
+					t.Errorf("%d ran at once", w.maxConcurrent)
 				}
 			})
 		})
@@ -445,9 +445,9 @@ func TestEnrichmentHoldsNothingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Wait(t.Context(), m.MatrixID)
-		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*takes+3*time.Second ||
-			w.most > 1 {
-			t.Errorf("%s after %v, %d at once, %v", got.Status, took, w.most, err)
+		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*runDuration+3*time.Second ||
+			w.maxConcurrent > 1 {
+			t.Errorf("%s after %v, %d at once, %v", got.Status, took, w.maxConcurrent, err)
 		}
 	})
 }
@@ -458,7 +458,7 @@ func TestStop(t *testing.T) {
 		defer func() { _ = s.Close(t.Context()) }()
 		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
-		time.Sleep(takes + takes/2)
+		time.Sleep(runDuration + runDuration/2)
 		begun := time.Now()
 		if state, err := s.Stop(t.Context(), m.MatrixID, "bert"); err != nil || state.Status != engine.StatusCancelling {
 			t.Fatalf("%+v, %v", state, err)
@@ -468,7 +468,7 @@ func TestStop(t *testing.T) {
 		if err != nil || got.Status != engine.StatusCancelled || !slices.Equal(w.statuses(), want) {
 			t.Errorf("%s, runs %v, %v", got.Status, w.statuses(), err)
 		}
-		if took := time.Since(begun); took > drains+time.Second {
+		if took := time.Since(begun); took > drainDuration+time.Second {
 			t.Errorf("stopping took %v", took)
 		}
 		if _, err := s.Stop(t.Context(), m.MatrixID, "bert"); !engine.HasCode(err, engine.CodeConflict) {
@@ -492,7 +492,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 		w, s := newWorld()
 		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
-		time.Sleep(takes + time.Second)
+		time.Sleep(runDuration + time.Second)
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -544,13 +544,13 @@ func TestReport(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		first, failed, last := r.Targets[0], r.Targets[1], r.Targets[2]
-		if first.Against != nil || first.Summary == nil || first.Simulated {
+		if first.Comparison != nil || first.Summary == nil || first.Simulated {
 			t.Errorf("first %+v", first)
 		}
-		if failed.Against != nil || failed.Problem == "" || !failed.SetupFailed || failed.Status != engine.StatusFailed {
+		if failed.Comparison != nil || failed.Problem == "" || !failed.SetupFailed || failed.Status != engine.StatusFailed {
 			t.Errorf("failed %+v", failed)
 		}
-		if last.Against == nil || last.Against.Notes[0] != "run-0 run-2" || !last.Simulated || last.Label != "c" {
+		if last.Comparison == nil || last.Comparison.Notes[0] != "run-0 run-2" || !last.Simulated || last.Label != "c" {
 			t.Errorf("last %+v", last)
 		}
 	})

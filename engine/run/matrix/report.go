@@ -32,8 +32,8 @@ type TargetReport struct {
 	SetupFailed bool `json:"setup_failed"`
 	// Summary is null when the run has no figures.
 	Summary *engine.Summary `json:"summary"`
-	// Against compares with the first target; null for it, and where one has no figures.
-	Against *compare.Comparison `json:"against_first"`
+	// Comparison compares with the first target; null for it, and where one has no figures.
+	Comparison *compare.Comparison `json:"against_first"`
 	// Problem says why there is no comparison, in a sentence.
 	Problem string `json:"problem,omitempty"`
 }
@@ -69,7 +69,7 @@ func (s *Service) Report(ctx context.Context, matrixID string, o compare.Options
 			if err != nil {
 				t.Problem = engine.AsError(err).Message
 			} else {
-				t.Against = &c
+				t.Comparison = &c
 			}
 		}
 		r.Targets = append(r.Targets, t)

@@ -36,12 +36,12 @@ type Options struct {
 	Log   zerolog.Logger
 	// Owner names this process in the leases of its matrices, as it does in those of runs.
 	Owner string
-	// May is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it is
+	// Authorize is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it is
 	// cancelled then. Another error has it asked again. nil lets all begin.
-	May func(ctx context.Context, runID string) error
-	// Succeeds: matrices of owners that stopped responding are gone on with. A
+	Authorize func(ctx context.Context, runID string) error
+	// TakesOver: matrices of owners that stopped responding are gone on with. A
 	// process that ends after a run of its own leaves them to servers.
-	Succeeds bool
+	TakesOver bool
 }
 
 // Service runs matrices. Its methods are safe for concurrent use; errors that
@@ -52,16 +52,16 @@ type Service struct {
 	end      context.CancelFunc
 	routines sync.WaitGroup
 
-	mu    sync.Mutex
-	going map[string]*going
+	mu     sync.Mutex
+	active map[string]*activeMatrix
 }
 
-// going is a matrix whose runs are being made by this process.
-type going struct {
+// activeMatrix is a matrix whose runs are being made by this process.
+type activeMatrix struct {
 	stop context.CancelFunc // asks for the end; the run under way is drained
-	// lose ends it here and leaves everything as it is: another process goes on.
-	lose context.CancelFunc
-	done chan struct{}
+	// abandon ends it here and leaves everything as it is: another process goes on.
+	abandon context.CancelFunc
+	done    chan struct{}
 	// renewed is when the lease was last seen to hold.
 	renewed atomic.Pointer[time.Time]
 }
@@ -77,15 +77,15 @@ func (s State) Simulated() bool {
 	return slices.ContainsFunc(s.Runs, func(r store.RunRow) bool { return r.Simulated })
 }
 
-// poll is how often a run under way is looked at.
-const poll = 200 * time.Millisecond
+// pollInterval is how often a run under way is looked at.
+const pollInterval = 200 * time.Millisecond
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	if opts.Owner == "" {
 		opts.Owner = "local"
 	}
-	s := &Service{opts: opts, going: map[string]*going{}}
+	s := &Service{opts: opts, active: map[string]*activeMatrix{}}
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -101,11 +101,11 @@ func (s *Service) Open(ctx context.Context) error {
 		if m.Owner != "" && m.Owner != s.opts.Owner {
 			continue
 		}
-		if err := s.adopt(ctx, m, true); err != nil && !left(err) {
+		if err := s.adopt(ctx, m, true); err != nil && !isLost(err) {
 			return fmt.Errorf("going on with matrix %s: %w", m.MatrixID, err)
 		}
 	}
-	s.routines.Go(func() { s.leases().Keep(s.lifetime) })
+	s.routines.Go(func() { s.leases().Run(s.lifetime) })
 	return nil
 }
 
@@ -141,15 +141,15 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (St
 				_ = s.opts.Runs.Delete(undo, id, by)
 			}
 			_ = s.opts.Store.DeleteMatrix(undo, m.MatrixID)
-			return State{}, ofTarget(err, i, m.Labels[i])
+			return State{}, targetError(err, i, m.Labels[i])
 		}
 		made = append(made, run.RunID)
 	}
 	return s.Get(ctx, m.MatrixID)
 }
 
-// ofTarget says which target an error is about.
-func ofTarget(err error, index int, label string) error {
+// targetError says which target an error is about.
+func targetError(err error, index int, label string) error {
 	var e *engine.Error
 	if !errors.As(err, &e) {
 		return err
@@ -206,8 +206,8 @@ func (s *Service) Start(ctx context.Context, matrixID, by string) (State, error)
 	if s.lifetime.Err() != nil {
 		return State{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
-	err = s.opts.Store.MoveMatrix(ctx,
-		store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning,
+	err = s.opts.Store.TransitionMatrix(ctx,
+		store.MatrixTransition{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning,
 			At: time.Now(), Owner: s.opts.Owner})
 	if errors.Is(err, store.ErrConflict) {
 		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s already.", m.Status),
@@ -216,7 +216,7 @@ func (s *Service) Start(ctx context.Context, matrixID, by string) (State, error)
 	if err != nil {
 		return State{}, storeError(err)
 	}
-	s.carry(m, by)
+	s.runMatrix(m, by)
 	return s.Get(ctx, matrixID)
 }
 
@@ -231,18 +231,18 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 		return State{}, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("The matrix is %s; there is nothing to stop.", state.Status)}
 	}
-	err = s.opts.Store.MoveMatrix(ctx,
-		store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning},
+	err = s.opts.Store.TransitionMatrix(ctx,
+		store.MatrixTransition{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning},
 			To: engine.StatusCancelling})
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return State{}, storeError(err)
 	}
 	s.mu.Lock()
-	g := s.going[matrixID]
+	g := s.active[matrixID]
 	s.mu.Unlock()
 	if g != nil {
 		g.stop()
-	} else if err := s.adopt(ctx, state.MatrixRun, true); err != nil && !left(err) {
+	} else if err := s.adopt(ctx, state.MatrixRun, true); err != nil && !isLost(err) {
 		// The server whose matrix it is reads the decision when it renews its lease.
 		return State{}, storeError(err)
 	}
@@ -254,7 +254,7 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 func (s *Service) Halt() (matrixIDs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, g := range s.going {
+	for id, g := range s.active {
 		g.stop()
 		matrixIDs = append(matrixIDs, id)
 	}
@@ -283,7 +283,7 @@ func (s *Service) Delete(ctx context.Context, matrixID, by string) error {
 func (s *Service) Wait(ctx context.Context, matrixID string) (State, error) {
 	for {
 		s.mu.Lock()
-		g := s.going[matrixID]
+		g := s.active[matrixID]
 		s.mu.Unlock()
 		if g == nil {
 			state, err := s.Get(ctx, matrixID)

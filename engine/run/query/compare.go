@@ -22,10 +22,10 @@ func (r *Reader) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSe
 			Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status),
 			Hint:    "wait for its end"}
 	}
-	if err := executions.Gone(run); err != nil {
+	if err := executions.CheckDeleted(run); err != nil {
 		return nil, err
 	}
-	w, err := r.measuredIn(ctx, runID)
+	w, err := r.window(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func (r *Reader) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSe
 	return seconds, nil
 }
 
-// measuredIn is the window that a run's figures were taken over.
-func (r *Reader) measuredIn(ctx context.Context, runID string) (w engine.Window, err error) {
+// window is the window that a run's figures were taken over.
+func (r *Reader) window(ctx context.Context, runID string) (w engine.Window, err error) {
 	rows, err := r.opts.Store.Results(ctx, runID)
 	if err != nil {
 		return w, fmt.Errorf("reading the results of run %s: %w", runID, err)
@@ -52,7 +52,7 @@ func (r *Reader) measuredIn(ctx context.Context, runID string) (w engine.Window,
 
 // Compare compares the runs of side b with those of side a.
 func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
-	var sides [2][]compare.Measured
+	var sides [2][]compare.MeasuredRun
 	for side, ids := range [2][]string{a, b} {
 		if len(ids) == 0 {
 			return compare.Comparison{},
@@ -67,11 +67,11 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) 
 			if err != nil {
 				return compare.Comparison{}, err
 			}
-			thin, err := compare.Run(seconds).Thin(compare.MostSeconds / (len(a) + len(b)))
+			thin, err := compare.Run(seconds).Downsample(compare.MaxSeconds / (len(a) + len(b)))
 			if err != nil {
 				return compare.Comparison{}, fmt.Errorf("comparing run %s: %w", id, err)
 			}
-			m := compare.Measured{Seconds: thin}
+			m := compare.MeasuredRun{Seconds: thin}
 			if detail.Summary != nil {
 				m.Summary = *detail.Summary
 			}
@@ -79,7 +79,7 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) 
 			sides[side] = append(sides[side], m)
 		}
 	}
-	c, err := compare.Runs(sides[0], sides[1], o)
+	c, err := compare.CompareRuns(sides[0], sides[1], o)
 	if err != nil {
 		return c, err
 	}

@@ -27,7 +27,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		err     error
 	)
 	known, shown, live := r.opts.Live(runID)
-	under := r.opts.Enrichments.Of(runID)
+	under := r.opts.Enrichments.Job(runID)
 	if d.Run, err = r.Run(ctx, runID); err != nil {
 		return engine.RunDetail{}, err
 	}
@@ -69,7 +69,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		}
 	}
 	if d.Summary != nil {
-		d.FindMax = lifecycle.RestingSearch(d.Summary.FindMax)
+		d.FindMax = lifecycle.FinishedSearchState(d.Summary.FindMax)
 	}
 	if under != nil {
 		state := under.State()
@@ -96,5 +96,5 @@ func (r *Reader) Cost(polls []engine.WarehousePoint, run engine.Run, f engine.Fi
 	if plan != nil {
 		adapter = plan.Adapter.Name
 	}
-	return r.opts.Prices().Of(polls, run, f, adapter)
+	return r.opts.Prices().RunCost(polls, run, f, adapter)
 }

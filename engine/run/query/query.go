@@ -24,7 +24,7 @@ type Options struct {
 	// Waiting says what a run waits for, nil when it does not.
 	Waiting func(ctx context.Context, runID string) (*engine.Waiting, error)
 	// Live returns a run that this process carries as it is now, with its latest payload.
-	Live func(runID string) (run engine.Run, p *engine.Payload, ok bool)
+	Live func(runID string) (run engine.Run, p *engine.LiveState, ok bool)
 }
 
 // Reader answers questions about runs. Its methods are safe for concurrent use. Errors

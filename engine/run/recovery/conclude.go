@@ -18,7 +18,7 @@ import (
 // lastLog is the number of the last line of a run's log. Who goes on from a lower one has lines that
 // the store takes for those it has, and drops.
 func (s *Service) lastLog(runID string) (seq int64, err error) {
-	ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreLimit)
+	ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
 	defer cancel()
 	for {
 		lines, err := s.opts.Store.Logs(ctx, runID, seq, "", 0)
@@ -40,8 +40,8 @@ func (s *Service) endOfLog(runID string) (seq int64, err error) {
 
 // enrich asks the history of a run whose figures are there, or goes on
 // with it; false when the process ends before.
-func (s *Service) enrich(e found, sum *engine.Summary) bool {
-	if !s.opts.Enrichments.Keeps(e.Plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
+func (s *Service) enrich(e orphanedRun, sum *engine.Summary) bool {
+	if !s.opts.Enrichments.HasHistory(e.Plan) || e.result.Enrichment != nil && e.result.Enrichment.Status.Terminal() {
 		return true
 	}
 	under := s.opts.Enrichments.Begin(e.Run, e.Plan)
@@ -52,20 +52,20 @@ func (s *Service) enrich(e found, sum *engine.Summary) bool {
 		case <-under.Done():
 			return !under.Interrupted()
 		case <-ticker.C:
-			s.opts.Live.Show(e.Run.RunID, live.Resting(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
+			s.opts.Runs.Publish(e.Run.RunID, live.FinishedState(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
 				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
 		}
 	}
 }
 
-// conclude computes the results and takes the last step of the run. why is that of finish.
-func (s *Service) conclude(e found, why string, epoch int64) {
-	o := &finalize.Outcome{Summary: finalize.Summarize(e.Run, e.known)}
+// finalize computes the results and takes the last step of the run. why is that of finish.
+func (s *Service) finalize(e orphanedRun, why string, epoch int64) {
+	o := &finalize.Result{Summary: finalize.Summarize(e.Run, e.result)}
 	// Figures that were stored before the restart are final.
 	if o.Summary == nil {
-		o = s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
+		o = s.opts.Finalizer.Process(s.opts.Lifetime, e.Evidence)
 	}
-	s.spoilt(e.Run.RunID, e.Parts, o)
+	s.scheduleRetry(e.Run.RunID, e.Parts, o)
 	if o.Summary == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	if !s.enrich(e, o.Summary) {
 		return // the next process goes on with it
 	}
-	notSetBack := s.opts.Live.SetBack(e.Run, e.Plan)
+	notSetBack := s.opts.Runs.RestoreTarget(e.Run, e.Plan)
 	logs := []engine.LogEntry{}
 	seq, err := s.endOfLog(e.Run.RunID)
 	if err != nil {
@@ -81,23 +81,23 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	}
 	add := func(level engine.LogLevel, text string, about runlog.Details) {
 		seq++
-		line := runlog.After(e.Run, level, text, about)
+		line := runlog.LineAfterEnd(e.Run, level, text, about)
 		line.Seq = seq
 		logs = append(logs, line)
 	}
 	if e.Run.CancellationReason != nil {
-		add(engine.LogWarning, runlog.OfStatus(e.Run.Status)+": "+*e.Run.CancellationReason,
+		add(engine.LogWarning, runlog.StatusMessage(e.Run.Status)+": "+*e.Run.CancellationReason,
 			runlog.Details{"reason": *e.Run.CancellationReason})
 	}
 	s.mu.Lock()
-	for _, p := range s.aside[e.Run.RunID] {
+	for _, p := range s.quarantined[e.Run.RunID] {
 		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name,
 			p.Reason), runlog.Details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
 	}
 	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server", runlog.Details{})
-	if e.Elsewhere {
-		add(engine.LogWarning, finalize.RecordElsewhere, runlog.Details{"record": "elsewhere"})
+	if e.RecordRemote {
+		add(engine.LogWarning, finalize.RecordUnreachable, runlog.Details{"record": "elsewhere"})
 	}
 	for _, text := range o.Problems {
 		add(engine.LogError, text, runlog.Details{})
@@ -107,12 +107,12 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	}
 	tick := &store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
 		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted,
-		Rules: rules.Left(e.Run.Rules)}
+		Rules: rules.Interrupted(e.Run.Rules)}
 	if tick.Rules != nil {
 		e.Run.Rules = tick.Rules
 	}
-	e.Keeper.SaveTick(tick)
-	j := e.Keeper.Transition(store.Transition{RunID: e.Run.RunID, Epoch: epoch, From: []engine.Status{e.Run.Status},
+	e.Writer.SaveTick(tick)
+	j := e.Writer.Transition(store.Transition{RunID: e.Run.RunID, Epoch: epoch, From: []engine.Status{e.Run.Status},
 		Phase: &none}, nil)
 	select {
 	case <-j.Done():
@@ -122,10 +122,10 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	if errors.Is(j.Err(), store.ErrFenced) {
 		// A claim of this process whose answer was lost may have come late: then nobody has the run.
 		// It is looked at with the leases, and left to the other one if there is one.
-		s.leaves(e.Run.RunID, why, j.Err())
+		s.setUnfinished(e.Run.RunID, why, j.Err())
 		return
 	}
-	s.opts.Live.Show(e.Run.RunID, live.Resting(&engine.RunDetail{Run: e.Run, Summary: o.Summary,
+	s.opts.Runs.Publish(e.Run.RunID, live.FinishedState(&engine.RunDetail{Run: e.Run, Summary: o.Summary,
 		Simulated: o.Summary.Simulated, Emulated: o.Summary.Emulated,
 		Enrichment: s.opts.Enrichments.State(e.Run.RunID, s.opts.Enrichments.Stored(e.Run.RunID), e.Plan)}, time.Now()), true)
 }

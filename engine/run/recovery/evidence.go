@@ -9,30 +9,30 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 )
 
-// found is a run that was found without its owner.
-type found struct {
+// orphanedRun is a run that was found without its owner.
+type orphanedRun struct {
 	finalize.Evidence
-	// known is its row of the results as the earlier process left it.
-	known engine.RunResult
+	// result is its row of the results as the earlier process left it.
+	result engine.RunResult
 }
 
-// remember reads what the earlier process had stored of the run's results.
-func (s *Service) remember(ctx context.Context, e *found) error {
+// loadResult reads what the earlier process had stored of the run's results.
+func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 	rows, err := s.opts.Store.Results(ctx, e.Run.RunID)
 	if err != nil {
 		return err
 	}
 	e.Environment = host.Environment(s.opts.Version)
-	if e.Run.Scenario.Workload.Searches() {
+	if e.Run.Scenario.Workload.IsSearch() {
 		state, err := s.opts.Store.FindMax(ctx, e.Run.RunID)
 		if err != nil {
 			return err
 		}
-		e.Search = lifecycle.RecoveredSearch(e.Run.Scenario, state)
+		e.Search = lifecycle.RecoverResult(e.Run.Scenario, state)
 	}
 	for _, r := range rows {
 		if r.ResultID == e.Run.RunID {
-			e.Plan, e.known = r.Plan, r
+			e.Plan, e.result = r.Plan, r
 			if r.FindMax != nil {
 				e.Search = r.FindMax
 			}
@@ -43,11 +43,11 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 				e.MeasureAt = r.Figures.MeasuredFrom.Time
 			}
 			if r.Validity != nil {
-				for _, n := range r.Validity.Seen {
-					e.Validity.Note(n)
+				for _, n := range r.Validity.LiveNotes {
+					e.Validity.AddNote(n)
 				}
 				for _, c := range r.Validity.Causes {
-					if judgedAgain(c) {
+					if isRecomputed(c) {
 						continue
 					}
 					e.Validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
@@ -60,7 +60,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 			c.Group = *r.WorkerGroupID
 		}
 		if r.Figures != nil {
-			c.Beginning = r.Figures.Beginning
+			c.LoadStart = r.Figures.LoadStart
 			c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
 			if held := r.Figures.Connections; held != nil {
 				c.Totals.Connections = *held
@@ -71,7 +71,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 	for i := range e.Workers {
 		c := &e.Workers[i]
 		if c.Totals == nil {
-			c.Totals = s.counted(e.Run.RunID, c.ID)
+			c.Totals = s.countedTotals(e.Run.RunID, c.ID)
 		}
 		for _, p := range e.Parts {
 			if c.Totals == nil && p.Artifact.ResultID == c.ResultID {
@@ -82,8 +82,8 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 	return nil
 }
 
-// judgedAgain reports whether processing finds a stored cause again, if it still holds.
-func judgedAgain(c engine.ValidityCause) bool {
+// isRecomputed reports whether processing finds a stored cause again, if it still holds.
+func isRecomputed(c engine.ValidityCause) bool {
 	switch c.Cause {
 	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
 		return true

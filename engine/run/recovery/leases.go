@@ -20,116 +20,116 @@ func (s *Service) Claim(ctx context.Context, runID string, reclaim bool) (epoch 
 		store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim})
 }
 
-// takes notes that a run of another process is finished here, unless it is already. From here on
+// beginFinishing notes that a run of another process is finished here, unless it is already. From here on
 // it is left only when that fails.
-func (s *Service) takes(runID string) bool {
+func (s *Service) beginFinishing(runID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finishing[runID] {
 		return false
 	}
 	s.finishing[runID] = true
-	delete(s.left, runID)
+	delete(s.unfinished, runID)
 	return true
 }
 
-// finishes notes that a run is no longer finished here.
-func (s *Service) finishes(runID string) {
+// endFinishing notes that a run is no longer finished here.
+func (s *Service) endFinishing(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.finishing, runID)
 }
 
-// Watch renews those of this server's runs, and takes over runs whose owner has let
+// WatchLeases renews those of this server's runs, and takes over runs whose owner has let
 // theirs expire.
-func (s *Service) Watch() lease.Watch[engine.Run] {
-	return lease.Watch[engine.Run]{What: "runs", Log: s.opts.Log,
+func (s *Service) WatchLeases() lease.Manager[engine.Run] {
+	return lease.Manager[engine.Run]{Kind: "runs", Log: s.opts.Log,
 		Renew: func(ctx context.Context) error {
-			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.inHand())
+			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.heldRuns())
 		},
-		Expired: s.expired,
+		Expired: s.expiredRuns,
 		ID:      func(run engine.Run) string { return run.RunID },
 		TakeOver: func(ctx context.Context, run engine.Run) error {
 			err := s.finish(ctx, run, "The server that carried it stopped responding", false)
-			if errors.Is(err, store.ErrHeld) || errors.Is(err, errInHand) {
+			if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
 				return nil
 			}
 			return err
 		}}
 }
 
-// expired are the runs with an expired lease that this process does not have in its
+// expiredRuns are the runs with an expired lease that this process does not have in its
 // hands. Before it looks for them it takes in what other servers have let go of.
-func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
-	if s.opts.Live.Closed() {
+func (s *Service) expiredRuns(ctx context.Context) ([]engine.Run, error) {
+	if s.opts.Runs.Closed() {
 		return nil, nil
 	}
 	// What cannot be done of one run holds up no other.
-	if err := errors.Join(s.finishLeft(ctx), s.sweepPostponed(ctx), s.judgeStrangers(ctx)); err != nil {
+	if err := errors.Join(s.retryUnfinished(ctx), s.sweepPostponed(ctx), s.resolveUnknownWorkers(ctx)); err != nil {
 		s.opts.Log.Warn().Err(err).Msg("what another server has let go of could not be taken in")
 	}
 	runs, err := s.opts.Store.ExpiredRuns(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.handles(run.RunID) }), nil
+	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.isHandling(run.RunID) }), nil
 }
 
-// leaves remembers that a run could not be finished, or forgets it.
-func (s *Service) leaves(runID, why string, err error) {
+// setUnfinished remembers that a run could not be finished, or forgets it.
+func (s *Service) setUnfinished(runID, why string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrNotFound) {
-		delete(s.left, runID)
+	if err == nil || errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, store.ErrNotFound) {
+		delete(s.unfinished, runID)
 	} else {
-		s.left[runID] = why
+		s.unfinished[runID] = why
 	}
 }
 
-// finishLeft finishes what could not be finished when it was claimed. Its lease is renewed with
+// retryUnfinished finishes what could not be finished when it was claimed. Its lease is renewed with
 // those of this owner's other runs, so that it would never expire, and nobody else would do it.
-func (s *Service) finishLeft(ctx context.Context) error {
+func (s *Service) retryUnfinished(ctx context.Context) error {
 	s.mu.Lock()
-	left := maps.Clone(s.left)
+	left := maps.Clone(s.unfinished)
 	s.mu.Unlock()
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		if s.handles(id) {
+		if s.isHandling(id) {
 			continue
 		}
 		run, err := s.opts.Store.Run(ctx, id)
 		if err == nil && (run.Status.Live() || run.Phase == engine.PhaseProcessing) {
 			err = s.finish(ctx, run, left[id], true)
 		} else {
-			s.leaves(id, left[id], err)
+			s.setUnfinished(id, left[id], err)
 		}
-		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) &&
-			!errors.Is(err, errInHand) {
+		if err != nil && !errors.Is(err, store.ErrLeaseHeld) && !errors.Is(err, store.ErrNotFound) &&
+			!errors.Is(err, errAlreadyHandled) {
 			errs = append(errs, fmt.Errorf("finishing run %s: %w", id, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// inHand are the runs whose leases this process renews. Those that are its owner's and nobody's work, because the
+// heldRuns are the runs whose leases this process renews. Those that are its owner's and nobody's work, because the
 // store has made the change that gave them to it later than it was waited for, are left to expire.
-func (s *Service) inHand() []string {
+func (s *Service) heldRuns() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Concat(s.opts.Live.Held(), s.opts.Enrichments.Runs(), slices.Collect(maps.Keys(s.finishing)))
+	return slices.Concat(s.opts.Runs.ActiveRunIDs(), s.opts.Enrichments.ActiveRunIDs(), slices.Collect(maps.Keys(s.finishing)))
 }
 
-// handles reports whether this process has a run in its hands.
-func (s *Service) handles(runID string) bool {
+// isHandling reports whether this process has a run in its hands.
+func (s *Service) isHandling(runID string) bool {
 	s.mu.Lock()
 	recovering := s.finishing[runID]
 	s.mu.Unlock()
-	return recovering || s.opts.Live.Has(runID)
+	return recovering || s.opts.Runs.Has(runID)
 }
 
-// TakeOver is Claim of the own runs, tried for a few seconds.
-func (s *Service) TakeOver(ctx context.Context, runID string) (epoch int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+// ClaimWithRetry is Claim of the own runs, tried for a few seconds.
+func (s *Service) ClaimWithRetry(ctx context.Context, runID string) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writer.StoreTimeout)
 	defer cancel()
 	err = writer.Retry(ctx, func() error {
 		epoch, err = s.Claim(ctx, runID, true)
@@ -138,14 +138,14 @@ func (s *Service) TakeOver(ctx context.Context, runID string) (epoch int64, err 
 	return epoch, err
 }
 
-// Insist ends a run that was started at the given time and that nobody owns,
+// EndUnowned ends a run that was started at the given time and that nobody owns,
 // however long the store stays away.
-func (s *Service) Insist(runID string, started time.Time) {
+func (s *Service) EndUnowned(runID string, started time.Time) {
 	_ = writer.Retry(s.opts.Lifetime, func() error {
-		if s.opts.Live.Has(runID) {
-			return errInHand // it is being started, or who found it goes on with it
+		if s.opts.Runs.Has(runID) {
+			return errAlreadyHandled // it is being started, or who found it goes on with it
 		}
-		ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreLimit)
+		ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
 		defer cancel()
 		run, err := s.opts.Store.Run(ctx, runID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -156,7 +156,7 @@ func (s *Service) Insist(runID string, started time.Time) {
 			return err
 		}
 		err = s.finish(ctx, run, "The control store went away", true)
-		if errors.Is(err, store.ErrHeld) {
+		if errors.Is(err, store.ErrLeaseHeld) {
 			return nil // another server has it
 		}
 		return err

@@ -23,24 +23,24 @@ import (
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
-// alone is a process that carries no run.
-type alone struct {
+// idleProcess is a process that carries no run.
+type idleProcess struct {
 	mu    sync.Mutex
 	shown []bool // whether it was the last, for each state
 }
 
-func (*alone) Has(string) bool       { return false }
-func (*alone) Held() []string        { return nil }
-func (*alone) Closed() bool          { return false }
-func (*alone) Resume(Resumed) string { return "nobody does here" }
+func (*idleProcess) Has(string) bool          { return false }
+func (*idleProcess) ActiveRunIDs() []string   { return nil }
+func (*idleProcess) Closed() bool             { return false }
+func (*idleProcess) Resume(ResumedRun) string { return "nobody does here" }
 
-func (*alone) Now() time.Time { return time.Now() }
+func (*idleProcess) Now() time.Time { return time.Now() }
 
-func (*alone) Ask(context.Context, protocol.RunState) {}
+func (*idleProcess) BroadcastAndWait(context.Context, protocol.RunState) {}
 
-func (*alone) SetBack(engine.Run, *engine.Plan) string { return "" }
+func (*idleProcess) RestoreTarget(engine.Run, *engine.Plan) string { return "" }
 
-func (a *alone) Show(_ string, _ *engine.Payload, last bool) {
+func (a *idleProcess) Publish(_ string, _ *engine.LiveState, last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.shown = append(a.shown, last)
@@ -72,7 +72,7 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 		if took := run.EndTime.Sub(run.StartTime.Time); took > time.Minute {
 			t.Errorf("it is said to have taken %v", took)
 		}
-		if most := run.EndTime.Add(protocol.FreeAfter).Format(engine.TimeLayout); !strings.Contains(
+		if most := run.EndTime.Add(protocol.ReassignAfter).Format(engine.TimeLayout); !strings.Contains(
 			*run.CancellationReason, "to "+most+" are not recorded") {
 			t.Errorf("%s, want up to %s", *run.CancellationReason, most)
 		}
@@ -121,11 +121,11 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	}
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
 		Go: routines.Go, Traits: traits})
-	live := &alone{}
+	live := &idleProcess{}
 	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
 		Clock: func() time.Time { return time.Now().Add(away) },
-		Outcomes: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
+		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+			Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
 	if err := r.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	if n := len(live.shown); n == 0 || !live.shown[n-1] {
 		t.Errorf("shown %v", live.shown)
 	}
-	if r.handles("r") {
+	if r.isHandling("r") {
 		t.Error("it is still in hand")
 	}
 	return got, rows[0]
@@ -172,15 +172,15 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 		traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 		enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
 			Go: routines.Go, Traits: traits})
-		live := &alone{}
+		live := &idleProcess{}
 		r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
-			Outcomes: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-				Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
-		routines.Go(func() { r.Watch().Keep(ctx) })
+			Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+				Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
+		routines.Go(func() { r.WatchLeases().Run(ctx) })
 		for _, err := range []error{
 			s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
 				Phase: engine.PhasePreparing, WorkersExpected: 1}),
-			func() error { r.Insist("r", time.Now()); return nil }(), // nothing is there to be ended yet
+			func() error { r.EndUnowned("r", time.Now()); return nil }(), // nothing is there to be ended yet
 			func() error {
 				_, err := s.Transition(ctx, store.Transition{RunID: "r", From: []engine.Status{engine.StatusPrepared},
 					To: engine.StatusRunning, Owner: "a"})
@@ -191,7 +191,7 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(store.Lease + 20*time.Second)
+		time.Sleep(store.LeaseDuration + 20*time.Second)
 		synctest.Wait()
 		if run, err := s.Run(ctx, "r"); err != nil || !run.Status.Terminal() || run.Phase != engine.PhaseNone {
 			t.Errorf("the run is %s, %s: %v", run.Status, run.Phase, err)
@@ -199,14 +199,14 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 	})
 }
 
-// faltering cannot read runs a few times.
-type faltering struct {
+// flakyStore cannot read runs a few times.
+type flakyStore struct {
 	*fake.Store
 	mu   sync.Mutex
 	fail int
 }
 
-func (f *faltering) Run(ctx context.Context, id string) (engine.Run, error) {
+func (f *flakyStore) Run(ctx context.Context, id string) (engine.Run, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fail--; f.fail >= 0 || id == "broken" {
@@ -222,7 +222,7 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	var routines sync.WaitGroup
 	defer routines.Wait()
 	defer cancel()
-	s := &faltering{Store: fake.New()}
+	s := &flakyStore{Store: fake.New()}
 	if err := s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
 		Phase: engine.PhasePreparing, WorkersExpected: 1}); err != nil {
 		t.Fatal(err)
@@ -238,26 +238,26 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
 		Go: routines.Go, Traits: traits})
-	live := &alone{}
+	live := &idleProcess{}
 	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
-		Outcomes: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
+		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+			Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
 	s.fail = 1
 	run, _ := s.Store.Run(ctx, "r")
 	if err := r.finish(ctx, run, "It is gone", true); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("the first time: %v", err)
 	}
-	r.left["broken"] = "It is gone" // and can never be read
-	if _, err := r.expired(ctx); err != nil {
+	r.unfinished["broken"] = "It is gone" // and can never be read
+	if _, err := r.expiredRuns(ctx); err != nil {
 		t.Fatal(err)
 	}
 	routines.Wait()
-	delete(r.left, "broken")
+	delete(r.unfinished, "broken")
 	if run, err = s.Run(ctx, "r"); err != nil || run.Status != engine.StatusFailed || run.Phase != engine.PhaseNone {
 		t.Errorf("it is %s, %s: %v", run.Status, run.Phase, err)
 	}
-	if len(r.left) > 0 {
-		t.Errorf("%v is left", r.left)
+	if len(r.unfinished) > 0 {
+		t.Errorf("%v is left", r.unfinished)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestWhenALostRunWasLastHeardOf(t *testing.T) {
 		"the store's clock is behind":     {engine.Run{StartTime: engine.At(start)}, 0, -4000, nil, 0},
 		"before it had a time of its own": {engine.Run{}, 3, 40, nil, 40},
 	} {
-		if got := lastHeard(c.run, at(c.last), at(c.told), at(60), c.parts); !got.Equal(at(c.want)) {
+		if got := lastSeen(c.run, at(c.last), at(c.told), at(60), c.parts); !got.Equal(at(c.want)) {
 			t.Errorf("%s: %v, want %v", name, got, at(c.want))
 		}
 	}

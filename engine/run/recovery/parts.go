@@ -25,7 +25,7 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 	left := map[string][]nodes.Part{}
 	s.mu.Lock()
 	for id := range s.parts {
-		left[id] = s.parts.of(id)
+		left[id] = s.parts.ofRun(id)
 	}
 	s.mu.Unlock()
 	return s.sweep(ctx, left)
@@ -39,11 +39,11 @@ func (s *Service) sweepPostponed(ctx context.Context) error {
 		switch {
 		case len(s.parts[id]) == 0:
 			delete(s.postponed, id)
-		case s.finishing[id] || s.opts.Live.Has(id):
+		case s.finishing[id] || s.opts.Runs.Has(id):
 			// They may have come too late for what is done here now: then they are taken in when that is over.
-		case time.Now().Before(s.again[id].next):
+		case time.Now().Before(s.retries[id].next):
 		default:
-			left[id] = s.parts.of(id)
+			left[id] = s.parts.ofRun(id)
 		}
 	}
 	s.mu.Unlock()
@@ -68,11 +68,11 @@ func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error
 		parts := all
 		run, err := s.opts.Store.Run(ctx, id)
 		if err == nil && !run.Status.Live() && run.Phase != engine.PhaseProcessing {
-			if parts, err = s.missing(ctx, id, parts); err == nil {
-				parts, err = s.believed(ctx, id, parts)
+			if parts, err = s.unstoredParts(ctx, id, parts); err == nil {
+				parts, err = s.trustedParts(ctx, id, parts)
 			}
 			if err == nil && len(parts) == 0 {
-				s.done(id, all)
+				s.forgetParts(id, all)
 				continue
 			}
 		}
@@ -81,7 +81,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error
 			for _, p := range parts {
 				p.Acknowledge()
 			}
-			s.done(id, all)
+			s.forgetParts(id, all)
 		case err != nil:
 			return fmt.Errorf("looking for run %s: %w", id, err)
 		case run.Status.Live() || run.Phase == engine.PhaseProcessing:
@@ -91,7 +91,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error
 			s.mu.Lock()
 			s.parts.drop(id, all)
 			s.mu.Unlock()
-			err := s.takeIn(ctx, run, parts)
+			err := s.importParts(ctx, run, parts)
 			s.mu.Lock()
 			if err == nil && len(s.parts[id]) == 0 { // else more came while these were taken in
 				delete(s.postponed, id)
@@ -102,7 +102,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error
 			}
 			s.mu.Unlock()
 			switch {
-			case errors.Is(err, store.ErrHeld):
+			case errors.Is(err, store.ErrLeaseHeld):
 				s.postpone(run, len(parts)) // another server is at it
 			case err != nil:
 				return fmt.Errorf("taking in what run %s has left: %w", id, err)
@@ -112,8 +112,8 @@ func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error
 	return nil
 }
 
-// done forgets parts of a run for good, and the run unless more of it have come meanwhile.
-func (s *Service) done(run string, parts []nodes.Part) {
+// forgetParts forgets parts of a run for good, and the run unless more of it have come meanwhile.
+func (s *Service) forgetParts(run string, parts []nodes.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts.drop(run, parts)
@@ -122,8 +122,8 @@ func (s *Service) done(run string, parts []nodes.Part) {
 	}
 }
 
-// missing are the parts that no server has stored. Of the others their nodes had not heard it.
-func (s *Service) missing(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
+// unstoredParts are the parts that no server has stored. Of the others their nodes had not heard it.
+func (s *Service) unstoredParts(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
 	stored, err := s.opts.Store.Artifacts(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -143,9 +143,9 @@ func (s *Service) missing(ctx context.Context, runID string, parts []nodes.Part)
 	return left, nil
 }
 
-// believed are the parts that come from the nodes which carried their run workers, as far as the store
+// trustedParts are the parts that come from the nodes which carried their run workers, as far as the store
 // knows: another one speaks for nobody's record.
-func (s *Service) believed(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
+func (s *Service) trustedParts(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
@@ -175,8 +175,8 @@ func (s *Service) believed(ctx context.Context, runID string, parts []nodes.Part
 // How often parts that could not be taken in are tried again before their node announces them again, and how soon
 // first; each further pause is twice as long.
 const (
-	mostAgain  = 5
-	againAfter = 30 * time.Second
+	maxRetries      = 5
+	firstRetryDelay = 30 * time.Second
 )
 
 // retry is when parts of a run are tried again, and how often they were.
@@ -185,46 +185,46 @@ type retry struct {
 	next  time.Time
 }
 
-// spoilt keeps the parts that were not stored, for another try: they may have been damaged on their way.
-func (s *Service) spoilt(runID string, parts []nodes.Part, o *finalize.Outcome) {
+// scheduleRetry keeps the parts that were not stored, for another try: they may have been damaged on their way.
+func (s *Service) scheduleRetry(runID string, parts []nodes.Part, o *finalize.Result) {
 	left := slices.DeleteFunc(slices.Clone(parts), func(p nodes.Part) bool {
 		return slices.Contains(o.Stored, p.WorkID)
 	})
 	s.mu.Lock()
-	r := s.again[runID]
+	r := s.retries[runID]
 	if len(left) == 0 {
-		delete(s.again, runID)
+		delete(s.retries, runID)
 	} else {
-		r = retry{r.times + 1, time.Now().Add(againAfter << min(r.times, mostAgain))}
-		s.again[runID] = r
+		r = retry{r.times + 1, time.Now().Add(firstRetryDelay << min(r.times, maxRetries))}
+		s.retries[runID] = r
 	}
 	s.mu.Unlock()
-	if len(left) > 0 && r.times <= mostAgain { // else until their node announces them again
+	if len(left) > 0 && r.times <= maxRetries { // else until their node announces them again
 		for _, p := range left {
-			s.Keep(p)
+			s.AddPart(p)
 		}
 	}
 }
 
-// takeIn stores parts of a run that is over, and has its results computed anew.
-func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []nodes.Part) error {
-	e := found{Evidence: finalize.Evidence{Run: run, Parts: parts, Validity: live.NewValidity()}}
-	if err := s.remember(ctx, &e); err != nil {
+// importParts stores parts of a run that is over, and has its results computed anew.
+func (s *Service) importParts(ctx context.Context, run engine.Run, parts []nodes.Part) error {
+	e := orphanedRun{Evidence: finalize.Evidence{Run: run, Parts: parts, Validity: live.NewValidity()}}
+	if err := s.loadResult(ctx, &e); err != nil {
 		return err
 	}
 	epoch, err := s.Claim(ctx, run.RunID, true)
 	if err != nil {
 		return err
 	}
-	s.opts.Nodes.Ask(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
+	s.opts.Nodes.BroadcastAndWait(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
 		LastSequence: math.MaxInt64})
-	e.Keeper = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
+	e.Writer = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
-	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
+	s.opts.Go(func() { e.Writer.Run(s.opts.Lifetime) })
 	s.opts.Go(func() {
-		defer e.Keeper.Close()
-		o := s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
-		s.spoilt(run.RunID, parts, o)
+		defer e.Writer.Close()
+		o := s.opts.Finalizer.Process(s.opts.Lifetime, e.Evidence)
+		s.scheduleRetry(run.RunID, parts, o)
 		if o.Summary == nil {
 			return
 		}
@@ -232,9 +232,9 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []nodes.Part
 		if err != nil {
 			return
 		}
-		b := runlog.BookAfter(last)
+		b := runlog.NewBufferAfter(last)
 		add := func(level engine.LogLevel, text string, about runlog.Details) {
-			b.Add(runlog.After(run, level, text, about))
+			b.Add(runlog.LineAfterEnd(run, level, text, about))
 		}
 		if len(o.Stored) > 0 {
 			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken "+
@@ -245,7 +245,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []nodes.Part
 		for _, text := range o.Problems {
 			add(engine.LogError, text, runlog.Details{})
 		}
-		e.Keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.Summary.Operations,
+		e.Writer.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.Summary.Operations,
 			ErrorCount:        o.Summary.Errors.Count,
 			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
 	})

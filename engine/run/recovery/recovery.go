@@ -37,35 +37,35 @@ type Options struct {
 
 	// Nodes are those that may hold something of a run.
 	Nodes       Nodes
-	Outcomes    *finalize.Service
+	Finalizer   *finalize.Service
 	Enrichments *enrichment.Service
-	// Live is what the process itself carries.
-	Live Live
+	// Runs is what the process itself carries.
+	Runs ActiveRuns
 	// Clock reads the machine's clock; nil means time.Now.
 	Clock func() time.Time
 }
 
-// Live is what recovery needs of who carries runs.
-type Live interface {
+// ActiveRuns is what recovery needs of who carries runs.
+type ActiveRuns interface {
 	// Has reports whether the process carries the run, or is starting it.
 	Has(runID string) bool
-	// Held are the runs that the process carries or is starting.
-	Held() []string
+	// ActiveRunIDs are the runs that the process carries or is starting.
+	ActiveRunIDs() []string
 	// Closed reports whether the process takes nothing over any more.
 	Closed() bool
 	// Resume goes on with a run that another process carried, or says why it cannot.
-	Resume(r Resumed) (why string)
-	// SetBack undoes what the preparation of a run started; it returns a sentence when that failed.
-	SetBack(run engine.Run, plan *engine.Plan) (failed string)
-	// Show offers the state of a run to those who watch it; nothing follows the last one.
-	Show(runID string, p *engine.Payload, last bool)
+	Resume(r ResumedRun) (why string)
+	// RestoreTarget undoes what the preparation of a run started; it returns a sentence when that failed.
+	RestoreTarget(run engine.Run, plan *engine.Plan) (failed string)
+	// Publish offers the state of a run to those who watch it; nothing follows the last one.
+	Publish(runID string, p *engine.LiveState, last bool)
 }
 
 // Nodes are the nodes as recovery needs them.
 type Nodes interface {
-	// Ask tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
+	// BroadcastAndWait tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
 	// most, until they have said what they hold.
-	Ask(ctx context.Context, state protocol.RunState)
+	BroadcastAndWait(ctx context.Context, state protocol.RunState)
 	// Now is the time that nodes compare theirs with.
 	Now() time.Time
 }
@@ -79,17 +79,17 @@ type Service struct {
 	// finishing are the runs of other processes that this one has in its hands.
 	finishing map[string]bool
 	// parts of runs that this process does not carry, by run; nodes hold them.
-	parts pile
+	parts partSet
 	// postponed are runs with parts that another server held when it was looked at last.
 	postponed map[string]bool
-	// aside are parts that a node keeps and cannot open, by run.
-	aside map[string][]protocol.AsidePart
-	// again are runs with parts that could not be taken in.
-	again map[string]retry
-	// left are runs that may be this owner's and could not be finished, with the reason of their end.
-	left map[string]string
-	// strangers are run workers on nodes whose runs this process does not carry.
-	strangers map[stranger]held
+	// quarantined are parts that a node keeps and cannot open, by run.
+	quarantined map[string][]protocol.QuarantinedPart
+	// retries are runs with parts that could not be taken in.
+	retries map[string]retry
+	// unfinished are runs that may be this owner's and could not be finished, with the reason of their end.
+	unfinished map[string]string
+	// unknownWorkers are run workers on nodes whose runs this process does not carry.
+	unknownWorkers map[workerKey]unknownWorker
 }
 
 // New returns a service; nothing happens before Open.
@@ -97,45 +97,45 @@ func New(o Options) *Service {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
-		postponed: map[string]bool{}, aside: map[string][]protocol.AsidePart{}, strangers: map[stranger]held{},
-		left: map[string]string{}, again: map[string]retry{}}
+	return &Service{opts: o, finishing: map[string]bool{}, parts: partSet{},
+		postponed: map[string]bool{}, quarantined: map[string][]protocol.QuarantinedPart{}, unknownWorkers: map[workerKey]unknownWorker{},
+		unfinished: map[string]string{}, retries: map[string]retry{}}
 }
 
-// pile is parts by run. One is announced again until it is acknowledged, and counts once for each
+// partSet is parts by run. One is announced again until it is acknowledged, and counts once for each
 // node that says that it has it.
-type pile map[string]map[onNode]nodes.Part
+type partSet map[string]map[partKey]nodes.Part
 
-type onNode struct{ workID, nodeID string }
+type partKey struct{ workID, nodeID string }
 
-func (h pile) add(p nodes.Part) {
+func (h partSet) add(p nodes.Part) {
 	run := p.Artifact.RunID
 	if h[run] == nil {
-		h[run] = map[onNode]nodes.Part{}
+		h[run] = map[partKey]nodes.Part{}
 	}
-	h[run][onNode{p.WorkID, p.Node.ID()}] = p
+	h[run][partKey{p.WorkID, p.Node.ID()}] = p
 }
 
 // drop forgets these parts of a run: what came since they were looked at stays.
-func (h pile) drop(run string, parts []nodes.Part) {
+func (h partSet) drop(run string, parts []nodes.Part) {
 	for _, p := range parts {
-		delete(h[run], onNode{p.WorkID, p.Node.ID()})
+		delete(h[run], partKey{p.WorkID, p.Node.ID()})
 	}
 	if len(h[run]) == 0 {
 		delete(h, run)
 	}
 }
 
-// of are those of a run, by their work ids.
-func (h pile) of(run string) []nodes.Part {
+// ofRun are those of a run, by their work ids.
+func (h partSet) ofRun(run string) []nodes.Part {
 	return slices.SortedFunc(maps.Values(h[run]), func(a, b nodes.Part) int {
 		return cmp.Or(strings.Compare(a.WorkID, b.WorkID), strings.Compare(a.Node.ID(), b.Node.ID()))
 	})
 }
 
-// Keep remembers a part of a run that this process does not carry. It is taken in with
+// AddPart remembers a part of a run that this process does not carry. It is taken in with
 // the run, or looked at with the leases.
-func (s *Service) Keep(p nodes.Part) {
+func (s *Service) AddPart(p nodes.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts.add(p)
@@ -144,30 +144,30 @@ func (s *Service) Keep(p nodes.Part) {
 	}
 }
 
-// Left takes what a node says of a run that this process does not carry: parts, and how run workers ended.
-func (s *Service) Left(from nodes.Node, m protocol.FromNode) {
+// AddLeftovers takes what a node says of a run that this process does not carry: parts, and how run workers ended.
+func (s *Service) AddLeftovers(from nodes.Node, m protocol.FromNode) {
 	switch m := m.(type) {
 	case protocol.WorkReady:
-		s.Keep(nodes.Part{WorkReady: m, Node: from})
+		s.AddPart(nodes.Part{WorkReady: m, Node: from})
 	case protocol.WorkerState:
 		if m.Status.Ended() {
-			s.Stranger(from, m)
+			s.AddUnknownWorker(from, m)
 		}
 	}
 }
 
-// Aside remembers a part that its node cannot open, for the log of its run.
-func (s *Service) Aside(p protocol.AsidePart) {
+// AddQuarantined remembers a part that its node cannot open, for the log of its run.
+func (s *Service) AddQuarantined(p protocol.QuarantinedPart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.aside[p.RunID], p) {
-		s.aside[p.RunID] = append(s.aside[p.RunID], p)
+	if !slices.Contains(s.quarantined[p.RunID], p) {
+		s.quarantined[p.RunID] = append(s.quarantined[p.RunID], p)
 	}
 }
 
-// errInHand: the process is at the run already. Two claims of it would fence each other, and the
+// errAlreadyHandled: the process is at the run already. Two claims of it would fence each other, and the
 // one that has the last word need not be the one that goes on.
-var errInHand = errors.New("the run is being finished already")
+var errAlreadyHandled = errors.New("the run is being finished already")
 
 // Open finds the runs that an earlier process of this owner left behind. It
 // returns when none of them is live any more, or the store does not answer. Those of
@@ -179,30 +179,30 @@ func (s *Service) Open(ctx context.Context) error {
 	}
 	for _, run := range runs {
 		err := s.finish(ctx, run, "The server restarted", true)
-		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, errInHand) {
+		if err != nil && !errors.Is(err, store.ErrLeaseHeld) && !errors.Is(err, errAlreadyHandled) {
 			return fmt.Errorf("recovering run %s: %w", run.RunID, err)
 		}
 	}
 	if err := s.sweepSpool(ctx); err != nil {
 		return err
 	}
-	return s.judgeStrangers(ctx)
+	return s.resolveUnknownWorkers(ctx)
 }
 
 // finish ends a run that lost its owner, and has its results computed. why
-// begins the sentence that users read. It is store.ErrHeld when another owner's
+// begins the sentence that users read. It is store.ErrLeaseHeld when another owner's
 // lease goes on, and errInHand when this process is at it already; reclaim says that this
 // owner's own lease does not count.
 func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
 	id, carrier, told := run.RunID, run.Owner, run.UpdatedAt.Time
-	if !s.takes(id) {
-		return errInHand
+	if !s.beginFinishing(id) {
+		return errAlreadyHandled
 	}
 	defer func() {
 		if err != nil {
 			// An error of the claim may hide that it was made.
-			s.leaves(id, why, err)
-			s.finishes(id)
+			s.setUnfinished(id, why, err)
+			s.endFinishing(id)
 		}
 	}()
 	epoch, err := s.Claim(ctx, run.RunID, reclaim)
@@ -214,7 +214,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		return err
 	}
 	run.OwnerEpoch = epoch
-	last, err := s.lastSign(ctx, run)
+	last, err := s.lastPersisted(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -224,37 +224,37 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		case err != nil:
 			return err
 		case resumed:
-			s.finishes(run.RunID)
+			s.endFinishing(run.RunID)
 			return nil
 		}
 		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
 	}
-	s.opts.Nodes.Ask(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
-		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: protocol.CancelLimit})
-	e := found{Evidence: finalize.Evidence{Validity: live.NewValidity()}}
+	s.opts.Nodes.BroadcastAndWait(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
+		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: protocol.CancelTimeout})
+	e := orphanedRun{Evidence: finalize.Evidence{Validity: live.NewValidity()}}
 	now := s.opts.Clock()
 	if run.Status.Live() {
-		ahead, measured := s.timeOf(run, now, last)
+		ahead, measured := s.timelineOf(run, now, last)
 		now, e.MeasureAt = now.Add(ahead), measured
 	}
 	if run.Status.Live() {
-		record, err := s.record(ctx, run.RunID)
+		record, err := s.recordParts(ctx, run.RunID)
 		if err != nil {
 			return err
 		}
 		// The load of a run does not go on for longer without its server, however long that was away.
-		if most := last.Add(protocol.FreeAfter); now.After(most) {
+		if most := last.Add(protocol.ReassignAfter); now.After(most) {
 			now = most
 		}
-		e.LostFrom = recordEnds(run, last, record)
+		e.LostFrom = recordEnd(run, last, record)
 		// What is known of another server's clock may be of no use: a run does not end before its record does.
 		if now.Before(e.LostFrom) {
 			now = e.LostFrom
 		}
 		e.LostTo = now
-		heard := lastHeard(run, last, told, now, record)
-		l := lost{why: why, last: last, heard: heard, end: heard, from: e.LostFrom, to: now}
-		if on, err := s.goesOn(ctx, run.RunID); err != nil {
+		heard := lastSeen(run, last, told, now, record)
+		l := lostEnd{reason: why, last: last, lastSeen: heard, end: heard, from: e.LostFrom, to: now}
+		if on, err := s.mayContinue(ctx, run.RunID); err != nil {
 			return err
 		} else if on {
 			l.end = now
@@ -264,15 +264,15 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		}
 	}
 	e.Run = run
-	e.Keeper = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
+	e.Writer = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.mu.Lock()
-	parts := s.parts.of(run.RunID)
+	parts := s.parts.ofRun(run.RunID)
 	s.mu.Unlock()
-	if e.Parts, err = s.believed(ctx, run.RunID, parts); err != nil {
+	if e.Parts, err = s.trustedParts(ctx, run.RunID, parts); err != nil {
 		return err
 	}
-	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
-	if err := s.remember(ctx, &e); err != nil {
+	e.RecordRemote = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
+	if err := s.loadResult(ctx, &e); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -280,11 +280,11 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
 		Msg("a run of an earlier process is finished")
-	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
+	s.opts.Go(func() { e.Writer.Run(s.opts.Lifetime) })
 	s.opts.Go(func() {
-		defer e.Keeper.Close()
-		defer s.finishes(run.RunID)
-		s.conclude(e, why, epoch)
+		defer e.Writer.Close()
+		defer s.endFinishing(run.RunID)
+		s.finalize(e, why, epoch)
 	})
 	return nil
 }

@@ -26,7 +26,7 @@ func TestTheLostIntervalBeginsWhereTheRecordEnds(t *testing.T) {
 			[]engine.Artifact{part("worker-0", 10), part("worker-0", 20), part("worker-1", 11), part("worker-1", 21)}, 20},
 		"the seconds end before the parts": {loaded, []engine.Artifact{part("worker-0", 30), part("worker-1", 30)}, 25},
 	} {
-		if got := recordEnds(c.run, at(25), c.parts); !got.Equal(at(c.want)) {
+		if got := recordEnd(c.run, at(25), c.parts); !got.Equal(at(c.want)) {
 			t.Errorf("%s: %v, want %v", name, got, at(c.want))
 		}
 	}

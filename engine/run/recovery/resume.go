@@ -20,11 +20,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Resumed is a run whose process has ended, with all that the store knows of it, for who
+// ResumedRunRun is a run whose process has ended, with all that the store knows of it, for who
 // goes on with it.
-type Resumed struct {
+type ResumedRun struct {
 	// Stored is its life; the run has the epoch in which this process owns it.
-	lifecycle.Stored
+	lifecycle.StoredRun
 	Workers []Worker
 	Plan    *engine.Plan
 	// Environment is that of its start, nil when it was not stored.
@@ -32,8 +32,8 @@ type Resumed struct {
 	Validity    *live.Validity
 	// Sequence is that of its last event, LogSeq the number of its last line.
 	Sequence, LogSeq int64
-	// Why says what became of its process, as users read it.
-	Why string
+	// Reason says what became of its process, as users read it.
+	Reason string
 }
 
 // Worker is a run worker as the store knows it.
@@ -45,30 +45,30 @@ type Worker struct {
 	Status   engine.WorkerStatus
 	Target   engine.WorkerTarget
 	Retiring bool
-	Heard    time.Time
+	LastSeen time.Time
 	Failure  string
 	// Totals are set when it has ended and told them.
 	Totals *engine.Totals
 }
 
-// Elsewhere reports whether the worker may be alive in another process than the server's.
-func (w Worker) Elsewhere() bool {
+// MayBeRemote reports whether the worker may be alive in another process than the server's.
+func (w Worker) MayBeRemote() bool {
 	return !w.Status.Ended() && w.NodeID != "" && w.NodeID != protocol.OwnNode
 }
 
 // resume has the process go on with a run of which nodes carry something, or says why it cannot.
 func (s *Service) resume(ctx context.Context, run engine.Run, why string, last time.Time) (
 	done bool, unable string, err error) {
-	r := Resumed{Stored: lifecycle.Stored{Run: run, Seen: last}, Why: why}
-	e := found{}
+	r := ResumedRun{StoredRun: lifecycle.StoredRun{Run: run, LastSeen: last}, Reason: why}
+	e := orphanedRun{}
 	e.Run, e.Validity = run, live.NewValidity()
-	if err := s.remember(ctx, &e); err != nil {
+	if err := s.loadResult(ctx, &e); err != nil {
 		return false, "", err
 	}
 	if e.Plan == nil {
 		return false, "its plan was not stored", nil
 	}
-	r.Plan, r.Validity, r.Environment = e.Plan, e.Validity, e.known.Environment
+	r.Plan, r.Validity, r.Environment = e.Plan, e.Validity, e.result.Environment
 	if r.Events, err = s.opts.Store.Events(ctx, run.RunID, 0); err != nil {
 		return false, "", err
 	}
@@ -80,11 +80,11 @@ func (s *Service) resume(ctx context.Context, run engine.Run, why string, last t
 		return false, "", err
 	}
 	r.Workers = workersOf(e, rows, r.Events)
-	r.Stored.Workers = map[string]engine.WorkerStatus{}
+	r.StoredRun.Workers = map[string]engine.WorkerStatus{}
 	elsewhere := false
 	for _, w := range r.Workers {
-		r.Stored.Workers[w.ID] = w.Status
-		elsewhere = elsewhere || w.Elsewhere()
+		r.StoredRun.Workers[w.ID] = w.Status
+		elsewhere = elsewhere || w.MayBeRemote()
 	}
 	if !elsewhere {
 		return false, "its run workers ended with the process that carried it", nil
@@ -95,7 +95,7 @@ func (s *Service) resume(ctx context.Context, run engine.Run, why string, last t
 	if r.LogSeq, err = s.lastLog(run.RunID); err != nil {
 		return false, "", fmt.Errorf("looking for the end of the log: %w", err)
 	}
-	unable = s.opts.Live.Resume(r)
+	unable = s.opts.Runs.Resume(r)
 	if unable == "" {
 		s.mu.Lock()
 		delete(s.parts, run.RunID) // its nodes announce them again
@@ -106,7 +106,7 @@ func (s *Service) resume(ctx context.Context, run engine.Run, why string, last t
 
 // workersOf are the run workers that a run ever had, by their rows of the results, of the
 // heartbeats and of the events.
-func workersOf(e found, rows []store.WorkerRow, events []engine.Event) []Worker {
+func workersOf(e orphanedRun, rows []store.WorkerRow, events []engine.Event) []Worker {
 	heard := map[string]store.WorkerRow{}
 	for _, row := range rows {
 		heard[row.WorkerID] = row
@@ -125,43 +125,43 @@ func workersOf(e found, rows []store.WorkerRow, events []engine.Event) []Worker 
 		}
 		out = append(out, Worker{ID: known.ID, Group: known.Group, ResultID: known.ResultID, NodeID: row.NodeID,
 			Status: row.Status, Target: e.Run.WorkerTargets[known.ID], Retiring: retiring[known.ID],
-			Heard: row.LastHeartbeat, Failure: row.Error, Totals: known.Totals})
+			LastSeen: row.LastHeartbeat, Failure: row.Error, Totals: known.Totals})
 	}
 	return out
 }
 
-// stranger names a run worker that a node holds; held is what it said last.
-type stranger struct{ runID, workerID string }
+// workerKey names a run worker that a node holds; held is what it said last.
+type workerKey struct{ runID, workerID string }
 
-type held struct {
-	on    nodes.Node
+type unknownWorker struct {
+	node  nodes.Node
 	state protocol.WorkerState
 }
 
-// Stranger remembers a run worker that a node holds of a run that this process does not
+// AddUnknownWorker remembers a run worker that a node holds of a run that this process does not
 // carry. It is looked at with the leases: its server may take it up, or nobody.
-func (s *Service) Stranger(from nodes.Node, w protocol.WorkerState) {
+func (s *Service) AddUnknownWorker(from nodes.Node, w protocol.WorkerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.strangers[stranger{w.RunID, w.WorkerID}] = held{from, w}
+	s.unknownWorkers[workerKey{w.RunID, w.WorkerID}] = unknownWorker{from, w}
 }
 
-// counted are what a stranger that has ended said it had counted, nil when there is none.
-func (s *Service) counted(runID, workerID string) *engine.Totals {
+// countedTotals are what a stranger that has ended said it had counted, nil when there is none.
+func (s *Service) countedTotals(runID, workerID string) *engine.Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.strangers[stranger{runID, workerID}].state.Totals
+	return s.unknownWorkers[workerKey{runID, workerID}].state.Totals
 }
 
-// timeOf is the time of a run that nobody goes on with, as its run workers tell of it: by how much it is
+// timelineOf is the time of a run that nobody goes on with, as its run workers tell of it: by how much it is
 // ahead of a clock that says now, and when the first of those that it began with entered the measurement, zero
 // when none says so.
-func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Duration, measured time.Time) {
-	first := scaling.First(run.Scenario)
+func (s *Service) timelineOf(run engine.Run, now, last time.Time) (ahead time.Duration, measured time.Time) {
+	first := scaling.InitialWorkers(run.Scenario)
 	s.mu.Lock()
 	var ids []string
 	var states []protocol.WorkerState
-	for k, w := range s.strangers {
+	for k, w := range s.unknownWorkers {
 		if k.runID != run.RunID {
 			continue
 		}
@@ -174,20 +174,20 @@ func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Durati
 		}
 	}
 	s.mu.Unlock()
-	line := clock.Of(ids, first, run.Phase == engine.PhaseMeasurement)
+	line := clock.NewTimeline(ids, first, run.Phase == engine.PhaseMeasurement)
 	for i := range states {
-		line.Hears(states[i])
+		line.Observe(states[i])
 	}
-	return line.Ahead(now, s.opts.Nodes.Now(), last), measured
+	return line.Offset(now, s.opts.Nodes.Now(), last), measured
 }
 
-// judgeStrangers has nodes end what belongs to no run that goes on, and forget what has ended.
-func (s *Service) judgeStrangers(ctx context.Context) error {
+// resolveUnknownWorkers has nodes end what belongs to no run that goes on, and forget what has ended.
+func (s *Service) resolveUnknownWorkers(ctx context.Context) error {
 	s.mu.Lock()
-	all := make(map[string]map[stranger]held, len(s.strangers))
-	for k, w := range s.strangers {
+	all := make(map[string]map[workerKey]unknownWorker, len(s.unknownWorkers))
+	for k, w := range s.unknownWorkers {
 		if all[k.runID] == nil {
-			all[k.runID] = map[stranger]held{}
+			all[k.runID] = map[workerKey]unknownWorker{}
 		}
 		all[k.runID][k] = w
 	}
@@ -201,7 +201,7 @@ func (s *Service) judgeStrangers(ctx context.Context) error {
 			run.OwnerEpoch = math.MaxInt64 // nobody will own it any more
 		case err != nil:
 			return err
-		case s.opts.Live.Has(runID):
+		case s.opts.Runs.Has(runID):
 			over = false
 		default:
 			over = run.Status.Terminal() && run.Phase != engine.PhaseProcessing
@@ -209,22 +209,22 @@ func (s *Service) judgeStrangers(ctx context.Context) error {
 				continue // its server has it, or will
 			}
 		}
-		for _, k := range slices.SortedFunc(maps.Keys(workers), func(a, b stranger) int {
+		for _, k := range slices.SortedFunc(maps.Keys(workers), func(a, b workerKey) int {
 			return strings.Compare(a.workerID, b.workerID)
 		}) {
 			w := workers[k]
 			switch {
 			case !over: // it is carried here now, and no stranger
 			case w.state.Status.Ended():
-				_ = w.on.Send(protocol.WorkerAck{RunID: runID, WorkerID: k.workerID, ResultID: w.state.ResultID})
+				_ = w.node.Send(protocol.WorkerAck{RunID: runID, WorkerID: k.workerID, ResultID: w.state.ResultID})
 			default:
-				s.opts.Log.Warn().Str("run_id", runID).Str("worker_id", k.workerID).Str("node_id", w.on.ID()).
+				s.opts.Log.Warn().Str("run_id", runID).Str("worker_id", k.workerID).Str("node_id", w.node.ID()).
 					Msg("a node holds a run worker that nobody asks about any more; it is ended")
-				_ = w.on.Send(nodes.EndOf(runID, k.workerID, run.OwnerEpoch))
+				_ = w.node.Send(nodes.EndOrphan(runID, k.workerID, run.OwnerEpoch))
 			}
 			s.mu.Lock()
-			if s.strangers[k] == w {
-				delete(s.strangers, k)
+			if s.unknownWorkers[k] == w {
+				delete(s.unknownWorkers, k)
 			}
 			s.mu.Unlock()
 		}

@@ -10,21 +10,21 @@ import (
 // The bounds of a search whose template has none.
 const (
 	// SpareSessions of a target are left to others.
-	SpareSessions      = 10
-	scalingHighestRate = 10_000_000
+	SpareSessions  = 10
+	defaultMaxRate = 10_000_000
 )
 
-// HighestLevel is the highest level that a search may try: what the template
+// MaxLevel// MaxLevel is the highest level that a search may try: what the template
 // says, and no more connections than the run workers and the target hold.
-func HighestLevel(sc engine.Scenario, targetHolds int) (level float64, why string) {
+func MaxLevel(sc engine.Scenario, targetHolds int) (level float64, why string) {
 	f := sc.FindMax
 	if f.Unit == engine.FindMaxRate {
 		if f.MaxRate != nil {
 			return *f.MaxRate, "find_max.max_rate"
 		}
-		return scalingHighestRate, "the highest rate there is"
+		return defaultMaxRate, "the highest rate there is"
 	}
-	most, why := sc.Scaling.Holds(), "what the run workers hold"
+	most, why := sc.Scaling.Capacity(), "what the run workers hold"
 	if f.MaxConcurrency != nil && *f.MaxConcurrency <= most {
 		most, why = *f.MaxConcurrency, "find_max.max_concurrency"
 	}
@@ -34,12 +34,12 @@ func HighestLevel(sc engine.Scenario, targetHolds int) (level float64, why strin
 	return float64(max(most, f.StartConcurrency)), why
 }
 
-// Load is the workload as the run workers know it. Those of a search follow
+// WorkerWorkload is the workload as the run workers know it. Those of a search follow
 // levels, in a closed loop or an open one, and know nothing of the search; those that come and go
 // with stages are told their connections.
-func Load(sc engine.Scenario) engine.Workload {
+func WorkerWorkload(sc engine.Scenario) engine.Workload {
 	w := sc.Workload
-	if !w.Searches() {
+	if !w.IsSearch() {
 		if len(w.Stages) > 0 && sc.Scaling.Elastic() && w.Arrival != engine.ArrivalWorkload {
 			if rate := w.StartRate(); w.OpenLoop() && rate > 0 {
 				w.TargetQPS = &rate
@@ -55,27 +55,27 @@ func Load(sc engine.Scenario) engine.Workload {
 	return w
 }
 
-// LoadWith is Load with the completed parameters of its plugin.
-func LoadWith(sc engine.Scenario, params json.RawMessage) engine.Workload {
-	w := Load(sc)
+// WorkerWorkloadWith// WorkerWorkloadWith is Load with the completed parameters of its plugin.
+func WorkerWorkloadWith(sc engine.Scenario, params json.RawMessage) engine.Workload {
+	w := WorkerWorkload(sc)
 	w.Params = params
 	return w
 }
 
-// UnitWords names what the levels of a search are.
-func UnitWords(u engine.FindMaxUnit) string {
+// UnitName// UnitName names what the levels of a search are.
+func UnitName(u engine.FindMaxUnit) string {
 	if u == engine.FindMaxRate {
 		return "operations per second"
 	}
 	return "connections"
 }
 
-// Rated reports whether run workers join a run over the rate when it is missed.
-func Rated(sc engine.Scenario) bool {
+// ScalesWithRate reports whether run workers join a run over the rate when it is missed.
+func ScalesWithRate(sc engine.Scenario) bool {
 	if !sc.Scaling.Elastic() {
 		return false
 	}
-	if sc.Workload.Searches() {
+	if sc.Workload.IsSearch() {
 		return sc.FindMax.Unit == engine.FindMaxRate
 	}
 	return FirstRate(sc) != nil

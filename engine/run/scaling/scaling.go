@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Asked is what a user wants of a run: the rate of an open loop, or the connections of a closed one.
-type Asked struct {
+// LoadRequest is what a user wants of a run: the rate of an open loop, or the connections of a closed one.
+type LoadRequest struct {
 	TargetQPS   *float64
 	Connections *int
 }
@@ -37,16 +37,16 @@ type Change struct {
 	Connections int
 	// Event tells of it.
 	Event engine.Event
-	// Words is a sentence about it.
-	Words string
+	// Message is a sentence about it.
+	Message string
 }
 
-// highestRate is the highest that can be asked for, as in templates.
-const highestRate = 10_000_000
+// maxRate is the highest that can be asked for, as in templates.
+const maxRate = 10_000_000
 
 // Decide says what follows from what a user wants, or why it cannot be. Errors are *engine.Error.
-func Decide(s State, to Asked, by string) (Change, error) {
-	if err := possible(s); err != nil {
+func Decide(s State, to LoadRequest, by string) (Change, error) {
+	if err := checkChangeable(s); err != nil {
 		return Change{}, err
 	}
 	w := s.Scenario.Workload
@@ -64,8 +64,8 @@ func Decide(s State, to Asked, by string) (Change, error) {
 		return c, engine.InvalidField("connections", "do not bear the load of a run at a rate", "change its target_qps")
 	case to.TargetQPS != nil:
 		rate, old := *to.TargetQPS, w.StartRate()
-		if !(rate > 0 && rate <= highestRate) {
-			return c, engine.InvalidField("target_qps", fmt.Sprintf("%g is not more than 0 and at most %d", rate, highestRate),
+		if !(rate > 0 && rate <= maxRate) {
+			return c, engine.InvalidField("target_qps", fmt.Sprintf("%g is not more than 0 and at most %d", rate, maxRate),
 				"name operations per second; stop the run to end its load")
 		}
 		if rate == old {
@@ -73,7 +73,7 @@ func Decide(s State, to Asked, by string) (Change, error) {
 		}
 		c.Workload.TargetQPS = &rate
 		d.TargetQPS, d.OldQPS = &rate, &old
-		c.Words = fmt.Sprintf("The rate was changed while the run went on, from %g/s to %g/s at %.0f s by %s.", old, rate,
+		c.Message = fmt.Sprintf("The rate was changed while the run went on, from %g/s to %g/s at %.0f s by %s.", old, rate,
 			at, by)
 	default:
 		n, old := *to.Connections, s.Connections
@@ -90,25 +90,25 @@ func Decide(s State, to Asked, by string) (Change, error) {
 		}
 		c.Workload.ConcurrentConnections, c.Connections = n, n
 		d.TargetConnections, d.OldConnections = &n, &old
-		c.Words = fmt.Sprintf("The connections were changed while the run went on, from %d to %d at %.0f s by %s.", old, n,
+		c.Message = fmt.Sprintf("The connections were changed while the run went on, from %d to %d at %.0f s by %s.", old, n,
 			at, by)
 	}
 	c.Event = engine.Event{Type: engine.EventLoadChanged, Data: d}
 	return c, nil
 }
 
-// who is the end of the words about a change.
-var who = regexp.MustCompile(`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`)
+// userSuffix is the end of the words about a change.
+var userSuffix = regexp.MustCompile(`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`)
 
-// WithoutWho takes the user out of the words about a change; other texts stay as they are.
-func WithoutWho(words string) string { return who.ReplaceAllString(words, "$1.") }
+// WithoutUser// WithoutUser takes the user out of the words about a change; other texts stay as they are.
+func WithoutUser(words string) string { return userSuffix.ReplaceAllString(words, "$1.") }
 
 func unchanged(words string) error {
 	return &engine.Error{Code: engine.CodeConflict, Message: words, Hint: "name another value"}
 }
 
-// possible says why the load of a run cannot be changed now, or ever.
-func possible(s State) error {
+// checkChangeable says why the load of a run cannot be changed now, or ever.
+func checkChangeable(s State) error {
 	w := s.Scenario.Workload
 	no := func(why, hint string) error {
 		return &engine.Error{Code: engine.CodeConflict, Message: why, Hint: hint}
@@ -118,7 +118,7 @@ func possible(s State) error {
 		return no("The run is ending.", "start another one with the load that you want")
 	case !s.Started:
 		return no("The load of the run has not begun.", "change it when the warm-up or the measurement goes on")
-	case w.Searches():
+	case w.IsSearch():
 		return no("The run searches for its limit, and chooses its load itself.",
 			"start a run of the mode CONCURRENCY or QPS to choose it yourself")
 	case len(w.Stages) > 0:
@@ -131,8 +131,8 @@ func possible(s State) error {
 	return nil
 }
 
-// Followed is the workload of a run after the changes among its events; changed says that there are some.
-func Followed(w engine.Workload, events []engine.Event) (after engine.Workload, changed bool) {
+// EffectiveWorkload// EffectiveWorkload is the workload of a run after the changes among its events; changed says that there are some.
+func EffectiveWorkload(w engine.Workload, events []engine.Event) (after engine.Workload, changed bool) {
 	for _, e := range events {
 		if e.Type != engine.EventLoadChanged {
 			continue
@@ -148,9 +148,9 @@ func Followed(w engine.Workload, events []engine.Event) (after engine.Workload, 
 	return w, changed
 }
 
-// Most is how many connections a run was to have at most between two instants, and whether its load was changed between
+// MaxConnections is how many connections a run was to have at most between two instants, and whether its load was changed between
 // them.
-func Most(w engine.Workload, events []engine.Event, from, to time.Time) (connections int, varies bool) {
+func MaxConnections(w engine.Workload, events []engine.Event, from, to time.Time) (connections int, varies bool) {
 	connections = w.ConcurrentConnections
 	for _, e := range events {
 		if e.Type != engine.EventLoadChanged || !e.CreatedAt.Before(to) {
@@ -196,8 +196,8 @@ func MeanRate(w engine.Workload, events []engine.Event, from, to time.Time) floa
 	return (area + rate*to.Sub(at).Seconds()) / whole
 }
 
-// MostParts bounds how many parts of a measurement are told apart; of more none are.
-const MostParts = 200
+// MaxParts// MaxParts bounds how many parts of a measurement are told apart; of more none are.
+const MaxParts = 200
 
 // Parts are the stretches of a measurement under one load each, with what that load was; nil without a change in it.
 func Parts(w engine.Workload, events []engine.Event, from, to time.Time) []engine.LoadPart {
@@ -225,14 +225,14 @@ func Parts(w engine.Workload, events []engine.Event, from, to time.Time) []engin
 		parts = append(parts, engine.LoadPart{From: e.CreatedAt, Load: load})
 	}
 	parts[len(parts)-1].To = engine.At(to)
-	if len(parts) == 1 || len(parts) > MostParts || !from.Before(to) {
+	if len(parts) == 1 || len(parts) > MaxParts || !from.Before(to) {
 		return nil
 	}
 	return parts
 }
 
-// NotHere says that another server carries the run, or nobody does.
-func NotHere(run engine.Run) error {
+// NotLocalError// NotLocalError says that another server carries the run, or nobody does.
+func NotLocalError(run engine.Run) error {
 	if run.Status.Terminal() || run.Status == engine.StatusPrepared {
 		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s; it has no load.", run.Status),
 			Hint: "change the load of a run that goes on"}

@@ -22,23 +22,23 @@ func going(mode engine.LoadMode) State {
 }
 
 func TestDecide(t *testing.T) {
-	c, err := Decide(going(engine.LoadQPS), Asked{TargetQPS: ptr(250.5)}, "ada")
+	c, err := Decide(going(engine.LoadQPS), LoadRequest{TargetQPS: ptr(250.5)}, "ada")
 	if err != nil || *c.Workload.TargetQPS != 250.5 || c.Connections != 8 || *c.Event.Data.OldQPS != 100 ||
 		*c.Event.Data.TargetQPS != 250.5 || c.Event.Data.InitiatedBy != "ada" || c.Event.Type != engine.EventLoadChanged {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if !strings.Contains(c.Words, "from 100/s to 250.5/s at 12 s by ada") {
-		t.Error(c.Words)
+	if !strings.Contains(c.Message, "from 100/s to 250.5/s at 12 s by ada") {
+		t.Error(c.Message)
 	}
-	c, err = Decide(going(engine.LoadConcurrency), Asked{Connections: ptr(20)}, "ada")
+	c, err = Decide(going(engine.LoadConcurrency), LoadRequest{Connections: ptr(20)}, "ada")
 	if err != nil || c.Connections != 20 || c.Workload.ConcurrentConnections != 20 || *c.Event.Data.OldConnections != 8 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if got := WithoutWho(c.Words); !strings.HasSuffix(got, " from 8 to 20 at 12 s.") {
+	if got := WithoutUser(c.Message); !strings.HasSuffix(got, " from 8 to 20 at 12 s.") {
 		t.Error(got)
 	}
 	was := going(engine.LoadQPS).Scenario.Workload
-	if w, changed := Followed(was, []engine.Event{{Type: engine.EventStart}, {Type: engine.EventLoadChanged,
+	if w, changed := EffectiveWorkload(was, []engine.Event{{Type: engine.EventStart}, {Type: engine.EventLoadChanged,
 		Data: engine.EventData{TargetQPS: ptr(7.0)}}}); !changed || *w.TargetQPS != 7 || *was.TargetQPS != 100 {
 		t.Errorf("%+v", w)
 	}
@@ -50,23 +50,23 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		change(&s)
 		return s
 	}
-	rate, connections := Asked{TargetQPS: ptr(5.0)}, Asked{Connections: ptr(5)}
+	rate, connections := LoadRequest{TargetQPS: ptr(5.0)}, LoadRequest{Connections: ptr(5)}
 	for name, c := range map[string]struct {
 		s     State
-		to    Asked
+		to    LoadRequest
 		field string
 	}{
-		"nothing":       {going(engine.LoadQPS), Asked{}, "target_qps"},
-		"both":          {going(engine.LoadQPS), Asked{ptr(5.0), ptr(5)}, "target_qps"},
-		"zero":          {going(engine.LoadQPS), Asked{TargetQPS: ptr(0.0)}, "target_qps"},
-		"too much":      {going(engine.LoadQPS), Asked{TargetQPS: ptr(1e9)}, "target_qps"},
+		"nothing":       {going(engine.LoadQPS), LoadRequest{}, "target_qps"},
+		"both":          {going(engine.LoadQPS), LoadRequest{ptr(5.0), ptr(5)}, "target_qps"},
+		"zero":          {going(engine.LoadQPS), LoadRequest{TargetQPS: ptr(0.0)}, "target_qps"},
+		"too much":      {going(engine.LoadQPS), LoadRequest{TargetQPS: ptr(1e9)}, "target_qps"},
 		"closed loop":   {going(engine.LoadConcurrency), rate, "target_qps"},
 		"open loop":     {going(engine.LoadQPS), connections, "connections"},
-		"none":          {going(engine.LoadConcurrency), Asked{Connections: ptr(0)}, "connections"},
-		"over capacity": {going(engine.LoadConcurrency), Asked{Connections: ptr(21)}, "connections"},
+		"none":          {going(engine.LoadConcurrency), LoadRequest{Connections: ptr(0)}, "connections"},
+		"over capacity": {going(engine.LoadConcurrency), LoadRequest{Connections: ptr(21)}, "connections"},
 		"over the target's": {with(engine.LoadConcurrency, func(s *State) { s.MaxConnections = 25 }),
-			Asked{Connections: ptr(16)}, "connections"},
-		"the same":    {going(engine.LoadQPS), Asked{TargetQPS: ptr(100.0)}, ""},
+			LoadRequest{Connections: ptr(16)}, "connections"},
+		"the same":    {going(engine.LoadQPS), LoadRequest{TargetQPS: ptr(100.0)}, ""},
 		"not started": {with(engine.LoadQPS, func(s *State) { s.Started = false }), rate, ""},
 		"stopping":    {with(engine.LoadQPS, func(s *State) { s.Stopping = true }), rate, ""},
 		"joining":     {with(engine.LoadQPS, func(s *State) { s.Joining = true }), rate, ""},
@@ -80,7 +80,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		if c.field != "" {
 			code = engine.CodeInvalid
 		}
-		if !engine.HasCode(err, code) || c.field != "" && !strings.Contains(engine.Sentences(err), c.field) {
+		if !engine.HasCode(err, code) || c.field != "" && !strings.Contains(engine.ErrorText(err), c.field) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestPartsOfAMeasurementHaveOneLoadEach(t *testing.T) {
 		e.Data = engine.EventData{TargetConnections: &to}
 		return e
 	}
-	many := make([]engine.Event, MostParts)
+	many := make([]engine.Event, MaxParts)
 	for i := range many {
 		many[i] = rate(1+i%35, float64(i))
 	}

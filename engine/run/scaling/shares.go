@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// First is how many run workers a run begins with; those of later groups join it.
-func First(sc engine.Scenario) int {
+// InitialWorkers is how many run workers a run begins with; those of later groups join it.
+func InitialWorkers(sc engine.Scenario) int {
 	shares, err := Shares(sc)
 	if err != nil {
 		return math.MaxInt // it has begun by other rules: they count all
@@ -22,16 +22,16 @@ func Shares(sc engine.Scenario) ([]int, error) {
 	if sc.Scaling.Elastic() {
 		// A search, and stages of connections, add workers as they climb.
 		peak := total
-		if !sc.Workload.Searches() {
+		if !sc.Workload.IsSearch() {
 			peak = sc.PeakConnections(0)
 		}
-		if most := sc.Scaling.Holds(); peak > most {
+		if most := sc.Scaling.Capacity(); peak > most {
 			return nil, engine.InvalidField("scaling.max_workers",
 				fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers,
 					sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
 		}
 		if Staged(sc) {
-			peak = sc.Workload.MostConnections(0, JoinLead)
+			peak = sc.Workload.MaxConnectionsBetween(0, JoinLead)
 		}
 		return engine.Spread(total, sc.Scaling.Workers(peak)), nil
 	}

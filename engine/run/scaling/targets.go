@@ -18,8 +18,8 @@ type Target struct {
 	engine.WorkerTarget
 }
 
-// ScalingChange is what the targets of one change have in common.
-type ScalingChange struct {
+// TargetChange// TargetChange is what the targets of one change have in common.
+type TargetChange struct {
 	Reason string
 	// At is when the change takes effect, Ramp how long it takes.
 	At     time.Time
@@ -31,7 +31,7 @@ type ScalingChange struct {
 // Events are the events of a change, one explicit one for each run worker. A
 // run worker is all of its group, and the group goes with it: its retirement
 // is told to the group.
-func (c ScalingChange) Events(workers []Target) []engine.Event {
+func (c TargetChange) Events(workers []Target) []engine.Event {
 	out := make([]engine.Event, 0, len(workers))
 	for _, w := range workers {
 		at, group, n := engine.At(c.At), w.Group, w.TargetConnections
@@ -56,7 +56,7 @@ func StepID(runID string, number int) string {
 // FirstRate is the rate of a run before anything changes it, nil in a closed
 // loop and where the workload paces itself.
 func FirstRate(sc engine.Scenario) *float64 {
-	w := Load(sc)
+	w := WorkerWorkload(sc)
 	if rate := w.StartRate(); w.OpenLoop() && w.Arrival != engine.ArrivalWorkload && rate > 0 {
 		return &rate
 	}

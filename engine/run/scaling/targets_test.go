@@ -13,11 +13,11 @@ import (
 func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 	rate := 250.0
 	at := time.Date(2026, 1, 23, 10, 15, 30, 0, time.UTC)
-	about := ScalingChange{Reason: engine.TargetStepAdvance, At: at, Ramp: 5 * time.Second, StepID: StepID("r", 3),
+	about := TargetChange{Reason: engine.TargetStepAdvance, At: at, Ramp: 5 * time.Second, StepID: StepID("r", 3),
 		Step: protocol.Step{Number: 3}}
 	worker := Target{WorkerID: "worker-3", Group: 3,
 		WorkerTarget: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
-	fields := func(a ScalingChange) map[string]any {
+	fields := func(a TargetChange) map[string]any {
 		t.Helper()
 		events := a.Events([]Target{worker})
 		if len(events) != 1 || events[0].Type != engine.EventSetWorkerTarget {

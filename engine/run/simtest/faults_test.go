@@ -231,7 +231,7 @@ func (s *simulation) drain(n *node, long time.Duration) {
 	s.asks(func(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, long)
 		defer cancel()
-		p.worker.Idle(limited)
+		p.worker.WaitIdle(limited)
 		s.w.hand("idle "+n.name, end)
 	})
 }
@@ -253,7 +253,7 @@ func (s *simulation) replace(srv *server, long time.Duration) {
 		owner = string(rune('a' + len(s.servers)))
 	}
 	if owner != srv.owner && s.w.oneIn(2) {
-		srv.pause(long + store.Lease) // so that another one has the time to take over
+		srv.pause(long + store.LeaseDuration) // so that another one has the time to take over
 	} else {
 		srv.kill()
 	}

@@ -184,7 +184,7 @@ func (l *played) one(now, due time.Time) bool {
 		return false
 	}
 	if l.limited && !now.Before(l.until) && l.p.node.sim.without != withoutDeadline {
-		l.fail(load.ErrOverdue)
+		l.fail(load.ErrDeadlinePassed)
 		return false
 	}
 	warm := l.phase == engine.PhaseWarmup

@@ -193,7 +193,7 @@ func (l *lane) healed() {
 
 // enter waits until there is room for one more message.
 func (l *lane) enter(ctx context.Context, from *side) error {
-	limit := time.NewTimer(protocol.SendLimit)
+	limit := time.NewTimer(protocol.SendTimeout)
 	defer limit.Stop()
 	for {
 		if from.closed() {
@@ -311,7 +311,7 @@ func (s *side) receive(ctx context.Context) (any, error) {
 // serverEnd is the server's end of a stream to another process.
 type serverEnd struct{ s *stream }
 
-var _ protocol.Remote = serverEnd{}
+var _ protocol.PluginReceiver = serverEnd{}
 
 func (e serverEnd) Send(ctx context.Context, m protocol.ToNode) error {
 	if e.s.wire.node.sim.without == withoutStop {

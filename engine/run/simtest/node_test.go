@@ -74,7 +74,7 @@ type process struct {
 	risen  map[string]time.Time
 	joined time.Time
 	// streams work out what rules read here, until streaming ends; nil in a server's process.
-	streams    *wired.Node
+	streams    *wired.StreamNode
 	streaming  context.Context //nolint:containedctx // of the process
 	endStreams context.CancelFunc
 	// announced are the parts that it has told of, by work id, with their files.
@@ -234,7 +234,7 @@ func (p *process) licensed(run string) time.Time {
 	if !known {
 		return time.Time{}
 	}
-	return at.Add(protocol.ContactLimit)
+	return at.Add(protocol.ContactTimeout)
 }
 
 // together is since when the process can have been told how a run stands, and the time of the last

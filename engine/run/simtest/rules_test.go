@@ -52,8 +52,8 @@ func (s *simulation) ruled(id string, sc *engine.Scenario) {
 }
 
 // rules are those of a server's runs, over what its own node records and the ways to the others.
-func (srv *server) rules() rules.Begin {
-	begin := wired.Rules(wired.RuleOptions{Executions: srv.recorded, Account: &system.Account{},
+func (srv *server) rules() rules.StartFunc {
+	begin := wired.OpenRules(wired.RuleOptions{Executions: srv.recorded, Account: &system.Account{},
 		Fragments: srv.fragments, Log: zerolog.Nop()})
 	return func(run engine.Run) *rules.Set {
 		if srv.sim.without == withoutHeirs && run.OwnerEpoch > 1 {
@@ -139,12 +139,12 @@ func (ruleWay) ListFragments(context.Context, string, int64) (protocol.FragmentL
 
 // streamsOf is the part of a node's process that works out what rules read there; those of a server's own node are told
 // in its process.
-func (p *process) streamsOf(n *node) resultsexecutions.Taps {
+func (p *process) streamsOf(n *node) resultsexecutions.Observers {
 	if n.own != nil {
 		return n.own.recorded
 	}
 	var err error
-	p.streams, err = wired.OpenNode(wired.NodeOptions{ID: n.name, DataDir: filepath.Join(n.sim.dir, n.name+"-streams"),
+	p.streams, err = wired.OpenStreamNode(wired.StreamNodeOptions{ID: n.name, DataDir: filepath.Join(n.sim.dir, n.name+"-streams"),
 		Log: zerolog.Nop()})
 	if err != nil {
 		panic(err)

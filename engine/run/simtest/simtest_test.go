@@ -123,7 +123,7 @@ type server struct {
 	opened chan struct{}
 	closed chan struct{}
 	// recorded is what run workers in its process record.
-	recorded *resultsexecutions.Exchange
+	recorded *resultsexecutions.Fanout
 	// own is the node in its process, nil where there is none; both go by the clock of their machine.
 	own   *node
 	clock *machineClock
@@ -327,7 +327,7 @@ func (s *simulation) boot(owner string) {
 		return
 	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
-		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &resultsexecutions.Exchange{}}
+		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &resultsexecutions.Fanout{}}
 	var dialers []protocol.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}
@@ -344,10 +344,10 @@ func (s *simulation) boot(owner string) {
 	srv.svc = run.New(run.Options{Store: controlStore{s.store, srv},
 		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
-		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned, Rules: srv.rules(),
+		Log: zerolog.Nop(), Version: "test", Owner: owner, TempDir: s.dir, Plan: planned, Rules: srv.rules(),
 		Shared: s.without != withoutLease, Clock: srv.clock.read,
 		// The keepers of several wires ask at one moment, in any order.
-		Chance: func(d time.Duration) time.Duration {
+		Rand: func(d time.Duration) time.Duration {
 			return time.Duration(s.chanceOf(fmt.Sprint(srv.name, time.Now().UnixNano())).Int64N(int64(d)))
 		}})
 	s.servers = append(s.servers, srv)

@@ -204,7 +204,7 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 			if s.srv.sim.without == withoutFencing && t.Epoch != 0 {
 				t.Epoch = s.epoch(t.RunID)
 			}
-			t.Room = s.roomy(t.Room)
+			t.Admission = s.roomy(t.Admission)
 			if m := s.srv.sim.without; m == withoutKeys || m == withoutDeduplication {
 				t.Events = slices.Clone(t.Events)
 				for i := range t.Events {
@@ -213,8 +213,8 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 			}
 			events, err := s.Store.Transition(ctx, t)
 			if err == nil {
-				if t.Room != nil {
-					s.srv.sim.admitted(t.RunID, t.Room.On)
+				if t.Admission != nil {
+					s.srv.sim.admitted(t.RunID, t.Admission.On)
 				}
 				if t.To == engine.StatusRunning {
 					s.srv.sim.model.begins(t.RunID, s.srv)
@@ -307,12 +307,12 @@ func (s controlStore) SaveFindMax(ctx context.Context, p store.FindMaxProgress) 
 	return err
 }
 
-func (s controlStore) Enriching(ctx context.Context) ([]string, error) {
-	return asked(s, ctx, "Enriching", s.Store.Enriching)
+func (s controlStore) PendingEnrichments(ctx context.Context) ([]string, error) {
+	return asked(s, ctx, "Enriching", s.Store.PendingEnrichments)
 }
 
-func (s controlStore) AwaitingAggregates(ctx context.Context) ([]string, error) {
-	return asked(s, ctx, "AwaitingAggregates", s.Store.AwaitingAggregates)
+func (s controlStore) PendingAggregates(ctx context.Context) ([]string, error) {
+	return asked(s, ctx, "AwaitingAggregates", s.Store.PendingAggregates)
 }
 
 func (s controlStore) SaveResult(ctx context.Context, rows ...engine.RunResult) error {

@@ -66,7 +66,7 @@ func (l *carrier) damaged(c catalog.Contents) catalog.Contents {
 func (s *streaming) damages(change func(*catalog.Catalog) error, stale catalog.Contents) func(*catalog.Catalog) error {
 	return func(c *catalog.Catalog) error {
 		if s.without == lacksOrder {
-			*c = *catalog.Of(stale)
+			*c = *catalog.FromContents(stale)
 		}
 		before := c.Clone().Contents()
 		if s.without == lacksSlots {
@@ -75,7 +75,7 @@ func (s *streaming) damages(change func(*catalog.Catalog) error, stale catalog.C
 			for i := range of.Workers {
 				of.Workers[i].Slots += 2
 			}
-			*c = *catalog.Of(of)
+			*c = *catalog.FromContents(of)
 		}
 		if s.without == lacksDrains {
 			of := c.Contents()
@@ -85,7 +85,7 @@ func (s *streaming) damages(change func(*catalog.Catalog) error, stale catalog.C
 					of.Workers[i].State = catalog.Active
 				}
 			}
-			*c = *catalog.Of(of)
+			*c = *catalog.FromContents(of)
 		}
 		err := change(c)
 		of := c.Contents()
@@ -119,7 +119,7 @@ func (s *streaming) damages(change func(*catalog.Catalog) error, stale catalog.C
 				of.LastQueryID = max(of.LastQueryID, q.ID)
 			}
 		}
-		*c = *catalog.Of(of)
+		*c = *catalog.FromContents(of)
 		return err
 	}
 }

@@ -78,7 +78,7 @@ func bookOf(c catalog.Contents) *book {
 	}
 	for _, p := range c.Physical {
 		b.physical[p.Logical+" "+p.Type+" "+p.Placement] = fmt.Sprint(p.ID)
-		b.wide[fmt.Sprint(p.ID)] = p.Everywhere()
+		b.wide[fmt.Sprint(p.ID)] = p.OnEveryWorker()
 	}
 	for _, k := range c.Sinks {
 		b.sinks[k.Name] = cmp.Or(k.Placement, "server")

@@ -19,7 +19,7 @@ import (
 // feeds are what queries read and write in one process.
 type feeds struct{ at home }
 
-var _ coordinator.Feeds = feeds{}
+var _ coordinator.Connectors = feeds{}
 
 // ranIn is a query in an epoch on a worker.
 type ranIn struct {
@@ -76,7 +76,7 @@ type rowSource struct {
 
 var errGone = errors.New("connection reset by peer")
 
-// Source implements coordinator.Feeds.
+// Source implements coordinator.Connectors.
 func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
 	s := f.at.world()
 	s.mu.Lock()
@@ -84,7 +84,7 @@ func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []c
 	if f.at.gone() || s.down[p.ID] {
 		return nil, errRefused
 	}
-	r := &rowSource{at: f.at, physical: p.ID, everywhere: p.Everywhere(), columns: columns,
+	r := &rowSource{at: f.at, physical: p.ID, everywhere: p.OnEveryWorker(), columns: columns,
 		rows: make(chan int64, 1000), closed: make(chan struct{})}
 	if k, known := ctx.Value(fragmentKey{}).(fragment.Key); known {
 		r.of = s.instance(ctx, f.at, k.QueryID, k.Epoch)
@@ -161,7 +161,7 @@ func (r *rowSource) Close() error {
 	return nil
 }
 
-// Sink implements coordinator.Feeds. It opens when the loop says so, or does not.
+// Sink implements coordinator.Connectors. It opens when the loop says so, or does not.
 func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []column.Column) (connector.Sink, error) {
 	l, s := f.at, f.at.world()
 	type answer struct {
@@ -262,7 +262,7 @@ func (k sink) Close() error {
 // heads are the rows that the nodes of a query have read, which have ended by themselves before its tail; known says
 // that all of them did. The simulation is locked.
 func (s *streaming) heads(tail *instance) (read int64, known bool) {
-	q, there := catalog.Of(s.contents()).ByID(tail.query)
+	q, there := catalog.FromContents(s.contents()).ByID(tail.query)
 	for _, f := range q.Fragments {
 		if f.Host == coordinator.Server {
 			continue

@@ -61,7 +61,7 @@ func (s *streaming) created(q catalog.Query, c catalog.Contents) {
 	}
 	for _, f := range q.Fragments {
 		for _, w := range c.Workers {
-			if sql.Same(w.Host, f.Host) && w.State != catalog.Active {
+			if sql.SameName(w.Host, f.Host) && w.State != catalog.Active {
 				s.broke("reachable", "the query %d is placed on %s, which is %s", q.ID, w.Host, w.State)
 			}
 		}
@@ -146,13 +146,13 @@ func (s *streaming) sees(q catalog.Query, host string) bool {
 	if host != coordinator.Server {
 		return true
 	}
-	k, _ := catalog.Of(s.contents()).Sink(q.Sink)
+	k, _ := catalog.FromContents(s.contents()).Sink(q.Sink)
 	return k.Placement == ""
 }
 
 // reads holds what a fragment has opened against what its query holds; the simulation is locked.
 func (s *streaming) reads(i *instance) {
-	q, there := catalog.Of(s.contents()).ByID(i.query)
+	q, there := catalog.FromContents(s.contents()).ByID(i.query)
 	for _, r := range i.sources {
 		if there && !slices.Contains(q.Sources, r.physical) {
 			s.broke("reads", "the query %d reads the physical source %d, and holds %v", i.query, r.physical, q.Sources)
@@ -227,7 +227,7 @@ func (s *streaming) integrity(c catalog.Contents) {
 		if n := used[strings.ToLower(w.Host)]; n > w.Slots {
 			s.broke("capacity", "%d of %d slots of %s are taken", n, w.Slots, w.Host)
 		}
-		if n, told := used[strings.ToLower(w.Host)], catalog.Of(c).Used(w.Host); n != told {
+		if n, told := used[strings.ToLower(w.Host)], catalog.FromContents(c).Used(w.Host); n != told {
 			s.broke("capacity", "%d slots of %s are taken, %d are said to be", n, w.Host, told)
 		}
 	}

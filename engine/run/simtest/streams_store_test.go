@@ -15,11 +15,11 @@ import (
 
 // catalogStore is the catalog as one server reaches it. Each commit is held against the properties.
 type catalogStore struct {
-	*catalogtest.Keeper
+	*catalogtest.Store
 	l *carrier
 }
 
-var _ catalog.Keeper = catalogStore{}
+var _ catalog.Store = catalogStore{}
 
 // commit is a write that has been carried out; late says that it may still be given up.
 type kept[T any] struct {
@@ -119,10 +119,10 @@ func (s *streaming) unlocked(do func()) {
 	do()
 }
 
-// CatalogContents implements catalog.Keeper.
+// CatalogContents implements catalog.Store.
 func (k catalogStore) CatalogContents(ctx context.Context) (catalog.Contents, error) {
 	return reach(k, ctx, "CatalogContents"+named(ctx), false, func() (catalog.Contents, error) {
-		c, err := k.Keeper.CatalogContents(ctx)
+		c, err := k.Store.CatalogContents(ctx)
 		return k.l.damaged(c), err
 	})
 }
@@ -141,8 +141,8 @@ func (k catalogStore) wrote(do func() error) error {
 	return err
 }
 
-// ChangeCatalog implements catalog.Keeper. A transaction that has met another one is made again.
-func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
+// ChangeCatalog implements catalog.Store. A transaction that has met another one is made again.
+func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Scope,
 	change func(*catalog.Catalog) error) error {
 	s := k.l.of
 	r, _ := ctx.Value(requested{}).(*request)
@@ -152,12 +152,12 @@ func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	_, err := reach(k, ctx, "ChangeCatalog"+named(ctx), true, func() (struct{}, error) {
 		before := s.contents()
 		if s.w.oneIn(s.meets) {
-			_ = change(catalog.Of(before))
+			_ = change(catalog.FromContents(before))
 			before = s.contents()
 		}
 		var out error
 		err := k.wrote(func() error {
-			return k.Keeper.ChangeCatalog(ctx, needs, func(c *catalog.Catalog) error {
+			return k.Store.ChangeCatalog(ctx, needs, func(c *catalog.Catalog) error {
 				out = change(c)
 				return out
 			})
@@ -170,11 +170,11 @@ func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	return err
 }
 
-// ClaimQueries implements catalog.Keeper.
+// ClaimQueries implements catalog.Store.
 func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time.Duration) (int, error) {
 	n, err := reach(k, ctx, "ClaimQueries", true, func() (n int, err error) {
 		err = k.wrote(func() error {
-			n, err = k.Keeper.ClaimQueries(ctx, owner, lease)
+			n, err = k.Store.ClaimQueries(ctx, owner, lease)
 			return err
 		})
 		return n, err
@@ -185,7 +185,7 @@ func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time
 	return n, err
 }
 
-// AdvanceQuery implements catalog.Keeper.
+// AdvanceQuery implements catalog.Store.
 func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	s := k.l.of
 	name := fmt.Sprintf("AdvanceQuery %d@%d to %s", q.ID, q.Epoch, q.State)
@@ -193,7 +193,7 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 		name += fmt.Sprintf(" %s:%s/%d", f.Host, f.State, f.Attempts)
 	}
 	_, err := reach(k, ctx, name, true, func() (struct{}, error) {
-		there, found := catalog.Of(s.contents()).ByID(q.ID)
+		there, found := catalog.FromContents(s.contents()).ByID(q.ID)
 		q, told := q, q
 		if s.without == lacksFencing {
 			q.Owner, q.Epoch = there.Owner, there.Epoch
@@ -205,7 +205,7 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 				q.Fragments[i].State = catalog.FragmentRunning
 			}
 		}
-		err := k.wrote(func() error { return k.Keeper.AdvanceQuery(ctx, q) })
+		err := k.wrote(func() error { return k.Store.AdvanceQuery(ctx, q) })
 		q = told
 		if err == nil && (!found || there.Owner != q.Owner || there.Epoch != q.Epoch) {
 			s.broke("epoch", "%s has moved the query %d in the epoch %d, which is %s's in %d", k.l.name, q.ID, q.Epoch,
@@ -219,22 +219,22 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	return err
 }
 
-// SetWorkers implements catalog.Keeper.
+// SetWorkers implements catalog.Store.
 func (k catalogStore) SetWorkers(ctx context.Context, workers []catalog.Worker) error {
 	name := "SetWorkers"
 	for _, w := range workers {
 		name += fmt.Sprintf(" %s %s", w.Host, w.State)
 	}
 	_, err := reach(k, ctx, name, true, func() (struct{}, error) {
-		return struct{}{}, k.wrote(func() error { return k.Keeper.SetWorkers(ctx, workers) })
+		return struct{}{}, k.wrote(func() error { return k.Store.SetWorkers(ctx, workers) })
 	})
 	return err
 }
 
-// HearCatalog implements catalog.Keeper. Who is cut off hears nothing; what changed meanwhile is not repeated.
-func (k catalogStore) HearCatalog(ctx context.Context, heard func()) error {
+// WatchCatalog implements catalog.Store. Who is cut off hears nothing; what changed meanwhile is not repeated.
+func (k catalogStore) WatchCatalog(ctx context.Context, heard func()) error {
 	l, s := k.l, k.l.of
-	err := k.Keeper.HearCatalog(ctx, func() {
+	err := k.Store.WatchCatalog(ctx, func() {
 		s.w.hand("hear "+l.name, func() {
 			if l.hearing {
 				return // of several changes at one moment the store may tell once, or several times

@@ -28,7 +28,7 @@ type streaming struct {
 	t       testing.TB
 	w       *world
 	without lacking
-	keeper  *catalogtest.Keeper
+	keeper  *catalogtest.Store
 	lives   []*carrier
 	slots   int64
 	calm    atomic.Bool
@@ -107,7 +107,7 @@ type carrier struct {
 func liveStreams(t *testing.T, seed uint64, missing lacking) (wrong []string, trace []byte) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &catalogtest.Keeper{}, ambiguous: never,
+		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &catalogtest.Store{}, ambiguous: never,
 			lateCommits: never, meets: 4, refuses: never, broken: never, breaks: never,
 			hosts: map[string]*workerLife{}, down: map[int64]bool{}, draining: map[string]bool{},
 			opening: map[context.Context][]*rowSource{}, been: map[int64]bool{}, ran: map[ranIn]bool{},
@@ -129,8 +129,8 @@ func (s *streaming) live() {
 		s.nodes = append(s.nodes, fmt.Sprintf("n%d", i))
 		s.startNode(s.nodes[i])
 	}
-	err := s.keeper.ChangeCatalog(context.Background(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
-		c.Within(coordinator.Server, s.slots)
+	err := s.keeper.ChangeCatalog(context.Background(), catalog.Scope{All: true}, func(c *catalog.Catalog) error {
+		c.SetDefaultHost(coordinator.Server, s.slots)
 		return nil
 	})
 	if err != nil {
@@ -172,9 +172,9 @@ func (s *streaming) converge(when string) {
 	if !s.settled() {
 		s.broke("liveness", "it did not stay settled %s: %s", when, s.unsettled())
 	}
-	before := s.keeper.Written()
+	before := s.keeper.Writes()
 	s.w.run(time.Minute, func() bool { return false })
-	if n := s.keeper.Written() - before; n > 0 {
+	if n := s.keeper.Writes() - before; n > 0 {
 		s.broke("quiet", "%s the catalog was written %d times in a minute in which nothing changed", when, n)
 	}
 	s.watched(when)
@@ -211,8 +211,8 @@ func (s *streaming) boot(owner string) {
 	s.lives = append(s.lives, l)
 	s.w.note("the server %s begins, its clock is off by %v", l.name, l.off)
 	go func() {
-		c, err := coordinator.Open(context.Background(), coordinator.Options{Keeper: catalogStore{s.keeper, l},
-			Feeds: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, Bears: l.bears,
+		c, err := coordinator.Open(context.Background(), coordinator.Options{Store: catalogStore{s.keeper, l},
+			Connectors: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, HasLoad: l.bears,
 			Now: func() time.Time { return time.Now().Add(l.off) }, Sources: s.sources(), Log: zerolog.Nop()})
 		l.c = c
 		close(l.opened)

@@ -13,28 +13,28 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// slow is a store that takes its time for each transaction, and is away until it is back.
-type slow struct {
+// slowStore is a store that takes its time for each transaction, and is away until it is back.
+type slowStore struct {
 	store.Runs
 	back  time.Time
-	each  time.Duration
+	delay time.Duration
 	rows  map[string]int
 	ticks []store.Tick
 }
 
-func (s *slow) wait(ctx context.Context) error {
+func (s *slowStore) wait(ctx context.Context) error {
 	if time.Now().Before(s.back) {
 		return store.ErrUnavailable
 	}
 	select {
 	case <-ctx.Done():
 		return store.ErrUnavailable
-	case <-time.After(s.each):
+	case <-time.After(s.delay):
 		return nil
 	}
 }
 
-func (s *slow) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
+func (s *slowStore) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *slow) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	return nil
 }
 
-func (s *slow) SaveTick(ctx context.Context, t store.Tick) error {
+func (s *slowStore) SaveTick(ctx context.Context, t store.Tick) error {
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *slow) SaveTick(ctx context.Context, t store.Tick) error {
 // taken is not written again.
 func TestManyResultsComeToTheirEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{each: StoreLimit/3 + time.Millisecond, rows: map[string]int{}}
+		s := &slowStore{delay: StoreTimeout/3 + time.Millisecond, rows: map[string]int{}}
 		k := New(s, "r", 1, zerolog.Nop())
 		var rows []engine.RunResult
 		for i := range 1000 {
@@ -65,7 +65,7 @@ func TestManyResultsComeToTheirEnd(t *testing.T) {
 		stored := 0
 		w := k.SaveResults("the results", rows, func() { stored++ })
 		k.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*StoreLimit)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*StoreTimeout)
 		defer cancel()
 		k.Run(ctx)
 		if ctx.Err() != nil || w.Err() != nil || stored != 1 || len(s.rows) != len(rows) {
@@ -98,7 +98,7 @@ func second(workers int) *store.Tick {
 func TestWhatWaitsIsBounded(t *testing.T) {
 	for workers, seconds := range map[int]int{1: 90, 100: 90, 1000: 20, 12_000: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &slow{back: time.Now().Add(time.Duration(seconds) * time.Second)}
+			s := &slowStore{back: time.Now().Add(time.Duration(seconds) * time.Second)}
 			k := New(s, "r", 1, zerolog.Nop())
 			running := make(chan struct{})
 			go func() {
@@ -111,7 +111,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 				time.Sleep(time.Second)
 				k.mu.Lock()
 				// The first may be on its way, and what is newest is not given up.
-				if k.rows > fullBytes+2*one || k.kinds > kindBytes+2*ofKinds {
+				if k.rows > maxRowBytes+2*one || k.kinds > maxKindBytes+2*ofKinds {
 					t.Errorf("%d and %d bytes wait", k.rows, k.kinds)
 				}
 				k.mu.Unlock()
@@ -142,12 +142,12 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 					}
 				}
 			}
-			keeps := func(bytes int) int { return max(1, min(seconds-1, fullTicks, bytes)) }
-			if len(s.ticks) != seconds || full != keeps(fullBytes/one) || whole != keeps(kindBytes/ofKinds) ||
+			keeps := func(bytes int) int { return max(1, min(seconds-1, maxFullTicks, bytes)) }
+			if len(s.ticks) != seconds || full != keeps(maxRowBytes/one) || whole != keeps(maxKindBytes/ofKinds) ||
 				k.rows != 0 || k.kinds != 0 {
 				t.Errorf("of %d seconds of %d run workers %d have their rows (want %d), %d their kinds (want %d); "+
-					"%d and %d bytes are left", len(s.ticks), workers, full, keeps(fullBytes/one), whole,
-					keeps(kindBytes/ofKinds), k.rows, k.kinds)
+					"%d and %d bytes are left", len(s.ticks), workers, full, keeps(maxRowBytes/one), whole,
+					keeps(maxKindBytes/ofKinds), k.rows, k.kinds)
 			}
 		})
 	}

@@ -19,29 +19,29 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// StoreLimit bounds one attempt to reach the control store.
-const StoreLimit = 10 * time.Second
+// StoreTimeout// StoreTimeout bounds one attempt to reach the control store.
+const StoreTimeout = 10 * time.Second
 
 // The patience of a keeper.
 const (
-	firstBackoff = 100 * time.Millisecond
-	mostBackoff  = 5 * time.Second
-	// refusals bounds attempts that the store answered with an error of its own.
-	refusals = 3
-	// fullTicks waiting keep their worker rows, as far as these take no more than fullBytes, and the distributions of
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
+	// maxRejections bounds attempts that the store answered with an error of its own.
+	maxRejections = 3
+	// maxFullTicks waiting keep their worker rows, as far as these take no more than fullBytes, and the distributions of
 	// their kinds of statements, kindBytes; mostTicks keep their points.
-	fullTicks = 60
-	fullBytes = 16 << 20
-	kindBytes = 8 << 20
-	mostTicks = 1800
-	// rowsAtOnce of results are one transaction.
-	rowsAtOnce = 100
+	maxFullTicks = 60
+	maxRowBytes  = 16 << 20
+	maxKindBytes = 8 << 20
+	maxTicks     = 1800
+	// maxRowsPerTx of results are one transaction.
+	maxRowsPerTx = 100
 )
 
-// Keeper writes what one run must not lose, in order, behind the run's loop: the
+// Writer writes what one run must not lose, in order, behind the run's loop: the
 // loop never waits for the store. While the store is away the work is retried
 // with back-off and memory stays bounded: seconds lose their worker rows first.
-type Keeper struct {
+type Writer struct {
 	store store.Runs
 	runID string
 	epoch int64
@@ -52,12 +52,12 @@ type Keeper struct {
 	wake  chan struct{}
 	ticks int
 	// rows and kinds are the bytes that they take.
-	rows, kinds int
-	thinned     int64
-	away        bool
-	closing     bool
-	held        time.Time // when the last second that is stored was begun to be written
-	took        time.Duration
+	rows, kinds   int
+	thinned       int64
+	away          bool
+	closing       bool
+	leaseSeenAt   time.Time // when the last second that is stored was begun to be written
+	lastWriteTook time.Duration
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
 	outages   chan Outage
@@ -95,21 +95,21 @@ func (w *Write) Done() <-chan struct{} { return w.done }
 func (w *Write) Err() error { return w.err }
 
 // New is a keeper of one run, owned in an epoch; Run has to be called for it to write.
-func New(s store.Runs, runID string, epoch int64, log zerolog.Logger) *Keeper {
-	return &Keeper{store: s, runID: runID, epoch: epoch, log: log, wake: make(chan struct{}, 1),
+func New(s store.Runs, runID string, epoch int64, log zerolog.Logger) *Writer {
+	return &Writer{store: s, runID: runID, epoch: epoch, log: log, wake: make(chan struct{}, 1),
 		outages: make(chan Outage, 16),
-		fenced:  make(chan struct{}), held: time.Now()}
+		fenced:  make(chan struct{}), leaseSeenAt: time.Now()}
 }
 
 // Outages tell when the store went away and came back.
-func (k *Keeper) Outages() <-chan Outage { return k.outages }
+func (k *Writer) Outages() <-chan Outage { return k.outages }
 
 // Fenced is closed when another server owns the run.
-func (k *Keeper) Fenced() <-chan struct{} { return k.fenced }
+func (k *Writer) Fenced() <-chan struct{} { return k.fenced }
 
 // Owns reports whether the run is this server's as far as it knows. leased: and its lease
 // has not expired since the store last took a second of the run, or the run was claimed.
-func (k *Keeper) Owns(leased bool) bool {
+func (k *Writer) Owns(leased bool) bool {
 	select {
 	case <-k.fenced:
 		return false
@@ -117,28 +117,28 @@ func (k *Keeper) Owns(leased bool) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !leased || time.Since(k.held) < store.Lease
+	return !leased || time.Since(k.leaseSeenAt) < store.LeaseDuration
 }
 
-// Took is how long the last write took that succeeded, 0 before the first.
-func (k *Keeper) Took() time.Duration {
+// LastWriteDuration is how long the last write took that succeeded, 0 before the first.
+func (k *Writer) LastWriteDuration() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.took
+	return k.lastWriteTook
 }
 
 // LinesLost counts lines of the run's log that were given up.
-func (k *Keeper) LinesLost() int64 { return k.linesLost.Load() }
+func (k *Writer) LinesLost() int64 { return k.linesLost.Load() }
 
-func (k *Keeper) push(j *Write) *Write {
+func (k *Writer) push(j *Write) *Write {
 	j.done = make(chan struct{})
 	k.mu.Lock()
 	k.queue = append(k.queue, j)
 	if j.tick != nil {
 		j.rows, j.kinds = j.tick.Size()
-		k.weigh(j, 1)
+		k.addSize(j, 1)
 		k.ticks++
-		k.thin()
+		k.thinTicks()
 	}
 	k.mu.Unlock()
 	select {
@@ -148,9 +148,9 @@ func (k *Keeper) push(j *Write) *Write {
 	return j
 }
 
-// thin bounds the waiting ticks, the newest of which are kept. It needs mu.
-func (k *Keeper) thin() {
-	if k.ticks <= fullTicks && k.rows <= fullBytes && k.kinds <= kindBytes {
+// thinTicks bounds the waiting ticks, the newest of which are kept. It needs mu.
+func (k *Writer) thinTicks() {
+	if k.ticks <= maxFullTicks && k.rows <= maxRowBytes && k.kinds <= maxKindBytes {
 		return
 	}
 	seen, rows, kinds := 0, 0, 0
@@ -163,20 +163,20 @@ func (k *Keeper) thin() {
 		seen++
 		rows += j.rows
 		kinds += j.kinds
-		if j.rows > 0 && seen > 1 && (seen > fullTicks || rows > fullBytes) {
+		if j.rows > 0 && seen > 1 && (seen > maxFullTicks || rows > maxRowBytes) {
 			t.Snapshots, t.Workers = nil, nil
-			k.weigh(j, -1)
+			k.addSize(j, -1)
 			j.rows, j.kinds = 0, 0
 			k.thinned++
 		}
-		if j.kinds > 0 && seen > 1 && kinds > kindBytes {
+		if j.kinds > 0 && seen > 1 && kinds > maxKindBytes {
 			for s := range t.Snapshots {
 				t.Snapshots[s].KindLatency = nil
 			}
 			k.kinds -= j.kinds
 			j.kinds = 0
 		}
-		if seen > mostTicks {
+		if seen > maxTicks {
 			k.linesLost.Add(int64(len(t.Logs)))
 			k.queue = slices.Delete(k.queue, i, i+1)
 			k.ticks--
@@ -185,20 +185,20 @@ func (k *Keeper) thin() {
 	}
 }
 
-// weigh counts what a tick takes, or takes it off again. It needs mu.
-func (k *Keeper) weigh(j *Write, sign int) {
+// addSize counts what a tick takes, or takes it off again. It needs mu.
+func (k *Writer) addSize(j *Write, sign int) {
 	k.rows += sign * j.rows
 	k.kinds += sign * j.kinds
 }
 
 // Add queues a write that may be repeated.
-func (k *Keeper) Add(name string, do func(ctx context.Context) error) *Write {
+func (k *Writer) Add(name string, do func(ctx context.Context) error) *Write {
 	return k.push(&Write{name: name, do: func(ctx context.Context, _ bool) error { return do(ctx) }})
 }
 
 // SaveResults queues rows of the run's results, in their order. then, which may be nil, is
 // called when they are stored.
-func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) *Write {
+func (k *Writer) SaveResults(name string, rows []engine.RunResult, then func()) *Write {
 	rows = slices.Clone(rows)
 	for i := range rows {
 		rows[i].Epoch = k.epoch
@@ -206,7 +206,7 @@ func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) 
 	return k.Add(name, func(ctx context.Context) error {
 		// What a store that is slow has taken is not written again: a thousand rows would never come to their end.
 		for len(rows) > 0 {
-			some := rows[:min(len(rows), rowsAtOnce)]
+			some := rows[:min(len(rows), maxRowsPerTx)]
 			if err := k.store.SaveResult(ctx, some...); err != nil {
 				return err
 			}
@@ -220,20 +220,20 @@ func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) 
 }
 
 // SaveArtifact queues a part of the record.
-func (k *Keeper) SaveArtifact(a engine.Artifact) *Write {
+func (k *Writer) SaveArtifact(a engine.Artifact) *Write {
 	return k.Add("a part of the record",
 		func(ctx context.Context) error { return k.store.SaveArtifact(ctx, k.epoch, a) })
 }
 
 // SaveTick queues one second. The keeper owns t afterwards.
-func (k *Keeper) SaveTick(t *store.Tick) {
+func (k *Writer) SaveTick(t *store.Tick) {
 	k.push(&Write{name: "a second of the run", tick: t,
 		do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
 }
 
 // Transition queues a change. expected are its events with the sequence ids
 // that they are going to have.
-func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write {
+func (k *Writer) Transition(t store.Transition, expected []engine.Event) *Write {
 	// By their ids the store knows them again: one attempt may be committed when the next one is under way.
 	for i := range t.Events {
 		if t.Events[i].EventID == "" {
@@ -262,7 +262,7 @@ func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write 
 }
 
 // applied reports whether the store already shows what t asks for.
-func (k *Keeper) applied(ctx context.Context, t store.Transition) (bool, error) {
+func (k *Writer) applied(ctx context.Context, t store.Transition) (bool, error) {
 	if len(t.Events) > 0 {
 		events, err := k.store.Events(ctx, k.runID, 0)
 		return slices.ContainsFunc(events, func(e engine.Event) bool { return e.EventID == t.Events[0].EventID }), err
@@ -275,7 +275,7 @@ func (k *Keeper) applied(ctx context.Context, t store.Transition) (bool, error) 
 }
 
 // Close ends the keeper once everything queued is written.
-func (k *Keeper) Close() {
+func (k *Writer) Close() {
 	k.mu.Lock()
 	k.closing = true
 	k.mu.Unlock()
@@ -286,7 +286,7 @@ func (k *Keeper) Close() {
 }
 
 // Run writes until ctx ends, or the keeper is closed and has written everything.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Writer) Run(ctx context.Context) {
 	for {
 		k.mu.Lock()
 		var next *Write
@@ -322,7 +322,7 @@ func (k *Keeper) Run(ctx context.Context) {
 				k.linesLost.Add(int64(len(next.tick.Logs)))
 			}
 			k.ticks--
-			k.weigh(next, -1)
+			k.addSize(next, -1)
 		}
 		k.mu.Unlock()
 		close(next.done)
@@ -330,20 +330,20 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // write tries until the store has taken the job, has refused it, or ctx ends.
-func (k *Keeper) write(ctx context.Context, j *Write) error {
-	backoff := firstBackoff
+func (k *Writer) write(ctx context.Context, j *Write) error {
+	backoff := minBackoff
 	refused := 0
 	for attempt := 0; ; attempt++ {
 		begin := time.Now()
-		tctx, cancel := context.WithTimeout(ctx, StoreLimit)
+		tctx, cancel := context.WithTimeout(ctx, StoreTimeout)
 		err := j.do(tctx, attempt > 0)
 		cancel()
 		switch {
 		case err == nil:
 			k.reachable(true, nil)
 			k.mu.Lock()
-			if k.took = time.Since(begin); j.tick != nil {
-				k.held = begin
+			if k.lastWriteTook = time.Since(begin); j.tick != nil {
+				k.leaseSeenAt = begin
 			}
 			k.mu.Unlock()
 			return nil
@@ -357,7 +357,7 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 			k.reachable(false, err)
 		default:
-			if refused++; refused >= refusals || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+			if refused++; refused >= maxRejections || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 				k.log.Error().Err(err).Str("run_id", k.runID).Str("what", j.name).Msg("the control store refused a write")
 				return fmt.Errorf("writing %s: %w", j.name, err)
 			}
@@ -367,19 +367,19 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 			return ctx.Err()
 		case <-time.After(backoff):
 		}
-		backoff = min(2*backoff, mostBackoff)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
 // Away reports whether the store did not answer when it was last written to.
-func (k *Keeper) Away() bool {
+func (k *Writer) Away() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.away
 }
 
 // reachable logs when the store goes and comes back, once each.
-func (k *Keeper) reachable(yes bool, err error) {
+func (k *Writer) reachable(yes bool, err error) {
 	k.mu.Lock()
 	changed := k.away == yes
 	k.away = !yes
@@ -403,7 +403,7 @@ func (k *Keeper) reachable(yes bool, err error) {
 
 // Retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
 func Retry(ctx context.Context, f func() error) error {
-	backoff := firstBackoff
+	backoff := minBackoff
 	for {
 		err := f()
 		if err == nil {
@@ -414,7 +414,7 @@ func Retry(ctx context.Context, f func() error) error {
 			return err
 		case <-time.After(backoff):
 		}
-		backoff = min(2*backoff, mostBackoff)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

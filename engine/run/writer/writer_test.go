@@ -13,19 +13,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
-// lost is a store in which another server owns the run.
-type lost struct{ store.Runs }
+// fencedStore is a store in which another server owns the run.
+type fencedStore struct{ store.Runs }
 
-func (lost) SaveTick(context.Context, store.Tick) error { return store.ErrFenced }
+func (fencedStore) SaveTick(context.Context, store.Tick) error { return store.ErrFenced }
 
-func (lost) SaveResult(context.Context, ...engine.RunResult) error {
+func (fencedStore) SaveResult(context.Context, ...engine.RunResult) error {
 	return errors.New("written by a server that the run does not belong to")
 }
 
 // TestNothingIsWrittenAfterTheRunIsLost: what waits behind the write that was fenced would
 // be written over what the new owner has made of the run.
 func TestNothingIsWrittenAfterTheRunIsLost(t *testing.T) {
-	k := New(lost{}, "r", 1, zerolog.Nop())
+	k := New(fencedStore{}, "r", 1, zerolog.Nop())
 	k.SaveTick(&store.Tick{RunID: "r", Epoch: 1})
 	behind := k.SaveResults("the verdict so far", []engine.RunResult{{ResultID: "r", RunID: "r"}},
 		func() { t.Error("it counts as stored") })
@@ -37,23 +37,23 @@ func TestNothingIsWrittenAfterTheRunIsLost(t *testing.T) {
 	}
 }
 
-// owned is a store that takes what the owner in epoch 7 writes.
-type owned struct{ store.Runs }
+// epochStore is a store that takes what the owner in epoch 7 writes.
+type epochStore struct{ store.Runs }
 
-func (owned) SaveResult(_ context.Context, rows ...engine.RunResult) error {
+func (epochStore) SaveResult(_ context.Context, rows ...engine.RunResult) error {
 	for _, r := range rows {
-		if err := inSeven(r.Epoch); err != nil {
+		if err := inEpochSeven(r.Epoch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (owned) SaveArtifact(_ context.Context, epoch int64, _ engine.Artifact) error {
-	return inSeven(epoch)
+func (epochStore) SaveArtifact(_ context.Context, epoch int64, _ engine.Artifact) error {
+	return inEpochSeven(epoch)
 }
 
-func inSeven(epoch int64) error {
+func inEpochSeven(epoch int64) error {
 	if epoch != 7 {
 		return store.ErrFenced
 	}
@@ -62,7 +62,7 @@ func inSeven(epoch int64) error {
 
 // TestResultsAreWrittenInTheOwnersEpoch, whatever the rows themselves say.
 func TestResultsAreWrittenInTheOwnersEpoch(t *testing.T) {
-	k := New(owned{}, "r", 7, zerolog.Nop())
+	k := New(epochStore{}, "r", 7, zerolog.Nop())
 	stored := 0
 	writes := []*Write{
 		k.SaveResults("the results", []engine.RunResult{{ResultID: "r"}, {ResultID: "w"}}, func() { stored++ }),
@@ -80,15 +80,15 @@ func TestResultsAreWrittenInTheOwnersEpoch(t *testing.T) {
 	}
 }
 
-// late is a store that commits a transition only after its caller has seen an error, has looked whether it was
+// lateStore is a store that commits a transition only after its caller has seen an error, has looked whether it was
 // made, and has begun to make it again.
-type late struct {
+type lateStore struct {
 	*fake.Store
 	under []store.Transition
 	tried int
 }
 
-func (l *late) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+func (l *lateStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	if l.tried++; l.tried == 1 {
 		l.under = append(l.under, t)
 		return nil, store.ErrUnavailable
@@ -106,7 +106,7 @@ func (l *late) Transition(ctx context.Context, t store.Transition) ([]engine.Eve
 // the ids of its events tells a second attempt that the first one was committed meanwhile.
 func TestAnEventIsStoredOnceHoweverLateItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &late{Store: fake.New()}
+		s := &lateStore{Store: fake.New()}
 		ctx := t.Context()
 		if err := s.CreateRun(ctx, engine.Run{RunID: "r"}); err != nil {
 			t.Fatal(err)

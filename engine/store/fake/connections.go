@@ -21,7 +21,7 @@ type connection struct {
 
 // SaveConnection implements store.Connections.
 func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return c, err
 	}
 	defer s.mu.Unlock()
@@ -39,9 +39,9 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		case old == nil:
 			return c, notFound("connection", c.ConnectionID)
 		case old.Builtin:
-			return c, store.BuiltinConnection(old.Name)
+			return c, store.BuiltinConnectionError(old.Name)
 		case c.Version != 0 && c.Version != old.Version:
-			return c, store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
+			return c, store.ConcurrentEditError("connection", old.Name, "", old.UpdatedAt, old.Version)
 		case masked && (c.DSN != old.DSN || c.Driver != old.Driver):
 			return c, engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
 				"write the password again in place of "+target.Mask)
@@ -58,15 +58,15 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 	if c.Name == "" || c.Driver == "" {
 		return c, unnamed("connection")
 	}
-	if other := s.called(c.Name); other != nil && other.ConnectionID != row.ConnectionID {
+	if other := s.connectionByName(c.Name); other != nil && other.ConnectionID != row.ConnectionID {
 		return c, store.NameTaken("connection", c.Name)
 	}
 	s.connections[row.ConnectionID] = row
 	return row.Connection, nil
 }
 
-// called finds a connection by its name; nil when there is none.
-func (s *Store) called(name string) *connection {
+// connectionByName finds a connection by its name; nil when there is none.
+func (s *Store) connectionByName(name string) *connection {
 	for _, c := range s.connections {
 		if c.Name == name {
 			return c
@@ -77,14 +77,14 @@ func (s *Store) called(name string) *connection {
 
 // EnsureBuiltin implements store.Connections.
 func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	row := &connection{Connection: c, dsn: c.DSN}
 	row.ConnectionID, row.DSN, row.Builtin, row.CreatedAt, row.UpdatedAt = newID(), s.secrets.Hide(c.Driver, c.DSN), true,
 		engine.At(now()), engine.At(now())
-	if old := s.called(c.Name); old != nil {
+	if old := s.connectionByName(c.Name); old != nil {
 		if !old.Builtin {
 			return nil // somebody had the name first
 		}
@@ -96,11 +96,11 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 
 // Connection implements store.Connections; a name wins over an id.
 func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.Connection{}, err
 	}
 	defer s.mu.Unlock()
-	c := s.called(idOrName)
+	c := s.connectionByName(idOrName)
 	if c == nil {
 		c = s.connections[idOrName]
 	}
@@ -110,8 +110,8 @@ func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connecti
 	return c.Connection, nil
 }
 
-// listed are all connections, builtin ones first.
-func (s *Store) listed() (list []store.Connection) {
+// sortedConnections are all connections, builtin ones first.
+func (s *Store) sortedConnections() (list []store.Connection) {
 	for _, c := range sorted(s.connections, func(a, b *connection) int {
 		rank := func(c *connection) int {
 			if c.Builtin {
@@ -128,20 +128,20 @@ func (s *Store) listed() (list []store.Connection) {
 
 // ListConnections implements store.Connections; builtin ones come first.
 func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return s.listed(), nil
+	return s.sortedConnections(), nil
 }
 
 // DeleteConnection implements store.Connections.
 func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) error {
-	return s.Writing(id, func(sinks []string) error { return s.deleteConnection(ctx, id, version, sinks) })
+	return s.LockSinks(id, func(sinks []string) error { return s.deleteConnection(ctx, id, version, sinks) })
 }
 
 func (s *Store) deleteConnection(ctx context.Context, id string, version int64, sinks []string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -150,15 +150,15 @@ func (s *Store) deleteConnection(ctx context.Context, id string, version int64, 
 	case c == nil:
 		return notFound("connection", id)
 	case c.Builtin:
-		return store.BuiltinConnection(c.Name)
+		return store.BuiltinConnectionError(c.Name)
 	case version != 0 && version != c.Version:
-		return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
+		return store.ConcurrentEditError("connection", c.Name, "", c.UpdatedAt, c.Version)
 	}
 	if err := s.unused(c.Name, "deleted"); err != nil {
 		return err
 	}
 	if len(sinks) > 0 {
-		return store.WrittenConnection(c.Name, sinks)
+		return store.SinkConnectionError(c.Name, sinks)
 	}
 	delete(s.connections, id)
 	return nil
@@ -182,7 +182,7 @@ func (s *Store) unused(name, done string) error {
 	if templates+runs == 0 {
 		return nil
 	}
-	return store.UsedConnection(name, done, templates, runs)
+	return store.ConnectionInUseError(name, done, templates, runs)
 }
 
 // seal replaces the secret of an inline connection by what stands for it. A DSN
@@ -221,7 +221,7 @@ func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, fi
 
 // OpenURL implements store.Connections.
 func (s *Store) OpenURL(ctx context.Context, r engine.Rule) (string, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
@@ -267,13 +267,13 @@ func (s *Store) unseal(sealed string) (string, error) {
 
 // OpenDSN implements store.Connections.
 func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return "", "", err
 	}
 	defer s.mu.Unlock()
 	switch {
 	case !ref.Inline():
-		c := s.called(ref.Name)
+		c := s.connectionByName(ref.Name)
 		if c == nil {
 			return "", "", s.missing(ref.Name)
 		}
@@ -296,7 +296,7 @@ func (s *Store) missing(name string) error {
 	e := &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
 		Message: fmt.Sprintf("There is no connection %q.", name)}
 	var names []string
-	for _, c := range s.listed() {
+	for _, c := range s.sortedConnections() {
 		names = append(names, c.Name)
 	}
 	if names = slices.Compact(names); len(names) > 0 {

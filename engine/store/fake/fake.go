@@ -26,29 +26,29 @@ import (
 
 // Store implements storetest.Store. It is safe for concurrent use.
 type Store struct {
-	*Queue
-	Saved
-	MemhandedKept
-	*expiring
+	*RefreshQueue
+	QueryStore
+	RunArtifacts
+	*retentionStore
 	Settings
 	Users
-	Log
+	AuditLog
 	Grants
-	Beside
-	*memMarks
+	SinkGuard
+	*markStore
 	secrets target.Secrets
 
-	mu          sync.Mutex
-	runs        map[string]*run
-	matrices    map[string]*matrixRow
-	templates   map[string]*templateRow
-	connections map[string]*connection
-	plugins     map[string]*pluginRow
-	wishes      map[string]nodes.NodeWish
-	nodeEvents  []nodes.NodeEvent
-	// runWishes are in the order of their numbers; noted is closed with the next one.
-	runWishes []store.RunWish
-	noted     chan struct{}
+	mu            sync.Mutex
+	runs          map[string]*run
+	matrices      map[string]*matrixRow
+	templates     map[string]*templateRow
+	connections   map[string]*connection
+	plugins       map[string]*pluginRow
+	desiredStates map[string]nodes.DesiredState
+	nodeEvents    []nodes.NodeEvent
+	// runCommands are in the order of their numbers; noted is closed with the next one.
+	runCommands  []store.RunCommand
+	commandAdded chan struct{}
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -65,24 +65,24 @@ func New(drivers ...target.Driver) *Store {
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
+	s := &Store{secrets: target.NewSecrets(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
-		sealed: map[string]string{},
-		wishes: map[string]nodes.NodeWish{}, noted: make(chan struct{})}
-	s.Queue = NewMemrefresh(s.ended)
-	s.memMarks = &memMarks{There: s.there}
-	s.MemhandedKept.Run, s.MemhandedKept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
-	s.expiring, s.Left = &expiring{Rest: s}, s.EndSharesOf
+		sealed:        map[string]string{},
+		desiredStates: map[string]nodes.DesiredState{}, commandAdded: make(chan struct{})}
+	s.RefreshQueue = NewRefreshQueue(s.ended)
+	s.markStore = &markStore{RunExists: s.runExists}
+	s.RunArtifacts.Run, s.RunArtifacts.Template, s.FindRun, s.FindMatrix = s.Run, s.Template, s.Run, s.Matrix
+	s.retentionStore, s.OnUserDeleted = &retentionStore{Deps: s}, s.RevokeUserShares
 	return s
 }
 
 // memMarks and expiring are types of other packages by names of their own.
 type (
-	memMarks = Rows
-	expiring = Kept
+	markStore      = Marks
+	retentionStore = Retention
 )
 
-func (s *Store) there(runID string) bool {
+func (s *Store) runExists(runID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[runID] != nil
@@ -105,8 +105,8 @@ func (s *Store) ended() (over map[string]time.Time, there func(string) bool) {
 	return over, func(id string) bool { return all[id] }
 }
 
-// begin locks the store, unless the context is over. The caller unlocks it.
-func (s *Store) begin(ctx context.Context) error {
+// lock locks the store, unless the context is over. The caller unlocks it.
+func (s *Store) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("asking the control store: %w", err)
 	}
@@ -116,7 +116,7 @@ func (s *Store) begin(ctx context.Context) error {
 
 // Ping implements storetest.Store.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	s.mu.Unlock()

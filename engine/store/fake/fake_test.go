@@ -21,10 +21,10 @@ func TestStore(t *testing.T) {
 
 // TestSinksHoldTheirConnections: with a catalog in memory beside the store.
 func TestSinksHoldTheirConnections(t *testing.T) {
-	storetest.SinkstestRun(t, func(*testing.T) (store.Connections, catalog.Keeper) {
+	storetest.RunSinks(t, func(*testing.T) (store.Connections, catalog.Store) {
 		s := fake.New(postgres.NewDriver())
-		k := &catalogtest.Keeper{Connections: s}
-		s.BesideCatalog(k)
+		k := &catalogtest.Store{Connections: s}
+		s.SetSinkCatalog(k)
 		return s, k
 	})
 }

@@ -18,11 +18,13 @@ type matrixRow struct {
 	lease  time.Time // its end
 }
 
-func (m *matrixRow) hold(owner string) { m.Owner, m.lease = owner, now().Add(store.Lease) }
+func (m *matrixRow) extendLease(owner string) {
+	m.Owner, m.lease = owner, now().Add(store.LeaseDuration)
+}
 
-func (m *matrixRow) lapsed() bool { return m.lease.Before(now()) }
+func (m *matrixRow) expired() bool { return m.lease.Before(now()) }
 
-func (m *matrixRow) shown() engine.MatrixRun {
+func (m *matrixRow) view() engine.MatrixRun {
 	out := m.MatrixRun
 	out.Labels = slices.Clone(out.Labels)
 	return out
@@ -34,7 +36,7 @@ func (m *matrixRow) live() bool {
 
 // CreateMatrix implements store.Matrices.
 func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -63,7 +65,7 @@ func (s *Store) matrix(matrixID string) (*matrixRow, error) {
 
 // Matrix implements store.Matrices.
 func (s *Store) Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return engine.MatrixRun{}, err
 	}
 	defer s.mu.Unlock()
@@ -71,37 +73,37 @@ func (s *Store) Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, 
 	if err != nil {
 		return engine.MatrixRun{}, err
 	}
-	return m.shown(), nil
+	return m.view(), nil
 }
 
 // ListMatrices implements store.Matrices.
 func (s *Store) ListMatrices(ctx context.Context, limit int) ([]engine.MatrixRun, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var out []engine.MatrixRun
 	for _, m := range sorted(s.matrices, func(a, b *matrixRow) int { return cmp.Compare(b.number, a.number) }) {
-		out = append(out, m.shown())
+		out = append(out, m.view())
 	}
 	return out[:min(limit, len(out))], nil
 }
 
 // LiveMatrices implements store.Matrices.
 func (s *Store) LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
-	return s.lineup(ctx, (*matrixRow).live)
+	return s.sortedMatrices(ctx, (*matrixRow).live)
 }
 
-// lineup lists those matrices, oldest first.
-func (s *Store) lineup(ctx context.Context, those func(*matrixRow) bool) ([]engine.MatrixRun, error) {
-	if err := s.begin(ctx); err != nil {
+// sortedMatrices lists those matrices, oldest first.
+func (s *Store) sortedMatrices(ctx context.Context, those func(*matrixRow) bool) ([]engine.MatrixRun, error) {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var out []engine.MatrixRun
 	for _, m := range sorted(s.matrices, func(a, b *matrixRow) int { return cmp.Compare(a.number, b.number) }) {
 		if those(m) {
-			out = append(out, m.shown())
+			out = append(out, m.view())
 		}
 	}
 	return out, nil
@@ -109,7 +111,7 @@ func (s *Store) lineup(ctx context.Context, those func(*matrixRow) bool) ([]engi
 
 // MatrixRuns implements store.Matrices.
 func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -129,9 +131,9 @@ func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow
 	return out, nil
 }
 
-// MoveMatrix implements store.Matrices.
-func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
-	if err := s.begin(ctx); err != nil {
+// TransitionMatrix implements store.Matrices.
+func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransition) error {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -140,7 +142,7 @@ func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 	case err != nil:
 		return err
 	case move.Holder != "" && m.Owner != move.Holder:
-		return fmt.Errorf("changing the matrix: %w", store.ErrHeld)
+		return fmt.Errorf("changing the matrix: %w", store.ErrLeaseHeld)
 	case !slices.Contains(move.From, m.Status):
 		return store.ErrConflict
 	}
@@ -151,14 +153,14 @@ func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 		put(&m.StartTime, move.At)
 	}
 	if move.Owner != "" {
-		m.hold(move.Owner)
+		m.extendLease(move.Owner)
 	}
 	return nil
 }
 
 // ClaimMatrix implements store.Matrices.
 func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -168,19 +170,19 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 		return err
 	case m.Status.Terminal():
 		return store.ErrConflict
-	case !m.lapsed() && (!reclaim || m.Owner != owner):
-		return fmt.Errorf("claiming the matrix: %w", store.ErrHeld)
+	case !m.expired() && (!reclaim || m.Owner != owner):
+		return fmt.Errorf("claiming the matrix: %w", store.ErrLeaseHeld)
 	}
-	m.hold(owner)
+	m.extendLease(owner)
 	return nil
 }
 
 // RenewMatrices implements store.Matrices.
 func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []string) ([]engine.MatrixRun, error) {
-	return s.lineup(ctx, func(m *matrixRow) bool {
+	return s.sortedMatrices(ctx, func(m *matrixRow) bool {
 		held := m.Owner == owner && slices.Contains(matrixIDs, m.MatrixID)
 		if held {
-			m.hold(owner)
+			m.extendLease(owner)
 		}
 		return held
 	})
@@ -188,12 +190,12 @@ func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []str
 
 // ExpiredMatrices implements store.Matrices.
 func (s *Store) ExpiredMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
-	return s.lineup(ctx, func(m *matrixRow) bool { return m.live() && m.lapsed() })
+	return s.sortedMatrices(ctx, func(m *matrixRow) bool { return m.live() && m.expired() })
 }
 
 // DeleteMatrix implements store.Matrices. Its runs stay, and are of no matrix.
 func (s *Store) DeleteMatrix(ctx context.Context, matrixID string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()

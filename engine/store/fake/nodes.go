@@ -9,35 +9,35 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// SetNodeWish implements nodes.Nodes.
-func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish nodes.NodeWish, _ string) error {
+// SetNodeDesiredState implements nodes.Nodes.
+func (s *Store) SetNodeDesiredState(ctx context.Context, nodeID string, wish nodes.DesiredState, _ string) error {
 	if nodeID == "" {
 		return unnamed("node")
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if wish == nodes.WishNone {
-		delete(s.wishes, nodeID)
+	if wish == nodes.DesiredNone {
+		delete(s.desiredStates, nodeID)
 		return nil
 	}
-	s.wishes[nodeID] = wish
+	s.desiredStates[nodeID] = wish
 	return nil
 }
 
-// NodeWishes implements nodes.Nodes.
-func (s *Store) NodeWishes(ctx context.Context) (map[string]nodes.NodeWish, error) {
-	if err := s.begin(ctx); err != nil {
+// NodeDesiredStates implements nodes.Nodes.
+func (s *Store) NodeDesiredStates(ctx context.Context) (map[string]nodes.DesiredState, error) {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return maps.Clone(s.wishes), nil
+	return maps.Clone(s.desiredStates), nil
 }
 
 // AppendNodeEvents implements nodes.Nodes.
 func (s *Store) AppendNodeEvents(ctx context.Context, events []nodes.NodeEvent) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Store) AppendNodeEvents(ctx context.Context, events []nodes.NodeEvent) 
 
 // NodeEvents implements nodes.Nodes.
 func (s *Store) NodeEvents(ctx context.Context, f nodes.NodeEventFilter) ([]nodes.NodeEvent, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Store) NodeEvents(ctx context.Context, f nodes.NodeEventFilter) ([]node
 
 // PruneNodeEvents implements nodes.Nodes.
 func (s *Store) PruneNodeEvents(ctx context.Context, keep int) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ type pluginRow struct {
 	number int64
 }
 
-func (p *pluginRow) shown() store.Plugin {
+func (p *pluginRow) view() store.Plugin {
 	out := p.Plugin
 	out.Manifest, out.Inspection = bytes.Clone(out.Manifest), bytes.Clone(out.Inspection)
 	return out
@@ -33,7 +33,7 @@ func (s *Store) plugin(sha string) (*pluginRow, error) {
 // SavePlugin implements store.Plugins: a file is known by its hash. A bundled
 // file takes the place of the bundled one of the same name and version.
 func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 // AddPlugin implements store.Plugins.
 func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 	limits store.PluginLimits) (up store.PluginUpload, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return up, err
 	}
 	defer s.mu.Unlock()
@@ -68,10 +68,10 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 				"It is there already; nothing needs to be uploaded.")
 		}
 		there.wasm = bytes.Clone(wasm)
-		up.Plugin = there.shown()
+		up.Plugin = there.view()
 		return up, nil
 	}
-	replaced, err := s.room(p, limits)
+	replaced, err := s.replacedUpload(p, limits)
 	if err != nil {
 		return up, err
 	}
@@ -81,11 +81,11 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 			Manifest: bytes.Clone(store.CleanJSON(p.Manifest)), Inspection: bytes.Clone(store.CleanJSON(p.Inspection)),
 			UploadedBy: p.UploadedBy, CreatedAt: engine.At(now())}}
 	s.plugins[p.SHA256] = row
-	return store.PluginUpload{Plugin: row.shown(), Created: true, Replaced: replaced}, nil
+	return store.PluginUpload{Plugin: row.view(), Created: true, Replaced: replaced}, nil
 }
 
-// room finds the upload whose place p may take, "" for none, and checks the limits.
-func (s *Store) room(p store.Plugin, limits store.PluginLimits) (replaced string, err error) {
+// replacedUpload finds the upload whose place p may take, "" for none, and checks the limits.
+func (s *Store) replacedUpload(p store.Plugin, limits store.PluginLimits) (replaced string, err error) {
 	for sha, o := range s.plugins {
 		if o.Bundled || o.Kind != p.Kind || o.Name != p.Name || o.Version != p.Version {
 			continue
@@ -124,7 +124,7 @@ func (s *Store) room(p store.Plugin, limits store.PluginLimits) (replaced string
 
 // Plugin implements store.Plugins.
 func (s *Store) Plugin(ctx context.Context, sha string) (store.Plugin, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.Plugin{}, err
 	}
 	defer s.mu.Unlock()
@@ -132,12 +132,12 @@ func (s *Store) Plugin(ctx context.Context, sha string) (store.Plugin, error) {
 	if err != nil {
 		return store.Plugin{}, err
 	}
-	return p.shown(), nil
+	return p.view(), nil
 }
 
 // ListPlugins implements store.Plugins; they are ordered by kind, name and age, newest first.
 func (s *Store) ListPlugins(ctx context.Context) ([]store.Plugin, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -145,14 +145,14 @@ func (s *Store) ListPlugins(ctx context.Context) ([]store.Plugin, error) {
 	for _, p := range sorted(s.plugins, func(a, b *pluginRow) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), cmp.Compare(b.number, a.number))
 	}) {
-		out = append(out, p.shown())
+		out = append(out, p.view())
 	}
 	return out, nil
 }
 
 // PluginFile implements store.Plugins.
 func (s *Store) PluginFile(ctx context.Context, sha string) ([]byte, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Store) PluginFile(ctx context.Context, sha string) ([]byte, error) {
 
 // EnablePlugin implements store.Plugins.
 func (s *Store) EnablePlugin(ctx context.Context, sha string, enabled bool, by string) (store.Plugin, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.Plugin{}, err
 	}
 	defer s.mu.Unlock()
@@ -174,19 +174,19 @@ func (s *Store) EnablePlugin(ctx context.Context, sha string, enabled bool, by s
 	case err != nil:
 		return store.Plugin{}, err
 	case p.Enabled == enabled:
-		return p.shown(), nil
+		return p.view(), nil
 	case p.Bundled:
-		return p.shown(), bundledPlugin(p, "disabled")
+		return p.view(), bundledPlugin(p, "disabled")
 	}
 	if p.Enabled = enabled; enabled {
 		p.EnabledBy, p.EnabledAt = by, engine.At(now())
 	}
-	return p.shown(), nil
+	return p.view(), nil
 }
 
 // DeletePlugin implements store.Plugins.
 func (s *Store) DeletePlugin(ctx context.Context, sha string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()

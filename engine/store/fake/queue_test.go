@@ -13,9 +13,9 @@ import (
 func TestARunWithoutNodesIsLetBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake.New()
-		storetest.LetBy(t, s, func(_ string, by time.Duration) {
+		storetest.QueueBypass(t, s, func(_ string, by time.Duration) {
 			time.Sleep(by)
-			if err := s.Fit(t.Context(), []string{"r1", "r2", "r3"}); err != nil {
+			if err := s.MarkFeasible(t.Context(), []string{"r1", "r2", "r3"}); err != nil {
 				t.Fatal(err)
 			}
 		})

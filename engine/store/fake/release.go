@@ -12,7 +12,7 @@ import (
 )
 
 // ReleaseRefreshes implements refresh.Refreshes.
-func (s *Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
+func (s *RefreshQueue) ReleaseRefreshes(ctx context.Context, ended []refresh.Completion) (lost []refresh.Claim, err error) {
 	for _, e := range ended {
 		err := s.ReleaseRefresh(ctx, e.Claim, e.Result)
 		if errors.Is(err, store.ErrClaimLost) {
@@ -25,17 +25,17 @@ func (s *Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lo
 }
 
 // ReleaseRefresh implements refresh.Refreshes.
-func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
-	if err := s.begin(ctx); err != nil {
+func (s *RefreshQueue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	kept, err := s.held(c)
+	kept, err := s.activeClaim(c)
 	if err != nil {
 		return err
 	}
 	delete(s.claims, c.Task)
-	t, at := s.tables[c.Table], memrefreshNow()
+	t, at := s.tables[c.Table], refreshNow()
 	if len(r.Parts) > 0 {
 		s.divide(kept, r, at)
 		return nil
@@ -44,30 +44,30 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 		EndedAt: engine.At(at), Mode: r.Mode, Note: store.CleanText(r.Note), Rows: r.Rows, Bytes: r.Bytes,
 		Error: store.CleanText(r.Error)}
 	if r.Error != "" {
-		s.failed(t, kept, r, at)
+		s.markFailed(t, kept, r, at)
 		s.history = append(s.history, record)
 		return nil
 	}
 	oldest := s.pending[c.Task].enqueued
 	if waited := kept.ClaimedAt.Sub(s.pending[c.Task].Due.Time).Seconds(); c.Subtask == "" {
-		t.WaitSeconds = max(waited, t.WaitSeconds*refresh.Fading, 0)
+		t.WaitSeconds = max(waited, t.WaitSeconds*refresh.WaitDecay, 0)
 	}
 	delete(s.pending, c.Task)
 	if !r.Unchanged {
-		s.tellReaders(c.Table, at)
+		s.notifyDependents(c.Table, at)
 	}
 	switch {
 	case c.Subtask == "":
 		if !t.BehindSince.IsZero() {
 			oldest = t.BehindSince.Time
 		}
-		s.refreshed(t, kept, at)
+		s.markRefreshed(t, kept, at)
 	case r.Gone:
 		delete(s.subtasks, c.Task)
 	default:
 		s.subtasks[c.Task] = subtask{asOf: s.asOf(kept), done: true}
 	}
-	s.whole(c, at)
+	s.requeueTable(c, at)
 	if !r.Unchanged {
 		lag := at.Sub(oldest).Seconds()
 		record.LagSeconds = &lag
@@ -76,9 +76,9 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 	return nil
 }
 
-// tellReaders says to the tables that read one that it has changed.
-func (s *Queue) tellReaders(table string, at time.Time) {
-	for _, name := range s.readers(table) {
+// notifyDependents says to the tables that read one that it has changed.
+func (s *RefreshQueue) notifyDependents(table string, at time.Time) {
+	for _, name := range s.dependents(table) {
 		reader := s.tables[name]
 		reader.ChangedAt = engine.At(at)
 		if reader.BehindSince.IsZero() {
@@ -87,8 +87,8 @@ func (s *Queue) tellReaders(table string, at time.Time) {
 	}
 }
 
-// refreshed notes that all of a table is as of when it was claimed, or its first part.
-func (s *Queue) refreshed(t *refresh.Table, c refresh.Claim, at time.Time) {
+// markRefreshed notes that all of a table is as of when it was claimed, or its first part.
+func (s *RefreshQueue) markRefreshed(t *refresh.Table, c refresh.Claim, at time.Time) {
 	begun := c.ClaimedAt
 	for task, sub := range s.subtasks {
 		if task.Table == t.Name {
@@ -109,7 +109,7 @@ func (s *Queue) refreshed(t *refresh.Table, c refresh.Claim, at time.Time) {
 }
 
 // asOf is when what a claim of a subtask has read was settled: when it was claimed, or all of its table was divided.
-func (s *Queue) asOf(c refresh.Claim) time.Time {
+func (s *RefreshQueue) asOf(c refresh.Claim) time.Time {
 	before := s.subtasks[c.Task].asOf
 	if _, divided := s.pending[refresh.Task{Table: c.Table}]; divided && !before.IsZero() &&
 		before.Before(c.ClaimedAt.Time) {
@@ -119,16 +119,16 @@ func (s *Queue) asOf(c refresh.Claim) time.Time {
 }
 
 // divide puts the parts of a table into the queue. All of it is due again when the last is done.
-func (s *Queue) divide(c refresh.Claim, r refresh.Result, at time.Time) {
+func (s *RefreshQueue) divide(c refresh.Claim, r refresh.Result, at time.Time) {
 	table := c.Table
-	if r.Anew {
+	if r.ReplaceParts {
 		part := func(t refresh.Task) bool { return t.Table == table && t.Subtask != "" }
 		maps.DeleteFunc(s.pending, func(t refresh.Task, _ pending) bool { return part(t) })
 		maps.DeleteFunc(s.claims, func(t refresh.Task, _ refresh.Claim) bool { return part(t) })
 		maps.DeleteFunc(s.subtasks, func(t refresh.Task, _ subtask) bool { return part(t) })
 	}
 	settled := c.ClaimedAt
-	if t := s.tables[table]; !r.Anew && !t.ChangedAt.IsZero() && !t.ChangedAt.After(settled.Time) {
+	if t := s.tables[table]; !r.ReplaceParts && !t.ChangedAt.IsZero() && !t.ChangedAt.After(settled.Time) {
 		// Of a division whose own claim could not say so any more nobody knows whether it has the last change.
 		settled = engine.At(t.ChangedAt.Add(-time.Microsecond))
 	}
@@ -143,11 +143,11 @@ func (s *Queue) divide(c refresh.Claim, r refresh.Result, at time.Time) {
 	}
 	whole.Due = engine.At(at.Add(time.Hour))
 	s.pending[whole.Task] = whole
-	s.tell()
+	s.notifyLocked()
 }
 
-// whole makes a table due whose last part is done.
-func (s *Queue) whole(c refresh.Claim, at time.Time) {
+// requeueTable makes a table due whose last part is done.
+func (s *RefreshQueue) requeueTable(c refresh.Claim, at time.Time) {
 	all, there := s.pending[refresh.Task{Table: c.Table}]
 	if c.Subtask == "" || !there {
 		return
@@ -161,8 +161,8 @@ func (s *Queue) whole(c refresh.Claim, at time.Time) {
 	s.pending[all.Task] = all
 }
 
-// failed notes a refresh that has failed.
-func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
+// markFailed notes a refresh that has failed.
+func (s *RefreshQueue) markFailed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
 	var failures int
 	if c.Subtask == "" {
 		t.Failures++
@@ -170,7 +170,7 @@ func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at t
 	} else {
 		failures = s.subtasks[c.Task].failures + 1
 		_, over := refresh.AfterFailure(failures)
-		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures, givenUp: over, error: store.CleanText(r.Error),
+		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures, abandoned: over, error: store.CleanText(r.Error),
 			failedAt: at}
 	}
 	pause, over := refresh.AfterFailure(failures)

@@ -33,8 +33,8 @@ func keep[T any](to *[]byte, what string, v *T) error {
 	return err
 }
 
-// shown is the result as it is returned.
-func (r *result) shown() (engine.RunResult, error) {
+// view is the result as it is returned.
+func (r *result) view() (engine.RunResult, error) {
 	out := r.RunResult
 	if g := r.WorkerGroupID; g != nil {
 		group := *g
@@ -66,7 +66,7 @@ func load[T any](to *T, what string, text []byte, failed func(error)) {
 
 // SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
 func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, 
 	return of(ctx, s, runID, func(r *run) ([]engine.RunResult, error) {
 		var out []engine.RunResult
 		for _, row := range sorted(r.results, inOrder) {
-			shown, err := row.shown()
+			shown, err := row.view()
 			if err != nil {
 				return nil, err
 			}
@@ -174,7 +174,7 @@ func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult
 
 // terminal lists the ended runs whose own result meets a condition.
 func (s *Store) terminal(ctx context.Context, met func(*result) bool) ([]string, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -188,21 +188,21 @@ func (s *Store) terminal(ctx context.Context, met func(*result) bool) ([]string,
 	return ids, nil
 }
 
-func (r *result) enriching() bool { return r.EnrichmentStatus != "" && !r.EnrichmentStatus.Over() }
+func (r *result) enriching() bool { return r.EnrichmentStatus != "" && !r.EnrichmentStatus.Terminal() }
 
-// Enriching implements store.Runs.
-func (s *Store) Enriching(ctx context.Context) ([]string, error) {
+// PendingEnrichments implements store.Runs.
+func (s *Store) PendingEnrichments(ctx context.Context) ([]string, error) {
 	return s.terminal(ctx, (*result).enriching)
 }
 
-// AwaitingAggregates implements store.Runs.
-func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
+// PendingAggregates implements store.Runs.
+func (s *Store) PendingAggregates(ctx context.Context) ([]string, error) {
 	return s.terminal(ctx, func(r *result) bool { return r.aggregate == engine.EnrichmentPending && !r.enriching() })
 }
 
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
 func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -210,8 +210,8 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	if err != nil {
 		return err
 	}
-	if record.OfExecutions(a.Kind) && !r.row.ExecutionsDeletedAt.IsZero() {
-		s.Leave(a.RunID, false, 0)
+	if record.HoldsExecutions(a.Kind) && !r.row.ExecutionsDeletedAt.IsZero() {
+		s.QueueRun(a.RunID, false, 0)
 		return fmt.Errorf("saving artifact %s: %w", a.Name, store.ErrExecutionsDeleted)
 	}
 	if old, there := r.artifacts[a.Name]; there {
@@ -230,7 +230,7 @@ func (s *Store) ForgetExecutions(runID, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[runID]; r != nil {
-		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return record.OfExecutions(a.Kind) })
+		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return record.HoldsExecutions(a.Kind) })
 		r.row.ExecutionsDeletedAt, r.row.ExecutionsDeletedBy = engine.At(now()), by
 	}
 }

@@ -25,9 +25,9 @@ type run struct {
 	lease time.Time // its end; zero: that of the last change
 	next  int64     // sequence id
 
-	// room is what its run workers hold on nodes, by their ids; waiting is its place in the queue.
-	room    map[string]engine.Reservation
-	waiting *waiting
+	// reservation is what its run workers hold on nodes, by their ids; waiting is its place in the queue.
+	reservation map[string]engine.Reservation
+	waiting     *queuedRun
 
 	events    []eventRow
 	workers   map[string]store.WorkerRow
@@ -46,18 +46,18 @@ func (r *run) live() bool { return r.row.Status.Live() || r.row.Phase == engine.
 
 func (r *run) expires() time.Time {
 	if r.lease.IsZero() {
-		return r.row.UpdatedAt.Add(store.Lease)
+		return r.row.UpdatedAt.Add(store.LeaseDuration)
 	}
 	return r.lease
 }
 
-// hold prolongs the lease.
-func (r *run) hold() { r.lease = now().Add(store.Lease) }
+// extendLease prolongs the lease.
+func (r *run) extendLease() { r.lease = now().Add(store.LeaseDuration) }
 
 func (r *run) touch() { r.row.UpdatedAt = engine.At(now()) }
 
-// shown is the run as it is returned.
-func (r *run) shown() (engine.Run, error) {
+// view is the run as it is returned.
+func (r *run) view() (engine.Run, error) {
 	out := r.row
 	out.WorkerTargets = copied(r.targets)
 	if c := r.row.CancellationReason; c != nil {
@@ -84,7 +84,7 @@ func copied(targets map[string]engine.WorkerTarget) map[string]engine.WorkerTarg
 
 // CreateRun implements store.Runs. A TemplateID that names no template is left out.
 func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 		CreatedAt: row.UpdatedAt, UpdatedAt: row.UpdatedAt}}
 	s.runs[r.RunID] = &run{row: row, scenario: text, targets: copied(r.WorkerTargets), next: 1,
 		workers: map[string]store.WorkerRow{}, points: map[int64]pointRow{}, beats: map[beat]workerPoint{},
-		logs: map[int64]engine.LogEntry{}, room: map[string]engine.Reservation{},
+		logs: map[int64]engine.LogEntry{}, reservation: map[string]engine.Reservation{},
 		steps: map[int][]byte{}, warehouse: map[int64]engine.WarehousePoint{}, results: map[string]*result{r.RunID: parent},
 		artifacts: map[string]engine.Artifact{}}
 	return nil
@@ -155,7 +155,7 @@ func (s *Store) written(runID string, epoch int64) (*run, error) {
 
 // Run implements store.Runs.
 func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return engine.Run{}, err
 	}
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 	if err != nil {
 		return engine.Run{}, err
 	}
-	return r.shown()
+	return r.view()
 }
 
 // oldest orders runs as LiveRuns does.
@@ -171,8 +171,8 @@ func oldest(a, b *run) int {
 	return cmp.Or(earlier(a.row.CreatedAt, b.row.CreatedAt), strings.Compare(a.row.RunID, b.row.RunID))
 }
 
-func (s *Store) which(ctx context.Context, those func(*run) bool) ([]engine.Run, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) selectRuns(ctx context.Context, those func(*run) bool) ([]engine.Run, error) {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *Store) which(ctx context.Context, those func(*run) bool) ([]engine.Run,
 		if !those(r) {
 			continue
 		}
-		shown, err := r.shown()
+		shown, err := r.view()
 		if err != nil {
 			return nil, err
 		}
@@ -191,16 +191,18 @@ func (s *Store) which(ctx context.Context, those func(*run) bool) ([]engine.Run,
 }
 
 // LiveRuns implements store.Runs.
-func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) { return s.which(ctx, (*run).live) }
+func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) {
+	return s.selectRuns(ctx, (*run).live)
+}
 
 // ExpiredRuns implements store.Runs.
 func (s *Store) ExpiredRuns(ctx context.Context) ([]engine.Run, error) {
-	return s.which(ctx, func(r *run) bool { return r.live() && r.expires().Before(now()) })
+	return s.selectRuns(ctx, func(r *run) bool { return r.live() && r.expires().Before(now()) })
 }
 
 // Claim implements store.Runs.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
@@ -209,10 +211,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 		return 0, err
 	}
 	if own := c.Reclaim && r.owner == c.Owner; !own && !r.expires().Before(now()) {
-		return 0, fmt.Errorf("claiming the run: %w", store.ErrHeld)
+		return 0, fmt.Errorf("claiming the run: %w", store.ErrLeaseHeld)
 	}
 	r.owner, r.row.Owner = c.Owner, c.Owner
-	r.hold()
+	r.extendLease()
 	r.touch()
 	r.row.OwnerEpoch++
 	return r.row.OwnerEpoch, nil
@@ -220,13 +222,13 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 
 // RenewLeases implements store.Runs.
 func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	for _, r := range s.runs {
 		if r.owner == owner && slices.Contains(runIDs, r.row.RunID) {
-			r.hold()
+			r.extendLease()
 		}
 	}
 	return nil
@@ -234,7 +236,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 
 // TakeOver implements store.Runs.
 func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
@@ -249,7 +251,7 @@ func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
 
 // DeleteRun implements store.Runs.
 func (s *Store) DeleteRun(ctx context.Context, runID string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -261,8 +263,8 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 		return conflict(fmt.Sprintf("The run is %s and cannot be deleted.", r.row.Status), "Stop it first.")
 	}
 	delete(s.runs, runID)
-	s.Leave(runID, true, 0)
-	s.Deleted(runID)
+	s.QueueRun(runID, true, 0)
+	s.RunDeleted(runID)
 	return nil
 }
 
@@ -273,7 +275,7 @@ const (
 
 // ListRuns implements store.Runs. A page has at most 500 runs.
 func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.RunList{}, err
 	}
 	defer s.mu.Unlock()
@@ -360,12 +362,12 @@ func matches(r store.RunRow, f store.RunFilter) bool {
 
 // inList is the run as lists show it: without what of its scenario may be large.
 func (r *run) inList() (row store.RunRow, err error) {
-	if row.Run, err = r.shown(); err != nil {
+	if row.Run, err = r.view(); err != nil {
 		return row, err
 	}
 	sc := &row.Scenario
 	sc.Workload.Feed, sc.Workload.Params, sc.Target.Params, sc.Matrix = nil, nil, nil, nil
-	parent, err := r.results[r.row.RunID].shown()
+	parent, err := r.results[r.row.RunID].view()
 	if err != nil {
 		return row, err
 	}
@@ -377,7 +379,7 @@ func (r *run) inList() (row store.RunRow, err error) {
 	}
 	if f := parent.Figures; f != nil {
 		row.MeasuredSeconds = &f.DurationSeconds
-		if f.Rated() {
+		if f.HasRates() {
 			row.QPS = &f.QPS
 		}
 		if l := f.LatencyMs; l != nil {
@@ -431,7 +433,7 @@ func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, e
 
 // of reads a list of a run; a run that is not there has none.
 func of[T any](ctx context.Context, s *Store, runID string, list func(*run) ([]T, error)) ([]T, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -442,12 +444,12 @@ func of[T any](ctx context.Context, s *Store, runID string, list func(*run) ([]T
 	return list(r)
 }
 
-// TagRun implements store.Handed.
+// TagRun implements store.RunArtifacts.
 func (s *Store) TagRun(ctx context.Context, runID string, tags, was map[string]string) error {
 	if err := store.CheckTags(tags); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -456,14 +458,14 @@ func (s *Store) TagRun(ctx context.Context, runID string, tags, was map[string]s
 	case err != nil:
 		return err
 	case r.live():
-		return store.LiveTags()
+		return store.LiveRunTagsError()
 	}
 	scenario, err := read[engine.Scenario]("scenario", r.scenario)
 	switch {
 	case err != nil:
 		return err
 	case was != nil && !maps.Equal(scenario.Tags, was):
-		return store.OtherTags()
+		return store.TagsChangedError()
 	}
 	scenario.Tags = tags
 	if r.scenario, err = document("scenario", scenario); err == nil {

@@ -18,7 +18,7 @@ func searchState(state engine.FindMaxState) ([]byte, error) {
 
 // SaveFindMax implements store.Runs.
 func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 
 // FindMax implements store.Runs.
 func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()

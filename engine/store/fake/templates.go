@@ -15,7 +15,7 @@ type templateRow struct {
 	config         []byte
 }
 
-func (t *templateRow) shown() (store.Template, error) {
+func (t *templateRow) view() (store.Template, error) {
 	out := t.Template
 	var err error
 	out.Config, err = read[engine.Scenario]("template", t.config)
@@ -43,25 +43,25 @@ func (s *Store) TemplateByName(ctx context.Context, name string) (store.Template
 }
 
 func (s *Store) template(ctx context.Context, key string, find func() *templateRow) (store.Template, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.Template{}, err
 	}
 	defer s.mu.Unlock()
 	if t := find(); t != nil {
-		return t.shown()
+		return t.view()
 	}
 	return store.Template{}, notFound("template", key)
 }
 
 // ListTemplates implements store.Templates.
 func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var out []store.Template
 	for _, t := range sorted(s.templates, func(a, b *templateRow) int { return strings.Compare(a.Name, b.Name) }) {
-		shown, err := t.shown()
+		shown, err := t.view()
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 // CreateTemplate implements store.Templates. A source that spells a password in
 // a way that cannot be hidden is not kept.
 func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return t, err
 	}
 	defer s.mu.Unlock()
@@ -94,12 +94,12 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 		return t, conflict("There is a template of this id already.", "")
 	}
 	s.templates[row.TemplateID] = row
-	return row.shown()
+	return row.view()
 }
 
 // UpdateTemplate implements store.Templates.
 func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return t, err
 	}
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if old == nil {
 		return t, notFound("template", t.TemplateID)
 	}
-	was, err := old.shown()
+	was, err := old.view()
 	if err != nil {
 		return t, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 		return t, conflict("The template was changed by someone else meanwhile.", "Load it again and repeat your change.")
 	}
 	s.templates[t.TemplateID] = row
-	return row.shown()
+	return row.view()
 }
 
 // sealTemplate seals the secrets of every inline connection, and masks those in
@@ -134,13 +134,13 @@ func (s *Store) sealTemplate(row *templateRow, config engine.Scenario, earlier *
 	config = config.Clone()
 	for _, c := range config.Connections() {
 		if c.Ref.Inline() {
-			row.Source = template.HideSecrets(row.Source, *c.Ref, s.secrets)
+			row.Source = template.MaskSecrets(row.Source, *c.Ref, s.secrets)
 		}
 		if *c.Ref, err = s.seal(*c.Ref, template.SameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return err
 		}
 	}
-	row.Source = template.HideRulesIn(row.Source, config.Rules)
+	row.Source = template.MaskRulesIn(row.Source, config.Rules)
 	if err := template.SealRules(&config, earlier, s.sealURL); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Store) sealTemplate(row *templateRow, config engine.Scenario, earlier *
 
 // DeleteTemplate implements store.Templates. Runs made from it stay.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ type workerPoint struct {
 
 // SaveTick implements store.Runs.
 func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -60,9 +60,9 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	row.WorkersRegistered, row.WorkersActive, row.WorkersCompleted = t.WorkersRegistered, t.WorkersActive,
 		t.WorkersCompleted
 	r.touch()
-	r.hold()
+	r.extendLease()
 	for _, w := range t.Workers {
-		r.heard(w)
+		r.recordHeartbeat(w)
 	}
 	for i := range t.Snapshots {
 		r.snapshot(&t.Snapshots[i])
@@ -74,7 +74,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 		}
 	}
 	for _, l := range t.Logs {
-		r.log(l)
+		r.addLog(l)
 	}
 	if t.Rules != nil {
 		r.row.Rules = slices.Clone(t.Rules)
@@ -85,8 +85,8 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	return nil
 }
 
-// heard keeps a heartbeat; a late one does not turn it back.
-func (r *run) heard(w store.WorkerRow) {
+// recordHeartbeat keeps a heartbeat; a late one does not turn it back.
+func (r *run) recordHeartbeat(w store.WorkerRow) {
 	w.RunID, w.Error = r.row.RunID, store.CleanText(w.Error)
 	w.LastHeartbeat = orNow(engine.At(w.LastHeartbeat)).Time
 	if old, there := r.workers[w.WorkerID]; !there || !w.LastHeartbeat.Before(old.LastHeartbeat) {
@@ -136,20 +136,20 @@ func checkLevels(lines []engine.LogEntry) error {
 	return nil
 }
 
-// say adds lines behind those that the run has.
-func (r *run) say(lines []engine.LogEntry) {
+// addLogs adds lines behind those that the run has.
+func (r *run) addLogs(lines []engine.LogEntry) {
 	var last int64
 	for seq := range r.logs {
 		last = max(last, seq)
 	}
 	for i, l := range lines {
 		l.Seq = last + 1 + int64(i)
-		r.log(l)
+		r.addLog(l)
 	}
 }
 
-// log keeps a line; the same number again is ignored.
-func (r *run) log(l engine.LogEntry) {
+// addLog keeps a line; the same number again is ignored.
+func (r *run) addLog(l engine.LogEntry) {
 	if _, there := r.logs[l.Seq]; there {
 		return
 	}

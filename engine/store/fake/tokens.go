@@ -13,16 +13,16 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func expired(t *store.Token) bool { return !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(memusersNow()) }
+func expired(t *store.Token) bool { return !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(userNow()) }
 
 // CreateToken implements store.Users. It removes the owner's expired tokens.
 func (s *Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return t, err
 	}
 	defer s.mu.Unlock()
 	if s.find(t.UserID) == nil {
-		return t, missing("user", t.UserID)
+		return t, userNotFound("user", t.UserID)
 	}
 	for hash, o := range s.tokens {
 		// One link at a time: a new one makes those before it useless.
@@ -35,7 +35,7 @@ func (s *Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 		return t, fmt.Errorf("saving token: %w", store.ErrConflict)
 	}
 	t.TokenID, t.Scope = cmp.Or(t.TokenID, uuid.NewString()), cmp.Or(t.Scope, "write")
-	t.CreatedAt, t.LastUsedAt = engine.At(memusersNow()), engine.Time{}
+	t.CreatedAt, t.LastUsedAt = engine.At(userNow()), engine.Time{}
 	row := t
 	s.tokens[secretSHA256] = &row
 	return t, nil
@@ -43,7 +43,7 @@ func (s *Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 
 // UseToken implements store.Users.
 func (s *Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.Token{}, store.User{}, err
 	}
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 	if t == nil || t.Kind != kind || expired(t) || !s.find(t.UserID).DisabledAt.IsZero() {
 		return store.Token{}, store.User{}, fmt.Errorf("looking up token: %w", store.ErrNotFound)
 	}
-	t.LastUsedAt = engine.At(memusersNow())
-	u := s.seen(s.find(t.UserID))
+	t.LastUsedAt = engine.At(userNow())
+	u := s.withLastUse(s.find(t.UserID))
 	if kind == "signin" || kind == "invite" {
 		delete(s.tokens, secretSHA256)
 	}
@@ -61,7 +61,7 @@ func (s *Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 
 // ListTokens implements store.Users; newest first, expired ones left out. userID or kind "" means any.
 func (s *Users) ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Users) ListTokens(ctx context.Context, userID, kind string) ([]store.To
 
 // DeleteToken implements store.Users.
 func (s *Users) DeleteToken(ctx context.Context, userID, tokenID string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -89,5 +89,5 @@ func (s *Users) DeleteToken(ctx context.Context, userID, tokenID string) error {
 			return nil
 		}
 	}
-	return missing("token", tokenID)
+	return userNotFound("token", tokenID)
 }

@@ -20,7 +20,7 @@ type eventRow struct {
 
 // Transition implements store.Runs: everything is checked before anything changes.
 func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	case len(t.From) > 0 && !slices.Contains(t.From, status), t.To != "" && t.To != status && !status.CanBecome(t.To):
 		return nil, conflict(fmt.Sprintf("The run is %s and cannot be made %s.", status, cmp.Or(t.To, "another")), "")
 	}
-	if t.Room != nil {
-		if err := s.admit(r, t.Room); err != nil {
+	if t.Admission != nil {
+		if err := s.admit(r, t.Admission); err != nil {
 			return nil, fmt.Errorf("changing run: %w", err)
 		}
 	}
@@ -48,19 +48,19 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 		return nil, err
 	}
 	r.apply(t)
-	r.say(t.Logs)
+	r.addLogs(t.Logs)
 	if t.To.Terminal() {
-		clear(r.room)
+		clear(r.reservation)
 	}
 	if t.To != "" {
 		r.waiting = nil
 	}
 	if t.Phase != nil {
-		s.Tell()
+		s.Notify()
 	}
 	if t.Owner != "" {
 		r.owner, r.row.Owner = t.Owner, t.Owner
-		r.hold()
+		r.extendLease()
 	}
 	if t.To.Terminal() || t.To == engine.StatusRunning {
 		// The parent's result follows the run, so that no list contradicts itself.
@@ -164,7 +164,7 @@ func check(e engine.Event) error {
 	return nil
 }
 
-func shownEvents(rows []eventRow, only ...engine.EventType) (out []engine.Event, err error) {
+func viewEvents(rows []eventRow, only ...engine.EventType) (out []engine.Event, err error) {
 	for _, row := range rows {
 		if e := row.Event; len(only) == 0 || slices.Contains(only, e.Type) {
 			if e.Data, err = read[engine.EventData]("event", row.data); err != nil {
@@ -176,15 +176,15 @@ func shownEvents(rows []eventRow, only ...engine.EventType) (out []engine.Event,
 	return out, nil
 }
 
-// after are the events that follow a sequence id: those begin at 1 and have no gaps.
-func (r *run) after(sequence int64) []eventRow {
+// eventsAfter are the events that follow a sequence id: those begin at 1 and have no gaps.
+func (r *run) eventsAfter(sequence int64) []eventRow {
 	return r.events[min(max(int(sequence), 0), len(r.events)):]
 }
 
 // Events implements store.Runs.
 func (s *Store) Events(ctx context.Context, runID string, after int64, only ...engine.EventType) ([]engine.Event,
 	error) {
-	return of(ctx, s, runID, func(r *run) ([]engine.Event, error) { return shownEvents(r.after(after), only...) })
+	return of(ctx, s, runID, func(r *run) ([]engine.Event, error) { return viewEvents(r.eventsAfter(after), only...) })
 }
 
 // EventPage implements store.Views.
@@ -192,7 +192,7 @@ func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit 
 	err error) {
 	page, err = of(ctx, s, runID, func(r *run) ([]engine.Event, error) {
 		total = int64(len(r.events))
-		return shownEvents(first(limit, r.after(after)))
+		return viewEvents(first(limit, r.eventsAfter(after)))
 	})
 	return page, total, err
 }

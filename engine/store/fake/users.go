@@ -19,9 +19,9 @@ import (
 
 // Users implements store.Users. Its zero value has none. It is safe for concurrent use.
 type Users struct {
-	Views
-	// Left is told the name of a user that was deleted; it may be nil.
-	Left func(name string)
+	RunViewStore
+	// OnUserDeleted is told the name of a user that was deleted; it may be nil.
+	OnUserDeleted func(name string)
 
 	mu     sync.Mutex
 	users  []*row // in the order in which they were made
@@ -35,8 +35,8 @@ type row struct {
 
 var _ store.Users = (*Users)(nil)
 
-// begin locks, unless the context is over. The caller unlocks.
-func (s *Users) begin(ctx context.Context) error {
+// lock locks, unless the context is over. The caller unlocks.
+func (s *Users) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("asking the control store: %w", err)
 	}
@@ -47,10 +47,10 @@ func (s *Users) begin(ctx context.Context) error {
 	return nil
 }
 
-// memusersNow is exact to a microsecond, as a time that comes back from a database.
-func memusersNow() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+// userNow is exact to a microsecond, as a time that comes back from a database.
+func userNow() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-func missing(what, name string) error {
+func userNotFound(what, name string) error {
 	return &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
 		Message: fmt.Sprintf("There is no %s %q.", what, name)}
 }
@@ -78,14 +78,14 @@ func (s *Users) AddRunView(ctx context.Context, v store.RunView) (store.RunView,
 	if err := store.CheckRunView(v); err != nil {
 		return v, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return v, err
 	}
 	defer s.mu.Unlock()
 	if s.find(v.OwnerID) == nil {
-		return v, missing("user", v.OwnerID)
+		return v, userNotFound("user", v.OwnerID)
 	}
-	return s.Views.AddRunView(ctx, v)
+	return s.RunViewStore.AddRunView(ctx, v)
 }
 
 func (s *Users) named(name string) *row {
@@ -97,8 +97,8 @@ func (s *Users) named(name string) *row {
 	return nil
 }
 
-// seen is the user with what its tokens tell of it.
-func (s *Users) seen(u *row) store.User {
+// withLastUse is the user with what its tokens tell of it.
+func (s *Users) withLastUse(u *row) store.User {
 	out := u.User
 	out.HasPassword = u.hash != ""
 	for _, t := range s.tokens {
@@ -110,19 +110,19 @@ func (s *Users) seen(u *row) store.User {
 }
 
 func (s *Users) add(name string, role store.Role) store.User {
-	u := &row{User: store.User{UserID: uuid.NewString(), Name: name, Role: role, CreatedAt: engine.At(memusersNow())}}
+	u := &row{User: store.User{UserID: uuid.NewString(), Name: name, Role: role, CreatedAt: engine.At(userNow())}}
 	s.users = append(s.users, u)
 	return u.User
 }
 
 // EnsureAdmin implements store.Users.
 func (s *Users) EnsureAdmin(ctx context.Context, name string) (store.User, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.User{}, err
 	}
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.users, isAdmin); i >= 0 {
-		return s.seen(s.users[i]), nil
+		return s.withLastUse(s.users[i]), nil
 	}
 	if err := store.CheckUser(name, store.RoleAdmin); err != nil {
 		return store.User{}, err
@@ -137,7 +137,7 @@ func (s *Users) ExternalUser(ctx context.Context, externalID, name string, role 
 	if err := store.CheckUser(name, role); err != nil {
 		return store.User{}, false, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.User{}, false, err
 	}
 	defer s.mu.Unlock()
@@ -154,9 +154,9 @@ func (s *Users) ExternalUser(ctx context.Context, externalID, name string, role 
 	u, before := s.users[i], s.users[i].Role
 	if u.Role = role; before != role && !slices.ContainsFunc(s.users, isAdmin) {
 		u.Role = before
-		return store.User{}, false, store.LastAdmin()
+		return store.User{}, false, store.LastAdminError()
 	}
-	return s.seen(u), before != role, nil
+	return s.withLastUse(u), before != role, nil
 }
 
 // CreateUser implements store.Users.
@@ -164,7 +164,7 @@ func (s *Users) CreateUser(ctx context.Context, name string, role store.Role) (s
 	if err := store.CheckUser(name, role); err != nil {
 		return store.User{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return store.User{}, err
 	}
 	defer s.mu.Unlock()
@@ -176,13 +176,13 @@ func (s *Users) CreateUser(ctx context.Context, name string, role store.Role) (s
 
 // ListUsers implements store.Users.
 func (s *Users) ListUsers(ctx context.Context) ([]store.User, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var out []store.User
 	for _, u := range s.users {
-		out = append(out, s.seen(u))
+		out = append(out, s.withLastUse(u))
 	}
 	slices.SortFunc(out, func(a, b store.User) int {
 		return cmp.Or(cmp.Compare(ascii(a.Name), ascii(b.Name)), cmp.Compare(a.UserID, b.UserID))
@@ -196,17 +196,17 @@ func (s *Users) ChangeUser(ctx context.Context, userID string, to store.UserChan
 	if err := to.Check(); err != nil {
 		return changed, was, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return changed, was, err
 	}
 	defer s.mu.Unlock()
 	u := s.find(userID)
 	if u == nil {
-		return changed, was, missing("user", userID)
+		return changed, was, userNotFound("user", userID)
 	}
 	before := *u
-	was = s.seen(&before)
-	if err := to.Was.Of(was); err != nil {
+	was = s.withLastUse(&before)
+	if err := to.Expected.Check(was); err != nil {
 		return changed, was, err
 	}
 	if to.Role != nil {
@@ -217,43 +217,43 @@ func (s *Users) ChangeUser(ctx context.Context, userID string, to store.UserChan
 	case !*to.Disabled:
 		u.DisabledAt = engine.Time{}
 	case u.DisabledAt.IsZero():
-		u.DisabledAt = engine.At(memusersNow())
+		u.DisabledAt = engine.At(userNow())
 	}
 	if !slices.ContainsFunc(s.users, isAdmin) {
 		*u = before
-		return changed, was, store.LastAdmin()
+		return changed, was, store.LastAdminError()
 	}
-	return s.seen(u), was, nil
+	return s.withLastUse(u), was, nil
 }
 
 // DeleteUser implements store.Users.
-func (s *Users) DeleteUser(ctx context.Context, userID string, was store.UserWas) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Users) DeleteUser(ctx context.Context, userID string, was store.ExpectedUser) error {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	u := s.find(userID)
 	if u == nil {
-		return missing("user", userID)
+		return userNotFound("user", userID)
 	}
-	if err := was.Of(u.User); err != nil {
+	if err := was.Check(u.User); err != nil {
 		return err
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.users), func(o *row) bool { return o == u })
 	if !slices.ContainsFunc(rest, isAdmin) {
-		return store.LastAdmin()
+		return store.LastAdminError()
 	}
 	s.users = rest
-	s.end(userID, "")
-	s.Gone(userID)
-	if s.Left != nil {
-		s.Left(u.Name)
+	s.deleteTokens(userID, "")
+	s.UserDeleted(userID)
+	if s.OnUserDeleted != nil {
+		s.OnUserDeleted(u.Name)
 	}
 	return nil
 }
 
-// end ends a user's tokens of a kind, or all.
-func (s *Users) end(userID, kind string) {
+// deleteTokens ends a user's tokens of a kind, or all.
+func (s *Users) deleteTokens(userID, kind string) {
 	for hash, t := range s.tokens {
 		if t.UserID == userID && (kind == "" || t.Kind == kind) {
 			delete(s.tokens, hash)
@@ -261,31 +261,31 @@ func (s *Users) end(userID, kind string) {
 	}
 }
 
-// PasswordOf implements store.Users.
-func (s *Users) PasswordOf(ctx context.Context, name string) (store.User, string, error) {
-	if err := s.begin(ctx); err != nil {
+// UserCredentials implements store.Users.
+func (s *Users) UserCredentials(ctx context.Context, name string) (store.User, string, error) {
+	if err := s.lock(ctx); err != nil {
 		return store.User{}, "", err
 	}
 	defer s.mu.Unlock()
 	u := s.named(name)
 	if u == nil || !u.DisabledAt.IsZero() {
-		return store.User{}, "", missing("user", name)
+		return store.User{}, "", userNotFound("user", name)
 	}
-	return s.seen(u), u.hash, nil
+	return s.withLastUse(u), u.hash, nil
 }
 
 // SetPassword implements store.Users.
 func (s *Users) SetPassword(ctx context.Context, userID, hash string) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	u := s.find(userID)
 	if u == nil {
-		return missing("user", userID)
+		return userNotFound("user", userID)
 	}
 	u.hash = hash
-	s.end(userID, "session")
-	s.end(userID, "invite")
+	s.deleteTokens(userID, "session")
+	s.deleteTokens(userID, "invite")
 	return nil
 }

@@ -28,10 +28,10 @@ func inside(w store.Window, elapsed float64) bool {
 	return elapsed >= w.From && (w.Until <= 0 || elapsed <= w.Until)
 }
 
-// place is the stretch that a second belongs to. Coarse ones begin at multiples of store.Stretch.
-func place(elapsed, first, step float64) int {
-	if step >= store.Stretch {
-		first = math.Floor(first/store.Stretch) * store.Stretch
+// bucketStart is the stretch that a second belongs to. Coarse ones begin at multiples of store.RollupSeconds.
+func bucketStart(elapsed, first, step float64) int {
+	if step >= store.RollupSeconds {
+		first = math.Floor(first/store.RollupSeconds) * store.RollupSeconds
 	}
 	return int(math.Floor((elapsed - first) / step))
 }
@@ -104,7 +104,7 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) (point
 		}
 		var out []engine.Point
 		for _, g := range grouped(all, func(p engine.Point) bucket {
-			return bucket{place: place(p.ElapsedSeconds, first, resolution), phase: p.Phase}
+			return bucket{place: bucketStart(p.ElapsedSeconds, first, resolution), phase: p.Phase}
 		}) {
 			out = append(out, merged(g))
 		}

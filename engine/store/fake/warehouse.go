@@ -15,7 +15,7 @@ const slotSeconds = 5.0
 
 // SaveWarehouse implements store.Runs.
 func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.Wa
 		all := r.polls()
 		var out []engine.WarehousePoint
 		for i, p := range all {
-			if i == 0 || i == len(all)-1 || !alike(p.Warehouse, all[i-1].Warehouse) {
+			if i == 0 || i == len(all)-1 || !sameWarehouse(p.Warehouse, all[i-1].Warehouse) {
 				out = append(out, p)
 			}
 		}
@@ -57,8 +57,8 @@ func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.Wa
 	})
 }
 
-// alike compares two polls but for what the warehouse had to do.
-func alike(a, b engine.Warehouse) bool {
+// sameWarehouse compares two polls but for what the warehouse had to do.
+func sameWarehouse(a, b engine.Warehouse) bool {
 	for _, w := range []*engine.Warehouse{&a, &b} {
 		w.Running, w.Queued, w.PolledAt = 0, 0, engine.Time{}
 	}
@@ -75,11 +75,11 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 	resolution = slotSeconds
 	polls, err = of(ctx, s, runID, func(r *run) ([]engine.WarehousePoint, error) {
 		all := slices.DeleteFunc(r.polls(), func(p engine.WarehousePoint) bool { return !inside(w, p.ElapsedSeconds) })
-		if w.Most <= 0 || len(all) <= w.Most {
+		if w.MaxPoints <= 0 || len(all) <= w.MaxPoints {
 			return all, nil
 		}
 		length := all[len(all)-1].ElapsedSeconds - all[0].ElapsedSeconds
-		resolution = slotSeconds * math.Ceil((length+1)/float64(w.Most)/slotSeconds)
+		resolution = slotSeconds * math.Ceil((length+1)/float64(w.MaxPoints)/slotSeconds)
 		var out []engine.WarehousePoint
 		for _, g := range grouped(all, func(p engine.WarehousePoint) bucket {
 			return bucket{place: int(math.Floor(p.ElapsedSeconds / resolution))}
@@ -111,8 +111,8 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 		if w.Until > 0 {
 			until = min(until, w.Until)
 		}
-		if w.Most > 0 {
-			step = max(int(math.Ceil((until-w.From)/slotSeconds/float64(w.Most))), 1)
+		if w.MaxPoints > 0 {
+			step = max(int(math.Ceil((until-w.From)/slotSeconds/float64(w.MaxPoints))), 1)
 		}
 		points, err := r.series()
 		if err != nil {

@@ -11,19 +11,19 @@ import (
 )
 
 // NoteRefreshWorker implements refresh.Refreshes.
-func (s *Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
-	if err := s.begin(ctx); err != nil {
+func (s *RefreshQueue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	w.Kinds, w.SeenAt = slices.Clone(w.Kinds), engine.At(memrefreshNow())
+	w.Kinds, w.SeenAt = slices.Clone(w.Kinds), engine.At(refreshNow())
 	s.workers[w.Name] = w
 	return nil
 }
 
 // ForgetRefreshWorker implements refresh.Refreshes.
-func (s *Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
-	if err := s.begin(ctx); err != nil {
+func (s *RefreshQueue) ForgetRefreshWorker(ctx context.Context, name string) error {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -32,9 +32,9 @@ func (s *Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
 }
 
 // present are the workers that have said something lately, by role, host and name.
-func (s *Queue) present() (all []refresh.Worker) {
+func (s *RefreshQueue) present() (all []refresh.Worker) {
 	for _, w := range s.workers {
-		if memrefreshNow().Sub(w.SeenAt.Time) <= refresh.Present {
+		if refreshNow().Sub(w.SeenAt.Time) <= refresh.WorkerTTL {
 			all = append(all, w)
 		}
 	}
@@ -45,13 +45,13 @@ func (s *Queue) present() (all []refresh.Worker) {
 }
 
 // RefreshLoad implements refresh.Refreshes.
-func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
+func (s *RefreshQueue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	over, there := s.runs()
-	if err := s.begin(ctx); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return l, err
 	}
 	defer s.mu.Unlock()
-	at := memrefreshNow()
+	at := refreshNow()
 	for task, p := range s.pending {
 		_, claimed := s.claims[task]
 		if claimed || !p.Due.After(at) {
@@ -68,7 +68,7 @@ func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	}
 	var took []float64
 	for _, r := range slices.Backward(s.history) {
-		if r.Error == "" && len(took) < refresh.Durations {
+		if r.Error == "" && len(took) < refresh.DurationSamples {
 			took = append(took, r.EndedAt.Sub(r.StartedAt.Time).Seconds())
 		}
 	}

@@ -40,20 +40,20 @@ func matrices(t *testing.T, s Store) {
 	}
 	prepared, running := []engine.Status{engine.StatusPrepared},
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
-	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}),
+	wantError(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}),
 		store.ErrConflict)
-	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}),
+	wantError(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}),
 		store.ErrNotFound)
-	begin := store.MatrixMove{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon}
-	must(t, s.MoveMatrix(ctx, begin))
-	wantError(t, s.MoveMatrix(ctx, begin), store.ErrConflict)
+	begin := store.MatrixTransition{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon}
+	must(t, s.TransitionMatrix(ctx, begin))
+	wantError(t, s.TransitionMatrix(ctx, begin), store.ErrConflict)
 	wantError(t, s.DeleteMatrix(ctx, "m1"), store.ErrConflict)
 	live, err := s.LiveMatrices(ctx)
 	must(t, err)
 	if len(live) != 1 || !live[0].StartTime.Equal(noon) {
 		t.Errorf("live %+v", live)
 	}
-	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted,
+	must(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: running, To: engine.StatusCompleted,
 		At: noon.Add(1)}))
 	if live, err = s.LiveMatrices(ctx); err != nil || len(live) != 0 {
 		t.Errorf("live %+v, %v", live, err)
@@ -106,10 +106,10 @@ func matrixLeases(t *testing.T, s Store) {
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Labels: []string{"x"}}))
 	wantError(t, s.ClaimMatrix(ctx, "none", "a", false), store.ErrNotFound)
-	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon,
+	must(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon,
 		Owner: "a"}))
-	wantError(t, s.ClaimMatrix(ctx, "m1", "b", true), store.ErrHeld)
-	wantError(t, s.ClaimMatrix(ctx, "m1", "a", false), store.ErrHeld)
+	wantError(t, s.ClaimMatrix(ctx, "m1", "b", true), store.ErrLeaseHeld)
+	wantError(t, s.ClaimMatrix(ctx, "m1", "a", false), store.ErrLeaseHeld)
 	must(t, s.ClaimMatrix(ctx, "m1", "a", true))
 	if m, err := s.Matrix(ctx, "m1"); err != nil || m.Owner != "a" || m.Status != engine.StatusRunning {
 		t.Errorf("a claim leaves %+v, %v", m, err)
@@ -118,7 +118,7 @@ func matrixLeases(t *testing.T, s Store) {
 		t.Errorf("expired %+v, %v", expired, err)
 	}
 	// Its owner hears of what others decided; others renew nothing.
-	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: live, To: engine.StatusCancelling}))
+	must(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: live, To: engine.StatusCancelling}))
 	held, err := s.RenewMatrices(ctx, "a", []string{"m1", "none"})
 	if err != nil || len(held) != 1 || held[0].MatrixID != "m1" || held[0].Status != engine.StatusCancelling {
 		t.Errorf("held %+v, %v", held, err)
@@ -126,14 +126,14 @@ func matrixLeases(t *testing.T, s Store) {
 	if held, err = s.RenewMatrices(ctx, "b", []string{"m1"}); err != nil || len(held) != 0 {
 		t.Errorf("held by another %+v, %v", held, err)
 	}
-	end := store.MatrixMove{MatrixID: "m1", From: live, To: engine.StatusCancelled, At: noon, Holder: "b"}
-	wantError(t, s.MoveMatrix(ctx, end), store.ErrHeld)
+	end := store.MatrixTransition{MatrixID: "m1", From: live, To: engine.StatusCancelled, At: noon, Holder: "b"}
+	wantError(t, s.TransitionMatrix(ctx, end), store.ErrLeaseHeld)
 	end.Holder = "a"
-	must(t, s.MoveMatrix(ctx, end))
-	wantError(t, s.MoveMatrix(ctx, end), store.ErrConflict)
+	must(t, s.TransitionMatrix(ctx, end))
+	wantError(t, s.TransitionMatrix(ctx, end), store.ErrConflict)
 	wantError(t, s.ClaimMatrix(ctx, "m1", "a", true), store.ErrConflict)
 	// What nobody holds is there for whoever asks first.
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m2", Labels: []string{"x"}}))
 	must(t, s.ClaimMatrix(ctx, "m2", "b", false))
-	wantError(t, s.ClaimMatrix(ctx, "m2", "a", false), store.ErrHeld)
+	wantError(t, s.ClaimMatrix(ctx, "m2", "a", false), store.ErrLeaseHeld)
 }

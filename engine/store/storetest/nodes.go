@@ -11,19 +11,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
-func nodeWishes(t *testing.T, s Store) {
+func nodeDesiredStates(t *testing.T, s Store) {
 	ctx := t.Context()
-	must(t, s.SetNodeWish(ctx, "a", nodes.WishDrain, "ada"))
-	must(t, s.SetNodeWish(ctx, "b", nodes.WishRemove, "ada"))
-	must(t, s.SetNodeWish(ctx, "a", nodes.WishRemove, "bob"))
-	must(t, s.SetNodeWish(ctx, "b", nodes.WishNone, "bob"))
-	must(t, s.SetNodeWish(ctx, "nobody", nodes.WishNone, "bob"))
-	wishes, err := s.NodeWishes(ctx)
+	must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredDrain, "ada"))
+	must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredRemove, "ada"))
+	must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredRemove, "bob"))
+	must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredNone, "bob"))
+	must(t, s.SetNodeDesiredState(ctx, "nobody", nodes.DesiredNone, "bob"))
+	wishes, err := s.NodeDesiredStates(ctx)
 	must(t, err)
-	if !maps.Equal(wishes, map[string]nodes.NodeWish{"a": nodes.WishRemove}) {
+	if !maps.Equal(wishes, map[string]nodes.DesiredState{"a": nodes.DesiredRemove}) {
 		t.Errorf("wishes %v", wishes)
 	}
-	if err := s.SetNodeWish(ctx, "", nodes.WishDrain, "ada"); err == nil {
+	if err := s.SetNodeDesiredState(ctx, "", nodes.DesiredDrain, "ada"); err == nil {
 		t.Error("something was wanted of a node without a name")
 	}
 }
@@ -33,7 +33,7 @@ func nodeEvents(t *testing.T, s Store) {
 	at := engine.At(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	first := nodes.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: nodes.NodeChangedState, To: nodes.NodeActive,
 		Reason: "it has\x00 introduced itself"}
-	second := nodes.NodeEvent{NodeID: "b", Server: "s2", Kind: nodes.NodeWished, Reason: "drain", By: "ada"}
+	second := nodes.NodeEvent{NodeID: "b", Server: "s2", Kind: nodes.NodeRequested, Reason: "drain", By: "ada"}
 	must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{first, second}))
 	list, err := s.NodeEvents(ctx, nodes.NodeEventFilter{})
 	must(t, err)

@@ -13,24 +13,24 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func queriestestMust(t *testing.T, err error) {
+func queryMust(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func queriestestWantError(t *testing.T, err, want error) {
+func wantQueryError(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got error %v, want %v", err, want)
 	}
 }
 
-// queriestestWantTaken checks an error about a name that is there already: the page shows it at its field.
-func queriestestWantTaken(t *testing.T, err error) {
+// wantQueryNameTaken checks an error about a name that is there already: the page shows it at its field.
+func wantQueryNameTaken(t *testing.T, err error) {
 	t.Helper()
-	queriestestWantError(t, err, store.ErrConflict)
+	wantQueryError(t, err, store.ErrConflict)
 	if e := engine.AsError(err); len(e.Fields) != 1 || e.Fields[0].Field != "name" {
 		t.Errorf("a name that is taken: %+v", e)
 	}
@@ -40,36 +40,36 @@ func queriestestWantTaken(t *testing.T, err error) {
 func Queries(t *testing.T, s Store) {
 	ctx := t.Context()
 	odd := `P95 "näch…" /?#%; DROP`
-	first, err := s.SaveQuery(ctx, query.Saved{Name: odd, SQL: "SELECT 1", Chart: "x=a", UpdatedBy: "ada\x00"})
-	queriestestMust(t, err)
+	first, err := s.SaveQuery(ctx, query.SavedQuery{Name: odd, SQL: "SELECT 1", Chart: "x=a", UpdatedBy: "ada\x00"})
+	queryMust(t, err)
 	if first.Version != 1 || first.CreatedBy != "ada" || first.UpdatedBy != "ada" || first.CreatedAt.IsZero() {
 		t.Errorf("a new query: %+v", first)
 	}
-	_, err = s.SaveQuery(ctx, query.Saved{Name: odd, SQL: "SELECT 2", UpdatedBy: "bob"})
-	queriestestWantTaken(t, err)
-	_, err = s.SaveQuery(ctx, query.Saved{Name: "nowhere", SQL: "SELECT 2", Version: 1})
-	queriestestWantError(t, err, store.ErrNotFound)
-	second, err := s.SaveQuery(ctx, query.Saved{Name: odd, SQL: "SELECT 2", Version: 1, UpdatedBy: "bob"})
-	queriestestMust(t, err)
+	_, err = s.SaveQuery(ctx, query.SavedQuery{Name: odd, SQL: "SELECT 2", UpdatedBy: "bob"})
+	wantQueryNameTaken(t, err)
+	_, err = s.SaveQuery(ctx, query.SavedQuery{Name: "nowhere", SQL: "SELECT 2", Version: 1})
+	wantQueryError(t, err, store.ErrNotFound)
+	second, err := s.SaveQuery(ctx, query.SavedQuery{Name: odd, SQL: "SELECT 2", Version: 1, UpdatedBy: "bob"})
+	queryMust(t, err)
 	if second.Version != 2 || second.CreatedBy != "ada" || second.UpdatedBy != "bob" || second.SQL != "SELECT 2" ||
 		second.Chart != "" || !second.CreatedAt.Equal(first.CreatedAt.Time) || second.UpdatedAt.Before(first.UpdatedAt.Time) {
 		t.Errorf("changed: %+v", second)
 	}
-	_, err = s.SaveQuery(ctx, query.Saved{Name: odd, SQL: "SELECT 3", Version: 1, UpdatedBy: "eve"})
-	queriestestWantError(t, err, store.ErrConflict)
+	_, err = s.SaveQuery(ctx, query.SavedQuery{Name: odd, SQL: "SELECT 3", Version: 1, UpdatedBy: "eve"})
+	wantQueryError(t, err, store.ErrConflict)
 	if err == nil || !strings.Contains(err.Error(), "bob") ||
 		!strings.Contains(err.Error(), second.UpdatedAt.UTC().Format("15:04:05")) {
 		t.Errorf("who was faster, and when: %v", err)
 	}
-	for _, bad := range []query.Saved{{SQL: "SELECT 1"}, {Name: "x"}, {Name: strings.Repeat("é", 101), SQL: "SELECT 1"}} {
+	for _, bad := range []query.SavedQuery{{SQL: "SELECT 1"}, {Name: "x"}, {Name: strings.Repeat("é", 101), SQL: "SELECT 1"}} {
 		if _, err := s.SaveQuery(ctx, bad); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	_, err = s.SaveQuery(ctx, query.Saved{Name: strings.Repeat("é", 100), SQL: "SELECT 1"})
-	queriestestMust(t, err)
+	_, err = s.SaveQuery(ctx, query.SavedQuery{Name: strings.Repeat("é", 100), SQL: "SELECT 1"})
+	queryMust(t, err)
 	list, err := s.SavedQueries(ctx)
-	queriestestMust(t, err)
+	queryMust(t, err)
 	if len(list) != 2 {
 		t.Fatalf("list %+v", list)
 	}
@@ -77,42 +77,42 @@ func Queries(t *testing.T, s Store) {
 		t.Errorf("the query that was changed is listed as %+v, not %+v", list[0], second)
 	}
 	renames(t, s, second)
-	queriestestMust(t, s.DeleteSavedQuery(ctx, odd))
-	queriestestWantError(t, s.DeleteSavedQuery(ctx, odd), store.ErrNotFound)
+	queryMust(t, s.DeleteSavedQuery(ctx, odd))
+	wantQueryError(t, s.DeleteSavedQuery(ctx, odd), store.ErrNotFound)
 }
 
 // renames gives a query another name and its own again.
-func renames(t *testing.T, s Store, q query.Saved) {
+func renames(t *testing.T, s Store, q query.SavedQuery) {
 	ctx := t.Context()
-	move := func(from, to string, version int64) (query.Saved, error) {
-		return s.SaveQuery(ctx, query.Saved{Name: to, Was: from, SQL: q.SQL, Chart: q.Chart, Version: version,
+	move := func(from, to string, version int64) (query.SavedQuery, error) {
+		return s.SaveQuery(ctx, query.SavedQuery{Name: to, PreviousName: from, SQL: q.SQL, Chart: q.Chart, Version: version,
 			UpdatedBy: "eve"})
 	}
 	_, err := move(q.Name, strings.Repeat("é", 100), q.Version)
-	queriestestWantTaken(t, err)
+	wantQueryNameTaken(t, err)
 	_, err = move(q.Name, "late", q.Version-1)
-	queriestestWantError(t, err, store.ErrConflict)
+	wantQueryError(t, err, store.ErrConflict)
 	if err == nil || !strings.Contains(err.Error(), "bob") {
 		t.Errorf("who was faster: %v", err)
 	}
 	_, err = move("nowhere", "somewhere", 1)
-	queriestestWantError(t, err, store.ErrNotFound)
+	wantQueryError(t, err, store.ErrNotFound)
 	_, err = move(q.Name, "nul\x00", q.Version)
 	if !engine.HasCode(err, engine.CodeInvalid) {
 		t.Errorf("a name with a NUL: %v", err)
 	}
 	moved, err := move(q.Name, "P95, renamed", q.Version)
-	queriestestMust(t, err)
-	if moved.Name != "P95, renamed" || moved.Was != "" || moved.Version != q.Version+1 || moved.CreatedBy != "ada" ||
+	queryMust(t, err)
+	if moved.Name != "P95, renamed" || moved.PreviousName != "" || moved.Version != q.Version+1 || moved.CreatedBy != "ada" ||
 		moved.UpdatedBy != "eve" || moved.SQL != q.SQL || !moved.CreatedAt.Equal(q.CreatedAt.Time) {
 		t.Errorf("renamed: %+v", moved)
 	}
 	list, err := s.SavedQueries(ctx)
-	queriestestMust(t, err)
+	queryMust(t, err)
 	if len(list) != 2 || !reflect.DeepEqual(list[0], moved) {
 		t.Errorf("after a query was renamed there are %+v", list)
 	}
-	queriestestWantError(t, s.DeleteSavedQuery(ctx, q.Name), store.ErrNotFound)
+	wantQueryError(t, s.DeleteSavedQuery(ctx, q.Name), store.ErrNotFound)
 	if _, err = move(moved.Name, q.Name, moved.Version); err != nil {
 		t.Errorf("renamed back: %v", err)
 	}

@@ -243,7 +243,7 @@ func enrichment(t *testing.T, s Store) {
 		t.Errorf("status %q", rows[0].EnrichmentStatus)
 	}
 	same(t, "enrichment", *rows[0].Enrichment, want)
-	ids, err := s.Enriching(ctx)
+	ids, err := s.PendingEnrichments(ctx)
 	must(t, err)
 	same(t, "enriching runs", ids, []string{"pending", "running"})
 	awaited := engine.Enrichment{Status: engine.EnrichmentPartial,
@@ -252,7 +252,7 @@ func enrichment(t *testing.T, s Store) {
 	save("live", awaited)
 	awaited.Status = engine.EnrichmentRunning
 	save("running", awaited)
-	ids, err = s.AwaitingAggregates(ctx)
+	ids, err = s.PendingAggregates(ctx)
 	must(t, err)
 	same(t, "runs that await aggregates", ids, []string{"done"})
 }
@@ -279,13 +279,13 @@ func warehouse(t *testing.T, s Store) {
 	got, err := s.Warehouse(ctx, "r1")
 	must(t, err)
 	same(t, "polls", got, want)
-	part, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{From: 4, Until: 9, Most: 3})
+	part, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{From: 4, Until: 9, MaxPoints: 3})
 	must(t, err)
 	same(t, "polls of a window", part, want[1:2])
 	same(t, "their resolution", resolution, 5.0)
 	warehouseChanges(t, s, want)
 	last := want[2]
-	few, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{Most: 2})
+	few, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{MaxPoints: 2})
 	must(t, err)
 	same(t, "every second poll", few, []engine.WarehousePoint{want[1], last})
 	same(t, "its resolution", resolution, 10.0)
@@ -424,7 +424,7 @@ func warehouseSlots(t *testing.T, s Store, epoch int64) {
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon,
 		EndTime: noon.Add(31 * time.Second)})
 	must(t, err)
-	slots, err := s.WarehouseSlots(ctx, "r1", store.Window{Most: 100})
+	slots, err := s.WarehouseSlots(ctx, "r1", store.Window{MaxPoints: 100})
 	must(t, err)
 	if len(slots) != 7 {
 		t.Fatalf("%d slots, not 7: %+v", len(slots), slots)
@@ -445,17 +445,17 @@ func warehouseSlots(t *testing.T, s Store, epoch int64) {
 			t.Errorf("slot %d has %d running, %d queued, %d clusters", i, *slot.Running, *slot.Queued, *slot.StartedClusters)
 		}
 	}
-	few, err := s.WarehouseSlots(ctx, "r1", store.Window{Most: 3})
+	few, err := s.WarehouseSlots(ctx, "r1", store.Window{MaxPoints: 3})
 	must(t, err)
 	if len(few) != 3 || few[1].ElapsedSeconds != 15 || few[0].Queued == nil || *few[0].Queued != 2 {
 		t.Errorf("of seven slots three are %+v", few)
 	}
-	part, err := s.WarehouseSlots(ctx, "r1", store.Window{From: 7, Until: 15, Most: 3})
+	part, err := s.WarehouseSlots(ctx, "r1", store.Window{From: 7, Until: 15, MaxPoints: 3})
 	must(t, err)
 	if len(part) != 3 || part[0].ElapsedSeconds != 5 || part[2].ElapsedSeconds != 15 {
 		t.Errorf("the slots from 7 to 15 s are %+v", part)
 	}
-	if none, err := s.WarehouseSlots(ctx, "nobody", store.Window{Most: 3}); err != nil || len(none) != 0 {
+	if none, err := s.WarehouseSlots(ctx, "nobody", store.Window{MaxPoints: 3}); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
 	}
 }

@@ -57,7 +57,7 @@ func enqueue(t testing.TB, s Store, tasks ...refresh.Task) {
 
 func claimOne(t testing.TB, s Store, worker string) refresh.Claim {
 	t.Helper()
-	claims, err := s.ClaimRefreshes(t.Context(), worker, refresh.Life, 1)
+	claims, err := s.ClaimRefreshes(t.Context(), worker, refresh.ClaimTTL, 1)
 	must(t, err)
 	if len(claims) != 1 {
 		t.Fatalf("%s has claimed %v, want one", worker, claims)
@@ -149,25 +149,25 @@ func refreshClaims(t *testing.T, s Store) {
 	if len(state.Pending) != 3 || !tables["a"].NextDue.Equal(ago(time.Minute).Time) || !tables["b"].NextDue.IsZero() {
 		t.Errorf("queue %+v, tables %+v", state.Pending, tables)
 	}
-	first, err := s.ClaimRefreshes(ctx, "w1", refresh.Life, 2)
+	first, err := s.ClaimRefreshes(ctx, "w1", refresh.ClaimTTL, 2)
 	must(t, err)
 	if len(first) != 2 || first[0].Table+first[1].Table != "cb" && first[0].Table+first[1].Table != "bc" {
 		t.Fatalf("claimed %+v, want the two of the highest priority", first)
 	}
 	second := claimOne(t, s, "w2")
 	if second.Table != "a" || second.Epoch <= first[0].Epoch || second.Worker != "w2" ||
-		second.ExpiresAt.Sub(second.HeartbeatAt.Time) != refresh.Life {
+		second.ExpiresAt.Sub(second.HeartbeatAt.Time) != refresh.ClaimTTL {
 		t.Errorf("the second claim is %+v", second)
 	}
-	none, err := s.ClaimRefreshes(ctx, "w3", refresh.Life, 5)
+	none, err := s.ClaimRefreshes(ctx, "w3", refresh.ClaimTTL, 5)
 	must(t, err)
 	if len(none) != 0 {
 		t.Errorf("claimed twice: %+v", none)
 	}
-	must(t, s.RenewRefresh(ctx, second, refresh.Life))
+	must(t, s.RenewRefresh(ctx, second, refresh.ClaimTTL))
 	stale := second
 	stale.Epoch--
-	wantError(t, s.RenewRefresh(ctx, stale, refresh.Life), store.ErrClaimLost)
+	wantError(t, s.RenewRefresh(ctx, stale, refresh.ClaimTTL), store.ErrClaimLost)
 	wantError(t, s.ReleaseRefresh(ctx, stale, refresh.Result{}), store.ErrClaimLost)
 	must(t, s.AbandonRefresh(ctx, stale, 0))
 	if state, _ := refreshState(t, s); len(state.Claims) != 3 {
@@ -201,7 +201,7 @@ func refreshExpiry(t *testing.T, s Store) {
 		// The expiry alone decides, whether somebody has swept or not.
 		state, _ := refreshState(t, s)
 		if expired := !state.Now.Before(claims[0].ExpiresAt.Time); expired {
-			wantError(t, s.RenewRefresh(ctx, claims[0], refresh.Life), store.ErrClaimLost)
+			wantError(t, s.RenewRefresh(ctx, claims[0], refresh.ClaimTTL), store.ErrClaimLost)
 			wantError(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}), store.ErrClaimLost)
 		}
 		swept, err = s.SweepRefreshes(ctx)
@@ -281,7 +281,7 @@ func refreshResults(t *testing.T, s Store) {
 func refreshFailures(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
-	for n := 1; n <= refresh.Failures; n++ {
+	for n := 1; n <= refresh.MaxFailures; n++ {
 		must(t, s.RequestRefresh(ctx, "a")) // now, and not when its pause is over
 		c := claimOne(t, s, "w")
 		must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Error: fmt.Sprintf("no %d", n)}))
@@ -290,7 +290,7 @@ func refreshFailures(t *testing.T, s Store) {
 		if a.Failures != n || a.Error != fmt.Sprintf("no %d", n) {
 			t.Fatalf("after failure %d: %+v", n, a)
 		}
-		if n == refresh.Failures {
+		if n == refresh.MaxFailures {
 			if a.Status != refresh.Failed || len(state.Pending) != 0 || Failed(t, s) != 1 {
 				t.Errorf("after %d failures: %+v, %+v", n, a, state.Pending)
 			}
@@ -300,7 +300,7 @@ func refreshFailures(t *testing.T, s Store) {
 		if len(state.Pending) != 1 || state.Pending[0].Due.Before(c.ClaimedAt.Add(pause)) {
 			t.Errorf("after failure %d: %+v, want it %s later", n, state.Pending, pause)
 		}
-		if none, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 1); err != nil || len(none) > 0 {
+		if none, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1); err != nil || len(none) > 0 {
 			t.Errorf("a task in its pause is claimed: %v, %v", none, err)
 		}
 	}
@@ -400,7 +400,7 @@ func refreshRace(t *testing.T, s Store) {
 	for w := range workers {
 		group.Go(func() {
 			for t.Context().Err() == nil {
-				claims, err := s.ClaimRefreshes(context.Background(), fmt.Sprintf("w%d", w), refresh.Life, 1+w%3)
+				claims, err := s.ClaimRefreshes(context.Background(), fmt.Sprintf("w%d", w), refresh.ClaimTTL, 1+w%3)
 				if err != nil {
 					t.Error(err)
 					return

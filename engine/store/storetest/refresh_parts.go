@@ -16,28 +16,28 @@ func refreshParts(t *testing.T, s Store) {
 	makeTable(t, s, sqlTable("b", "a"))
 	makeTable(t, s, ingestTable("runs"))
 	enqueue(t, s, refresh.Task{Table: "a"})
-	none, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 5, refresh.Ingest)
+	none, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 5, refresh.Ingest)
 	if must(t, err); len(none) != 0 {
 		t.Fatalf("claimed %+v, want those of INGEST tables alone", none)
 	}
-	claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 5, refresh.SQL)
+	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 5, refresh.SQL)
 	if must(t, err); len(claims) != 1 {
 		t.Fatal(claims)
 	}
 	whole := claims[0]
-	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"1", "2", "3"}, Anew: true}))
+	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"1", "2", "3"}, ReplaceParts: true}))
 	wantError(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"4"}}), store.ErrClaimLost)
-	claims, err = s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+	claims, err = s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 	all := func(c refresh.Claim) bool { return c.Subtask == "" }
 	if must(t, err); len(claims) != 3 || slices.ContainsFunc(claims, all) {
 		t.Fatalf("claimed %+v, want the parts alone", claims)
 	}
-	lost, err := s.ReleaseRefreshes(ctx, []refresh.Ended{{Claim: claims[0], Result: refresh.Result{Unchanged: true}},
+	lost, err := s.ReleaseRefreshes(ctx, []refresh.Completion{{Claim: claims[0], Result: refresh.Result{Unchanged: true}},
 		{Claim: whole}, {Claim: claims[1], Result: refresh.Result{Unchanged: true}}})
 	if must(t, err); len(lost) != 1 || lost[0].Epoch != whole.Epoch {
 		t.Errorf("lost are %+v, want %+v", lost, whole)
 	}
-	if none, err = s.ClaimRefreshes(ctx, "w", refresh.Life, 9); err != nil || len(none) != 0 {
+	if none, err = s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9); err != nil || len(none) != 0 {
 		t.Errorf("claimed %+v, %v before the last part is done", none, err)
 	}
 	must(t, s.ReleaseRefresh(ctx, claims[2], refresh.Result{Unchanged: true}))
@@ -61,8 +61,8 @@ func refreshParts(t *testing.T, s Store) {
 func refreshFailedPart(t *testing.T, s Store) {
 	ctx := t.Context()
 	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"1", "2"}, Anew: true}))
-	claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"1", "2"}, ReplaceParts: true}))
+	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 	if must(t, err); len(claims) != 2 {
 		t.Fatal(claims)
 	}
@@ -84,22 +84,22 @@ func refreshFailedPart(t *testing.T, s Store) {
 		f[0].Error != "no" {
 		t.Errorf("a part has failed once: %+v", f)
 	}
-	if early, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9); err != nil || len(early) != 0 {
+	if early, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9); err != nil || len(early) != 0 {
 		t.Errorf("claimed in its pause: %+v, %v", early, err)
 	}
 	// Whoever is asked for all of the table meanwhile names the part that is missing, which stays as it is.
 	must(t, s.RequestRefresh(ctx, "a"))
 	whole := claimOne(t, s, "w")
 	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"2"}}))
-	if early, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9); whole.Subtask != "" || err != nil || len(early) != 0 {
+	if early, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9); whole.Subtask != "" || err != nil || len(early) != 0 {
 		t.Errorf("claimed %+v, and in its pause: %+v, %v", whole, early, err)
 	}
 	// A new division forgets what there was, and who still holds some of it.
 	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"x"}, Anew: true}))
+	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"x"}, ReplaceParts: true}))
 	held := claimOne(t, s, "w")
 	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"y"}, Anew: true}))
+	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"y"}, ReplaceParts: true}))
 	wantError(t, s.ReleaseRefresh(ctx, held, refresh.Result{Unchanged: true}), store.ErrClaimLost)
 	if next := claimOne(t, s, "w"); held.Subtask != "x" || next.Subtask != "y" {
 		t.Errorf("held %+v, then %+v", held, next)

@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func settingstestMust(t *testing.T, err error) {
+func settingMust(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -30,41 +30,41 @@ func conflict(t *testing.T, err error) {
 func Settings(t *testing.T, s Store) {
 	ctx := t.Context()
 	none, err := s.Setting(ctx, "notifications")
-	settingstestMust(t, err)
+	settingMust(t, err)
 	if none.Version != 0 || none.Name != "notifications" || none.Value != nil {
 		t.Errorf("what was never saved: %+v", none)
 	}
 	first, err := s.SaveSetting(ctx, store.Setting{Name: "notifications", Value: json.RawMessage(`{"a":1}`),
 		Secret: []byte("word"), UpdatedBy: "ada"})
-	settingstestMust(t, err)
+	settingMust(t, err)
 	_, err = s.SaveSetting(ctx, store.Setting{Name: "notifications", Value: json.RawMessage(`{}`)})
 	conflict(t, err)
 	second := first
 	second.Value, second.UpdatedBy = json.RawMessage(`{"a":2}`), "eve"
 	second, err = s.SaveSetting(ctx, second)
-	settingstestMust(t, err)
+	settingMust(t, err)
 	if second.Version != first.Version+1 || second.UpdatedAt.IsZero() {
 		t.Errorf("saved again: %+v after %+v", second, first)
 	}
 	_, err = s.SaveSetting(ctx, first)
 	conflict(t, err)
 	got, err := s.Setting(ctx, "notifications")
-	settingstestMust(t, err)
+	settingMust(t, err)
 	var value struct{ A int }
-	settingstestMust(t, json.Unmarshal(got.Value, &value))
+	settingMust(t, json.Unmarshal(got.Value, &value))
 	if value.A != 2 || string(got.Secret) != "word" || got.UpdatedBy != "eve" || got.Version != second.Version {
 		t.Errorf("read: %+v", got)
 	}
 	got.Secret = nil
 	_, err = s.SaveSetting(ctx, got)
-	settingstestMust(t, err)
+	settingMust(t, err)
 	if got, err = s.Setting(ctx, "notifications"); err != nil || got.Secret != nil {
 		t.Errorf("a secret that was taken away: %q, %v", got.Secret, err)
 	}
 	turn := func(owner string, lasts time.Duration, want bool) {
 		t.Helper()
-		mine, err := s.TakeTurn(ctx, "retention", owner, lasts)
-		settingstestMust(t, err)
+		mine, err := s.AcquireTaskLease(ctx, "retention", owner, lasts)
+		settingMust(t, err)
 		if mine != want {
 			t.Errorf("the turn of %s: %t", owner, mine)
 		}
@@ -75,8 +75,8 @@ func Settings(t *testing.T, s Store) {
 	time.Sleep(20 * time.Millisecond)
 	turn("b", time.Hour, true)
 	turn("a", time.Hour, false)
-	settingstestMust(t, s.YieldTurn(ctx, "retention", "a")) // it is not a's
+	settingMust(t, s.ReleaseTaskLease(ctx, "retention", "a")) // it is not a's
 	turn("a", time.Hour, false)
-	settingstestMust(t, s.YieldTurn(ctx, "retention", "b"))
+	settingMust(t, s.ReleaseTaskLease(ctx, "retention", "b"))
 	turn("a", time.Hour, true)
 }

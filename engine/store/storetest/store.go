@@ -19,16 +19,16 @@ type Store interface {
 	store.Users
 	store.Audit
 	nodes.Nodes
-	store.RunWishes
+	store.RunCommands
 	store.Marks
 	refresh.Refreshes
 	query.Queries
 	store.RunViews
-	store.Handed
+	store.RunArtifacts
 	store.Grants
 	store.Settings
 	store.Retention
-	store.Rooms
+	store.Admissions
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
 }

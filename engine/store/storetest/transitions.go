@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func life(t *testing.T, s Store) {
+func lifecycle(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
@@ -297,16 +297,16 @@ func leases(t *testing.T, s Store) {
 	create(t, s, "r1")
 	// A row that nobody has claimed has the lease of its last change.
 	_, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
-	wantError(t, err, store.ErrHeld)
+	wantError(t, err, store.ErrLeaseHeld)
 	_, err = s.Claim(ctx, store.Claim{RunID: "none", Owner: "a"})
 	wantError(t, err, store.ErrNotFound)
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared},
 		To: engine.StatusRunning, Owner: "a"})
 	must(t, err)
 	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "b", Reclaim: true})
-	wantError(t, err, store.ErrHeld)
+	wantError(t, err, store.ErrLeaseHeld)
 	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
-	wantError(t, err, store.ErrHeld)
+	wantError(t, err, store.ErrLeaseHeld)
 	first, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})
 	must(t, err)
 	second, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})

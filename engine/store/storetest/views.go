@@ -28,7 +28,7 @@ func series(t *testing.T, s Store) {
 		k.Point.P95LatencyMs = &high
 		must(t, s.SaveTick(ctx, k))
 	}
-	whole, step, err := s.Series(ctx, "r1", store.Window{Most: length})
+	whole, step, err := s.Series(ctx, "r1", store.Window{MaxPoints: length})
 	must(t, err)
 	points, err := s.Points(ctx, "r1")
 	must(t, err)
@@ -46,7 +46,7 @@ func series(t *testing.T, s Store) {
 		points int
 	}{{40, 3, 35}, {10, 10, 12}, {4, 30, 5},
 		{1, 100, 3}} { // one point has the end of the warm-up, and one the beginning of the measurement
-		few, step, err := s.Series(ctx, "r1", store.Window{Most: c.most})
+		few, step, err := s.Series(ctx, "r1", store.Window{MaxPoints: c.most})
 		must(t, err)
 		if step != c.step || len(few) != c.points {
 			t.Fatalf("%d points of %v s, want %+v", len(few), step, c)
@@ -69,12 +69,12 @@ func series(t *testing.T, s Store) {
 				few[len(few)-1].TotalQueries)
 		}
 	}
-	one, step, err := s.WorkerSeries(ctx, "r1", "worker-1", store.Window{Most: 50})
+	one, step, err := s.WorkerSeries(ctx, "r1", "worker-1", store.Window{MaxPoints: 50})
 	must(t, err)
 	if step != 2 || len(one) != 50 || one[49].TotalQueries != 50*length || one[49].WorkerID != "worker-1" {
 		t.Errorf("%d points of a run worker of %v s", len(one), step)
 	}
-	all, step, err := s.WorkerSeries(ctx, "r1", "", store.Window{Most: 50})
+	all, step, err := s.WorkerSeries(ctx, "r1", "", store.Window{MaxPoints: 50})
 	must(t, err)
 	if step != 4 || len(all) != 50 {
 		t.Errorf("%d points of two run workers of %v s", len(all), step)
@@ -82,10 +82,10 @@ func series(t *testing.T, s Store) {
 	if all, _, err = s.WorkerSeries(ctx, "r1", "", store.Window{From: 99}); err != nil || len(all) != 4 {
 		t.Errorf("%d points at the end, %v", len(all), err)
 	}
-	if none, step, err := s.Series(ctx, "none", store.Window{Most: 10}); err != nil || len(none) != 0 || step != 1 {
+	if none, step, err := s.Series(ctx, "none", store.Window{MaxPoints: 10}); err != nil || len(none) != 0 || step != 1 {
 		t.Errorf("a run that is not there: %v, %v, %v", none, step, err)
 	}
-	if none, _, err := s.WorkerSeries(ctx, "none", "", store.Window{Most: 10}); err != nil || len(none) != 0 {
+	if none, _, err := s.WorkerSeries(ctx, "none", "", store.Window{MaxPoints: 10}); err != nil || len(none) != 0 {
 		t.Errorf("run workers that are not there: %v, %v", none, err)
 	}
 }

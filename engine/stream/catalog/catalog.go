@@ -70,8 +70,8 @@ type Catalog struct {
 	unconfirmed bool
 	// host is where fragments run that are placed on no worker; empty: queries have no fragments.
 	host string
-	// taken are slots of queries that are not in queries.
-	taken map[string]int64
+	// usedSlots are slots of queries that are not in queries.
+	usedSlots map[string]int64
 }
 
 // Contents are all entities, and the numbers that were given out last.
@@ -82,24 +82,24 @@ type Contents struct {
 	Sinks                     []Sink
 	Queries                   []Query
 	LastSourceID, LastQueryID int64
-	// Taken are the slots of workers that queries take which were not read.
-	Taken map[string]int64
+	// UsedSlots are the slots of workers that queries take which were not read.
+	UsedSlots map[string]int64
 }
 
-// Of returns a catalog with contents that were taken from one. They are not changed in place.
-func Of(c Contents) *Catalog {
+// FromContents returns a catalog with contents that were taken from one. They are not changed in place.
+func FromContents(c Contents) *Catalog {
 	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
 		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID,
-		taken: c.Taken}
+		usedSlots: c.UsedSlots}
 }
 
 // Contents returns all that is in it.
 func (c *Catalog) Contents() Contents {
-	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.taken}
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.usedSlots}
 }
 
-// As says who changes the catalog from now on, and when; queries keep it.
-func (c *Catalog) As(by Author, at time.Time) { c.by, c.at = by, at }
+// SetAuthor says who changes the catalog from now on, and when; queries keep it.
+func (c *Catalog) SetAuthor(by Author, at time.Time) { c.by, c.at = by, at }
 
 // Clone returns a catalog that changes apart from this one.
 func (c *Catalog) Clone() *Catalog {
@@ -111,7 +111,7 @@ func (c *Catalog) Clone() *Catalog {
 
 // find returns the index of what has a name.
 func find[T any](list []T, name func(T) string, wanted string) int {
-	return slices.IndexFunc(list, func(t T) bool { return sql.Same(name(t), wanted) })
+	return slices.IndexFunc(list, func(t T) bool { return sql.SameName(name(t), wanted) })
 }
 
 func (c *Catalog) worker(host string) int {
@@ -152,7 +152,7 @@ func (c *Catalog) Names() []string {
 func (c *Catalog) Physical(logical string) []PhysicalSource {
 	var list []PhysicalSource
 	for _, p := range c.physical {
-		if sql.Same(p.Logical, logical) {
+		if sql.SameName(p.Logical, logical) {
 			list = append(list, p)
 		}
 	}
@@ -189,22 +189,22 @@ func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource)
 	return nil
 }
 
-// mostColumns is how many columns a schema has at most.
-const mostColumns = 1000
+// maxColumns is how many columns a schema has at most.
+const maxColumns = 1000
 
 // schema checks columns; the error is an InvalidSchema.
 func schema(source string, definitions []sql.ColumnDefinition) ([]column.Column, error) {
-	if len(definitions) > mostColumns {
+	if len(definitions) > maxColumns {
 		return nil, sql.Errorf(sql.InvalidSchema, source, definitions[0].Name.At, "",
-			"a schema has at most %d columns", mostColumns)
+			"a schema has at most %d columns", maxColumns)
 	}
 	var columns []column.Column
 	for _, d := range definitions {
-		t, err := column.Named(d.Type.Name.Text, d.Type.Args)
+		t, err := column.TypeNamed(d.Type.Name.Text, d.Type.Args)
 		if err != nil {
-			hint := sql.Suggest(d.Type.Name.Text, column.Shown...)
+			hint := sql.Suggest(d.Type.Name.Text, column.TypeNames...)
 			if hint == "" {
-				hint = "there are " + strings.Join(column.Shown, ", ")
+				hint = "there are " + strings.Join(column.TypeNames, ", ")
 			}
 			return nil, sql.Errorf(sql.InvalidSchema, source, d.Type.Name.At, hint, "%v", err)
 		}
@@ -245,7 +245,7 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 			sql.Suggest(s.Placement.Text, c.hosts()...), "there is no worker %s", s.Placement.Text)
 	}
 	for _, p := range c.physical {
-		if sql.Same(p.Logical, s.Logical.Text) && sql.Same(p.Placement, s.Placement.Text) && p.Type == kind {
+		if sql.SameName(p.Logical, s.Logical.Text) && sql.SameName(p.Placement, s.Placement.Text) && p.Type == kind {
 			return 0, sql.Errorf(sql.AlreadyExists, source, s.Type.At,
 				"DROP it first, or place this one ON another worker",
 				"the source %s has a physical source of the type %s there already, with the id %d", p.Logical, kind, p.ID)
@@ -256,7 +256,7 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 		return 0, err
 	}
 	logical := c.logical[c.logicalSource(s.Logical.Text)]
-	if stream := config.Text("SOURCE.STREAM"); kind == connector.System {
+	if stream := config.String("SOURCE.STREAM"); kind == connector.System {
 		if want, fits := system.Fits(stream, logical.Columns); !fits {
 			return 0, sql.Errorf(sql.InvalidConfig, source, s.Logical.At, "its columns are "+want,
 				"%s has other columns than the stream %s", logical.Name, stream)
@@ -291,7 +291,7 @@ func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
 	}
 	n := Sink{s.Name.Text, columns, s.Placement.Text, kind, config}
 	if kind == connector.Postgres {
-		if err := c.toTable(source, s, &n); err != nil {
+		if err := c.checkTableSink(source, s, &n); err != nil {
 			return err
 		}
 	}
@@ -358,12 +358,12 @@ func (c *Catalog) peers(source string, w *Worker, set sql.Setting) error {
 		switch {
 		case !ok:
 			return sql.Errorf(sql.InvalidConfig, source, set.At, "('w1', 'w2') AS PEERS", "PEERS are hosts")
-		case sql.Same(host, w.Host):
+		case sql.SameName(host, w.Host):
 			return sql.Errorf(sql.InvalidTopology, source, set.At, "", "a worker is no peer of its own")
 		case c.worker(host) < 0:
 			return sql.Errorf(sql.DoesNotExist, source, set.At, "CREATE the peer first",
 				"there is no worker %s", host)
-		case slices.ContainsFunc(w.Peers, func(p string) bool { return sql.Same(p, host) }):
+		case slices.ContainsFunc(w.Peers, func(p string) bool { return sql.SameName(p, host) }):
 			return sql.Errorf(sql.InvalidTopology, source, set.At, "name it once",
 				"the peer %s is given twice", host)
 		}
@@ -394,7 +394,7 @@ func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 		return remove(&c.physical, i), nil
 	case sql.Sink:
 		for _, q := range c.queries {
-			if sql.Same(q.Sink, name) {
+			if sql.SameName(q.Sink, name) {
 				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
 			}
 		}
@@ -403,22 +403,22 @@ func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 		return c.dropQuery(d), nil
 	}
 	for _, p := range c.physical {
-		if sql.Same(p.Placement, name) {
+		if sql.SameName(p.Placement, name) {
 			return true, used(sql.ReferencedSourceExists, fmt.Sprintf("the physical source %d", p.ID))
 		}
 	}
 	for _, s := range c.sinks {
-		if sql.Same(s.Placement, name) {
+		if sql.SameName(s.Placement, name) {
 			return true, used(sql.ReferencedSinkExists, "the sink "+s.Name)
 		}
 	}
 	for _, q := range c.queries {
-		if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.Same(f.Host, name) }) {
+		if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.SameName(f.Host, name) }) {
 			return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
 		}
 	}
 	for _, w := range c.workers {
-		if slices.ContainsFunc(w.Peers, func(p string) bool { return sql.Same(p, name) }) {
+		if slices.ContainsFunc(w.Peers, func(p string) bool { return sql.SameName(p, name) }) {
 			return true, used(sql.InvalidTopology, "the worker "+w.Host+", which sends rows to it")
 		}
 	}
@@ -438,7 +438,7 @@ func remove[T any](list *[]T, i int) bool {
 func config(c connector.Config) string {
 	var parts []string
 	for _, path := range slices.Sorted(maps.Keys(c)) {
-		parts = append(parts, fmt.Sprintf("%s=%q", path, connector.Shown(path, c[path])))
+		parts = append(parts, fmt.Sprintf("%s=%q", path, connector.Masked(path, c[path])))
 	}
 	return strings.Join(parts, " ")
 }

@@ -47,7 +47,7 @@ func UnmarshalSchema(text []byte) ([]column.Column, error) {
 			}
 			args = append(args, arg)
 		}
-		t, err := column.Named(name, args)
+		t, err := column.TypeNamed(name, args)
 		if err != nil {
 			return nil, fmt.Errorf("reading a schema: %w", err)
 		}

@@ -36,7 +36,7 @@ func (c *Catalog) Bind(source string, q *sql.CreateQuery) (*plan.Plan, error) {
 	if err := p.Into(source, into.At, sink.Name, sink.Columns); err != nil {
 		return nil, err
 	}
-	if sink.Type == connector.Guardrail && sink.Config.Text("SINK.RUN_ID") == "" && connector.RunColumn(p.Columns) < 0 {
+	if sink.Type == connector.Guardrail && sink.Config.String("SINK.RUN_ID") == "" && connector.RunColumn(p.Columns) < 0 {
 		return nil, sql.Errorf(sql.BinderError, source, into.At,
 			"select runId, or give the sink SET('…' AS SINK.RUN_ID)", "no column names the run that %s stops", sink.Name)
 	}
@@ -50,7 +50,7 @@ func (c *Catalog) Bind(source string, q *sql.CreateQuery) (*plan.Plan, error) {
 			return nil, sql.Errorf(sql.PlacementError, source, q.At,
 				"CREATE PHYSICAL SOURCE FOR "+s.Source+" TYPE …", "the source %s has no physical source", s.Source)
 		}
-		if id := c.circle(s.Source, sink); id > 0 {
+		if id := c.selfRead(s.Source, sink); id > 0 {
 			return nil, sql.Errorf(sql.OptimizerError, source, into.At, "write to another file",
 				"the query would write to the file that the physical source %d of %s reads", id, s.Source)
 		}
@@ -58,13 +58,13 @@ func (c *Catalog) Bind(source string, q *sql.CreateQuery) (*plan.Plan, error) {
 	return p, nil
 }
 
-// circle is the id of a physical source that reads the file which a sink writes: it would be emptied before it is read,
+// selfRead is the id of a physical source that reads the file which a sink writes: it would be emptied before it is read,
 // or be read for ever. 0 where there is none.
-func (c *Catalog) circle(logical string, sink Sink) int64 {
+func (c *Catalog) selfRead(logical string, sink Sink) int64 {
 	for _, p := range c.Physical(logical) {
 		if p.Type == connector.File && sink.Type == connector.File &&
-			path.Clean(p.Config.Text("SOURCE.FILE_PATH")) == path.Clean(sink.Config.Text("SINK.FILE_PATH")) &&
-			sql.Same(cmp.Or(p.Placement, Server), c.TailOf(sink)) {
+			path.Clean(p.Config.String("SOURCE.FILE_PATH")) == path.Clean(sink.Config.String("SINK.FILE_PATH")) &&
+			sql.SameName(cmp.Or(p.Placement, Server), c.TailOf(sink)) {
 			return p.ID
 		}
 	}
@@ -95,12 +95,12 @@ func (c *Catalog) CreateQuery(source string, q *sql.CreateQuery) (string, *plan.
 	n := Query{ID: c.lastName, Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending, Desired: Running,
 		Since: c.at, CreatedAt: c.at, CreatedBy: c.by.Name, CreatedByID: c.by.UserID}
 	n.Sources = c.reads(p)
-	if n.Fragments, err = c.place(source, q.At, n.Sink, p); err != nil {
+	if n.Fragments, err = c.placeFragments(source, q.At, n.Sink, p); err != nil {
 		return "", nil, err
 	}
 	if i := c.sink(n.Sink); i >= 0 {
 		n.Sink = c.sinks[i].Name
-		if err := c.mayWrite(source, q, &n, c.sinks[i], p); err != nil {
+		if err := c.authorizeWrite(source, q, &n, c.sinks[i], p); err != nil {
 			return "", nil, err
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Catalog) Explain(source string, q *sql.CreateQuery) ([]string, error) {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(p.Text(), "\n"), "\n")
-	fragments, err := c.place(source, q.At, q.Select.Into.Text, p)
+	fragments, err := c.placeFragments(source, q.At, q.Select.Into.Text, p)
 	for _, f := range fragments {
 		var ids []string
 		for _, id := range c.readOn(p, f.Host) {
@@ -158,7 +158,7 @@ func (c *Catalog) Get(source string, g *sql.Get) (Listing, error) {
 		return l, err
 	}
 	is := func(wanted sql.Name, value string) bool {
-		return wanted.Text == "" || sql.Same(wanted.Text, value)
+		return wanted.Text == "" || sql.SameName(wanted.Text, value)
 	}
 	switch g.Entity {
 	case sql.LogicalSource:
@@ -211,14 +211,14 @@ func (c *Catalog) Get(source string, g *sql.Get) (Listing, error) {
 	}
 	if g.Name.Text != "" && len(l.Rows) == 0 {
 		return l, sql.Errorf(sql.DoesNotExist, source, g.Name.At,
-			sql.Suggest(g.Name.Text, c.called(g.Entity)...), "there is no %s %s",
+			sql.Suggest(g.Name.Text, c.namesOf(g.Entity)...), "there is no %s %s",
 			strings.ToLower(string(g.Entity)), g.Name.Text)
 	}
 	return l, nil
 }
 
-// called are the names of what there is of an entity; those of physical sources are numbers.
-func (c *Catalog) called(e sql.Entity) (names []string) {
+// namesOf are the names of what there is of an entity; those of physical sources are numbers.
+func (c *Catalog) namesOf(e sql.Entity) (names []string) {
 	switch e {
 	case sql.LogicalSource:
 		return c.Names()
@@ -247,7 +247,7 @@ func (c *Catalog) filters(source string, g *sql.Get) error {
 	if g.Entity == sql.PhysicalSource {
 		types = connector.SourceTypes
 	}
-	workers := append(c.called(sql.Worker), c.host)
+	workers := append(c.namesOf(sql.Worker), c.host)
 	for _, f := range []struct {
 		what   string
 		wanted sql.Name
@@ -255,7 +255,7 @@ func (c *Catalog) filters(source string, g *sql.Get) error {
 		shown  bool // all of them are a hint
 	}{{"logical source", g.Logical, c.Names(), false}, {"worker", g.Node, workers, false}, {"type", g.Type, types, true},
 		{"state", g.State, states, true}} {
-		is := func(known string) bool { return sql.Same(known, f.wanted.Text) }
+		is := func(known string) bool { return sql.SameName(known, f.wanted.Text) }
 		if f.wanted.Text == "" || slices.ContainsFunc(f.known, is) {
 			continue
 		}
@@ -279,15 +279,15 @@ func (q Query) places() string {
 
 // runsOn reports whether a query reads a source, or has its sink, on a worker.
 func (c *Catalog) runsOn(q Query, host string) bool {
-	if s, ok := c.Sink(q.Sink); ok && sql.Same(s.Placement, host) {
+	if s, ok := c.Sink(q.Sink); ok && sql.SameName(s.Placement, host) {
 		return true
 	}
-	if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.Same(f.Host, host) }) {
+	if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.SameName(f.Host, host) }) {
 		return true
 	}
 	for _, p := range c.physical {
 		for _, id := range q.Sources {
-			if p.ID == id && sql.Same(p.Placement, host) {
+			if p.ID == id && sql.SameName(p.Placement, host) {
 				return true
 			}
 		}

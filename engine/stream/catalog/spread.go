@@ -7,12 +7,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// Spreads reports whether a query reads what every node tells of itself, and goes on: it has a fragment on each node
+// SpreadsToNodes reports whether a query reads what every node tells of itself, and goes on: it has a fragment on each node
 // that is there.
-func (c *Catalog) Spreads(q Query) bool {
+func (c *Catalog) SpreadsToNodes(q Query) bool {
 	return q.Desired == Running && !q.State.Final() && q.State != Terminating &&
 		slices.ContainsFunc(c.physical, func(p PhysicalSource) bool {
-			return p.Everywhere() && slices.Contains(q.Sources, p.ID)
+			return p.OnEveryWorker() && slices.Contains(q.Sources, p.ID)
 		})
 }
 
@@ -22,7 +22,7 @@ func (c *Catalog) Spreads(q Query) bool {
 // many queries have other workers now.
 func (c *Catalog) Spread(owner string, active, comes func(host string) bool) (changed int) {
 	for i, q := range c.queries {
-		if q.Owner != owner || !c.Spreads(q) {
+		if q.Owner != owner || !c.SpreadsToNodes(q) {
 			continue
 		}
 		come, stay := c.moves(q, active, comes)
@@ -75,31 +75,31 @@ func (c *Catalog) Spread(owner string, active, comes func(host string) bool) (ch
 // moves are the workers that a query that spreads has to have besides, and the fragments that it keeps.
 func (c *Catalog) moves(q Query, active, comes func(host string) bool) (come []string, stay []Fragment) {
 	for _, w := range c.workers {
-		if sql.Same(w.Host, Server) || !active(w.Host) || !comes(w.Host) || c.Used(w.Host) >= w.Slots ||
-			slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.Same(f.Host, w.Host) }) {
+		if sql.SameName(w.Host, Server) || !active(w.Host) || !comes(w.Host) || c.Used(w.Host) >= w.Slots ||
+			slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.SameName(f.Host, w.Host) }) {
 			continue
 		}
 		come = append(come, w.Host)
 	}
 	for _, f := range q.Fragments {
-		if sql.Same(f.Host, Server) || active(f.Host) || c.needs(q, f.Host) {
+		if sql.SameName(f.Host, Server) || active(f.Host) || c.needsHost(q, f.Host) {
 			stay = append(stay, f)
 		}
 	}
 	return come, stay
 }
 
-// needs reports whether a worker has more of a query than what it tells of itself.
-func (c *Catalog) needs(q Query, host string) bool {
-	if sink, there := c.Sink(q.Sink); !there || sql.Same(c.TailOf(sink), host) {
+// needsHost reports whether a worker has more of a query than what it tells of itself.
+func (c *Catalog) needsHost(q Query, host string) bool {
+	if sink, there := c.Sink(q.Sink); !there || sql.SameName(c.TailOf(sink), host) {
 		return true
 	}
 	return slices.ContainsFunc(c.physical, func(p PhysicalSource) bool {
-		return slices.Contains(q.Sources, p.ID) && sql.Same(p.Placement, host)
+		return slices.Contains(q.Sources, p.ID) && sql.SameName(p.Placement, host)
 	})
 }
 
-// Tells reports whether a worker has nothing of a query but what it tells of itself.
-func (c *Catalog) Tells(q Query, host string) bool {
-	return !sql.Same(host, Server) && c.Spreads(q) && !c.needs(q, host)
+// OnlySelfReports reports whether a worker has nothing of a query but what it tells of itself.
+func (c *Catalog) OnlySelfReports(q Query, host string) bool {
+	return !sql.SameName(host, Server) && c.SpreadsToNodes(q) && !c.needsHost(q, host)
 }

@@ -19,8 +19,8 @@ const (
 	Unreachable WorkerState = "UNREACHABLE"
 )
 
-// There reports whether the worker is reached.
-func (s WorkerState) There() bool { return s == Active || s == Draining }
+// Reachable reports whether the worker is reached.
+func (s WorkerState) Reachable() bool { return s == Active || s == Draining }
 
 // State is the state of a query.
 type State string
@@ -113,10 +113,10 @@ type Fragment struct {
 	Terminal bool
 }
 
-// Holds reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One that
+// TakesSlot reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One that
 // has failed and waits for its next attempt keeps its slot, so that there is one when it is started again; so does one
 // that has ended before the others, which begins anew with them when one of those is lost.
-func (q Query) Holds(f Fragment) bool {
+func (q Query) TakesSlot(f Fragment) bool {
 	switch {
 	case q.State.Final():
 		return false
@@ -153,9 +153,9 @@ func (c *Catalog) dropQuery(d *sql.Drop) bool {
 	return true
 }
 
-// Within says where fragments run that are placed on no worker, which has slots; unless it is called, queries have no
+// SetDefaultHost says where fragments run that are placed on no worker, which has slots; unless it is called, queries have no
 // fragments.
-func (c *Catalog) Within(host string, slots int64) {
+func (c *Catalog) SetDefaultHost(host string, slots int64) {
 	c.host = host
 	if i := c.worker(host); i < 0 {
 		c.workers = append(slices.Clone(c.workers), Worker{Host: host, Slots: slots, State: Active})
@@ -164,14 +164,14 @@ func (c *Catalog) Within(host string, slots int64) {
 
 // Used is how many slots of a worker are taken.
 func (c *Catalog) Used(host string) (n int64) {
-	for there, slots := range c.taken {
-		if sql.Same(there, host) {
+	for there, slots := range c.usedSlots {
+		if sql.SameName(there, host) {
 			n += slots
 		}
 	}
 	for _, q := range c.queries {
 		for _, f := range q.Fragments {
-			if sql.Same(f.Host, host) && q.Holds(f) {
+			if sql.SameName(f.Host, host) && q.TakesSlot(f) {
 				n++
 			}
 		}
@@ -191,9 +191,9 @@ func (c *Catalog) ByID(id int64) (Query, bool) {
 	return c.queries[i], true
 }
 
-// Lacking are the statements of a list that create what is not there. Of physical sources it is those whose logical
+// MissingCreates are the statements of a list that create what is not there. Of physical sources it is those whose logical
 // source has none.
-func (c *Catalog) Lacking(list []sql.Parsed) (lacking []sql.Parsed) {
+func (c *Catalog) MissingCreates(list []sql.Parsed) (lacking []sql.Parsed) {
 	for _, p := range list {
 		there := false
 		switch st := p.Statement.(type) {

@@ -17,60 +17,62 @@ import (
 const ConnectionID = "SINK.CONNECTION_ID"
 
 // Author is who changes the catalog, with what was found out for it. What a statement needs and is not here yet is
-// asked for by an *UnjudgedError or an *UnreadError; the statements are then carried out again.
+// asked for by an *UncheckedConnectionError or an *UncheckedTableError; the statements are then carried out again.
 type Author struct {
 	Name, UserID string
 	// Connections are those that were judged.
-	Connections []Judged
+	Connections []ConnectionGrant
 	// Tables are those that were looked at.
-	Tables []Looked
+	Tables []TableSchema
 }
 
-// Judged is what the author may do with a connection.
-type Judged struct {
-	// Named is what it was asked for as: a name or an id.
-	Named string
-	// There says that it is. The others are empty where it is not.
-	There            bool
+// ConnectionGrant is what the author may do with a connection.
+type ConnectionGrant struct {
+	// Ref is what it was asked for as: a name or an id.
+	Ref string
+	// Exists says that it is. The others are empty where it is not.
+	Exists           bool
 	ID, Name, Driver string
 	// Production connections have to be confirmed; while one is not, a change is ErrUnconfirmed at its end.
 	Production, Confirmed bool
 }
 
-// Looked is a table of a connection as it was found, or why it can not be written to, or was not found out.
-type Looked struct {
+// TableSchema is a table of a connection as it was found, or why it can not be written to, or was not found out.
+type TableSchema struct {
 	ConnectionID, Schema, Name string
 	Table                      postgres.Table
 	Err                        error
 }
 
-// UnjudgedError asks for a connection to be judged for the author.
-type UnjudgedError struct{ Named string }
+// UncheckedConnectionError// UncheckedConnectionError asks for a connection to be judged for the author.
+type UncheckedConnectionError struct{ Ref string }
 
 // Error is what is missing.
-func (e *UnjudgedError) Error() string {
-	return fmt.Sprintf("whether the connection %s may be written to was not asked", e.Named)
+func (e *UncheckedConnectionError) Error() string {
+	return fmt.Sprintf("whether the connection %s may be written to was not asked", e.Ref)
 }
 
-// UnreadError asks for a table to be looked at.
-type UnreadError struct{ ConnectionID, Schema, Name string }
+// UncheckedTableError// UncheckedTableError asks for a table to be looked at.
+type UncheckedTableError struct{ ConnectionID, Schema, Name string }
 
 // Error is what is missing.
-func (e *UnreadError) Error() string { return fmt.Sprintf("the table %s was not looked at", e.Name) }
+func (e *UncheckedTableError) Error() string {
+	return fmt.Sprintf("the table %s was not looked at", e.Name)
+}
 
 // ErrUnconfirmed says that statements can be carried out once the production connections that they write to have been
 // confirmed.
 var ErrUnconfirmed = errors.New("a production connection was not confirmed")
 
-// judged returns a connection that is there, by name or id.
-func (c *Catalog) judged(source string, at int, named string) (Judged, error) {
-	i := slices.IndexFunc(c.by.Connections, func(j Judged) bool { return j.Named == named || j.There && j.ID == named })
+// connectionGrant returns a connection that is there, by name or id.
+func (c *Catalog) connectionGrant(source string, at int, named string) (ConnectionGrant, error) {
+	i := slices.IndexFunc(c.by.Connections, func(j ConnectionGrant) bool { return j.Ref == named || j.Exists && j.ID == named })
 	if i < 0 {
-		return Judged{}, &UnjudgedError{named}
+		return ConnectionGrant{}, &UncheckedConnectionError{named}
 	}
 	j := c.by.Connections[i]
 	switch {
-	case !j.There:
+	case !j.Exists:
 		return j, sql.Errorf(sql.InvalidConfig, source, at,
 			"GET /api/connections lists them: give a name or an id", "there is no connection %s", named)
 	case !strings.EqualFold(j.Driver, connector.Postgres):
@@ -90,24 +92,24 @@ func (c *Catalog) Confirmed() error {
 	return nil
 }
 
-// looked returns a table as it was found.
-func (c *Catalog) looked(id, schema, name string) (Looked, error) {
-	i := slices.IndexFunc(c.by.Tables, func(l Looked) bool {
+// tableSchema returns a table as it was found.
+func (c *Catalog) tableSchema(id, schema, name string) (TableSchema, error) {
+	i := slices.IndexFunc(c.by.Tables, func(l TableSchema) bool {
 		return l.ConnectionID == id && l.Name == name && l.Schema == schema
 	})
 	if i < 0 {
-		return Looked{}, &UnreadError{id, schema, name}
+		return TableSchema{}, &UncheckedTableError{id, schema, name}
 	}
 	return c.by.Tables[i], nil
 }
 
-// toTable checks a sink of the type POSTGRES, and keeps what was found.
-func (c *Catalog) toTable(source string, s *sql.CreateSink, n *Sink) error {
+// checkTableSink checks a sink of the type POSTGRES, and keeps what was found.
+func (c *Catalog) checkTableSink(source string, s *sql.CreateSink, n *Sink) error {
 	if c.host == "" {
 		return sql.Errorf(sql.InvalidConfig, source, s.Type.At, "run it on a server",
 			"a sink of the type %s needs the saved connections of a server", n.Type)
 	}
-	if n.Placement != "" && !sql.Same(n.Placement, Server) {
+	if n.Placement != "" && !sql.SameName(n.Placement, Server) {
 		return sql.Errorf(sql.InvalidConfig, source, s.Placement.At,
 			"leave ON "+n.Placement+" out: rows of sources on nodes come to the server",
 			"a sink of the type %s is the server's: no node is given a connection of it", n.Type)
@@ -120,20 +122,20 @@ func (c *Catalog) toTable(source string, s *sql.CreateSink, n *Sink) error {
 		}
 		return s.Type.At
 	}
-	j, err := c.judged(source, at("SINK.CONNECTION"), n.Config.Text("SINK.CONNECTION"))
+	j, err := c.connectionGrant(source, at("SINK.CONNECTION"), n.Config.String("SINK.CONNECTION"))
 	if err != nil {
 		return err
 	}
-	l, err := c.looked(j.ID, n.Config.Text("SINK.SCHEMA"), n.Config.Text("SINK.TABLE"))
+	l, err := c.tableSchema(j.ID, n.Config.String("SINK.SCHEMA"), n.Config.String("SINK.TABLE"))
 	if err != nil {
 		return err
 	}
 	if err := l.Err; err != nil {
-		return unwritable(source, at("SINK.TABLE"), err, l, n)
+		return notWritableError(source, at("SINK.TABLE"), err, l, n)
 	}
 	if len(n.Columns) > 0 {
 		if _, err := l.Table.Fit(n.Columns); err != nil {
-			return unwritable(source, s.Name.At, err, l, n)
+			return notWritableError(source, s.Name.At, err, l, n)
 		}
 	}
 	n.Config["SINK.CONNECTION"], n.Config[ConnectionID] = j.Name, j.ID
@@ -142,9 +144,9 @@ func (c *Catalog) toTable(source string, s *sql.CreateSink, n *Sink) error {
 	return nil
 }
 
-// unwritable is why a table can not be written to, as an error of a statement.
-func unwritable(source string, at int, err error, l Looked, n *Sink) error {
-	var misfit *postgres.MisfitError
+// notWritableError is why a table can not be written to, as an error of a statement.
+func notWritableError(source string, at int, err error, l TableSchema, n *Sink) error {
+	var misfit *postgres.MismatchError
 	if !errors.As(err, &misfit) {
 		e := sql.Errorf(sql.NetworkError, source, at, "make it reachable, and CREATE the sink again",
 			"the table %s could not be looked at: %v", l.Name, err)
@@ -165,21 +167,21 @@ func unwritable(source string, at int, err error, l Looked, n *Sink) error {
 	return e
 }
 
-// mayWrite checks that the author may write to the sink of a query, and that the query's columns fit its table as far
+// authorizeWrite checks that the author may write to the sink of a query, and that the query's columns fit its table as far
 // as that can be found out now: it is compared again when the query begins.
-func (c *Catalog) mayWrite(source string, q *sql.CreateQuery, n *Query, sink Sink, p *plan.Plan) error {
+func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, sink Sink, p *plan.Plan) error {
 	if sink.Type != connector.Postgres {
 		return nil
 	}
 	at := q.Select.Into.At
-	j, err := c.judged(source, at, sink.Config.Text(ConnectionID))
+	j, err := c.connectionGrant(source, at, sink.Config.String(ConnectionID))
 	if err != nil {
 		return err
 	}
 	if j.Production {
 		n.Confirmed = []string{j.ID}
 	}
-	l, err := c.looked(j.ID, sink.Config.Text("SINK.SCHEMA"), sink.Config.Text("SINK.TABLE"))
+	l, err := c.tableSchema(j.ID, sink.Config.String("SINK.SCHEMA"), sink.Config.String("SINK.TABLE"))
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (c *Catalog) mayWrite(source string, q *sql.CreateQuery, n *Query, sink Sin
 	if err == nil {
 		_, err = l.Table.Fit(p.Columns)
 	}
-	var misfit *postgres.MisfitError
+	var misfit *postgres.MismatchError
 	if errors.As(err, &misfit) {
 		e := sql.Errorf(sql.BinderError, source, at, misfit.Hint, "%s", misfit.Message)
 		e.Cause = err
@@ -196,8 +198,8 @@ func (c *Catalog) mayWrite(source string, q *sql.CreateQuery, n *Query, sink Sin
 	return nil
 }
 
-// Disconnected refuses a sink whose connection was deleted after it was judged.
-func Disconnected(s Sink) *sql.Error {
+// ConnectionDeleted// ConnectionDeleted refuses a sink whose connection was deleted after it was judged.
+func ConnectionDeleted(s Sink) *sql.Error {
 	return sql.Errorf(sql.InvalidConfig, "", -1, "GET /api/connections lists them: give a name or an id",
-		"the connection %s of the sink %s is not there any more", s.Config.Text("SINK.CONNECTION"), s.Name)
+		"the connection %s of the sink %s is not there any more", s.Config.String("SINK.CONNECTION"), s.Name)
 }

@@ -34,14 +34,14 @@ const infrastructure = `CREATE WORKER sink SET(9001 AS GRPC_PORT, 4 AS NUM_SLOTS
 	CREATE SINK s(x FLOAT64) TYPE FILE SET('s.csv' AS SINK.FILE_PATH, true AS SINK.APPEND)`
 
 // Apply carries statements out over a keeper, as one group.
-func Apply(ctx context.Context, k catalog.Keeper, text string) error {
+func Apply(ctx context.Context, k catalog.Store, text string) error {
 	parsed, err := sql.Parse(text)
 	if err != nil {
 		return err
 	}
-	return k.ChangeCatalog(ctx, catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
-		c.As(catalog.Author{Name: "ada", UserID: "u1"}, time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
-		c.Within(host, slots)
+	return k.ChangeCatalog(ctx, catalog.ScopeOf(parsed), func(c *catalog.Catalog) error {
+		c.SetAuthor(catalog.Author{Name: "ada", UserID: "u1"}, time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
+		c.SetDefaultHost(host, slots)
 		for _, p := range parsed {
 			var err error
 			switch st := p.Statement.(type) {
@@ -67,16 +67,16 @@ func Apply(ctx context.Context, k catalog.Keeper, text string) error {
 }
 
 // Run runs the suite; open returns an empty keeper.
-func Run(t *testing.T, open func(t *testing.T) catalog.Keeper) {
-	for name, test := range map[string]func(*testing.T, catalog.Keeper){
-		"what is kept is read": kept, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
-		"spread": spread, "needs": needs, "workers": workers, "hearing": hearing,
+func Run(t *testing.T, open func(t *testing.T) catalog.Store) {
+	for name, test := range map[string]func(*testing.T, catalog.Store){
+		"what is kept is read": persistence, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
+		"spread": spread, "needs": needs, "workers": workers, "hearing": watching,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
-func contents(t *testing.T, k catalog.Keeper) catalog.Contents {
+func contents(t *testing.T, k catalog.Store) catalog.Contents {
 	t.Helper()
 	c, err := k.CatalogContents(t.Context())
 	if err != nil {
@@ -92,11 +92,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func kept(t *testing.T, k catalog.Keeper) {
+func persistence(t *testing.T, k catalog.Store) {
 	var want catalog.Contents
 	must(t, Apply(t.Context(), k, infrastructure))
 	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
-	must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+	must(t, k.ChangeCatalog(t.Context(), catalog.Scope{All: true}, func(c *catalog.Catalog) error {
 		want = c.Contents()
 		return nil
 	}))
@@ -108,7 +108,7 @@ func kept(t *testing.T, k catalog.Keeper) {
 		t.Errorf("%+v", got)
 	}
 	p := got.Physical[0].Config
-	if p.Whole("SOURCE.SOCKET_PORT") != 5000 || !p.Is("PARSER.HEADER") || p.Text("PARSER.TUPLE_DELIMITER") != "\n" {
+	if p.Int("SOURCE.SOCKET_PORT") != 5000 || !p.Bool("PARSER.HEADER") || p.String("PARSER.TUPLE_DELIMITER") != "\n" {
 		t.Errorf("settings %v", p)
 	}
 	if c := got.Logical[0].Columns; len(c) != 3 || !c[0].NotNull || c[1].Type.String() != "DECIMAL(10, 2)" ||
@@ -137,7 +137,7 @@ func kept(t *testing.T, k catalog.Keeper) {
 	}
 }
 
-func atomic(t *testing.T, k catalog.Keeper) {
+func atomic(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure))
 	before := contents(t, k)
 	if err := Apply(t.Context(), k, "CREATE SINK b TYPE PRINT; CREATE SINK B TYPE PRINT"); err == nil {
@@ -178,7 +178,7 @@ func atomic(t *testing.T, k catalog.Keeper) {
 
 const lease = time.Minute
 
-func owners(t *testing.T, k catalog.Keeper) {
+func owners(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
 	if n, err := k.ClaimQueries(t.Context(), "one", 30*time.Millisecond); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -208,7 +208,7 @@ func owners(t *testing.T, k catalog.Keeper) {
 	}
 }
 
-func life(t *testing.T, k catalog.Keeper) {
+func life(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
 	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func life(t *testing.T, k catalog.Keeper) {
 
 // spread: nodes come and go, and so do fragments of a query that reads what each of them tells of itself; others stay
 // as they are.
-func spread(t *testing.T, k catalog.Keeper) {
+func spread(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY fixed AS SELECT x FROM a INTO s"))
 	must(t, Apply(t.Context(), k, system.Sources))
 	must(t, Apply(t.Context(), k, "CREATE SINK out TYPE PRINT; CREATE QUERY wide AS SELECT COUNT(*) AS n FROM executions "+
@@ -271,7 +271,7 @@ func spread(t *testing.T, k catalog.Keeper) {
 	spreads := func(owner string, want ...string) {
 		t.Helper()
 		before := contents(t, k)
-		must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+		must(t, k.ChangeCatalog(t.Context(), catalog.Scope{All: true}, func(c *catalog.Catalog) error {
 			c.Spread(owner, func(host string) bool { return active[host] },
 				func(host string) bool { return !draining[host] })
 			return nil
@@ -321,7 +321,7 @@ func spread(t *testing.T, k catalog.Keeper) {
 }
 
 // capacity: many at once never take more slots than there are.
-func capacity(t *testing.T, k catalog.Keeper) {
+func capacity(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure))
 	var group sync.WaitGroup
 	errs := make([]error, 2*slots)
@@ -369,7 +369,7 @@ func capacity(t *testing.T, k catalog.Keeper) {
 }
 
 // needs: a change that names one query, or none, knows which names and slots the others take.
-func needs(t *testing.T, k catalog.Keeper) {
+func needs(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY `Query-2` AS SELECT x FROM a INTO s"))
 	must(t, Apply(t.Context(), k, "SELECT x FROM a INTO s; SELECT x FROM a INTO s"))
 	must(t, Apply(t.Context(), k, "CREATE QUERY mine AS SELECT x FROM a INTO s"))
@@ -403,7 +403,7 @@ func needs(t *testing.T, k catalog.Keeper) {
 	}
 }
 
-func workers(t *testing.T, k catalog.Keeper) {
+func workers(t *testing.T, k catalog.Store) {
 	must(t, Apply(t.Context(), k, infrastructure))
 	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "new", Slots: 3, State: catalog.Active},
 		{Host: "Edge", Slots: 9, State: catalog.Unreachable}}))
@@ -417,10 +417,10 @@ func workers(t *testing.T, k catalog.Keeper) {
 	}
 }
 
-func hearing(t *testing.T, k catalog.Keeper) {
+func watching(t *testing.T, k catalog.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	heard, done := make(chan struct{}, 100), make(chan error, 1)
-	go func() { done <- k.HearCatalog(ctx, func() { heard <- struct{}{} }) }()
+	go func() { done <- k.WatchCatalog(ctx, func() { heard <- struct{}{} }) }()
 	wait := func(what string) {
 		select {
 		case <-heard:

@@ -14,17 +14,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// Keeper implements catalog.Keeper. The zero value is empty; it is safe for concurrent use.
-type Keeper struct {
+// Store implements catalog.Store. The zero value is empty; it is safe for concurrent use.
+type Store struct {
 	// Connections are those to which sinks may write; without them nobody asks whether they are still there.
 	Connections Connections
 
-	mu     sync.Mutex
-	all    catalog.Contents
-	leases map[string]time.Time
-	heard  []chan struct{}
-	writes int
-	fail   func(call string) error
+	mu       sync.Mutex
+	all      catalog.Contents
+	leases   map[string]time.Time
+	watchers []chan struct{}
+	writes   int
+	fail     func(call string) error
 }
 
 // Connections finds a connection by its id; any error means that it is not there. It does not wait for the keeper.
@@ -32,15 +32,15 @@ type Connections interface {
 	Connection(ctx context.Context, id string) (store.Connection, error)
 }
 
-// Written counts what has changed something.
-func (k *Keeper) Written() int {
+// Writes counts what has changed something.
+func (k *Store) Writes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.writes
 }
 
 // Fail has f called before each call that writes; its error is the call's. nil ends that.
-func (k *Keeper) Fail(f func(call string) error) {
+func (k *Store) Fail(f func(call string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fail = f
@@ -56,17 +56,17 @@ func copied(c catalog.Contents) catalog.Contents {
 	return c
 }
 
-// CatalogContents implements catalog.Keeper.
-func (k *Keeper) CatalogContents(context.Context) (catalog.Contents, error) {
+// CatalogContents implements catalog.Store.
+func (k *Store) CatalogContents(context.Context) (catalog.Contents, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return copied(k.all), nil
 }
 
-// wrote tells who listens; the lock is held.
-func (k *Keeper) wrote() {
+// notify tells who listens; the lock is held.
+func (k *Store) notify() {
 	k.writes++
-	for _, h := range k.heard {
+	for _, h := range k.watchers {
 		select {
 		case h <- struct{}{}:
 		default:
@@ -74,22 +74,22 @@ func (k *Keeper) wrote() {
 	}
 }
 
-// before is called with the lock held.
-func (k *Keeper) before(call string) error {
+// injectFault is called with the lock held.
+func (k *Store) injectFault(call string) error {
 	if k.fail == nil {
 		return nil
 	}
 	return k.fail(call)
 }
 
-// ChangeCatalog implements catalog.Keeper.
-func (k *Keeper) ChangeCatalog(ctx context.Context, _ catalog.Needs, change func(*catalog.Catalog) error) error {
+// ChangeCatalog implements catalog.Store.
+func (k *Store) ChangeCatalog(ctx context.Context, _ catalog.Scope, change func(*catalog.Catalog) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.before("ChangeCatalog"); err != nil {
+	if err := k.injectFault("ChangeCatalog"); err != nil {
 		return err
 	}
-	c := catalog.Of(copied(k.all))
+	c := catalog.FromContents(copied(k.all))
 	if err := change(c); err != nil {
 		return err
 	}
@@ -98,34 +98,34 @@ func (k *Keeper) ChangeCatalog(ctx context.Context, _ catalog.Needs, change func
 		return err
 	}
 	k.all = is
-	k.wrote()
+	k.notify()
 	return nil
 }
 
 // connected refuses new sinks whose connection was deleted after it was judged; the lock is held.
-func (k *Keeper) connected(ctx context.Context, sinks []catalog.Sink) error {
+func (k *Store) connected(ctx context.Context, sinks []catalog.Sink) error {
 	if k.Connections == nil {
 		return nil
 	}
 	for _, s := range sinks {
-		id := s.Config.Text(catalog.ConnectionID)
+		id := s.Config.String(catalog.ConnectionID)
 		if id == "" || slices.ContainsFunc(k.all.Sinks, func(was catalog.Sink) bool { return was.Name == s.Name }) {
 			continue
 		}
 		if _, err := k.Connections.Connection(ctx, id); err != nil {
-			return catalog.Disconnected(s)
+			return catalog.ConnectionDeleted(s)
 		}
 	}
 	return nil
 }
 
-// Writing calls do with the sinks that write to a connection, by name. Nothing changes until it returns.
-func (k *Keeper) Writing(connectionID string, do func(sinks []string) error) error {
+// LockSinks calls do with the sinks that write to a connection, by name. Nothing changes until it returns.
+func (k *Store) LockSinks(connectionID string, do func(sinks []string) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var names []string
 	for _, s := range k.all.Sinks {
-		if s.Config.Text(catalog.ConnectionID) == connectionID {
+		if s.Config.String(catalog.ConnectionID) == connectionID {
 			names = append(names, s.Name)
 		}
 	}
@@ -133,11 +133,11 @@ func (k *Keeper) Writing(connectionID string, do func(sinks []string) error) err
 	return do(names)
 }
 
-// ClaimQueries implements catalog.Keeper.
-func (k *Keeper) ClaimQueries(_ context.Context, owner string, lease time.Duration) (n int, err error) {
+// ClaimQueries implements catalog.Store.
+func (k *Store) ClaimQueries(_ context.Context, owner string, lease time.Duration) (n int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.before("ClaimQueries"); err != nil {
+	if err := k.injectFault("ClaimQueries"); err != nil {
 		return 0, err
 	}
 	if k.leases == nil {
@@ -154,16 +154,16 @@ func (k *Keeper) ClaimQueries(_ context.Context, owner string, lease time.Durati
 		}
 	}
 	if n > 0 {
-		k.wrote()
+		k.notify()
 	}
 	return n, nil
 }
 
-// AdvanceQuery implements catalog.Keeper.
-func (k *Keeper) AdvanceQuery(_ context.Context, q catalog.Query) error {
+// AdvanceQuery implements catalog.Store.
+func (k *Store) AdvanceQuery(_ context.Context, q catalog.Query) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.before("AdvanceQuery"); err != nil {
+	if err := k.injectFault("AdvanceQuery"); err != nil {
 		return err
 	}
 	i := slices.IndexFunc(k.all.Queries, func(there catalog.Query) bool { return there.ID == q.ID })
@@ -171,7 +171,7 @@ func (k *Keeper) AdvanceQuery(_ context.Context, q catalog.Query) error {
 		k.all.Queries[i].Revision != q.Revision {
 		return fmt.Errorf("query %d in the epoch %d, revision %d: %w", q.ID, q.Epoch, q.Revision, store.ErrFenced)
 	}
-	defer k.wrote()
+	defer k.notify()
 	if q.State == catalog.Stopped {
 		k.all.Queries = slices.Delete(k.all.Queries, i, i+1)
 		return nil
@@ -182,13 +182,13 @@ func (k *Keeper) AdvanceQuery(_ context.Context, q catalog.Query) error {
 	return nil
 }
 
-// SetWorkers implements catalog.Keeper.
-func (k *Keeper) SetWorkers(_ context.Context, workers []catalog.Worker) error {
+// SetWorkers implements catalog.Store.
+func (k *Store) SetWorkers(_ context.Context, workers []catalog.Worker) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed := false
 	for _, w := range workers {
-		i := slices.IndexFunc(k.all.Workers, func(there catalog.Worker) bool { return sql.Same(there.Host, w.Host) })
+		i := slices.IndexFunc(k.all.Workers, func(there catalog.Worker) bool { return sql.SameName(there.Host, w.Host) })
 		if i < 0 {
 			k.all.Workers, changed = append(k.all.Workers, w), true
 		} else if k.all.Workers[i].State != w.State {
@@ -196,16 +196,16 @@ func (k *Keeper) SetWorkers(_ context.Context, workers []catalog.Worker) error {
 		}
 	}
 	if changed {
-		k.wrote()
+		k.notify()
 	}
 	return nil
 }
 
-// HearCatalog implements catalog.Keeper.
-func (k *Keeper) HearCatalog(ctx context.Context, heard func()) error {
+// WatchCatalog implements catalog.Store.
+func (k *Store) WatchCatalog(ctx context.Context, heard func()) error {
 	h := make(chan struct{}, 1)
 	k.mu.Lock()
-	k.heard = append(k.heard, h)
+	k.watchers = append(k.watchers, h)
 	k.mu.Unlock()
 	for {
 		heard()

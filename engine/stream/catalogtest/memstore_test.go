@@ -8,5 +8,5 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	catalogtest.Run(t, func(*testing.T) catalog.Keeper { return &catalogtest.Keeper{} })
+	catalogtest.Run(t, func(*testing.T) catalog.Store { return &catalogtest.Store{} })
 }

@@ -24,15 +24,15 @@ type Alert struct {
 	Rows int
 	// Failure is why nobody could be told.
 	Failure string
-	// Again says that it is tried again: nobody has been told yet.
-	Again bool
+	// Retrying says that it is tried again: nobody has been told yet.
+	Retrying bool
 }
 
-// Tell takes alerts; nil is nobody.
-type Tell func(Alert)
+// AlertFunc takes alerts; nil is nobody.
+type AlertFunc func(Alert)
 
-// keptAlerts is how many alerts are kept to be looked at.
-const keptAlerts = 200
+// maxAlerts is how many alerts are kept to be looked at.
+const maxAlerts = 200
 
 // Alerts keeps the last alerts. The zero value is empty; it is safe for concurrent use.
 type Alerts struct {
@@ -40,17 +40,17 @@ type Alerts struct {
 	list []Alert
 }
 
-// Of returns what takes the alerts of a query. One that is tried again is not kept: another one follows.
-func (a *Alerts) Of(id int64, query, sink string) Tell {
+// For returns what takes the alerts of a query. One that is tried again is not kept: another one follows.
+func (a *Alerts) For(id int64, query, sink string) AlertFunc {
 	return func(one Alert) {
-		if one.Again {
+		if one.Retrying {
 			return
 		}
 		one.At, one.QueryID, one.Query, one.Type = time.Now().UTC(), id, query, sink
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.list = append(a.list, one); len(a.list) > keptAlerts {
-			a.list = slices.Clone(a.list[len(a.list)-keptAlerts:])
+		if a.list = append(a.list, one); len(a.list) > maxAlerts {
+			a.list = slices.Clone(a.list[len(a.list)-maxAlerts:])
 		}
 	}
 }
@@ -64,8 +64,8 @@ func (a *Alerts) List() []Alert {
 	return list
 }
 
-// tell tells of an attempt.
-func (t Tell) tell(a Alert, err error) {
+// send tells of an attempt.
+func (t AlertFunc) send(a Alert, err error) {
 	if t == nil {
 		return
 	}
@@ -79,19 +79,19 @@ func (t Tell) tell(a Alert, err error) {
 	t(a)
 }
 
-// longest is how much of a value is told.
-const longest = 100
+// maxValueLength is how much of a value is told.
+const maxValueLength = 100
 
-// InWords is a row as text: names and values, long ones cut.
-func InWords(columns []column.Column, b *column.Batch, i int) string {
+// RowText// RowText is a row as text: names and values, long ones cut.
+func RowText(columns []column.Column, b *column.Batch, i int) string {
 	var parts []string
 	for c := range b.Cols {
 		v := "NULL"
 		if !b.Cols[c].Null[i] {
 			v = string(b.Cols[c].AppendValue(nil, i))
 		}
-		if r := []rune(v); len(r) > longest {
-			v = string(r[:longest-1]) + "…"
+		if r := []rune(v); len(r) > maxValueLength {
+			v = string(r[:maxValueLength-1]) + "…"
 		}
 		parts = append(parts, columns[c].Name+" "+v)
 	}

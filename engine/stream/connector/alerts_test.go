@@ -40,7 +40,7 @@ func TestARuleTellsOfEachRunOnce(t *testing.T) {
 		}
 		return nil
 	}
-	sink := SinkGuardrail("slow", Config{}, alertColumns, stop, alerts.Of(7, "slow", Guardrail))
+	sink := NewGuardrail("slow", Config{}, alertColumns, stop, alerts.For(7, "slow", Guardrail))
 	if err := sink.Write(alertRows("r1", "r1")); err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var alerts Alerts
-	sink, err := SinkWebhook(t.Context(), Config{"SINK.URL": s.URL + "/canary"}, alertColumns, policy,
-		alerts.Of(1, "busy", Webhook))
+	sink, err := NewWebhook(t.Context(), Config{"SINK.URL": s.URL + "/canary"}, alertColumns, policy,
+		alerts.For(1, "busy", Webhook))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = sink.Close() }()
-	for range keptAlerts + 5 {
+	for range maxAlerts + 5 {
 		if err := sink.Write(alertRows("r1", "r2")); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		t.Fatal("a refusal is none")
 	}
 	list := alerts.List()
-	if len(list) != keptAlerts || list[0].Failure == "" || strings.Contains(list[0].Failure, "canary") ||
+	if len(list) != maxAlerts || list[0].Failure == "" || strings.Contains(list[0].Failure, "canary") ||
 		list[1].Rows != 2 || list[1].Row != "runId r1, p99 200" || list[1].Failure != "" {
 		t.Errorf("%d alerts, the last two %+v", len(list), list[:2])
 	}
@@ -95,10 +95,10 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 func TestARunThatHasEndedWasNotStoppedByARule(t *testing.T) {
 	var alerts Alerts
 	asked := 0
-	sink := SinkGuardrail("slow", Config{}, alertColumns, func(context.Context, string, string) error {
+	sink := NewGuardrail("slow", Config{}, alertColumns, func(context.Context, string, string) error {
 		asked++
 		return ErrEnded
-	}, alerts.Of(7, "slow", Guardrail))
+	}, alerts.For(7, "slow", Guardrail))
 	for range 2 {
 		if err := sink.Write(alertRows("r1")); err != nil {
 			t.Fatal(err)

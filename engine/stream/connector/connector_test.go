@@ -199,7 +199,7 @@ func TestASlowStreamIsPassedOn(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(quiet / 5):
+			case <-time.After(idleTimeout / 5):
 				_, _ = io.WriteString(c, "1,a\n")
 			}
 		}

@@ -37,14 +37,14 @@ var ErrPath = errors.New("may not be opened")
 
 // clean checks a path and returns it in its shortest form.
 func clean(name string) (string, error) {
-	if why := astray(name); why != "" {
+	if why := outsideReason(name); why != "" {
 		return "", fmt.Errorf("%q %w: it %s", name, ErrPath, why)
 	}
 	return path.Clean(name), nil
 }
 
-// astray says why a path is none of a file in the folder, as far as its spelling tells.
-func astray(name string) string {
+// outsideReason says why a path is none of a file in the folder, as far as its spelling tells.
+func outsideReason(name string) string {
 	switch {
 	case path.IsAbs(name) || strings.Contains(name, `\`) || strings.IndexByte(name, 0) >= 0:
 		return "is not relative to the folder of streams"

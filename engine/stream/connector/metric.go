@@ -22,8 +22,8 @@ const metricPrefix = "loadstone_stream_"
 // queryLabel names the query that tells a metric, so that those of several queries do not meet.
 const queryLabel = "query"
 
-// longestLabel is how many bytes of a text become the value of a label.
-const longestLabel = 256
+// maxLabelBytes is how many bytes of a text become the value of a label.
+const maxLabelBytes = 256
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
@@ -64,13 +64,13 @@ type Metrics struct {
 
 // metric takes the rows of a query.
 type metric struct {
-	of     *Metrics
-	query  string
-	limit  int64
-	labels []string // the query's first
-	texts  []int    // columns of the other labels
-	values []gauge
-	series map[string]series
+	metrics *Metrics
+	query   string
+	limit   int64
+	labels  []string // the query's first
+	texts   []int    // columns of the other labels
+	values  []gauge
+	series  map[string]series
 }
 
 // gauge is a column that is told, under a name.
@@ -87,18 +87,18 @@ type series struct {
 
 // Open returns the sink of a query. Its series are told until it is closed.
 func (m *Metrics) Open(query string, c Config, columns []column.Column) Sink {
-	s := &metric{of: m, query: query, limit: c.Whole("SINK.SERIES"), labels: []string{queryLabel},
+	s := &metric{metrics: m, query: query, limit: c.Int("SINK.SERIES"), labels: []string{queryLabel},
 		series: map[string]series{}}
 	for i, col := range columns {
 		switch {
 		case col.Type.Numeric():
-			s.values = append(s.values, gauge{i, metricPrefix + c.Text("SINK.METRIC") + "_" + col.Name})
+			s.values = append(s.values, gauge{i, metricPrefix + c.String("SINK.METRIC") + "_" + col.Name})
 		case col.Type.Kind == column.Text || col.Type.Kind == column.Boolean:
 			s.labels, s.texts = append(s.labels, col.Name), append(s.texts, i)
 		}
 	}
 	if len(s.values) == 1 {
-		s.values[0].name = metricPrefix + c.Text("SINK.METRIC")
+		s.values[0].name = metricPrefix + c.String("SINK.METRIC")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,8 +111,8 @@ func (m *Metrics) Open(query string, c Config, columns []column.Column) Sink {
 
 // Write implements Sink. The newest row of each set of labels counts; a value that is NULL is not told.
 func (s *metric) Write(b *column.Batch) error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
 	for i := range b.N {
 		row := series{labels: []string{s.query}, values: make([]float64, len(s.values)), there: make([]bool, len(s.values))}
 		for _, t := range s.texts {
@@ -120,7 +120,7 @@ func (s *metric) Write(b *column.Batch) error {
 			if !b.Cols[t].Null[i] {
 				text = string(b.Cols[t].AppendValue(nil, i))
 			}
-			row.labels = append(row.labels, strings.ToValidUTF8(text[:min(len(text), longestLabel)], ""))
+			row.labels = append(row.labels, strings.ToValidUTF8(text[:min(len(text), maxLabelBytes)], ""))
 		}
 		for n, v := range s.values {
 			if b.Cols[v.column].Null[i] {
@@ -141,9 +141,9 @@ func (s *metric) Write(b *column.Batch) error {
 
 // Close implements Sink: nothing of the query is told any more.
 func (s *metric) Close() error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	delete(s.of.sinks, s)
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
+	delete(s.metrics.sinks, s)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 const maxLine = 1 << 20
 
 // fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: a
-// vector holds no more than column.MostText of texts, and several batches are under way.
+// vector holds no more than column.MaxText of texts, and several batches are under way.
 const fullBatch = 4 << 20
 
 // lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
@@ -29,7 +29,7 @@ type lines struct {
 	failed     error
 }
 
-var errLeft = errors.New("a line is too long, or ends within")
+var errSkipped = errors.New("a line is too long, or ends within")
 
 // next returns a line, or errLeft for one that is left out, or what the reader returned. A line is valid until the next
 // call.
@@ -63,7 +63,7 @@ func (l *lines) next() ([]byte, error) {
 			if len(l.buffer) >= maxLine {
 				if l.begin, l.end, searched = 0, 0, 0; !l.long {
 					l.long = true
-					return nil, errLeft
+					return nil, errSkipped
 				}
 			} else {
 				l.buffer = append(l.buffer, make([]byte, len(l.buffer))...)
@@ -71,7 +71,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		n, err := l.r.Read(l.buffer[l.end:])
 		l.end += n
-		if err != nil && !errors.Is(err, errQuiet) {
+		if err != nil && !errors.Is(err, errNoData) {
 			l.failed = err
 		} else if err != nil && n == 0 {
 			return nil, err
@@ -92,11 +92,11 @@ func (l *lines) rest() ([]byte, error) {
 	case errors.Is(l.failed, io.EOF):
 		return line, nil
 	}
-	return nil, errLeft // a connection was torn within it
+	return nil, errSkipped // a connection was torn within it
 }
 
-// errQuiet is returned by readers that have nothing for the moment.
-var errQuiet = errors.New("nothing came")
+// errNoData is returned by readers that have nothing for the moment.
+var errNoData = errors.New("nothing came")
 
 // rows reads rows of a schema from lines.
 type rows struct {
@@ -108,16 +108,16 @@ type rows struct {
 	batch     int
 	malformed atomic.Int64
 	scratch   []byte
-	// alike are the names of the members of an object by what they are without case.
-	alike map[string]string
-	// within is how long a row waits for others to fill its batch, 0 for as long as it takes.
-	within time.Duration
+	// foldedNames are the names of the members of an object by what they are without case.
+	foldedNames map[string]string
+	// batchTimeout is how long a row waits for others to fill its batch, 0 for as long as it takes.
+	batchTimeout time.Duration
 }
 
 func newRows(r io.Reader, columns []column.Column, c Config) *rows {
-	return &rows{lines: lines{r: r, delimiter: c.Text("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
-		json: strings.EqualFold(c.Text("PARSER.TYPE"), "JSON"), field: c.Text("PARSER.FIELD_DELIMITER")[0],
-		skip: c.Is("PARSER.HEADER"), batch: int(c.Whole("SOURCE.BATCH_ROWS")), alike: map[string]string{}}
+	return &rows{lines: lines{r: r, delimiter: c.String("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
+		json: strings.EqualFold(c.String("PARSER.TYPE"), "JSON"), field: c.String("PARSER.FIELD_DELIMITER")[0],
+		skip: c.Bool("PARSER.HEADER"), batch: int(c.Int("SOURCE.BATCH_ROWS")), foldedNames: map[string]string{}}
 }
 
 // Read fills a batch, or returns what there is once its first row has waited for long. It returns an error, io.EOF at
@@ -126,12 +126,12 @@ func (s *rows) Read(b *column.Batch) error {
 	b.Reset(s.columns)
 	var first time.Time
 	for size := 0; b.N < s.batch && size < fullBatch; {
-		if s.within > 0 && b.N > 0 && time.Since(first) >= s.within {
+		if s.batchTimeout > 0 && b.N > 0 && time.Since(first) >= s.batchTimeout {
 			return nil
 		}
 		line, err := s.next()
 		switch {
-		case errors.Is(err, errLeft):
+		case errors.Is(err, errSkipped):
 			s.malformed.Add(1)
 			continue
 		case err != nil && b.N > 0:
@@ -144,7 +144,7 @@ func (s *rows) Read(b *column.Batch) error {
 			s.skip = false
 			continue
 		}
-		if len(bytes.TrimSpace(line)) == 0 && !s.lone(line) {
+		if len(bytes.TrimSpace(line)) == 0 && !s.isEmptyRow(line) {
 			continue
 		}
 		var ok bool
@@ -161,15 +161,15 @@ func (s *rows) Read(b *column.Batch) error {
 			continue
 		}
 		size += len(line)
-		if b.N++; b.N == 1 && s.within > 0 {
+		if b.N++; b.N == 1 && s.batchTimeout > 0 {
 			first = time.Now()
 		}
 	}
 	return nil
 }
 
-// lone reports whether an empty line is a row: that of CSV whose only column is NULL.
-func (s *rows) lone(line []byte) bool {
+// isEmptyRow reports whether an empty line is a row: that of CSV whose only column is NULL.
+func (s *rows) isEmptyRow(line []byte) bool {
 	return len(line) == 0 && !s.json && len(s.columns) == 1 && !s.columns[0].NotNull
 }
 
@@ -230,18 +230,18 @@ func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
 	return nil, nil, true, false
 }
 
-// nearly is the member whose name is that of a column but for case. Of several it is the first in order, so that a row
+// memberFold is the member whose name is that of a column but for case. Of several it is the first in order, so that a row
 // has the same values whenever it is read.
-func (s *rows) nearly(members map[string]json.RawMessage, name string) (json.RawMessage, bool) {
-	if len(s.alike) == 0 {
+func (s *rows) memberFold(members map[string]json.RawMessage, name string) (json.RawMessage, bool) {
+	if len(s.foldedNames) == 0 {
 		for member := range members {
 			folded := strings.ToLower(member)
-			if first, there := s.alike[folded]; !there || member < first {
-				s.alike[folded] = member
+			if first, there := s.foldedNames[folded]; !there || member < first {
+				s.foldedNames[folded] = member
 			}
 		}
 	}
-	member, there := s.alike[strings.ToLower(name)]
+	member, there := s.foldedNames[strings.ToLower(name)]
 	return members[member], there
 }
 
@@ -251,11 +251,11 @@ func (s *rows) object(b *column.Batch, line []byte) bool {
 	if json.Unmarshal(line, &members) != nil || members == nil {
 		return false
 	}
-	clear(s.alike)
+	clear(s.foldedNames)
 	for i, c := range s.columns {
 		raw, ok := members[c.Name]
 		if !ok {
-			raw, ok = s.nearly(members, c.Name)
+			raw, ok = s.memberFold(members, c.Name)
 		}
 		null := !ok || string(raw) == "null"
 		if !null && raw[0] == '"' {

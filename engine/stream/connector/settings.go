@@ -14,8 +14,8 @@ import (
 
 // setting is one that a type of source or sink has.
 type setting struct {
-	path     string
-	standard any // nil: it has to be given
+	path         string
+	defaultValue any // nil: it has to be given
 	// check returns what is wrong with a value, or nothing. The value has the type of the standard; text where that
 	// is nil.
 	check func(v any) string
@@ -55,8 +55,8 @@ const (
 var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents, KindStatistics,
 	StatementStatistics, Executions}
 
-// OnNodes reports whether each node tells a stream of itself. The others are told where the server of a run has them.
-func OnNodes(stream string) bool { return stream == Executions || stream == StatementStatistics }
+// PerNode// PerNode reports whether each node tells a stream of itself. The others are told where the server of a run has them.
+func PerNode(stream string) bool { return stream == Executions || stream == StatementStatistics }
 
 // SourceTypes and SinkTypes are all that there are.
 var (
@@ -64,9 +64,9 @@ var (
 	SinkTypes   = []string{File, Print, Postgres, Webhook, Guardrail, Metric}
 )
 
-// Words are the types of sources and sinks and the paths of their settings, each once and in the order of the alphabet:
+// Keywords are the types of sources and sinks and the paths of their settings, each once and in the order of the alphabet:
 // what an editor of statements offers.
-func Words() []string {
+func Keywords() []string {
 	words := slices.Concat(SourceTypes, SinkTypes)
 	for _, of := range settings {
 		for _, s := range of {
@@ -88,7 +88,7 @@ func inFolder(v any) string {
 	if why := notEmpty(v); why != "" {
 		return why
 	}
-	return astray(v.(string))
+	return outsideReason(v.(string))
 }
 
 func format(v any) string {
@@ -105,7 +105,7 @@ func oneByte(v any) string {
 	return ""
 }
 
-func aStream(v any) string {
+func streamName(v any) string {
 	if !slices.Contains(Streams[:], v.(string)) {
 		return "is one of " + strings.Join(Streams[:], ", ")
 	}
@@ -142,13 +142,13 @@ func Origin(address string) string {
 	return at.Scheme + "://" + at.Host
 }
 
-// Secret reports whether the setting of a path is kept sealed and shown to nobody.
-func Secret(path string) bool { return path == "SINK.URL" }
+// IsSecret reports whether the setting of a path is kept sealed and shown to nobody.
+func IsSecret(path string) bool { return path == "SINK.URL" }
 
-// Shown is a setting as it is shown to readers.
-func Shown(path string, value any) string {
+// Masked is a setting as it is shown to readers.
+func Masked(path string, value any) string {
 	text := fmt.Sprint(value)
-	if Secret(path) {
+	if IsSecret(path) {
 		return Origin(text) + "/…"
 	}
 	return text
@@ -167,39 +167,39 @@ func anyValue(any) string { return "" }
 
 var parser = []setting{
 	{path: "PARSER.TYPE", check: format},
-	{path: "PARSER.TUPLE_DELIMITER", standard: "\n", check: oneByte},
-	{path: "PARSER.FIELD_DELIMITER", standard: ",", check: oneByte},
-	{path: "PARSER.HEADER", standard: false, check: anyValue},
-	{path: "SOURCE.BATCH_ROWS", standard: int64(1024), check: between(1, 65536)},
+	{path: "PARSER.TUPLE_DELIMITER", defaultValue: "\n", check: oneByte},
+	{path: "PARSER.FIELD_DELIMITER", defaultValue: ",", check: oneByte},
+	{path: "PARSER.HEADER", defaultValue: false, check: anyValue},
+	{path: "SOURCE.BATCH_ROWS", defaultValue: int64(1024), check: between(1, 65536)},
 }
 
 var settings = map[string][]setting{
 	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder}}, parser...),
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
-		{path: "SOURCE.SOCKET_PORT", standard: int64(0), check: between(1, 65535)}}, parser...),
-	"source " + System: {{path: "SOURCE.STREAM", check: aStream}},
+		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)}}, parser...),
+	"source " + System: {{path: "SOURCE.STREAM", check: streamName}},
 	"sink " + File: {{path: "SINK.FILE_PATH", check: inFolder},
-		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
-	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+		{path: "SINK.INPUT_FORMAT", defaultValue: "CSV", check: format}, {path: "SINK.APPEND", defaultValue: false, check: anyValue}},
+	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", defaultValue: "CSV", check: format}},
 	"sink " + Webhook: {{path: "SINK.URL", check: address}},
 	"sink " + Postgres: {{path: "SINK.CONNECTION", check: notEmpty}, {path: "SINK.TABLE", check: notEmpty},
-		{path: "SINK.SCHEMA", standard: "", check: anyValue}},
-	"sink " + Guardrail: {{path: "SINK.RUN_ID", standard: "", check: anyValue}},
-	"sink " + Metric: {{path: "SINK.METRIC", check: metricName}, {path: "SINK.SERIES", standard: int64(1000),
+		{path: "SINK.SCHEMA", defaultValue: "", check: anyValue}},
+	"sink " + Guardrail: {{path: "SINK.RUN_ID", defaultValue: "", check: anyValue}},
+	"sink " + Metric: {{path: "SINK.METRIC", check: metricName}, {path: "SINK.SERIES", defaultValue: int64(1000),
 		check: between(1, 10_000)}},
 }
 
 // Config is what a source or sink was made with, all settings by their path.
 type Config map[string]any
 
-// Text is a setting that is a text.
-func (c Config) Text(path string) string { s, _ := c[path].(string); return s }
+// String is a setting that is a text.
+func (c Config) String(path string) string { s, _ := c[path].(string); return s }
 
-// Whole is a setting that is a whole number.
-func (c Config) Whole(path string) int64 { n, _ := c[path].(int64); return n }
+// Int is a setting that is a whole number.
+func (c Config) Int(path string) int64 { n, _ := c[path].(int64); return n }
 
-// Is is a setting that is true or false.
-func (c Config) Is(path string) bool { b, _ := c[path].(bool); return b }
+// Bool is a setting that is true or false.
+func (c Config) Bool(path string) bool { b, _ := c[path].(bool); return b }
 
 // SourceConfig checks the settings of a source; the error is an InvalidConfig.
 func SourceConfig(kind, source string, at int, given []sql.Setting) (Config, error) {
@@ -234,7 +234,7 @@ func config(kind, source string, at int, given []sql.Setting) (Config, error) {
 			return nil, wrong(g.At, "", "%s is given twice", g.Path)
 		}
 		s := known[i]
-		want := s.standard
+		want := s.defaultValue
 		if want == nil {
 			want = ""
 		}
@@ -251,13 +251,13 @@ func config(kind, source string, at int, given []sql.Setting) (Config, error) {
 		if _, ok := c[s.path]; ok {
 			continue
 		}
-		if s.standard == nil || s.check(s.standard) != "" {
+		if s.defaultValue == nil || s.check(s.defaultValue) != "" {
 			return nil, wrong(at, "SET('…' AS "+s.path+")", "a %s needs the setting %s", kind, s.path)
 		}
-		c[s.path] = s.standard
+		c[s.path] = s.defaultValue
 	}
 	const row, field = "PARSER.TUPLE_DELIMITER", "PARSER.FIELD_DELIMITER"
-	if one, is := c[row]; is && one == c[field] && !strings.EqualFold(c.Text("PARSER.TYPE"), "JSON") {
+	if one, is := c[row]; is && one == c[field] && !strings.EqualFold(c.String("PARSER.TYPE"), "JSON") {
 		return nil, wrong(at, "", "%s and %s are the same", row, field)
 	}
 	return c, nil

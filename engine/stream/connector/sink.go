@@ -27,7 +27,7 @@ type Failing interface {
 
 // OpenSink opens a sink of the type FILE or PRINT; what PRINT writes goes to out.
 func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, out io.Writer) (Sink, error) {
-	e := &encoder{columns: columns, json: strings.EqualFold(c.Text("SINK.INPUT_FORMAT"), "JSON")}
+	e := &encoder{columns: columns, json: strings.EqualFold(c.String("SINK.INPUT_FORMAT"), "JSON")}
 	for _, col := range columns {
 		name, err := json.Marshal(col.Name)
 		if err != nil {
@@ -43,7 +43,7 @@ func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, ou
 	default:
 		return nil, fmt.Errorf("a sink of the type %s %w: it needs a server", kind, ErrPath)
 	}
-	f, err := folder.write(c.Text("SINK.FILE_PATH"), c.Is("SINK.APPEND"))
+	f, err := folder.write(c.String("SINK.FILE_PATH"), c.Bool("SINK.APPEND"))
 	if err != nil {
 		return nil, err
 	}

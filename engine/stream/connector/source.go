@@ -35,8 +35,8 @@ type Metered interface {
 // Partial is a Source that has of a stream only what a worker tells of itself.
 type Partial interface {
 	Source
-	// Elsewhere says from which other workers the query has the rest. It is called before the first Read.
-	Elsewhere(has func(worker string) bool)
+	// SetRemote says from which other workers the query has the rest. It is called before the first Read.
+	SetRemote(has func(worker string) bool)
 }
 
 type file struct {
@@ -44,12 +44,12 @@ type file struct {
 	io.Closer
 }
 
-// quiet is how long a socket may have nothing before the rows that came are passed on, and how long a row waits while
+// idleTimeout is how long a socket may have nothing before the rows that came are passed on, and how long a row waits while
 // others come.
-const quiet = 100 * time.Millisecond
+const idleTimeout = 100 * time.Millisecond
 
-// connectWithin is how long a connection may take.
-const connectWithin = 10 * time.Second
+// connectTimeout is how long a connection may take.
+const connectTimeout = 10 * time.Second
 
 // Dial connects to an address, as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -59,7 +59,7 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 	error) {
 	switch kind {
 	case File:
-		f, err := folder.open(c.Text("SOURCE.FILE_PATH"), os.O_RDONLY)
+		f, err := folder.open(c.String("SOURCE.FILE_PATH"), os.O_RDONLY)
 		if err != nil {
 			return nil, err
 		}
@@ -68,31 +68,31 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 	default:
 		return nil, fmt.Errorf("a source of the type %s %w: it needs a server", kind, ErrPath)
 	}
-	address := net.JoinHostPort(c.Text("SOURCE.SOCKET_HOST"), strconv.FormatInt(c.Whole("SOURCE.SOCKET_PORT"), 10))
+	address := net.JoinHostPort(c.String("SOURCE.SOCKET_HOST"), strconv.FormatInt(c.Int("SOURCE.SOCKET_PORT"), 10))
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	connecting, cancel := context.WithTimeout(ctx, connectWithin)
+	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := dial(connecting, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", address, err)
 	}
-	to := &socket{newRows(&patient{conn}, columns, c), conn}
-	to.within = quiet
+	to := &socket{newRows(&quietConn{conn}, columns, c), conn}
+	to.batchTimeout = idleTimeout
 	return to, nil
 }
 
-// patient reads from a connection, which may be quiet for as long as it likes.
-type patient struct{ net.Conn }
+// quietConn reads from a connection, which may be quiet for as long as it likes.
+type quietConn struct{ net.Conn }
 
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(quiet)); err != nil {
+func (p *quietConn) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(idleTimeout)); err != nil {
 		return 0, err
 	}
 	n, err := p.Conn.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errQuiet
+		err = errNoData
 	}
 	return n, err
 }
@@ -105,7 +105,7 @@ type socket struct {
 // Read returns no rows after a while in which none came.
 func (s *socket) Read(b *column.Batch) error {
 	err := s.rows.Read(b)
-	if errors.Is(err, errQuiet) {
+	if errors.Is(err, errNoData) {
 		return nil
 	}
 	return err

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// patientFor is how long rows are tried again that an address does not take; the last attempt may take longer.
-	patientFor = time.Minute
-	// firstPause and longestPause are how far attempts are apart, unless the address says a longer time.
-	firstPause   = 500 * time.Millisecond
-	longestPause = 10 * time.Second
+	// retryTimeout is how long rows are tried again that an address does not take; the last attempt may take longer.
+	retryTimeout = time.Minute
+	// minBackoff and longestPause are how far attempts are apart, unless the address says a longer time.
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = 10 * time.Second
 )
 
 // deliveryHeader names rows that are posted: it is the same for each attempt, so that who has taken them, and whose
@@ -29,32 +29,32 @@ const deliveryHeader = "X-Loadstone-Delivery"
 
 // webhook posts rows as lines of JSON.
 type webhook struct {
-	client   *delivery.Client
-	columns  []column.Column
-	tell     Tell
-	rows     bytes.Buffer
-	lines    Sink
-	ctx      context.Context
-	end      context.CancelFunc
-	once     sync.Once
-	patience time.Duration
+	client       *delivery.Client
+	columns      []column.Column
+	alert        AlertFunc
+	rows         bytes.Buffer
+	lines        Sink
+	ctx          context.Context
+	end          context.CancelFunc
+	once         sync.Once
+	retryTimeout time.Duration
 }
 
 // ErrSealed is an address that was kept with a key that this server does not have.
 var ErrSealed = errors.New("the address of the sink is sealed with another key: DROP the sink and make it anew")
 
-// SinkWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For a
+// NewWebhook// NewWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For a
 // minute it is tried again where the address does not answer, or asks for it by its status; who writes waits meanwhile,
 // and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
-func SinkWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
-	tell Tell) (Sink, error) {
-	w := &webhook{columns: columns, tell: tell, patience: patientFor}
-	url := c.Text("SINK.URL")
+func NewWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
+	tell AlertFunc) (Sink, error) {
+	w := &webhook{columns: columns, alert: tell, retryTimeout: retryTimeout}
+	url := c.String("SINK.URL")
 	if url == "" {
 		return nil, ErrSealed
 	}
 	var err error
-	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Reach: policy}); err != nil {
+	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Egress: policy}); err != nil {
 		e := sql.Errorf(sql.InvalidConfig, "", -1, "name another address",
 			"rows can not be posted to the address: %v", err)
 		e.Cause = err
@@ -71,9 +71,9 @@ func (w *webhook) Write(b *column.Batch) error {
 	if b.N == 0 {
 		return nil
 	}
-	a := Alert{Rows: b.N, Row: InWords(w.columns, b, 0)}
+	a := Alert{Rows: b.N, Row: RowText(w.columns, b, 0)}
 	err := w.write(b, a)
-	w.tell.tell(a, err)
+	w.alert.send(a, err)
 	return err
 }
 
@@ -82,13 +82,13 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 	if err := w.lines.Write(b); err != nil {
 		return err
 	}
-	begun, pause, name := time.Now(), firstPause, rand.Text()
+	begun, pause, name := time.Now(), minBackoff, rand.Text()
 	for n := 1; ; n++ {
 		again, after, err := w.post(name)
 		if err == nil {
 			return nil
 		}
-		left := w.patience - time.Since(begun)
+		left := w.retryTimeout - time.Since(begun)
 		if !again || left <= 0 || w.ctx.Err() != nil {
 			tried := ""
 			if n > 1 {
@@ -99,13 +99,13 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 			e.Cause = err
 			return e
 		}
-		a.Again = true
-		w.tell.tell(a, err)
+		a.Retrying = true
+		w.alert.send(a, err)
 		select {
 		case <-time.After(min(max(pause, after), left)):
 		case <-w.ctx.Done():
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxBackoff)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *webhook) post(name string) (again bool, after time.Duration, err error)
 		return !errors.Is(err, egress.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
 	}
 	if err = answer.Err(); err != nil {
-		again, after = answer.Again()
+		again, after = answer.Retryable()
 		return again, after, fmt.Errorf("%s: %w", w.client.To(), err)
 	}
 	return false, 0, nil

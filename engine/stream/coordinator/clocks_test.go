@@ -17,9 +17,9 @@ import (
 func TestClocksThatAreOff(t *testing.T) {
 	for what, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(what, func(t *testing.T) {
-			k := &catalogtest.Keeper{}
+			k := &catalogtest.Store{}
 			opened := func(p *pipes, owner string, off time.Duration) *coordinator.Coordinator {
-				c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: owner,
+				c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: p, Owner: owner,
 					Now: func() time.Time { return time.Now().Add(off) }, Sources: system.Sources, Lease: time.Second})
 				if err != nil {
 					t.Fatal(err)

@@ -30,16 +30,16 @@ const Server = catalog.Server
 // Slots is how many fragments run in it.
 const Slots = 2000
 
-// Feeds open what queries read and write in this process.
-type Feeds = fragment.Feeds
+// Connectors open what queries read and write in this process.
+type Connectors = fragment.Connectors
 
 // ErrUnusable says that a source or sink can not be opened, however often it is tried.
 var ErrUnusable = fragment.ErrUnusable
 
 // Options are what a coordinator is made of.
 type Options struct {
-	Keeper catalog.Keeper
-	Feeds  Feeds
+	Store      catalog.Store
+	Connectors Connectors
 	// Runner leads to the workers of other processes; nil where there are none.
 	Runner Runner
 	// Owner names this server.
@@ -48,8 +48,8 @@ type Options struct {
 	Tables Tables
 	// Workers are the nodes of the cluster; nil where there are none.
 	Workers func() []catalog.Worker
-	// Bears says whether a worker that drains still bears load, of which it tells; nil where none does.
-	Bears func(host string) bool
+	// HasLoad says whether a worker that drains still bears load, of which it tells; nil where none does.
+	HasLoad func(host string) bool
 	// Sources are statements that are carried out once at the start, where what they create is not there.
 	Sources string
 	// Now is the machine's clock, time.Now where it is not set.
@@ -66,9 +66,9 @@ type Coordinator struct {
 	wake chan struct{}
 	done sync.WaitGroup
 
-	watching *watching
-	// told are the workers as the loop has told the catalog of them last.
-	told Told
+	watches *watchHub
+	// sent are the workers as the loop has told the catalog of them last.
+	sent SentStates
 
 	mu sync.Mutex
 	// running are the deployments of queries, by id.
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), told: Told{},
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watches: newWatching(), sent: SentStates{},
 		running: map[int64]*deployment{}, ended: map[int64]Live{}, stays: map[int64]stay{},
 		renewing: make(chan struct{}, 1)}
 	if err := c.prepare(ctx); err != nil {
@@ -104,19 +104,19 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	living, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	if o.Runner == nil {
-		c.o.Runner = nobody{}
+		c.o.Runner = noRunner{}
 	} else {
 		c.done.Go(func() { c.sweeping(living) })
 	}
 	c.done.Go(func() { c.loop(living) })
 	c.done.Go(func() { c.listen(living) })
-	c.done.Go(func() { c.hold(living) })
+	c.done.Go(func() { c.keepLease(living) })
 	return c, nil
 }
 
 // prepare adds the worker that stands for the server, and the sources of the product.
 func (c *Coordinator) prepare(ctx context.Context) error {
-	contents, err := c.o.Keeper.CatalogContents(ctx)
+	contents, err := c.o.Store.CatalogContents(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the catalog of streams: %w", err)
 	}
@@ -124,13 +124,13 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the sources of the product: %w", err)
 	}
-	lacking := catalog.Of(contents).Lacking(parsed)
+	lacking := catalog.FromContents(contents).MissingCreates(parsed)
 	if len(lacking) == 0 && len(contents.Workers) > 0 {
 		return nil
 	}
-	err = c.o.Keeper.ChangeCatalog(ctx, catalog.Needs{}, func(to *catalog.Catalog) error {
-		to.Within(Server, Slots)
-		for _, p := range to.Lacking(parsed) {
+	err = c.o.Store.ChangeCatalog(ctx, catalog.Scope{}, func(to *catalog.Catalog) error {
+		to.SetDefaultHost(Server, Slots)
+		for _, p := range to.MissingCreates(parsed) {
 			if _, err := apply(to, c.o.Sources, p); err != nil {
 				return err
 			}
@@ -160,20 +160,20 @@ type Result struct {
 	Rows    [][]string `json:"rows" nullable:"false"`
 }
 
-// Tables looks at a table of a connection, by its id. A *postgres.MisfitError says that rows can not be written there.
+// Tables looks at a table of a connection, by its id. A *postgres.MismatchError says that rows can not be written there.
 type Tables interface {
 	Describe(ctx context.Context, connectionID, schema, name string) (postgres.Table, error)
 }
 
 // Execute carries statements out as one group: all of them, or none and the error, which is a *sql.Error. A
-// query is accepted when it has been planned; by is kept with it. A *catalog.UnjudgedError asks for a connection to be
+// query is accepted when it has been planned; by is kept with it. A *catalog.UncheckedConnectionError asks for a connection to be
 // judged for the author, and the statements again; catalog.ErrUnconfirmed for the production connections that were
 // judged to be confirmed.
 func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
 	by.Tables = slices.Clone(by.Tables)
 	for {
 		results, err := c.execute(ctx, text, by)
-		var unread *catalog.UnreadError
+		var unread *catalog.UncheckedTableError
 		if !errors.As(err, &unread) {
 			return results, err
 		}
@@ -184,7 +184,7 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		by.Tables = append(by.Tables, catalog.Looked{ConnectionID: unread.ConnectionID, Schema: unread.Schema,
+		by.Tables = append(by.Tables, catalog.TableSchema{ConnectionID: unread.ConnectionID, Schema: unread.Schema,
 			Name: unread.Name, Table: table, Err: err})
 	}
 }
@@ -201,8 +201,8 @@ func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Autho
 	var results []Result
 	all := func(to *catalog.Catalog) error {
 		results = nil // it may be asked again
-		to.As(by, c.o.Now().UTC().Truncate(time.Microsecond))
-		to.Within(Server, Slots)
+		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
+		to.SetDefaultHost(Server, Slots)
 		for _, p := range parsed {
 			r, err := apply(to, text, p)
 			if err != nil {
@@ -213,19 +213,19 @@ func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Autho
 		return to.Confirmed()
 	}
 	if reads(parsed) {
-		contents, err := c.o.Keeper.CatalogContents(ctx)
+		contents, err := c.o.Store.CatalogContents(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
 		}
-		if err := all(catalog.Of(contents)); err != nil {
+		if err := all(catalog.FromContents(contents)); err != nil {
 			return nil, err
 		}
 		return results, nil
 	}
-	if err := c.o.Keeper.ChangeCatalog(ctx, catalog.NeedsOf(parsed), all); err != nil {
+	if err := c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all); err != nil {
 		return nil, err
 	}
-	c.poke()
+	c.wakeLoop()
 	return results, nil
 }
 
@@ -291,5 +291,5 @@ func apply(to *catalog.Catalog, text string, p sql.Parsed) (r Result, err error)
 
 // Contents is the catalog as it is now.
 func (c *Coordinator) Contents(ctx context.Context) (catalog.Contents, error) {
-	return c.o.Keeper.CatalogContents(ctx)
+	return c.o.Store.CatalogContents(ctx)
 }

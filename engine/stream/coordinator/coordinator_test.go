@@ -38,7 +38,7 @@ type pipes struct {
 }
 
 func (p *pipes) Source(_ context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
-	return p.hub.Open(s.Config.Text("SOURCE.STREAM"), columns), nil
+	return p.hub.Open(s.Config.String("SOURCE.STREAM"), columns), nil
 }
 
 func (p *pipes) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, columns []column.Column) (connector.Sink, error) {
@@ -94,9 +94,9 @@ func (p *pipes) counts() (opened, open int, rows []string) {
 	return p.opened, p.open, slices.Clone(p.rows)
 }
 
-func begin(t *testing.T, k catalog.Keeper, p *pipes, owner string) *coordinator.Coordinator {
+func begin(t *testing.T, k catalog.Store, p *pipes, owner string) *coordinator.Coordinator {
 	t.Helper()
-	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: owner,
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: p, Owner: owner,
 		Sources: system.Sources, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 }
 
 // eventually waits until a query is in a state; "" is gone.
-func eventually(t *testing.T, k *catalogtest.Keeper, name string, want catalog.State) catalog.Query {
+func eventually(t *testing.T, k *catalogtest.Store, name string, want catalog.State) catalog.Query {
 	t.Helper()
 	var last catalog.Query
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -138,7 +138,7 @@ func eventually(t *testing.T, k *catalogtest.Keeper, name string, want catalog.S
 const sinks = "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId, event FROM run_events INTO s"
 
 func tell(p *pipes, event string) {
-	p.hub.Tell(connector.RunEvents, func(b *column.Batch) {
+	p.hub.Publish(connector.RunEvents, func(b *column.Batch) {
 		for i := range b.Cols {
 			switch i {
 			case 0:
@@ -156,7 +156,7 @@ func tell(p *pipes, event string) {
 // TestFromCreateToDrop: a query runs, its rows reach the sink, and it is gone when it is dropped.
 func TestFromCreateToDrop(t *testing.T) {
 	for _, mode := range []string{"", " GRACEFUL"} {
-		k, p := &catalogtest.Keeper{}, &pipes{}
+		k, p := &catalogtest.Store{}, &pipes{}
 		c := begin(t, k, p, "one")
 		execute(t, c, sinks)
 		eventually(t, k, "q", catalog.Running)
@@ -167,7 +167,7 @@ func TestFromCreateToDrop(t *testing.T) {
 		if open != 0 || mode != "" && !reflect.DeepEqual(rows, []string{"r,START"}) {
 			t.Errorf("%q: %d sinks are open, rows %q", mode, open, rows)
 		}
-		if p.hub.Wanted(connector.RunEvents) {
+		if p.hub.HasReaders(connector.RunEvents) {
 			t.Error("it is read on")
 		}
 		// Its name is free again, and it runs again.
@@ -180,7 +180,7 @@ func TestFromCreateToDrop(t *testing.T) {
 
 // TestAcceptedBeforeAnythingIsOpened: a client does not wait for what a query reads and writes.
 func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{late: make(chan struct{})}
+	k, p := &catalogtest.Store{}, &pipes{late: make(chan struct{})}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Deploying)
@@ -194,7 +194,7 @@ func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
 
 // TestErrorsThatStay: the query FAILED, says why, and is kept until it is dropped.
 func TestErrorsThatStay(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
+	k, p := &catalogtest.Store{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	if q := eventually(t, k, "q", catalog.Failed); !strings.Contains(q.Failure, "no such folder") {
@@ -203,7 +203,7 @@ func TestErrorsThatStay(t *testing.T) {
 	if opened, _, _ := p.counts(); opened != 1 {
 		t.Errorf("it was tried %d times", opened)
 	}
-	if p.hub.Wanted(connector.RunEvents) {
+	if p.hub.HasReaders(connector.RunEvents) {
 		t.Error("its source is open")
 	}
 	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", catalog.Author{})
@@ -217,7 +217,7 @@ func TestErrorsThatStay(t *testing.T) {
 
 // TestErrorsThatPass: what cannot be reached is tried again until it can.
 func TestErrorsThatPass(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{refuse: errors.New("connection refused")}
+	k, p := &catalogtest.Store{}, &pipes{refuse: errors.New("connection refused")}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -237,7 +237,7 @@ func TestErrorsThatPass(t *testing.T) {
 
 // TestASlowQueryFails: who tells rows does not wait for who reads them.
 func TestASlowQueryFails(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{}
+	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Running)
@@ -253,7 +253,7 @@ func TestASlowQueryFails(t *testing.T) {
 
 // TestAnotherServerGoesOn: when a server is gone its queries run at another, once.
 func TestAnotherServerGoesOn(t *testing.T) {
-	k, one, two := &catalogtest.Keeper{}, &pipes{}, &pipes{}
+	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
 	first := begin(t, k, one, "one")
 	execute(t, first, sinks)
 	eventually(t, k, "q", catalog.Running)
@@ -281,14 +281,14 @@ func TestAnotherServerGoesOn(t *testing.T) {
 
 // TestQuietCatalog: once everything is as it is desired, nothing is written.
 func TestQuietCatalog(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{}
+	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Running)
 	time.Sleep(100 * time.Millisecond)
-	before := k.Written()
+	before := k.Writes()
 	time.Sleep(1500 * time.Millisecond)
-	if after := k.Written(); after != before {
+	if after := k.Writes(); after != before {
 		t.Errorf("it was written %d times", after-before)
 	}
 }
@@ -297,7 +297,7 @@ func TestQuietCatalog(t *testing.T) {
 // desired.
 func TestACrashAtAnyStep(t *testing.T) {
 	for last := range 8 {
-		k, p := &catalogtest.Keeper{}, &pipes{}
+		k, p := &catalogtest.Store{}, &pipes{}
 		c := begin(t, k, p, "one")
 		left := last
 		k.Fail(func(call string) error {

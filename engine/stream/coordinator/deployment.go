@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// readyWithin is how long a fragment may take until it has opened what it needs.
-	readyWithin = time.Minute
-	// endWithin is how long one may take to end that was told to; then its link is ended, and whether it has gone is not
+	// readyTimeout is how long a fragment may take until it has opened what it needs.
+	readyTimeout = time.Minute
+	// stopTimeout is how long one may take to end that was told to; then its link is ended, and whether it has gone is not
 	// known.
-	endWithin = 3 * time.Second
+	stopTimeout = 3 * time.Second
 )
 
 // deployment is an attempt to run a query: all its fragments run, or none. When one of them is lost or fails the others
@@ -29,7 +29,7 @@ const (
 type deployment struct {
 	key    fragment.Key
 	o      Options
-	told   func()
+	notify func()
 	fail   context.CancelFunc
 	done   chan struct{}
 	began  time.Time
@@ -38,13 +38,13 @@ type deployment struct {
 	drains chan struct{}
 
 	mu    sync.Mutex
-	parts map[string]*part
-	// went: all fragments were ready, and told to run.
-	went bool
+	parts map[string]*deployedFragment
+	// started: all fragments were ready, and told to run.
+	started bool
 }
 
-// part is what is known of a fragment.
-type part struct {
+// deployedFragment is what is known of a fragment.
+type deployedFragment struct {
 	host  string
 	state catalog.FragmentState
 	// failure is its error; terminal says that another attempt is of no use.
@@ -53,21 +53,21 @@ type part struct {
 	// lost: its worker is not there; confirming: it is asked whether the fragment has gone.
 	lost, confirming bool
 	link             fragment.Link
-	// here is closed when a fragment of this process has ended; nil of one elsewhere.
-	here   chan struct{}
-	counts exec.Counts
-	rates  rates
+	// localDone is closed when a fragment of this process has ended; nil of one elsewhere.
+	localDone chan struct{}
+	counts    exec.Counts
+	rates     rates
 	// endedAt is when it has said what it came to.
 	endedAt time.Time
 }
 
 // deploy begins to run a query; told is called whenever something of it has changed.
 func deploy(o Options, q catalog.Query, contents catalog.Contents, told func()) *deployment {
-	d := shell(o, q, told)
+	d := adoptedDeployment(o, q, told)
 	d.key.Attempt = 0
 	for _, f := range q.Fragments {
 		d.key.Attempt = max(d.key.Attempt, f.Attempts)
-		d.parts[f.Host] = &part{host: f.Host, state: catalog.FragmentStarted}
+		d.parts[f.Host] = &deployedFragment{host: f.Host, state: catalog.FragmentStarted}
 	}
 	var running context.Context
 	running, d.fail = context.WithCancel(context.Background())
@@ -81,16 +81,16 @@ func deploy(o Options, q catalog.Query, contents catalog.Contents, told func()) 
 	return d
 }
 
-// shell is a deployment of which nothing runs that is known of here, and whose fragments elsewhere have to be ended.
-func shell(o Options, q catalog.Query, told func()) *deployment {
-	d := &deployment{key: fragment.Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: math.MaxInt64}, o: o, told: told,
+// adoptedDeployment is a deployment of which nothing runs that is known of here, and whose fragments elsewhere have to be ended.
+func adoptedDeployment(o Options, q catalog.Query, told func()) *deployment {
+	d := &deployment{key: fragment.Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: math.MaxInt64}, o: o, notify: told,
 		fail: func() {}, done: make(chan struct{}), began: o.Now().UTC(), drains: make(chan struct{}),
-		parts: map[string]*part{}}
+		parts: map[string]*deployedFragment{}}
 	close(d.done)
 	d.drain = sync.OnceFunc(func() { close(d.drains) })
 	for _, f := range q.Fragments {
-		d.parts[f.Host] = &part{host: f.Host, state: f.State, failure: f.Failure}
-		if sql.Same(f.Host, catalog.Server) && !f.State.Final() {
+		d.parts[f.Host] = &deployedFragment{host: f.Host, state: f.State, failure: f.Failure}
+		if sql.SameName(f.Host, catalog.Server) && !f.State.Final() {
 			d.parts[f.Host].state = catalog.FragmentStopped // with the process that it ran in
 		}
 	}
@@ -111,24 +111,24 @@ func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.
 	// None runs unless all are ready; those that opened are ended then.
 	d.mu.Lock()
 	// One after the other, and in the same order each time: a life of the simulation can be lived again.
-	d.went = ctx.Err() == nil
-	var order []*part
+	d.started = ctx.Err() == nil
+	var order []*deployedFragment
 	for _, host := range slices.Sorted(maps.Keys(d.parts)) {
 		p := d.parts[host]
 		if ctx.Err() == nil {
 			p.state = catalog.FragmentRunning
 		}
-		if order = append(order, p); sql.Same(p.host, d.tail) {
+		if order = append(order, p); sql.SameName(p.host, d.tail) {
 			order[0], order[len(order)-1] = order[len(order)-1], order[0]
 		}
 	}
 	d.mu.Unlock()
 	for _, p := range order {
-		if p.link != nil && ctx.Err() == nil && p.link.Send(ctx, fragment.Word{Kind: fragment.Go}) != nil {
-			d.lose(p.host, "was lost")
+		if p.link != nil && ctx.Err() == nil && p.link.Send(ctx, fragment.Message{Kind: fragment.Go}) != nil {
+			d.markLost(p.host, "was lost")
 		}
 	}
-	d.told()
+	d.notify()
 	for _, p := range d.parts {
 		following.Go(func() { d.follow(ctx, p) })
 	}
@@ -141,31 +141,31 @@ func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.
 	}
 	for _, p := range order {
 		if p.link != nil {
-			_ = p.link.Send(ctx, fragment.Word{Kind: fragment.Drain}) // one that has ended has nothing to drain
+			_ = p.link.Send(ctx, fragment.Message{Kind: fragment.Drain}) // one that has ended has nothing to drain
 		}
 	}
 	<-over
 }
 
 // open gives a fragment to its worker, and waits until it is ready.
-func (d *deployment) open(ctx context.Context, p *part, q catalog.Query, contents catalog.Contents) error {
-	opening, cancel := context.WithTimeout(ctx, readyWithin)
+func (d *deployment) open(ctx context.Context, p *deployedFragment, q catalog.Query, contents catalog.Contents) error {
+	opening, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	s, err := fragment.New(contents, q, p.host, d.key.Attempt)
 	if err != nil {
-		return d.ended(p, fragment.Ended{Failure: err.Error(), Terminal: true})
+		return d.ended(p, fragment.EndReport{Failure: err.Error(), Terminal: true})
 	}
 	d.mu.Lock()
 	d.tail = s.Tail
 	d.mu.Unlock()
 	var link fragment.Link
-	if sql.Same(p.host, catalog.Server) {
+	if sql.SameName(p.host, catalog.Server) {
 		var worker fragment.Link
 		link, worker = fragment.Pipe()
-		p.here = make(chan struct{})
+		p.localDone = make(chan struct{})
 		go func() {
-			defer close(p.here)
-			fragment.Run(context.Background(), s, d.o.Feeds, worker)
+			defer close(p.localDone)
+			fragment.Run(context.Background(), s, d.o.Connectors, worker)
 		}()
 	} else if link, err = d.o.Runner.Start(opening, p.host, s); err != nil {
 		d.unready(ctx, p, "cannot be given its fragment: "+err.Error())
@@ -177,7 +177,7 @@ func (d *deployment) open(ctx context.Context, p *part, q catalog.Query, content
 	w, err := link.Receive(opening)
 	switch {
 	case opening.Err() != nil:
-		d.unready(ctx, p, "was not ready within "+readyWithin.String())
+		d.unready(ctx, p, "was not ready within "+readyTimeout.String())
 		return opening.Err()
 	case err != nil:
 		d.unready(ctx, p, "was lost")
@@ -185,24 +185,24 @@ func (d *deployment) open(ctx context.Context, p *part, q catalog.Query, content
 	case w.Kind == fragment.Ready:
 		return nil
 	case w.Kind == fragment.End:
-		e, err := fragment.EndedOf(w)
+		e, err := fragment.ParseEnd(w)
 		return errors.Join(err, d.ended(p, e))
 	}
 	d.unready(ctx, p, fmt.Sprintf("said %d before it was ready", w.Kind))
-	return errUnready
+	return errNotReady
 }
 
 // unready notes that a fragment could not be made ready, unless it is not wanted any more.
-func (d *deployment) unready(ctx context.Context, p *part, how string) {
+func (d *deployment) unready(ctx context.Context, p *deployedFragment, how string) {
 	if ctx.Err() == nil {
-		d.lose(p.host, how)
+		d.markLost(p.host, how)
 	}
 }
 
-var errUnready = errors.New("a fragment is not ready")
+var errNotReady = errors.New("a fragment is not ready")
 
 // ended notes what a fragment came to. The error says that the others have to end.
-func (d *deployment) ended(p *part, e fragment.Ended) error {
+func (d *deployment) ended(p *deployedFragment, e fragment.EndReport) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.counts, p.endedAt = e.Counts, time.Now()
@@ -210,7 +210,7 @@ func (d *deployment) ended(p *part, e fragment.Ended) error {
 	switch {
 	case e.Failure != "":
 		p.state, p.failure, p.terminal = catalog.FragmentFailed, e.Failure, e.Terminal
-		return errUnready
+		return errNotReady
 	case e.Stopped:
 		p.state = catalog.FragmentStopped
 	default:
@@ -219,8 +219,8 @@ func (d *deployment) ended(p *part, e fragment.Ended) error {
 	return nil
 }
 
-// lose notes that a worker is not there, and has the others end. Whether the fragment runs on it is not known.
-func (d *deployment) lose(host, how string) {
+// markLost notes that a worker is not there, and has the others end. Whether the fragment runs on it is not known.
+func (d *deployment) markLost(host, how string) {
 	d.mu.Lock()
 	if p := d.parts[host]; p != nil && !p.lost && !p.state.Final() {
 		p.lost, p.state, p.failure = true, catalog.FragmentStarted, "the worker "+host+" "+how
@@ -229,9 +229,9 @@ func (d *deployment) lose(host, how string) {
 	d.fail()
 }
 
-// left notes that a fragment of this process is known to be gone: its goroutine has ended. One that was given up since
+// markExited notes that a fragment of this process is known to be gone: its goroutine has ended. One that was given up since
 // it was not ready in time is no more, whatever else is not known of it.
-func (d *deployment) left(p *part) {
+func (d *deployment) markExited(p *deployedFragment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -244,15 +244,15 @@ func (d *deployment) left(p *part) {
 }
 
 // follow takes what a fragment says, hands on what is for the tail, and ends it when the deployment does.
-func (d *deployment) follow(ctx context.Context, p *part) {
+func (d *deployment) follow(ctx context.Context, p *deployedFragment) {
 	if p.link == nil {
 		return
 	}
 	defer func() {
 		_ = p.link.Close()
-		if p.here != nil {
-			<-p.here
-			d.left(p)
+		if p.localDone != nil {
+			<-p.localDone
+			d.markExited(p)
 		}
 	}()
 	for !d.state(p).Final() {
@@ -262,7 +262,7 @@ func (d *deployment) follow(ctx context.Context, p *part) {
 			d.end(p)
 			return
 		case err != nil:
-			d.lose(p.host, "was lost")
+			d.markLost(p.host, "was lost")
 			return
 		}
 		switch w.Kind {
@@ -274,36 +274,36 @@ func (d *deployment) follow(ctx context.Context, p *part) {
 				continue
 			}
 			if err := tail.link.Send(ctx, w); err != nil && ctx.Err() == nil {
-				d.lose(tail.host, "was lost")
+				d.markLost(tail.host, "was lost")
 			}
 		case fragment.Report:
-			if c, err := fragment.CountsOf(w); err == nil {
+			if c, err := fragment.ParseCounts(w); err == nil {
 				d.mu.Lock()
 				p.counts, p.rates = c, p.rates.next(c, d.o.Now().UTC())
 				d.mu.Unlock()
 			}
 		case fragment.End:
-			e, err := fragment.EndedOf(w)
+			e, err := fragment.ParseEnd(w)
 			if err != nil {
-				d.lose(p.host, "said what cannot be read")
+				d.markLost(p.host, "said what cannot be read")
 				return
 			}
 			if d.ended(p, e) != nil {
 				d.fail()
 			}
-			d.told()
+			d.notify()
 		}
 	}
 }
 
-func (d *deployment) state(p *part) catalog.FragmentState {
+func (d *deployment) state(p *deployedFragment) catalog.FragmentState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return p.state
 }
 
 // end has a fragment end, and waits until it says so.
-func (d *deployment) end(p *part) {
+func (d *deployment) end(p *deployedFragment) {
 	d.mu.Lock()
 	lost := p.lost
 	if !p.state.Final() {
@@ -313,24 +313,24 @@ func (d *deployment) end(p *part) {
 	if lost {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	go func() { _ = p.link.Send(ctx, fragment.Word{Kind: fragment.Stop}) }()
+	go func() { _ = p.link.Send(ctx, fragment.Message{Kind: fragment.Stop}) }()
 	for {
 		w, err := p.link.Receive(ctx)
 		if err != nil {
 			break
 		}
-		if e, err := fragment.EndedOf(w); w.Kind == fragment.End && err == nil {
+		if e, err := fragment.ParseEnd(w); w.Kind == fragment.End && err == nil {
 			e.Stopped = true
 			_ = d.ended(p, e)
 			return
 		}
 	}
-	if p.here != nil {
+	if p.localDone != nil {
 		_ = p.link.Close()
-		<-p.here
-		_ = d.ended(p, fragment.Ended{Stopped: true, Counts: p.counts})
+		<-p.localDone
+		_ = d.ended(p, fragment.EndReport{Stopped: true, Counts: p.counts})
 	}
 }
 
@@ -341,7 +341,7 @@ func (d *deployment) confirm(host string) {
 	p := d.parts[host]
 	if p == nil {
 		// It has come to the query since this attempt began, and its worker may never have heard of it.
-		p = &part{host: host, state: catalog.FragmentStarted}
+		p = &deployedFragment{host: host, state: catalog.FragmentStarted}
 		d.parts[host] = p
 	}
 	if p.confirming || p.state.Final() {
@@ -349,7 +349,7 @@ func (d *deployment) confirm(host string) {
 	}
 	p.confirming = true
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		err := d.o.Runner.Stop(ctx, host, d.key)
 		d.mu.Lock()
@@ -359,7 +359,7 @@ func (d *deployment) confirm(host string) {
 		}
 		d.mu.Unlock()
 		if err == nil {
-			d.told()
+			d.notify()
 		}
 	}()
 }

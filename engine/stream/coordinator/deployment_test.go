@@ -34,8 +34,8 @@ func (slow) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, _ []colum
 func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	const text = "CREATE LOGICAL SOURCE a(x INT64); CREATE PHYSICAL SOURCE FOR a TYPE FILE ON n SET('a.csv' AS " +
 		"SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE); CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT x FROM a INTO s"
-	c := catalog.Of(catalog.Contents{Workers: []catalog.Worker{{Host: "n", Slots: 1, State: catalog.Active}}})
-	c.Within(Server, Slots)
+	c := catalog.FromContents(catalog.Contents{Workers: []catalog.Worker{{Host: "n", Slots: 1, State: catalog.Active}}})
+	c.SetDefaultHost(Server, Slots)
 	parsed, err := sql.Parse(text)
 	if err != nil {
 		t.Fatal(err)
@@ -47,15 +47,15 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	q := c.Queries()[0]
 	synctest.Test(t, func(t *testing.T) {
-		d := deploy(Options{Feeds: slow{}, Runner: nobody{}, Now: time.Now, Log: zerolog.Nop()}, q, c.Contents(), func() {})
+		d := deploy(Options{Connectors: slow{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()}, q, c.Contents(), func() {})
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentStopped {
 			t.Errorf("the others had to end, since the node is not there: %+v", f)
 		}
 	})
-	c = catalog.Of(catalog.Contents{})
-	c.Within(Server, Slots)
+	c = catalog.FromContents(catalog.Contents{})
+	c.SetDefaultHost(Server, Slots)
 	here := strings.Replace(text, "ON n ", "", 1)
 	if parsed, err = sql.Parse(here); err != nil {
 		t.Fatal(err)
@@ -67,24 +67,24 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		d := deploy(Options{Feeds: idle{}, Runner: nobody{}, Now: time.Now, Log: zerolog.Nop()}, c.Queries()[0],
+		d := deploy(Options{Connectors: idle{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()}, c.Queries()[0],
 			c.Contents(), func() {})
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentFailed || f.Terminal || !strings.Contains(f.Failure, "was not ready within 1m") ||
-			time.Since(began) < readyWithin {
+			time.Since(began) < readyTimeout {
 			t.Errorf("after %v it is %+v", time.Since(began), f)
 		}
 	})
-	for _, tc := range []struct{ before, after part }{
-		{part{state: catalog.FragmentStarted}, part{state: catalog.FragmentStopped}},
-		{part{state: catalog.FragmentRunning}, part{state: catalog.FragmentStopped}},
-		{part{state: catalog.FragmentStarted, failure: "lost"}, part{state: catalog.FragmentFailed, failure: "lost"}},
-		{part{state: catalog.FragmentTerminated}, part{state: catalog.FragmentTerminated}},
-		{part{state: catalog.FragmentFailed, failure: "no"}, part{state: catalog.FragmentFailed, failure: "no"}},
+	for _, tc := range []struct{ before, after deployedFragment }{
+		{deployedFragment{state: catalog.FragmentStarted}, deployedFragment{state: catalog.FragmentStopped}},
+		{deployedFragment{state: catalog.FragmentRunning}, deployedFragment{state: catalog.FragmentStopped}},
+		{deployedFragment{state: catalog.FragmentStarted, failure: "lost"}, deployedFragment{state: catalog.FragmentFailed, failure: "lost"}},
+		{deployedFragment{state: catalog.FragmentTerminated}, deployedFragment{state: catalog.FragmentTerminated}},
+		{deployedFragment{state: catalog.FragmentFailed, failure: "no"}, deployedFragment{state: catalog.FragmentFailed, failure: "no"}},
 	} {
 		p := tc.before
-		(&deployment{}).left(&p)
+		(&deployment{}).markExited(&p)
 		if p.state != tc.after.state || p.failure != tc.after.failure {
 			t.Errorf("%+v becomes %+v, not %+v", tc.before, p, tc.after)
 		}
@@ -109,7 +109,7 @@ func (s *silent) Close() error     { close(s.closed); return nil }
 
 // ends is a way to workers that end what they are told to.
 type ends struct {
-	nobody
+	noRunner
 	told []string
 }
 
@@ -123,7 +123,7 @@ func (e *ends) Stop(_ context.Context, host string, _ fragment.Key) error {
 func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := &ends{}
-		d := shell(Options{Runner: workers, Now: time.Now}, catalog.Query{Fragments: []catalog.Fragment{
+		d := adoptedDeployment(Options{Runner: workers, Now: time.Now}, catalog.Query{Fragments: []catalog.Fragment{
 			{Host: "n1", State: catalog.FragmentFailed}}}, func() {})
 		came := catalog.Fragment{Host: "n0", State: catalog.FragmentStarted}
 		d.confirm(came.Host)
@@ -145,9 +145,9 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 	const ahead = time.Hour
 	c := &Coordinator{running: map[int64]*deployment{}, ended: map[int64]Live{}}
 	attempt := func(went bool, read int64) {
-		d := shell(Options{Now: func() time.Time { return time.Now().Add(ahead) }}, catalog.Query{ID: 1,
+		d := adoptedDeployment(Options{Now: func() time.Time { return time.Now().Add(ahead) }}, catalog.Query{ID: 1,
 			Fragments: []catalog.Fragment{{Host: "n", State: catalog.FragmentTerminated}}}, func() {})
-		d.went = went
+		d.started = went
 		d.parts["n"].counts.In, d.parts["n"].counts.Malformed = read, 3*read
 		c.running[1] = d
 		c.keepCounts(1)

@@ -86,21 +86,21 @@ type cutLink struct {
 
 func (l *cutLink) lost() bool { _, err := l.of.host(l.host); return err != nil }
 
-func (l *cutLink) Send(ctx context.Context, w fragment.Word) error {
+func (l *cutLink) Send(ctx context.Context, w fragment.Message) error {
 	if l.lost() {
 		return fragment.ErrLost
 	}
 	return l.Link.Send(ctx, w)
 }
 
-func (l *cutLink) Receive(ctx context.Context) (fragment.Word, error) {
+func (l *cutLink) Receive(ctx context.Context) (fragment.Message, error) {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		w, err := l.Link.Receive(waiting)
 		cancel()
 		switch {
 		case l.lost():
-			return fragment.Word{}, fragment.ErrLost
+			return fragment.Message{}, fragment.ErrLost
 		case err == nil || ctx.Err() != nil || errors.Is(err, fragment.ErrLost):
 			return w, err
 		}
@@ -160,10 +160,10 @@ func (c *cluster) drain(name string, drains, bears bool) {
 	c.drains[name], c.bears[name] = drains, bears
 }
 
-func beginOver(t *testing.T, k *catalogtest.Keeper, p *pipes, nodes *cluster) *coordinator.Coordinator {
+func beginOver(t *testing.T, k *catalogtest.Store, p *pipes, nodes *cluster) *coordinator.Coordinator {
 	t.Helper()
-	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: "one", Runner: nodes,
-		Workers: nodes.workers, Bears: nodes.loaded, Sources: system.Sources, Lease: 2 * time.Second})
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: p, Owner: "one", Runner: nodes,
+		Workers: nodes.workers, HasLoad: nodes.loaded, Sources: system.Sources, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,13 +197,13 @@ func (c *cluster) held() (n int) {
 
 // TestFragmentsRunOnNodes: rows of both reach the sink, a slot is taken on each, and a drop leaves nothing.
 func TestFragmentsRunOnNodes(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
 	eventually(t, k, "q", catalog.Running)
 	all, err := c.Contents(t.Context())
-	if used := catalog.Of(all); err != nil || used.Used("a") != 1 || used.Used("b") != 1 || used.Used("server") != 1 {
+	if used := catalog.FromContents(all); err != nil || used.Used("a") != 1 || used.Used("b") != 1 || used.Used("server") != 1 {
 		t.Errorf("%+v %v", all.Queries, err)
 	}
 	tell(nodes.feeds["a"], "START")
@@ -228,7 +228,7 @@ func TestFragmentsRunOnNodes(t *testing.T) {
 // TestAllFragmentsOrNone: while one of the nodes cannot open its source nothing is read on the other one; dropped then,
 // the query is cancelled.
 func TestAllFragmentsOrNone(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{late: make(chan struct{})}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{late: make(chan struct{})}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
@@ -248,7 +248,7 @@ func TestAllFragmentsOrNone(t *testing.T) {
 // TestANodeThatIsCutOff: the others end, the query waits, and is one again when the node is back; the fragment that it
 // ran meanwhile, without anybody knowing, does not give a row.
 func TestANodeThatIsCutOff(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
@@ -285,7 +285,7 @@ func TestANodeThatIsCutOff(t *testing.T) {
 // TestZombies: a fragment that the catalog does not know, or knows in a later epoch, is stopped; one of this epoch is
 // not.
 func TestZombies(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
@@ -318,7 +318,7 @@ func TestZombies(t *testing.T) {
 
 // TestALaterFragmentEndsAnEarlierOne, and an earlier one is refused.
 func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
@@ -340,7 +340,7 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 	if err != nil || w.Kind != fragment.End {
 		t.Fatalf("%v %v", w.Kind, err)
 	}
-	if e, err := fragment.EndedOf(w); err != nil || !strings.Contains(e.Failure, "a later fragment") || e.Terminal {
+	if e, err := fragment.ParseEnd(w); err != nil || !strings.Contains(e.Failure, "a later fragment") || e.Terminal {
 		t.Errorf("%+v %v", e, err)
 	}
 	// Of another version: it plans otherwise.
@@ -356,7 +356,7 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 	if w, err = link.Receive(t.Context()); err != nil || w.Kind != fragment.End {
 		t.Fatalf("%v %v", w.Kind, err)
 	}
-	e, err := fragment.EndedOf(w)
+	e, err := fragment.ParseEnd(w)
 	if err != nil || !strings.Contains(e.Failure, "plans this query otherwise") || !e.Terminal {
 		t.Errorf("%+v %v", e, err)
 	}
@@ -364,12 +364,12 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 
 // TestAServerWithoutAWayToANode leaves its state to those that have one, and what runs there alone.
 func TestAServerWithoutAWayToANode(t *testing.T) {
-	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
 	eventually(t, k, "q", catalog.Running)
-	other, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: &pipes{}, Owner: "two",
+	other, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: &pipes{}, Owner: "two",
 		Runner: newCluster(t), Workers: func() []catalog.Worker { return nil }, Sources: system.Sources,
 		Lease: 2 * time.Second})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // silent is a store that does not answer while it hangs, and whose answers to who renews a lease in good time are lost
 // while it loses them.
 type silent struct {
-	*catalogtest.Keeper
+	*catalogtest.Store
 	hangs, loses atomic.Bool
 }
 
@@ -35,7 +35,7 @@ func (s *silent) CatalogContents(ctx context.Context) (catalog.Contents, error) 
 	if err := s.wait(ctx); err != nil {
 		return catalog.Contents{}, err
 	}
-	return s.Keeper.CatalogContents(ctx)
+	return s.Store.CatalogContents(ctx)
 }
 
 func (s *silent) ClaimQueries(ctx context.Context, owner string, lease time.Duration) (int, error) {
@@ -45,7 +45,7 @@ func (s *silent) ClaimQueries(ctx context.Context, owner string, lease time.Dura
 	if until, bounded := ctx.Deadline(); bounded && time.Until(until) < 2*time.Second && s.loses.Load() {
 		return 0, errors.New("the answer is lost") // a look has more time
 	}
-	return s.Keeper.ClaimQueries(ctx, owner, lease)
+	return s.Store.ClaimQueries(ctx, owner, lease)
 }
 
 func openOver(t *testing.T, k coordinator.Options) *coordinator.Coordinator {
@@ -61,16 +61,16 @@ func openOver(t *testing.T, k coordinator.Options) *coordinator.Coordinator {
 // TestNothingRunsLongerThanItsLease: a look that hangs at the store for longer than a lease does not keep the server
 // from ending what another one begins then. (Found by the simulation: a query ran on two servers.)
 func TestNothingRunsLongerThanItsLease(t *testing.T) {
-	k, one, two := &catalogtest.Keeper{}, &pipes{}, &pipes{}
-	store := &silent{Keeper: k}
+	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
+	store := &silent{Store: k}
 	sources := "CREATE LOGICAL SOURCE run_events(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, " +
 		"reason TEXT); CREATE PHYSICAL SOURCE FOR run_events TYPE SYSTEM SET('run_events' AS SOURCE.STREAM)"
-	first := openOver(t, coordinator.Options{Keeper: store, Feeds: one, Owner: "one", Sources: sources,
+	first := openOver(t, coordinator.Options{Store: store, Connectors: one, Owner: "one", Sources: sources,
 		Lease: 2 * time.Second})
 	execute(t, first, sinks)
 	eventually(t, k, "q", catalog.Running)
 	store.hangs.Store(true)
-	second := openOver(t, coordinator.Options{Keeper: k, Feeds: two, Owner: "two", Sources: sources,
+	second := openOver(t, coordinator.Options{Store: k, Connectors: two, Owner: "two", Sources: sources,
 		Lease: 2 * time.Second})
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		_, there, _ := two.counts()
@@ -99,9 +99,9 @@ func TestNothingRunsLongerThanItsLease(t *testing.T) {
 // TestALeaseThatALookHasGotBackEnds like any other, though nobody renews it. (Found by the simulation: a query ran on
 // two servers.)
 func TestALeaseThatALookHasGotBackEnds(t *testing.T) {
-	k, one, two := &catalogtest.Keeper{}, &pipes{}, &pipes{}
-	store := &silent{Keeper: k}
-	options := coordinator.Options{Keeper: store, Feeds: one, Owner: "one", Sources: system.Sources,
+	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
+	store := &silent{Store: k}
+	options := coordinator.Options{Store: store, Connectors: one, Owner: "one", Sources: system.Sources,
 		Lease: 2 * time.Second}
 	first := openOver(t, options)
 	execute(t, first, sinks)
@@ -122,7 +122,7 @@ func TestALeaseThatALookHasGotBackEnds(t *testing.T) {
 	store.hangs.Store(false)
 	here(1)
 	store.hangs.Store(true)
-	options.Keeper, options.Feeds, options.Owner = k, two, "two"
+	options.Store, options.Connectors, options.Owner = k, two, "two"
 	openOver(t, options)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, there, _ := two.counts(); there == 1 {
@@ -139,8 +139,8 @@ func TestALeaseThatALookHasGotBackEnds(t *testing.T) {
 
 // TestAWatchEndsWhileTheStoreIsSilent: who has gone away is not kept, and the second one does not wait for the first.
 func TestAWatchEndsWhileTheStoreIsSilent(t *testing.T) {
-	store := &silent{Keeper: &catalogtest.Keeper{}}
-	c := openOver(t, coordinator.Options{Keeper: store, Feeds: &pipes{}, Owner: "one"})
+	store := &silent{Store: &catalogtest.Store{}}
+	c := openOver(t, coordinator.Options{Store: store, Connectors: &pipes{}, Owner: "one"})
 	v, err := watch.Parse("WATCH SELECT name FROM queries")
 	if err != nil {
 		t.Fatal(err)
@@ -180,8 +180,8 @@ func (s *seen) Source(_ context.Context, p catalog.PhysicalSource, columns []col
 // TestAQueryReadsWhatItWasAcceptedWith: a physical source that came after a query is not read by it when it begins
 // anew. It is not held by it, and could be dropped. (Found by the simulation.)
 func TestAQueryReadsWhatItWasAcceptedWith(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &seen{}
-	options := coordinator.Options{Keeper: k, Feeds: p, Owner: "one"}
+	k, p := &catalogtest.Store{}, &seen{}
+	options := coordinator.Options{Store: k, Connectors: p, Owner: "one"}
 	c := openOver(t, options)
 	const tcp = "SET('h' AS SOURCE.SOCKET_HOST, 1 AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE)"
 	execute(t, c, "CREATE LOGICAL SOURCE a(x INT64); CREATE PHYSICAL SOURCE FOR a TYPE TCP "+tcp+

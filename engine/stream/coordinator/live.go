@@ -19,12 +19,12 @@ type Live struct {
 	LatestRow, LastOut time.Time
 	Since              time.Time
 	// Fragments are those of the query, by host.
-	Fragments map[string]Part
+	Fragments map[string]LiveFragment
 }
 
-// Part is what is known of a fragment that runs. In are rows that it read or was sent, Out those that it sent or wrote;
+// LiveFragment is what is known of a fragment that runs. In are rows that it read or was sent, Out those that it sent or wrote;
 // groups of partial aggregates count as rows.
-type Part struct {
+type LiveFragment struct {
 	In, Out                   int64
 	InPerSecond, OutPerSecond float64
 }
@@ -33,17 +33,17 @@ type Part struct {
 func (d *deployment) live() Live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := Live{Since: d.began, Fragments: map[string]Part{}}
+	l := Live{Since: d.began, Fragments: map[string]LiveFragment{}}
 	for host, p := range d.parts {
 		c, r := p.counts, p.rates
-		l.Fragments[host] = Part{In: c.In + c.Received, Out: c.Out, InPerSecond: r.in + r.received, OutPerSecond: r.out}
+		l.Fragments[host] = LiveFragment{In: c.In + c.Received, Out: c.Out, InPerSecond: r.in + r.received, OutPerSecond: r.out}
 		l.In, l.Received, l.Malformed, l.Dropped = l.In+c.In, l.Received+c.Received, l.Malformed+c.Malformed,
 			l.Dropped+c.Dropped
 		l.Late, l.Ahead, l.Timeless = l.Late+c.Late, l.Ahead+c.Ahead, l.Timeless+c.Timeless
 		l.DivisionByZero, l.Overflow, l.Cast = l.DivisionByZero+c.DivisionByZero, l.Overflow+c.Overflow, l.Cast+c.Cast
 		l.State, l.Latest = l.State+c.State, max(l.Latest, c.Latest)
 		l.InPerSecond += r.in
-		if sql.Same(host, d.tail) {
+		if sql.SameName(host, d.tail) {
 			l.Out, l.OutPerSecond, l.LastOut = c.Out, r.out, r.lastOut
 		}
 	}
@@ -85,12 +85,12 @@ func (c *Coordinator) keepCounts(id int64) {
 		return
 	}
 	d.mu.Lock()
-	went := d.went
+	went := d.started
 	d.mu.Unlock()
 	l := d.live()
 	l.State, l.LatestRow, l.InPerSecond, l.OutPerSecond = 0, time.Time{}, 0, 0
 	for host, p := range l.Fragments {
-		l.Fragments[host] = Part{In: p.In, Out: p.Out}
+		l.Fragments[host] = LiveFragment{In: p.In, Out: p.Out}
 	}
 	if _, known := c.ended[id]; !known || went {
 		c.ended[id] = l

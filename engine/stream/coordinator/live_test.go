@@ -16,7 +16,7 @@ import (
 
 // TestWhatIsKnownOfAQueryThatRuns: its rates, when its last row left, and how far it has come in the time of its rows.
 func TestWhatIsKnownOfAQueryThatRuns(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{}
+	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId FROM run_events INTO s;"+
 		"CREATE QUERY w AS SELECT COUNT(*) AS n FROM run_events WINDOW TUMBLING(timestamp, SIZE 1 HOUR) INTO s")
@@ -78,8 +78,8 @@ func (f feeding) Read(to *column.Batch) error {
 
 // TestWhatBecameOfRowsIsKnownWhenAQueryHasEnded: rows that were left out are told of until it is dropped.
 func TestWhatBecameOfRowsIsKnownWhenAQueryHasEnded(t *testing.T) {
-	k := &catalogtest.Keeper{}
-	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: briefly{&pipes{}}, Owner: "one",
+	k := &catalogtest.Store{}
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: briefly{&pipes{}}, Owner: "one",
 		Sources: system.Sources, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)

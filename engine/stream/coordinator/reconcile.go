@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// lookEvery is how often the catalog is looked at though nothing was heard.
-	lookEvery = 5 * time.Second
-	// apart is how far looks are apart at least: many changes at once are one.
-	apart = 50 * time.Millisecond
-	// soon is how long a query waits that is on its way to another state.
-	soon = 500 * time.Millisecond
-	// lookWithin bounds one look.
-	lookWithin = 30 * time.Second
-	// atOnce is how many queries are moved at a time.
-	atOnce = 4
+	// pollInterval is how often the catalog is looked at though nothing was heard.
+	pollInterval = 5 * time.Second
+	// minPassInterval is how far looks are apart at least: many changes at once are one.
+	minPassInterval = 50 * time.Millisecond
+	// unsettledDelay is how long a query waits that is on its way to another state.
+	unsettledDelay = 500 * time.Millisecond
+	// passTimeout bounds one look.
+	passTimeout = 30 * time.Second
+	// maxConcurrent is how many queries are moved at a time.
+	maxConcurrent = 4
 )
 
-// poke has the reconciler look.
-func (c *Coordinator) poke() {
+// wakeLoop has the reconciler look.
+func (c *Coordinator) wakeLoop() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // it is going to look
@@ -39,12 +39,12 @@ func (c *Coordinator) poke() {
 // listen hears of changes that other servers have made.
 func (c *Coordinator) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := c.o.Keeper.HearCatalog(ctx, func() { c.poke(); c.watching.told() })
+		err := c.o.Store.WatchCatalog(ctx, func() { c.wakeLoop(); c.watches.notify() })
 		if ctx.Err() == nil {
 			c.o.Log.Warn().Err(err).Msg("the catalog of streams cannot be listened to; it is looked at every few seconds")
 		}
 		select {
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -63,11 +63,11 @@ func (c *Coordinator) loop(ctx context.Context) {
 			timer.Stop()
 		case <-timer.C:
 		}
-		looking, cancel := context.WithTimeout(ctx, lookWithin)
-		unsettled, err := c.look(looking)
+		looking, cancel := context.WithTimeout(ctx, passTimeout)
+		unsettled, err := c.runPass(looking)
 		cancel()
-		if next = lookEvery; unsettled {
-			next = soon
+		if next = pollInterval; unsettled {
+			next = unsettledDelay
 		}
 		if err != nil && ctx.Err() == nil {
 			if !failing {
@@ -76,7 +76,7 @@ func (c *Coordinator) loop(ctx context.Context) {
 		}
 		failing = err != nil
 		select {
-		case <-time.After(apart):
+		case <-time.After(minPassInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -97,22 +97,22 @@ func (c *Coordinator) abandon() {
 	}
 }
 
-// look compares once, and reports whether a query is on its way to another state.
-func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
-	if err := c.settle(ctx); err != nil {
+// runPass compares once, and reports whether a query is on its way to another state.
+func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
+	if err := c.awaitStopped(ctx); err != nil {
 		return true, err
 	}
-	term, holds := c.holding()
-	contents, err := c.o.Keeper.CatalogContents(ctx)
+	term, holds := c.leaseTerm()
+	contents, err := c.o.Store.CatalogContents(ctx)
 	if err != nil {
 		return true, err
 	}
-	if changed := c.told.Due(c.workers(contents), time.Now()); len(changed) > 0 {
-		if err := c.o.Keeper.SetWorkers(ctx, changed); err != nil {
+	if changed := c.sent.Due(c.workers(contents), time.Now()); len(changed) > 0 {
+		if err := c.o.Store.SetWorkers(ctx, changed); err != nil {
 			return true, err
 		}
-		c.told.Tell(changed, time.Now())
-		if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
+		c.sent.MarkSent(changed, time.Now())
+		if contents, err = c.o.Store.CatalogContents(ctx); err != nil {
 			return true, err
 		}
 	}
@@ -122,8 +122,8 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 			return true, err
 		}
 		if n > 0 || !holds {
-			term, _ = c.holding()
-			if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
+			term, _ = c.leaseTerm()
+			if contents, err = c.o.Store.CatalogContents(ctx); err != nil {
 				return true, err
 			}
 		}
@@ -136,10 +136,10 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	turns := make(chan catalog.Query)
 	var mu sync.Mutex
 	var working sync.WaitGroup
-	for range atOnce {
+	for range maxConcurrent {
 		working.Go(func() {
 			for q := range turns {
-				open, failed := c.move(ctx, q, contents, term, active)
+				open, failed := c.reconcile(ctx, q, contents, term, active)
 				mu.Lock()
 				unsettled = unsettled || open
 				err = errors.Join(err, failed)
@@ -164,9 +164,9 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		return nil
 	}
 	there := c.o.Workers()
-	c.told.See(there)
+	c.sent.Reconcile(there)
 	named := func(list []catalog.Worker, host string) int {
-		return slices.IndexFunc(list, func(w catalog.Worker) bool { return sql.Same(w.Host, host) })
+		return slices.IndexFunc(list, func(w catalog.Worker) bool { return sql.SameName(w.Host, host) })
 	}
 	for _, w := range there {
 		if i := named(contents.Workers, w.Host); i < 0 || contents.Workers[i].State != w.State {
@@ -174,7 +174,7 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		}
 	}
 	for _, w := range contents.Workers {
-		if w.State.There() && w.Host == protocol.OwnNode && named(there, w.Host) < 0 {
+		if w.State.Reachable() && w.Host == protocol.OwnNode && named(there, w.Host) < 0 {
 			w.State = catalog.Unreachable
 			changed = append(changed, w)
 		}
@@ -191,14 +191,14 @@ func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool 
 	}
 	return func(host string) bool {
 		return slices.ContainsFunc(there, func(w catalog.Worker) bool {
-			return sql.Same(w.Host, host) && w.State.There()
+			return sql.SameName(w.Host, host) && w.State.Reachable()
 		})
 	}
 }
 
 // sweeping sweeps every few seconds, beside what is looked at: a worker that does not answer holds nothing up.
 func (c *Coordinator) sweeping(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -206,7 +206,7 @@ func (c *Coordinator) sweeping(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if contents, err := c.o.Keeper.CatalogContents(ctx); err == nil {
+		if contents, err := c.o.Store.CatalogContents(ctx); err == nil {
 			c.sweep(ctx, contents)
 		}
 	}
@@ -221,11 +221,11 @@ func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
 	}
 	var asking sync.WaitGroup
 	for _, w := range contents.Workers {
-		if !w.State.There() || sql.Same(w.Host, Server) {
+		if !w.State.Reachable() || sql.SameName(w.Host, Server) {
 			continue
 		}
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, endWithin)
+			ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 			defer cancel()
 			held, err := c.o.Runner.Status(ctx, w.Host)
 			if err != nil {
@@ -233,7 +233,7 @@ func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
 			}
 			for _, k := range held {
 				of, there := known[k.QueryID]
-				has := slices.ContainsFunc(of.Fragments, func(f catalog.Fragment) bool { return sql.Same(f.Host, w.Host) })
+				has := slices.ContainsFunc(of.Fragments, func(f catalog.Fragment) bool { return sql.SameName(f.Host, w.Host) })
 				if there && k.Epoch >= of.Epoch && !of.State.Final() && (has || k.Epoch > of.Epoch) ||
 					!there && k.QueryID > contents.LastQueryID {
 					continue
@@ -308,21 +308,21 @@ func (c *Coordinator) adopt(q catalog.Query) *deployment {
 	if d := c.running[q.ID]; d != nil || !ends || q.State.Final() {
 		return d
 	}
-	c.running[q.ID] = shell(c.o, q, c.poke)
+	c.running[q.ID] = adoptedDeployment(c.o, q, c.wakeLoop)
 	return c.running[q.ID]
 }
 
-// move brings one query nearer to what is desired of it.
-func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
+// reconcile brings one query nearer to what is desired of it.
+func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
 	active func(string) bool) (unsettled bool, err error) {
 	here := c.adopt(kept)
 	if here != nil {
 		for _, f := range kept.Fragments {
-			if !sql.Same(f.Host, Server) && !active(f.Host) {
-				here.lose(f.Host, "is UNREACHABLE")
+			if !sql.SameName(f.Host, Server) && !active(f.Host) {
+				here.markLost(f.Host, "is UNREACHABLE")
 			}
 		}
-		if why := here.fit(kept, catalog.Of(contents)); why != "" {
+		if why := here.fit(kept, catalog.FromContents(contents)); why != "" {
 			c.o.Log.Info().Str("query", kept.Name).Int64("query_id", kept.ID).Msg("a continuous query begins anew: " + why)
 		}
 	}
@@ -343,9 +343,9 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 		q.Since = kept.Since
 	}
 	if !reflect.DeepEqual(q, kept) {
-		if err := c.o.Keeper.AdvanceQuery(ctx, q); err != nil {
+		if err := c.o.Store.AdvanceQuery(ctx, q); err != nil {
 			if errors.Is(err, store.ErrFenced) {
-				c.poke() // it is another server's, or something else by now: the next look says
+				c.wakeLoop() // it is another server's, or something else by now: the next look says
 				return true, nil
 			}
 			return true, err
@@ -356,7 +356,7 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 		}
 	}
 	for _, a := range do {
-		c.tell(a, q, contents, term)
+		c.perform(a, q, contents, term)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -405,16 +405,16 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// tell carries an action out. Nothing is started that another server may have started since the catalog was read.
-func (c *Coordinator) tell(a lifecycle.Action, q catalog.Query, contents catalog.Contents, term int64) {
+// perform carries an action out. Nothing is started that another server may have started since the catalog was read.
+func (c *Coordinator) perform(a lifecycle.Action, q catalog.Query, contents catalog.Contents, term int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.running[q.ID]
 	switch {
-	case a.Do == lifecycle.Start && (c.term != term || !c.holds()):
+	case a.Do == lifecycle.Start && (c.term != term || !c.leaseValid()):
 	case a.Do == lifecycle.Start && (d == nil || isClosed(d.done)):
 		// All fragments begin together: what is told to one of them is told to all.
-		c.running[q.ID] = deploy(c.o, q, contents, c.poke)
+		c.running[q.ID] = deploy(c.o, q, contents, c.wakeLoop)
 	case a.Do == lifecycle.Start || d == nil:
 	case isClosed(d.done):
 		d.confirm(a.Host)

@@ -19,14 +19,14 @@ type Runner interface {
 	Status(ctx context.Context, host string) ([]fragment.Key, error)
 }
 
-// nobody leads nowhere.
-type nobody struct{}
+// noRunner leads nowhere.
+type noRunner struct{}
 
-func (nobody) Start(_ context.Context, host string, _ fragment.Spec) (fragment.Link, error) {
+func (noRunner) Start(_ context.Context, host string, _ fragment.Spec) (fragment.Link, error) {
 	return nil, fmt.Errorf("there is no way to the worker %s", host)
 }
 
 // Stop has nothing to end: nothing could be started.
-func (nobody) Stop(context.Context, string, fragment.Key) error { return nil }
+func (noRunner) Stop(context.Context, string, fragment.Key) error { return nil }
 
-func (nobody) Status(context.Context, string) ([]fragment.Key, error) { return nil, nil }
+func (noRunner) Status(context.Context, string) ([]fragment.Key, error) { return nil, nil }

@@ -9,12 +9,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// endedBefore is how long ago a worker has to have told the end of what it tells of itself until it is asked again: one
+// restartDelay is how long ago a worker has to have told the end of what it tells of itself until it is asked again: one
 // that ends its process tells that, and is there for a moment.
-const endedBefore = 5 * time.Second
+const restartDelay = 5 * time.Second
 
-// Look has the reconciler look now: who calls it knows that something has changed.
-func (c *Coordinator) Look() { c.poke() }
+// Wake has the reconciler look now: who calls it knows that something has changed.
+func (c *Coordinator) Wake() { c.wakeLoop() }
 
 // spread gives the queries of this server that read what nodes tell of themselves a fragment on each that is there, and
 // returns the catalog with them.
@@ -22,26 +22,26 @@ func (c *Coordinator) spread(ctx context.Context, contents catalog.Contents,
 	active func(host string) bool) (catalog.Contents, error) {
 	comes := func(host string) bool {
 		return !slices.ContainsFunc(contents.Workers, func(w catalog.Worker) bool {
-			return sql.Same(w.Host, host) && w.State == catalog.Draining
-		}) || c.o.Bears != nil && c.o.Bears(host)
+			return sql.SameName(w.Host, host) && w.State == catalog.Draining
+		}) || c.o.HasLoad != nil && c.o.HasLoad(host)
 	}
-	if catalog.Of(contents).Spread(c.o.Owner, active, comes) == 0 {
+	if catalog.FromContents(contents).Spread(c.o.Owner, active, comes) == 0 {
 		return contents, nil
 	}
-	err := c.o.Keeper.ChangeCatalog(ctx, catalog.Needs{All: true}, func(to *catalog.Catalog) error {
+	err := c.o.Store.ChangeCatalog(ctx, catalog.Scope{All: true}, func(to *catalog.Catalog) error {
 		to.Spread(c.o.Owner, active, comes)
 		return nil
 	})
 	if err != nil {
 		return contents, err
 	}
-	return c.o.Keeper.CatalogContents(ctx)
+	return c.o.Store.CatalogContents(ctx)
 }
 
 // fit ends a deployment whose query has other workers by now, so that it begins anew on those, and says why. Who has
 // told that its rows are at an end is not missed.
 func (d *deployment) fit(q catalog.Query, c *catalog.Catalog) (why string) {
-	if !c.Spreads(q) || isClosed(d.done) {
+	if !c.SpreadsToNodes(q) || isClosed(d.done) {
 		return ""
 	}
 	d.mu.Lock()
@@ -53,13 +53,13 @@ func (d *deployment) fit(q catalog.Query, c *catalog.Catalog) (why string) {
 		switch {
 		case p == nil:
 			why = "the worker " + f.Host + " is there"
-		case p.state == catalog.FragmentTerminated && c.Tells(q, f.Host) && time.Since(p.endedAt) > endedBefore:
+		case p.state == catalog.FragmentTerminated && c.OnlySelfReports(q, f.Host) && time.Since(p.endedAt) > restartDelay:
 			p.state = catalog.FragmentStopped
 			why = "the worker " + f.Host + " is there again"
 		}
 	}
 	for host, p := range d.parts {
-		if !named[host] && !p.state.Final() && !sql.Same(host, d.tail) {
+		if !named[host] && !p.state.Final() && !sql.SameName(host, d.tail) {
 			p.lost, p.state, p.failure = true, catalog.FragmentFailed, "the worker "+host+" is not there"
 			why = p.failure
 		}

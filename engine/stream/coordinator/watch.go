@@ -12,15 +12,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
-// mostWatchers is how many watch the catalog at a time.
-const mostWatchers = 200
+// maxWatchers is how many watch the catalog at a time.
+const maxWatchers = 200
 
-// watching is what all who watch the catalog share.
-type watching struct {
+// watchHub is what all who watch the catalog share.
+type watchHub struct {
 	mu sync.Mutex
 	// changed is closed when something was heard.
 	changed  chan struct{}
-	heard    int64
+	version  int64
 	watchers int
 
 	// reading is full while somebody reads the catalog, and what follows is theirs. Who waits for it can give up.
@@ -32,37 +32,37 @@ type watching struct {
 	at       time.Time
 }
 
-func newWatching() *watching {
-	return &watching{changed: make(chan struct{}), reading: make(chan struct{}, 1), instance: rand.Text()[:10]}
+func newWatching() *watchHub {
+	return &watchHub{changed: make(chan struct{}), reading: make(chan struct{}, 1), instance: rand.Text()[:10]}
 }
 
-// told says that something has changed.
-func (w *watching) told() {
+// notify says that something has changed.
+func (w *watchHub) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard++
+	w.version++
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-func (w *watching) next() (changed <-chan struct{}, heard int64) {
+func (w *watchHub) next() (changed <-chan struct{}, heard int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.changed, w.heard
+	return w.changed, w.version
 }
 
-func (w *watching) enter() error {
+func (w *watchHub) enter() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watchers >= mostWatchers {
-		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("%d clients watch the catalog.", mostWatchers),
+	if w.watchers >= maxWatchers {
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("%d clients watch the catalog.", maxWatchers),
 			Hint: "end one of them, or ask GET /api/v1/streams"}
 	}
 	w.watchers++
 	return nil
 }
 
-func (w *watching) leave() {
+func (w *watchHub) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.watchers--
@@ -70,25 +70,25 @@ func (w *watching) leave() {
 
 // observeTables reads the catalog, unless another watcher has since, and not before a time.
 func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore time.Time) error {
-	w := c.watching
-	if w.seen >= heard && time.Since(w.at) < lookEvery && !w.at.Before(notBefore) && w.history.Moment > 0 {
+	w := c.watches
+	if w.seen >= heard && time.Since(w.at) < pollInterval && !w.at.Before(notBefore) && w.history.Moment > 0 {
 		return nil
 	}
 	began := time.Now()
-	contents, err := c.o.Keeper.CatalogContents(ctx)
+	contents, err := c.o.Store.CatalogContents(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the catalog of streams: %w", err)
 	}
 	w.seen, w.at = heard, began
-	w.history.Note(catalog.Of(contents).Rows())
+	w.history.Note(catalog.FromContents(contents).Rows())
 	return nil
 }
 
 // answer is what a view shows now and where that is, and what it has shown at another position; nil where that is not
 // known. What it shows was read at a time, or later.
 func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, after string, notBefore time.Time) (now,
-	then watch.Answer, position string, err error) {
-	w := c.watching
+	then watch.ViewRows, position string, err error) {
+	w := c.watches
 	select {
 	case w.reading <- struct{}{}:
 		defer func() { <-w.reading }()
@@ -99,13 +99,13 @@ func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, af
 		return nil, nil, "", err
 	}
 	rows, _ := w.history.Rows(v.Table, w.history.Moment)
-	if now, err = v.Of(rows); err != nil {
+	if now, err = v.Apply(rows); err != nil {
 		return nil, nil, "", err
 	}
 	var moment int64
 	if n, _ := fmt.Sscanf(after, w.instance+".%d", &moment); n == 1 {
 		if rows, known := w.history.Rows(v.Table, moment); known {
-			if then, err = v.Of(rows); err != nil {
+			if then, err = v.Apply(rows); err != nil {
 				return nil, nil, "", err
 			}
 		}
@@ -117,19 +117,19 @@ func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, af
 // all of it, or with what is different since a position that was told before and is still known. tell may take its
 // time: what changes meanwhile is one change. Every few seconds in which nothing changes it is told nothing.
 func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error {
-	if err := c.watching.enter(); err != nil {
+	if err := c.watches.enter(); err != nil {
 		return err
 	}
-	defer c.watching.leave()
-	changed, heard := c.watching.next()
+	defer c.watches.leave()
+	changed, heard := c.watches.next()
 	// Another server may have told it more than this one has heard of: what it begins with is read now.
 	was, then, position, err := c.answer(ctx, v, heard, after, time.Now())
 	if err != nil {
 		return err
 	}
-	first := []watch.Event{v.All(was, position)}
+	first := []watch.Event{v.SnapshotEvent(was, position)}
 	if then != nil {
-		resumed := watch.Event{Kind: watch.Resumed, Columns: v.Columns, Position: after, Rows: v.All(nil, "").Rows}
+		resumed := watch.Event{Kind: watch.Resumed, Columns: v.Columns, Position: after, Rows: v.SnapshotEvent(nil, "").Rows}
 		first = append([]watch.Event{resumed}, watch.Changes(then, was, position)...)
 	}
 	for events := first; ; {
@@ -138,17 +138,17 @@ func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, te
 		}
 		select {
 		case <-changed:
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		select {
-		case <-time.After(apart): // many changes at once are one
+		case <-time.After(minPassInterval): // many changes at once are one
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		events = nil
-		changed, heard = c.watching.next()
+		changed, heard = c.watches.next()
 		now, _, position, err := c.answer(ctx, v, heard, "", time.Time{})
 		if err != nil {
 			continue // the catalog is away for the moment

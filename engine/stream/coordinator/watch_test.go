@@ -15,7 +15,7 @@ import (
 // TestWatch: a watch begins with all, tells what changes, tells a slow reader of many changes as one, goes on behind a
 // position, and ends with its reader.
 func TestWatch(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{}
+	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, "CREATE SINK s TYPE PRINT")
 	view := func() *watch.View {
@@ -99,7 +99,7 @@ func TestWatch(t *testing.T) {
 }
 
 // deaf hears nothing of changes, as one whose connection was cut without a word.
-type deaf struct{ *catalogtest.Keeper }
+type deaf struct{ *catalogtest.Store }
 
 func (deaf) HearCatalog(ctx context.Context, heard func()) error {
 	heard()
@@ -110,7 +110,7 @@ func (deaf) HearCatalog(ctx context.Context, heard func()) error {
 // TestAWatchBeginsWithWhatIsThere, not with what another watcher was told a moment ago: another server may have told
 // more to who comes from there.
 func TestAWatchBeginsWithWhatIsThere(t *testing.T) {
-	k, p := &catalogtest.Keeper{}, &pipes{}
+	k, p := &catalogtest.Store{}, &pipes{}
 	other := begin(t, k, p, "one")
 	c := begin(t, deaf{k}, p, "two")
 	first := func() string {

@@ -27,9 +27,9 @@ type Job struct {
 	Sources [][]connector.Source
 	// Heads, if it is set, is given what the heads of the plan come to, for the tail elsewhere, in place of Out.
 	Heads Heads
-	// Elsewhere brings frames of the heads of sources that are read elsewhere: it waits for the next one, as long as its
+	// Remote brings frames of the heads of sources that are read elsewhere: it waits for the next one, as long as its
 	// context lets it. It has to be set where a source is nil and Heads is not set.
-	Elsewhere func(ctx context.Context) ([]byte, error)
+	Remote func(ctx context.Context) ([]byte, error)
 	// Out is given the results; a batch is valid until it returns.
 	Out        func(*column.Batch) error
 	StateBytes int
@@ -43,7 +43,7 @@ type Job struct {
 
 // Heads takes what the heads of a plan come to. Its calls wait while the tail is busy.
 type Heads interface {
-	flow.Outlet
+	flow.HeadSink
 	// Sync sends what was said.
 	Sync() error
 }
@@ -55,11 +55,11 @@ type Counts struct {
 	Malformed, Dropped int64
 }
 
-// batches is how many batches a source may be ahead of the query.
-const batches = 3
+// maxBatchesAhead is how many batches a source may be ahead of the query.
+const maxBatchesAhead = 3
 
-// quietAfter is how long a source has no row until windows do not wait for it.
-const quietAfter = 5 * time.Second
+// idleAfter is how long a source has no row until windows do not wait for it.
+const idleAfter = 5 * time.Second
 
 // arrival is a batch of a physical source, or its end.
 type arrival struct {
@@ -77,7 +77,7 @@ type reader struct {
 	free         chan *column.Batch
 	last         time.Time
 	paused       bool
-	measure      *measure // of a source that is metered, else nil
+	meter        *cpuMeter // of a source that is metered, else nil
 }
 
 // Run reads until all sources have ended or ctx is done, and returns what became of the rows. What ended the query
@@ -95,11 +95,11 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 				elsewhere = append(elsewhere, [2]int{scan, origin})
 				continue
 			}
-			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, batches), last: j.Now()}
+			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, maxBatchesAhead), last: j.Now()}
 			if m, is := s.(connector.Metered); is {
-				r.measure = &measure{source: m}
+				r.meter = &cpuMeter{source: m}
 			}
-			for range batches {
+			for range maxBatchesAhead {
 				r.free <- &column.Batch{} // room: the channel was made for them
 			}
 			readers = append(readers, r)
@@ -119,12 +119,12 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	q := flow.New(j.Plan, o)
 	// There is room for every batch that goes around, and for each source's end: a reader that may drop rows waits for
 	// nobody.
-	arrivals := make(chan arrival, len(readers)*(batches+1))
-	frames := make(chan arrival, batches)
+	arrivals := make(chan arrival, len(readers)*(maxBatchesAhead+1))
+	frames := make(chan arrival, maxBatchesAhead)
 	var dropped atomic.Int64
 	var reading sync.WaitGroup
 	if len(elsewhere) > 0 {
-		reading.Go(func() { take(ctx, j.Elsewhere, frames) })
+		reading.Go(func() { receiveFrames(ctx, j.Remote, frames) })
 	}
 	for _, r := range readers {
 		reading.Go(func() { r.read(ctx, arrivals, j.Plan.Drop, &dropped) })
@@ -139,8 +139,8 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	return d.counts(), err
 }
 
-// reportEvery is how often counts are told.
-const reportEvery = time.Second
+// reportInterval is how often counts are told.
+const reportInterval = time.Second
 
 // read brings batches until the source ends.
 func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped *atomic.Int64) {
@@ -179,8 +179,8 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 	}
 }
 
-// take brings frames until there are no more.
-func take(ctx context.Context, next func(context.Context) ([]byte, error), to chan<- arrival) {
+// receiveFrames brings frames until there are no more.
+func receiveFrames(ctx context.Context, next func(context.Context) ([]byte, error), to chan<- arrival) {
 	for {
 		frame, err := next(ctx)
 		select {
@@ -217,7 +217,7 @@ func (d *driver) out(b *column.Batch) error {
 	d.mu.Lock()
 	d.waits = true
 	d.mu.Unlock()
-	d.waiting.Reset(reportEvery)
+	d.waiting.Reset(reportInterval)
 	err := d.j.Out(b)
 	d.waiting.Stop()
 	d.mu.Lock()
@@ -241,23 +241,23 @@ func (d *driver) reportWaiting() {
 	defer d.mu.Unlock()
 	if d.waits {
 		d.j.Report(d.counts())
-		d.waiting.Reset(reportEvery)
+		d.waiting.Reset(reportInterval)
 	}
 }
 
-// flushEvery is how often heads give what they have added up, whatever the time of rows.
-const flushEvery = 200 * time.Millisecond
+// flushInterval is how often heads give what they have added up, whatever the time of rows.
+const flushInterval = 200 * time.Millisecond
 
 func (d *driver) drive(ctx context.Context) error {
 	d.reading = len(d.readers)
 	drain := d.j.Drain
-	report := time.NewTicker(reportEvery)
+	report := time.NewTicker(reportInterval)
 	defer report.Stop()
-	tick := time.NewTicker(quietAfter / 5)
+	tick := time.NewTicker(idleAfter / 5)
 	defer tick.Stop()
 	var flush <-chan time.Time
 	if d.j.Heads != nil {
-		t := time.NewTicker(flushEvery)
+		t := time.NewTicker(flushInterval)
 		defer t.Stop()
 		flush = t.C
 	}
@@ -282,7 +282,7 @@ func (d *driver) drive(ctx context.Context) error {
 		case a := <-d.frames:
 			err = d.frame(a)
 		case a := <-d.arrivals:
-			err = d.arrived(ctx, a)
+			err = d.handle(ctx, a)
 		}
 		if err == nil && d.j.Heads != nil {
 			err = d.j.Heads.Sync()
@@ -300,7 +300,7 @@ func (d *driver) quiet() error {
 		return nil // whose they are is not known: nobody is called quiet while rows wait
 	}
 	for _, r := range d.readers {
-		if !r.paused && d.j.Now().Sub(r.last) > quietAfter {
+		if !r.paused && d.j.Now().Sub(r.last) > idleAfter {
 			r.paused = true
 			if err := d.q.Pause(r.scan, r.origin); err != nil {
 				return err
@@ -324,11 +324,11 @@ func (d *driver) frame(a arrival) error {
 		return a.err
 	}
 	defer d.busy(d.j.Now())
-	return d.pushed(d.heads.Read(a.frame))
+	return d.wrapError(d.heads.Read(a.frame))
 }
 
-// arrived takes what a source has brought.
-func (d *driver) arrived(ctx context.Context, a arrival) error {
+// handle takes what a source has brought.
+func (d *driver) handle(ctx context.Context, a arrival) error {
 	i := slices.IndexFunc(d.readers, func(r *reader) bool { return r.scan == a.scan && r.origin == a.origin })
 	r := d.readers[i]
 	switch {
@@ -345,11 +345,11 @@ func (d *driver) arrived(ctx context.Context, a arrival) error {
 		e.Cause = a.err
 		return e
 	}
-	if a.batch.N > 0 || a.batch.Marked {
+	if a.batch.N > 0 || a.batch.HasWatermark {
 		r.last, r.paused = d.j.Now(), false
 		began := r.last
 		if err := r.push(ctx, d.q, a.batch, d.j.Drain); err != nil {
-			return d.pushed(err)
+			return d.wrapError(err)
 		}
 		if d.j.Heads != nil {
 			if err := d.j.Heads.Sync(); err != nil {
@@ -362,8 +362,8 @@ func (d *driver) arrived(ctx context.Context, a arrival) error {
 	return nil
 }
 
-// pushed says what ended a query.
-func (d *driver) pushed(err error) error {
+// wrapError says what ended a query.
+func (d *driver) wrapError(err error) error {
 	var known *sql.Error
 	if err == nil || d.j.Heads != nil || errors.As(err, &known) || errors.Is(err, column.ErrWire) ||
 		errors.Is(err, context.Canceled) {

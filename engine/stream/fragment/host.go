@@ -14,24 +14,24 @@ import (
 
 // Host runs the fragments that are given to a node. It implements protocol.FragmentHost, and is safe for concurrent use.
 type Host struct {
-	feeds   Feeds
-	log     zerolog.Logger
-	process string
-	leaves  *leaving
-	// longest is how long fragments may take to give their last rows when the process ends.
-	longest time.Duration
+	connectors Connectors
+	log        zerolog.Logger
+	process    string
+	shutdown   *shutdown
+	// drainTimeout is how long fragments may take to give their last rows when the process ends.
+	drainTimeout time.Duration
 
 	mu sync.Mutex
-	// held are those that run, by query; refuse says why no more are taken.
-	held   map[int64]*held
-	refuse string
+	// fragments are those that run, by query; refuse says why no more are taken.
+	fragments map[int64]*hostedFragment
+	refuse    string
 	// changes are what came and went, the newest last; sequence is the number of that.
 	changes  []change
 	sequence int64
 }
 
-// held is a fragment that runs, or waits until an earlier one of its query has gone.
-type held struct {
+// hostedFragment is a fragment that runs, or waits until an earlier one of its query has gone.
+type hostedFragment struct {
 	key    Key
 	cancel context.CancelFunc
 	gone   chan struct{}
@@ -42,13 +42,13 @@ type change struct {
 	gone bool
 }
 
-// mostChanges is how many changes are remembered: who asks for more gets all that run.
-const mostChanges = 1000
+// maxChanges is how many changes are remembered: who asks for more gets all that run.
+const maxChanges = 1000
 
 // NewHost returns a host without fragments, whose fragments read and write by feeds.
-func NewHost(feeds Feeds, log zerolog.Logger) *Host {
-	return &Host{feeds: feeds, log: log, process: uuid.NewString(), held: map[int64]*held{},
-		leaves: &leaving{closed: make(chan struct{})}, longest: 5 * time.Second}
+func NewHost(feeds Connectors, log zerolog.Logger) *Host {
+	return &Host{connectors: feeds, log: log, process: uuid.NewString(), fragments: map[int64]*hostedFragment{},
+		shutdown: &shutdown{closed: make(chan struct{})}, drainTimeout: 5 * time.Second}
 }
 
 // Run implements protocol.FragmentHost.
@@ -56,16 +56,16 @@ func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refused := func(why string, terminal bool) {
-		saying, done := context.WithTimeout(ctx, lastWord)
+		saying, done := context.WithTimeout(ctx, endTimeout)
 		defer done()
-		_ = link.Send(saying, worded(End, Ended{Failure: why, Terminal: terminal})) // who is gone knows
+		_ = link.Send(saying, newMessage(End, EndReport{Failure: why, Terminal: terminal})) // who is gone knows
 	}
 	s, err := Unmarshal(spec)
 	if err != nil || s.Key != k {
 		refused("the node cannot read what it is given: another version?", true)
 		return
 	}
-	mine := &held{key: k, cancel: cancel, gone: make(chan struct{})}
+	mine := &hostedFragment{key: k, cancel: cancel, gone: make(chan struct{})}
 	defer close(mine.gone)
 	if why := h.take(ctx, mine); why != "" {
 		refused(why, false)
@@ -74,21 +74,21 @@ func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	defer h.leave(mine)
 	log := h.log.With().Str("query", s.Query.Name).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).Logger()
 	log.Info().Msg("a fragment of a continuous query begins")
-	run(ctx, s, h.feeds, link, h.leaves)
+	run(ctx, s, h.connectors, link, h.shutdown)
 	log.Info().Msg("a fragment of a continuous query has ended")
 }
 
 // take makes a fragment that of its query, in place of an earlier one, or says why not.
-func (h *Host) take(ctx context.Context, mine *held) (why string) {
+func (h *Host) take(ctx context.Context, mine *hostedFragment) (why string) {
 	for {
 		h.mu.Lock()
-		old := h.held[mine.key.QueryID]
+		old := h.fragments[mine.key.QueryID]
 		switch {
 		case h.refuse != "":
 			h.mu.Unlock()
 			return h.refuse
 		case old == nil:
-			h.held[mine.key.QueryID] = mine
+			h.fragments[mine.key.QueryID] = mine
 			h.changed(mine.key, false)
 			h.mu.Unlock()
 			return ""
@@ -106,25 +106,25 @@ func (h *Host) take(ctx context.Context, mine *held) (why string) {
 	}
 }
 
-func (h *Host) leave(mine *held) {
+func (h *Host) leave(mine *hostedFragment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.held, mine.key.QueryID)
+	delete(h.fragments, mine.key.QueryID)
 	h.changed(mine.key, true)
 }
 
 // changed needs mu.
 func (h *Host) changed(k Key, gone bool) {
 	h.sequence++
-	if h.changes = append(h.changes, change{k, gone}); len(h.changes) > mostChanges {
-		h.changes = slices.Clone(h.changes[len(h.changes)-mostChanges/2:])
+	if h.changes = append(h.changes, change{k, gone}); len(h.changes) > maxChanges {
+		h.changes = slices.Clone(h.changes[len(h.changes)-maxChanges/2:])
 	}
 }
 
 // Stop implements protocol.FragmentHost.
 func (h *Host) Stop(ctx context.Context, k Key) error {
 	h.mu.Lock()
-	old := h.held[k.QueryID]
+	old := h.fragments[k.QueryID]
 	h.mu.Unlock()
 	if old == nil || k.Before(old.key) {
 		return nil
@@ -158,7 +158,7 @@ func (h *Host) List(process string, since int64) protocol.FragmentList {
 		return l
 	}
 	l.All = true
-	for _, f := range h.held {
+	for _, f := range h.fragments {
 		l.Running = append(l.Running, f.key)
 	}
 	return l
@@ -168,7 +168,7 @@ func (h *Host) List(process string, since int64) protocol.FragmentList {
 func (h *Host) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.held)
+	return len(h.fragments)
 }
 
 // Close ends all fragments, takes no more, and waits for them; why is what who gives one is told. What tells of the
@@ -176,15 +176,15 @@ func (h *Host) Len() int {
 func (h *Host) Close(why string) {
 	h.mu.Lock()
 	if h.refuse == "" {
-		h.refuse, h.leaves.why = why, why
-		close(h.leaves.closed)
+		h.refuse, h.shutdown.why = why, why
+		close(h.shutdown.closed)
 	}
-	var all []*held
-	for _, f := range h.held {
+	var all []*hostedFragment
+	for _, f := range h.fragments {
 		all = append(all, f)
 	}
 	h.mu.Unlock()
-	late := time.AfterFunc(h.longest, func() {
+	late := time.AfterFunc(h.drainTimeout, func() {
 		for _, f := range all {
 			f.cancel()
 		}

@@ -8,16 +8,16 @@ import (
 type pipe struct {
 	once     sync.Once
 	closed   chan struct{}
-	down, up chan Word
+	down, up chan Message
 }
 
 type pipeEnd struct {
 	*pipe
-	out, in chan Word
+	out, in chan Message
 }
 
 // Send implements Link.
-func (e *pipeEnd) Send(ctx context.Context, w Word) error {
+func (e *pipeEnd) Send(ctx context.Context, w Message) error {
 	select {
 	case <-e.closed:
 		return ErrLost
@@ -34,14 +34,14 @@ func (e *pipeEnd) Send(ctx context.Context, w Word) error {
 }
 
 // Receive implements Link.
-func (e *pipeEnd) Receive(ctx context.Context) (Word, error) {
+func (e *pipeEnd) Receive(ctx context.Context) (Message, error) {
 	select {
 	case w := <-e.in:
 		return w, nil
 	case <-e.closed:
-		return Word{}, ErrLost
+		return Message{}, ErrLost
 	case <-ctx.Done():
-		return Word{}, ctx.Err()
+		return Message{}, ctx.Err()
 	}
 }
 

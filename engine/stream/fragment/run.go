@@ -16,8 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// Feeds open what queries read and write on a worker.
-type Feeds interface {
+// Connectors open what queries read and write on a worker.
+type Connectors interface {
 	// Source opens a physical source. ErrUnusable says that another attempt is of no use.
 	Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error)
 	// Sink opens the sink of a query.
@@ -34,24 +34,24 @@ func final(err error) bool {
 }
 
 // Run runs a fragment to its end, or until ctx or the link ends. Its last word is End.
-func Run(ctx context.Context, s Spec, feeds Feeds, link Link) { run(ctx, s, feeds, link, nil) }
+func Run(ctx context.Context, s Spec, feeds Connectors, link Link) { run(ctx, s, feeds, link, nil) }
 
-// leaving says that the process of a fragment ends. Why is known once it is closed.
-type leaving struct {
+// shutdown says that the process of a fragment ends. Why is known once it is closed.
+type shutdown struct {
 	closed chan struct{}
 	why    string
 }
 
 // run is Run on a worker that may leave. What tells of the worker itself has come to its end then, and its last rows go
 // out; everything else is lost, and may be tried again.
-func run(ctx context.Context, s Spec, feeds Feeds, link Link, leaves *leaving) {
+func run(ctx context.Context, s Spec, feeds Connectors, link Link, leaves *shutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &runner{spec: s, feeds: feeds, link: link, cancel: cancel, went: make(chan struct{}),
+	r := &runner{spec: s, connectors: feeds, link: link, cancel: cancel, started: make(chan struct{}),
 		drains: make(chan struct{}), frames: make(chan []byte)}
 	r.drain = sync.OnceFunc(func() { close(r.drains) })
 	hearing := make(chan struct{})
-	go func() { defer close(hearing); r.hear(ctx) }()
+	go func() { defer close(hearing); r.receive(ctx) }()
 	leave := make(chan struct{})
 	if leaves == nil {
 		close(leave)
@@ -59,25 +59,25 @@ func run(ctx context.Context, s Spec, feeds Feeds, link Link, leaves *leaving) {
 		go func() { defer close(leave); r.leave(ctx, leaves) }()
 	}
 	err := r.run(ctx)
-	e := Ended{Counts: r.counts}
+	e := EndReport{Counts: r.counts}
 	switch {
-	case r.left.Load() && (err != nil || !r.tells.Load()):
+	case r.left.Load() && (err != nil || !r.selfReports.Load()):
 		e.Failure = leaves.why
 	case r.stopped.Load() || err == nil && r.drained.Load():
 		e.Stopped = true
 	case err != nil:
-		e.Failure, e.Terminal = err.Error(), closed(r.went) || final(err)
+		e.Failure, e.Terminal = err.Error(), closed(r.started) || final(err)
 	}
-	saying, done := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
-	_ = link.Send(saying, worded(End, e)) // who is gone knows
+	saying, done := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	_ = link.Send(saying, newMessage(End, e)) // who is gone knows
 	done()
 	cancel()
 	<-hearing
 	<-leave
 }
 
-// lastWord is how long a fragment waits to say what it came to.
-const lastWord = 5 * time.Second
+// endTimeout is how long a fragment waits to say what it came to.
+const endTimeout = 5 * time.Second
 
 func closed(c chan struct{}) bool {
 	select {
@@ -90,23 +90,23 @@ func closed(c chan struct{}) bool {
 
 // runner is a fragment that runs.
 type runner struct {
-	spec    Spec
-	feeds   Feeds
-	link    Link
-	cancel  context.CancelFunc
-	stopped atomic.Bool
+	spec       Spec
+	connectors Connectors
+	link       Link
+	cancel     context.CancelFunc
+	stopped    atomic.Bool
 	// drained: the owner has said so; left: the process ends. tells: all that is read here is what the worker tells of
 	// itself.
-	drained, left, tells atomic.Bool
-	drain                func()
-	// went and drains are closed when the owner said so; frames are those for the tail.
-	went, drains chan struct{}
-	frames       chan []byte
-	counts       exec.Counts
+	drained, left, selfReports atomic.Bool
+	drain                      func()
+	// started and drains are closed when the owner said so; frames are those for the tail.
+	started, drains chan struct{}
+	frames          chan []byte
+	counts          exec.Counts
 }
 
-// hear does what the owner says, until ctx or the link ends.
-func (r *runner) hear(ctx context.Context) {
+// receive does what the owner says, until ctx or the link ends.
+func (r *runner) receive(ctx context.Context) {
 	for {
 		w, err := r.link.Receive(ctx)
 		if err != nil {
@@ -115,8 +115,8 @@ func (r *runner) hear(ctx context.Context) {
 		}
 		switch w.Kind {
 		case Go:
-			if !closed(r.went) {
-				close(r.went)
+			if !closed(r.started) {
+				close(r.started)
 			}
 		case Drain:
 			r.drained.Store(true)
@@ -136,14 +136,14 @@ func (r *runner) hear(ctx context.Context) {
 }
 
 // leave ends the fragment when its process ends.
-func (r *runner) leave(ctx context.Context, leaves *leaving) {
+func (r *runner) leave(ctx context.Context, leaves *shutdown) {
 	select {
 	case <-leaves.closed:
 	case <-ctx.Done():
 		return
 	}
 	r.left.Store(true)
-	if r.tells.Load() && closed(r.went) {
+	if r.selfReports.Load() && closed(r.started) {
 		r.drain()
 		return
 	}
@@ -163,26 +163,26 @@ func (r *runner) run(ctx context.Context) error {
 			_ = s.Close()
 		}
 	}()
-	r.tells.Store(!r.spec.IsTail() && bound.tells())
+	r.selfReports.Store(!r.spec.IsTail() && bound.onlySelfReports())
 	for i, scan := range bound.Plan.Scans {
 		of := make([]connector.Source, len(bound.Origins[i]))
 		for k, o := range bound.Origins[i] {
-			if !sql.Same(o.Host, r.spec.Host) {
+			if !sql.SameName(o.Host, r.spec.Host) {
 				continue
 			}
-			if of[k], err = r.feeds.Source(ctx, o.Source, scan.Columns); err != nil {
+			if of[k], err = r.connectors.Source(ctx, o.Source, scan.Columns); err != nil {
 				return err
 			}
 			open = append(open, of[k])
 			if s, is := of[k].(connector.Partial); is {
-				s.Elsewhere(r.spec.elsewhere(o.Source))
+				s.SetRemote(r.spec.remoteHosts(o.Source))
 			}
 		}
 		job.Sources = append(job.Sources, of)
 	}
 	var sink connector.Sink
 	if r.spec.IsTail() {
-		if sink, err = r.feeds.Sink(ctx, r.spec.Query, bound.Sink, bound.Plan.Columns); err != nil {
+		if sink, err = r.connectors.Sink(ctx, r.spec.Query, bound.Sink, bound.Plan.Columns); err != nil {
 			return err
 		}
 		defer func() {
@@ -191,18 +191,18 @@ func (r *runner) run(ctx context.Context) error {
 			}
 		}()
 		job.Out = func(b *column.Batch) error { return sink.Write(b) }
-		job.Elsewhere = r.next
+		job.Remote = r.next
 	} else {
 		job.Heads = flow.NewWriter(func(frame []byte) error {
-			return r.link.Send(ctx, Word{Kind: Frame, Body: frame})
+			return r.link.Send(ctx, Message{Kind: Frame, Body: frame})
 		})
 	}
-	job.Report = func(c exec.Counts) { _ = r.link.Send(ctx, worded(Report, c)) }
-	if err := r.link.Send(ctx, Word{Kind: Ready}); err != nil {
+	job.Report = func(c exec.Counts) { _ = r.link.Send(ctx, newMessage(Report, c)) }
+	if err := r.link.Send(ctx, Message{Kind: Ready}); err != nil {
 		return err
 	}
 	select {
-	case <-r.went:
+	case <-r.started:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -239,11 +239,11 @@ func (r *runner) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// tells reports whether the worker reads nothing but what it tells of itself.
-func (b Bound) tells() bool {
+// onlySelfReports reports whether the worker reads nothing but what it tells of itself.
+func (b Bound) onlySelfReports() bool {
 	for _, origins := range b.Origins {
 		for _, o := range origins {
-			if sql.Same(o.Host, b.Host) && !o.Source.Everywhere() {
+			if sql.SameName(o.Host, b.Host) && !o.Source.OnEveryWorker() {
 				return false
 			}
 		}
@@ -251,13 +251,13 @@ func (b Bound) tells() bool {
 	return true
 }
 
-// elsewhere reports of which workers the query reads a source besides: where who made the source chose the worker it is
+// remoteHosts reports of which workers the query reads a source besides: where who made the source chose the worker it is
 // to be that one alone.
-func (s Spec) elsewhere(p catalog.PhysicalSource) func(host string) bool {
-	if !p.Everywhere() {
+func (s Spec) remoteHosts(p catalog.PhysicalSource) func(host string) bool {
+	if !p.OnEveryWorker() {
 		return func(string) bool { return true }
 	}
 	return func(host string) bool {
-		return slices.ContainsFunc(s.Hosts, func(h string) bool { return sql.Same(h, host) })
+		return slices.ContainsFunc(s.Hosts, func(h string) bool { return sql.SameName(h, host) })
 	}
 }

@@ -41,7 +41,7 @@ type Bound struct {
 // New returns what the worker of a fragment needs, from the catalog.
 func New(contents catalog.Contents, q catalog.Query, host string, attempt int64) (Spec, error) {
 	s := Spec{Key: Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: attempt}, Host: host, Query: q}
-	all := catalog.Of(contents)
+	all := catalog.FromContents(contents)
 	sink, there := all.Sink(q.Sink)
 	if !there {
 		return s, sql.Errorf(sql.SinkDoesNotExistForQuery, "", -1, "", "there is no sink %s", q.Sink)
@@ -50,7 +50,7 @@ func New(contents catalog.Contents, q catalog.Query, host string, attempt int64)
 	for _, f := range q.Fragments {
 		s.Hosts = append(s.Hosts, f.Host)
 	}
-	if !sql.Same(s.Tail, host) {
+	if !sql.SameName(s.Tail, host) {
 		// Heads do not write: what the sink is made with, secrets too, is not theirs to know.
 		sink.Type, sink.Config = connector.Print, connector.Config{}
 	}
@@ -62,7 +62,7 @@ func New(contents catalog.Contents, q catalog.Query, host string, attempt int64)
 	}
 	for _, l := range contents.Logical {
 		if slices.ContainsFunc(s.Contents.Physical, func(p catalog.PhysicalSource) bool {
-			return sql.Same(p.Logical, l.Name)
+			return sql.SameName(p.Logical, l.Name)
 		}) {
 			s.Contents.Logical = append(s.Contents.Logical, l)
 		}
@@ -81,10 +81,10 @@ func (b Bound) shape() string {
 	text := b.Plan.Shape()
 	for i, origins := range b.Origins {
 		for _, o := range origins {
-			if o.Source.Everywhere() {
+			if o.Source.OnEveryWorker() {
 				text += fmt.Sprintf("%d %d %q\n", i, o.Source.ID, o.Host)
 			}
-			if o.Source.Config.Text("SOURCE.RUN_ID") != "" {
+			if o.Source.Config.String("SOURCE.RUN_ID") != "" {
 				text += "of one run\n" // a version that does not know that would tell of all
 			}
 		}
@@ -96,7 +96,7 @@ func (b Bound) shape() string {
 // Bind plans the query. The plan is for one run.
 func (s Spec) Bind() (Bound, error) {
 	b := Bound{Spec: s}
-	all := catalog.Of(s.Contents)
+	all := catalog.FromContents(s.Contents)
 	parsed, err := sql.Parse(s.Query.Statement)
 	if err != nil {
 		return b, err
@@ -123,7 +123,7 @@ func (s Spec) Bind() (Bound, error) {
 }
 
 // IsTail reports whether the tail of the query is here.
-func (s Spec) IsTail() bool { return sql.Same(s.Tail, s.Host) }
+func (s Spec) IsTail() bool { return sql.SameName(s.Tail, s.Host) }
 
 // document is a spec as it travels.
 type document struct {

@@ -104,11 +104,11 @@ func over(b *testing.B, query string, here bool) {
 	must(b, err)
 
 	c := &catalog.Catalog{}
-	c.Within(catalog.Server, 10)
+	c.SetDefaultHost(catalog.Server, 10)
 	all := c.Contents()
 	all.Workers = append(all.Workers, catalog.Worker{Host: "n", Slots: 1, State: catalog.Active})
-	c = catalog.Of(all)
-	c.Within(catalog.Server, 10)
+	c = catalog.FromContents(all)
+	c.SetDefaultHost(catalog.Server, 10)
 	text := "CREATE LOGICAL SOURCE t(ts TIMESTAMP, w TEXT, us INT64, ok BOOLEAN);" +
 		"CREATE PHYSICAL SOURCE FOR t TYPE FILE ON n SET('x' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);" +
 		"CREATE SINK s TYPE PRINT;" + query
@@ -153,7 +153,7 @@ func over(b *testing.B, query string, here bool) {
 		b.Fatalf("%d %s", w.Kind, w.Body)
 	}
 	b.ResetTimer()
-	must(b, link.Send(ctx, fragment.Word{Kind: fragment.Go}))
+	must(b, link.Send(ctx, fragment.Message{Kind: fragment.Go}))
 	for reader.Open() > 0 {
 		w, err := link.Receive(ctx)
 		must(b, err)

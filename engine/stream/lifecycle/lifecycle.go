@@ -22,13 +22,13 @@ import (
 
 // The bounds of a query's life.
 const (
-	// DeployWithin is how long a query may be DEPLOYING on workers that are there; then it fails.
-	DeployWithin = 2 * time.Minute
+	// DeployTimeout// DeployTimeout is how long a query may be DEPLOYING on workers that are there; then it fails.
+	DeployTimeout = 2 * time.Minute
 	// StuckAfter is how long a query may be STOPPING until it is called stuck.
 	StuckAfter = 30 * time.Second
-	// firstWait and longestWait are between attempts to start a fragment.
-	firstWait   = 500 * time.Millisecond
-	longestWait = 15 * time.Second
+	// minRetryDelay and longestWait are between attempts to start a fragment.
+	minRetryDelay = 500 * time.Millisecond
+	maxRetryDelay = 15 * time.Second
 )
 
 // Verb is what a fragment is told. Telling it twice is harmless.
@@ -57,7 +57,7 @@ func Decide(q catalog.Query, active func(host string) bool, now time.Time) (cata
 	}
 	switch q.State {
 	case catalog.Pending:
-		return become(q, catalog.Deploying, now), nil
+		return setState(q, catalog.Deploying, now), nil
 	case catalog.Deploying:
 		return deploy(q, active, now)
 	case catalog.Running:
@@ -65,15 +65,15 @@ func Decide(q catalog.Query, active func(host string) bool, now time.Time) (cata
 	case catalog.Terminating:
 		unsent(&q)
 		if all(q, catalog.FragmentState.Final) {
-			return become(q, catalog.Failed, now), nil
+			return setState(q, catalog.Failed, now), nil
 		}
-		return rest(q, active, Stop)
+		return sendAll(q, active, Stop)
 	}
 	return q, nil
 }
 
-// become changes the state, unless it is that.
-func become(q catalog.Query, s catalog.State, now time.Time) catalog.Query {
+// setState changes the state, unless it is that.
+func setState(q catalog.Query, s catalog.State, now time.Time) catalog.Query {
 	if q.State != s {
 		q.State, q.Since = s, now
 	}
@@ -84,14 +84,14 @@ func all(q catalog.Query, is func(catalog.FragmentState) bool) bool {
 	return !slices.ContainsFunc(q.Fragments, func(f catalog.Fragment) bool { return !is(f.State) })
 }
 
-// fails ends the query for good.
-func fails(q catalog.Query, why string, now time.Time) catalog.Query {
+// fail ends the query for good.
+func fail(q catalog.Query, why string, now time.Time) catalog.Query {
 	q.Failure = why
-	return become(q, catalog.Terminating, now)
+	return setState(q, catalog.Terminating, now)
 }
 
-// broken is the error of a fragment that another attempt does not cure.
-func broken(q catalog.Query) (why string, is bool) {
+// permanentFailure is the error of a fragment that another attempt does not cure.
+func permanentFailure(q catalog.Query) (why string, is bool) {
 	for _, f := range q.Fragments {
 		if f.State == catalog.FragmentFailed && f.Terminal {
 			return f.Failure, true
@@ -102,8 +102,8 @@ func broken(q catalog.Query) (why string, is bool) {
 
 // deploy starts what does not run, until all do.
 func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
-	if why, is := broken(q); is {
-		return fails(q, why, now), nil
+	if why, is := permanentFailure(q); is {
+		return fail(q, why, now), nil
 	}
 	// One whose sources have ended already has run.
 	runs := func(s catalog.FragmentState) bool {
@@ -111,7 +111,7 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 	}
 	if all(q, runs) {
 		q.Failure = ""
-		return become(q, catalog.Running, now), nil
+		return setState(q, catalog.Running, now), nil
 	}
 	// All of them begin, or none.
 	there, due := true, true
@@ -126,7 +126,7 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 		// Of one that was told already it is not known whether the word came. Nobody waits longer than the longest wait:
 		// who has said until when had another clock.
 		due = due && (runs(f.State) || f.State == catalog.FragmentStarted || !now.Before(f.RetryAt) ||
-			f.RetryAt.Sub(now) > longestWait)
+			f.RetryAt.Sub(now) > maxRetryDelay)
 	}
 	var do []Action
 	for i := range q.Fragments {
@@ -136,49 +136,49 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 		}
 		do = append(do, Action{f.Host, Start})
 		if f.State != catalog.FragmentStarted {
-			f.State, f.RetryAt = catalog.FragmentStarted, now.Add(Wait(f.Attempts))
+			f.State, f.RetryAt = catalog.FragmentStarted, now.Add(RetryDelay(f.Attempts))
 			f.Attempts++
 		}
 	}
 	switch {
 	case !there:
 		// The time in which nobody can be started is not the query's. It need not be written at every look.
-		if now.Sub(q.Since) > DeployWithin/2 {
+		if now.Sub(q.Since) > DeployTimeout/2 {
 			q.Since = now
 		}
-	case now.Sub(q.Since) > DeployWithin:
-		why := "it was not deployed within " + DeployWithin.String()
+	case now.Sub(q.Since) > DeployTimeout:
+		why := "it was not deployed within " + DeployTimeout.String()
 		for _, f := range q.Fragments {
 			if f.Failure != "" {
 				why += ": " + f.Failure
 				break
 			}
 		}
-		return fails(q, why, now), nil
+		return fail(q, why, now), nil
 	}
 	return q, do
 }
 
-// Wait is how long after its n-th failure a fragment is started again.
-func Wait(n int64) time.Duration {
+// RetryDelay is how long after its n-th failure a fragment is started again.
+func RetryDelay(n int64) time.Duration {
 	if n > 10 {
-		return longestWait
+		return maxRetryDelay
 	}
-	return min(firstWait<<n, longestWait)
+	return min(minRetryDelay<<n, maxRetryDelay)
 }
 
 // watch looks whether all fragments run on.
 func watch(q catalog.Query, now time.Time) catalog.Query {
-	if why, is := broken(q); is {
-		return fails(q, why, now)
+	if why, is := permanentFailure(q); is {
+		return fail(q, why, now)
 	}
 	if all(q, func(s catalog.FragmentState) bool { return s == catalog.FragmentTerminated }) {
-		return become(q, catalog.Terminated, now)
+		return setState(q, catalog.Terminated, now)
 	}
 	if !all(q, func(s catalog.FragmentState) bool {
 		return s == catalog.FragmentRunning || s == catalog.FragmentTerminated
 	}) {
-		return become(q, catalog.Deploying, now)
+		return setState(q, catalog.Deploying, now)
 	}
 	return q
 }
@@ -187,7 +187,7 @@ func watch(q catalog.Query, now time.Time) catalog.Query {
 func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
 	unsent(&q)
 	if q.State.Final() || all(q, catalog.FragmentState.Final) {
-		return become(q, catalog.Stopped, now), nil
+		return setState(q, catalog.Stopped, now), nil
 	}
 	verb := Stop
 	if q.Graceful {
@@ -198,16 +198,16 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 	case catalog.Stopping:
 		// Rows that are on their way may take longer.
 		if away || !q.Graceful && now.Sub(q.Since) > StuckAfter {
-			q = become(q, catalog.StoppingStuck, now)
+			q = setState(q, catalog.StoppingStuck, now)
 		}
 	case catalog.StoppingStuck:
 		if !away && now.Sub(q.Since) > StuckAfter {
-			q = become(q, catalog.Stopping, now)
+			q = setState(q, catalog.Stopping, now)
 		}
 	default:
-		q = become(q, catalog.Stopping, now)
+		q = setState(q, catalog.Stopping, now)
 	}
-	return rest(q, active, verb)
+	return sendAll(q, active, verb)
 }
 
 // unsent notes that fragments which were never sent are nowhere. Of one that was, in an earlier attempt, that is not
@@ -224,8 +224,8 @@ func unsent(q *catalog.Query) {
 	}
 }
 
-// rest tells the same to all fragments that are not gone and whose workers are there.
-func rest(q catalog.Query, active func(string) bool, verb Verb) (catalog.Query, []Action) {
+// sendAll tells the same to all fragments that are not gone and whose workers are there.
+func sendAll(q catalog.Query, active func(string) bool, verb Verb) (catalog.Query, []Action) {
 	var do []Action
 	for _, f := range q.Fragments {
 		if !f.State.Final() && active(f.Host) {

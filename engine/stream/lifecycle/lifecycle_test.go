@@ -212,11 +212,11 @@ func everybody(string) bool { return true }
 func TestTheWatchdog(t *testing.T) {
 	q := query(catalog.Deploying, catalog.FragmentFailed)
 	q.Fragments[0].Failure, q.Fragments[0].RetryAt = "connection refused", epoch.Add(time.Hour)
-	q, _ = lifecycle.Decide(q, everybody, epoch.Add(lifecycle.DeployWithin))
+	q, _ = lifecycle.Decide(q, everybody, epoch.Add(lifecycle.DeployTimeout))
 	if q.State != catalog.Deploying {
 		t.Fatalf("it is %s too early", q.State)
 	}
-	late := epoch.Add(lifecycle.DeployWithin + time.Millisecond)
+	late := epoch.Add(lifecycle.DeployTimeout + time.Millisecond)
 	if q, _ := lifecycle.Decide(q, func(string) bool { return false }, late); q.State != catalog.Deploying {
 		t.Errorf("without its worker it is %s", q.State)
 	}

@@ -14,11 +14,11 @@ import (
 
 // Limits of windows.
 const (
-	longestWindow = 10 * 366 * 24 * time.Hour
-	// mostOverlap is how many windows a row may be in.
-	mostOverlap = 100_000
-	// mostLag is how many rows LAG may go back.
-	mostLag = 1_000
+	maxWindow = 10 * 366 * 24 * time.Hour
+	// maxOverlap is how many windows a row may be in.
+	maxOverlap = 100_000
+	// maxLag is how many rows LAG may go back.
+	maxLag = 1_000
 )
 
 type binder struct {
@@ -158,7 +158,7 @@ func (b *binder) expand(s *sql.Select, cols []column.Column) ([]item, error) {
 		}
 		before := len(items)
 		for _, c := range cols {
-			if i.Table.Text == "" || sql.Same(c.Table, i.Table.Text) {
+			if i.Table.Text == "" || sql.SameName(c.Table, i.Table.Text) {
 				column := &sql.Column{Table: sql.Name{Text: c.Table, At: i.At},
 					Name: sql.Name{Text: c.Name, At: i.At}}
 				if c.Table == "" {
@@ -185,7 +185,7 @@ func (b *binder) project(in input, items []item) (Node, error) {
 			return nil, err
 		}
 		for _, c := range n.cols {
-			if sql.Same(c.Name, it.name) {
+			if sql.SameName(c.Name, it.name) {
 				return nil, b.errorf(it.x.Pos(), "name one of them with AS", "two columns are named %s", it.name)
 			}
 		}
@@ -201,7 +201,7 @@ func (b *binder) project(in input, items []item) (Node, error) {
 		n.Items, n.From = append(n.Items, x), append(n.From, from)
 		n.cols = append(n.cols, column.Column{Name: it.name, Type: x.Type})
 		text := it.text
-		if !sql.Same(strings.Trim(text, "`"), it.name) {
+		if !sql.SameName(strings.Trim(text, "`"), it.name) {
 			text += " AS " + it.name
 		}
 		texts = append(texts, text)
@@ -218,12 +218,12 @@ func alias(x sql.Expr, items []item, cols []column.Column) sql.Expr {
 			return nil, nil
 		}
 		for _, col := range cols {
-			if sql.Same(col.Name, c.Name.Text) {
+			if sql.SameName(col.Name, c.Name.Text) {
 				return e, nil
 			}
 		}
 		for _, i := range items {
-			if c.Table.Text == "" && sql.Same(i.name, c.Name.Text) {
+			if c.Table.Text == "" && sql.SameName(i.name, c.Name.Text) {
 				return i.x, nil
 			}
 		}
@@ -248,7 +248,7 @@ func (b *binder) lags(in input, items []item, having sql.Expr) (input, []item, s
 	scope := b.scope(in.cols)
 	lag := func(e sql.Expr) (sql.Expr, error) {
 		c, ok := e.(*sql.Call)
-		if !ok || !sql.Same(c.Name.Text, "LAG") {
+		if !ok || !sql.SameName(c.Name.Text, "LAG") {
 			return nil, nil
 		}
 		if c.Over == nil {
@@ -265,8 +265,8 @@ func (b *binder) lags(in input, items []item, having sql.Expr) (input, []item, s
 			if ok {
 				offset, whole = l.Value.(int64)
 			}
-			if !whole || offset < 1 || offset > mostLag {
-				return nil, b.errorf(c.Args[1].Pos(), "", "LAG goes 1 to %d rows back", mostLag)
+			if !whole || offset < 1 || offset > maxLag {
+				return nil, b.errorf(c.Args[1].Pos(), "", "LAG goes 1 to %d rows back", maxLag)
 			}
 			v.Offset = int(offset)
 		} else if len(c.Args) != 1 || c.Star {
@@ -313,7 +313,7 @@ func aggregates(items []item, having sql.Expr) bool {
 	found := false
 	look := func(e sql.Expr) (sql.Expr, error) {
 		c, ok := e.(*sql.Call)
-		found = found || ok && c.Over == nil && aggregate.Is(c.Name.Text)
+		found = found || ok && c.Over == nil && aggregate.IsAggregate(c.Name.Text)
 		return nil, nil
 	}
 	for _, i := range items {

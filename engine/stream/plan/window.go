@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// adder collects what an aggregate has to compute while expressions are rewritten to name its columns.
-type adder struct {
+// aggregateBinder collects what an aggregate has to compute while expressions are rewritten to name its columns.
+type aggregateBinder struct {
 	*binder
 	s     *sql.Select
 	in    input
@@ -26,7 +26,7 @@ type adder struct {
 // aggregate binds GROUP BY, WINDOW and the aggregates of the select list and HAVING.
 func (b *binder) aggregate(s *sql.Select, in input, items []item, filter sql.Expr) (input, []item,
 	sql.Expr, error) {
-	a := &adder{binder: b, s: s, in: in, items: items, node: &Aggregate{In: in.node}}
+	a := &aggregateBinder{binder: b, s: s, in: in, items: items, node: &Aggregate{In: in.node}}
 	if s.Window == nil {
 		return in, nil, nil, b.errorf(s.At, "add WINDOW TUMBLING(ts, SIZE 5 SECONDS)",
 			"a stream has no end: what is added up needs a window")
@@ -35,7 +35,7 @@ func (b *binder) aggregate(s *sql.Select, in input, items []item, filter sql.Exp
 		return in, nil, nil, err
 	}
 	n := a.node
-	t := shown(n.Time.Type)
+	t := boundType(n.Time.Type)
 	n.cols = []column.Column{{Name: "start", Type: t}, {Name: "end", Type: t}}
 	for i, g := range s.Group {
 		g = alias(g, items, in.cols)
@@ -78,10 +78,10 @@ func (b *binder) aggregate(s *sql.Select, in input, items []item, filter sql.Exp
 // named puts an aggregate of the select list in place of its name in HAVING, also where a column of the rows has that
 // name: AVG(x) AS x … HAVING x > 9 means the average. What is grouped by stays the group, and inside of an aggregate a
 // name is that of a column.
-func (a *adder) named(e sql.Expr) (sql.Expr, error) {
+func (a *aggregateBinder) named(e sql.Expr) (sql.Expr, error) {
 	switch e := e.(type) {
 	case *sql.Call:
-		if e.Over == nil && aggregate.Is(e.Name.Text) {
+		if e.Over == nil && aggregate.IsAggregate(e.Name.Text) {
 			return e, nil
 		}
 	case *sql.Column:
@@ -90,7 +90,7 @@ func (a *adder) named(e sql.Expr) (sql.Expr, error) {
 			return e, nil
 		}
 		for _, i := range a.items {
-			if sql.Same(i.name, e.Name.Text) && aggregates([]item{i}, nil) {
+			if sql.SameName(i.name, e.Name.Text) && aggregates([]item{i}, nil) {
 				return i.x, nil
 			}
 		}
@@ -100,7 +100,7 @@ func (a *adder) named(e sql.Expr) (sql.Expr, error) {
 
 // rewrite names the columns of the aggregate: groups, results, start and end. A column that is none of these stands for
 // its value in the last row of the window.
-func (a *adder) rewrite(e sql.Expr) (sql.Expr, error) {
+func (a *aggregateBinder) rewrite(e sql.Expr) (sql.Expr, error) {
 	key := sql.Key(e)
 	for i, k := range a.keys {
 		if k == key || a.sameColumn(e, a.s.Group[i]) {
@@ -109,11 +109,11 @@ func (a *adder) rewrite(e sql.Expr) (sql.Expr, error) {
 	}
 	switch e := e.(type) {
 	case *sql.Call:
-		if e.Over == nil && aggregate.Is(e.Name.Text) {
+		if e.Over == nil && aggregate.IsAggregate(e.Name.Text) {
 			return a.add(e)
 		}
 	case *sql.Column:
-		if c := e.Name.Text; e.Table.Text == "" && (sql.Same(c, "start") || sql.Same(c, "end")) {
+		if c := e.Name.Text; e.Table.Text == "" && (sql.SameName(c, "start") || sql.SameName(c, "end")) {
 			return e, nil // the window's own, also where rows have such columns
 		}
 		return a.add(&sql.Call{Name: sql.Name{Text: "LAST", At: e.Pos()}, Args: []sql.Expr{e}})
@@ -122,10 +122,10 @@ func (a *adder) rewrite(e sql.Expr) (sql.Expr, error) {
 }
 
 // sameColumn reports whether both are the same column, one with the name of its table and one without.
-func (a *adder) sameColumn(x, y sql.Expr) bool {
+func (a *aggregateBinder) sameColumn(x, y sql.Expr) bool {
 	l, ok := x.(*sql.Column)
 	r, too := y.(*sql.Column)
-	if !ok || !too || !sql.Same(l.Name.Text, r.Name.Text) {
+	if !ok || !too || !sql.SameName(l.Name.Text, r.Name.Text) {
 		return false
 	}
 	scope := a.scope(a.in.cols)
@@ -138,7 +138,7 @@ func (a *adder) sameColumn(x, y sql.Expr) bool {
 }
 
 // add returns the column of an aggregate, which is computed once however often it is named.
-func (a *adder) add(c *sql.Call) (sql.Expr, error) {
+func (a *aggregateBinder) add(c *sql.Call) (sql.Expr, error) {
 	name := strings.ToUpper(c.Name.Text)
 	var arg *expression.Expr
 	q, most := 0.0, 1
@@ -190,7 +190,7 @@ func (a *adder) add(c *sql.Call) (sql.Expr, error) {
 }
 
 // window binds the window of an aggregate. Behind a join, windows are those of the join.
-func (a *adder) window() error {
+func (a *aggregateBinder) window() error {
 	w := a.s.Window
 	if a.s.Join != nil {
 		j := joinOf(a.in.node)
@@ -216,8 +216,8 @@ func (a *adder) window() error {
 	return err
 }
 
-// shown is the type of start and end: that of the time, with room for a window before its least value.
-func shown(t column.Type) column.Type {
+// boundType is the type of start and end: that of the time, with room for a window before its least value.
+func boundType(t column.Type) column.Type {
 	if t.Kind == column.Int {
 		return column.Int64Type
 	}
@@ -253,7 +253,7 @@ func (b *binder) timeColumn(w *sql.Window, cols []column.Column, must bool) (*sq
 	}
 	for k := len(times) - 1; k >= 0 && only != 1; k-- {
 		for i, c := range cols {
-			if sql.Same(c.Name, times[k]) && (c.Type.Kind == column.Timestamp || c.Type.Kind == column.Int) {
+			if sql.SameName(c.Name, times[k]) && (c.Type.Kind == column.Timestamp || c.Type.Kind == column.Int) {
 				found = i
 			}
 		}
@@ -268,7 +268,7 @@ func (b *binder) timeColumn(w *sql.Window, cols []column.Column, must bool) (*sq
 
 func isTimeName(name string) bool {
 	for _, t := range times {
-		if sql.Same(t, name) {
+		if sql.SameName(t, name) {
 			return true
 		}
 	}
@@ -287,17 +287,17 @@ func (b *binder) measure(w *sql.Window, t column.Type) (Window, error) {
 	switch {
 	case w.Size < unit || w.Advance < unit:
 		return Window{}, b.errorf(w.At, "", "a window has a size and an advance of at least %v", unit)
-	case w.Size > longestWindow:
+	case w.Size > maxWindow:
 		return Window{}, b.errorf(w.At, "", "a window has a size of at most ten years")
 	case w.Advance > w.Size:
 		return Window{}, b.errorf(w.At, "did you mean a tumbling window, after a WHERE?",
 			"a window that advances by more than its size leaves rows out")
-	case w.Size/w.Advance > mostOverlap:
+	case w.Size/w.Advance > maxOverlap:
 		return Window{}, b.impossible(w.At, "advance by more, or make the window smaller",
-			"a row would be in %d windows, at most %d can be", w.Size/w.Advance, mostOverlap)
+			"a row would be in %d windows, at most %d can be", w.Size/w.Advance, maxOverlap)
 	case w.Size%unit != 0 || w.Advance%unit != 0:
 		return Window{}, b.errorf(w.At, "", "the time of this window has no parts smaller than %v", unit)
-	case w.Lateness > longestWindow:
+	case w.Lateness > maxWindow:
 		return Window{}, b.errorf(w.At, "", "LATENESS is at most ten years")
 	}
 	to := Window{Size: int64(w.Size / unit), Advance: int64(w.Advance / unit), Lateness: int64(w.Lateness / unit),
@@ -364,7 +364,7 @@ func (b *binder) join(s *sql.Select, left input) (input, error) {
 		return left, err
 	}
 	n.LeftTraced, n.RightTraced = trace(left.node, li), trace(right.node, ri)
-	t = shown(t)
+	t = boundType(t)
 	n.cols = append([]column.Column{{Name: "start", Type: t}, {Name: "end", Type: t}}, left.cols...)
 	n.cols = append(n.cols, right.cols...)
 	var rest sql.Expr

@@ -18,18 +18,18 @@ import (
 
 // worker is a run worker of this process that has recorded something.
 type worker struct {
-	tap executions.Tap
+	tap executions.Observer
 	mu  sync.Mutex
 	has []engine.Execution
 }
 
 // opened is a run worker whose executions an exchange tells.
-func opened(e *executions.Exchange, run, name string) *worker {
+func opened(e *executions.Fanout, run, name string) *worker {
 	w := &worker{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tap = e.Open(executions.Of{RunID: run, WorkerID: name, NodeID: "local", Now: time.Now,
-		Statements: []engine.Statement{{ID: "find"}}, CatchUp: func() bool {
+	w.tap = e.Open(executions.Stream{RunID: run, WorkerID: name, NodeID: "local", Now: time.Now,
+		Statements: []engine.Statement{{ID: "find"}}, Flush: func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.tap.Write(w.has)
@@ -49,7 +49,7 @@ func (w *worker) record(n int, took time.Duration) {
 }
 
 // beside are the options of a rule beside run workers.
-func beside(e *executions.Exchange, run string) rules.Options {
+func beside(e *executions.Fanout, run string) rules.Options {
 	return rules.Options{RunID: run, Node: "local", Executions: e, Account: &system.Account{}}
 }
 
@@ -59,8 +59,8 @@ const slow = "SELECT runId, QUANTILE(latencyMs, 0.99) AS p99, COUNT(*) AS n FROM
 // TestARuleOverExecutionsSeesItsRunAlone: of two runs at once in one process the slow one is stopped, with the row as
 // its reason; also by run workers that were there before the rule. A listener to all runs has the executions of both.
 func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
-	e, all := &executions.Exchange{}, &system.Hub{Node: "local"}
-	e.Listen("", all.Taps())
+	e, all := &executions.Fanout{}, &system.Hub{Node: "local"}
+	e.Listen("", all.Observers())
 	early := opened(e, "slow", "w0")
 	defer early.tap.Close()
 	sets := map[string]*rules.Set{}
@@ -78,7 +78,7 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 		!strings.HasSuffix(states[0].Row, "n 100") {
 		t.Errorf("%+v", states)
 	}
-	said := sets["slow"].Take(false)
+	said := sets["slow"].TakeMessages(false)
 	if len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
 		t.Errorf("%+v", said)
 	}
@@ -98,12 +98,12 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 
 // TestRulesThatEndedHearNothing: when the rules of a run are over its run workers tell nobody any more.
 func TestRulesThatEndedHearNothing(t *testing.T) {
-	e := &executions.Exchange{}
+	e := &executions.Fanout{}
 	s := rules.Start([]engine.Rule{{Name: "all", When: "SELECT runId FROM executions WHERE rows > 5", Do: engine.RuleStop}},
 		nil, beside(e, "r"))
 	w := opened(e, "r", "w0")
 	defer w.tap.Close()
-	if !s.Hub().Wanted(connector.Executions) {
+	if !s.Hub().HasReaders(connector.Executions) {
 		t.Error("nobody reads them")
 	}
 	w.record(3, time.Millisecond)
@@ -117,14 +117,14 @@ func TestRulesThatEndedHearNothing(t *testing.T) {
 			t.Fatal("they are told though the rules are over")
 		}
 	}
-	if got := s.States()[0]; got.In != 3 || s.Hub().Wanted(connector.Executions) {
+	if got := s.States()[0]; got.In != 3 || s.Hub().HasReaders(connector.Executions) {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestRulesOverRunWorkersElsewhereSaySo: rules that would not have all executions of their run fail and say what to do.
 func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
-	s := rules.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, beside(&executions.Exchange{}, "r"))
+	s := rules.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, beside(&executions.Fanout{}, "r"))
 	defer s.End(false)
 	here := store.WorkerRow{RunID: "r", WorkerID: "w0", NodeID: "local", Status: engine.WorkerRunning,
 		LastHeartbeat: time.Now()}
@@ -140,7 +140,7 @@ func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
 		!strings.Contains(l[0].Failure, "CREATE QUERY") {
 		t.Errorf("%+v", l)
 	}
-	said := fmt.Sprint(s.Take(false))
+	said := fmt.Sprint(s.TakeMessages(false))
 	if !strings.Contains(said, "the run goes on without it") {
 		t.Error(said)
 	}

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// unheard is after how long without a heartbeat a run worker is taken for lost.
-	unheard = 5 * time.Second
-	// again is how long a rule waits that has lost a node, and lacksFor how long it may lack one.
-	again    = 500 * time.Millisecond
-	lacksFor = 20 * time.Second
-	// ids is where the numbers of rules begin, as those of queries: no catalog comes so far, and servers leave alone what
+	// heartbeatTimeout is after how long without a heartbeat a run worker is taken for lost.
+	heartbeatTimeout = 5 * time.Second
+	// retryDelay is how long a rule waits that has lost a node, and lacksFor how long it may lack one.
+	retryDelay     = 500 * time.Millisecond
+	missingTimeout = 20 * time.Second
+	// firstRuleID is where the numbers of rules begin, as those of queries: no catalog comes so far, and servers leave alone what
 	// is later than theirs.
-	ids = 1 << 62
+	firstRuleID = 1 << 62
 )
 
-// Place says on which nodes the run has run workers at a time by the clock that their heartbeats are told by, which is
+// SetNodes says on which nodes the run has run workers at a time by the clock that their heartbeats are told by, which is
 // the run's and may be another than this machine's. Nodes stay until they are lost.
-func (s *Set) Place(workers []store.WorkerRow, now time.Time) {
+func (s *Set) SetNodes(workers []store.WorkerRow, now time.Time) {
 	if s == nil {
 		return
 	}
@@ -43,9 +43,9 @@ func (s *Set) Place(workers []store.WorkerRow, now time.Time) {
 	defer s.mu.Unlock()
 	changed := false
 	for _, w := range workers {
-		if w.NodeID != "" && w.NodeID != s.hub.Node && !w.Status.Ended() && now.Sub(w.LastHeartbeat) < unheard &&
-			!slices.Contains(s.far, w.NodeID) {
-			s.far, changed = append(slices.Clone(s.far), w.NodeID), true
+		if w.NodeID != "" && w.NodeID != s.hub.Node && !w.Status.Ended() && now.Sub(w.LastHeartbeat) < heartbeatTimeout &&
+			!slices.Contains(s.remoteNodes, w.NodeID) {
+			s.remoteNodes, changed = append(slices.Clone(s.remoteNodes), w.NodeID), true
 		}
 	}
 	if changed {
@@ -54,18 +54,18 @@ func (s *Set) Place(workers []store.WorkerRow, now time.Time) {
 	}
 }
 
-// placed are the nodes, and what is closed when there are others.
-func (s *Set) placed() (nodes []string, moved <-chan struct{}) {
+// currentNodes are the nodes, and what is closed when there are others.
+func (s *Set) currentNodes() (nodes []string, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.far, s.moved
+	return s.remoteNodes, s.moved
 }
 
 // lost takes a node out until it is heard of again.
 func (s *Set) lost(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.far = slices.DeleteFunc(slices.Clone(s.far), func(n string) bool { return n == node })
+	s.remoteNodes = slices.DeleteFunc(slices.Clone(s.remoteNodes), func(n string) bool { return n == node })
 }
 
 // attempt is a rule that reads what run workers record, here and on nodes: the head of each node is read by way of a
@@ -102,13 +102,13 @@ type lostError struct {
 
 func (e *lostError) Error() string { return "the node " + e.node + ": " + e.why }
 
-// everywhere runs a rule until its sources have ended or ctx is done.
-func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) error {
-	key := fragment.Key{QueryID: ids | rand.Int64N(ids), Epoch: 1} //nolint:gosec // a name, no secret
-	lacks := map[string]lack{}
+// runOnNodes runs a rule until its sources have ended or ctx is done.
+func (s *Set) runOnNodes(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) error {
+	key := fragment.Key{QueryID: firstRuleID | rand.Int64N(firstRuleID), Epoch: 1} //nolint:gosec // a name, no secret
+	lacks := map[string]missingNode{}
 	for !s.ends(ctx) {
 		key.Attempt++
-		nodes, moved := s.placed()
+		nodes, moved := s.currentNodes()
 		a := &attempt{set: s, index: i, rule: r, o: o, key: key, nodes: nodes, frames: make(chan []byte),
 			failed: make(chan *lostError, 1)}
 		began := time.Now()
@@ -121,14 +121,14 @@ func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.R
 		case !errors.As(err, &lost):
 			return err
 		}
-		one := lacks[lost.node].again(began, time.Now(), a.began)
+		one := lacks[lost.node].next(began, time.Now(), a.began)
 		lacks[lost.node] = one
-		if lost.terminal || one.until.Sub(one.since) >= lacksFor {
+		if lost.terminal || one.until.Sub(one.since) >= missingTimeout {
 			return sql.Errorf(sql.PlacementError, "", -1, "", "the rule does not have the executions of %v", lost)
 		}
 		s.lost(lost.node)
 		select {
-		case <-time.After(again):
+		case <-time.After(retryDelay):
 		case <-ctx.Done():
 		case <-s.drain:
 		}
@@ -136,16 +136,16 @@ func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.R
 	return ctx.Err()
 }
 
-// lack is since when, and until when, a rule does not have the executions of a node.
-type lack struct{ since, until time.Time }
+// missingNode is since when, and until when, a rule does not have the executions of a node.
+type missingNode struct{ since, until time.Time }
 
-// again is the lack of a node that an attempt has lost, or did not get. A node that was had for a while, or that the
+// next is the lack of a node that an attempt has lost, or did not get. A node that was had for a while, or that the
 // run did not have meanwhile, is lacked from then on.
-func (l lack) again(began, now time.Time, had bool) lack {
+func (l missingNode) next(began, now time.Time, had bool) missingNode {
 	switch {
-	case had && now.Sub(began) > 4*again:
+	case had && now.Sub(began) > 4*retryDelay:
 		l.since = now
-	case l.since.IsZero() || began.Sub(l.until) > unheard:
+	case l.since.IsZero() || began.Sub(l.until) > heartbeatTimeout:
 		l.since = began
 	}
 	l.until = now
@@ -181,10 +181,10 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 	}
 	for scan := range job.Sources {
 		p, is := job.Sources[scan][0].(connector.Partial)
-		if !is || !connector.OnNodes(system.StreamOf(job.Plan.Scans[scan].Source)) {
+		if !is || !connector.PerNode(system.StreamOf(job.Plan.Scans[scan].Source)) {
 			continue
 		}
-		p.Elsewhere(func(node string) bool { return slices.Contains(a.nodes, node) })
+		p.SetRemote(func(node string) bool { return slices.Contains(a.nodes, node) })
 		for range a.nodes {
 			job.Sources[scan] = append(job.Sources[scan], nil)
 		}
@@ -203,7 +203,7 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 		a.heads = append(a.heads, h)
 	}
 	for _, h := range a.heads {
-		if h.link.Send(ctx, fragment.Word{Kind: fragment.Go}) != nil {
+		if h.link.Send(ctx, fragment.Message{Kind: fragment.Go}) != nil {
 			closeSources()
 			return &lostError{node: h.node, why: "it was lost"}
 		}
@@ -217,21 +217,21 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 		}
 		report(c)
 	}
-	job.Elsewhere = a.next
+	job.Remote = a.next
 	following.Go(func() {
 		select {
 		case <-moved:
 			cancel(errMoved)
 		case <-a.set.drain:
 			for _, h := range a.heads {
-				_ = h.link.Send(ctx, fragment.Word{Kind: fragment.Drain}) // one that has ended has nothing to drain
+				_ = h.link.Send(ctx, fragment.Message{Kind: fragment.Drain}) // one that has ended has nothing to drain
 			}
 		case <-ctx.Done():
 		}
 	})
 	counts, err := exec.Run(ctx, job)
 	if err == nil {
-		a.lastWords(ctx)
+		a.awaitReports(ctx)
 	}
 	job.Report(counts)
 	if errors.Is(context.Cause(ctx), errMoved) {
@@ -240,8 +240,8 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 	return err
 }
 
-// lastWords waits until the heads have said how many rows they read: that comes behind the last of what they came to.
-func (a *attempt) lastWords(ctx context.Context) {
+// awaitReports waits until the heads have said how many rows they read: that comes behind the last of what they came to.
+func (a *attempt) awaitReports(ctx context.Context) {
 	for _, h := range a.heads {
 		for heard := false; !heard; {
 			select {
@@ -257,7 +257,7 @@ func (a *attempt) lastWords(ctx context.Context) {
 
 // begin gives a node its part, and waits until it is ready.
 func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
-	ctx, cancel := context.WithTimeout(ctx, lacksFor)
+	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
 	var runner protocol.FragmentRunner
 	if runner = a.o.Nodes(node); runner == nil {
@@ -280,7 +280,7 @@ func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
 	case err == nil && w.Kind == fragment.Ready:
 		return &head{node: node, link: link, ended: make(chan struct{})}, nil
 	case err == nil && w.Kind == fragment.End:
-		e, failed := fragment.EndedOf(w)
+		e, failed := fragment.ParseEnd(w)
 		err = errors.Join(failed, link.Close())
 		if err == nil {
 			return nil, &lostError{node, e.Failure, e.Terminal}
@@ -308,7 +308,7 @@ func (a *attempt) spec(node string) (fragment.Spec, error) {
 		columns, _ := system.Schemas{}.Schema(stream)
 		p := catalog.PhysicalSource{ID: int64(i + 1), Logical: stream, Type: connector.System,
 			Config: connector.Config{"SOURCE.STREAM": stream}}
-		if connector.OnNodes(stream) {
+		if connector.PerNode(stream) {
 			p.Config["SOURCE.RUN_ID"] = a.o.RunID
 		}
 		c.Logical = append(c.Logical, catalog.LogicalSource{Name: stream, Columns: columns})
@@ -350,11 +350,11 @@ func (a *attempt) follow(ctx context.Context, h *head) {
 				return
 			}
 		case fragment.Report:
-			if c, err := fragment.CountsOf(w); err == nil {
+			if c, err := fragment.ParseCounts(w); err == nil {
 				h.in.Store(c.In)
 			}
 		case fragment.End:
-			e, err := fragment.EndedOf(w)
+			e, err := fragment.ParseEnd(w)
 			if h.in.Store(e.Counts.In); err != nil || e.Failure != "" {
 				a.fail(&lostError{h.node, e.Failure, e.Terminal})
 			}

@@ -31,7 +31,7 @@ func TestWhatANodeIsToldOfARule(t *testing.T) {
 	shape := func(run string) string {
 		a := &attempt{rule: engine.Rule{Name: "r", When: "SELECT runId FROM Executions WHERE latencyMs > 5"},
 			o: Options{RunID: run}, nodes: []string{"n1", "n2"}}
-		a.key.QueryID = ids
+		a.key.QueryID = firstRuleID
 		s, err := a.spec("n2")
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestWhatANodeIsToldOfARule(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		for _, p := range s.Contents.Physical {
-			if p.Everywhere() && p.Config.Text("SOURCE.RUN_ID") != run {
+			if p.OnEveryWorker() && p.Config.String("SOURCE.RUN_ID") != run {
 				t.Errorf("%+v", p)
 			}
 		}

@@ -25,12 +25,12 @@ import (
 // Options say what rules reach.
 type Options struct {
 	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
-	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.Tell) (connector.Sink, error)
+	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink, error)
 	// RunID names the run, and Node the node of this process.
 	RunID, Node string
 	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
 	// queries over executions take in this process.
-	Executions *executions.Exchange
+	Executions *executions.Fanout
 	Account    *system.Account
 	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
 	Nodes func(id string) protocol.FragmentRunner
@@ -39,8 +39,8 @@ type Options struct {
 	Log zerolog.Logger
 }
 
-// Said is what rules have to say to who carries the run.
-type Said struct {
+// Message is what rules have to say to who carries the run.
+type Message struct {
 	Level engine.LogLevel
 	Text  string
 	// Stop is why the run has to stop; empty where it has not.
@@ -49,8 +49,8 @@ type Said struct {
 	rule int
 }
 
-// toldOf is how many rows of a rule have a line in the log of the run; of the others their number is shown.
-const toldOf = 20
+// maxLogRows is how many rows of a rule have a line in the log of the run; of the others their number is shown.
+const maxLogRows = 20
 
 // Set are the rules of one run while it goes on. Its methods are safe for concurrent use, and a nil Set has no rules.
 type Set struct {
@@ -68,14 +68,14 @@ type Set struct {
 	over bool
 	// late: the run is over, and what has not brought away its rows until then does not any more.
 	late bool
-	// far are the nodes with run workers, this one apart; moved is closed when there are others.
-	far    []string
-	moved  chan struct{}
-	states []engine.RuleState
-	told   []int
+	// remoteNodes are the nodes with run workers, this one apart; moved is closed when there are others.
+	remoteNodes []string
+	moved       chan struct{}
+	states      []engine.RuleState
+	logged      []int
 	// trying are rules whose rows the address does not take for the moment; fired are those that have asked for a stop.
 	trying, fired []bool
-	said          []Said
+	messages      []Message
 	// kept are the states that were handed out last.
 	kept []engine.RuleState
 }
@@ -93,7 +93,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{now: o.Now, ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel,
-		told: make([]int, len(rules)), trying: make([]bool, len(rules)), fired: make([]bool, len(rules)), leave: func() {},
+		logged: make([]int, len(rules)), trying: make([]bool, len(rules)), fired: make([]bool, len(rules)), leave: func() {},
 		moved: make(chan struct{})}
 	s.hub.Node, s.hub.Account = o.Node, o.Account
 	recorded := false
@@ -109,7 +109,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		if state.Status == engine.RuleTriggered {
 			s.mu.Lock()
 			s.fired[i] = true
-			s.say(Said{Level: engine.LogInfo, Stop: stopping(r.Name, state.Row), rule: i,
+			s.addMessage(Message{Level: engine.LogInfo, Stop: stopping(r.Name, state.Row), rule: i,
 				Text: fmt.Sprintf("The rule '%s' had triggered before another process went on with the run", r.Name)})
 			s.mu.Unlock()
 			continue
@@ -117,7 +117,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		p, err := Bind(r.When)
 		if err == nil && ofRecorders(p) && o.Nodes != nil {
 			recorded = true
-			s.work.Go(func() { s.finish(ctx, i, s.everywhere(ctx, i, r, state, o), o.Log) })
+			s.work.Go(func() { s.finish(ctx, i, s.runOnNodes(ctx, i, r, state, o), o.Log) })
 			continue
 		}
 		job, err := s.job(ctx, i, r, state, o)
@@ -129,7 +129,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		s.work.Go(func() { s.run(ctx, i, job, o.Log) })
 	}
 	if recorded && o.Executions != nil {
-		s.leave = o.Executions.Listen(o.RunID, s.hub.Taps())
+		s.leave = o.Executions.Listen(o.RunID, s.hub.Observers())
 	}
 	return s
 }
@@ -138,7 +138,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 func ofRecorders(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Scans, func(s *plan.Scan) bool {
 		return slices.ContainsFunc(connector.Streams[:], func(stream string) bool {
-			return sql.Same(stream, s.Source) && connector.OnNodes(stream)
+			return sql.SameName(stream, s.Source) && connector.PerNode(stream)
 		})
 	})
 }
@@ -182,7 +182,7 @@ func (s *Set) run(ctx context.Context, i int, job exec.Job, log zerolog.Logger) 
 // finish notes what a rule has come to.
 func (s *Set) finish(ctx context.Context, i int, err error, log zerolog.Logger) {
 	if err != nil && ctx.Err() != nil {
-		err = s.leftOver(i) // it was ended
+		err = s.unreadError(i) // it was ended
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("a rule of a run could not go on")
@@ -193,15 +193,15 @@ func (s *Set) finish(ctx context.Context, i int, err error, log zerolog.Logger) 
 // errLeft is how a rule ends whose rows were on their way for too long, errUnread one that had not read all there was.
 var (
 	errLeft = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost",
-		lastRows)
-	errUnread = fmt.Errorf("%s %s of its end; what is in the rest is not known", Unread, lastRows)
+		drainTimeout)
+	errUnread = fmt.Errorf("%s %s of its end; what is in the rest is not known", Unread, drainTimeout)
 )
 
 // Unread begins the failure of a rule that had not read all that its run has told.
 const Unread = "it had not read all that the run has told within"
 
-// leftOver is why a rule that was ended has failed, nil where it has not.
-func (s *Set) leftOver(i int) error {
+// unreadError is why a rule that was ended has failed, nil where it has not.
+func (s *Set) unreadError(i int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -221,25 +221,25 @@ func (s *Set) end(i int, err error) {
 	switch {
 	case state.Status == engine.RuleTriggered: // what became of it afterwards is no matter
 	case err != nil && !s.fired[i]: // of one that has asked for a stop neither
-		state.Status, state.Failure = engine.RuleFailed, inShort(err)
-		s.say(Said{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
+		state.Status, state.Failure = engine.RuleFailed, shortError(err)
+		s.addMessage(Message{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
 			state.Name, state.Failure)})
 	case state.Status == engine.RuleRunning:
 		state.Status = engine.RuleEnded
 	}
 }
 
-// elsewhere is what helps a rule whose run has run workers on other nodes.
-const elsewhere = "; worker_statistics and kind_statistics tell a rule of all nodes, and a query of the server " +
+// otherNodesHint is what helps a rule whose run has run workers on other nodes.
+const otherNodesHint = "; worker_statistics and kind_statistics tell a rule of all nodes, and a query of the server " +
 	"(CREATE QUERY) reads executions of all"
 
-// inShort is an error without the lines that show its place.
-func inShort(err error) string {
+// shortError is an error without the lines that show its place.
+func shortError(err error) string {
 	var e *sql.Error
 	if errors.As(err, &e) {
 		said := string(e.Kind) + ": " + e.Message
 		if e.Kind == sql.PlacementError {
-			said += elsewhere
+			said += otherNodesHint
 		}
 		return said
 	}
@@ -254,13 +254,13 @@ func (s *Set) triggered(i int, columns []column.Column, b *column.Batch) {
 	if b.N == 0 || s.over {
 		return // what windows hold when the run is over stops nothing
 	}
-	s.gave(i, connector.InWords(columns, b, b.N-1), b.N)
+	s.countRows(i, connector.RowText(columns, b, b.N-1), b.N)
 	if state.Status != engine.RuleRunning || s.fired[i] {
 		return
 	}
 	s.fired[i] = true
-	s.say(Said{Level: engine.LogWarning, Text: fmt.Sprintf("The rule '%s' stops the run", state.Name),
-		Stop: stopping(state.Name, connector.InWords(columns, b, 0)), rule: i})
+	s.addMessage(Message{Level: engine.LogWarning, Text: fmt.Sprintf("The rule '%s' stops the run", state.Name),
+		Stop: stopping(state.Name, connector.RowText(columns, b, 0)), rule: i})
 }
 
 // stopping is the reason of a run that a rule stops.
@@ -271,40 +271,40 @@ func (s *Set) posted(i int, a connector.Alert) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch again := s.trying[i]; {
-	case a.Again && !again:
+	case a.Retrying && !again:
 		s.trying[i] = true
-		s.tells(i, engine.LogWarning, "can not post its rows, and tries again: "+a.Failure)
-	case a.Again, a.Failure != "":
+		s.addLogLine(i, engine.LogWarning, "can not post its rows, and tries again: "+a.Failure)
+	case a.Retrying, a.Failure != "":
 	default:
 		if again {
 			s.trying[i] = false
-			s.tells(i, engine.LogInfo, "posts its rows again")
+			s.addLogLine(i, engine.LogInfo, "posts its rows again")
 		}
-		s.gave(i, a.Row, a.Rows)
+		s.countRows(i, a.Row, a.Rows)
 	}
 }
 
-// gave counts rows; the set is locked.
-func (s *Set) gave(i int, row string, n int) {
+// countRows counts rows; the set is locked.
+func (s *Set) countRows(i int, row string, n int) {
 	state := &s.states[i]
 	state.Out, state.At, state.Row = state.Out+int64(n), engine.At(s.now()), row
-	s.tells(i, engine.LogInfo, "gave: "+row)
+	s.addLogLine(i, engine.LogInfo, "gave: "+row)
 }
 
-// tells has a line written into the log of the run, unless the rule had as many as it may; the set is locked.
-func (s *Set) tells(i int, level engine.LogLevel, what string) {
-	if s.told[i]++; s.told[i] > toldOf {
+// addLogLine has a line written into the log of the run, unless the rule had as many as it may; the set is locked.
+func (s *Set) addLogLine(i int, level engine.LogLevel, what string) {
+	if s.logged[i]++; s.logged[i] > maxLogRows {
 		return
 	}
-	if s.told[i] == toldOf {
+	if s.logged[i] == maxLogRows {
 		what += "; what it gives from now on is counted only"
 	}
-	s.say(Said{Level: level, Text: fmt.Sprintf("The rule '%s' %s", s.states[i].Name, what)})
+	s.addMessage(Message{Level: level, Text: fmt.Sprintf("The rule '%s' %s", s.states[i].Name, what)})
 }
 
-// say hands something to who carries the run; the set is locked.
-func (s *Set) say(what Said) {
-	s.said = append(s.said, what)
+// addMessage hands something to who carries the run; the set is locked.
+func (s *Set) addMessage(what Message) {
+	s.messages = append(s.messages, what)
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -325,7 +325,7 @@ func (s *Set) Tick(t *store.Tick, now time.Time) {
 		return
 	}
 	t.Rules = s.Changed()
-	s.Place(t.Workers, now)
+	s.SetNodes(t.Workers, now)
 	s.hub.Tick(t)
 }
 
@@ -337,17 +337,17 @@ func (s *Set) Ready() <-chan struct{} {
 	return s.ready
 }
 
-// Take returns what rules have said since it was asked last. It is bounded by what rules say in their lives. ends: the
+// TakeMessages returns what rules have said since it was asked last. It is bounded by what rules say in their lives. ends: the
 // run has been told to end. A rule has triggered when its stop is taken by a run that has not, and no sooner: of one
 // that comes too late only the rows are told.
-func (s *Set) Take(ends bool) []Said {
+func (s *Set) TakeMessages(ends bool) []Message {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := s.said
-	s.said = nil
+	said := s.messages
+	s.messages = nil
 	for i := range said {
 		one := &said[i]
 		switch state := &s.states[one.rule]; {
@@ -373,8 +373,8 @@ func (s *Set) States() []engine.RuleState {
 	return slices.Clone(s.states)
 }
 
-// Moved reports whether the rules stand otherwise than Changed has said last.
-func (s *Set) Moved() bool {
+// Dirty reports whether the rules stand otherwise than Changed has said last.
+func (s *Set) Dirty() bool {
 	if s == nil {
 		return false
 	}
@@ -385,7 +385,7 @@ func (s *Set) Moved() bool {
 
 // Changed are the states to be kept, nil where they are as they were.
 func (s *Set) Changed() []engine.RuleState {
-	if !s.Moved() {
+	if !s.Dirty() {
 		return nil
 	}
 	s.mu.Lock()
@@ -413,19 +413,19 @@ func (s *Set) Drain() {
 	s.drains.Do(func() { close(s.drain) })
 }
 
-// Begin begins the rules of a run; nil begins none.
-type Begin func(engine.Run) *Set
+// StartFunc begins the rules of a run; nil begins none.
+type StartFunc func(engine.Run) *Set
 
-// Of are the rules of a run, nil without any.
-func (b Begin) Of(run engine.Run) *Set {
+// Start are the rules of a run, nil without any.
+func (b StartFunc) Start(run engine.Run) *Set {
 	if b == nil {
 		return nil
 	}
 	return b(run)
 }
 
-// lastRows is how long rules have when their run is over to bring away what they hold.
-const lastRows = 3 * time.Second
+// drainTimeout is how long rules have when their run is over to bring away what they hold.
+const drainTimeout = 3 * time.Second
 
 // End ends the rules; those of a run that is over may bring away what they hold before. It reports whether there is
 // something to be kept. It may be called again.
@@ -439,7 +439,7 @@ func (s *Set) End(over bool) bool {
 		s.Drain()
 		select {
 		case <-ended:
-		case <-time.After(lastRows):
+		case <-time.After(drainTimeout):
 			s.mu.Lock()
 			s.late = true
 			s.mu.Unlock()
@@ -448,5 +448,5 @@ func (s *Set) End(over bool) bool {
 	s.cancel()
 	<-ended
 	s.leave()
-	return over && s.Moved()
+	return over && s.Dirty()
 }

@@ -55,7 +55,7 @@ func TestARuleStopsItsRunOnce(t *testing.T) {
 	}
 	<-s.Ready()
 	var stops []string
-	said := s.Take(false)
+	said := s.TakeMessages(false)
 	for _, one := range said {
 		if one.Stop != "" {
 			stops = append(stops, one.Stop)
@@ -82,7 +82,7 @@ func TestARuleThatComesTooLateStopsNothing(t *testing.T) {
 			s.Hub().Tick(tick(1, "w1"))
 			until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 1 && l[1].Out == 1 })
 			stops, late := 0, 0
-			for _, one := range s.Take(ends) {
+			for _, one := range s.TakeMessages(ends) {
 				if one.Stop != "" {
 					stops++
 				}
@@ -117,11 +117,11 @@ func TestWhatIsLeftStopsNothing(t *testing.T) {
 	taken := make(chan int, 1)
 	s := rules.Start([]engine.Rule{{Name: "stops", When: when, Do: engine.RuleStop},
 		{Name: "tells", When: when, Do: engine.RuleWebhook, URL: "https://x.example/"}}, nil,
-		rules.Options{Webhook: func(_ context.Context, _ engine.Rule, columns []column.Column, tell connector.Tell) (connector.Sink,
+		rules.Options{Webhook: func(_ context.Context, _ engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink,
 			error) {
 			return sink{func(b *column.Batch) error {
 				taken <- b.N
-				tell(connector.Alert{Row: connector.InWords(columns, b, 0), Rows: b.N})
+				tell(connector.Alert{Row: connector.RowText(columns, b, 0), Rows: b.N})
 				return nil
 			}}, nil
 		}})
@@ -150,7 +150,7 @@ func (s sink) Close() error                { return nil }
 func TestARuleThatFailsSaysSo(t *testing.T) {
 	s := rules.Start([]engine.Rule{{Name: "sealed", When: dead, Do: engine.RuleWebhook},
 		{Name: "refused", When: dead, Do: engine.RuleWebhook}, {Name: "dead", When: dead, Do: engine.RuleStop}}, nil,
-		rules.Options{Webhook: func(_ context.Context, r engine.Rule, _ []column.Column, _ connector.Tell) (connector.Sink, error) {
+		rules.Options{Webhook: func(_ context.Context, r engine.Rule, _ []column.Column, _ connector.AlertFunc) (connector.Sink, error) {
 			if r.Name == "sealed" {
 				return nil, connector.ErrSealed
 			}
@@ -164,7 +164,7 @@ func TestARuleThatFailsSaysSo(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	failed := 0
-	for _, one := range s.Take(false) {
+	for _, one := range s.TakeMessages(false) {
 		if strings.Contains(one.Text, "failed, and the run goes on without it") && one.Level == engine.LogError {
 			failed++
 		}
@@ -178,10 +178,10 @@ func TestARuleThatFailsSaysSo(t *testing.T) {
 // not brought them away in time when the run is over has failed; nobody waits for it for longer, nor when its process
 // ends, which is no failure.
 func TestRowsThatNobodyTakes(t *testing.T) {
-	start := func() (*rules.Set, chan func(connector.Tell)) {
-		asked := make(chan func(connector.Tell))
+	start := func() (*rules.Set, chan func(connector.AlertFunc)) {
+		asked := make(chan func(connector.AlertFunc))
 		return rules.Start([]engine.Rule{{Name: "posts", When: dead, Do: engine.RuleWebhook}}, nil, rules.Options{
-			Webhook: func(ctx context.Context, _ engine.Rule, _ []column.Column, tell connector.Tell) (connector.Sink, error) {
+			Webhook: func(ctx context.Context, _ engine.Rule, _ []column.Column, tell connector.AlertFunc) (connector.Sink, error) {
 				return sink{func(*column.Batch) error {
 					for {
 						select {
@@ -200,13 +200,13 @@ func TestRowsThatNobodyTakes(t *testing.T) {
 	}
 	s, asked := start()
 	s.Hub().Tick(tick(1, "w1"))
-	again := func(tell connector.Tell) { tell(connector.Alert{Again: true, Failure: "it answers 500"}) }
+	again := func(tell connector.AlertFunc) { tell(connector.Alert{Retrying: true, Failure: "it answers 500"}) }
 	asked <- again
 	asked <- again
 	asked <- nil
 	until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 1 })
 	var lines []string
-	for _, one := range s.Take(false) {
+	for _, one := range s.TakeMessages(false) {
 		lines = append(lines, string(one.Level)+" "+one.Text)
 	}
 	if want := []string{"WARNING The rule 'posts' can not post its rows, and tries again: it answers 500",
@@ -245,14 +245,14 @@ func TestWhoTakesARunOverGoesOnWithItsRules(t *testing.T) {
 		rules.Options{})
 	s.Hub().Tick(tick(1, "w1"))
 	<-s.Ready()
-	said := s.Take(false)
+	said := s.TakeMessages(false)
 	if len(said) != 1 || said[0].Stop != "Rule 'fired' triggered: workerId w1" {
 		t.Errorf("%+v", said)
 	}
 	s.End(true)
 	l := s.States()
 	if l[0].Status != engine.RuleTriggered || l[0].In != 5 || l[0].Out != 1 || l[1].In != 8 || l[1].Out != 3 ||
-		l[1].Row != "n 1" || l[1].Status != engine.RuleEnded || len(s.Take(false)) != 0 {
+		l[1].Row != "n 1" || l[1].Status != engine.RuleEnded || len(s.TakeMessages(false)) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -262,7 +262,7 @@ func TestNoRulesCostNothing(t *testing.T) {
 	s := rules.Start(nil, nil, rules.Options{})
 	s.Hub().Tick(tick(1, "w"))
 	s.Transition(store.Transition{To: engine.StatusFailed}, time.Now())
-	if s != nil || s.Ready() != nil || s.Take(false) != nil || s.States() != nil || s.Changed() != nil || s.Moved() ||
+	if s != nil || s.Ready() != nil || s.TakeMessages(false) != nil || s.States() != nil || s.Changed() != nil || s.Dirty() ||
 		s.End(true) {
 		t.Error("there is something")
 	}

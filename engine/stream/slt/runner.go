@@ -60,8 +60,8 @@ func records(text string) []record {
 	return all
 }
 
-// perRecord is how long the statements of one record may take.
-const perRecord = time.Minute
+// recordTimeout is how long the statements of one record may take.
+const recordTimeout = time.Minute
 
 // Run runs a file and returns how many records it has. The error is a *FailureError for the first one that failed.
 // Files
@@ -84,7 +84,7 @@ func Run(ctx context.Context, file string) (n int, err error) {
 	defer func() { _ = folder.Close() }()
 	s := &session{catalog: &catalog.Catalog{}, folder: folder}
 	for _, r := range records(string(text)) {
-		each, cancel := context.WithTimeout(ctx, perRecord)
+		each, cancel := context.WithTimeout(ctx, recordTimeout)
 		what := s.record(each, r, dir, filepath.Dir(file))
 		cancel()
 		if what != "" {
@@ -111,14 +111,14 @@ func (s *session) record(ctx context.Context, r record, dir, beside string) stri
 		}
 		return ""
 	case "statement error":
-		return s.refused(ctx, r, body, option(2))
+		return s.expectError(ctx, r, body, option(2))
 	case "query ", "query rowsort", "query nearly":
 		if err := s.execute(ctx, body); err != nil {
 			return err.Error()
 		}
 		return compare(s.rows, r, option(1))
 	case "counts ":
-		return s.counted(r)
+		return s.expectCounts(r)
 	}
 	switch r.head[0] {
 	case "file":
@@ -152,8 +152,8 @@ func (s *session) record(ctx context.Context, r record, dir, beside string) stri
 		"state_limit, not with %s", strings.Join(r.head, " "))
 }
 
-// refused has the statements end in an error of a kind; lines behind ---- have to be in it.
-func (s *session) refused(ctx context.Context, r record, body, kind string) string {
+// expectError has the statements end in an error of a kind; lines behind ---- have to be in it.
+func (s *session) expectError(ctx context.Context, r record, body, kind string) string {
 	err := s.execute(ctx, body)
 	if err == nil {
 		return fmt.Sprintf("it was accepted, and should have been refused with %s", kind)
@@ -170,8 +170,8 @@ func (s *session) refused(ctx context.Context, r record, body, kind string) stri
 	return ""
 }
 
-// counted compares what became of the rows of the last query, as "late 2".
-func (s *session) counted(r record) string {
+// expectCounts compares what became of the rows of the last query, as "late 2".
+func (s *session) expectCounts(r record) string {
 	c := s.counts
 	all := map[string]int64{"in": c.In, "out": c.Out, "late": c.Late, "ahead": c.Ahead, "timeless": c.Timeless,
 		"malformed": c.Malformed, "dropped": c.Dropped, "division_by_zero": c.DivisionByZero, "overflow": c.Overflow,

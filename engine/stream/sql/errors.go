@@ -70,8 +70,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// around is how many characters of a long line are shown before and behind the place.
-const around = 60
+// excerptRadius is how many characters of a long line are shown before and behind the place.
+const excerptRadius = 60
 
 // Errorf returns an error at a byte of source; at is negative where there is no place. The hint may be empty.
 func Errorf(kind Kind, source string, at int, hint, format string, args ...any) *Error {
@@ -86,12 +86,12 @@ func Errorf(kind Kind, source string, at int, hint, format string, args ...any) 
 	}
 	e.Line = strings.Count(source[:at], "\n") + 1
 	e.Column = utf8.RuneCountInString(source[begin:at]) + 1
-	before, behind := []rune(source[max(begin, at-4*around):at]), []rune(source[at:min(end, at+4*around)])
-	if len(before) > around {
-		before = append([]rune("…"), before[len(before)-around:]...)
+	before, behind := []rune(source[max(begin, at-4*excerptRadius):at]), []rune(source[at:min(end, at+4*excerptRadius)])
+	if len(before) > excerptRadius {
+		before = append([]rune("…"), before[len(before)-excerptRadius:]...)
 	}
-	if len(behind) > around {
-		behind = append(behind[:around:around], '…')
+	if len(behind) > excerptRadius {
+		behind = append(behind[:excerptRadius:excerptRadius], '…')
 	}
 	e.Excerpt = harmless(string(before)) + harmless(string(behind))
 	e.Caret = strings.Repeat(" ", len(before))
@@ -108,8 +108,8 @@ func harmless(s string) string {
 	}, s)
 }
 
-// Same reports whether two names are one.
-func Same(a, b string) bool { return strings.EqualFold(a, b) }
+// SameName reports whether two names are one.
+func SameName(a, b string) bool { return strings.EqualFold(a, b) }
 
 // Suggest is "did you mean X?" for the known word that is nearest to what was written, or nothing.
 func Suggest(written string, known ...string) string {

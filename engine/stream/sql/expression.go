@@ -264,12 +264,12 @@ func (p *parser) named() (Expr, error) {
 		return nil, err
 	}
 	if p.is("(") {
-		if kind == word && Same(n.Text, "CAST") {
+		if kind == word && SameName(n.Text, "CAST") {
 			return p.cast(n)
 		}
 		return p.call(n)
 	}
-	if kind == word && Same(n.Text, "TIMESTAMP") && p.token.kind == text {
+	if kind == word && SameName(n.Text, "TIMESTAMP") && p.token.kind == text {
 		x := &Literal{Value: p.token.text, At: p.token.at}
 		return &Cast{X: x, Type: TypeName{Name: n}, At: n.At}, p.advance()
 	}

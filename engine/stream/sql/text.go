@@ -48,7 +48,7 @@ func quote(n string) string {
 	p := &lexer{source: n}
 	t, err := p.next()
 	if err == nil && t.kind == word && t.end == len(n) && !reserved[strings.ToUpper(n)] &&
-		!Same(n, "TRUE") && !Same(n, "FALSE") && !Same(n, "NULL") {
+		!SameName(n, "TRUE") && !SameName(n, "FALSE") && !SameName(n, "NULL") {
 		return n
 	}
 	return "`" + strings.ReplaceAll(n, "`", "``") + "`"

@@ -9,10 +9,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
-// share is the part of the processors that all queries over executions of a process may take together. A run that has
+// cpuShare is the part of the processors that all queries over executions of a process may take together. A run that has
 // use for all of them is to lose 5 % of its rate at most. Making the columns that queries share is nobody's, and not in
 // the account: it takes 0.1 µs of an execution that takes the process 10 µs or more, which is 1 %. The rest is theirs.
-const share = 0.04
+const cpuShare = 0.04
 
 // Account is what queries over executions have taken of the processors of a process. The hubs of a process have one
 // together. The zero value is ready.
@@ -52,7 +52,7 @@ func (b *bucket) take(d time.Duration, rate float64, now time.Time) time.Duratio
 }
 
 // rate is how much of a processor all may take. Schedulers that event loops have been lent are no processors.
-func (a *Account) rate() float64 { return share * float64(host.Processors()) }
+func (a *Account) rate() float64 { return cpuShare * float64(host.Processors()) }
 
 // take counts what a query has taken, and returns for how long it has to wait: only who has taken more than an equal
 // part waits, and only while all together have taken more than there is.
@@ -87,8 +87,8 @@ func (m *metered) Took(d time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	failed := m.failed
 	m.mu.Unlock()
-	if failed != nil && m.most.atOnce {
+	if failed != nil && m.limits.failFast {
 		return 0, failed
 	}
-	return m.hub.Spent().take(&m.part, d, time.Now()), nil
+	return m.hub.CPUAccount().take(&m.part, d, time.Now()), nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 )
 
-// aBatch is how many executions are given out at once, if so many come.
-const aBatch = 4096
+// batchRows is how many executions are given out at once, if so many come.
+const batchRows = 4096
 
 // The columns of executions, in the order of Sources.
 const (
@@ -45,16 +45,16 @@ const (
 
 // follower turns the executions of a run worker into rows.
 type follower struct {
-	hub   *Hub
-	of    executions.Of
-	kinds [engine.NumKinds][]byte
+	hub    *Hub
+	stream executions.Stream
+	kinds  [engine.NumKinds][]byte
 	// statements and transactions are names by the number of a statement: its own, and that of a transaction that it
 	// begins.
 	statements, transactions [][]byte
 
 	mu sync.Mutex
 	// filling is the batch that is not full, made when readers were of this generation.
-	filling    *told
+	filling    *queuedBatch
 	generation int64
 	failures   map[uint32]failure
 	statistics map[statistic]*figures
@@ -67,8 +67,8 @@ type failure struct{ class, code, message []byte }
 var phases = [2][]byte{[]byte(engine.PhaseMeasurement), []byte(engine.PhaseWarmup)}
 
 // follow begins with a run worker.
-func (h *Hub) follow(of executions.Of) *follower {
-	f := &follower{hub: h, of: of, failures: map[uint32]failure{}, statistics: map[statistic]*figures{}}
+func (h *Hub) follow(of executions.Stream) *follower {
+	f := &follower{hub: h, stream: of, failures: map[uint32]failure{}, statistics: map[statistic]*figures{}}
 	for k := range f.kinds {
 		f.kinds[k] = []byte(engine.Kind(k).String())
 	}
@@ -76,25 +76,25 @@ func (h *Hub) follow(of executions.Of) *follower {
 		f.statements = append(f.statements, []byte(s.ID))
 		f.transactions = append(f.transactions, []byte(cmp.Or(s.Transaction, s.ID)))
 	}
-	f.mark = of.Now().Add(-slack).UnixMicro()
+	f.mark = of.Now().Add(-recordDelay).UnixMicro()
 	return f
 }
 
-// Taps are told what run workers of this process record.
-func (h *Hub) Taps() executions.Taps { return taps{h} }
+// Observers are told what run workers of this process record.
+func (h *Hub) Observers() executions.Observers { return hubObservers{h} }
 
-type taps struct{ hub *Hub }
+type hubObservers struct{ hub *Hub }
 
-// Open implements executions.Taps.
-func (t taps) Open(of executions.Of) executions.Tap {
+// Open implements executions.Observers.
+func (t hubObservers) Open(of executions.Stream) executions.Observer {
 	f := t.hub.follow(of)
 	t.hub.rows.join(f)
 	return f
 }
 
-// Write implements executions.Tap.
+// Write implements executions.Observer.
 func (f *follower) Write(recs []engine.Execution) {
-	rows, statistics := f.hub.Wanted(connector.Executions), f.hub.Wanted(connector.StatementStatistics)
+	rows, statistics := f.hub.HasReaders(connector.Executions), f.hub.HasReaders(connector.StatementStatistics)
 	if !rows && !statistics {
 		return
 	}
@@ -115,8 +115,8 @@ func (f *follower) Write(recs []engine.Execution) {
 		if f.filling == nil {
 			f.filling = f.hub.rows.depot.get()
 		}
-		if f.add(f.filling, &recs[i]); f.filling.N == aBatch {
-			f.handOver()
+		if f.add(f.filling, &recs[i]); f.filling.N == batchRows {
+			f.publishPending()
 		}
 	}
 }
@@ -130,15 +130,15 @@ func (f *follower) begin(generation int64) {
 	clear(f.statistics)
 }
 
-// handOver gives out what there is. It needs mu.
-func (f *follower) handOver() {
+// publishPending gives out what there is. It needs mu.
+func (f *follower) publishPending() {
 	if t := f.seal(); t != nil {
-		f.hub.rows.give(f.hub, t, f.hub.rows.mark.Load())
+		f.hub.rows.broadcast(f.hub, t, f.hub.rows.mark.Load())
 	}
 }
 
 // seal ends the batch that is being filled, nil where there is none. It needs mu.
-func (f *follower) seal() *told {
+func (f *follower) seal() *queuedBatch {
 	t := f.filling
 	if t == nil {
 		return nil
@@ -148,11 +148,11 @@ func (f *follower) seal() *told {
 		v := &t.Cols[c]
 		switch {
 		case c == atRunID:
-			v.SetSame([]byte(f.of.RunID), t.N)
+			v.SetSame([]byte(f.stream.RunID), t.N)
 		case c == atWorkerID:
-			v.SetSame([]byte(f.of.WorkerID), t.N)
+			v.SetSame([]byte(f.stream.WorkerID), t.N)
 		case c == atNodeID:
-			v.SetSame([]byte(f.of.NodeID), t.N)
+			v.SetSame([]byte(f.stream.NodeID), t.N)
 		case v.Type.Kind == column.Text:
 		case v.Type.Kind == column.Float:
 			v.Floats, v.Null = v.Floats[:t.N], v.Null[:t.N]
@@ -166,7 +166,7 @@ func (f *follower) seal() *told {
 }
 
 // add sets the next row.
-func (f *follower) add(t *told, r *engine.Execution) {
+func (f *follower) add(t *queuedBatch, r *engine.Execution) {
 	n, cols := t.N, t.Cols
 	t.N++
 	cols[atTimestamp].Ints[n] = micros(r.DueAt + r.Elapsed)
@@ -230,57 +230,57 @@ func (f *follower) name(r *engine.Execution) []byte {
 func (f *follower) failure(id uint32) failure {
 	known, is := f.failures[id]
 	if !is {
-		e := f.of.Error(id)
+		e := f.stream.Error(id)
 		known = failure{[]byte(e.Class), []byte(e.Code), []byte(executions.Mask(e.Message))}
 		f.failures[id] = known
 	}
 	return known
 }
 
-// Close implements executions.Tap.
+// Close implements executions.Observer.
 func (f *follower) Close() {
 	f.mu.Lock()
-	if f.generation == f.hub.rows.generation.Load() && f.hub.Wanted(connector.Executions) {
-		f.handOver()
+	if f.generation == f.hub.rows.generation.Load() && f.hub.HasReaders(connector.Executions) {
+		f.publishPending()
 	}
-	f.hub.tellStatistics(f)
+	f.hub.publishStatistics(f)
 	f.mu.Unlock()
 	f.hub.rows.leave(f) // not before: the time would pass its rows
 }
 
-// depot keeps batches of executions that nobody reads any more.
-type depot struct {
+// batchPool keeps batches of executions that nobody reads any more.
+type batchPool struct {
 	mu   sync.Mutex
-	free []*told
+	free []*queuedBatch
 }
 
-// mostIdle bounds how many are kept.
-const mostIdle = 16
+// maxIdle bounds how many are kept.
+const maxIdle = 16
 
-func (d *depot) put(t *told) {
+func (d *batchPool) put(t *queuedBatch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.free) < mostIdle {
+	if len(d.free) < maxIdle {
 		d.free = append(d.free, t)
 	}
 }
 
 // get returns an empty batch with room for aBatch rows.
-func (d *depot) get() *told {
+func (d *batchPool) get() *queuedBatch {
 	d.mu.Lock()
-	var t *told
+	var t *queuedBatch
 	if n := len(d.free); n > 0 {
 		t = d.free[n-1]
 		d.free = d.free[:n-1]
 	}
 	d.mu.Unlock()
 	if t == nil {
-		t = &told{home: d}
+		t = &queuedBatch{home: d}
 	}
 	columns := schemas()[connector.Executions]
 	t.Reset(columns)
 	for c := range t.Cols {
-		t.Cols[c].Sized(columns[c].Type, aBatch)
+		t.Cols[c].ResetSized(columns[c].Type, batchRows)
 	}
 	return t
 }

@@ -119,7 +119,7 @@ func BenchmarkExecutionsQuery(b *testing.B) {
 						batch.Cols[0].Ints[j] += full * many * 10
 					}
 				}
-				batch.Marked = false
+				batch.HasWatermark = false
 				if err := q.Push(0, 0, batch); err != nil {
 					b.Fatal(err)
 				}

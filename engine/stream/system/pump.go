@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// roundEvery is how often what run workers have recorded is given out.
-	roundEvery = 200 * time.Millisecond
-	// slack is how long an execution that has ended may take to get into its recorder.
-	slack = 100 * time.Millisecond
-	// afterwards is for how long the time is told when the last run worker has gone, so that windows end.
-	afterwards = time.Minute
+	// roundInterval is how often what run workers have recorded is given out.
+	roundInterval = 200 * time.Millisecond
+	// recordDelay is how long an execution that has ended may take to get into its recorder.
+	recordDelay = 100 * time.Millisecond
+	// trailingTime is for how long the time is told when the last run worker has gone, so that windows end.
+	trailingTime = time.Minute
 )
 
 // ofRecorders reports whether a stream is made of what run workers record.
@@ -25,9 +25,9 @@ func ofRecorders(stream string) bool {
 	return stream == connector.Executions || stream == connector.StatementStatistics
 }
 
-// recorded has what run workers record given out while somebody reads it.
-type recorded struct {
-	depot depot
+// recorderPump has what run workers record given out while somebody reads it.
+type recorderPump struct {
+	depot batchPool
 	// generation counts how often somebody has begun to read when nobody did.
 	generation atomic.Int64
 	stop       chan struct{} // ends the pump; nil while there is none; the hub's mu guards it
@@ -44,8 +44,8 @@ type recorded struct {
 	known bool
 }
 
-// wanted begins to give out. The hub is locked.
-func (p *recorded) wanted(h *Hub) {
+// addReader begins to give out. The hub is locked.
+func (p *recorderPump) addReader(h *Hub) {
 	if p.stop != nil {
 		return
 	}
@@ -67,15 +67,15 @@ func (p *recorded) wanted(h *Hub) {
 	}()
 }
 
-// unwanted ends that once nobody reads any more. The hub is locked.
-func (p *recorded) unwanted(h *Hub) {
+// removeReader ends that once nobody reads any more. The hub is locked.
+func (p *recorderPump) removeReader(h *Hub) {
 	if p.stop != nil && len(h.readers[connector.Executions])+len(h.readers[connector.StatementStatistics]) == 0 {
 		close(p.stop)
 		p.stop = nil
 	}
 }
 
-func (p *recorded) join(f *follower) {
+func (p *recorderPump) join(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.followers = append(p.followers, f)
@@ -85,21 +85,21 @@ func (p *recorded) join(f *follower) {
 	}
 }
 
-func (p *recorded) leave(f *follower) {
+func (p *recorderPump) leave(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.followers = slices.DeleteFunc(p.followers, func(o *follower) bool { return o == f })
 }
 
-// give gives a batch out with how far all run workers have come.
-func (p *recorded) give(h *Hub, t *told, mark int64) {
-	t.Mark, t.Marked = mark, true
-	h.give(connector.Executions, t)
+// broadcast gives a batch out with how far all run workers have come.
+func (p *recorderPump) broadcast(h *Hub, t *queuedBatch, mark int64) {
+	t.Watermark, t.HasWatermark = mark, true
+	h.broadcast(connector.Executions, t)
 }
 
 // pump gives out what run workers have recorded, until stop is closed.
-func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
-	ticker := time.NewTicker(roundEvery)
+func (p *recorderPump) pump(h *Hub, stop <-chan struct{}) {
+	ticker := time.NewTicker(roundInterval)
 	defer ticker.Stop()
 	alone := time.Time{} // since when there is no run worker
 	p.known = false
@@ -118,7 +118,7 @@ func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
 			alone = time.Time{}
 		case alone.IsZero():
 			alone = now
-		case now.Sub(alone) > afterwards:
+		case now.Sub(alone) > trailingTime:
 			select { // nothing is done until a run worker comes
 			case <-stop:
 				return
@@ -127,10 +127,10 @@ func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
 			}
 		}
 		p.round(h, followers)
-		if n%int(time.Second/roundEvery) == 0 {
+		if n%int(time.Second/roundInterval) == 0 {
 			for _, f := range followers {
 				f.mu.Lock()
-				h.tellStatistics(f)
+				h.publishStatistics(f)
 				f.mu.Unlock()
 			}
 		}
@@ -139,26 +139,26 @@ func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
 
 // round has everything given out that was recorded until now. The time that goes with it is that of the runs: it may be
 // another than that of this machine, so that there is none before the first run worker.
-func (p *recorded) round(h *Hub, followers []*follower) {
+func (p *recorderPump) round(h *Hub, followers []*follower) {
 	var catching sync.WaitGroup
 	for _, f := range followers {
 		catching.Go(func() {
-			now := f.of.Now()
-			if f.of.CatchUp() {
-				f.mark = now.Add(-slack).UnixMicro()
+			now := f.stream.Now()
+			if f.stream.Flush() {
+				f.mark = now.Add(-recordDelay).UnixMicro()
 			} // else it has come no further
 		})
 	}
 	catching.Wait()
 	if len(followers) > 0 {
-		p.ahead, p.known = time.Until(followers[0].of.Now()), true
+		p.ahead, p.known = time.Until(followers[0].stream.Now()), true
 	}
-	mark := time.Now().Add(p.ahead - slack).UnixMicro()
+	mark := time.Now().Add(p.ahead - recordDelay).UnixMicro()
 	if len(followers) > 0 {
 		mark = math.MaxInt64
 	}
-	wanted := h.Wanted(connector.Executions)
-	var sealed []*told
+	wanted := h.HasReaders(connector.Executions)
+	var sealed []*queuedBatch
 	for _, f := range followers {
 		mark = min(mark, f.mark)
 		f.mu.Lock()
@@ -172,16 +172,16 @@ func (p *recorded) round(h *Hub, followers []*follower) {
 		return
 	}
 	if len(sealed) == 0 {
-		end := &told{}
+		end := &queuedBatch{}
 		end.Reset(schemas()[connector.Executions])
 		sealed = append(sealed, end)
 	}
 	mark = max(p.mark.Load(), mark)
 	for i, t := range sealed {
 		if i == len(sealed)-1 {
-			p.give(h, t, mark)
+			p.broadcast(h, t, mark)
 		} else {
-			p.give(h, t, p.mark.Load())
+			p.broadcast(h, t, p.mark.Load())
 		}
 	}
 	p.mark.Store(mark) // behind all that was recorded before

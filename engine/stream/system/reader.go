@@ -15,15 +15,15 @@ type limits struct {
 	batches int
 	rows    int
 	age     time.Duration
-	// atOnce has it fail without what waits.
-	atOnce bool
+	// failFast has it fail without what waits.
+	failFast bool
 }
 
 // limitsOf bounds what waits of a stream. Batches of executions are shared by all who read them, so that the memory is
 // that of the slowest: about 50 MB.
 func limitsOf(stream string) limits {
 	if stream == connector.Executions {
-		return limits{batches: 4096, rows: 1 << 18, age: 10 * time.Second, atOnce: true}
+		return limits{batches: 4096, rows: 1 << 18, age: 10 * time.Second, failFast: true}
 	}
 	return limits{batches: 256}
 }
@@ -32,19 +32,19 @@ func limitsOf(stream string) limits {
 type reader struct {
 	hub    *Hub
 	stream string
-	most   limits
+	limits limits
 	ready  chan struct{} // holds a token when something has come, or nothing follows
-	// held are the batches that the query has, by where it has them; the goroutine that reads has it.
-	held map[*column.Batch]*told
-	part allowance
-	// elsewhere says which other nodes tell the query their part; nil: none does. lacks is since when one is known that
+	// batches are the batches that the query has, by where it has them; the goroutine that reads has it.
+	batches map[*column.Batch]*queuedBatch
+	part    allowance
+	// remote says which other nodes tell the query their part; nil: none does. lacks is since when one is known that
 	// does not, lacking the run that has a run worker there. The hub's mu guards them.
-	elsewhere func(node string) bool
-	lacks     time.Time
-	lacking   string
+	remote       func(node string) bool
+	missingSince time.Time
+	missing      string
 
 	mu      sync.Mutex
-	queue   []*told
+	queue   []*queuedBatch
 	waiting int // rows
 	rows    int64
 	left    bool
@@ -52,20 +52,20 @@ type reader struct {
 }
 
 // put has a batch wait, or returns why the query fails. The hub is locked.
-func (r *reader) put(t *told) *sql.Error {
+func (r *reader) put(t *queuedBatch) *sql.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.queue); n >= r.most.batches || r.most.rows > 0 && n > 0 &&
-		(r.waiting+t.N > r.most.rows || t.at.Sub(r.queue[0].at) > r.most.age) {
+	if n := len(r.queue); n >= r.limits.batches || r.limits.rows > 0 && n > 0 &&
+		(r.waiting+t.N > r.limits.rows || t.at.Sub(r.queue[0].at) > r.limits.age) {
 		return r.overloaded(t.at)
 	}
 	t.left.Add(1)
 	r.queue, r.waiting, r.rows = append(r.queue, t), r.waiting+t.N, r.rows+int64(t.N)
-	r.stir()
+	r.wake()
 	return nil
 }
 
-func (r *reader) stir() {
+func (r *reader) wake() {
 	select {
 	case r.ready <- struct{}{}:
 	default:
@@ -75,7 +75,7 @@ func (r *reader) stir() {
 // overloaded says how far the query is behind, and what it costs.
 func (r *reader) overloaded(now time.Time) *sql.Error {
 	const hint = "let it read or do less, or add ON OVERFLOW DROP"
-	if !r.most.atOnce {
+	if !r.limits.failFast {
 		return sql.Errorf(sql.Overloaded, "", -1, hint,
 			"the query cannot keep up with %s: %d batches were waiting", r.stream, len(r.queue))
 	}
@@ -100,22 +100,22 @@ func (r *reader) leave() {
 		return
 	}
 	delete(r.hub.readers[r.stream], r)
-	r.hub.some[index(r.stream)].Add(-1)
+	r.hub.readerCounts[index(r.stream)].Add(-1)
 	if r.stream == connector.Executions {
-		r.hub.Spent().sharers.Add(-1)
+		r.hub.CPUAccount().sharers.Add(-1)
 	}
-	r.hub.rows.unwanted(r.hub)
+	r.hub.rows.removeReader(r.hub)
 	r.mu.Lock()
 	r.left = true
 	r.mu.Unlock()
-	r.stir()
+	r.wake()
 }
 
 // Read implements connector.Source. It waits for rows; what was told before Close is read to its end. The batch that it
 // fills is shared with others, until it is filled again.
 func (r *reader) Read(b *column.Batch) error {
-	if t := r.held[b]; t != nil {
-		delete(r.held, b)
+	if t := r.batches[b]; t != nil {
+		delete(r.batches, b)
 		b.Cols = nil // others have its memory
 		t.release()
 	}
@@ -125,7 +125,7 @@ func (r *reader) Read(b *column.Batch) error {
 			return err
 		}
 		if t != nil {
-			*b, r.held[b] = t.Batch, t
+			*b, r.batches[b] = t.Batch, t
 			return nil
 		}
 		<-r.ready
@@ -133,11 +133,11 @@ func (r *reader) Read(b *column.Batch) error {
 }
 
 // take returns the next batch, or nothing for the moment.
-func (r *reader) take() (*told, error) {
+func (r *reader) take() (*queuedBatch, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.failed != nil && (r.most.atOnce || len(r.queue) == 0):
+	case r.failed != nil && (r.limits.failFast || len(r.queue) == 0):
 		r.queue = nil
 		return nil, r.failed
 	case len(r.queue) > 0:
@@ -162,9 +162,9 @@ func (r *reader) Close() error {
 	return nil
 }
 
-// Elsewhere implements connector.Partial.
-func (r *reader) Elsewhere(has func(node string) bool) {
+// SetRemote implements connector.Partial.
+func (r *reader) SetRemote(has func(node string) bool) {
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
-	r.elsewhere = has
+	r.remote = has
 }

@@ -69,9 +69,9 @@ func (h *Hub) Tick(t *store.Tick) {
 	if h == nil {
 		return
 	}
-	h.elsewhere(t)
-	h.tellKinds(t)
-	h.Tell(connector.WorkerStatistics, func(b *column.Batch) {
+	h.checkRemote(t)
+	h.publishKinds(t)
+	h.Publish(connector.WorkerStatistics, func(b *column.Batch) {
 		for i := range t.Snapshots {
 			s := &t.Snapshots[i]
 			q := quantiles(histogram.Unpack(s.TickLatency))
@@ -79,7 +79,7 @@ func (h *Hub) Tick(t *store.Tick) {
 				int64(s.ActiveConnections), q[0], q[1], q[2])
 		}
 	})
-	h.Tell(connector.WorkerResources, func(b *column.Batch) {
+	h.Publish(connector.WorkerResources, func(b *column.Batch) {
 		for i := range t.Snapshots {
 			s := &t.Snapshots[i]
 			r := &s.Resources
@@ -87,7 +87,7 @@ func (h *Hub) Tick(t *store.Tick) {
 				r.HostCPUPercent, r.GCPauseMaxMs, int64(r.Goroutines))
 		}
 	})
-	h.Tell(connector.Heartbeats, func(b *column.Batch) {
+	h.Publish(connector.Heartbeats, func(b *column.Batch) {
 		for i := range t.Workers {
 			w := &t.Workers[i]
 			row(b, w.LastHeartbeat, t.RunID, w.WorkerID, w.NodeID, string(w.Status), string(w.Phase))
@@ -95,47 +95,47 @@ func (h *Hub) Tick(t *store.Tick) {
 	})
 }
 
-// lacksFor is how long a query may lack the executions of a node that has come, until it has been given them.
-const lacksFor = 20 * time.Second
+// missingTimeout is how long a query may lack the executions of a node that has come, until it has been given them.
+const missingTimeout = 20 * time.Second
 
-// unheard is after how long without a heartbeat a run worker is taken for lost.
-const unheard = 5 * time.Second
+// heartbeatTimeout is after how long without a heartbeat a run worker is taken for lost.
+const heartbeatTimeout = 5 * time.Second
 
-// elsewhere ends queries that would say something untrue: what run workers record on other nodes does not come here,
+// checkRemote ends queries that would say something untrue: what run workers record on other nodes does not come here,
 // and a query may not have it from there.
-func (h *Hub) elsewhere(t *store.Tick) {
+func (h *Hub) checkRemote(t *store.Tick) {
 	lacking := false
 	for _, stream := range []string{connector.Executions, connector.StatementStatistics} {
-		if h.Wanted(stream) {
-			lacking = h.lacks(stream, t) || lacking
+		if h.HasReaders(stream) {
+			lacking = h.checkMissing(stream, t) || lacking
 		}
 	}
-	if f := h.onLacking.Load(); lacking && f != nil {
+	if f := h.onMissingNode.Load(); lacking && f != nil {
 		(*f)()
 	}
 }
 
-// lacks looks whether queries have all of a stream, and ends those that do not for long.
-func (h *Hub) lacks(stream string, t *store.Tick) (lacking bool) {
+// checkMissing looks whether queries have all of a stream, and ends those that do not for long.
+func (h *Hub) checkMissing(stream string, t *store.Tick) (lacking bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for r := range h.readers[stream] {
 		i := slices.IndexFunc(t.Workers, func(w store.WorkerRow) bool {
 			// What is not heard of is lost to everybody, as long as it is.
-			there := !w.Status.Ended() && time.Since(w.LastHeartbeat) < unheard
-			return w.NodeID != "" && w.NodeID != h.Node && there && (r.elsewhere == nil || !r.elsewhere(w.NodeID))
+			there := !w.Status.Ended() && time.Since(w.LastHeartbeat) < heartbeatTimeout
+			return w.NodeID != "" && w.NodeID != h.Node && there && (r.remote == nil || !r.remote(w.NodeID))
 		})
 		if i < 0 {
-			if r.lacking == t.RunID {
-				r.lacks, r.lacking = time.Time{}, ""
+			if r.missing == t.RunID {
+				r.missingSince, r.missing = time.Time{}, ""
 			}
 			continue
 		}
 		w := &t.Workers[i]
-		if r.lacking == "" {
-			r.lacks, r.lacking = time.Now(), t.RunID
+		if r.missing == "" {
+			r.missingSince, r.missing = time.Now(), t.RunID
 		}
-		if r.elsewhere != nil && time.Since(r.lacks) < lacksFor {
+		if r.remote != nil && time.Since(r.missingSince) < missingTimeout {
 			lacking = true
 			continue
 		}
@@ -150,7 +150,7 @@ func (h *Hub) lacks(stream string, t *store.Tick) (lacking bool) {
 
 // Poll tells what a run's warehouse is like.
 func (h *Hub) Poll(runID string, p engine.WarehousePoint) {
-	h.Tell(connector.Warehouse, func(b *column.Batch) {
+	h.Publish(connector.Warehouse, func(b *column.Batch) {
 		row(b, p.Timestamp.Time, runID, p.Name, p.State, p.Size, int64(p.StartedClusters), int64(p.Running), int64(p.Queued))
 	})
 }
@@ -160,7 +160,7 @@ func (h *Hub) Transition(t store.Transition, events []engine.Event, now time.Tim
 	if h != nil && t.To.Terminal() {
 		h.kinds.forget(t.RunID)
 	}
-	h.Tell(connector.RunEvents, func(b *column.Batch) {
+	h.Publish(connector.RunEvents, func(b *column.Batch) {
 		var phase any
 		if t.Phase != nil {
 			phase = string(*t.Phase)

@@ -23,7 +23,7 @@ var schemas = sync.OnceValue(func() map[string][]column.Column {
 			continue
 		}
 		for _, d := range s.Columns {
-			t, err := column.Named(d.Type.Name.Text, d.Type.Args)
+			t, err := column.TypeNamed(d.Type.Name.Text, d.Type.Args)
 			if err != nil {
 				panic(err)
 			}
@@ -40,7 +40,7 @@ func Fits(stream string, columns []column.Column) (want string, fits bool) {
 		parts = append(parts, c.Name+" "+c.Type.String())
 	}
 	return strings.Join(parts, ", "), slices.EqualFunc(schemas()[stream], columns, func(a, b column.Column) bool {
-		return sql.Same(a.Name, b.Name) && a.Type == b.Type
+		return sql.SameName(a.Name, b.Name) && a.Type == b.Type
 	})
 }
 
@@ -50,7 +50,7 @@ type Schemas struct{}
 // Schema returns the columns of a stream.
 func (Schemas) Schema(name string) ([]column.Column, bool) {
 	for stream, columns := range schemas() {
-		if sql.Same(stream, name) {
+		if sql.SameName(stream, name) {
 			return columns, true
 		}
 	}

@@ -23,7 +23,7 @@ type statistic struct {
 
 type figures struct {
 	count, errors int64
-	latency       histogram.Narrow
+	latency       histogram.Compact
 }
 
 // count adds up the second of each statement. It needs mu.
@@ -47,13 +47,13 @@ func (f *follower) count(recs []engine.Execution) {
 	}
 }
 
-// tellStatistics tells what statements have done since the last time. It needs the follower's mu.
-func (h *Hub) tellStatistics(f *follower) {
-	if !h.Wanted(connector.StatementStatistics) || f.generation != h.rows.generation.Load() || len(f.statistics) == 0 {
+// publishStatistics tells what statements have done since the last time. It needs the follower's mu.
+func (h *Hub) publishStatistics(f *follower) {
+	if !h.HasReaders(connector.StatementStatistics) || f.generation != h.rows.generation.Load() || len(f.statistics) == 0 {
 		return
 	}
-	now := f.of.Now()
-	h.Tell(connector.StatementStatistics, func(b *column.Batch) {
+	now := f.stream.Now()
+	h.Publish(connector.StatementStatistics, func(b *column.Batch) {
 		for _, s := range slices.SortedFunc(maps.Keys(f.statistics), statistic.compare) {
 			its := f.statistics[s]
 			phase := engine.PhaseMeasurement
@@ -62,7 +62,7 @@ func (h *Hub) tellStatistics(f *follower) {
 			}
 			data := its.latency.Data()
 			q := quantiles(&data)
-			row(b, now, f.of.RunID, f.of.WorkerID, f.of.NodeID, string(phase),
+			row(b, now, f.stream.RunID, f.stream.WorkerID, f.stream.NodeID, string(phase),
 				string(f.name(&engine.Execution{Statement: s.statement, Kind: s.kind})), s.kind.String(), s.inside, its.count,
 				its.errors, q[0], q[1], q[2])
 		}
@@ -112,19 +112,19 @@ type lastKind struct {
 	kinds map[engine.Kind]*engine.PackedHistogram
 }
 
-// tellKinds tells a second by kind.
-func (h *Hub) tellKinds(t *store.Tick) {
+// publishKinds tells a second by kind.
+func (h *Hub) publishKinds(t *store.Tick) {
 	k := &h.kinds
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !h.Wanted(connector.KindStatistics) {
+	if !h.HasReaders(connector.KindStatistics) {
 		clear(k.seen)
 		return
 	}
 	if k.seen == nil {
 		k.seen = map[[2]string]lastKind{}
 	}
-	h.Tell(connector.KindStatistics, func(b *column.Batch) {
+	h.Publish(connector.KindStatistics, func(b *column.Batch) {
 		for i := range t.Snapshots {
 			s := &t.Snapshots[i]
 			key := [2]string{t.RunID, s.WorkerID}
@@ -149,7 +149,7 @@ func (h *Hub) tellKinds(t *store.Tick) {
 				case len(kinds) == 1:
 					latency = histogram.Unpack(s.TickLatency)
 				case follows:
-					latency = histogram.Since(histogram.Unpack(s.KindLatency[kind]), histogram.Unpack(before.kinds[kind]))
+					latency = histogram.Delta(histogram.Unpack(s.KindLatency[kind]), histogram.Unpack(before.kinds[kind]))
 				}
 				q := quantiles(latency)
 				row(b, s.Timestamp.Time, t.RunID, s.WorkerID, s.NodeID, string(s.Phase), kind.String(), n.Count, n.Errors,

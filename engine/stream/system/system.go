@@ -3,7 +3,7 @@
 // nobody changes. A query that cannot keep up is told so and fails; no row is lost without that.
 //
 // Most streams are told once a second. Executions come in blocks from the recorders of the run workers of this process
-// (see executions.Taps): they are turned into columns once, behind the recorder, and given out when a batch is full, and five
+// (see executions.Observers): they are turned into columns once, behind the recorder, and given out when a batch is full, and five
 // times a second. With each round of that goes how far all run workers have come in time, so that rows that lie in
 // several recorders make no others late. Queries over executions share a part of the processors; one that takes more
 // than its part waits, and fails when it is too far behind: the load has the rest.
@@ -29,39 +29,39 @@ type Hub struct {
 
 	mu      sync.Mutex
 	readers map[string]map[*reader]bool
-	// some says by stream that somebody reads.
-	some  [len(connector.Streams)]atomic.Int32
-	rows  recorded
-	kinds lastKinds
-	own   Account
-	// onLacking is called when a query is seen that has not the executions of a node with a run worker.
-	onLacking atomic.Pointer[func()]
+	// readerCounts says by stream that somebody reads.
+	readerCounts [len(connector.Streams)]atomic.Int32
+	rows         recorderPump
+	kinds        lastKinds
+	own          Account
+	// onMissingNode is called when a query is seen that has not the executions of a node with a run worker.
+	onMissingNode atomic.Pointer[func()]
 }
 
-// Spent is the account of its queries over executions.
-func (h *Hub) Spent() *Account {
+// CPUAccount is the account of its queries over executions.
+func (h *Hub) CPUAccount() *Account {
 	if h.Account != nil {
 		return h.Account
 	}
 	return &h.own
 }
 
-// OnLacking has f called, which does not wait, when a query is seen that has not the executions of a node with a run
+// OnMissingNode has f called, which does not wait, when a query is seen that has not the executions of a node with a run
 // worker, and may be given them.
-func (h *Hub) OnLacking(f func()) { h.onLacking.Store(&f) }
+func (h *Hub) OnMissingNode(f func()) { h.onMissingNode.Store(&f) }
 
-// told is a batch on its way to those who read it.
-type told struct {
+// queuedBatch is a batch on its way to those who read it.
+type queuedBatch struct {
 	column.Batch
 	at time.Time
 	// left is how many have not read on yet, and who gives it out.
 	left atomic.Int32
 	// home takes it back when nobody reads it any more; nil where nobody wants it.
-	home *depot
+	home *batchPool
 }
 
 // release says that one does not need it any more.
-func (t *told) release() {
+func (t *queuedBatch) release() {
 	if t.left.Add(-1) == 0 && t.home != nil {
 		t.home.put(t)
 	}
@@ -70,7 +70,7 @@ func (t *told) release() {
 // StreamOf is the name of the stream of a source, as connector.Streams has it; "" where there is none.
 func StreamOf(source string) string {
 	for _, s := range connector.Streams {
-		if sql.Same(s, source) {
+		if sql.SameName(s, source) {
 			return s
 		}
 	}
@@ -86,27 +86,27 @@ func index(stream string) int {
 	return -1
 }
 
-// Wanted reports whether a query reads a stream; it costs nothing to ask. Nobody reads one of a nil Hub.
-func (h *Hub) Wanted(stream string) bool {
+// HasReaders reports whether a query reads a stream; it costs nothing to ask. Nobody reads one of a nil Hub.
+func (h *Hub) HasReaders(stream string) bool {
 	i := index(stream)
-	return h != nil && i >= 0 && h.some[i].Load() > 0
+	return h != nil && i >= 0 && h.readerCounts[i].Load() > 0
 }
 
-// Tell gives the queries that read a stream a batch. fill appends rows of its columns, and is called once, or not at
+// Publish gives the queries that read a stream a batch. fill appends rows of its columns, and is called once, or not at
 // all where nobody reads.
-func (h *Hub) Tell(stream string, fill func(b *column.Batch)) {
-	if !h.Wanted(stream) {
+func (h *Hub) Publish(stream string, fill func(b *column.Batch)) {
+	if !h.HasReaders(stream) {
 		return
 	}
-	t := &told{}
+	t := &queuedBatch{}
 	t.Reset(schemas()[stream])
 	if fill(&t.Batch); t.N > 0 {
-		h.give(stream, t)
+		h.broadcast(stream, t)
 	}
 }
 
-// give gives a batch out. It is the hub's from then on.
-func (h *Hub) give(stream string, t *told) {
+// broadcast gives a batch out. It is the hub's from then on.
+func (h *Hub) broadcast(stream string, t *queuedBatch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t.at = time.Now()
@@ -123,8 +123,8 @@ func (h *Hub) give(stream string, t *told) {
 // logical source, which Fits.
 func (h *Hub) Open(stream string, _ []column.Column) connector.Source {
 	stream = StreamOf(stream)
-	r := &reader{hub: h, stream: stream, most: limitsOf(stream), ready: make(chan struct{}, 1),
-		held: map[*column.Batch]*told{}, part: allowance{began: time.Now()}}
+	r := &reader{hub: h, stream: stream, limits: limitsOf(stream), ready: make(chan struct{}, 1),
+		batches: map[*column.Batch]*queuedBatch{}, part: allowance{began: time.Now()}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.readers == nil {
@@ -134,12 +134,12 @@ func (h *Hub) Open(stream string, _ []column.Column) connector.Source {
 		h.readers[stream] = map[*reader]bool{}
 	}
 	h.readers[stream][r] = true
-	h.some[index(stream)].Add(1)
+	h.readerCounts[index(stream)].Add(1)
 	if ofRecorders(stream) {
-		h.rows.wanted(h)
+		h.rows.addReader(h)
 	}
 	if stream == connector.Executions {
-		h.Spent().sharers.Add(1)
+		h.CPUAccount().sharers.Add(1)
 		return &metered{r}
 	}
 	return r

@@ -28,7 +28,7 @@ type recorder struct {
 	mu    sync.Mutex
 	held  []engine.Execution
 	stuck bool
-	tap   executions.Tap
+	tap   executions.Observer
 }
 
 func (r *recorder) record(recs ...engine.Execution) {
@@ -57,8 +57,8 @@ func followAt(h *system.Hub, worker string, now func() time.Time) *recorder {
 	r := &recorder{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tap = h.Taps().Open(executions.Of{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
-		CatchUp: r.catchUp, Error: func(uint32) engine.ExecutionError {
+	r.tap = h.Observers().Open(executions.Stream{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
+		Flush: r.catchUp, Error: func(uint32) engine.ExecutionError {
 			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key 'secret'"}
 		}})
 	return r
@@ -95,8 +95,8 @@ func read(t *testing.T, s connector.Source, rows int, each func(b *column.Batch,
 		for i := range b.N {
 			each(b, i)
 		}
-		if n += b.N; b.Marked {
-			mark = time.UnixMicro(b.Mark)
+		if n += b.N; b.HasWatermark {
+			mark = time.UnixMicro(b.Watermark)
 		}
 	}
 	return mark
@@ -163,7 +163,7 @@ func TestNoRowIsOverlookedByTime(t *testing.T) {
 		if err := s.Read(batch); err != nil {
 			t.Fatal(err)
 		}
-		if batch.Marked && time.UnixMicro(batch.Mark).After(stuck) {
+		if batch.HasWatermark && time.UnixMicro(batch.Watermark).After(stuck) {
 			break
 		}
 		if time.Now().After(end) {
@@ -185,10 +185,10 @@ func TestTimeIsThatOfTheRuns(t *testing.T) {
 		next := func() time.Time {
 			t.Helper()
 			b := &column.Batch{}
-			if err := s.Read(b); err != nil || !b.Marked {
-				t.Fatal(b.Marked, err)
+			if err := s.Read(b); err != nil || !b.HasWatermark {
+				t.Fatal(b.HasWatermark, err)
 			}
-			return time.UnixMicro(b.Mark)
+			return time.UnixMicro(b.Watermark)
 		}
 		if mark := next(); mark.Before(began.Add(-time.Second)) || mark.After(now()) {
 			t.Errorf("%v: the first time is %v, the run's %v", wrong, mark, began)
@@ -271,7 +271,7 @@ func TestExecutionsOfOtherNodes(t *testing.T) {
 	for _, stream := range []string{connector.Executions, connector.StatementStatistics} {
 		s := h.Open(stream, nil)
 		h.Tick(&tick)
-		if !h.Wanted(stream) {
+		if !h.HasReaders(stream) {
 			t.Fatal("a run of the own node has ended it")
 		}
 		h.Tick(&store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w2", NodeID: "far",
@@ -285,34 +285,34 @@ func TestExecutionsOfOtherNodes(t *testing.T) {
 			!strings.Contains(known.Message, "far") {
 			t.Errorf("%s: %v", stream, err)
 		}
-		if h.Wanted(stream) {
+		if h.HasReaders(stream) {
 			t.Error("it is read on")
 		}
 	}
 	asked := 0
-	h.OnLacking(func() { asked++ })
+	h.OnMissingNode(func() { asked++ })
 	on := func(node string) *store.Tick {
 		return &store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w2", NodeID: node,
 			Status: engine.WorkerRunning, LastHeartbeat: time.Now()}}}
 	}
 	have := h.Open(connector.Executions, nil)
 	defer have.Close()
-	have.(connector.Partial).Elsewhere(func(node string) bool { return node == "far" })
-	if h.Tick(on("far")); asked != 0 || !h.Wanted(connector.Executions) {
+	have.(connector.Partial).SetRemote(func(node string) bool { return node == "far" })
+	if h.Tick(on("far")); asked != 0 || !h.HasReaders(connector.Executions) {
 		t.Error("what is had from another node is missed")
 	}
 	gone := on("gone")
 	gone.Workers[0].LastHeartbeat = time.Now().Add(-time.Minute)
-	if h.Tick(gone); asked != 0 || !h.Wanted(connector.Executions) {
+	if h.Tick(gone); asked != 0 || !h.HasReaders(connector.Executions) {
 		t.Error("what nobody hears of is waited for")
 	}
 	// A node that has come may be given the query: that is asked for, for a while.
-	if h.Tick(on("farther")); asked != 1 || !h.Wanted(connector.Executions) {
+	if h.Tick(on("farther")); asked != 1 || !h.HasReaders(connector.Executions) {
 		t.Errorf("it was asked for %d times", asked)
 	}
 	s := h.Open(connector.KindStatistics, nil)
 	h.Tick(on("far"))
-	if !h.Wanted(connector.KindStatistics) {
+	if !h.HasReaders(connector.KindStatistics) {
 		t.Error("figures by kind are of all nodes")
 	}
 	_ = s.Close()

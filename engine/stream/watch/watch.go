@@ -58,7 +58,7 @@ type schemas struct{}
 
 func (schemas) Schema(name string) ([]column.Column, bool) {
 	for table, columns := range catalog.Tables {
-		if sql.Same(table, name) {
+		if sql.SameName(table, name) {
 			key := column.Column{Name: hidden, Type: column.Type{Kind: column.Text}}
 			return append(slices.Clip(slices.Clone(columns)), key), true
 		}
@@ -122,16 +122,16 @@ func Parse(source string) (*View, error) {
 	return v, nil
 }
 
-// Answer is the rows of a view by the key of their entity, each a JSON object.
-type Answer map[string]string
+// ViewRows is the rows of a view by the key of their entity, each a JSON object.
+type ViewRows map[string]string
 
-// Of returns what the view shows of a table's rows.
-func (v *View) Of(rows []catalog.Row) (Answer, error) {
+// Apply returns what the view shows of a table's rows.
+func (v *View) Apply(rows []catalog.Row) (ViewRows, error) {
 	p, err := plan.Bind(v.source, v.query, schemas{}) // a plan is run once
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{}
+	a := ViewRows{}
 	q := flow.New(p, flow.Options{Origins: []int{1}, Now: time.Now, Out: func(b *column.Batch) error {
 		for i := range b.N {
 			row := map[string]any{}
@@ -184,8 +184,8 @@ func value(v *column.Vec, i int) any {
 	return text
 }
 
-// All is the event of an answer that nobody knows yet.
-func (v *View) All(a Answer, position string) Event {
+// SnapshotEvent is the event of an answer that nobody knows yet.
+func (v *View) SnapshotEvent(a ViewRows, position string) Event {
 	e := Event{Kind: Snapshot, Position: position, Columns: v.Columns, Rows: []json.RawMessage{}}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		e.Rows = append(e.Rows, json.RawMessage(a[key]))
@@ -194,7 +194,7 @@ func (v *View) All(a Answer, position string) Event {
 }
 
 // Changes are the events between two answers, in the order of keys. The last one has the position.
-func Changes(was, is Answer, position string) (events []Event) {
+func Changes(was, is ViewRows, position string) (events []Event) {
 	keys := maps.Clone(was)
 	maps.Copy(keys, is)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -217,8 +217,8 @@ func Changes(was, is Answer, position string) (events []Event) {
 	return events
 }
 
-// mostChanges is how many changes of rows are remembered, for readers that come back.
-const mostChanges = 20_000
+// maxChanges is how many changes of rows are remembered, for readers that come back.
+const maxChanges = 20_000
 
 // change is what a row was before a moment.
 type change struct {
@@ -263,7 +263,7 @@ func (h *History) Note(now map[string][]catalog.Row) bool {
 		log, h.oldest = nil, moment // of what was before nothing is known
 	}
 	h.tables, h.Moment, h.log = next, moment, append(h.log, log...)
-	if n := len(h.log) - mostChanges; n > 0 {
+	if n := len(h.log) - maxChanges; n > 0 {
 		h.oldest = h.log[n-1].moment // what was before it can not be told any more
 		h.log = slices.Clone(h.log[n:])
 	}

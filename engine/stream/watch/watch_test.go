@@ -25,7 +25,7 @@ func sinks(names ...string) map[string][]catalog.Row {
 		name, kind, _ := strings.Cut(n, ":")
 		c.Sinks = append(c.Sinks, catalog.Sink{Name: name, Type: kind})
 	}
-	return catalog.Of(c).Rows()
+	return catalog.FromContents(c).Rows()
 }
 
 func told(events []watch.Event) string {
@@ -51,7 +51,7 @@ func TestChanges(t *testing.T) {
 	if fmt.Sprint(v.Columns) != "[type n]" || v.Table != "sinks" && v.Table != "Sinks" {
 		t.Errorf("%+v", v)
 	}
-	was := watch.Answer{}
+	was := watch.ViewRows{}
 	for i, step := range []struct {
 		now  []string
 		want string
@@ -62,7 +62,7 @@ func TestChanges(t *testing.T) {
 		{[]string{"a:FILE", "b:PRINT"}, `DROP {"n":"A","type":"WEBHOOK"} @3`},
 		{nil, `DROP {"n":"B","type":"PRINT"} @4`},
 	} {
-		now, err := v.Of(sinks(step.now...)["sinks"])
+		now, err := v.Apply(sinks(step.now...)["sinks"])
 		must(t, err)
 		if got := told(watch.Changes(was, now, fmt.Sprint(i))); got != step.want {
 			t.Errorf("step %d tells %s, not %s", i, got, step.want)
@@ -76,11 +76,11 @@ func TestEveryTableCanBeWatched(t *testing.T) {
 		Queries: []catalog.Query{{ID: 1, Name: "q", Fragments: []catalog.Fragment{{Host: "w"}}}},
 		Logical: []catalog.LogicalSource{{Name: "l"}}, Physical: []catalog.PhysicalSource{{ID: 1}},
 		Sinks: []catalog.Sink{{Name: "s"}}}
-	rows := catalog.Of(c).Rows()
+	rows := catalog.FromContents(c).Rows()
 	for table := range catalog.Tables {
 		v, err := watch.Parse("WATCH SELECT * FROM " + table)
 		must(t, err)
-		a, err := v.Of(rows[table])
+		a, err := v.Apply(rows[table])
 		must(t, err)
 		if len(a) != 1 || len(v.Columns) != len(catalog.Tables[table]) || strings.Contains(fmt.Sprint(a), "key") {
 			t.Errorf("%s shows %v", table, a)
@@ -164,9 +164,9 @@ func TestTheDesignsOwnExample(t *testing.T) {
 	must(t, err)
 	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w1", State: catalog.Active, Slots: 4},
 		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
-	a, err := v.Of(catalog.Of(c).Rows()["workers"])
+	a, err := v.Apply(catalog.FromContents(c).Rows()["workers"])
 	must(t, err)
-	if got := told([]watch.Event{v.All(a, "0")}); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
+	if got := told([]watch.Event{v.SnapshotEvent(a, "0")}); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
 		t.Error(got)
 	}
 }

@@ -81,18 +81,18 @@ type loop struct {
 	epoll int
 	bell  int // an eventfd; written when there is mail
 	// byFD finds a socket's connection.
-	byFD    []*looped
+	byFD    []*loopConn
 	watched int
 	// touched is of no use: what is added to it must be read, see touch.
 	touched int
 
 	mu    sync.Mutex
-	inbox []*looped // nil: the end
+	inbox []*loopConn // nil: the end
 	over  bool
 }
 
-// looped is a connection of a loop.
-type looped struct {
+// loopConn is a connection of a loop.
+type loopConn struct {
 	session
 	l  *loop
 	fd int
@@ -121,13 +121,13 @@ func (l *loop) control(op, fd int, events uint32) error {
 }
 
 func (l *loop) add(fd int) {
-	c := &looped{l: l, fd: fd}
+	c := &loopConn{l: l, fd: fd}
 	c.session = session{s: l.s, to: c, params: map[string]int{}}
 	l.post(c)
 }
 
 // post brings a connection, or with nil the end.
-func (l *loop) post(c *looped) {
+func (l *loop) post(c *loopConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
@@ -164,7 +164,7 @@ func (l *loop) run() {
 		for i := range max(n, 0) {
 			e := &ready[i]
 			if int(e.Fd) == l.bell {
-				if !l.mail() {
+				if !l.receivePosts() {
 					l.close()
 					return
 				}
@@ -175,7 +175,7 @@ func (l *loop) run() {
 				continue
 			}
 			c.out = out[:0]
-			if err := c.happened(e.Events, buf); err != nil {
+			if err := c.handleEvent(e.Events, buf); err != nil {
 				l.drop(c)
 				continue
 			}
@@ -184,7 +184,7 @@ func (l *loop) run() {
 	}
 }
 
-func (l *loop) find(fd int) *looped {
+func (l *loop) find(fd int) *loopConn {
 	if fd < len(l.byFD) {
 		return l.byFD[fd]
 	}
@@ -203,8 +203,8 @@ func (l *loop) touch(events []unix.EpollEvent) {
 	l.touched += sum
 }
 
-// mail takes what was posted; false is the end.
-func (l *loop) mail() bool {
+// receivePosts takes what was posted; false is the end.
+func (l *loop) receivePosts() bool {
 	l.mu.Lock()
 	inbox := l.inbox
 	l.inbox = nil
@@ -219,7 +219,7 @@ func (l *loop) mail() bool {
 			return false
 		}
 		if c.fd >= len(l.byFD) {
-			l.byFD = append(l.byFD, make([]*looped, c.fd+1-len(l.byFD))...)
+			l.byFD = append(l.byFD, make([]*loopConn, c.fd+1-len(l.byFD))...)
 		}
 		l.byFD[c.fd] = c
 		l.watched++
@@ -230,7 +230,7 @@ func (l *loop) mail() bool {
 	return true
 }
 
-func (l *loop) drop(c *looped) {
+func (l *loop) drop(c *loopConn) {
 	l.byFD[c.fd] = nil
 	l.watched--
 	_ = unix.Close(c.fd)
@@ -254,9 +254,9 @@ func (l *loop) close() {
 	_ = unix.Close(l.epoll)
 }
 
-// happened reads and answers. A read that does not fill buf has taken
+// handleEvent reads and answers. A read that does not fill buf has taken
 // everything, but for the end of the stream, which has no edge of its own.
-func (c *looped) happened(events uint32, buf []byte) error {
+func (c *loopConn) handleEvent(events uint32, buf []byte) error {
 	if len(c.rest) > 0 && events&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		rest := c.rest
 		c.rest = nil
@@ -292,7 +292,7 @@ func (c *looped) happened(events uint32, buf []byte) error {
 }
 
 // Write implements io.Writer; it never waits, and keeps what the socket has no room for.
-func (c *looped) Write(p []byte) (int, error) {
+func (c *loopConn) Write(p []byte) (int, error) {
 	if len(c.rest) > 0 {
 		c.rest = append(c.rest, p...)
 		return len(p), nil

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// shownWidth is how many characters of a line are shown around an error.
-const shownWidth = 100
+// contextWidth is how many characters of a line are shown around an error.
+const contextWidth = 100
 
-// pointed shows the SQL that the server refused: where it said at which
+// caretText shows the SQL that the server refused: where it said at which
 // character, that line with a caret under it, and else the beginning.
-func pointed(sql string, err error) string {
+func caretText(sql string, err error) string {
 	var server *pgconn.PgError
 	text := []rune(sql)
 	if !errors.As(err, &server) || server.Position < 1 || int(server.Position) > len(text)+1 {
@@ -36,10 +36,10 @@ func pointed(sql string, err error) string {
 		end++
 	}
 	number := 1 + strings.Count(string(text[:begin]), "\n")
-	if at-begin > shownWidth*2/3 {
-		begin = at - shownWidth*2/3
+	if at-begin > contextWidth*2/3 {
+		begin = at - contextWidth*2/3
 	}
-	end = min(end, begin+shownWidth)
+	end = min(end, begin+contextWidth)
 	line := strings.Map(func(r rune) rune {
 		if r == '\t' || r == '\r' {
 			return ' '

@@ -23,11 +23,11 @@ func TestPointed(t *testing.T) {
 		{"SELECT", 0, "Its SQL is: SELECT"},
 		{"SELECT", 50, "Its SQL is: SELECT"},
 	} {
-		if got := pointed(c.sql, fmt.Errorf("preparing: %w", &pgconn.PgError{Position: c.position})); got != c.want {
+		if got := caretText(c.sql, fmt.Errorf("preparing: %w", &pgconn.PgError{Position: c.position})); got != c.want {
 			t.Errorf("%q at %d:\n%s\nexpected\n%s", c.sql, c.position, got, c.want)
 		}
 	}
-	got := pointed(long, &pgconn.PgError{Position: 213, Hint: "Perhaps you meant one."})
+	got := caretText(long, &pgconn.PgError{Position: 213, Hint: "Perhaps you meant one."})
 	lines := strings.Split(got, "\n")
 	if len(lines) != 4 || strings.Index(lines[2], "^") != strings.Index(lines[1], "nope") || len(lines[1]) > 110 ||
 		lines[3] != "Perhaps you meant one." {
@@ -35,10 +35,10 @@ func TestPointed(t *testing.T) {
 	}
 	identity := &pgconn.PgError{Detail: "It is an identity column.", Hint: "Use OVERRIDING SYSTEM VALUE."}
 	want := "Its SQL is: INSERT\nIt is an identity column.\nUse OVERRIDING SYSTEM VALUE."
-	if got := pointed("INSERT", identity); got != want {
+	if got := caretText("INSERT", identity); got != want {
 		t.Errorf("what has no place:\n%s", got)
 	}
-	if got := pointed("SELECT", errors.New("network")); got != "Its SQL is: SELECT" {
+	if got := caretText("SELECT", errors.New("network")); got != "Its SQL is: SELECT" {
 		t.Error(got)
 	}
 }

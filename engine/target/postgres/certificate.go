@@ -25,9 +25,9 @@ func (d *database) ownCertificate() *x509.Certificate {
 	return leaf
 }
 
-// outOfTime says that the client certificate is none for this moment; "" for one that is. The server's own words may be
+// certificateExpired says that the client certificate is none for this moment; "" for one that is. The server's own words may be
 // lost with its connection.
-func (d *database) outOfTime(now time.Time) (message, hint string) {
+func (d *database) certificateExpired(now time.Time) (message, hint string) {
 	own := d.ownCertificate()
 	const day = "2006-01-02 15:04 MST"
 	switch {
@@ -42,9 +42,9 @@ func (d *database) outOfTime(now time.Time) (message, hint string) {
 	return "", ""
 }
 
-// forAnother explains a log-in that was refused although there is a client certificate: it names another user. Where
+// certificateForOtherUser explains a log-in that was refused although there is a client certificate: it names another user. Where
 // the server asks for both, it says "password authentication failed" of a wrong name in the certificate, too.
-func (d *database) forAnother(e *pgconn.PgError, where string) (message, hint string) {
+func (d *database) certificateForOtherUser(e *pgconn.PgError, where string) (message, hint string) {
 	own := d.ownCertificate()
 	if own == nil || own.Subject.CommonName == d.conn.User || !strings.Contains(e.Message, "authentication failed") {
 		return "", ""

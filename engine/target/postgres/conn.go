@@ -45,7 +45,7 @@ type prepared struct {
 // What every operation looks at comes first, and together: with thousands of
 // connections each of those parts of memory has left the processor's cache by the next.
 type conn struct {
-	kept wire.Kept
+	kept wire.RowCache
 	// loop is set while an event loop has the socket.
 	loop   socket
 	stmts  []prepared
@@ -123,7 +123,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	}
 	c.link = wire.NewLink(c.net)
 	if c.timeout > 0 {
-		d.dog.watch(c)
+		d.watchdog.watch(c)
 	}
 	return c, nil
 }
@@ -136,7 +136,7 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	refuse := func(cause error, format string, args ...any) (prepared, error) {
 		return prepared{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
 			Message: fmt.Sprintf("Statement %s cannot be prepared: ", s.ID) + fmt.Sprintf(format, args...) + ".",
-			Hint:    pointed(s.SQL, cause)}
+			Hint:    caretText(s.SQL, cause)}
 	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {
@@ -300,7 +300,7 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 			c.kill()
 		}
 		if timedOut && c.answer.Err.Code == "57014" {
-			return &timeoutError{after: c.timeout, answered: true}
+			return &timeoutError{after: c.timeout, confirmed: true}
 		}
 		return c.answer.Err
 	}
@@ -416,11 +416,11 @@ func (c *conn) Close() error {
 		return nil
 	}
 	if c.timeout > 0 {
-		c.db.dog.forget(c)
+		c.db.watchdog.forget(c)
 	}
 	if !c.broken.Swap(true) && c.flight.Load()&1 == 0 {
 		// It lets the server end the session without a line in its log.
-		if !c.loop.say(wire.Terminate) {
+		if !c.loop.tryWrite(wire.Terminate) {
 			_ = c.net.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = c.net.Write(wire.Terminate)
 		}

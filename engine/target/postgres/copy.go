@@ -17,8 +17,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
-// progressEvery is how often Load reports at most.
-const progressEvery = 250 * time.Millisecond
+// progressInterval is how often Load reports at most.
+const progressInterval = 250 * time.Millisecond
 
 // Load streams rows through one COPY, which is one transaction: all rows or
 // none. The format is binary when every column's type has a binary path here.
@@ -154,7 +154,7 @@ func (r *rowReader) fill() error {
 		}
 		r.rows++
 	}
-	if now := time.Now(); r.progress != nil && now.Sub(r.told) >= progressEvery {
+	if now := time.Now(); r.progress != nil && now.Sub(r.told) >= progressInterval {
 		r.told = now
 		r.progress(r.rows)
 	}
@@ -235,7 +235,7 @@ func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte,
 		}
 		var next []byte
 		if next, err = viaText(types, oid, string(text), append(out, 0, 0, 0, 0)); err == nil {
-			return wire.Sized(next, at), nil
+			return wire.PutLength(next, at), nil
 		}
 	}
 	return out[:at], fmt.Errorf("the value %v does not fit the column's type", shorten(fmt.Sprint(v)))

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// describeLimit bounds reading the catalog.
-const describeLimit = 5 * time.Second
+// describeTimeout bounds reading the catalog.
+const describeTimeout = 5 * time.Second
 
 // labels are those of an enumeration named by the type's oid, as a list in JSON; NULL of any other type.
 func labels(oid string) string {
@@ -35,7 +35,7 @@ ORDER BY 1, 2, a.attnum LIMIT `
 
 // Columns implements target.Describer.
 func (d *database) Columns(ctx context.Context, most int) ([]target.DescribedColumn, error) {
-	rs, err := d.Read(ctx, columnsOf+strconv.Itoa(most), describeLimit)
+	rs, err := d.Read(ctx, columnsOf+strconv.Itoa(most), describeTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("listing columns: %w", err)
 	}
@@ -72,7 +72,7 @@ func (d *database) Parameters(ctx context.Context, sql string) ([]target.Describ
 		oids[i] = strconv.FormatUint(uint64(oid), 10)
 	}
 	rs, err := d.Read(ctx, "SELECT pg_catalog.format_type(o, NULL), "+labels("o")+
-		" FROM unnest($1::oid[]) WITH ORDINALITY AS p(o, n) ORDER BY n", describeLimit, "{"+strings.Join(oids, ",")+"}")
+		" FROM unnest($1::oid[]) WITH ORDINALITY AS p(o, n) ORDER BY n", describeTimeout, "{"+strings.Join(oids, ",")+"}")
 	if err != nil {
 		return nil, fmt.Errorf("naming the types of parameters: %w", err)
 	}

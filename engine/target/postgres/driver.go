@@ -37,8 +37,8 @@ const (
 // NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
-// NewDriverWithin is NewDriver, which connects where the policy lets it.
-func NewDriverWithin(p *egress.Policy) target.Driver { return driver{dsn.Reader{Reach: p}} }
+// NewDriverWithPolicy// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
+func NewDriverWithPolicy(p *egress.Policy) target.Driver { return driver{dsn.Reader{Egress: p}} }
 
 // Strict is how a server treats connection strings, which come from others than the
 // person who runs it.
@@ -47,7 +47,7 @@ type Strict = dsn.Strict
 // NewStrictDriver returns the driver named "postgres" for a server. It connects where the policy lets it; nil lets it
 // connect everywhere.
 func NewStrictDriver(s Strict, p *egress.Policy) target.Driver {
-	return driver{dsn.Reader{Strict: &s, Reach: p}}
+	return driver{dsn.Reader{Strict: &s, Egress: p}}
 }
 
 // driver reads connection strings as the reader in it does.
@@ -55,7 +55,7 @@ type driver struct{ dsn.Reader }
 
 func (driver) Name() string { return "postgres" }
 
-// Traits implements target.Described.
+// Traits implements target.TraitsProvider.
 func (driver) Traits() target.Traits { return target.Traits{Title: "Postgres"} }
 
 // Open checks the connection string without connecting.
@@ -96,8 +96,8 @@ type database struct {
 	cfg  target.Config
 	conn *pgx.ConnConfig
 	// reader is the role that Read takes on, "" for the user's own.
-	reader string
-	dog    watchdog
+	reader   string
+	watchdog watchdog
 
 	slot chan struct{}
 	mu   sync.Mutex
@@ -115,9 +115,9 @@ type idle struct {
 	since time.Time
 }
 
-// fresh is how long a connection that was given back is taken to be there by who can begin again: looking
+// reuseWindow is how long a connection that was given back is taken to be there by who can begin again: looking
 // at a target asks one query after the other, and a ping before each is a round trip more.
-const fresh = time.Second
+const reuseWindow = time.Second
 
 var errClosed = errors.New("database is closed")
 
@@ -242,7 +242,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		if n, ok := row[3].(int64); ok {
 			info.MaxConnections = int(n)
 		}
-		if pid, ok := row[4].(int64); ok && d.met(pid, c) {
+		if pid, ok := row[4].(int64); ok && d.notePooler(pid, c) {
 			info.Pooled = true
 			// A pooler's clients may be more than the server's connections.
 			info.MaxConnections = 0

@@ -30,12 +30,12 @@ const (
 
 // timeoutError is a statement that ran into the statement timeout.
 type timeoutError struct {
-	after    time.Duration
-	answered bool
+	after     time.Duration
+	confirmed bool
 }
 
 func (e *timeoutError) Error() string {
-	if e.answered {
+	if e.confirmed {
 		return fmt.Sprintf("statement cancelled: it took longer than the statement timeout of %v", e.after)
 	}
 	return fmt.Sprintf("statement given up: no answer within the statement timeout of %v, nor to its cancellation",
@@ -182,7 +182,7 @@ func (d *database) explain(err error) error {
 	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
 	if refusedByPeer(err) != "" || closed {
-		if out.Message, out.Hint = d.outOfTime(time.Now()); out.Message != "" {
+		if out.Message, out.Hint = d.certificateExpired(time.Now()); out.Message != "" {
 			return out
 		}
 	}
@@ -322,7 +322,7 @@ func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint
 		}
 	}
 	if e.Code == "28P01" || e.Code == "28000" {
-		if message, hint := d.forAnother(e, where); message != "" {
+		if message, hint := d.certificateForOtherUser(e, where); message != "" {
 			return message, hint
 		}
 	}

@@ -37,8 +37,8 @@ func (s *socket) shutdown() bool {
 	return true
 }
 
-// say writes a few bytes if there is room for them.
-func (s *socket) say(text []byte) bool {
+// tryWrite writes a few bytes if there is room for them.
+func (s *socket) tryWrite(text []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held {
@@ -47,9 +47,9 @@ func (s *socket) say(text []byte) bool {
 	return s.held
 }
 
-// Enter implements target.EventConn. The descriptor is a duplicate, and the
+// Attach implements target.EventConn. The descriptor is a duplicate, and the
 // original is closed: the runtime's own poller would be woken for every answer otherwise.
-func (c *conn) Enter() (fd int, ok bool) {
+func (c *conn) Attach() (fd int, ok bool) {
 	plain, isPlain := c.link.(*wire.RawLink)
 	if !isPlain || c.closed.Load() {
 		return 0, false
@@ -68,8 +68,8 @@ func (c *conn) Enter() (fd int, ok bool) {
 	return fd, true
 }
 
-// Leave implements target.EventConn.
-func (c *conn) Leave() {
+// Detach implements target.EventConn.
+func (c *conn) Detach() {
 	if !c.closed.Load() {
 		_ = c.Close()
 	}
@@ -137,8 +137,8 @@ func (c *conn) flush() (sent bool, err error) {
 	return true, nil
 }
 
-// Touch implements target.EventConn: a word of each part that an operation looks at.
-func (c *conn) Touch() int64 {
+// Prefetch implements target.EventConn: a word of each part that an operation looks at.
+func (c *conn) Prefetch() int64 {
 	return int64(c.loop.fd) + int64(c.begun) + c.answer.Rows + int64(c.answer.Left)
 }
 

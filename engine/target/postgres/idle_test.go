@@ -29,9 +29,9 @@ func TestLookingAtATargetPingsOnlyWhatHasLainIdle(t *testing.T) {
 	for _, c := range []struct {
 		idle time.Duration
 		want string
-	}{{0, "ROLLBACK"}, {fresh + time.Second, "-- ping"}} {
+	}{{0, "ROLLBACK"}, {reuseWindow + time.Second, "-- ping"}} {
 		db.idle[0].since = time.Now().Add(-c.idle)
-		held, _, err := db.lend(t.Context(), fresh)
+		held, _, err := db.lend(t.Context(), reuseWindow)
 		if err != nil {
 			t.Fatal(err)
 		}

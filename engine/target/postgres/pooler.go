@@ -20,9 +20,9 @@ const (
 	poolerThere
 )
 
-// met notes whether a pooler answers: the session that a statement runs in is then
+// notePooler notes whether a pooler answers: the session that a statement runs in is then
 // not the one whose key the connection was given when it was opened.
-func (d *database) met(backend int64, c *pgconn.PgConn) bool {
+func (d *database) notePooler(backend int64, c *pgconn.PgConn) bool {
 	there := backend != int64(c.PID())
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 		}
 		known = poolerNone
 		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 1 {
-			if pid, ok := rs.Rows[0][0].(int64); ok && d.met(pid, c) {
+			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, c) {
 				known = poolerThere
 			}
 		}

@@ -26,7 +26,7 @@ const lockWait = 5 * time.Second
 // cannot write, waits briefly for locks, and ends by itself. Nothing is set for the
 // session, which may be a pooler's.
 func (d *database) Read(ctx context.Context, sql string, limit time.Duration, args ...any) (*target.ResultSet, error) {
-	c, sure, err := d.lend(ctx, fresh)
+	c, sure, err := d.lend(ctx, reuseWindow)
 	if err != nil {
 		return nil, err
 	}

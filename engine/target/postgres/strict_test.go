@@ -48,7 +48,7 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 		"host=127.0.0.1 port=1 user=bench password=*** sslmode=disable port=" + port,
 		"host=127.0.0.1,127.0.0.1 port=1," + port + " user=bench password=*** sslmode=disable",
 	} {
-		joined, err := d.Rejoin(dsn, stored)
+		joined, err := d.RestoreSecrets(dsn, stored)
 		if err != nil {
 			continue
 		}
@@ -120,7 +120,7 @@ func TestAServerIsNoTargetOfItself(t *testing.T) {
 		"db.example," + own, own + ",db.example", "db.example," + link, up, "@" + own, "./run"} {
 		for _, as := range []string{"user=loadstone dbname=loadstone", "user=loadstone dbname=playground",
 			"user=playground dbname=loadstone", "user=snowsim dbname=snowsim", "user=playground dbname=postgres"} {
-			if err := d.Readable("host='" + host + "' " + as); !engine.HasCode(err, engine.CodeTarget) {
+			if err := d.Validate("host='" + host + "' " + as); !engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s %s is taken: %v", host, as, err)
 			}
 		}
@@ -129,13 +129,13 @@ func TestAServerIsNoTargetOfItself(t *testing.T) {
 		"host=" + elsewhere + " port=7777 user=loadstone dbname=loadstone",
 		"postgres://loadstone@" + strings.ReplaceAll(own, "/", "%2F") + "/loadstone",
 		"postgres:///loadstone?user=loadstone&host=" + own} {
-		if err := d.Readable(dsn); err == nil {
+		if err := d.Validate(dsn); err == nil {
 			t.Errorf("%s is taken", dsn)
 		}
 	}
 	for _, dsn := range []string{"host=" + own + " user=playground dbname=playground", "postgres://u@db.example/loadstone",
 		"host=" + dir + " user=u dbname=d"} {
-		if err := d.Readable(dsn); err != nil {
+		if err := d.Validate(dsn); err != nil {
 			t.Errorf("%s is refused: %v", dsn, err)
 		}
 	}

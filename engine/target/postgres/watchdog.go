@@ -61,14 +61,14 @@ func (w *watchdog) run(every time.Duration) {
 			return
 		}
 		for _, x := range w.conns {
-			x.look(now)
+			x.check(now)
 		}
 		w.mu.Unlock()
 	}
 }
 
-// look never blocks: requests are sent, and sockets closed, by goroutines of their own.
-func (x *watch) look(now time.Time) {
+// check never blocks: requests are sent, and sockets closed, by goroutines of their own.
+func (x *watch) check(now time.Time) {
 	c := x.c
 	flight := c.flight.Load()
 	if flight&1 == 0 {

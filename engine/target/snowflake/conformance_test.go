@@ -31,19 +31,19 @@ func standIn(t testing.TB, change func(*snowsim.Options)) *snowsim.Server {
 	return s
 }
 
-// cable is a TCP proxy whose connections can be cut.
-type cable struct {
+// cuttableProxy is a TCP proxy whose connections can be cut.
+type cuttableProxy struct {
 	listener net.Listener
 	mu       sync.Mutex
 	open     map[net.Conn]bool
 }
 
-func newCable(t testing.TB, to string) *cable {
+func newCuttableProxy(t testing.TB, to string) *cuttableProxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cable{listener: l, open: map[net.Conn]bool{}}
+	c := &cuttableProxy{listener: l, open: map[net.Conn]bool{}}
 	var wg sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); c.cut(); wg.Wait() })
 	wg.Go(func() {
@@ -72,7 +72,7 @@ func newCable(t testing.TB, to string) *cable {
 	return c
 }
 
-func (c *cable) cut() {
+func (c *cuttableProxy) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.open {
@@ -82,7 +82,7 @@ func (c *cable) cut() {
 }
 
 // through is a DSN of the stand-in by way of the cable.
-func (c *cable) through(dsn string) string {
+func (c *cuttableProxy) through(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {
 		panic(err)
@@ -101,7 +101,7 @@ func (c *cable) through(dsn string) string {
 
 func TestConformance(t *testing.T) {
 	s := standIn(t, nil)
-	c := newCable(t, s.Addr())
+	c := newCuttableProxy(t, s.Addr())
 	dsn := s.DSN()
 	if _, err := url.Parse(dsn); err != nil || len(dsn) < 12 || dsn[:12] != "snowflake://" {
 		dsn = "snowflake://" + dsn

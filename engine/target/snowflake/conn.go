@@ -21,8 +21,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
-// fetchers is how many parts of a large result a connection fetches at a time.
-const fetchers = 4
+// fetchConcurrency is how many parts of a large result a connection fetches at a time.
+const fetchConcurrency = 4
 
 // fileTransfer finds what gosnowflake would carry out itself, on files of this
 // machine. It finds more than gosnowflake does: comments of either kind may precede.
@@ -54,7 +54,7 @@ type conn struct {
 	sf      session
 	stmts   []statement
 	args    []driver.NamedValue
-	kept    kept
+	kept    rowCache
 	timeout time.Duration
 
 	mu     sync.Mutex
@@ -197,7 +197,7 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 }
 
 // follow notes where the transaction stands after an operation that succeeded.
-func (c *conn) follow(op plugin.Op, row keptRow) {
+func (c *conn) follow(op plugin.Op, row cachedRow) {
 	switch {
 	case op.Statement == plugin.StatementBegin:
 		c.kept.begin()
@@ -209,7 +209,7 @@ func (c *conn) follow(op plugin.Op, row keptRow) {
 }
 
 // run executes the operation. plain is ctx without the query id's channel.
-func (c *conn) run(plain, ctx context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) (row keptRow,
+func (c *conn) run(plain, ctx context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) (row cachedRow,
 	err error) {
 	switch op.Statement {
 	case plugin.StatementBegin:
@@ -240,7 +240,7 @@ func (c *conn) run(plain, ctx context.Context, b *plugin.Batch, op plugin.Op, re
 	case op.Referred:
 		var r driver.Rows
 		if r, err = c.sf.QueryContext(ctx, s.sql, args); err == nil {
-			row, rows, err = readKept(r)
+			row, rows, err = readCached(r)
 			_ = r.Close() // it has been read
 		}
 	default:
@@ -300,11 +300,11 @@ func drain(ctx context.Context, l sf.ArrowStreamLoader) error {
 		return fetch(ctx, &batches[0])
 	}
 	next := make(chan *sf.ArrowStreamBatch)
-	failed := make(chan error, fetchers)
+	failed := make(chan error, fetchConcurrency)
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for range min(fetchers, len(batches)) {
+	for range min(fetchConcurrency, len(batches)) {
 		wg.Go(func() {
 			for batch := range next {
 				if err := fetch(ctx, batch); err != nil {
@@ -360,7 +360,7 @@ func (c *conn) ended(ctx context.Context, err error) error {
 			c.broken = c.broken || stillRuns
 			err = &cancelledError{}
 		}
-	} else if spoils(err) {
+	} else if breaksSession(err) {
 		c.broken = true
 	}
 	if c.closed {

@@ -36,20 +36,20 @@ const (
 // NewDriver returns the driver named "snowflake".
 func NewDriver() target.Driver { return snowflakeDriver{} }
 
-// NewDriverWithin is NewDriver, which connects where the policy lets it.
-func NewDriverWithin(p *egress.Policy) target.Driver { return snowflakeDriver{reach: p} }
+// NewDriverWithPolicy// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
+func NewDriverWithPolicy(p *egress.Policy) target.Driver { return snowflakeDriver{egress: p} }
 
 type snowflakeDriver struct {
 	dsn.Reader
 	// report, if any, is told every host that is asked for something.
 	report func(host string)
-	// reach judges the addresses that are dialled; nil judges none.
-	reach *egress.Policy
+	// egress judges the addresses that are dialled; nil judges none.
+	egress *egress.Policy
 }
 
 func (snowflakeDriver) Name() string { return "snowflake" }
 
-// Traits implements target.Described.
+// Traits implements target.TraitsProvider.
 func (snowflakeDriver) Traits() target.Traits {
 	return target.Traits{Title: "Snowflake", History: true, Warehouses: true}
 }
@@ -84,7 +84,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		s.ClientTimeout = defaultRequestTimeout
 	}
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
-	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.reach),
+	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.egress),
 		slot:      make(chan struct{}, maxColdConnections),
 		described: map[string]*description{}, gone: make(chan struct{})}
 	db.transport.report = d.report
@@ -142,7 +142,7 @@ func (d *database) config(retries int) sf.Config {
 		"CLIENT_TELEMETRY_ENABLED": "false",
 		// Array binds travel in the request, never through a stage; see load.go.
 		"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": "0",
-		"CLIENT_PREFETCH_THREADS":              strconv.Itoa(fetchers),
+		"CLIENT_PREFETCH_THREADS":              strconv.Itoa(fetchConcurrency),
 	}
 	if d.cfg.StatementTimeout > 0 {
 		params["STATEMENT_TIMEOUT_IN_SECONDS"] = strconv.Itoa(int((d.cfg.StatementTimeout + time.Second - 1) / time.Second))
@@ -268,7 +268,7 @@ func (d *database) borrow(ctx context.Context) (session, error) {
 
 func (d *database) give(s session, err error) {
 	d.mu.Lock()
-	keep := !d.shut && !spoils(err)
+	keep := !d.shut && !breaksSession(err)
 	if keep {
 		d.idle = append(d.idle, s)
 	}
@@ -328,8 +328,8 @@ func (d *database) Exec(ctx context.Context, texts ...string) error {
 	return nil
 }
 
-// worded wraps an error for preparation, which shows it as it is.
-func (d *database) worded(what string, err error) error {
+// userError wraps an error for preparation, which shows it as it is.
+func (d *database) userError(what string, err error) error {
 	var known *engine.Error
 	if errors.As(err, &known) {
 		return err
@@ -356,7 +356,7 @@ func (d *database) Query(ctx context.Context, sql string, args ...any) (*target.
 		return err
 	})
 	if err != nil {
-		return nil, d.worded("querying", err)
+		return nil, d.userError("querying", err)
 	}
 	return rs, nil
 }
@@ -408,7 +408,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	defer d.hangUp(s)
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	who, emulated, err := whoAnswers(ctx, s)
+	who, emulated, err := serverIdentity(ctx, s)
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
@@ -419,7 +419,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	}
 	info.Simulated, info.Emulated = emulated || strings.Contains(info.Version, "snowsim"), emulated
 	if emulated {
-		if info.Lacks, err = lacking(ctx, s); err != nil {
+		if info.Lacks, err = missingAbilities(ctx, s); err != nil {
 			return target.ServerInfo{}, d.explain(err)
 		}
 		info.Notes = append(info.Notes, emulatorNote(info.Lacks))

@@ -14,9 +14,9 @@ import (
 var identity = [...]string{"CURRENT_VERSION()", "CURRENT_DATABASE()", "CURRENT_USER()", "CURRENT_WAREHOUSE()",
 	"CURRENT_ROLE()"}
 
-// whoAnswers asks for identity. An account knows all of these functions; a server
+// serverIdentity asks for identity. An account knows all of these functions; a server
 // that refuses one of them is an emulator, and what it knows is asked one by one.
-func whoAnswers(ctx context.Context, s session) (who [len(identity)]string, emulated bool, err error) {
+func serverIdentity(ctx context.Context, s session) (who [len(identity)]string, emulated bool, err error) {
 	rs, err := query(ctx, s, "SELECT "+strings.Join(identity[:], ", "), nil)
 	if err == nil {
 		if len(rs.Rows) == 1 && len(rs.Rows[0]) == len(identity) {
@@ -34,7 +34,7 @@ func whoAnswers(ctx context.Context, s session) (who [len(identity)]string, emul
 		switch {
 		case err == nil && len(rs.Rows) == 1:
 			who[i], _ = rs.Rows[0][0].(string)
-		case err != nil && !answered(err):
+		case err != nil && !refusedByServer(err):
 			return who, true, err
 		}
 	}
@@ -44,7 +44,7 @@ func whoAnswers(ctx context.Context, s session) (who [len(identity)]string, emul
 // refusesFunction reports an error that names one of the functions of identity:
 // an account that refuses to work at all names none.
 func refusesFunction(err error) bool {
-	if !answered(err) {
+	if !refusedByServer(err) {
 		return false
 	}
 	text := strings.ToUpper(err.Error())
@@ -56,8 +56,8 @@ func refusesFunction(err error) bool {
 	return false
 }
 
-// answered reports that the server itself refused a statement.
-func answered(err error) bool {
+// refusedByServer reports that the server itself refused a statement.
+func refusedByServer(err error) bool {
 	var server *sf.SnowflakeError
 	return errors.As(err, &server)
 }
@@ -82,14 +82,14 @@ var abilities = [...]struct {
 		without: "swapping tables", object: true},
 }
 
-// lacking asks an emulator for everything that a run could need and it may not have.
-func lacking(ctx context.Context, s session) ([]string, error) {
+// missingAbilities asks an emulator for everything that a run could need and it may not have.
+func missingAbilities(ctx context.Context, s session) ([]string, error) {
 	var list []string
 	for _, a := range abilities {
 		_, err := query(ctx, s, a.sql, nil)
 		switch {
 		case err == nil:
-		case !answered(err):
+		case !refusedByServer(err):
 			return nil, err
 		case a.object && noSuchObject(err):
 		default:

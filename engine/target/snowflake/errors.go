@@ -147,8 +147,8 @@ func sessionEnded(err error) bool {
 	return false
 }
 
-// spoils reports that a session must not be used after this error.
-func spoils(err error) bool {
+// breaksSession reports that a session must not be used after this error.
+func breaksSession(err error) bool {
 	return err != nil && (sessionEnded(err) || lost(err) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, target.ErrTooLarge) ||
 		errors.Is(err, errNotUndone))

@@ -170,7 +170,7 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 	n, err := d.load(ctx, s, insertInto(table, columns), newBatch(columns), next, progress)
 	d.give(s, err)
 	if err != nil {
-		return 0, d.worded("loading", err)
+		return 0, d.userError("loading", err)
 	}
 	return n, nil
 }
@@ -181,10 +181,10 @@ func (d *database) load(ctx context.Context, s session, insert string, b *batch,
 		return 0, err
 	}
 	defer func() {
-		if err == nil || spoils(err) {
+		if err == nil || breaksSession(err) {
 			return // the session goes, and its transaction with it
 		}
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		if _, failed := s.ExecContext(undo, "ROLLBACK", nil); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%w: %w", errNotUndone, failed))

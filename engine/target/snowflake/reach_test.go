@@ -17,7 +17,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := snowflake.NewDriverWithin(p).Open(target.Config{ConnectTimeout: 10 * time.Second,
+	db, err := snowflake.NewDriverWithPolicy(p).Open(target.Config{ConnectTimeout: 10 * time.Second,
 		DSN: "u:p@127.0.0.1:9/DB?account=a&protocol=http"})
 	if err != nil {
 		t.Fatal(err)

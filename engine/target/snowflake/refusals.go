@@ -45,7 +45,7 @@ func (d *database) refused(sql string, err error) error {
 	var known *engine.Error
 	var e *sf.SnowflakeError
 	if errors.As(err, &known) || !errors.As(err, &e) {
-		return d.worded("executing", err)
+		return d.userError("executing", err)
 	}
 	said := sentence(e)
 	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
@@ -68,7 +68,7 @@ func (d *database) refused(sql string, err error) error {
 			}
 		}
 	}
-	return d.worded("executing", err)
+	return d.userError("executing", err)
 }
 
 func (d *database) role() string { return cmp.Or(d.settings.Role, "of the session") }

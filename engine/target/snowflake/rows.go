@@ -69,16 +69,16 @@ func (c column) value(v driver.Value) (any, int) {
 	return text, len(text)
 }
 
-// maxKept bounds the row that one operation keeps for refs, in bytes.
-const maxKept = 256 << 10
+// maxCachedBytes bounds the row that one operation keeps for refs, in bytes.
+const maxCachedBytes = 256 << 10
 
-// kept holds, for the transaction under way, the first rows that later operations refer to.
-type kept struct {
+// rowCache holds, for the transaction under way, the first rows that later operations refer to.
+type rowCache struct {
 	inside bool
-	rows   []keptRow // one for each operation so far
+	rows   []cachedRow // one for each operation so far
 }
 
-type keptRow struct {
+type cachedRow struct {
 	referred bool
 	present  bool
 	long     bool // it is not kept, because it would have been too much
@@ -86,17 +86,17 @@ type keptRow struct {
 	values   []driver.Value
 }
 
-func (k *kept) begin() {
+func (k *rowCache) begin() {
 	clear(k.rows)
 	k.inside, k.rows = true, k.rows[:0]
 }
 
-func (k *kept) end() { k.inside = false }
+func (k *rowCache) end() { k.inside = false }
 
-func (k *kept) add(r keptRow) { k.rows = append(k.rows, r) }
+func (k *rowCache) add(r cachedRow) { k.rows = append(k.rows, r) }
 
 // value returns what a ref stands for, as appendArgument takes it.
-func (k *kept) value(operation, at int) (any, error) {
+func (k *rowCache) value(operation, at int) (any, error) {
 	if !k.inside || operation >= len(k.rows) {
 		return nil, fmt.Errorf("a ref names operation %d of its transaction, which has %d so far", operation, len(k.rows))
 	}
@@ -109,7 +109,7 @@ func (k *kept) value(operation, at int) (any, error) {
 			len(r.types))
 	case r.long:
 		return nil, fmt.Errorf("a ref names the row of operation %d of its transaction, which has more than %d KB", operation,
-			maxKept>>10)
+			maxCachedBytes>>10)
 	case !r.present:
 		return nil, nil
 	}
@@ -126,9 +126,9 @@ func (k *kept) value(operation, at int) (any, error) {
 	return v, nil // numbers are text, which loses nothing
 }
 
-// readKept counts the rows and keeps the first.
-func readKept(rows driver.Rows) (keptRow, int64, error) {
-	r := keptRow{referred: true}
+// readCached counts the rows and keeps the first.
+func readCached(rows driver.Rows) (cachedRow, int64, error) {
+	r := cachedRow{referred: true}
 	var err error
 	if r.types, err = columnTypes(rows); err != nil {
 		return r, 0, err
@@ -153,7 +153,7 @@ func readKept(rows driver.Rows) (keptRow, int64, error) {
 			}
 		}
 		r.present = true
-		if r.long = size > maxKept; !r.long {
+		if r.long = size > maxCachedBytes; !r.long {
 			r.values = append([]driver.Value(nil), raw...)
 		}
 	}

@@ -42,8 +42,8 @@ func (d *database) Put(ctx context.Context, to string, content []byte) error {
 	return nil
 }
 
-// Together runs f in a transaction of one session: all that it executes holds, or nothing.
-func (d *database) Together(ctx context.Context, f func(target.Together) error) error {
+// InTransaction runs f in a transaction of one session: all that it executes holds, or nothing.
+func (d *database) InTransaction(ctx context.Context, f func(target.Tx) error) error {
 	s, err := d.borrow(ctx)
 	if err != nil {
 		return err
@@ -53,8 +53,8 @@ func (d *database) Together(ctx context.Context, f func(target.Together) error) 
 		if err = f(t); err == nil {
 			err = t.Exec(ctx, "COMMIT")
 		}
-		if err != nil && !spoils(err) {
-			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		if err != nil && !breaksSession(err) {
+			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 			if failed := t.Exec(undo, "ROLLBACK"); failed != nil {
 				err = errors.Join(err, fmt.Errorf("%w: %w", errNotUndone, failed))
 			}

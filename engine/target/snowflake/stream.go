@@ -63,7 +63,7 @@ func (d *database) Stream(ctx context.Context, sql string, args []any, columns f
 		return refused
 	}
 	if err != nil {
-		return d.worded("querying", err)
+		return d.userError("querying", err)
 	}
 	return nil
 }

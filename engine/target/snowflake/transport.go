@@ -55,8 +55,8 @@ const (
 	chunkPath = "/chunks/"
 )
 
-// farewell bounds what is said to an account on the way out: aborts and closed sessions.
-const farewell = 5 * time.Second
+// closeTimeout bounds what is said to an account on the way out: aborts and closed sessions.
+const closeTimeout = 5 * time.Second
 
 // transport carries all requests of one database. It lets gosnowflake reach
 // the account and the storage that results name, and nothing else. It has no
@@ -148,7 +148,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if path := r.URL.Path; r.URL.Host == t.account && (path == abortPath || path == sessionPath) {
-		ctx, cancel := context.WithTimeout(r.Context(), farewell)
+		ctx, cancel := context.WithTimeout(r.Context(), closeTimeout)
 		resp, err := t.send(r.WithContext(ctx))
 		if err != nil {
 			cancel()

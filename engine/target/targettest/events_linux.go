@@ -35,7 +35,7 @@ func (d eventDatabase) Connect(ctx context.Context, statements []engine.Statemen
 	if !ok {
 		return nil, fmt.Errorf("%T is not a target.EventConn", c)
 	}
-	fd, ok := e.Enter()
+	fd, ok := e.Attach()
 	if !ok {
 		return nil, fmt.Errorf("%T does not enter an event loop", c)
 	}
@@ -55,7 +55,7 @@ func (c *eventConn) Close() error {
 	err := c.EventConn.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Leave()
+	c.Detach()
 	return err
 }
 

@@ -45,7 +45,7 @@ type Options struct {
 	ErrorsKeepTransactions bool
 	// QueryIDs: the database names its queries.
 	QueryIDs bool
-	// Comment returns the comment of the table kept, as text, where the database is a target.Keeper.
+	// Comment returns the comment of the table kept, as text, where the database is a target.TableMarker.
 	Comment string
 }
 
@@ -84,7 +84,7 @@ func Run(t *testing.T, o Options) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"keeping apart its own tables", s.keeps},
+		{"keeping apart its own tables", s.marks},
 		{"Check", s.check}, {"Query", s.query}, {"Exec", s.exec}, {"Load", s.load}, {"LoadIsAllOrNothing", s.loadFails},
 		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"QueryIDs", s.queryIDs},
 		{"ErrorsKeepTheConnection", s.errors},

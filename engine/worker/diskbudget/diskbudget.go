@@ -112,8 +112,8 @@ func (b *Budget) Spool() int64 { return b.used - b.cache }
 // Policy is what New was given.
 func (b *Budget) Policy() Policy { return b.policy }
 
-// Happening is what a Budget is told.
-type Happening interface{ happening() }
+// Event// Event is what a Budget is told.
+type Event interface{ event() }
 
 // Grow asks for more bytes of a file, before they are written. The first makes the file known.
 type Grow struct {
@@ -151,25 +151,25 @@ type Used struct{ Key string }
 // Gone says that a file is not on the disk any more.
 type Gone struct{ Key string }
 
-// Withdrawn says that nobody waits for an answer about a file any more.
-type Withdrawn struct{ Key string }
+// RequestCancelled// RequestCancelled says that nobody waits for an answer about a file any more.
+type RequestCancelled struct{ Key string }
 
-// Passed says that time has passed.
-type Passed struct{}
+// Tick says that time has passed.
+type Tick struct{}
 
 // Ended says that a run has ended: its mark is not needed any more.
 type Ended struct{ Run string }
 
-func (Grow) happening()         {}
-func (Found) happening()        {}
-func (Finished) happening()     {}
-func (Announced) happening()    {}
-func (Acknowledged) happening() {}
-func (Used) happening()         {}
-func (Gone) happening()         {}
-func (Withdrawn) happening()    {}
-func (Passed) happening()       {}
-func (Ended) happening()        {}
+func (Grow) event()             {}
+func (Found) event()            {}
+func (Finished) event()         {}
+func (Announced) event()        {}
+func (Acknowledged) event()     {}
+func (Used) event()             {}
+func (Gone) event()             {}
+func (RequestCancelled) event() {}
+func (Tick) event()             {}
+func (Ended) event()            {}
 
 // Action is what is to be done.
 type Action interface{ action() }
@@ -180,21 +180,21 @@ type Granted struct{ Grow }
 // Refused answers Grow: there is no room, and none can be made.
 type Refused struct{ Grow }
 
-// Why says why a file goes.
-type Why string
+// Reason says why a file goes.
+type Reason string
 
 // The reasons, in the order in which files go.
 const (
-	IsCache        Why = "CACHE"
-	IsAcknowledged Why = "ACKNOWLEDGED"
-	IsExpired      Why = "EXPIRED"
-	IsOldest       Why = "OLDEST"
+	ReasonCache        Reason = "CACHE"
+	ReasonAcknowledged Reason = "ACKNOWLEDGED"
+	ReasonExpired      Reason = "EXPIRED"
+	ReasonOldest       Reason = "OLDEST"
 )
 
 // Delete orders a file off the disk; Gone follows.
 type Delete struct {
-	Key string
-	Why Why
+	Key    string
+	Reason Reason
 }
 
 // Redo says that a file goes that nobody has fetched: the work is to be redone.
@@ -214,8 +214,8 @@ func (Announce) action() {}
 func (Degrade) action()  {}
 
 // Apply takes in what has happened, and says what is to be done, in that order.
-func (b *Budget) Apply(now time.Time, h Happening) []Action {
-	d := &deciding{Budget: b, now: now}
+func (b *Budget) Apply(now time.Time, h Event) []Action {
+	d := &decision{Budget: b, now: now}
 	switch h := h.(type) {
 	case Grow:
 		b.waiting = append(b.waiting, h)
@@ -228,17 +228,17 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 		if f := b.files[h.Key]; f != nil && f.state == writing && h.Bytes > 0 && h.Bytes < f.bytes {
 			d.count(f, h.Bytes-f.bytes)
 		}
-		d.enter(h.Key, finished)
+		d.advance(h.Key, finished)
 	case Announced:
-		d.enter(h.Key, announced)
+		d.advance(h.Key, announced)
 	case Acknowledged:
-		d.enter(h.Key, acknowledged)
+		d.advance(h.Key, acknowledged)
 	case Used:
 		if f := b.files[h.Key]; f != nil && f.kind == Cache {
 			f.since, f.order = now, b.next()
 			b.place(f)
 		}
-	case Withdrawn:
+	case RequestCancelled:
 		b.withdraw(h.Key)
 	case Gone:
 		b.withdraw(h.Key)
@@ -250,9 +250,9 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 	case Ended:
 		delete(b.marked, h.Run)
 	}
-	_, tick := h.(Passed)
+	_, tick := h.(Tick)
 	d.expire(tick)
-	d.answer()
+	d.grantWaiting()
 	d.relieve()
 	return d.actions
 }
@@ -275,16 +275,16 @@ func (b *Budget) add(now time.Time, g Grow) *file {
 	return f
 }
 
-// deciding is one Apply.
-type deciding struct {
+// decision is one Apply.
+type decision struct {
 	*Budget
 	now     time.Time
 	actions []Action
 }
 
-func (d *deciding) do(a Action) { d.actions = append(d.actions, a) }
+func (d *decision) emit(a Action) { d.actions = append(d.actions, a) }
 
-func (d *deciding) count(f *file, bytes int64) {
+func (d *decision) count(f *file, bytes int64) {
 	f.bytes += bytes
 	d.used += bytes
 	if f.kind == Cache {
@@ -295,8 +295,8 @@ func (d *deciding) count(f *file, bytes int64) {
 	}
 }
 
-// enter takes a file a step on; there is no step back.
-func (d *deciding) enter(key string, s state) {
+// advance takes a file a step on; there is no step back.
+func (d *decision) advance(key string, s state) {
 	if f := d.files[key]; f != nil && f.state < s && (f.kind != Cache || s == finished) {
 		f.state, f.since, f.order = s, d.now, d.next()
 		d.place(f)
@@ -305,7 +305,7 @@ func (d *deciding) enter(key string, s state) {
 
 // expire marks what has been announced for long enough; with a tick it goes, and what
 // was acknowledged long enough ago.
-func (d *deciding) expire(tick bool) {
+func (d *decision) expire(tick bool) {
 	for f := d.lanes[announcedWork].first; f != nil && d.now.Sub(f.since) >= d.policy.Announced; {
 		f.state = expired
 		d.place(f)
@@ -315,54 +315,54 @@ func (d *deciding) expire(tick bool) {
 		return
 	}
 	for f := d.lanes[expiredWork].first; f != nil; f = d.lanes[expiredWork].first {
-		d.remove(f, IsExpired)
+		d.remove(f, ReasonExpired)
 	}
 	for f := d.lanes[stored].first; f != nil && d.now.Sub(f.since) >= d.policy.Acknowledged; {
-		d.remove(f, IsAcknowledged)
+		d.remove(f, ReasonAcknowledged)
 		f = d.lanes[stored].first
 	}
 }
 
-// answer answers who waits for room, in their order: one that has to wait holds up those behind it.
-func (d *deciding) answer() {
+// grantWaiting answers who waits for room, in their order: one that has to wait holds up those behind it.
+func (d *decision) grantWaiting() {
 	for len(d.waiting) > 0 {
 		g := d.waiting[0]
 		if f := d.files[g.Key]; f != nil && f.going {
-			d.do(Refused{g})
+			d.emit(Refused{g})
 		} else if !d.fits(g) {
 			if d.makeRoom(g) {
 				return // Gone follows
 			}
 			d.mark(g.Kind, g.Run)
-			d.do(Refused{g})
+			d.emit(Refused{g})
 		} else {
 			d.count(d.add(d.now, g), g.Bytes)
 			if d.used > d.policy.High && !d.relievable() {
 				d.mark(g.Kind, g.Run)
 			}
-			d.do(Granted{g})
+			d.emit(Granted{g})
 		}
 		d.waiting = d.waiting[1:]
 	}
 }
 
 // fits reports whether the bytes may be written now.
-func (d *deciding) fits(g Grow) bool {
+func (d *decision) fits(g Grow) bool {
 	return d.used+g.Bytes <= d.policy.Budget &&
 		(g.Kind != Cache || d.cache+g.Bytes <= d.policy.Budget-d.policy.Floor)
 }
 
 // mark marks a run once.
-func (d *deciding) mark(k Kind, run string) {
+func (d *decision) mark(k Kind, run string) {
 	if k == Record && !d.marked[run] {
 		d.marked[run] = true
-		d.do(Degrade{run})
+		d.emit(Degrade{run})
 	}
 }
 
 // makeRoom orders as much off the disk as the write needs, in order; false when all
 // that may go for it is not enough, and then nothing goes.
-func (d *deciding) makeRoom(g Grow) bool {
+func (d *decision) makeRoom(g Grow) bool {
 	need := d.used + g.Bytes - d.policy.Budget - d.lanes[goingSpool].bytes - d.lanes[goingCache].bytes
 	if g.Kind == Cache {
 		need = max(d.used+g.Bytes-d.policy.Budget, d.cache+g.Bytes-(d.policy.Budget-d.policy.Floor)) -
@@ -382,66 +382,66 @@ func (d *deciding) makeRoom(g Grow) bool {
 		return false
 	}
 	for _, f := range victims {
-		d.remove(f, f.why())
+		d.remove(f, f.reason())
 	}
 	return true
 }
 
 // relieve lets files go above the high watermark, and has parts of records announced above the low one.
-func (d *deciding) relieve() {
-	if d.staying() > d.policy.High {
-		for d.staying() > d.policy.Low {
+func (d *decision) relieve() {
+	if d.retained() > d.policy.High {
+		for d.retained() > d.policy.Low {
 			f := d.victim()
 			if f == nil {
 				break
 			}
-			d.remove(f, f.why())
+			d.remove(f, f.reason())
 		}
 	}
-	if d.staying() <= d.policy.Low {
+	if d.retained() <= d.policy.Low {
 		return
 	}
 	for f := d.lanes[finishedRecord].first; f != nil; f = f.next {
-		d.do(Announce{f.key})
+		d.emit(Announce{f.key})
 	}
 }
 
-// staying is what is on the disk and not ordered off it.
-func (d *deciding) staying() int64 {
+// retained is what is on the disk and not ordered off it.
+func (d *decision) retained() int64 {
 	return d.used - d.lanes[goingSpool].bytes - d.lanes[goingCache].bytes
 }
 
 // relievable reports whether what may go brings the disk below the high watermark.
-func (d *deciding) relievable() bool {
-	return d.staying()-d.lanes[cached].bytes-d.lanes[stored].bytes-d.lanes[expiredWork].bytes <= d.policy.High
+func (d *decision) relievable() bool {
+	return d.retained()-d.lanes[cached].bytes-d.lanes[stored].bytes-d.lanes[expiredWork].bytes <= d.policy.High
 }
 
-// why is the reason for which a file goes, empty when it stays.
-func (f *file) why() Why {
+// reason is the reason for which a file goes, empty when it stays.
+func (f *file) reason() Reason {
 	switch {
 	case f.state == writing:
 		return ""
 	case f.kind == Cache:
-		return IsCache
+		return ReasonCache
 	case f.state == acknowledged:
-		return IsAcknowledged
+		return ReasonAcknowledged
 	case f.state == expired:
-		return IsExpired
+		return ReasonExpired
 	case f.kind == Work:
-		return IsOldest
+		return ReasonOldest
 	}
 	return ""
 }
 
 // remove orders a file off the disk, once.
-func (d *deciding) remove(f *file, why Why) {
+func (d *decision) remove(f *file, why Reason) {
 	if f.going {
 		return
 	}
 	f.going = true
 	d.place(f)
-	if why == IsOldest || why == IsExpired {
-		d.do(Redo{f.key})
+	if why == ReasonOldest || why == ReasonExpired {
+		d.emit(Redo{f.key})
 	}
-	d.do(Delete{f.key, why})
+	d.emit(Delete{f.key, why})
 }

@@ -21,7 +21,7 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine { return &machine{New(small()), t, start} }
 
-func (m *machine) wants(h Happening, want ...Action) {
+func (m *machine) wants(h Event, want ...Action) {
 	m.t.Helper()
 	m.now = m.now.Add(time.Second)
 	got := m.Apply(m.now, h)
@@ -33,7 +33,7 @@ func (m *machine) wants(h Happening, want ...Action) {
 func text(actions []Action) string { return fmt.Sprintf("%#v", actions) }
 
 // has puts a whole file on the disk.
-func (m *machine) has(key string, k Kind, bytes int64, steps ...Happening) {
+func (m *machine) has(key string, k Kind, bytes int64, steps ...Event) {
 	m.t.Helper()
 	g := Grow{Key: key, Kind: k, Bytes: bytes}
 	if k == Record {
@@ -58,8 +58,8 @@ func TestTheOrderInWhichFilesGo(t *testing.T) {
 	m.has("later", Work, 10, Announced{"later"})
 	grow := Grow{Key: "new", Kind: Work, Bytes: 50}
 	m.wants(grow, Granted{grow}, // 100 of 100: above the high watermark, down to 60
-		Delete{"cache", IsCache}, Delete{"done", IsAcknowledged}, Redo{"first"}, Delete{"first", IsExpired},
-		Redo{"expired"}, Delete{"expired", IsExpired})
+		Delete{"cache", ReasonCache}, Delete{"done", ReasonAcknowledged}, Redo{"first"}, Delete{"first", ReasonExpired},
+		Redo{"expired"}, Delete{"expired", ReasonExpired})
 	more := Grow{Key: "new", Kind: Work, Bytes: 10}
 	m.wants(more) // until a file is gone
 	m.wants(Gone{"done"}, Granted{more})
@@ -67,7 +67,7 @@ func TestTheOrderInWhichFilesGo(t *testing.T) {
 	m.wants(Gone{"first"})
 	m.wants(Gone{"expired"})
 	// 70 are used; nothing but what nobody has fetched could go.
-	m.wants(Grow{Key: "new", Kind: Work, Bytes: 35}, Redo{"later"}, Delete{"later", IsOldest})
+	m.wants(Grow{Key: "new", Kind: Work, Bytes: 35}, Redo{"later"}, Delete{"later", ReasonOldest})
 	m.wants(Gone{"later"}, Granted{Grow{Key: "new", Kind: Work, Bytes: 35}})
 	m.wants(Grow{Key: "new", Kind: Work, Bytes: 10}, Refused{Grow{Key: "new", Kind: Work, Bytes: 10}})
 	if m.Used() != 95 {
@@ -83,11 +83,11 @@ func TestARunIsMarkedBeforeAnythingIsRefused(t *testing.T) {
 	m.wants(part("two", 25), Granted{part("two", 25)}, Announce{"one"}) // 80
 	m.wants(Announced{"one"})
 	m.now = m.now.Add(2 * AnnouncedFor)
-	m.wants(Passed{})
+	m.wants(Tick{})
 	m.wants(part("two", 10), Degrade{"run"}, Granted{part("two", 10)}) // 90
 	m.wants(part("two", 10), Granted{part("two", 10)})                 // 100
 	m.wants(part("two", 1), Refused{part("two", 1)})
-	m.wants(Acknowledged{"one"}, Delete{"one", IsAcknowledged}) // above the high watermark
+	m.wants(Acknowledged{"one"}, Delete{"one", ReasonAcknowledged}) // above the high watermark
 	m.wants(part("two", 1))
 	m.wants(Gone{"one"}, Granted{part("two", 1)})
 	// Another run, that would not fit at once, is marked first too.
@@ -106,14 +106,14 @@ func TestTheCacheLeavesTheFloorToTheSpool(t *testing.T) {
 	m.has("b", Cache, 20)
 	m.wants(Used{"a"})
 	grow := Grow{Key: "c", Kind: Cache, Bytes: 20}
-	m.wants(grow, Delete{"b", IsCache})
+	m.wants(grow, Delete{"b", ReasonCache})
 	m.wants(Gone{"b"}, Granted{grow})
 	large := Grow{Key: "d", Kind: Cache, Bytes: 51}
 	m.wants(large, Refused{large})
 	// The spool takes what the cache has, down to nothing; but not what is being written.
 	work := Grow{Key: "w", Kind: Work, Bytes: 60}
-	m.wants(work, Delete{"a", IsCache})
-	m.wants(Gone{"a"}, Granted{work}, Delete{"done", IsAcknowledged})
+	m.wants(work, Delete{"a", ReasonCache})
+	m.wants(Gone{"a"}, Granted{work}, Delete{"done", ReasonAcknowledged})
 }
 
 // TestTimesOfArtifacts: 30 s after it was acknowledged, 10 min after it was announced, and a run's
@@ -125,20 +125,20 @@ func TestTimesOfArtifacts(t *testing.T) {
 	m.has("record", Record, 1, Announced{"record"})
 	at := func(d time.Duration, want ...Action) {
 		t.Helper()
-		got := m.Apply(m.now.Add(d), Passed{})
+		got := m.Apply(m.now.Add(d), Tick{})
 		if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("after %v: %s", d, text(got))
 		}
 	}
 	// Two files followed the first, in 6 s.
 	at(AcknowledgedFor - 6*time.Second - time.Nanosecond)
-	at(AcknowledgedFor-6*time.Second, Delete{"done", IsAcknowledged})
+	at(AcknowledgedFor-6*time.Second, Delete{"done", ReasonAcknowledged})
 	at(AnnouncedFor - 3*time.Second - time.Nanosecond)
-	at(AnnouncedFor-3*time.Second, Redo{"asked"}, Delete{"asked", IsExpired})
+	at(AnnouncedFor-3*time.Second, Redo{"asked"}, Delete{"asked", ReasonExpired})
 	at(1000 * time.Hour)
 	m.wants(Acknowledged{"record"})
-	m.wants(Passed{})
-	at(AcknowledgedFor+time.Second, Delete{"record", IsAcknowledged})
+	m.wants(Tick{})
+	at(AcknowledgedFor+time.Second, Delete{"record", ReasonAcknowledged})
 }
 
 // TestWhatWasThereBeforeCounts, also beyond the budget: then nothing is written until it is below.
@@ -148,7 +148,7 @@ func TestWhatWasThereBeforeCounts(t *testing.T) {
 	grow := Grow{Key: "new", Kind: Record, Run: "run", Bytes: 1}
 	m.wants(grow, Degrade{"run"}, Refused{grow}, Announce{"old"})
 	m.wants(Announced{"old"})
-	m.wants(Acknowledged{"old"}, Delete{"old", IsAcknowledged})
+	m.wants(Acknowledged{"old"}, Delete{"old", ReasonAcknowledged})
 	m.wants(Gone{"old"})
 	m.wants(grow, Granted{grow})
 }
@@ -160,7 +160,7 @@ func TestWhatWasAskedForAndNotWrittenIsGivenBack(t *testing.T) {
 	m.wants(part, Granted{part})
 	m.has("old", Work, 20)
 	grow := Grow{Key: "new", Kind: Work, Bytes: 50}
-	m.wants(grow, Redo{"old"}, Delete{"old", IsOldest})
+	m.wants(grow, Redo{"old"}, Delete{"old", ReasonOldest})
 	m.wants(Finished{"part", 30}, Granted{grow})
 	m.wants(Finished{"part", 10})
 	if m.Used() != 100 {
@@ -184,7 +184,7 @@ func TestManyFilesAreNoMoreWorkEach(t *testing.T) {
 	gone := 0
 	for i, k := range key {
 		b.Apply(start.Add(time.Duration(i)*time.Millisecond), Acknowledged{k})
-		for _, a := range b.Apply(start.Add(time.Duration(i)*time.Millisecond), Passed{}) {
+		for _, a := range b.Apply(start.Add(time.Duration(i)*time.Millisecond), Tick{}) {
 			b.Apply(start, Gone{a.(Delete).Key})
 			gone++
 		}

@@ -41,7 +41,7 @@ func (d *disk) sum(cache bool) (n int64) {
 	return n
 }
 
-func (d *disk) apply(h Happening) {
+func (d *disk) apply(h Event) {
 	if g, ok := h.(Grow); ok {
 		d.asked[g.Key]++
 		d.kinds[g.Key], d.runs[g.Key] = g.Kind, g.Run
@@ -52,7 +52,7 @@ func (d *disk) apply(h Happening) {
 			before[key] = d.steps[key]
 		}
 	}
-	_, tick := h.(Passed)
+	_, tick := h.(Tick)
 	redo := ""
 	for _, a := range d.b.Apply(d.now, h) {
 		switch a := a.(type) {
@@ -182,7 +182,7 @@ func TestTheBudgetHolds(t *testing.T) {
 			return rapid.SampledFrom(keys).Draw(t, "key")
 		}
 		staying := func(key string) bool { return !slices.Contains(d.going, key) }
-		enter := func(s state, from func(key string) bool, h func(key string) Happening) func(*rapid.T) {
+		enter := func(s state, from func(key string) bool, h func(key string) Event) func(*rapid.T) {
 			return func(*rapid.T) {
 				if key := some(func(k string) bool { return staying(k) && d.steps[k] < s && from(k) }); key != "" {
 					d.step(key, s)
@@ -209,12 +209,12 @@ func TestTheBudgetHolds(t *testing.T) {
 				}
 			},
 			"the end of writing": enter(finished, func(k string) bool { return d.asked[k] == 0 },
-				func(k string) Happening {
+				func(k string) Event {
 					d.bytes[k] = rapid.Int64Range(1, d.bytes[k]).Draw(t, "size")
 					return Finished{k, d.bytes[k]}
 				}),
-			"an announcement":    enter(announced, inSpool, func(k string) Happening { return Announced{k} }),
-			"an acknowledgement": enter(acknowledged, inSpool, func(k string) Happening { return Acknowledged{k} }),
+			"an announcement":    enter(announced, inSpool, func(k string) Event { return Announced{k} }),
+			"an acknowledgement": enter(acknowledged, inSpool, func(k string) Event { return Acknowledged{k} }),
 			"a read": func(*rapid.T) {
 				if key := some(func(k string) bool { return d.kinds[k] == Cache && staying(k) }); key != "" {
 					d.since[key] = d.now
@@ -229,7 +229,7 @@ func TestTheBudgetHolds(t *testing.T) {
 			"time": func(t *rapid.T) {
 				d.now = d.now.Add(time.Duration(rapid.Int64Range(1, int64(6*time.Minute)).Draw(t, "later")))
 				if rapid.Bool().Draw(t, "a tick") {
-					d.apply(Passed{})
+					d.apply(Tick{})
 				}
 			},
 			"": func(*rapid.T) {},
@@ -292,7 +292,7 @@ func TestTenGigabytesUnderTwo(t *testing.T) {
 				d.gone(d.going[0])
 			}
 		}
-		d.apply(Passed{})
+		d.apply(Tick{})
 	}
 	if d.most > 2*gigabyte || d.most < gigabyte {
 		t.Errorf("at most %d MB were on the disk", d.most/megabyte)

@@ -53,7 +53,7 @@ func BenchmarkOperation(b *testing.B) {
 	s.conn = nullConn{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.next(g) && g.thinks.due(s.ended, s.work.Delay) <= s.ended {
+		if s.next(g) && g.thinkTimes.due(s.ended, s.work.Delay) <= s.ended {
 			s.execute(g)
 		}
 	}

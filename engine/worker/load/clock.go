@@ -17,7 +17,7 @@ func newClock(run *baseclock.Clock) clock {
 		run = baseclock.New(nil)
 	}
 	now := time.Now()
-	return clock{base: now, wall: run.Place(now).UnixNano()}
+	return clock{base: now, wall: run.At(now).UnixNano()}
 }
 
 // now returns nanoseconds since the Unix epoch on that line.

@@ -81,7 +81,7 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 				g.Start(engine.PhaseMeasurement)
 				select {
 				case err := <-g.Failed():
-					if !errors.Is(err, load.ErrOverdue) {
+					if !errors.Is(err, load.ErrDeadlinePassed) {
 						t.Fatal(err)
 					}
 				case <-time.After(20 * time.Second):
@@ -97,7 +97,7 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 					n.Recorded != n.Started {
 					t.Errorf("%+v", n)
 				}
-				if late := sink.last - clock.Place(deadline).UnixNano(); late >= 0 {
+				if late := sink.last - clock.At(deadline).UnixNano(); late >= 0 {
 					t.Errorf("something was issued %v past the deadline", time.Duration(late))
 				}
 			})
@@ -139,7 +139,7 @@ func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 		g.SetDeadline(time.Time{})
 		select {
 		case err := <-g.Failed():
-			if !errors.Is(err, load.ErrOverdue) {
+			if !errors.Is(err, load.ErrDeadlinePassed) {
 				t.Error(err)
 			}
 		case <-time.After(20 * time.Second):
@@ -174,7 +174,7 @@ func TestADeadlineThatHasPassedIsNotMoved(t *testing.T) {
 		g.SetDeadline(time.Now().Add(time.Minute))
 		select {
 		case err := <-g.Failed():
-			if !errors.Is(err, load.ErrOverdue) {
+			if !errors.Is(err, load.ErrDeadlinePassed) {
 				t.Error(err)
 			}
 		case <-time.After(20 * time.Second):

@@ -19,7 +19,7 @@ import (
 type dispatcher struct {
 	g      *Group
 	queue  *queue
-	ahead  *Ahead
+	ahead  *Prefetcher
 	waiter netpoll.Waiter
 	// paced is true when the workload's delays are the schedule.
 	paced bool
@@ -82,9 +82,9 @@ func (d *dispatcher) run() {
 			}
 		}
 		switch d.commit(a.due, changes) {
-		case commitAgain:
+		case commitRetry:
 			continue
-		case commitNever:
+		case commitStop:
 			return
 		}
 		if !d.paced {
@@ -108,8 +108,8 @@ func (d *dispatcher) run() {
 // What commit says of an arrival whose time has come.
 const (
 	commitNow   = iota
-	commitAgain // the schedule was changed meanwhile
-	commitNever // the load was stopped before it was due, or is given up
+	commitRetry // the schedule was changed meanwhile
+	commitStop  // the load was stopped before it was due, or is given up
 )
 
 // commit takes an arrival off the schedule. What was due when the load stopped
@@ -118,12 +118,12 @@ func (d *dispatcher) commit(due int64, changes int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case d.stopped != 0 && (due > d.stopped || d.g.givenUp.Load()):
-		return commitNever
+	case d.stopped != 0 && (due > d.stopped || d.g.abandonedRun.Load()):
+		return commitStop
 	case d.paced:
 		return commitNow
 	case changes != d.changes:
-		return commitAgain
+		return commitRetry
 	}
 	d.schedule.Take()
 	return commitNow
@@ -152,7 +152,7 @@ func (d *dispatcher) take(a *arrival) bool {
 	switch {
 	case err == nil:
 		a.batch = p
-		if due := d.ledger.Gave(a.work.Delay); d.paced {
+		if due := d.ledger.RecordGroup(a.work.Delay); d.paced {
 			a.due = due
 		}
 		return true

@@ -87,7 +87,7 @@ func (g *Group) cutOff() {
 		return
 	case <-ctx.Done():
 	}
-	g.giveUp()
+	g.abandon()
 	for _, s := range g.currentSlots() {
 		if conn := s.connection(); conn != nil {
 			go func() { _ = conn.Close() }() // only to end Exec; the slot closes it again
@@ -102,6 +102,6 @@ func (g *Group) Close() error {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := g.Drain(over)
-	g.giveUp()
+	g.abandon()
 	return err
 }

@@ -18,7 +18,7 @@ func (g *Group) draw(p *OpBatch, work *Unit,
 			return p
 		}
 		if err != nil {
-			g.fail(Foreign(err))
+			g.fail(InvalidUnitError(err))
 			return p
 		}
 		if p, err = g.source.Refill(usedUp(p)); err != nil {

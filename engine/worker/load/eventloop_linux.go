@@ -63,7 +63,7 @@ type eventLoop struct {
 	timers  eventTimers
 	// buf is what answers are read into, and requests written in.
 	buf      []byte
-	accounts books
+	accounts counters
 	// res is the result that is being looked at.
 	res target.Result
 	// touched is of no use: what is added to it must be read.
@@ -140,13 +140,13 @@ func (l *eventLoop) hand(s *slot, arrival bool) {
 
 func (l *eventLoop) run() {
 	defer l.close()
-	l.poll.Hold()
-	defer l.poll.Release()
+	l.poll.AcquireProcessor()
+	defer l.poll.ReleaseProcessor()
 	// The kernel's scheduler judges threads by what they did: one that is always the
 	// loop's is placed better than one that also collects and encodes.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.poll.Looked(l.g.clock.now())
+	l.poll.NoteIdle(l.g.clock.now())
 	var inbox []*slot
 	for {
 		if l.mail.Load() {
@@ -157,10 +157,10 @@ func (l *eventLoop) run() {
 			l.mail.Store(false)
 			l.mu.Unlock()
 			for _, s := range inbox {
-				l.look(s)
+				l.checkSlot(s)
 			}
 			clear(inbox)
-			if all && l.lookAll() {
+			if all && l.checkAll() {
 				return
 			}
 		}
@@ -176,7 +176,7 @@ func (l *eventLoop) run() {
 				continue
 			}
 			if s := l.byFD[event.Fd]; s != nil {
-				l.happened(s, event.Events)
+				l.handleEvent(s, event.Events)
 			}
 		}
 	}
@@ -209,17 +209,17 @@ func (l *eventLoop) touch(events []unix.EpollEvent) {
 	}
 	for i := range events {
 		if s := l.find(int(events[i].Fd)); s != nil {
-			sum += s.event.conn.Touch()
+			sum += s.event.conn.Prefetch()
 		}
 	}
 	l.touched += sum
 }
 
-// lookAll looks at every slot; it reports true when the group is done.
-func (l *eventLoop) lookAll() bool {
+// checkAll looks at every slot; it reports true when the group is done.
+func (l *eventLoop) checkAll() bool {
 	for _, s := range l.byFD {
 		if s != nil {
-			l.look(s)
+			l.checkSlot(s)
 		}
 	}
 	select {
@@ -230,8 +230,8 @@ func (l *eventLoop) lookAll() bool {
 	}
 }
 
-// look goes on with a slot for which something but its socket may have changed.
-func (l *eventLoop) look(s *slot) {
+// checkSlot goes on with a slot for which something but its socket may have changed.
+func (l *eventLoop) checkSlot(s *slot) {
 	v := &s.event
 	if v.at == atNew && l.find(v.fd) != s {
 		if !l.register(s) {
@@ -310,7 +310,7 @@ func (l *eventLoop) unwatch(s *slot) {
 		l.seated.Add(-1)
 	}
 	if l.watched == 0 && l.batch.Next < len(l.batch.Batch.Ops) {
-		l.g.source.GiveBack(l.batch.Part(l.batch.Batch.Ops[l.batch.Next:])) // nobody may come here again
+		l.g.source.GiveBack(l.batch.Split(l.batch.Batch.Ops[l.batch.Next:])) // nobody may come here again
 		l.batch.Next = len(l.batch.Batch.Ops)
 	}
 }
@@ -352,7 +352,7 @@ func (l *eventLoop) release(s *slot) {
 
 // giveBack returns a group that the slot has taken and not begun.
 func (l *eventLoop) giveBack(s *slot) {
-	l.g.source.GiveBack(s.batch.Part(s.work.Ops))
+	l.g.source.GiveBack(s.batch.Split(s.work.Ops))
 	l.accounts.drawn.Add(-1)
 	l.release(s)
 }
@@ -383,7 +383,7 @@ func (l *eventLoop) next(s *slot, finished bool) bool {
 		l.leave(s)
 		return false
 	}
-	if due := g.thinks.due(s.ended, s.work.Delay); due > s.ended && due > g.clock.now() {
+	if due := g.thinkTimes.due(s.ended, s.work.Delay); due > s.ended && due > g.clock.now() {
 		l.sleep(s, atThinking, due)
 		return false
 	}
@@ -432,7 +432,7 @@ func (l *eventLoop) drive(s *slot, next Step) bool {
 			l.sleep(s, atPause, v.sent+s.pause(l.g))
 			return false
 		}
-		if l.g.overdue(v.sent) {
+		if l.g.pastDeadline(v.sent) {
 			s.cutShort(l.g)
 			break
 		}
@@ -492,14 +492,14 @@ func (l *eventLoop) finish(s *slot) bool {
 	return false
 }
 
-// happened takes an event of the slot's socket.
-func (l *eventLoop) happened(s *slot, events uint32) {
+// handleEvent takes an event of the slot's socket.
+func (l *eventLoop) handleEvent(s *slot, events uint32) {
 	v := &s.event
 	fd := v.fd
 	switch v.at {
 	case atSending:
 		now := l.g.clock.now()
-		if l.g.overdue(now) { // the rest would be one more operation for the target
+		if l.g.pastDeadline(now) { // the rest would be one more operation for the target
 			v.sent = now
 			s.cutShort(l.g)
 			s.progress.Unclean = true
@@ -541,7 +541,7 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 func (l *eventLoop) answer(s *slot, err error) {
 	v := &s.event
 	now := l.g.clock.now()
-	l.poll.Answered(now)
+	l.poll.NoteActivity(now)
 	next := s.answered(l.g, err, v.sent, v.first, now)
 	v.sent = now
 	if l.drive(s, next) {
@@ -564,7 +564,7 @@ func (l *eventLoop) ring() {
 			return
 		}
 		heap.Pop(&l.timers)
-		l.poll.Looked(now)
+		l.poll.NoteIdle(now)
 		var on bool
 		switch {
 		case v.at == atThinking && s.leaving(l.g): // the loop has not been told yet, and nothing may begin

@@ -125,7 +125,7 @@ func (e *eventLoops) watch() {
 
 // add puts the slot on a loop; it comes with a new connection each time.
 func (e *eventLoops) add(s *slot) {
-	s.books, s.res = &s.own.books, &s.own.res
+	s.books, s.res = &s.own.counters, &s.own.res
 	conn, ok := s.conn.(target.EventConn)
 	if !ok {
 		e.plain.add(s)
@@ -136,7 +136,7 @@ func (e *eventLoops) add(s *slot) {
 		e.plain.add(s)
 		return
 	}
-	fd, ok := conn.Enter()
+	fd, ok := conn.Attach()
 	if !ok {
 		l.seated.Add(-1)
 		e.beside.Add(1)
@@ -157,8 +157,8 @@ func (e *eventLoops) recorders(connections int) int {
 	return len(e.loops()) + int(e.beside.Load())
 }
 
-func (e *eventLoops) books() []*books {
-	var all []*books
+func (e *eventLoops) books() []*counters {
+	var all []*counters
 	for _, l := range e.loops() {
 		all = append(all, &l.accounts)
 	}

@@ -16,7 +16,7 @@ func TestKeysOfFailedInsertsAreBounded(t *testing.T) {
 		{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "id"}}},
 		{ID: "other", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "v"}}}}}
 	const lookup, insert = 0, 1
-	u := New(plan)
+	u := NewFailedInserts(plan)
 	op := func(statement uint16, key int64) (*plugin.Batch, plugin.Op) {
 		return &plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: key}}}, plugin.Op{Statement: statement, NArgs: 1}
 	}
@@ -49,13 +49,13 @@ func TestKeysOfFailedInsertsAreBounded(t *testing.T) {
 	if got := look(999); got != 999 {
 		t.Errorf("another key became %d", got)
 	}
-	for i := range int64(mostUnmade) {
+	for i := range int64(maxFailedKeys) {
 		ended(insert, 2000+i, false, 0)
 	}
-	if n := len(u.tables[0].gone); n != mostUnmade || len(u.tables[0].order) != mostUnmade {
+	if n := len(u.tables[0].gone); n != maxFailedKeys || len(u.tables[0].order) != maxFailedKeys {
 		t.Errorf("%d keys are remembered", n)
 	}
-	if look(1000) != 1000 || look(2000) != 42 || look(2000+mostUnmade-1) != 42 {
+	if look(1000) != 1000 || look(2000) != 42 || look(2000+maxFailedKeys-1) != 42 {
 		t.Error("the oldest is not the one that was forgotten")
 	}
 	if u.Count() != 4 {
@@ -65,7 +65,7 @@ func TestKeysOfFailedInsertsAreBounded(t *testing.T) {
 
 // The operations of a transaction stay together, whatever other slots learn in the meantime.
 func TestATransactionLooksForOneKey(t *testing.T) {
-	u := New(&engine.Plan{Tables: []engine.Table{{Name: "t", Key: []string{"id"}}}, Statements: []engine.Statement{
+	u := NewFailedInserts(&engine.Plan{Tables: []engine.Table{{Name: "t", Key: []string{"id"}}}, Statements: []engine.Statement{
 		{ID: "look", Kind: engine.KindPointLookup, Table: "t", Binds: []engine.Bind{{Column: "id"}}},
 		{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "id"}}}}})
 	insert := func(key int64, ok bool, rows int64) {

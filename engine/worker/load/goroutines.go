@@ -7,7 +7,7 @@ type goroutines struct{ g *Group }
 
 func (e goroutines) name() string { return string(engine.IOGoroutines) }
 
-func (e goroutines) books() []*books { return nil }
+func (e goroutines) books() []*counters { return nil }
 
 func (e goroutines) recorders(connections int) int { return connections }
 
@@ -32,7 +32,7 @@ func (e goroutines) drive(s *slot) {
 	}
 	s.ended = g.clock.now()
 	for !s.leaving(g) && s.next(g) {
-		if due := g.thinks.due(s.ended, s.work.Delay); due > s.ended && !s.wait(g, due) {
+		if due := g.thinkTimes.due(s.ended, s.work.Delay); due > s.ended && !s.wait(g, due) {
 			s.batch.Next -= len(s.work.Ops) // not begun: another slot may have it
 			s.books.drawn.Add(-1)
 			return

@@ -35,53 +35,53 @@ type Config struct {
 	Database target.Database
 	Sink     record.Sink
 	// Binds keeps parameters of executions that failed or were slow; nil keeps none.
-	Binds *params.Keeper
+	Binds *params.Sampler
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
 	Clock *baseclock.Clock
 	Log   zerolog.Logger
 
-	// maxKept and maxBurst are the limits of the same name, less in tests.
-	maxKept  int64
-	maxBurst int
+	// maxKeptBytes and maxBurst are the limits of the same name, less in tests.
+	maxKeptBytes int64
+	maxBurst     int
 }
 
 // Group drives the connections of one run worker. Its methods are safe for
 // concurrent use.
 type Group struct {
-	cfg    Config
-	clock  clock
-	source *Source
-	pool   *record.Pool
-	errors *record.Dictionary
-	thinks thinkTime
-	retry  RetryPolicy
-	unmade *Unmade
-	kinds  []engine.Kind // of the frozen statements
-	io     ioEngine
-	coll   *record.Collector
+	cfg           Config
+	clock         clock
+	source        *Source
+	pool          *record.Pool
+	errors        *record.Dictionary
+	thinkTimes    thinkTime
+	retry         RetryPolicy
+	failedInserts *FailedInserts
+	kinds         []engine.Kind // of the frozen statements
+	io            ioEngine
+	coll          *record.Collector
 	// An open loop has both, a closed one neither.
 	queue      *queue
 	dispatcher *dispatcher
 	ledger     *loadarrival.Ledger
 
 	// ctx ends when operations in flight are given up.
-	ctx    context.Context
-	giveUp context.CancelFunc
+	ctx     context.Context
+	abandon context.CancelFunc
 	// abandoned: an operation did not end although its connection was closed.
 	abandoned atomic.Bool
 	// dialing bounds how many connections are being opened at once.
 	dialing chan struct{}
 
-	begun    chan struct{}
-	stopping chan struct{}
-	done     chan struct{}
-	failed   chan error
-	halted   atomic.Bool  // stopping is closed, or about to be
-	measured atomic.Int64 // what was due before is warm-up
-	deadline atomic.Int64 // nothing is issued from then on
-	cut      atomic.Bool  // operations that fail from now on were cut off by us
-	givenUp  atomic.Bool  // stopped, and what has not begun is not wanted any more
-	step     atomic.Uint32
+	begun        chan struct{}
+	stopping     chan struct{}
+	done         chan struct{}
+	failed       chan error
+	halted       atomic.Bool  // stopping is closed, or about to be
+	measured     atomic.Int64 // what was due before is warm-up
+	deadline     atomic.Int64 // nothing is issued from then on
+	cut          atomic.Bool  // operations that fail from now on were cut off by us
+	abandonedRun atomic.Bool  // stopped, and what has not begun is not wanted any more
+	step         atomic.Uint32
 
 	startOnce, stopOnce, doneOnce, failOnce sync.Once
 
@@ -97,8 +97,8 @@ type Group struct {
 	dispatching bool
 	past        engine.Totals
 	// How the connections held, and why the last one was refused.
-	held    engine.ConnectionFigures
-	refusal string
+	reserved engine.ConnectionFigures
+	refusal  string
 	// The window of losses that is open, how many connections were open at its
 	// beginning, and how many slots have lost theirs since.
 	lossBegan        int64
@@ -123,21 +123,21 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		return nil, fmt.Errorf("opening a load group: share %d of %d", cfg.Share.Index, cfg.Share.Of)
 	}
 	g := &Group{
-		cfg:      cfg,
-		clock:    newClock(cfg.Clock),
-		source:   NewSource(cfg.Stream, cfg.Plan.Workload, cmp.Or(cfg.maxKept, MaxKept), connections),
-		pool:     record.NewPool(),
-		errors:   record.NewDictionary(cfg.Plan.ErrorClasses),
-		thinks:   thinkTime{think: cfg.Workload.ThinkTime()},
-		retry:    NewRetryPolicy(cfg.Workload.Retry),
-		unmade:   New(cfg.Plan),
-		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),
-		dialing:  make(chan struct{}, maxDialing),
-		begun:    make(chan struct{}),
-		stopping: make(chan struct{}),
-		done:     make(chan struct{}),
-		failed:   make(chan error, 1),
-		target:   connections,
+		cfg:           cfg,
+		clock:         newClock(cfg.Clock),
+		source:        NewSource(cfg.Stream, cfg.Plan.Workload, cmp.Or(cfg.maxKeptBytes, MaxKeptBytes), connections),
+		pool:          record.NewPool(),
+		errors:        record.NewDictionary(cfg.Plan.ErrorClasses),
+		thinkTimes:    thinkTime{think: cfg.Workload.ThinkTime()},
+		retry:         NewRetryPolicy(cfg.Workload.Retry),
+		failedInserts: NewFailedInserts(cfg.Plan),
+		kinds:         make([]engine.Kind, len(cfg.Plan.Statements)),
+		dialing:       make(chan struct{}, maxDialing),
+		begun:         make(chan struct{}),
+		stopping:      make(chan struct{}),
+		done:          make(chan struct{}),
+		failed:        make(chan error, 1),
+		target:        connections,
 	}
 	for i, s := range cfg.Plan.Statements {
 		g.kinds[i] = s.Kind
@@ -152,7 +152,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		return nil, err
 	}
 	opened := g.clock.now()
-	g.ctx, g.giveUp = context.WithCancel(context.Background())
+	g.ctx, g.abandon = context.WithCancel(context.Background())
 	g.io = newIOEngine(g)
 	for _, conn := range conns {
 		s := g.newSlot()
@@ -234,7 +234,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
 	s := &slot{id: g.nextID, batch: &OpBatch{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
-	s.books, s.res, s.own.rec.Pool = &s.own.books, &s.own.res, g.pool
+	s.books, s.res, s.own.rec.Pool = &s.own.counters, &s.own.res, g.pool
 	g.nextID++
 	return s
 }
@@ -307,8 +307,8 @@ func (g *Group) Collect(s *engine.WorkerSnapshot) {
 	g.mu.Lock()
 	s.ActiveConnections, s.TargetConnections = g.open, g.target
 	s.Missing, s.Refusal = g.missing(now), g.refusal
-	g.held.MostMissing = max(g.held.MostMissing, s.Missing)
-	s.Connections = g.held
+	g.reserved.MaxMissing = max(g.reserved.MaxMissing, s.Missing)
+	s.Connections = g.reserved
 	g.mu.Unlock()
 	s.StalledMs = engine.Milliseconds(g.pool.TakeStalled())
 }
@@ -327,8 +327,8 @@ func (g *Group) CatchUp() bool { return g.coll.CatchUp() }
 func (g *Group) Totals() engine.Totals {
 	g.mu.Lock()
 	t := g.past
-	t.Connections = g.held
-	t.KeysReplaced = g.unmade.Count()
+	t.Connections = g.reserved
+	t.KeysReplaced = g.failedInserts.Count()
 	for _, s := range g.slots {
 		s.own.addTo(&t)
 	}
@@ -456,8 +456,8 @@ func (g *Group) streamEnded() {
 	g.mu.Unlock()
 }
 
-// missingAfter is how long a connection may take to be opened before it counts as missing.
-const missingAfter = time.Second
+// missingTimeout is how long a connection may take to be opened before it counts as missing.
+const missingTimeout = time.Second
 
 // missing counts the connections that are asked for and have not been open for a while. It needs mu.
 func (g *Group) missing(now int64) (n int) {
@@ -465,7 +465,7 @@ func (g *Group) missing(now int64) (n int) {
 		return 0
 	}
 	for _, s := range g.slots {
-		if since := s.without.Load(); since != 0 && now-since > int64(missingAfter) && !s.retired {
+		if since := s.without.Load(); since != 0 && now-since > int64(missingTimeout) && !s.retired {
 			n++
 		}
 	}
@@ -475,7 +475,7 @@ func (g *Group) missing(now int64) (n int) {
 func (g *Group) connectionOpened() {
 	g.mu.Lock()
 	g.open++
-	g.held.Reopened++
+	g.reserved.Reopened++
 	g.connected = true
 	g.mu.Unlock()
 }
@@ -496,7 +496,7 @@ func (g *Group) connectionLost(s *slot) {
 		all = g.countLoss(s) || g.open == 1
 	}
 	g.open--
-	g.held.Lost++
+	g.reserved.Lost++
 	g.mu.Unlock()
 	if g.stopped() {
 		return
@@ -537,7 +537,7 @@ func (g *Group) reopenFailed(err error) {
 	g.mu.Lock()
 	// A group that began without connections has none to lose before its first.
 	all := g.open == 0 && g.connected
-	g.held.Refused++
+	g.reserved.Refused++
 	g.refusal = g.targetError("Opening a connection failed", err).Message
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")

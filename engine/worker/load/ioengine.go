@@ -11,7 +11,7 @@ type ioEngine interface {
 	// nudge tells that the slot was retired.
 	nudge(s *slot)
 	// books are those that several slots share.
-	books() []*books
+	books() []*counters
 	// recorders is how many write records when so many connections are open.
 	recorders(connections int) int
 	// name is for the run's environment.

@@ -31,7 +31,7 @@ func TestConnectionsThatAreRefusedAreCounted(t *testing.T) {
 		}
 		db.refuse.Store(false)
 		time.Sleep(10 * time.Second)
-		if g.Collect(&s); s.Missing != 0 || s.Connections.Reopened != 8 || s.Connections.MostMissing != 8 ||
+		if g.Collect(&s); s.Missing != 0 || s.Connections.Reopened != 8 || s.Connections.MaxMissing != 8 ||
 			s.Connections.Lost != 0 {
 			t.Errorf("when they are open: %d missing, %+v", s.Missing, s.Connections)
 		}
@@ -71,7 +71,7 @@ func TestConnectionsThatAreLostAreCounted(t *testing.T) {
 		if err := settle(g, db, sink, time.Minute); err != nil {
 			t.Error(err)
 		}
-		if n := g.Totals().Connections; n.Lost != 1 || n.MostMissing != 1 {
+		if n := g.Totals().Connections; n.Lost != 1 || n.MaxMissing != 1 {
 			t.Errorf("%+v", n)
 		}
 	})

@@ -27,7 +27,7 @@ func (g *Group) openLoop() {
 		return loadarrival.New(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
 	}
 	g.ledger = loadarrival.NewLedger(planned())
-	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: NewAhead(g.source, g.stopping),
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: NewPrefetcher(g.source, g.stopping),
 		changed: make(chan struct{}, 1),
 		paced:   w.Arrival == engine.ArrivalWorkload, schedule: planned()}
 }
@@ -92,7 +92,7 @@ func (g *Group) DropQueued() {
 		return
 	}
 	if g.stopped() {
-		g.givenUp.Store(true)
+		g.abandonedRun.Store(true)
 	}
 	g.queue.clear()
 }

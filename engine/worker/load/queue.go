@@ -49,8 +49,8 @@ type queue struct {
 	inFlight int  // due and not finished
 	closed   bool // no arrival will come any more
 
-	toldMu sync.Mutex
-	told   told
+	reportedMu sync.Mutex
+	reported   reportedTotals
 
 	// dropped counts by phase (1: warm-up) and reason.
 	dropped [2][dropReasons]atomic.Int64
@@ -245,9 +245,9 @@ func (r *ring[T]) remove(match func(T) bool) bool {
 // countDropped adds the arrivals and the drops of the phase and the tick to a
 // snapshot. What is due and not finished is in neither count of executions yet.
 func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool) {
-	q.toldMu.Lock()
-	defer q.toldMu.Unlock()
-	before := &q.told
+	q.reportedMu.Lock()
+	defer q.reportedMu.Unlock()
+	before := &q.reported
 	all, inWarmup := q.g.ledger.Scheduled(q.g.dispatcher.horizon(now))
 	warmDrops, measuredDrops := q.drops()
 	dropped := warmDrops.Total() + measuredDrops.Total()
@@ -260,5 +260,5 @@ func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool) {
 	s.InFlight, s.Waiting = q.depth()
 }
 
-// told is what snapshots have said of an open loop so far.
-type told struct{ scheduled, dropped int64 }
+// reportedTotals is what snapshots have said of an open loop so far.
+type reportedTotals struct{ scheduled, dropped int64 }

@@ -26,7 +26,7 @@ type slot struct {
 	event eventState
 	batch *OpBatch
 	work  Unit
-	books *books
+	books *counters
 	id    uint32
 	// leave is set, and retire closed, to make the slot leave after its operation.
 	leave atomic.Bool
@@ -41,8 +41,8 @@ type slot struct {
 	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
-	// said is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes it.
-	said string
+	// errorText is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes it.
+	errorText string
 
 	// In an open loop, what the slot was handed and how it is woken: true with
 	// an arrival, false to leave.
@@ -54,7 +54,7 @@ type slot struct {
 	retire chan struct{}
 	// own is used where no event loop drives the slot, and loops bring theirs.
 	own struct {
-		books
+		counters
 		res target.Result
 	}
 	timer *time.Timer
@@ -65,9 +65,9 @@ type slot struct {
 	lostIn  int64 // the window of losses that counts this slot
 }
 
-// books are where operations are counted and recorded: those of one slot, or of
+// counters are where operations are counted and recorded: those of one slot, or of
 // all slots of an event loop. Totals reads the counts at any time.
-type books struct {
+type counters struct {
 	started, succeeded, failed, warmup atomic.Int64
 	// drawn counts what a closed loop took from the workload to execute. Nothing
 	// may begin without it, nor be forgotten after it.
@@ -76,7 +76,7 @@ type books struct {
 	rec record.Recorder
 }
 
-func (b *books) addTo(t *engine.Totals) {
+func (b *counters) addTo(t *engine.Totals) {
 	// Ends before beginnings, so that a live reading never has more ends than beginnings.
 	t.Succeeded += b.succeeded.Load()
 	t.Failed += b.failed.Load()
@@ -88,7 +88,7 @@ func (b *books) addTo(t *engine.Totals) {
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
-	s.batch = g.draw(s.batch, &s.work, (*OpBatch).Itself)
+	s.batch = g.draw(s.batch, &s.work, (*OpBatch).Single)
 	if s.work.Ops == nil {
 		return false
 	}
@@ -138,7 +138,7 @@ func (s *slot) execute(g *Group) bool {
 			at = g.clock.now()
 			continue
 		}
-		if g.overdue(at) {
+		if g.pastDeadline(at) {
 			s.cutShort(g)
 			break
 		}
@@ -153,9 +153,9 @@ func (s *slot) execute(g *Group) bool {
 
 // begin counts the group in s.work as started, and returns the time; false when the deadline has passed.
 func (s *slot) begin(g *Group) (now int64, ok bool) {
-	s.books.rec.Place() // a wait for a chunk comes before the clock starts
+	s.books.rec.Next() // a wait for a chunk comes before the clock starts
 	now = g.clock.now()
-	if g.overdue(now) {
+	if g.pastDeadline(now) {
 		return now, false
 	}
 	s.due, s.lag, s.waited, s.decoded = now, 0, 0, 0
@@ -165,7 +165,7 @@ func (s *slot) begin(g *Group) (now int64, ok bool) {
 	}
 	s.warm = s.due < g.measured.Load()
 	s.step = uint16(g.step.Load())
-	g.unmade.Begin(&s.batch.Batch, s.work.Ops)
+	g.failedInserts.Begin(&s.batch.Batch, s.work.Ops)
 	s.books.started.Add(1)
 	if s.warm {
 		s.books.warmup.Add(1)
@@ -206,7 +206,7 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) Step {
 	}
 	var id uint32
 	if err != nil {
-		id, s.said = g.errorID(err)
+		id, s.errorText = g.errorID(err)
 		s.lastError = id
 	}
 	if s.progress.Transaction() {
@@ -222,8 +222,8 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) Step {
 // failure is an error of the dictionary, in the database's own words where it is the last one.
 func (s *slot) failure(g *Group, id uint32) engine.ExecutionError {
 	e := g.errors.Get(id)
-	if id != 0 && id == s.lastError && s.said != "" {
-		e.Message = s.said
+	if id != 0 && id == s.lastError && s.errorText != "" {
+		e.Message = s.errorText
 	}
 	return e
 }
@@ -234,14 +234,14 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 	if int(statement) < len(g.kinds) {
 		kind = g.kinds[statement]
 	}
-	chunk, rec := s.books.rec.Place()
+	chunk, rec := s.books.rec.Next()
 	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq,
 		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.Position(), Retries: s.progress.Tries, Kind: kind,
 		Warmup: s.warm, Success: id == 0}
 	if keeper := g.cfg.Binds; keeper.Wants(rec) {
 		op := s.progress.Op()
-		keeper.Keep(rec, s.failure(g, id), &s.batch.Batch, []plugin.Op{op})
+		keeper.Record(rec, s.failure(g, id), &s.batch.Batch, []plugin.Op{op})
 	}
 	s.books.rec.Publish(chunk)
 }
@@ -249,18 +249,18 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 // record records the group, which began and ended at these times.
 func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
-	chunk, rec := s.books.rec.Place()
+	chunk, rec := s.books.rec.Next()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited,
 		Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.Rows, math.MaxInt32)), ErrorID: p.Failed,
 		Statement: s.work.Statement, Step: s.step, Retries: p.Tries, Kind: s.work.Kind, Warmup: s.warm,
 		Success: p.Failed == 0, RolledBack: p.RolledBack}
 	if !p.Transaction() {
 		rec.QueryID = s.res.QueryID
-		g.unmade.Ended(&s.batch.Batch, s.work.Ops[0], p.Failed == 0, p.Rows)
+		g.failedInserts.Ended(&s.batch.Batch, s.work.Ops[0], p.Failed == 0, p.Rows)
 	}
 	if keeper := g.cfg.Binds; keeper.Wants(rec) {
 		sent := s.work.Ops[:min(int(p.Position()), len(s.work.Ops))]
-		keeper.Keep(rec, s.failure(g, p.Failed), &s.batch.Batch, sent)
+		keeper.Record(rec, s.failure(g, p.Failed), &s.batch.Batch, sent)
 	}
 	s.books.rec.Publish(chunk)
 	if p.Failed == 0 {
@@ -297,7 +297,7 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 		}
 	}()
 	for {
-		if pause > 0 && !s.wait(g, g.clock.now()+int64(jitter(pause))) || g.overdue(g.clock.now()) {
+		if pause > 0 && !s.wait(g, g.clock.now()+int64(jitter(pause))) || g.pastDeadline(g.clock.now()) {
 			return false
 		}
 		select {
@@ -352,7 +352,7 @@ func (s *slot) drop() {
 	s.mu.Unlock()
 	if e, ok := conn.(target.EventConn); ok && s.seat != nil {
 		s.seat = nil
-		e.Leave()
+		e.Detach()
 		return
 	}
 	if conn != nil {

@@ -37,7 +37,7 @@ func batchSizeFor(connections int) int {
 // stock fills some ahead, so that slots seldom wait for the plugin.
 type Source struct {
 	stream plugin.Stream
-	kept   kept
+	kept   memoryBudget
 	// size is how many operations a batch is asked for.
 	size atomic.Int32
 	// filling is held while the stream is used. It is taken before mu.
@@ -67,7 +67,7 @@ type OpBatch struct {
 	// users counts the slots that still execute operations of the batch, where several
 	// do. In an open loop shared fills it, and its mu guards users; on an event loop shared is nil, and
 	// only the loop touches users.
-	shared *Ahead
+	shared *Prefetcher
 	Users  int
 	// share is what it adds to the source's kept.
 	share *share
@@ -76,7 +76,7 @@ type OpBatch struct {
 // NewSource returns the source of a stream for so many connections, whose operations
 // keep at most so many bytes; who makes them is named when they keep more.
 func NewSource(stream plugin.Stream, who engine.PluginRef, most int64, connections int) *Source {
-	s := &Source{stream: stream, kept: kept{most: most, who: who}}
+	s := &Source{stream: stream, kept: memoryBudget{max: most, owner: who}}
 	s.size.Store(int32(batchSizeFor(connections)))
 	return s
 }
@@ -86,8 +86,8 @@ func (s *Source) Expect(connections int) {
 	s.size.Store(min(s.size.Load(), int32(batchSizeFor(connections))))
 }
 
-// Keeps is how many bytes all operations keep that are not executed.
-func (s *Source) Keeps() int64 { return s.kept.bytes.Load() }
+// KeptBytes is how many bytes all operations keep that are not executed.
+func (s *Source) KeptBytes() int64 { return s.kept.bytes.Load() }
 
 // Refill gives the slot a batch with at least one operation left. It returns p,
 // or another one and keeps p. The error is plugin.ErrEnded at the stream's
@@ -135,7 +135,7 @@ func (s *Source) fill(p *OpBatch) error {
 	p.Batch.Reset()
 	p.Next = 0
 	err := s.stream.Fill(&p.Batch, int(s.size.Load()))
-	s.kept.note(p)
+	s.kept.account(p)
 	if err == nil {
 		err = s.kept.exceeded()
 	}
@@ -146,7 +146,7 @@ func (s *Source) fill(p *OpBatch) error {
 	case err != nil:
 		p.Batch.Reset()
 		hint := "The run cannot go on without operations; check the plugin's parameters, or its code."
-		if s.kept.bytes.Load() > s.kept.most {
+		if s.kept.bytes.Load() > s.kept.max {
 			hint = "Lower max_in_flight or the number of connections, or make the operations smaller."
 		}
 		final = &engine.Error{Code: engine.CodePlugin, Cause: err,
@@ -210,11 +210,11 @@ func (s *Source) stockOne() bool {
 	return true
 }
 
-// Itself is usedUp for a batch that has one user.
-func (p *OpBatch) Itself() *OpBatch { return p }
+// Single is usedUp for a batch that has one user.
+func (p *OpBatch) Single() *OpBatch { return p }
 
-// Part is a batch of its own with operations of p that have not begun.
-func (p *OpBatch) Part(ops []plugin.Op) *OpBatch {
+// Split is a batch of its own with operations of p that have not begun.
+func (p *OpBatch) Split(ops []plugin.Op) *OpBatch {
 	return &OpBatch{Batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.Batch.Args),
 		Data: slices.Clone(p.Batch.Data)}}
 }
@@ -224,7 +224,7 @@ func (s *Source) GiveBack(p *OpBatch) {
 	if p.Next >= len(p.Batch.Ops) {
 		return
 	}
-	s.kept.note(p)
+	s.kept.account(p)
 	s.mu.Lock()
 	s.leftover = append(s.leftover, p)
 	s.mu.Unlock()
@@ -281,8 +281,8 @@ func (p *OpBatch) Take(u *Unit, kinds []engine.Kind) (ok bool, err error) {
 	return false, fmt.Errorf("%w: a transaction begins at operation %d and does not end", plugin.ErrInvalidBatch, first)
 }
 
-// Foreign is the error of a batch that take refuses.
-func Foreign(err error) *engine.Error {
+// InvalidUnitError// InvalidUnitError is the error of a batch that take refuses.
+func InvalidUnitError(err error) *engine.Error {
 	return &engine.Error{Code: engine.CodePlugin, Cause: err,
 		Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
 		Hint:    "It asked for something that its own statement list does not contain."}

@@ -22,9 +22,9 @@ const (
 
 // RetryPolicy says which failures are tried again. The zero value retries nothing.
 type RetryPolicy struct {
-	Most    int
-	classes []engine.ErrorClass
-	backoff time.Duration
+	MaxRetries int
+	classes    []engine.ErrorClass
+	backoff    time.Duration
 }
 
 // NewRetryPolicy returns the policy of a workload, which may have none.
@@ -32,13 +32,13 @@ func NewRetryPolicy(r *engine.Retry) RetryPolicy {
 	if r == nil {
 		return RetryPolicy{}
 	}
-	return RetryPolicy{Most: min(r.Max, engine.MaxRetries), classes: r.Classes,
+	return RetryPolicy{MaxRetries: min(r.Max, engine.MaxRetries), classes: r.Classes,
 		backoff: time.Duration(r.BackoffMs * float64(time.Millisecond))}
 }
 
 // Covers reports whether failures of a class are tried again.
 func (p *RetryPolicy) Covers(class engine.ErrorClass) bool {
-	return p.Most > 0 && slices.Contains(p.classes, class)
+	return p.MaxRetries > 0 && slices.Contains(p.classes, class)
 }
 
 // maxDoublings bounds how often the pause before a retry doubles.
@@ -60,13 +60,13 @@ func (p *RetryPolicy) Pause(retry int, random float64) time.Duration {
 //	            └──▶ send ROLLBACK ──▶ pause ──resume──▶ send (from BEGIN)
 //	                               └─▶ done (nothing left to try)
 type Progress struct {
-	ops    []plugin.Op
-	next   int
-	Rows   int64
-	Tries  uint8  // retries begun
-	Failed uint32 // the error of this try, 0 for none
-	again  bool   // that error may be retried
-	undoes bool   // ROLLBACK of a failed try is under way
+	ops      []plugin.Op
+	next     int
+	Rows     int64
+	Tries    uint8  // retries begun
+	Failed   uint32 // the error of this try, 0 for none
+	retry    bool   // that error may be retried
+	rollback bool   // ROLLBACK of a failed try is under way
 
 	// rolledBack: the unit ended with a ROLLBACK that it asked for itself.
 	RolledBack bool
@@ -85,7 +85,7 @@ func (p *Progress) Transaction() bool { return len(p.ops) > 1 }
 
 // Op is the operation to send.
 func (p *Progress) Op() plugin.Op {
-	if p.undoes {
+	if p.rollback {
 		return plugin.Op{Statement: plugin.StatementRollback}
 	}
 	return p.ops[p.next]
@@ -93,7 +93,7 @@ func (p *Progress) Op() plugin.Op {
 
 // Position numbers, from 1, the operations that have been sent in this try, with op as the last.
 func (p *Progress) Position() uint16 {
-	if p.undoes {
+	if p.rollback {
 		return uint16(p.next + 2)
 	}
 	return uint16(p.next + 1)
@@ -101,8 +101,8 @@ func (p *Progress) Position() uint16 {
 
 // Succeeded takes the result of op.
 func (p *Progress) Succeeded(rows int32) Step {
-	if p.undoes {
-		p.undoes = false
+	if p.rollback {
+		p.rollback = false
 		return p.ended()
 	}
 	switch statement := p.ops[p.next].Statement; {
@@ -123,30 +123,30 @@ func (p *Progress) Succeeded(rows int32) Step {
 func (p *Progress) Fail(id uint32, retry, broken bool, policy *RetryPolicy) Step {
 	last := p.next == len(p.ops)-1
 	switch {
-	case p.undoes:
-		p.undoes, p.again, p.Unclean = false, false, true
+	case p.rollback:
+		p.rollback, p.retry, p.Unclean = false, false, true
 		return StepDone
 	case broken:
 		p.Failed = id
 		return StepDone
 	}
-	p.Failed, p.again = id, retry && int(p.Tries) < policy.Most
+	p.Failed, p.retry = id, retry && int(p.Tries) < policy.MaxRetries
 	switch {
 	case !p.Transaction() || p.next == 0:
 		return p.ended()
 	case last && p.ops[p.next].Statement == plugin.StatementRollback:
-		p.again, p.Unclean = false, true
+		p.retry, p.Unclean = false, true
 		return StepDone
 	case last: // a COMMIT that fails ends the transaction
 		return p.ended()
 	}
-	p.undoes = true
+	p.rollback = true
 	return StepSend
 }
 
 // ended is the end of a failed try.
 func (p *Progress) ended() Step {
-	if p.again {
+	if p.retry {
 		return StepPause
 	}
 	return StepDone
@@ -155,23 +155,23 @@ func (p *Progress) ended() Step {
 // Resume begins the next try.
 func (p *Progress) Resume() Step {
 	p.Tries++
-	p.next, p.Rows, p.Failed, p.again = 0, 0, 0, false
+	p.next, p.Rows, p.Failed, p.retry = 0, 0, 0, false
 	return StepSend
 }
 
 // Cut ends the unit before its next operation, which must not be sent; id says why. A
 // transaction that has begun is left to the target, which ends it with the connection.
 func (p *Progress) Cut(id uint32) Step {
-	p.Unclean = p.Unclean || p.undoes || p.Transaction() && p.next > 0
+	p.Unclean = p.Unclean || p.rollback || p.Transaction() && p.next > 0
 	if p.Failed == 0 {
 		p.Failed = id
 	}
-	p.again, p.undoes = false, false
+	p.retry, p.rollback = false, false
 	return StepDone
 }
 
 // GiveUp ends the unit instead of trying again: the last try's failure stands.
 func (p *Progress) GiveUp() Step {
-	p.again = false
+	p.retry = false
 	return StepDone
 }

@@ -63,7 +63,7 @@ func TestProgress(t *testing.T) {
 			func(p *Progress) bool { return p.Unclean }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, policy := Progress{}, RetryPolicy{Most: c.most}
+			p, policy := Progress{}, RetryPolicy{MaxRetries: c.most}
 			var sent []uint16
 			next := p.Start(c.ops)
 			for i := 0; next != StepDone; i++ {
@@ -91,7 +91,7 @@ func TestProgress(t *testing.T) {
 func TestRetryPauses(t *testing.T) {
 	p := NewRetryPolicy(&engine.Retry{Max: 1000, Classes: []engine.ErrorClass{engine.ErrClassDeadlock},
 		BackoffMs: 10})
-	if p.Most != engine.MaxRetries || !p.Covers(engine.ErrClassDeadlock) || p.Covers(engine.ErrClassTimeout) {
+	if p.MaxRetries != engine.MaxRetries || !p.Covers(engine.ErrClassDeadlock) || p.Covers(engine.ErrClassTimeout) {
 		t.Errorf("%+v", p)
 	}
 	for retry, want := range map[int]time.Duration{1: 10 * time.Millisecond, 2: 20 * time.Millisecond,

@@ -90,7 +90,7 @@ func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, pl
 		return run, nil, nil, engine.InvalidField(runField, "the run is "+string(run.Status),
 			"a run is replayed when it has ended")
 	}
-	if gone := executions.Deleted(run); gone != "" {
+	if gone := executions.DeletedNotice(run); gone != "" {
 		return run, nil, nil, engine.InvalidField(runField, gone, "choose another one")
 	}
 	results, err := r.Store.Results(ctx, runID)

@@ -22,7 +22,7 @@ const (
 
 // table is what inspecting has gathered so far.
 type table struct {
-	found
+	foundTable
 	columns []column
 	key     []string
 	rows    int64
@@ -53,7 +53,7 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	t := &table{}
 	var ok bool
-	if t.found, ok = readFound(r); !ok {
+	if t.foundTable, ok = readFound(r); !ok {
 		w.Object().Key("exists").Bool(false).EndObject()
 		return nil
 	}
@@ -80,7 +80,7 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			return nil
 		}
 		t.readRange(r)
-		if t.hasRange && !t.dense && !t.tooFew() {
+		if t.hasRange && !t.dense && !t.tooSparse() {
 			r := sdk.ResultOf(req, "density")
 			if !r.Asked {
 				sdk.Ask(w, t.densityQuery(k))
@@ -204,8 +204,8 @@ func (t *table) readRange(r sdk.Result) {
 // span is max − min, which may exceed an int64.
 func (t *table) span() uint64 { return uint64(t.max) - uint64(t.min) }
 
-// tooFew: most of the range is gaps, so no dense part is worth looking for.
-func (t *table) tooFew() bool { return t.span()/4 > uint64(t.rows) }
+// tooSparse: most of the range is gaps, so no dense part is worth looking for.
+func (t *table) tooSparse() bool { return t.span()/4 > uint64(t.rows) }
 
 // densityQuery looks for the end of the dense part of an exactly counted table;
 // for larger ones it probes random keys of the range.
@@ -318,9 +318,9 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	w.EndObject()
 }
 
-// keyless: a part of the row's key is NULL, or a time that has no number, so that
+// hasNullKey: a part of the row's key is NULL, or a time that has no number, so that
 // nothing finds it.
-func (t *table) keyless(sampled []column, row *jsondoc.Value) bool {
+func (t *table) hasNullKey(sampled []column, row *jsondoc.Value) bool {
 	for j, c := range sampled {
 		for _, name := range t.key {
 			if c.Name == name && row.At(j).IsNull() {
@@ -353,7 +353,7 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result
 		for j := range sampled {
 			width += len(row.At(j).Str()) + 3
 		}
-		if t.keyless(sampled, row) {
+		if t.hasNullKey(sampled, row) {
 			without++
 			continue
 		}

@@ -137,8 +137,8 @@ WHERE c.relkind IN ('r','p','v','m','f') AND (` + where + `)
 ORDER BY (` + first + `) DESC, c.oid LIMIT 1`}
 }
 
-// found is what resolveQuery gave.
-type found struct {
+// foundTable is what resolveQuery gave.
+type foundTable struct {
 	oid, kind string
 	name      tableName
 	estimate  float64
@@ -146,7 +146,7 @@ type found struct {
 	bytes     int64
 }
 
-func readFound(r sdk.Result) (f found, ok bool) {
+func readFound(r sdk.Result) (f foundTable, ok bool) {
 	if r.Err != "" || r.Rows.Len() == 0 {
 		return f, false
 	}

@@ -66,9 +66,9 @@ func (s subject) schemaQuery(i int) sdk.Query {
 // loader is the user of the load: the host may look at the target as another role.
 const loader = "coalesce(nullif(pg_catalog.current_setting('loadstone.load_user', true), ''), current_user::text)::name"
 
-// whoQuery asks who the session is, and whether the server takes writes. This
+// sessionQuery asks who the session is, and whether the server takes writes. This
 // transaction only reads; what the load's sessions begin with is the value to which they would be reset.
-var whoQuery = sdk.Query{ID: "who", SQL: "SELECT " + loader +
+var sessionQuery = sdk.Query{ID: "who", SQL: "SELECT " + loader +
 	"::text, pg_catalog.pg_is_in_recovery()::text, (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = " +
 	"'default_transaction_read_only'), pg_catalog.current_schema()::text"}
 
@@ -92,7 +92,7 @@ func preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	list := subjects(req)
 	who := sdk.ResultOf(req, "who")
 	if !who.Asked {
-		queries := []sdk.Query{whoQuery}
+		queries := []sdk.Query{sessionQuery}
 		for i, s := range list {
 			queries = append(queries, s.rightsQuery(i), s.schemaQuery(i))
 		}
@@ -101,13 +101,13 @@ func preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	w.Object().Key("checks").Array()
 	if who.Err == "" {
-		judge(findings{w}, req, who.Rows.At(0), list)
+		writeChecks(findings{w}, req, who.Rows.At(0), list)
 	}
 	w.EndArray().EndObject()
 	return nil
 }
 
-func judge(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subject) {
+func writeChecks(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subject) {
 	user, prepare, recreate := who.At(0).Str(), req.Get("prepare").Bool(), req.Get("recreate").Bool()
 	role := quoted(user)
 	writes, fine := false, true

@@ -8,9 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
-// beside is the table that is built in the place of an existing one, until it is
+// stagingTable is the table that is built in the place of an existing one, until it is
 // whole: the old one is dropped and the new one renamed in one transaction.
-func beside(f found) tableName {
+func stagingTable(f foundTable) tableName {
 	return tableName{schema: f.name.schema, table: "loadstone_new_" + f.oid, exact: true}
 }
 
@@ -27,15 +27,15 @@ func shortened(name string) string {
 	return name[:cut]
 }
 
-// dropping is what goes with a table.
-type dropping struct {
+// dropImpact is what goes with a table.
+type dropImpact struct {
 	rows                        string
 	indexes, triggers, policies int64
 	grants                      string
 }
 
-// droppingQueries ask what goes with the table, and what would be broken without it.
-func droppingQueries(f found) []sdk.Query {
+// dropImpactQueries ask what goes with the table, and what would be broken without it.
+func dropImpactQueries(f foundTable) []sdk.Query {
 	oid := f.oid + "::oid"
 	return []sdk.Query{
 		{ID: "dropped", SQL: `SELECT (SELECT count(*)::text FROM (SELECT 1 FROM ` + f.name.sql() + ` LIMIT 1000001) AS s),
@@ -52,9 +52,9 @@ ORDER BY 1 LIMIT 20`},
 	}
 }
 
-// dropped looks at what recreate would drop; nil while the host is being asked.
+// readDropImpact looks at what recreate would drop; nil while the host is being asked.
 // What cannot be put back (partitions, views and foreign keys of others) is refused.
-func dropped(req *jsondoc.Value, w *jsondoc.Writer, f found) (*dropping, error) {
+func readDropImpact(req *jsondoc.Value, w *jsondoc.Writer, f foundTable) (*dropImpact, error) {
 	const field, keep = "target.prepare.if_exists", "choose another name, or if_exists: use"
 	refuse := func(why string) error {
 		return &sdk.RefusalError{Field: field, Message: f.name.sql() + " " + why + ", so it is not dropped and made again",
@@ -68,7 +68,7 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, f found) (*dropping, error) 
 	}
 	r := sdk.ResultOf(req, "dropped")
 	if !r.Asked {
-		sdk.Ask(w, droppingQueries(f)...)
+		sdk.Ask(w, dropImpactQueries(f)...)
 		return nil, nil
 	}
 	row := r.Rows.At(0)
@@ -83,7 +83,7 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, f found) (*dropping, error) 
 	if len(names) > 0 {
 		return nil, refuse("is used by " + strings.Join(names, ", "))
 	}
-	d := &dropping{rows: "its rows", grants: row.At(4).Str()}
+	d := &dropImpact{rows: "its rows", grants: row.At(4).Str()}
 	if n, ok := row.At(0).Int(); ok && r.Err == "" {
 		d.rows = strconv.FormatInt(n, 10) + " rows"
 		if n > 1_000_000 {
@@ -97,7 +97,7 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, f found) (*dropping, error) 
 }
 
 // sentence names what is dropped.
-func (d *dropping) sentence(name tableName) string {
+func (d *dropImpact) sentence(name tableName) string {
 	text := "With the old " + name.sql() + " go: " + d.rows
 	for _, part := range []struct {
 		n    int64

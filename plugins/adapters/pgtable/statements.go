@@ -11,7 +11,7 @@ import (
 
 // target is the table that ddl and load speak of: the existing one, or the one
 // that the name stands for. done is false while the host is being asked.
-func target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, f found, done bool, err error) {
+func target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, f foundTable, done bool, err error) {
 	if name, err = parseName(req.Get("table_name").Str()); err != nil {
 		return name, f, false, err
 	}
@@ -103,13 +103,13 @@ func ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	made := name
-	var drop *dropping
+	var drop *dropImpact
 	var list []string
 	if req.Get("recreate").Bool() && existing.oid != "" {
-		if drop, err = dropped(req, w, existing); err != nil || drop == nil {
+		if drop, err = readDropImpact(req, w, existing); err != nil || drop == nil {
 			return err
 		}
-		made = beside(existing)
+		made = stagingTable(existing)
 		// What an earlier process left behind when it was killed.
 		list = append(list, "DROP TABLE IF EXISTS "+made.sql())
 	}
@@ -177,7 +177,7 @@ func load(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	if req.Get("recreate").Bool() && existing.oid != "" {
-		name = beside(existing)
+		name = stagingTable(existing)
 	}
 	w.Object().Key("load").Object().Key("table").Str(name.sql()).Key("columns").Array()
 	for _, c := range t.Columns {

@@ -125,22 +125,22 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return dialect.BadName(name.SQL()+" is a "+strings.ToLower(existing.kind)+" and is not dropped",
 			"choose another name, or prepare.if_exists: use")
 	}
-	m := maker{of: a.of, t: &t, o: &o, name: name, final: name}
-	var drop *dropping
+	m := ddlWriter{tableType: a.tableType, t: &t, o: &o, name: name, final: name}
+	var drop *dropImpact
 	if existing != nil && req.Get("recreate").Bool() {
-		if drop = dropped(req, w, existing); drop == nil {
+		if drop = readDropImpact(req, w, existing); drop == nil {
 			return nil
 		}
-		if err := drop.refused(name); err != nil {
+		if err := drop.blockedReason(name); err != nil {
 			return err
 		}
-		if m.replace = a.of == Interactive; !m.replace {
-			m.name = beside(name)
+		if m.replace = a.tableType == Interactive; !m.replace {
+			m.name = stagingTable(name)
 			// What an earlier process left behind when it was killed.
 			m.before = append(m.before, "DROP TABLE IF EXISTS "+m.name.SQL())
 		}
 	}
-	switch a.of {
+	switch a.tableType {
 	case Hybrid:
 		err = m.hybrid()
 	case Interactive:
@@ -151,7 +151,7 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	default:
 		err = m.standard()
 	}
-	if err == nil && a.of != Interactive && o.loadWarehouse != "" {
+	if err == nil && a.tableType != Interactive && o.loadWarehouse != "" {
 		if m.throughStandard(req, w) {
 			return nil
 		}
@@ -161,8 +161,8 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	w.Object().Key("ddl").Strs(append(m.before, m.create...)).Key("after_load").Strs(m.after)
 	if drop != nil {
-		if a.of != Interactive {
-			w.Key("swap").Strs(append(m.swap(lacksAbility(req, noSwap)), m.finish...))
+		if a.tableType != Interactive {
+			w.Key("swap").Strs(append(m.swap(missesAbility(req, noSwap)), m.finish...))
 		}
 		m.notes = append(m.notes, drop.sentence(name))
 	}
@@ -177,7 +177,7 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 // that the name stands for. done is false while the host is being asked.
 func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name dialect.TableName, existing *table, done bool,
 	err error) {
-	t, done, err := a.look(req, w)
+	t, done, err := a.findTable(req, w)
 	if err != nil || !done {
 		return name, nil, false, err
 	}
@@ -198,11 +198,11 @@ func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name dialect.Tab
 	return name, nil, true, nil
 }
 
-// maker writes the DDL of one table.
-type maker struct {
-	of TableType
-	t  *sdk.LogicalTable
-	o  *options
+// ddlWriter writes the DDL of one table.
+type ddlWriter struct {
+	tableType TableType
+	t         *sdk.LogicalTable
+	o         *options
 	// name is the table that is made, final the one that it is to be.
 	name, final dialect.TableName
 	// replace: an interactive table takes the place of one that is there.
@@ -212,7 +212,7 @@ type maker struct {
 }
 
 // columns is the list of column definitions.
-func (m *maker) columns() []string {
+func (m *ddlWriter) columns() []string {
 	var list []string
 	for _, c := range m.t.Columns {
 		text := dialect.Quoted(dialect.ColumnName(c.Name)) + " " + dbType(c)
@@ -224,14 +224,14 @@ func (m *maker) columns() []string {
 	return list
 }
 
-func (m *maker) options() string {
+func (m *ddlWriter) options() string {
 	if text := m.t.Options[dialect.Key]; text != "" {
 		return " " + text
 	}
 	return ""
 }
 
-func (m *maker) clustering(columns string) string {
+func (m *ddlWriter) clustering(columns string) string {
 	if columns == "" {
 		return ""
 	}
@@ -239,7 +239,7 @@ func (m *maker) clustering(columns string) string {
 }
 
 // searchable adds search optimization on the key.
-func (m *maker) searchable() {
+func (m *ddlWriter) searchable() {
 	if m.o.search && len(m.t.Key) > 0 {
 		m.after = append(m.after, "ALTER TABLE "+m.name.SQL()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+
 			dialect.PhysicalColumns(m.t.Key)+")")
@@ -247,7 +247,7 @@ func (m *maker) searchable() {
 }
 
 // standard leaves NOT ENFORCED out of its keys: it is what they are by default.
-func (m *maker) standard() error {
+func (m *ddlWriter) standard() error {
 	by, err := chosenColumns(m.t, "cluster_by", m.o.clusterBy)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (m *maker) standard() error {
 
 // hybrid makes the indexes with the table: building them later is slower, and
 // unique constraints cannot be added by CREATE INDEX.
-func (m *maker) hybrid() error {
+func (m *ddlWriter) hybrid() error {
 	list := m.columns()
 	if len(m.t.Key) > 0 {
 		list = append(list, "PRIMARY KEY ("+dialect.PhysicalColumns(m.t.Key)+")")
@@ -328,7 +328,7 @@ func (m *maker) hybrid() error {
 // is, and the interactive one of it when the rows are in: CREATE … AS SELECT is
 // how static interactive tables are filled, and INSERT OVERWRITE the only DML that
 // every release takes. It needs a standard warehouse.
-func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, err error) {
+func (m *ddlWriter) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, err error) {
 	names := m.o.clusterBy
 	if len(names) == 0 {
 		names = m.t.Key
@@ -367,7 +367,7 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 
 // throughStandard has a table that an interactive warehouse is to read made and
 // filled by the standard one of target.params.load_warehouse.
-func (m *maker) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bool) {
+func (m *ddlWriter) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bool) {
 	_, finish, asked := m.warehouses(req, w)
 	if m.name != m.final {
 		m.finish = finish // the warehouse is to hold the new table, not the one that goes
@@ -379,7 +379,7 @@ func (m *maker) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bo
 
 // warehouses chooses the warehouse that makes the table. serves is the session's own
 // when that is interactive, finish what goes back to it and adds the table to it.
-func (m *maker) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, asked bool) {
+func (m *ddlWriter) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, asked bool) {
 	own := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
 	if r := sdk.ResultOf(req, "warehouse"); own != "" && !r.Asked {
 		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + dialect.Pattern(own)})

@@ -34,7 +34,7 @@ GROUP BY QUERY_TYPE, QUERY_TEXT`
 
 // enrich says how the account's history is read.
 func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
-	if lacksAbility(req, noHistory) {
+	if missesAbility(req, noHistory) {
 		w.Object().Key("enrich").Object().Key("skip").
 			Str(
 				"The server is an emulator of Snowflake without a history of single queries; the recorded executions are the " +
@@ -58,8 +58,8 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 	}
 	// Whatever table it is, an interactive warehouse leaves its short queries out.
-	interactive := a.of == Interactive
-	if a.of == Standard && req.Get("warehouse").Str() != "" {
+	interactive := a.tableType == Interactive
+	if a.tableType == Standard && req.Get("warehouse").Str() != "" {
 		_, h, ok, err := findWarehouse(req, w)
 		if err == nil && !ok {
 			return nil
@@ -68,11 +68,11 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").
 		Int(offset)
-	if a.of == Hybrid || interactive {
+	if a.tableType == Hybrid || interactive {
 		w.Key("aggregate").Str(aggregateSQL).Key("aggregate_delay_seconds").Int(aggregateDelay)
 	}
 	switch {
-	case a.of == Hybrid:
+	case a.tableType == Hybrid:
 		w.Key("note").Str("Snowflake leaves short queries on hybrid tables out of the query history, so a low ratio is " +
 			"normal, and what was found is the slow part. Judge a hybrid table by the client's figures and by the account's " +
 			"aggregates.")

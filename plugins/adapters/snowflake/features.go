@@ -10,16 +10,16 @@ var interactiveRegions = " AWS_US_EAST_1 AWS_US_WEST_2 AWS_US_EAST_2 AWS_CA_CENT
 	"AWS_EU_WEST_3" +
 	" GCP_US_CENTRAL1 GCP_US_EAST4 GCP_EUROPE_WEST2 GCP_EUROPE_WEST3 GCP_EUROPE_WEST4 GCP_AUSTRALIA_SOUTHEAST2 "
 
-// judgeFeatures says what the account's region and edition do not have, for a table
+// checkFeatures says what the account's region and edition do not have, for a table
 // that is to be made: one that is there proves that it can be.
-func (a Adapter) judgeFeatures(f findings, s *account, o options, clusters int64) {
+func (a Adapter) checkFeatures(f findings, s *account, o options, clusters int64) {
 	// PUBLIC.AWS_US_WEST_2 in an organization with several groups of regions.
 	region := strings.ToUpper(s.region[strings.LastIndexByte(s.region, '.')+1:])
 	google, azure := strings.HasPrefix(region, "GCP_"), strings.HasPrefix(region, "AZURE_")
 	government := strings.Contains(region, "GOV")
 	switch {
 	case !google && !azure && !strings.HasPrefix(region, "AWS_"): // nothing is known of it
-	case a.of == Hybrid && (google || government):
+	case a.tableType == Hybrid && (google || government):
 		where := "on Google Cloud"
 		if government {
 			where = "in the regions of the US government"
@@ -27,7 +27,7 @@ func (a Adapter) judgeFeatures(f findings, s *account, o options, clusters int64
 		f.add("region", "failed", "The account is in the region "+region+", and there are no hybrid tables "+where+".",
 			"use an account on AWS or Azure, or the adapter snowflake_standard; a hybrid table that is there already is used "+
 				"without asking", "target.adapter")
-	case a.of == Interactive && !azure && !strings.Contains(interactiveRegions, " "+region+" "):
+	case a.tableType == Interactive && !azure && !strings.Contains(interactiveRegions, " "+region+" "):
 		f.add("region", "warning", "The account is in the region "+region+
 			", which was not among those with interactive tables when this version was made.",
 			"see Snowflake's page on the availability of interactive tables, or use an account in another region",

@@ -87,8 +87,8 @@ type answer struct {
 	Enrich    *struct{ Skip string }
 }
 
-// talk holds a conversation: results answers a query by its id, from a function of the query's SQL.
-func talk(t *testing.T, of TableType, request object, results map[string]object) answer {
+// converse holds a conversation: results answers a query by its id, from a function of the query's SQL.
+func converse(t *testing.T, of TableType, request object, results map[string]object) answer {
 	t.Helper()
 	got := object{}
 	for range 8 {
@@ -116,8 +116,8 @@ func rows(list ...[]any) object { return object{"columns": []string{}, "rows": l
 
 func shown(columns []string, list ...[]any) object { return object{"columns": columns, "rows": list} }
 
-// nowhere is a session in BENCH.PUBLIC without the table.
-func nowhere(warehouse, kind string) map[string]object {
+// emptySession is a session in BENCH.PUBLIC without the table.
+func emptySession(warehouse, kind string) map[string]object {
 	return map[string]object{"where": rows([]any{"BENCH", "PUBLIC", warehouse}), "resolve": rows(),
 		"warehouse": shown([]string{"name", "state", "type"}, []any{warehouse, "STARTED", kind})}
 }
@@ -177,7 +177,7 @@ func TestDDL(t *testing.T) {
 		if !c.key {
 			table["key"] = []string{}
 		}
-		results := nowhere("WH", c.kind)
+		results := emptySession("WH", c.kind)
 		if c.recreate {
 			maps.Copy(results, standing())
 		}
@@ -185,7 +185,7 @@ func TestDDL(t *testing.T) {
 		if c.params != nil {
 			request["params"] = c.params
 		}
-		a := talk(t, c.of, request, results)
+		a := converse(t, c.of, request, results)
 		lines = append(lines, "-- "+c.name)
 		lines = append(append(lines, a.DDL...), "-- rows")
 		lines = append(lines, a.AfterLoad...)
@@ -212,11 +212,11 @@ func standing() map[string]object {
 // TestRecreateBuildsBesideAndSwaps, and refuses what cannot be put back.
 func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 	ask := func(of TableType, change func(object, map[string]object)) answer {
-		results := nowhere("WH", "STANDARD")
+		results := emptySession("WH", "STANDARD")
 		maps.Copy(results, standing())
 		request := object{"op": "ddl", "table_name": "sales.orders", "logical": logical(), "recreate": true}
 		change(request, results)
-		return talk(t, of, request, results)
+		return converse(t, of, request, results)
 	}
 	for _, of := range []TableType{Standard, Hybrid} {
 		a := ask(of, func(object, map[string]object) {})
@@ -236,8 +236,8 @@ func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 				t.Errorf("%v: %q is not named: %s", of, gone, notes)
 			}
 		}
-		l := talk(t, of, object{"op": "load", "table_name": "sales.orders", "logical": logical(), "recreate": true},
-			mapsJoined(nowhere("WH", "STANDARD"), standing()))
+		l := converse(t, of, object{"op": "load", "table_name": "sales.orders", "logical": logical(), "recreate": true},
+			mapsJoined(emptySession("WH", "STANDARD"), standing()))
 		if l.Load == nil || l.Load.Table != `"BENCH"."SALES"."ORDERS__LOADSTONE_NEW"` {
 			t.Errorf("%v: the rows go to %+v", of, l.Load)
 		}
@@ -278,7 +278,7 @@ func TestAServerThatLacksAbilitiesIsAskedForNothingElse(t *testing.T) {
 	lacks := []string{"warehouses", "grants", "history", "generator", "swap"}
 	results := map[string]object{"session": rows([]any{"ROLE", "BENCH", "PUBLIC"}),
 		"objects:0": shown([]string{"name", "kind"})}
-	a := talk(t, Standard, object{"op": "preflight", "lacks": lacks, "prepare": true, "connections": 4,
+	a := converse(t, Standard, object{"op": "preflight", "lacks": lacks, "prepare": true, "connections": 4,
 		"access": []object{{"table": "orders", "table_name": "orders", "rights": []string{"SELECT", "INSERT"}}}}, results)
 	var named []string
 	for _, c := range a.Checks {
@@ -292,10 +292,10 @@ func TestAServerThatLacksAbilitiesIsAskedForNothingElse(t *testing.T) {
 	if !slices.Equal(named, []string{"warehouse", "privileges", "enrichment"}) {
 		t.Errorf("not checked: %v", named)
 	}
-	if a = talk(t, Standard, object{"op": "poll", "lacks": lacks}, nil); a.Warehouse != nil {
+	if a = converse(t, Standard, object{"op": "poll", "lacks": lacks}, nil); a.Warehouse != nil {
 		t.Errorf("a warehouse: %+v", a.Warehouse)
 	}
-	if a = talk(t, Standard, object{"op": "enrich", "lacks": lacks, "now_ms": 0}, nil); a.Enrich == nil ||
+	if a = converse(t, Standard, object{"op": "enrich", "lacks": lacks, "now_ms": 0}, nil); a.Enrich == nil ||
 		!strings.Contains(a.Enrich.Skip, "emulator") {
 		t.Errorf("enrichment: %+v", a.Enrich)
 	}
@@ -326,9 +326,9 @@ func TestDDLRefuses(t *testing.T) {
 			m["where"], m["resolve"] = rows([]any{nil, nil, "WH"}), object{"error": "no current database", "code": "090105"}
 		}, "target.table_name"},
 	} {
-		request, results := object{"op": "ddl", "table_name": "orders", "logical": logical()}, nowhere("WH", "STANDARD")
+		request, results := object{"op": "ddl", "table_name": "orders", "logical": logical()}, emptySession("WH", "STANDARD")
 		c.change(request, results)
-		if a := talk(t, c.of, request, results); a.Refused == nil || a.Refused.Field != c.field || a.Refused.Hint == "" {
+		if a := converse(t, c.of, request, results); a.Refused == nil || a.Refused.Field != c.field || a.Refused.Hint == "" {
 			t.Errorf("%s: %+v, %v", name, a.Refused, a.DDL)
 		}
 	}
@@ -346,8 +346,8 @@ func TestDDLRefuses(t *testing.T) {
 func TestLoad(t *testing.T) {
 	var lines []string
 	for _, of := range []TableType{Standard, Interactive} {
-		a := talk(t, of, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": 2_500_000},
-			nowhere("WH", "STANDARD"))
+		a := converse(t, of, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": 2_500_000},
+			emptySession("WH", "STANDARD"))
 		lines = append(lines, "-- "+of.String()+": "+a.Load.Table+" "+a.Load.Final)
 		var total int64
 		for _, g := range a.Load.Generate {
@@ -361,8 +361,8 @@ func TestLoad(t *testing.T) {
 	golden(t, "generate.sql", lines)
 	// However many rows: every one once, and a bounded list of statements.
 	for _, n := range []int64{1, 999_999, 1_000_001, 123_456_789, 5_000_000_000} {
-		a := talk(t, Hybrid, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": n},
-			nowhere("WH", "STANDARD"))
+		a := converse(t, Hybrid, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": n},
+			emptySession("WH", "STANDARD"))
 		var total int64
 		for _, g := range a.Load.Generate {
 			total += g.Rows
@@ -373,15 +373,15 @@ func TestLoad(t *testing.T) {
 	}
 	copied := logical()
 	delete(copied["columns"].([]object)[3], "fill")
-	if a := talk(t, Standard, object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10},
-		nowhere("WH", "STANDARD")); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" ||
+	if a := converse(t, Standard, object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10},
+		emptySession("WH", "STANDARD")); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" ||
 		a.Load.Columns[9].Name != "Odd Name" {
 		t.Errorf("%+v", a.Load)
 	}
 	for _, f := range []object{{"as": "magic"}, {"as": "integer", "min": 2, "max": 1}, {"as": "decimal"}, {"as": "choice"},
 		{"as": "letters", "min": 3, "max": 2}, {"as": "block"}, {"as": "constant", "values": []string{"x; DROP"}}} {
 		table := object{"name": "t", "columns": []object{{"name": "id", "type": "i64", "fill": f}}}
-		request := object{"op": "load", "table_name": "t", "logical": table, "rows": 1, "results": nowhere("WH", "STANDARD")}
+		request := object{"op": "load", "table_name": "t", "logical": table, "rows": 1, "results": emptySession("WH", "STANDARD")}
 		if err := sdktest.Adapter(New(Standard)).Call(request, nil); err == nil {
 			t.Errorf("%v was taken", f)
 		}

@@ -26,7 +26,7 @@ const (
 
 // table is what inspecting has gathered so far.
 type table struct {
-	found
+	foundTable
 	of      TableType
 	columns []column
 	key     []string
@@ -46,7 +46,7 @@ type table struct {
 // it, is its key dense, and, where it is not, which keys are there. Of one that is going to be dropped
 // only the first two are asked.
 func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
-	t, done, err := a.look(req, w)
+	t, done, err := a.findTable(req, w)
 	if err != nil || !done {
 		return err
 	}
@@ -89,8 +89,8 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	return nil
 }
 
-// look finds the table; nil when there is none. done is false while the host is being asked.
-func (a Adapter) look(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done bool, err error) {
+// findTable finds the table; nil when there is none. done is false while the host is being asked.
+func (a Adapter) findTable(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done bool, err error) {
 	name, err := dialect.ParseName(req.Get("table_name").Str())
 	if err != nil {
 		return nil, false, err
@@ -115,7 +115,7 @@ func (a Adapter) look(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done boo
 	if !ok {
 		return nil, true, nil
 	}
-	return &table{found: f, of: a.of}, true, nil
+	return &table{foundTable: f, of: a.tableType}, true, nil
 }
 
 // shape asks for columns, keys and the number of rows.

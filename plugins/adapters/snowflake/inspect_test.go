@@ -8,9 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )
 
-// there is a session in BENCH.PUBLIC, and what Snowflake answers about a table of
+// existingSession is a session in BENCH.PUBLIC, and what Snowflake answers about a table of
 // 1000 rows with the integer key ID.
-func there() map[string]object {
+func existingSession() map[string]object {
 	return map[string]object{
 		"where":   rows([]any{"BENCH", "PUBLIC", "WH"}),
 		"resolve": rows([]any{"BENCH", "PUBLIC", "ORDERS", "BASE TABLE", 1000}),
@@ -43,11 +43,11 @@ func there() map[string]object {
 func inspected(t *testing.T, of TableType, change func(request object, results map[string]object)) answer {
 	t.Helper()
 	request, results := object{"op": "inspect", "table_name": "orders",
-		"logical": object{"name": "orders", "key": []string{"id"}}}, there()
+		"logical": object{"name": "orders", "key": []string{"id"}}}, existingSession()
 	if change != nil {
 		change(request, results)
 	}
-	return talk(t, of, request, results)
+	return converse(t, of, request, results)
 }
 
 func TestInspect(t *testing.T) {
@@ -92,7 +92,7 @@ func TestInspectAsks(t *testing.T) {
 	var lines []string
 	request := object{"op": "inspect", "table_name": `sales."My ""Orders""; DROP TABLE x_%\'"`,
 		"logical": object{"name": "orders", "key": []string{"id"}}}
-	got, results := object{}, there()
+	got, results := object{}, existingSession()
 	results["resolve"] = rows([]any{"BENCH", "SALES", `My "Orders"; DROP TABLE x_%\'`, "BASE TABLE", 90_000_000})
 	results["count"], results["distinct"] = rows([]any{90_000}), rows([]any{90_000})
 	for range 8 {

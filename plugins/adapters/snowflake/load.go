@@ -22,10 +22,10 @@ func (a Adapter) load(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	into := name
-	if a.of == Interactive {
+	if a.tableType == Interactive {
 		into = name.Sibling(stageSuffix)
 	} else if existing != nil && req.Get("recreate").Bool() {
-		into = beside(name)
+		into = stagingTable(name)
 	}
 	w.Object().Key("load").Object().Key("table").Str(into.SQL()).Key("columns").Array()
 	for _, c := range t.Columns {
@@ -33,7 +33,7 @@ func (a Adapter) load(req *jsondoc.Value, w *jsondoc.Writer) error {
 			MaxLength: declaredLength(dbType(c))})
 	}
 	w.EndArray()
-	if a.of == Interactive {
+	if a.tableType == Interactive {
 		w.Key("final").Str(name.SQL())
 	}
 	if rows, _ := req.Get("rows").Int(); rows > 0 {

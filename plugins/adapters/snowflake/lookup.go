@@ -10,8 +10,8 @@ import (
 // whereQuery asks where a name without a schema is looked for.
 var whereQuery = sdk.Query{ID: "where", SQL: "SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), CURRENT_WAREHOUSE()"}
 
-// found is a table that is there.
-type found struct {
+// foundTable is a table that is there.
+type foundTable struct {
 	name dialect.TableName
 	// kind is BASE TABLE, VIEW, EXTERNAL TABLE …
 	kind string
@@ -19,7 +19,7 @@ type found struct {
 	estimate int64
 }
 
-func readFound(r sdk.Result) (f found, ok bool) {
+func readFound(r sdk.Result) (f foundTable, ok bool) {
 	if r.Err != "" || r.Rows.Len() == 0 {
 		return f, false
 	}

@@ -86,7 +86,7 @@ func findWarehouse(req *jsondoc.Value, w *jsondoc.Writer) (name string, found *w
 
 // poll tells how the warehouse does now.
 func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
-	if lacksAbility(req, noWarehouses) {
+	if missesAbility(req, noWarehouses) {
 		w.Object().EndObject()
 		return nil
 	}

@@ -35,7 +35,7 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	session := sdk.ResultOf(req, "session")
 	if !session.Asked {
 		queries := sessionQueries(req)
-		if req.Get("warehouse").Str() == "" && !lacksAbility(req, noWarehouses) {
+		if req.Get("warehouse").Str() == "" && !missesAbility(req, noWarehouses) {
 			queries = append(queries, currentWarehouse)
 		}
 		sdk.Ask(w, queries...)
@@ -62,7 +62,7 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 		name, house string
 		h           *warehouse
 	)
-	if !lacksAbility(req, noWarehouses) {
+	if !missesAbility(req, noWarehouses) {
 		var ok bool
 		if name, h, ok, err = findWarehouse(req, w); err == nil && !ok {
 			return nil
@@ -72,7 +72,7 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 		house = h.text("name")
 	}
 	var queries []sdk.Query
-	if !lacksAbility(req, noGrants) {
+	if !missesAbility(req, noGrants) {
 		queries = grantQueries(list, house, req.Get("prepare").Bool(), req.Get("recreate").Bool())
 	}
 	var grants []sdk.Result
@@ -86,12 +86,12 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if s.askRoles(req, w, grants) {
 		return nil
 	}
-	a.judge(w, req, session, &s, list, o, name, h, err)
+	a.writeChecks(w, req, session, &s, list, o, name, h, err)
 	return nil
 }
 
-// judge writes the answer.
-func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options,
+// writeChecks writes the answer.
+func (a Adapter) writeChecks(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options,
 	name string, h *warehouse, err error) {
 	var resume, restore []string
 	w.Object().Key("checks").Array()
@@ -100,17 +100,17 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 		f.add("role", "failed", "The session has no role.", "give the user a default role, or name one in the connection",
 			"target.connection")
 	} else if session.Err == "" {
-		f.add("role", "ok", "The session's role is "+s.role+s.others()+".", "", "")
+		f.add("role", "ok", "The session's role is "+s.role+s.secondaryRoles()+".", "", "")
 	}
 	if session.Err == "" && (s.database == "" || s.schema == "") {
 		f.add("schema", "warning", "The connection chooses no database or no schema.",
 			"name both in the connection: account/database/schema, or write the table as database.schema.table",
 			"target.connection")
 	}
-	judgeLacks(f, req)
+	checkAbilities(f, req)
 	var clusters int64
 	switch {
-	case lacksAbility(req, noWarehouses):
+	case missesAbility(req, noWarehouses):
 	case err != nil:
 		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".",
 			"see that the role may use a warehouse, and that the account answers", "target.warehouse")
@@ -124,15 +124,15 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 			"target.warehouse")
 	default:
 		clusters = h.number("max_cluster_count")
-		resume, restore = a.judgeWarehouse(f, req, *h, s, o, list)
+		resume, restore = a.checkWarehouse(f, req, *h, s, o, list)
 	}
-	if s.role != "" && !lacksAbility(req, noGrants) {
-		a.judgeTables(f, req, s, list)
-		a.judgeSchemas(f, req, s, list, o.search)
+	if s.role != "" && !missesAbility(req, noGrants) {
+		a.checkTables(f, req, s, list)
+		a.checkSchemas(f, req, s, list, o.search)
 	}
 	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
-	if prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.there })) {
-		a.judgeFeatures(f, s, o, clusters)
+	if prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.exists })) {
+		a.checkFeatures(f, s, o, clusters)
 	}
 	w.EndArray()
 	for _, list := range [...]struct {
@@ -146,8 +146,8 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 	w.EndObject()
 }
 
-// others says which roles count besides the primary one.
-func (s *account) others() string {
+// secondaryRoles says which roles count besides the primary one.
+func (s *account) secondaryRoles() string {
 	switch s.secondary {
 	case "":
 		return ""
@@ -157,11 +157,11 @@ func (s *account) others() string {
 	return "; its secondary roles are " + s.secondary
 }
 
-func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
+func (a Adapter) checkWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
 	list []subject) (resume, restore []string) {
 	name, state, kind, role := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type")), s.role
 	grants := sdk.ResultOf(req, "warehouse_grants")
-	may := func(right string) bool { return role == "" || !s.lacks(grants, right) }
+	may := func(right string) bool { return role == "" || !s.isMissing(grants, right) }
 	described := h.described()
 	switch state {
 	case "SUSPENDED", "SUSPENDING":
@@ -194,17 +194,17 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 			"target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")
-	if a.of == Interactive && !interactive {
+	if a.tableType == Interactive && !interactive {
 		f.add("warehouse_type", "warning", "Interactive tables are made for interactive warehouses, and "+name+" is "+
 			strings.ToLower(kind)+": what is measured is not what they can do.",
 			"CREATE INTERACTIVE WAREHOUSE … TABLES (…), and name it in target.warehouse", "target.warehouse")
 	}
 	if interactive {
-		attach, detach := a.judgeInteractive(f, req, h, s, o, list)
+		attach, detach := a.checkInteractive(f, req, h, s, o, list)
 		resume, restore = append(resume, attach...), append(detach, restore...)
 	}
 	clusters := max(1, h.number("max_cluster_count"))
-	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.of == Standard && !interactive {
+	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.tableType == Standard && !interactive {
 		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+
 			strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
 			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their "+

@@ -14,20 +14,20 @@ import (
 // until it is whole. No table of a user's has it: it is dropped if it is there.
 const newSuffix = "__LOADSTONE_NEW"
 
-// beside is that table.
-func beside(name dialect.TableName) dialect.TableName { return name.Sibling(newSuffix) }
+// stagingTable is that table.
+func stagingTable(name dialect.TableName) dialect.TableName { return name.Sibling(newSuffix) }
 
 // swap puts the new table in the place of the old one, in one step of the account, and
 // drops the old one. A server that cannot swap gets two steps.
-func (m *maker) swap(cannot bool) []string {
+func (m *ddlWriter) swap(cannot bool) []string {
 	if cannot {
 		return []string{"DROP TABLE " + m.final.SQL(), "ALTER TABLE " + m.name.SQL() + " RENAME TO " + m.final.SQL()}
 	}
 	return []string{"ALTER TABLE " + m.final.SQL() + " SWAP WITH " + m.name.SQL(), "DROP TABLE " + m.name.SQL()}
 }
 
-// dropping is what goes with a table that is made again.
-type dropping struct {
+// dropImpact is what goes with a table that is made again.
+type dropImpact struct {
 	rows, clusterBy, searched string
 	indexes                   int
 	grantees                  []string
@@ -35,9 +35,9 @@ type dropping struct {
 	users []string
 }
 
-// dropped looks at what recreate would drop; nil while the host is being asked.
+// readDropImpact looks at what recreate would drop; nil while the host is being asked.
 // Nothing that is asked needs a warehouse that runs.
-func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
+func readDropImpact(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropImpact {
 	schema := dialect.Quoted(t.name.Database.Text) + "." + dialect.Quoted(t.name.Schema.Text)
 	show := sdk.ResultOf(req, "dropped")
 	if !show.Asked {
@@ -48,13 +48,13 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
 		if t.of == Hybrid {
 			queries = append(queries, sdk.Query{ID: "indexes", SQL: "SHOW INDEXES IN TABLE " + t.name.SQL()})
 		}
-		if !lacksAbility(req, noGrants) {
+		if !missesAbility(req, noGrants) {
 			queries = append(queries, sdk.Query{ID: "table_grants", SQL: "SHOW GRANTS ON TABLE " + t.name.SQL()})
 		}
 		sdk.Ask(w, queries...)
 		return nil
 	}
-	d := &dropping{rows: "its rows", indexes: sdk.ResultOf(req, "indexes").Rows.Len()}
+	d := &dropImpact{rows: "its rows", indexes: sdk.ResultOf(req, "indexes").Rows.Len()}
 	for i := range show.Rows.Len() {
 		if field(show, i, "name") != t.name.Table.Text {
 			continue
@@ -87,8 +87,8 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
 	return d
 }
 
-// refused says why a table is not dropped: others refer to it, and their keys cannot be put back.
-func (d *dropping) refused(name dialect.TableName) error {
+// blockedReason says why a table is not dropped: others refer to it, and their keys cannot be put back.
+func (d *dropImpact) blockedReason(name dialect.TableName) error {
 	if len(d.users) == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (d *dropping) refused(name dialect.TableName) error {
 }
 
 // sentence names what is dropped.
-func (d *dropping) sentence(name dialect.TableName) string {
+func (d *dropImpact) sentence(name dialect.TableName) string {
 	text := "With the old " + name.SQL() + " go: " + d.rows
 	if d.indexes > 0 {
 		text += ", indexes: " + strconv.Itoa(d.indexes)

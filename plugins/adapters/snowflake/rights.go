@@ -34,7 +34,7 @@ const maxGrantees = 150
 
 func sessionQueries(req *jsondoc.Value) []sdk.Query {
 	session := sdk.Query{ID: "session", SQL: "SELECT CURRENT_ROLE(), CURRENT_DATABASE(), CURRENT_SCHEMA()"}
-	if lacksAbility(req, noGrants) {
+	if missesAbility(req, noGrants) {
 		return []sdk.Query{session}
 	}
 	return []sdk.Query{
@@ -113,25 +113,25 @@ func (s *account) askRoles(req *jsondoc.Value, w *jsondoc.Writer, grants []sdk.R
 	return false
 }
 
-// holding is what is known of a right.
-type holding int
+// privilegeState is what is known of a right.
+type privilegeState int
 
 const (
-	unknown holding = iota // the grants cannot be read
-	lacks
+	unknownPrivilege privilegeState = iota // the grants cannot be read
+	notHeld
 	mayHold // through something that the grants do not tell
-	holds
+	held
 )
 
-// held looks a right up in the grants on an object. why says what mayHold depends on.
+// privilege looks a right up in the grants on an object. why says what mayHold depends on.
 // Only the primary role makes objects: byPrimary leaves secondary roles and the user out.
-func (s *account) held(r sdk.Result, right string, byPrimary bool) (h holding, why string) {
+func (s *account) privilege(r sdk.Result, right string, byPrimary bool) (h privilegeState, why string) {
 	if !r.Asked || r.Err != "" {
-		return unknown, ""
+		return unknownPrivilege, ""
 	}
 	whole := false
-	h = lacks
-	better := func(to holding, reason string) {
+	h = notHeld
+	better := func(to privilegeState, reason string) {
 		if to > h {
 			h, why = to, reason
 		}
@@ -145,7 +145,7 @@ func (s *account) held(r sdk.Result, right string, byPrimary bool) (h holding, w
 		name := grantee(r, i)
 		switch {
 		case isRole(r, i) && name == s.role:
-			better(holds, "")
+			better(held, "")
 		case isRole(r, i):
 			in, asked := s.roles[name]
 			switch {
@@ -155,56 +155,56 @@ func (s *account) held(r sdk.Result, right string, byPrimary bool) (h holding, w
 				better(mayHold, "through the role "+name+", if that is not only a secondary role of the session: the primary "+
 					"role alone makes tables")
 			case in:
-				better(holds, "")
+				better(held, "")
 			}
 		case strings.EqualFold(field(r, i, "granted_to"), "USER"):
 			if name == s.user && s.secondary == "ALL" && !byPrimary {
-				better(holds, "")
+				better(held, "")
 			}
 		default:
 			better(mayHold, "through the "+strings.ToLower(strings.ReplaceAll(field(r, i, "granted_to"), "_", " "))+" "+name)
 		}
 	}
 	switch {
-	case h != lacks:
+	case h != notHeld:
 		return h, why
 	case !whole: // an object has an owner: this is not all
-		return unknown, ""
+		return unknownPrivilege, ""
 	case s.inherits:
 		return mayHold, "through grants that are inherited from its schema, database or account"
 	}
-	return lacks, ""
+	return notHeld, ""
 }
 
 // missing sorts rights into those that are missing for certain and those that may be held otherwise.
 func (s *account) missing(r sdk.Result, rights []string, byPrimary bool) (none, perhaps []string, why string) {
 	for _, right := range rights {
-		switch h, reason := s.held(r, right, byPrimary); h {
-		case lacks:
+		switch h, reason := s.privilege(r, right, byPrimary); h {
+		case notHeld:
 			none = append(none, right)
 		case mayHold:
 			perhaps, why = append(perhaps, right), reason
-		case unknown, holds:
+		case unknownPrivilege, held:
 		}
 	}
 	return none, perhaps, why
 }
 
-// lacks reports whether a right on an object is missing for certain.
-func (s *account) lacks(r sdk.Result, right string) bool {
-	h, _ := s.held(r, right, false)
-	return h == lacks
+// isMissing reports whether a right on an object is missing for certain.
+func (s *account) isMissing(r sdk.Result, right string) bool {
+	h, _ := s.privilege(r, right, false)
+	return h == notHeld
 }
 
 // subject is a table of the run.
 type subject struct {
 	name   dialect.TableName
 	rights []string
-	// there: the role sees it, as an object of this kind: TABLE, VIEW.
-	there bool
-	kind  string
-	// blind: it could not be asked.
-	blind bool
+	// exists: the role sees it, as an object of this kind: TABLE, VIEW.
+	exists bool
+	kind   string
+	// inaccessible: it could not be asked.
+	inaccessible bool
 	// grants is the id of the query for the grants on it, or on the schema where it is to be made.
 	grants string
 }
@@ -250,11 +250,11 @@ func (t *subject) schema() string {
 // find reads objectsQuery: the name as Snowflake reads it, or else as it is written.
 func (t *subject) find(req *jsondoc.Value, i int) {
 	r := sdk.ResultOf(req, objectsID(i))
-	t.blind = r.Err != ""
+	t.inaccessible = r.Err != ""
 	for _, want := range []string{t.name.Table.Name(), t.name.Table.Text} {
 		for row := range r.Rows.Len() {
 			if field(r, row, "name") == want {
-				t.there, t.kind, t.name.Table = true, "TABLE", dialect.Exactly(want)
+				t.exists, t.kind, t.name.Table = true, "TABLE", dialect.Exactly(want)
 				if strings.Contains(strings.ToUpper(field(r, row, "kind")), "VIEW") {
 					t.kind = "VIEW"
 				}
@@ -277,11 +277,11 @@ func grantQueries(list []subject, warehouse string, prepare, recreate bool) []sd
 	}
 	for i := range list {
 		t := &list[i]
-		if t.there {
+		if t.exists {
 			t.grants = "table_grants:" + strconv.Itoa(i)
 			queries = append(queries, sdk.Query{ID: t.grants, SQL: "SHOW GRANTS ON " + t.kind + " " + t.name.SQL()})
 		}
-		if id := "schema_grants:" + t.schema(); prepare && (!t.there || recreate) &&
+		if id := "schema_grants:" + t.schema(); prepare && (!t.exists || recreate) &&
 			!slices.ContainsFunc(queries, func(q sdk.Query) bool { return q.ID == id }) {
 			queries = append(queries, sdk.Query{ID: id, SQL: "SHOW GRANTS ON SCHEMA " + t.schema()})
 		}
@@ -289,15 +289,15 @@ func grantQueries(list []subject, warehouse string, prepare, recreate bool) []sd
 	return queries
 }
 
-// judgeTables says what the session may not do to the tables that are there.
-func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []subject) {
+// checkTables says what the session may not do to the tables that are there.
+func (a Adapter) checkTables(f findings, req *jsondoc.Value, s *account, list []subject) {
 	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
 	var names, rights []string
 	fine := true
 	for i := range list {
 		t := &list[i]
-		if !t.there {
-			if !prepare && !t.blind {
+		if !t.exists {
+			if !prepare && !t.inaccessible {
 				f.add("privileges", "warning", "The role "+s.role+" sees no table "+t.name.SQL()+".",
 					"correct target.table_name; or, if the table is there: "+
 						grantOn(strings.Join(t.rights, ", "), "TABLE", t.name.SQL(), s.role), dialect.NameField)
@@ -307,7 +307,7 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		}
 		r := sdk.ResultOf(req, t.grants)
 		if recreate {
-			if s.lacks(r, "OWNERSHIP") {
+			if s.isMissing(r, "OWNERSHIP") {
 				f.add("privileges", "failed", "The role "+s.role+" does not own the table "+t.name.SQL()+
 					", and only its owner may drop it for target.prepare.if_exists: recreate.",
 					"set if_exists: use to keep it; or GRANT OWNERSHIP ON TABLE "+t.name.SQL()+" TO ROLE "+dialect.Quoted(s.role)+
@@ -320,7 +320,7 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		switch {
 		case len(none) > 0:
 			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" on the "+strings.ToLower(t.kind)+
-				" "+t.name.SQL()+s.norOthers()+", and the run's operations need "+itThem(none)+".",
+				" "+t.name.SQL()+s.noSecondaryRoles()+", and the run's operations need "+pronoun(none)+".",
 				grantOn(strings.Join(none, ", "), t.kind, t.name.SQL(), s.role), dialect.NameField)
 			fine = false
 		case len(perhaps) > 0:
@@ -343,8 +343,8 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 	}
 }
 
-// judgeSchemas says whether the tables that are not there can be made.
-func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list []subject, search bool) {
+// checkSchemas says whether the tables that are not there can be made.
+func (a Adapter) checkSchemas(f findings, req *jsondoc.Value, s *account, list []subject, search bool) {
 	var seen []string
 	for i := range list {
 		schema := list[i].schema()
@@ -355,7 +355,7 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 		seen = append(seen, schema)
 		special := ""
 		var needs []string
-		switch a.of {
+		switch a.tableType {
 		case Hybrid:
 			special = "CREATE HYBRID TABLE"
 		case Interactive:
@@ -366,21 +366,21 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 		}
 		none, perhaps, why := s.missing(r, needs, true)
 		if special != "" {
-			h, reason := s.held(r, special, true)
-			ordinary, _ := s.held(r, "CREATE TABLE", true)
+			h, reason := s.privilege(r, special, true)
+			ordinary, _ := s.privilege(r, "CREATE TABLE", true)
 			switch {
-			case h == lacks && ordinary == holds:
+			case h == notHeld && ordinary == held:
 				f.add("privileges", "warning", "The role "+s.role+" is granted CREATE TABLE in the schema "+schema+" and not "+
 					special+": only accounts from before that right take the first for it.",
 					grantOn(special, "SCHEMA", schema, s.role), "target.prepare")
-			case h == lacks:
+			case h == notHeld:
 				none = append(none, special)
 			case h == mayHold:
 				perhaps, why = append(perhaps, special), reason
 			}
 		}
 		if search {
-			if h, _ := s.held(r, "ADD SEARCH OPTIMIZATION", false); h == lacks {
+			if h, _ := s.privilege(r, "ADD SEARCH OPTIMIZATION", false); h == notHeld {
 				none = append(none, "ADD SEARCH OPTIMIZATION")
 			}
 		}
@@ -395,8 +395,8 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 	}
 }
 
-// norOthers says that the secondary roles were looked at too.
-func (s *account) norOthers() string {
+// noSecondaryRoles says that the secondary roles were looked at too.
+func (s *account) noSecondaryRoles() string {
 	if s.secondary == "" {
 		return ""
 	}
@@ -416,7 +416,7 @@ func listed(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-func itThem(words []string) string {
+func pronoun(words []string) string {
 	if len(words) == 1 {
 		return "it"
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )
 
-// said holds a conversation and writes it down: what is asked, and the answer or the error.
-func said(of TableType, request object, results map[string]object) []string {
+// transcript holds a conversation and writes it down: what is asked, and the answer or the error.
+func transcript(of TableType, request object, results map[string]object) []string {
 	var lines []string
 	got := object{}
 	for range 8 {
@@ -253,7 +253,7 @@ func TestPreflight(t *testing.T) {
 		}
 		results := maps.Clone(everyday)
 		maps.Copy(results, c.results)
-		lines = append(append(lines, "-- "+c.name), said(c.of, request, results)...)
+		lines = append(append(lines, "-- "+c.name), transcript(c.of, request, results)...)
 	}
 	golden(t, "preflight.txt", lines)
 }
@@ -274,7 +274,7 @@ func TestPoll(t *testing.T) {
 		{"not there", "100%_\\", map[string]object{"warehouses": rows()}},
 		{"refused", "WH", map[string]object{"warehouses": {"error": "no"}}},
 	} {
-		lines = append(append(lines, "-- "+c.name), said(Standard, object{"op": "poll", "warehouse": c.more}, c.results)...)
+		lines = append(append(lines, "-- "+c.name), transcript(Standard, object{"op": "poll", "warehouse": c.more}, c.results)...)
 	}
 	golden(t, "poll.txt", lines)
 }
@@ -283,14 +283,14 @@ func TestEnrich(t *testing.T) {
 	var lines []string
 	for _, of := range []TableType{Standard, Hybrid, Interactive} {
 		lines = append(append(lines, "-- "+of.String()),
-			said(of, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": rows([]any{"1004999"})})...)
+			transcript(of, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": rows([]any{"1004999"})})...)
 	}
 	for _, c := range []struct {
 		name  string
 		clock object
 	}{{"a clock that is ahead", rows([]any{1_005_000})}, {"a clock that cannot be read", object{"error": "no"}}} {
 		lines = append(append(lines, "-- "+c.name),
-			said(Standard, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": c.clock})...)
+			transcript(Standard, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": c.clock})...)
 	}
 	golden(t, "enrich.txt", lines)
 }

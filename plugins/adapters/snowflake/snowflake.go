@@ -31,15 +31,15 @@ func (t TableType) String() string {
 }
 
 // Adapter serves the adapter plugin of one type of table.
-type Adapter struct{ of TableType }
+type Adapter struct{ tableType TableType }
 
 // New returns the adapter of a type of table.
-func New(t TableType) Adapter { return Adapter{of: t} }
+func New(t TableType) Adapter { return Adapter{tableType: t} }
 
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
-	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake",
-		Dialect: dialect.Key, Parameters: schemas[a.of]}
+	m := sdk.Manifest{Name: "snowflake_" + a.tableType.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake",
+		Dialect: dialect.Key, Parameters: schemas[a.tableType]}
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns " +
 			"snowflake.account_usage.aggregate_query_history " +
@@ -61,7 +61,7 @@ func (a Adapter) Manifest() sdk.Manifest {
 			"ALTER WAREHOUSE {name} ADD TABLES ({*})"},
 	}
 	m.Supports = &sdk.Supports{Transactions: true, GeneratesRows: true}
-	switch a.of {
+	switch a.tableType {
 	case Standard:
 		m.Supports.Clustering = true
 		m.Title = "Snowflake standard table"
@@ -108,5 +108,5 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 		classes(w)
 		return nil
 	}
-	return errors.New("the adapter snowflake_" + a.of.String() + " has no operation " + strconv.Quote(op))
+	return errors.New("the adapter snowflake_" + a.tableType.String() + " has no operation " + strconv.Quote(op))
 }

@@ -28,15 +28,15 @@ func (h warehouse) described() string {
 	return text
 }
 
-// judgeInteractive says what an interactive warehouse means for the run. Tables that it
+// checkInteractive says what an interactive warehouse means for the run. Tables that it
 // does not hold are added to it for the run, and taken away again: a cold table says
 // nothing of what it can do.
-func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
+func (a Adapter) checkInteractive(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
 	list []subject) (attach, detach []string) {
 	name := h.text("name")
 	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
-	makes := prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.there }))
-	if makes && o.loadWarehouse == "" && a.of != Interactive { // the adapter of interactive tables refuses it by itself
+	makes := prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.exists }))
+	if makes && o.loadWarehouse == "" && a.tableType != Interactive { // the adapter of interactive tables refuses it by itself
 		f.add("load_warehouse", "failed",
 			"The warehouse "+name+" is interactive: it makes no table, and the run's is to be made.",
 			"name a standard warehouse in target.params.load_warehouse, which makes and fills it",
@@ -56,7 +56,7 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 				"): it may refuse them.",
 			"name a standard warehouse in target.warehouse, or let the workload only read", "target.warehouse")
 	} else {
-		a.judgeKind(f, name)
+		a.checkKind(f, name)
 	}
 	if fallback := h.known("fallback_warehouse"); fallback != "" {
 		f.add("fallback_warehouse", "warning", "What takes longer than 5 s on the interactive warehouse "+name+
@@ -71,7 +71,7 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	}
 	grants := sdk.ResultOf(req, "warehouse_grants")
 	const attached, modify = "MANAGE ATTACHED TABLES", "MODIFY"
-	may := s.role == "" || !s.lacks(grants, attached) || !s.lacks(grants, modify)
+	may := s.role == "" || !s.isMissing(grants, attached) || !s.isMissing(grants, modify)
 	missing := h.notAttached(list)
 	if !may && (makes || len(missing) > 0) {
 		f.add("privileges", "warning", "The role "+s.role+" is granted neither "+attached+" nor "+modify+
@@ -83,16 +83,16 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 		return nil, nil
 	}
 	f.add("attached_tables", "ok", "The warehouse "+name+" does not hold "+listed(missing)+" yet. The run adds "+
-		itThem(missing)+" to it, and takes "+itThem(missing)+" away when it is over.", "", "")
+		pronoun(missing)+" to it, and takes "+pronoun(missing)+" away when it is over.", "", "")
 	tables := " TABLES (" + strings.Join(missing, ", ") + ")"
 	return []string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " ADD" + tables},
 		[]string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " DROP" + tables}
 }
 
-// judgeKind says how tables of the adapter's type do on an interactive warehouse.
+// checkKind says how tables of the adapter's type do on an interactive warehouse.
 // It queries all of them since 2026-09-14 (Snowflake's page on interactive analytics).
-func (a Adapter) judgeKind(f findings, name string) {
-	switch a.of {
+func (a Adapter) checkKind(f findings, name string) {
+	switch a.tableType {
 	case Standard:
 		f.add("warehouse_type", "ok",
 			"The warehouse "+name+" is interactive, and queries standard tables too; a statement of more than 5 s is ended.", "",
@@ -119,7 +119,7 @@ func (h warehouse) notAttached(list []subject) (missing []string) {
 	for i := range list {
 		t := &list[i]
 		plain := t.name.Database.Name() + "." + t.name.Schema.Name() + "." + t.name.Table.Name()
-		if t.there && t.kind == "TABLE" && !slices.Contains(held, plain) && !slices.Contains(missing, t.name.SQL()) {
+		if t.exists && t.kind == "TABLE" && !slices.Contains(held, plain) && !slices.Contains(missing, t.name.SQL()) {
 			missing = append(missing, t.name.SQL())
 		}
 	}

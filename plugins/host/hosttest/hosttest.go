@@ -17,16 +17,16 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
-// shared is a host of the test binary.
-type shared struct {
+// sharedHost is a host of the test binary.
+type sharedHost struct {
 	once sync.Once
 	host *host.Host
 	err  error
 }
 
-var registered, enlisted shared
+var registered, enlisted sharedHost
 
-func (s *shared) get(tb testing.TB, fill func(*host.Host) error) *host.Host {
+func (s *sharedHost) get(tb testing.TB, fill func(*host.Host) error) *host.Host {
 	tb.Helper()
 	s.once.Do(func() {
 		if s.err = precompiled.Bundled(precompiled.CacheDir()); s.err != nil {
@@ -59,7 +59,7 @@ func Enlisted(tb testing.TB) *host.Host {
 
 // Close closes the hosts that tests asked for.
 func Close() {
-	for _, s := range []*shared{&registered, &enlisted} {
+	for _, s := range []*sharedHost{&registered, &enlisted} {
 		if s.host != nil {
 			_ = s.host.Close(context.Background()) // the process ends
 		}

@@ -13,14 +13,14 @@ type generator struct {
 	params params
 	plan   *plan
 	rand   *gen.Rand
-	keys   *keys
+	keys   *keySource
 	pool   pool
 	total  int64
 	// fill says where each INSERT column comes from.
 	fill   []source
 	change source
-	// thought: the pause before the next operation has been issued.
-	thought bool
+	// thinkDue: the pause before the next operation has been issued.
+	thinkDue bool
 }
 
 // source is where the values of one column come from: the key maker, the pool, a
@@ -68,7 +68,7 @@ func (mix) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	}
 	if p.weights[insert] > 0 {
 		if g.keys.maker.column != "" && g.keys.maker.full() {
-			return nil, pl.cannot(insert, pl.noRoom(g.keys.maker.values.column))
+			return nil, pl.planError(insert, pl.keyRangeExhausted(g.keys.maker.values.column))
 		}
 		for _, v := range pl.fill {
 			s, err := g.sourceOf(v, &req, salt)
@@ -96,7 +96,7 @@ func (g *generator) sourceOf(v values, req *sdk.OpenRequest, salt uint64) (sourc
 		m := &newKeys{}
 		m.prepare(req, &t, &g.pool, gen.Mix(salt+uint64(len(g.fill))+1))
 		if m.column == "" {
-			return s, g.plan.cannot(insert, "new unique values for column "+quote(name)+" cannot be made")
+			return s, g.plan.planError(insert, "new unique values for column "+quote(name)+" cannot be made")
 		}
 		if m.values.maker == makeInt {
 			m.known = false
@@ -104,7 +104,7 @@ func (g *generator) sourceOf(v values, req *sdk.OpenRequest, salt uint64) (sourc
 		}
 		s.unique = m
 	case v.maker == makeNothing && s.pooled == nil:
-		return s, g.plan.cannot(insert, "values of type "+v.column.DBType+" for column "+quote(name)+
+		return s, g.plan.planError(insert, "values of type "+v.column.DBType+" for column "+quote(name)+
 			" can only be taken from existing rows, and the sample has none")
 	}
 	return s, nil
@@ -125,14 +125,14 @@ func (g *generator) put(b *sdk.Batch, s *source) {
 
 // Fill writes the next operations.
 func (g *generator) Fill(b *sdk.Batch, max int) error {
-	g.keys.batchBegins()
+	g.keys.beginBatch()
 	for b.Len() < max && b.Size() < maxBatch {
-		if g.params.thinkMicros > 0 && !g.thought {
+		if g.params.thinkMicros > 0 && !g.thinkDue {
 			b.Delay(g.params.thinkMicros)
-			g.thought = true
+			g.thinkDue = true
 			continue
 		}
-		g.thought = false
+		g.thinkDue = false
 		if err := g.one(b); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (g *generator) one(b *sdk.Batch) error {
 	}
 	k := g.keys
 	if kind == insert && k.maker.column != "" && k.maker.exhausted(k.inserted) {
-		return g.plan.cannot(insert, g.plan.noRoom(k.maker.values.column)+", and this run has used the keys that were left")
+		return g.plan.planError(insert, g.plan.keyRangeExhausted(k.maker.values.column)+", and this run has used the keys that were left")
 	}
 	b.Op(g.plan.statement[kind])
 	switch kind {

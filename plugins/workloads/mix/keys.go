@@ -19,9 +19,9 @@ const (
 
 var distributions = [...]string{"uniform", "zipfian", "latest", "sequential"}
 
-// keys names existing rows by place: places below base are rows that were there
+// keySource names existing rows by place: places below base are rows that were there
 // when the run began, from base on rows that this slot has inserted.
-type keys struct {
+type keySource struct {
 	table *sdk.Table
 	pool  *pool
 	// ranged: place i is key first+i; otherwise row i of the pool.
@@ -40,8 +40,8 @@ type keys struct {
 	inserted, visible, previous int64
 }
 
-func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt uint64) (*keys, error) {
-	k := &keys{table: t, pool: pl, dist: p.keys, base: int64(pl.rows)}
+func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt uint64) (*keySource, error) {
+	k := &keySource{table: t, pool: pl, dist: p.keys, base: int64(pl.rows)}
 	switch {
 	case t.HasRange && t.Dense:
 		k.ranged, k.first, k.base = true, t.KeyMin, t.KeyMax-t.KeyMin+1
@@ -74,7 +74,7 @@ func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt 
 }
 
 // poolColumns finds the key's columns in the pool.
-func (k *keys) poolColumns() bool {
+func (k *keySource) poolColumns() bool {
 	k.columns = nil
 	for _, name := range k.table.Key {
 		c := k.pool.find(name)
@@ -86,8 +86,8 @@ func (k *keys) poolColumns() bool {
 	return len(k.columns) > 0
 }
 
-// batchBegins moves the horizon behind which inserted keys are used.
-func (k *keys) batchBegins() {
+// beginBatch moves the horizon behind which inserted keys are used.
+func (k *keySource) beginBatch() {
 	k.visible, k.previous = k.previous, k.inserted
 	if !k.maker.known {
 		k.visible = 0
@@ -95,7 +95,7 @@ func (k *keys) batchBegins() {
 }
 
 // place draws the place of a row.
-func (k *keys) place(r *gen.Rand) int64 {
+func (k *keySource) place(r *gen.Rand) int64 {
 	all := k.base + k.visible
 	switch k.dist {
 	case zipfian:
@@ -115,7 +115,7 @@ func (k *keys) place(r *gen.Rand) int64 {
 }
 
 // put writes the key at a place.
-func (k *keys) put(b *sdk.Batch, place int64) {
+func (k *keySource) put(b *sdk.Batch, place int64) {
 	switch {
 	case place >= k.base:
 		k.maker.put(b, place-k.base)

@@ -54,7 +54,7 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 					"target.params.key: [" + pl.likelyKey() + "]; or set workload.params.weights.INSERT alone")
 			}
 			if pl.table.Rows == 0 && !pl.table.HasRange {
-				return nil, pl.cannot(kind, "it is empty; load rows first (target.prepare)")
+				return nil, pl.planError(kind, "it is empty; load rows first (target.prepare)")
 			}
 		}
 		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind]}
@@ -101,17 +101,17 @@ func (pl *plan) planInsert(p *params) error {
 				continue
 			}
 			if pl.table.Rows == 0 {
-				return pl.cannot(insert, "values of type "+c.DBType+" for column "+quote(c.Name)+
+				return pl.planError(insert, "values of type "+c.DBType+" for column "+quote(c.Name)+
 					" can only be taken from existing rows, and there are none")
 			}
 			if c.Unique || len(pl.table.Key) == 1 && pl.table.IsKey(c.Name) {
-				return pl.cannot(insert, "new unique values of type "+c.DBType+" for column "+quote(c.Name)+" cannot be made")
+				return pl.planError(insert, "new unique values of type "+c.DBType+" for column "+quote(c.Name)+" cannot be made")
 			}
 		}
 		pl.fill = append(pl.fill, v)
 	}
 	if len(pl.fill) == 0 {
-		return pl.cannot(insert, "the database fills every column itself")
+		return pl.planError(insert, "the database fills every column itself")
 	}
 	if err := pl.narrow(); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (pl *plan) planInsert(p *params) error {
 	if len(pl.table.Key) == 1 && pl.table.HasRange {
 		if c := pl.table.Column(pl.table.Key[0]); c != nil && !c.HasDefault && !c.Generated && c.Type == sdk.I64 &&
 			intMax(*c)-pl.table.KeyMax < fewKeys {
-			return pl.cannot(insert, pl.noRoom(*c))
+			return pl.planError(insert, pl.keyRangeExhausted(*c))
 		}
 	}
 	return nil
@@ -141,14 +141,14 @@ func (pl *plan) narrow() error {
 		}
 	}
 	if n := len(pl.fill); n > maxBinds {
-		return pl.cannot(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an "+
+		return pl.planError(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an "+
 			"operation has "+strconv.Itoa(maxBinds)+" values at most. Give some of them a default")
 	}
 	return nil
 }
 
-// noRoom says that a key is at the end of what its type holds.
-func (pl *plan) noRoom(c sdk.Column) string {
+// keyRangeExhausted says that a key is at the end of what its type holds.
+func (pl *plan) keyRangeExhausted(c sdk.Column) string {
 	text := "its key column " + quote(c.Name) + " is " + c.DBType + ", which ends at " + strconv.FormatInt(intMax(c), 10)
 	if pl.table.HasRange {
 		text += ", and the largest key is " + strconv.FormatInt(pl.table.KeyMax, 10)
@@ -199,7 +199,7 @@ func (pl *plan) planUpdate(p *params) error {
 		}
 	}
 	if best < 0 {
-		return pl.cannot(update, "it has no column outside its key whose values can be made")
+		return pl.planError(update, "it has no column outside its key whose values can be made")
 	}
 	return nil
 }
@@ -211,8 +211,8 @@ func (pl *plan) name() string {
 	return "table " + pl.table.Name
 }
 
-// cannot says what is wrong and what to do about it.
-func (pl *plan) cannot(kind int, why string) error {
+// planError says what is wrong and what to do about it.
+func (pl *plan) planError(kind int, why string) error {
 	return errors.New(pl.name() + " cannot take " + kinds[kind] + ": " + why + ". Set workload.params.weights." +
 		kinds[kind] + " to 0, or choose another table")
 }

@@ -176,11 +176,11 @@ func (b *bind) read(doc *jsondoc.Value) error {
 		one[0], err = b.convert(single)
 		b.values = one
 	case fromUUID:
-		b.only(sdk.Text)
+		b.setOnlyType(sdk.Text)
 	case fromText:
 		err = b.checkText(pattern)
 	case fromTimestamp:
-		b.only(sdk.Timestamp)
+		b.setOnlyType(sdk.Timestamp)
 		if b.from, err = b.moment("from", begin); err == nil {
 			b.to, err = b.moment("to", end)
 		}
@@ -227,8 +227,8 @@ func (b *bind) wrong(says string) error {
 	return errors.New(b.path + " (:" + b.name + "): " + name + " " + says)
 }
 
-// only sets the one type that the generator makes, when none was told.
-func (b *bind) only(typ string) {
+// setOnlyType sets the one type that the generator makes, when none was told.
+func (b *bind) setOnlyType(typ string) {
 	if b.typ == "" {
 		b.typ = typ
 	}
@@ -268,7 +268,7 @@ func (b *bind) checkRange() error {
 }
 
 func (b *bind) checkText(pattern string) error {
-	b.only(sdk.Text)
+	b.setOnlyType(sdk.Text)
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; c {
 		case '#', '?', '*':
@@ -363,7 +363,7 @@ func typeOf(v *jsondoc.Value) string {
 
 // convert reads a JSON value as the bind's type; without one, text.
 func (b *bind) convert(v *jsondoc.Value) (value, error) {
-	b.only(sdk.Text)
+	b.setOnlyType(sdk.Text)
 	if v.IsNull() {
 		return value{null: true}, nil
 	}

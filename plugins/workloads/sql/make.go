@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
-// makes says which types a generator makes; nil stands for those of the value or the column.
-var makes = [...][]string{
+// generatorTypes says which types a generator makes; nil stands for those of the value or the column.
+var generatorTypes = [...][]string{
 	fromSequence: {sdk.I64, sdk.F64, sdk.Text}, fromUniform: {sdk.I64, sdk.F64, sdk.Text},
 	fromZipfian: {sdk.I64, sdk.F64, sdk.Text}, fromNormal: {sdk.I64, sdk.F64, sdk.Text},
 	fromUUID: {sdk.Text}, fromText: {sdk.Text, sdk.Bytes}, fromTimestamp: {sdk.Timestamp}, fromNewKey: {sdk.I64},
@@ -40,7 +40,7 @@ func (p *parsed) resolve(tables []sdk.Table, pools []sdk.Pool) error {
 }
 
 func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
-	if list := makes[b.source]; list != nil && b.typ != "" {
+	if list := generatorTypes[b.source]; list != nil && b.typ != "" {
 		known := false
 		for _, typ := range list {
 			known = known || typ == b.typ
@@ -51,7 +51,7 @@ func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
 	}
 	switch b.source {
 	case fromNewKey:
-		b.only(sdk.I64)
+		b.setOnlyType(sdk.I64)
 		if b.integerKey(t) == nil {
 			return b.wrong("needs a table whose key is one integer column")
 		}

@@ -162,14 +162,14 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 		return s, errors.New(path + ".sql (" + s.id + "): " + err.Error())
 	}
 	p.usesTable = p.usesTable || strings.Contains(sql, "{table}")
-	if err := s.judge(kind, told); err != nil {
+	if err := s.classify(kind, told); err != nil {
 		return s, err
 	}
 	return s, s.match(binds, shared, p)
 }
 
-// judge decides what kind of operation the statement is.
-func (s *statement) judge(kind int, told bool) error {
+// classify decides what kind of operation the statement is.
+func (s *statement) classify(kind int, told bool) error {
 	said := s.writes
 	s.writes, s.kind = s.text.Writes, sdk.GenericSQL
 	switch s.text.Verb {

@@ -11,8 +11,8 @@ import (
 
 // dialect is that in which the statements are written below; those of Snowflake are made of them.
 const (
-	dialect = "postgres"
-	marked  = "snowflake"
+	dialect          = "postgres"
+	snowflakeDialect = "snowflake"
 )
 
 var (
@@ -24,25 +24,25 @@ var (
 
 // The statements, as pgbench's scripts have them.
 var (
-	updateAccount = written(sdk.Statement{ID: "update_account", Kind: sdk.Update, Table: "pgbench_accounts",
+	updateAccount = newStatement(sdk.Statement{ID: "update_account", Kind: sdk.Update, Table: "pgbench_accounts",
 		Binds: []sdk.Bind{delta, aid}, Writes: true}, "UPDATE {table} SET abalance = abalance + $1 WHERE aid = $2")
-	selectBalance = written(sdk.Statement{ID: "select_balance", Kind: sdk.PointLookup, Table: "pgbench_accounts",
+	selectBalance = newStatement(sdk.Statement{ID: "select_balance", Kind: sdk.PointLookup, Table: "pgbench_accounts",
 		Binds: []sdk.Bind{aid}, Columns: []string{"abalance"}}, "SELECT abalance FROM {table} WHERE aid = $1")
-	updateTeller = written(sdk.Statement{ID: "update_teller", Kind: sdk.Update, Table: "pgbench_tellers",
+	updateTeller = newStatement(sdk.Statement{ID: "update_teller", Kind: sdk.Update, Table: "pgbench_tellers",
 		Binds: []sdk.Bind{delta, tid}, Writes: true}, "UPDATE {table} SET tbalance = tbalance + $1 WHERE tid = $2")
-	updateBranch = written(sdk.Statement{ID: "update_branch", Kind: sdk.Update, Table: "pgbench_branches",
+	updateBranch = newStatement(sdk.Statement{ID: "update_branch", Kind: sdk.Update, Table: "pgbench_branches",
 		Binds: []sdk.Bind{delta, bid}, Writes: true}, "UPDATE {table} SET bbalance = bbalance + $1 WHERE bid = $2")
-	insertHistory = written(sdk.Statement{ID: "insert_history", Kind: sdk.Insert, Table: "pgbench_history",
+	insertHistory = newStatement(sdk.Statement{ID: "insert_history", Kind: sdk.Insert, Table: "pgbench_history",
 		Binds: []sdk.Bind{tid, bid, aid, delta}, Writes: true},
 		"INSERT INTO {table} (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)")
 )
 
-// written puts the SQL into a statement: Postgres numbers its parameters,
+// newStatement puts the SQL into a statement: Postgres numbers its parameters,
 // Snowflake marks them.
-func written(s sdk.Statement, sql string) sdk.Statement {
+func newStatement(s sdk.Statement, sql string) sdk.Statement {
 	text, order := sqltext.Positional(sql)
-	s.SQL = map[string]string{dialect: sql, marked: text}
-	s.BindOrder = map[string][]int{marked: order}
+	s.SQL = map[string]string{dialect: sql, snowflakeDialect: text}
+	s.BindOrder = map[string][]int{snowflakeDialect: order}
 	s.Param = "script"
 	return s
 }

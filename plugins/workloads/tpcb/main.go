@@ -136,18 +136,18 @@ func (p *params) rows(table int) int64 {
 func (p *params) tables() []sdk.LogicalTable {
 	number := func(name string, nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
 		return sdk.LogicalColumn{Name: name, Type: sdk.I64, Nullable: nullable,
-			DBType: map[string]string{dialect: "integer", marked: "NUMBER(10,0)"}, Fill: fill}
+			DBType: map[string]string{dialect: "integer", snowflakeDialect: "NUMBER(10,0)"}, Fill: fill}
 	}
 	aid := func(nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
 		c := number("aid", nullable, fill)
 		if p.scale >= wideScale {
-			c.DBType[dialect], c.DBType[marked] = "bigint", "NUMBER(19,0)"
+			c.DBType[dialect], c.DBType[snowflakeDialect] = "bigint", "NUMBER(19,0)"
 		}
 		return c
 	}
 	filler := func(size string, fill *sdk.Fill) sdk.LogicalColumn {
 		return sdk.LogicalColumn{Name: "filler", Type: sdk.Text, Nullable: true,
-			DBType: map[string]string{dialect: "char(" + size + ")", marked: "VARCHAR(" + size + ")"}, Fill: fill}
+			DBType: map[string]string{dialect: "char(" + size + ")", snowflakeDialect: "VARCHAR(" + size + ")"}, Fill: fill}
 	}
 	// The rows of Rows, said in a way that a database can make them itself: as pgbench -I g does.
 	first := func() *sdk.Fill { return &sdk.Fill{As: sdk.FillNumber, From: 1} }

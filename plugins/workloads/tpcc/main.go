@@ -20,8 +20,8 @@ type tpcc struct{}
 
 // dialect is that in which the statements are written; those of Snowflake are made of them.
 const (
-	dialect = "postgres"
-	marked  = "snowflake"
+	dialect          = "postgres"
+	snowflakeDialect = "snowflake"
 )
 
 // The numbers of clause 1.2 and 4.3.

@@ -55,7 +55,7 @@ func TestForSnowflake(t *testing.T) {
 // and has nothing that only Postgres knows.
 func TestMarkedSQL(t *testing.T) {
 	for _, s := range markedStatements {
-		sql, order := s.SQL[marked], s.BindOrder[marked]
+		sql, order := s.SQL[snowflakeDialect], s.BindOrder[snowflakeDialect]
 		if strings.Count(sql, "?") != len(order) || len(s.SQL) != 1 {
 			t.Errorf("%s has %d marks for %v", s.ID, strings.Count(sql, "?"), order)
 		}

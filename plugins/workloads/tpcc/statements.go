@@ -174,9 +174,9 @@ WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3::integer AND ol_o_id >= $3 
 const customerData = "c_data = CASE c_credit WHEN 'BC' THEN LEFT(CONCAT_WS(' ', c_id, c_d_id, c_w_id, $3, $2, $1) " +
 	"|| '|' || c_data, 500) ELSE c_data END"
 
-// differently is the SQL of statements that Snowflake wants otherwise. VALUES takes
+// snowflakeSQL is the SQL of statements that Snowflake wants otherwise. VALUES takes
 // few expressions there, so rows with computed values are inserted by SELECT.
-var differently = map[int]string{
+var snowflakeSQL = map[int]string{
 	noDistrict: "UPDATE {table} SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2",
 	noStock: `UPDATE {table} SET s_quantity = CASE WHEN s_quantity >= $1 + 10 THEN s_quantity - $1 ELSE s_quantity - $1 + 91 END,
  s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2
@@ -202,7 +202,7 @@ WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3 AND ol_o_id >= $3 - 20 AND 
 var markedStatements = func() []sdk.Statement {
 	list := make([]sdk.Statement, numMarked)
 	for i, s := range statements {
-		if sql := differently[i]; sql != "" {
+		if sql := snowflakeSQL[i]; sql != "" {
 			s.SQL = map[string]string{dialect: sql}
 		}
 		if s.Writes {
@@ -233,7 +233,7 @@ FROM {table} WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3`, statements[payCus
 		"SELECT o_c_id FROM {table} WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3", "o_c_id")
 	for i := range list {
 		text, order := sqltext.Positional(list[i].SQL[dialect])
-		list[i].SQL, list[i].BindOrder = map[string]string{marked: text}, map[string][]int{marked: order}
+		list[i].SQL, list[i].BindOrder = map[string]string{snowflakeDialect: text}, map[string][]int{snowflakeDialect: order}
 	}
 	return list
 }()
@@ -248,7 +248,9 @@ func whenDistrict() string {
 }
 
 // forSnowflake tells by the tables which statements a stream issues.
-func forSnowflake(tables []sdk.Table) bool { return len(tables) > 0 && tables[0].Dialect == marked }
+func forSnowflake(tables []sdk.Table) bool {
+	return len(tables) > 0 && tables[0].Dialect == snowflakeDialect
+}
 
 // Statements returns those of the five transactions.
 func (tpcc) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement, error) {

@@ -50,9 +50,9 @@ func (p *params) rows(table int) int64 {
 
 func column(name, kind, dbType string) sdk.LogicalColumn {
 	c := sdk.LogicalColumn{Name: name, Type: kind,
-		DBType: map[string]string{dialect: dbType, marked: strings.ToUpper(dbType)}}
+		DBType: map[string]string{dialect: dbType, snowflakeDialect: strings.ToUpper(dbType)}}
 	if kind == sdk.Timestamp {
-		c.DBType[marked] = "TIMESTAMP_NTZ(6)"
+		c.DBType[snowflakeDialect] = "TIMESTAMP_NTZ(6)"
 	}
 	return c
 }

@@ -17,8 +17,8 @@ type stream struct {
 	plan    *plan
 	rand    *gen.Rand
 	choose  chooser
-	lengths lengths
-	scans   lengths
+	lengths lengthSource
+	scans   lengthSource
 	bound   [numOps]float64 // running sums of the mix
 	// A new record n of this slot has the number firstNew + n·step.
 	firstNew, step int64
@@ -30,28 +30,28 @@ type stream struct {
 	owedPlace int64
 }
 
-// lengths draws numbers from least to most.
-type lengths struct {
-	least, most int64
-	zipf        *gen.Zipf
+// lengthSource draws numbers from least to most.
+type lengthSource struct {
+	min, max int64
+	zipf     *gen.Zipf
 }
 
-func newLengths(least, most int64, skewed bool) lengths {
-	l := lengths{least: least, most: most}
+func newLengths(least, most int64, skewed bool) lengthSource {
+	l := lengthSource{min: least, max: most}
 	if skewed {
 		l.zipf = gen.NewZipf(most-least+1, theta)
 	}
 	return l
 }
 
-func (l *lengths) next(r *gen.Rand) int64 {
+func (l *lengthSource) next(r *gen.Rand) int64 {
 	if l.zipf != nil {
-		return l.least + l.zipf.Next(r)
+		return l.min + l.zipf.Next(r)
 	}
-	return r.Between(l.least, l.most)
+	return r.Between(l.min, l.max)
 }
 
-func (o *options) fieldLengthsOf() lengths {
+func (o *options) fieldLengthsOf() lengthSource {
 	least := o.minField
 	if o.fieldLengths == 0 {
 		least = o.fieldLength

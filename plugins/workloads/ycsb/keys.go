@@ -203,15 +203,15 @@ func newChooser(o *options, req *sdk.OpenRequest, base int64) chooser {
 	return c
 }
 
-// tries bounds how often a draw that names no record is repeated.
-const tries = 64
+// maxDraws bounds how often a draw that names no record is repeated.
+const maxDraws = 64
 
 // place draws a record among the loaded ones and the visible inserts of this slot.
 func (c *chooser) place(r *gen.Rand, visible int64) int64 {
 	last := c.base + visible - 1
 	switch c.distribution {
 	case zipfian:
-		for range tries {
+		for range maxDraws {
 			if p := int64(fnv(uint64(c.zipf.rank(r.Float64()))) % c.span); p <= last {
 				return p
 			}
@@ -228,7 +228,7 @@ func (c *chooser) place(r *gen.Rand, visible int64) int64 {
 		}
 		return c.hot + r.Int64n(c.base-c.hot)
 	case exponential:
-		for range tries {
+		for range maxDraws {
 			// 1-u is never 0.
 			if back := -math.Log(1-r.Float64()) * c.scale; back < float64(last+1) {
 				return last - int64(back)
@@ -294,6 +294,6 @@ func checkKeys(p *plan, o *options, pools []sdk.Pool) error {
 	return nil
 }
 
-type keyError struct{ says string }
+type keyError struct{ message string }
 
-func (e *keyError) Error() string { return e.says }
+func (e *keyError) Error() string { return e.message }

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Blind are the tables in which Differences finds nothing though each of the runs has become another: one of its
+// InsensitiveTables are the tables in which Differences finds nothing though each of the runs has become another: one of its
 // operations is missing, that has failed where one has, its polls have one more statement that runs, it was faster and
 // dearer. What is compared with so little is compared with nothing.
-func Blind(ctx context.Context, conn *pgx.Conn, runs []Run) (blind []string, err error) {
+func InsensitiveTables(ctx context.Context, conn *pgx.Conn, runs []Run) (blind []string, err error) {
 	others := make([]Run, len(runs))
 	for i, r := range runs {
-		others[i] = another(r)
+		others[i] = variant(r)
 	}
 	found, err := Differences(ctx, conn, others)
 	if err != nil {
@@ -30,8 +30,8 @@ func Blind(ctx context.Context, conn *pgx.Conn, runs []Run) (blind []string, err
 	return blind, nil
 }
 
-// another is a run of which a little is not as it was.
-func another(r Run) Run {
+// variant is a run of which a little is not as it was.
+func variant(r Run) Run {
 	counts := func(e Execution) bool { return !e.Warmup && e.Position == 0 }
 	r.Executions = slices.Clone(r.Executions)
 	i := slices.IndexFunc(r.Executions, func(e Execution) bool { return counts(e) && !e.Success })

@@ -49,8 +49,8 @@ type Run struct {
 	Single bool
 }
 
-// within is how far a percentile of a histogram may be from the exact one.
-const within = 0.0055
+// percentileTolerance is how far a percentile of a histogram may be from the exact one.
+const percentileTolerance = 0.0055
 
 // value is what a cell must hold.
 type value struct {

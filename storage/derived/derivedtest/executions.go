@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ended is the second of the run in which an execution ended, counted from its start.
-func ended(r Run, e Execution) int64 {
+// endSecond is the second of the run in which an execution ended, counted from its start.
+func endSecond(r Run, e Execution) int64 {
 	return max(e.DueAt+elapsed(e)-r.StartTime.UnixNano(), 0) / int64(time.Second)
 }
 
@@ -33,7 +33,7 @@ func grouped(runs []Run, of func(Run, Execution) []any) map[string]*group {
 			if keys == nil {
 				continue
 			}
-			k, second := key(keys...), ended(r, e)
+			k, second := key(keys...), endSecond(r, e)
 			g := groups[k]
 			if g == nil {
 				g = &group{keys: keys, second: second, run: r}
@@ -58,7 +58,7 @@ func (g *group) figures() map[string]value {
 	row := map[string]value{"operations": exact(len(g.ms)), "errors": exact(g.errors), "row_count": exact(g.rows),
 		"max_ms": rounded(g.ms[len(g.ms)-1])}
 	for name, q := range map[string]float64{"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99} {
-		row[name] = value{percentile(g.ms, q), within}
+		row[name] = value{percentile(g.ms, q), percentileTolerance}
 	}
 	return row
 }
@@ -86,7 +86,7 @@ func seconds(runs []Run) (list []*table) {
 			if e.Position != 0 {
 				return nil
 			}
-			return append([]any{r.RunID, ended(r, e), e.Warmup}, kind.of(e)...)
+			return append([]any{r.RunID, endSecond(r, e), e.Warmup}, kind.of(e)...)
 		})
 		for k, g := range groups {
 			t.rows[k] = g.figures()
@@ -179,7 +179,7 @@ func warehouses(runs []Run) *table {
 		first, last := int64(math.MaxInt64), int64(-1)
 		for _, e := range r.Executions {
 			if e.Position == 0 {
-				second := ended(r, e)
+				second := endSecond(r, e)
 				done[second]++
 				first, last = min(first, second), max(last, second)
 			}

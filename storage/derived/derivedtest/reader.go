@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Breaches are what a reader may do with the relations of a results database and should not, and those of results that
+// ReaderBreaches// ReaderBreaches are what a reader may do with the relations of a results database and should not, and those of results that
 // it cannot read. Relations are listed by lister, which may be the reader itself.
-func Breaches(ctx context.Context, lister, reader *pgx.Conn) (breaches []string, err error) {
+func ReaderBreaches(ctx context.Context, lister, reader *pgx.Conn) (breaches []string, err error) {
 	rows, err := lister.Query(ctx, `SELECT n.nspname::text, c.relname::text FROM pg_class c
 		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S')
 			AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')`)

@@ -149,20 +149,20 @@ func drift(runs []Run) *table {
 		row := map[string]value{"template": exact(r.Scenario.TemplateName), "adapter": exact(r.Adapter),
 			"simulated": exact(r.Summary.Simulated), "started_at": stamp(r.StartTime), "qps": exact(r.Summary.QPS),
 			"p95_ms": exact(nil), "baseline_runs": exact(n), "baseline_p95_ms": exact(nil), "p95_change_pct": exact(nil)}
-		row["baseline_qps"], row["qps_change_pct"] = against(r.Summary.QPS, qps)
+		row["baseline_qps"], row["qps_change_pct"] = medianDeviation(r.Summary.QPS, qps)
 		if l := r.Summary.LatencyMs; l != nil {
 			row["p95_ms"] = exact(l.P95)
-			row["baseline_p95_ms"], row["p95_change_pct"] = against(l.P95, p95)
+			row["baseline_p95_ms"], row["p95_change_pct"] = medianDeviation(l.P95, p95)
 		} else if len(p95) > 0 {
-			row["baseline_p95_ms"], _ = against(0, p95)
+			row["baseline_p95_ms"], _ = medianDeviation(0, p95)
 		}
 		t.rows[key(r.RunID)] = row
 	}
 	return t
 }
 
-// against is the median of values, and by how many percent another one differs from it.
-func against(is float64, values []float64) (median, change value) {
+// medianDeviation is the median of values, and by how many percent another one differs from it.
+func medianDeviation(is float64, values []float64) (median, change value) {
 	if len(values) == 0 {
 		return exact(nil), exact(nil)
 	}

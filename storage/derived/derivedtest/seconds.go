@@ -32,9 +32,9 @@ var rollUps = []struct{ name, of, keys, where, counted, written string }{
 		"position = 0 AND NOT success", "count(*)", "errors"},
 }
 
-// SecondsDiffer compares the roll-ups of a run with its single executions, put into seconds as the documentation says,
+// CompareSeconds// CompareSeconds compares the roll-ups of a run with its single executions, put into seconds as the documentation says,
 // second by second, and says in sentences what is in the one and not in the other.
-func SecondsDiffer(ctx context.Context, conn *pgx.Conn, runID string) (all []string, err error) {
+func CompareSeconds(ctx context.Context, conn *pgx.Conn, runID string) (all []string, err error) {
 	for _, r := range rollUps {
 		made := fmt.Sprintf(`SELECT second, warmup, (%s)::text, (%s)::text FROM (SELECT e.*, %s AS second
 			FROM rollup.executions e JOIN rollup.runs r USING (run_id) WHERE run_id = $1) AS e

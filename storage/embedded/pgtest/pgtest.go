@@ -150,8 +150,8 @@ func (s *Server) newDatabase(t testing.TB, from string) (dsn string) {
 	return s.DSN(name)
 }
 
-// model is the database that those of NewFilled are copies of.
-const model = "test_model"
+// templateDatabase is the database that those of NewFilled are copies of.
+const templateDatabase = "test_model"
 
 // NewFilled makes a database as fill leaves one, which is called once in a test binary: a copy takes a fraction of what
 // a schema takes to be applied. It is dropped when the test ends.
@@ -160,14 +160,14 @@ func (s *Server) NewFilled(t testing.TB, fill func(ctx context.Context, dsn stri
 	s.filling.Lock()
 	defer s.filling.Unlock()
 	if !s.filled {
-		s.exec(t, "DROP DATABASE IF EXISTS "+model)
-		s.exec(t, "CREATE DATABASE "+model)
-		if err := fill(context.Background(), s.DSN(model)); err != nil {
+		s.exec(t, "DROP DATABASE IF EXISTS "+templateDatabase)
+		s.exec(t, "CREATE DATABASE "+templateDatabase)
+		if err := fill(context.Background(), s.DSN(templateDatabase)); err != nil {
 			t.Fatal(err)
 		}
 		s.filled = true
 	}
-	return s.newDatabase(t, " TEMPLATE "+model)
+	return s.newDatabase(t, " TEMPLATE "+templateDatabase)
 }
 
 func (s *Server) exec(t testing.TB, sql string) {

@@ -79,26 +79,26 @@ func Read(t testing.TB, s objects.Store, runID, name string) []byte {
 // Run holds stores to the contract; each case gets an empty one.
 func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 	for name, test := range map[string]func(*testing.T, objects.Store){
-		"WhatIsStoredIsRead":                    stored,
-		"ReadingAtOffsets":                      offsets,
-		"RepeatingIsHarmless":                   repeating,
-		"WhatIsNotTheArtifactIsRefused":         refused,
-		"ASourceThatBreaksStoresNothing":        broken,
-		"AnotherContentIsAConflict":             conflict,
-		"ManyAtATime":                           many,
-		"RunsAreApart":                          apart,
-		"DeleteRemovesARun":                     deletes,
-		"RemoveTakesOneFile":                    removes,
-		"NamesCannotClimb":                      climbing,
-		"AnEndedContextEndsIt":                  ended,
-		"WhatIsAbsentIsNotFound":                absent,
-		"TheOneWhoComesSecondOverwritesNothing": race,
+		"WhatIsStoredIsRead":                    testStored,
+		"ReadingAtOffsets":                      testReadAt,
+		"RepeatingIsHarmless":                   testRepeatedPut,
+		"WhatIsNotTheArtifactIsRefused":         testChecksumMismatch,
+		"ASourceThatBreaksStoresNothing":        testBrokenSources,
+		"AnotherContentIsAConflict":             testConflict,
+		"ManyAtATime":                           testManyParts,
+		"RunsAreApart":                          testRunIsolation,
+		"DeleteRemovesARun":                     testDelete,
+		"RemoveTakesOneFile":                    testRemove,
+		"NamesCannotClimb":                      testPathTraversal,
+		"AnEndedContextEndsIt":                  testCancelledContext,
+		"WhatIsAbsentIsNotFound":                testAbsent,
+		"TheOneWhoComesSecondOverwritesNothing": testConcurrentPuts,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
-func stored(t *testing.T, s objects.Store) {
+func testStored(t *testing.T, s objects.Store) {
 	for i, size := range Sizes {
 		content := Content(size, uint64(i))
 		a, path := File(t, "run", "executions-"+string(rune('a'+i))+".parquet", content)
@@ -116,19 +116,19 @@ func stored(t *testing.T, s objects.Store) {
 	if err != nil || len(names) != len(Sizes) || !slices.IsSorted(names) {
 		t.Errorf("names %v: %v", names, err)
 	}
-	place, label, err := s.Place()
-	if again, _, err := s.Place(); err != nil || place == "" || label == "" || again != place {
+	place, label, err := s.ID()
+	if again, _, err := s.ID(); err != nil || place == "" || label == "" || again != place {
 		t.Errorf("its place is %q, %q, and then %q: %v", place, label, again, err)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	if s.Where("run") == "" || !strings.Contains(s.Where("run"), "run") {
-		t.Errorf("it is nowhere: %q", s.Where("run"))
+	if s.Location("run") == "" || !strings.Contains(s.Location("run"), "run") {
+		t.Errorf("it is nowhere: %q", s.Location("run"))
 	}
 }
 
-func offsets(t *testing.T, s objects.Store) {
+func testReadAt(t *testing.T, s objects.Store) {
 	content := Content(Sizes[len(Sizes)-1], 5)
 	Put(t, s, "run", "a.parquet", content)
 	f, err := s.Open(t.Context(), "run", "a.parquet")
@@ -172,7 +172,7 @@ func offsets(t *testing.T, s objects.Store) {
 	group.Wait()
 }
 
-func repeating(t *testing.T, s objects.Store) {
+func testRepeatedPut(t *testing.T, s objects.Store) {
 	for _, size := range Sizes {
 		content := Content(size, 1)
 		a, path := File(t, "run", "a"+string(rune('a'+size%26))+".parquet", content)
@@ -195,7 +195,7 @@ func repeating(t *testing.T, s objects.Store) {
 	}
 }
 
-func refused(t *testing.T, s objects.Store) {
+func testChecksumMismatch(t *testing.T, s objects.Store) {
 	for _, size := range Sizes {
 		a, path := File(t, "run", "a.parquet", Content(size, 2))
 		wrong, longer, shorter := a, a, a
@@ -219,7 +219,7 @@ func refused(t *testing.T, s objects.Store) {
 	}
 }
 
-func conflict(t *testing.T, s objects.Store) {
+func testConflict(t *testing.T, s objects.Store) {
 	for i, size := range Sizes {
 		name := "a" + string(rune('a'+i)) + ".parquet"
 		first := Content(size, 3)
@@ -283,8 +283,8 @@ func (r *streamReader) Close() error {
 	return nil
 }
 
-// broken stores from streams, the first of which are not what they should be.
-func broken(t *testing.T, s objects.Store) {
+// testBrokenSources stores from streams, the first of which are not what they should be.
+func testBrokenSources(t *testing.T, s objects.Store) {
 	cut := errors.New("the connection was cut")
 	for i, size := range Sizes {
 		content := Content(size, 10)
@@ -329,8 +329,8 @@ func broken(t *testing.T, s objects.Store) {
 	}
 }
 
-// race stores different contents under one name at once, and one content many times.
-func race(t *testing.T, s objects.Store) {
+// testConcurrentPuts stores different contents under one name at once, and one content many times.
+func testConcurrentPuts(t *testing.T, s objects.Store) {
 	for _, size := range []int{100, Sizes[len(Sizes)-1]} {
 		name := "race" + string(rune('a'+size%26)) + ".parquet"
 		contents := [][]byte{Content(size, 6), Content(size, 6), Content(size, 7)}
@@ -351,7 +351,7 @@ func race(t *testing.T, s objects.Store) {
 	}
 }
 
-func many(t *testing.T, s objects.Store) {
+func testManyParts(t *testing.T, s objects.Store) {
 	const n = 16
 	var group sync.WaitGroup
 	for i := range n {
@@ -375,7 +375,7 @@ func many(t *testing.T, s objects.Store) {
 	}
 }
 
-func apart(t *testing.T, s objects.Store) {
+func testRunIsolation(t *testing.T, s objects.Store) {
 	// One id begins with the other.
 	Put(t, s, "run", "a.parquet", []byte("run's"))
 	Put(t, s, "run-2", "a.parquet", []byte("run-2's"))
@@ -394,7 +394,7 @@ func apart(t *testing.T, s objects.Store) {
 	}
 }
 
-func deletes(t *testing.T, s objects.Store) {
+func testDelete(t *testing.T, s objects.Store) {
 	Put(t, s, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 8))
 	Put(t, s, "run", "b.parquet", []byte("b"))
 	_ = Read(t, s, "run", "a.parquet")
@@ -416,7 +416,7 @@ func deletes(t *testing.T, s objects.Store) {
 	}
 }
 
-func removes(t *testing.T, s objects.Store) {
+func testRemove(t *testing.T, s objects.Store) {
 	Put(t, s, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 8))
 	Put(t, s, "run", "a.parquet.b.parquet", []byte("b"))
 	Put(t, s, "other", "a.parquet", []byte("other"))
@@ -446,7 +446,7 @@ func removes(t *testing.T, s objects.Store) {
 	}
 }
 
-func climbing(t *testing.T, s objects.Store) {
+func testPathTraversal(t *testing.T, s objects.Store) {
 	Put(t, s, "run", "a.parquet", []byte("a"))
 	for _, bad := range [][2]string{
 		{"run", "../secret.parquet"}, {"run", "/etc/passwd"}, {"run", "a/b.parquet"}, {"run", ".hidden.parquet"},
@@ -477,7 +477,7 @@ func climbing(t *testing.T, s objects.Store) {
 	}
 }
 
-func ended(t *testing.T, s objects.Store) {
+func testCancelledContext(t *testing.T, s objects.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a, path := File(t, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 9))
@@ -492,7 +492,7 @@ func ended(t *testing.T, s objects.Store) {
 	}
 }
 
-func absent(t *testing.T, s objects.Store) {
+func testAbsent(t *testing.T, s objects.Store) {
 	if names, err := s.Names(t.Context(), "never"); err != nil || len(names) != 0 {
 		t.Errorf("names %v: %v", names, err)
 	}

@@ -20,9 +20,9 @@ type Address struct {
 }
 
 const (
-	scheme     = "s3://"
-	addressFor = "write s3://BUCKET/PREFIX, and for another server than Amazon's ?endpoint=https://HOST:PORT&region=REGION"
-	mostPrefix = 512
+	scheme      = "s3://"
+	addressHint = "write s3://BUCKET/PREFIX, and for another server than Amazon's ?endpoint=https://HOST:PORT&region=REGION"
+	maxPrefix   = 512
 )
 
 var (
@@ -35,8 +35,8 @@ var (
 // IsAddress reports whether the text means storage, and not a folder.
 func IsAddress(text string) bool { return strings.HasPrefix(strings.ToLower(text), scheme) }
 
-func wrong(format string, args ...any) error {
-	return &engine.Error{Code: engine.CodeInvalid, Hint: addressFor,
+func addressError(format string, args ...any) error {
+	return &engine.Error{Code: engine.CodeInvalid, Hint: addressHint,
 		Message: "The address of the results cannot be used: " + fmt.Sprintf(format, args...) + "."}
 }
 
@@ -45,25 +45,25 @@ func wrong(format string, args ...any) error {
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return Address{}, wrong("it is no URL")
+		return Address{}, addressError("it is no URL")
 	}
 	switch {
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return Address{}, wrong("it holds keys, which belong into the environment (AWS_ACCESS_KEY_ID and " +
+		return Address{}, addressError("it holds keys, which belong into the environment (AWS_ACCESS_KEY_ID and " +
 			"AWS_SECRET_ACCESS_KEY) or a profile (AWS_PROFILE)")
 	case u.Fragment != "" || u.Opaque != "":
-		return Address{}, wrong("there is no place for a #")
+		return Address{}, addressError("there is no place for a #")
 	case !bucketName.MatchString(u.Host) || strings.Contains(u.Host, ".."):
-		return Address{}, wrong("a bucket has 3 to 63 small letters, digits, dots and hyphens")
+		return Address{}, addressError("a bucket has 3 to 63 small letters, digits, dots and hyphens")
 	}
 	a := Address{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
-	if len(a.Prefix) > mostPrefix {
-		return Address{}, wrong("its prefix has more than %d characters", mostPrefix)
+	if len(a.Prefix) > maxPrefix {
+		return Address{}, addressError("its prefix has more than %d characters", maxPrefix)
 	}
 	if a.Prefix != "" {
 		for _, element := range strings.Split(a.Prefix, "/") {
 			if !prefixName.MatchString(element) {
-				return Address{}, wrong("its prefix has an element that is empty, begins with a dot, or has other characters " +
+				return Address{}, addressError("its prefix has an element that is empty, begins with a dot, or has other characters " +
 					"than letters, digits and !_.*()'-")
 			}
 		}
@@ -75,22 +75,22 @@ func ParseAddress(text string) (Address, error) {
 func (a *Address) parameters(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return wrong("what stands behind its question mark cannot be read")
+		return addressError("what stands behind its question mark cannot be read")
 	}
 	known := []string{"endpoint", "path_style", "region"}
 	for name, values := range query {
 		if !slices.Contains(known, name) || len(values) != 1 {
-			return wrong("it has a parameter that is not known or stands twice; there are %s", strings.Join(known, ", "))
+			return addressError("it has a parameter that is not known or stands twice; there are %s", strings.Join(known, ", "))
 		}
 	}
 	if a.Region = query.Get("region"); a.Region != "" && !regionName.MatchString(a.Region) {
-		return wrong("its region is no name")
+		return addressError("its region is no name")
 	}
 	if a.Endpoint = query.Get("endpoint"); a.Endpoint != "" {
 		e, err := url.Parse(a.Endpoint)
 		if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" || e.User != nil ||
 			e.RawQuery != "" || e.Fragment != "" {
-			return wrong("its endpoint is not http:// or https:// and a host")
+			return addressError("its endpoint is not http:// or https:// and a host")
 		}
 	}
 	switch query.Get("path_style") {
@@ -101,7 +101,7 @@ func (a *Address) parameters(raw string) error {
 	case "false":
 		a.HostStyle = true
 	default:
-		return wrong("path_style is true or false")
+		return addressError("path_style is true or false")
 	}
 	return nil
 }

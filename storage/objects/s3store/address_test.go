@@ -107,7 +107,7 @@ func TestWhatCannotKeepResultsIsRefusedAtStart(t *testing.T) {
 }
 
 func refuseMethod(method string) s3test.Fault {
-	return s3test.After(0, s3test.Is(method), s3test.Denied)
+	return s3test.After(0, s3test.MatchMethods(method), s3test.AccessDenied)
 }
 
 // TestTheTestObjectOfTheStartIsRemoved, and other objects are left alone.
@@ -119,7 +119,7 @@ func TestTheTestObjectOfTheStartIsRemoved(t *testing.T) {
 	if keys := standIn.Keys(); len(keys) != 1 || keys[0] != "some/run/part.parquet" {
 		t.Errorf("objects %v", keys)
 	}
-	if where := s.Where("run"); where != "s3://results/some/run" {
+	if where := s.Location("run"); where != "s3://results/some/run" {
 		t.Errorf("where: %s", where)
 	}
 	if text := s.String(); text != "s3://results/some at "+standIn.Endpoint {
@@ -129,7 +129,7 @@ func TestTheTestObjectOfTheStartIsRemoved(t *testing.T) {
 
 // TestAServerWithoutConditionalWritesIsUsed, and what is there is still not overwritten.
 func TestAServerWithoutConditionalWritesIsUsed(t *testing.T) {
-	for name, fault := range map[string]s3test.Fault{"ignored": s3test.Unconditional, "refused": s3test.NotImplemented} {
+	for name, fault := range map[string]s3test.Fault{"ignored": s3test.IgnoreConditions, "refused": s3test.NotImplemented} {
 		t.Run(name, func(t *testing.T) {
 			proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)
 			proxy.Set(fault)
@@ -191,7 +191,7 @@ func TestAnEndpointThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.Lead(t, egress.Metadata)
+	egress.StubDNS(t, egress.Metadata)
 	if err := open("http://s3.example"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	} else if e := engine.AsError(err); !strings.Contains(e.Message, "address of the link") {

@@ -20,23 +20,23 @@ import (
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
-// place is where a block belongs.
-type place struct {
+// blockID is where a block belongs.
+type blockID struct {
 	runID, name, sum string
 	block            int64
 }
 
-func (p place) path() string {
+func (p blockID) path() string {
 	return filepath.Join(p.runID, p.name+"."+p.sum+"."+strconv.FormatInt(p.block, 10))
 }
 
 // cache keeps blocks on disk, the least recently used of which go first. Nothing in it is needed: what
 // cannot be written or read is asked for again, and what is read is checked by who asked.
 type cache struct {
-	dir   string
-	limit int64
-	room  func() error
-	log   zerolog.Logger
+	dir       string
+	limit     int64
+	freeSpace func() error
+	log       zerolog.Logger
 
 	mu           sync.Mutex
 	used         int64
@@ -45,14 +45,14 @@ type cache struct {
 	all          *list.List // of *kept, most recently used first
 }
 
-type kept struct {
+type cachedBlock struct {
 	path string
 	size int64
 }
 
 // openCache returns the cache in dir with what an earlier process left there; limit 0 keeps nothing.
 func openCache(dir string, limit int64, room func() error, log zerolog.Logger) (*cache, error) {
-	c := &cache{dir: dir, limit: limit, room: room, log: log, at: map[string]*list.Element{}, all: list.New()}
+	c := &cache{dir: dir, limit: limit, freeSpace: room, log: log, at: map[string]*list.Element{}, all: list.New()}
 	if limit <= 0 {
 		return c, nil
 	}
@@ -62,7 +62,7 @@ func openCache(dir string, limit int64, room func() error, log zerolog.Logger) (
 			Hint:    "Check that the data directory is writable, or keep no cache with --results-cache -1."}
 	}
 	type found struct {
-		kept
+		cachedBlock
 		at time.Time
 	}
 	var old []found
@@ -76,7 +76,7 @@ func openCache(dir string, limit int64, room func() error, log zerolog.Logger) (
 		}
 		relative, err := filepath.Rel(dir, path)
 		if err == nil && st.Mode().IsRegular() && strings.Contains(relative, ".parquet.") {
-			old = append(old, found{kept{relative, st.Size()}, st.ModTime()})
+			old = append(old, found{cachedBlock{relative, st.Size()}, st.ModTime()})
 		}
 		return nil
 	})
@@ -85,7 +85,7 @@ func openCache(dir string, limit int64, room func() error, log zerolog.Logger) (
 	}
 	slices.SortFunc(old, func(a, b found) int { return a.at.Compare(b.at) })
 	for _, f := range old {
-		c.at[f.path] = c.all.PushFront(&kept{f.path, f.size})
+		c.at[f.path] = c.all.PushFront(&cachedBlock{f.path, f.size})
 		c.used += f.size
 	}
 	c.shrink(0)
@@ -104,14 +104,14 @@ func (s *Store) Cache() CacheState {
 }
 
 // has reports whether a block is kept.
-func (c *cache) has(p place) bool {
+func (c *cache) has(p blockID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at[p.path()] != nil
 }
 
 // get returns a block, nil when it is not there.
-func (c *cache) get(p place) []byte {
+func (c *cache) get(p blockID) []byte {
 	path := p.path()
 	c.mu.Lock()
 	e := c.at[path]
@@ -136,7 +136,7 @@ func (c *cache) get(p place) []byte {
 }
 
 // put keeps a block if there is room for it.
-func (c *cache) put(p place, b []byte) {
+func (c *cache) put(p blockID, b []byte) {
 	size := int64(len(b))
 	if c.limit < size || !objects.IsPart(p.name) {
 		return
@@ -148,7 +148,7 @@ func (c *cache) put(p place, b []byte) {
 		c.drop(old) // it was not sound
 	}
 	c.shrink(size)
-	for c.room() != nil {
+	for c.freeSpace() != nil {
 		if c.all.Len() == 0 {
 			return
 		}
@@ -158,7 +158,7 @@ func (c *cache) put(p place, b []byte) {
 		c.log.Debug().Err(err).Str("dir", c.dir).Msg("a block of results is not cached")
 		return
 	}
-	c.at[path] = c.all.PushFront(&kept{path, size})
+	c.at[path] = c.all.PushFront(&cachedBlock{path, size})
 	c.used += size
 }
 
@@ -186,7 +186,7 @@ func (c *cache) shrink(more int64) {
 
 // drop removes a block. c.mu is held.
 func (c *cache) drop(e *list.Element) {
-	k := e.Value.(*kept)
+	k := e.Value.(*cachedBlock)
 	if c.at[k.path] != e {
 		return
 	}

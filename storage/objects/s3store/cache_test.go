@@ -30,8 +30,8 @@ func onDisk(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-func at8(i int) place {
-	return place{"run", "part.parquet", "sum", int64(i)}
+func at8(i int) blockID {
+	return blockID{"run", "part.parquet", "sum", int64(i)}
 }
 
 func TestTheCacheEvictsWhatWasNotUsedForLongest(t *testing.T) {

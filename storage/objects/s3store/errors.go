@@ -35,8 +35,8 @@ func isAbsent(err error) bool {
 	return code == "NoSuchKey" || status(err) == http.StatusNotFound && code != "NoSuchBucket" && code != "NoSuchUpload"
 }
 
-// isTaken: the condition of a write did not hold, or another writer is at it.
-func isTaken(err error) bool {
+// isConflict: the condition of a write did not hold, or another writer is at it.
+func isConflict(err error) bool {
 	return status(err) == http.StatusPreconditionFailed || refusal(err) == "ConditionalRequestConflict" ||
 		refusal(err) == "NoSuchUpload"
 }
@@ -51,7 +51,7 @@ type cause struct{ sentence, hint string }
 var (
 	unknownKey = cause{"the access key is not known there",
 		"Check AWS_ACCESS_KEY_ID, or the profile, and the endpoint."}
-	elsewhere = cause{"the bucket is in another region", "Name its region: --results s3://…?region=REGION."}
+	wrongRegion = cause{"the bucket is in another region", "Name its region: --results s3://…?region=REGION."}
 )
 
 // causes are the refusals that people can do something about.
@@ -68,14 +68,14 @@ var causes = map[string]cause{
 	"ExpiredToken":                 {"the credentials have expired", "Renew them, and start again."},
 	"InvalidToken":                 {"the session token is not valid", "Check AWS_SESSION_TOKEN, or leave it out."},
 	"RequestTimeTooSkewed":         {"the clocks differ by too much", "Set the clock of this machine."},
-	"PermanentRedirect":            elsewhere,
-	"IllegalLocationConstraint":    elsewhere,
+	"PermanentRedirect":            wrongRegion,
+	"IllegalLocationConstraint":    wrongRegion,
 	"AuthorizationHeaderMalformed": {"the region is another", "Name the region: --results s3://…?region=REGION."},
 	"QuotaExceeded":                {"its quota is used up", "Delete old runs, or raise the quota."},
 	"XMinioStorageFull":            {"it is full", "Delete old runs, or give it more room."},
 }
 
-const askAgain = "See whether it can be reached from this machine and answers others; what was not stored is kept, " +
+const retryHint = "See whether it can be reached from this machine and answers others; what was not stored is kept, " +
 	"and goes on when the server is started again."
 
 // explain turns a refusal, or no answer, into the error that a user sees. doing is
@@ -87,7 +87,7 @@ func (s *Store) explain(err error, doing string) error {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		return e
 	}
-	out := &engine.Error{Code: engine.CodeUnavailable, Hint: askAgain, Cause: err}
+	out := &engine.Error{Code: engine.CodeUnavailable, Hint: retryHint, Cause: err}
 	code, said := refusal(err), status(err)
 	if code == "" || code == "Forbidden" || code == "NotFound" {
 		// An answer to HEAD has no body that says more.
@@ -112,7 +112,7 @@ func (s *Store) explain(err error, doing string) error {
 		sentence = fmt.Sprintf("it answers with an error of its own (%d %s)", said, code)
 	case said != 0:
 		sentence = fmt.Sprintf("it refuses with %d %s", said, code)
-	case slow(err):
+	case throttled(err):
 		sentence = "it is too slow, or does not answer"
 	default:
 		sentence = "it does not answer: " + innermost(err)
@@ -121,7 +121,7 @@ func (s *Store) explain(err error, doing string) error {
 	return out
 }
 
-func slow(err error) bool {
+func throttled(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
@@ -140,8 +140,8 @@ func innermost(err error) string {
 	}
 }
 
-// gone reports whether nobody answered, or nobody who could: the next one need not wait as long.
-func gone(err error) bool {
+// unreachable reports whether nobody answered, or nobody who could: the next one need not wait as long.
+func unreachable(err error) bool {
 	said := status(err)
 	return !errors.Is(err, context.Canceled) && refusal(err) == "" && said == 0 ||
 		said >= http.StatusInternalServerError || said == http.StatusTooManyRequests

@@ -23,8 +23,8 @@ import (
 func (s *Store) keys(ctx context.Context, prefix string) (keys []string, err error) {
 	in := &s3.ListObjectsV2Input{Bucket: &s.address.Bucket, Prefix: &prefix}
 	for pages := s3.NewListObjectsV2Paginator(s.client, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx, s.once)
-		if s.saw(err) != nil {
+		page, err := pages.NextPage(ctx, s.singleAttemptWhenDown)
+		if s.noteOutcome(err) != nil {
 			return nil, err
 		}
 		for _, o := range page.Contents {
@@ -39,7 +39,7 @@ func (s *Store) Names(ctx context.Context, runID string) ([]string, error) {
 	if err := objects.CheckRun(runID); err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.within(ctx, 0)
+	ctx, cancel := s.withTransferTimeout(ctx, 0)
 	defer cancel()
 	prefix := s.key(runID, "")
 	keys, err := s.keys(ctx, prefix)
@@ -61,14 +61,14 @@ func (s *Store) Remove(ctx context.Context, runID, name string) error {
 	if err := objects.CheckNames(runID, name); err != nil {
 		return err
 	}
-	ctx, cancel := s.within(ctx, 0)
+	ctx, cancel := s.withTransferTimeout(ctx, 0)
 	defer cancel()
 	key := s.key(runID, name)
 	s.forget(key)
 	s.cache.forgetFile(runID, name)
-	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.once)
-	if s.saw(err) != nil && !isAbsent(err) {
-		return s.explain(err, fails("Removing", name))
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+	if s.noteOutcome(err) != nil && !isAbsent(err) {
+		return s.explain(err, opError("Removing", name))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	if err := objects.CheckRun(runID); err != nil {
 		return err
 	}
-	ctx, cancel := s.within(ctx, 0)
+	ctx, cancel := s.withTransferTimeout(ctx, 0)
 	defer cancel()
 	prefix := s.key(runID, "")
 	s.forget(prefix)
@@ -95,26 +95,26 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		return s.explain(err, "Deleting the parts of the run")
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2 * together)
+	group.SetLimit(2 * concurrentUploads)
 	for _, key := range keys {
 		group.Go(func() error {
-			_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.once)
-			return s.saw(err)
+			_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+			return s.noteOutcome(err)
 		})
 	}
 	return s.explain(group.Wait(), "Deleting the parts of the run")
 }
 
-// check does once with an object of its own what is done with those of runs.
-func (s *Store) check(ctx context.Context) error {
-	ctx, cancel := s.within(ctx, 0)
+// checkAccess does once with an object of its own what is done with those of runs.
+func (s *Store) checkAccess(ctx context.Context) error {
+	ctx, cancel := s.withTransferTimeout(ctx, 0)
 	defer cancel()
 	key := s.address.path() + ".loadstone-check-" + strings.ToLower(rand.Text())
 	content := []byte("Loadstone looks at start whether it can keep results here.\n")
 	sum := sha256.Sum256(content)
 	put := func() error {
 		_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.address.Bucket, Key: &key,
-			Body: bytes.NewReader(content), ChecksumSHA256: encoded(sum)}, s.fresh, signed(sum))
+			Body: bytes.NewReader(content), ChecksumSHA256: encoded(sum)}, s.ifNoneMatch, signPayload(sum))
 		return err
 	}
 	err := put()
@@ -164,15 +164,15 @@ func (s *Store) check(ctx context.Context) error {
 }
 
 const (
-	// abandoned is how old an upload is that nobody goes on with.
-	abandoned  = 24 * time.Hour
-	sweepEvery = 24 * time.Hour
+	// abandonedAfter is how old an upload is that nobody goes on with.
+	abandonedAfter = 24 * time.Hour
+	sweepInterval  = 24 * time.Hour
 )
 
 // sweep gives up uploads that were abandoned, at start and once a day.
 func (s *Store) sweep(ctx context.Context) {
 	s.mu.Lock()
-	due := time.Since(s.swept) >= sweepEvery
+	due := time.Since(s.swept) >= sweepInterval
 	if due {
 		s.swept = time.Now()
 	}
@@ -186,7 +186,7 @@ func (s *Store) sweep(ctx context.Context) {
 		return
 	}
 	for _, u := range uploads {
-		if age := time.Since(aws.ToTime(u.Initiated)); age >= abandoned && u.Initiated != nil {
+		if age := time.Since(aws.ToTime(u.Initiated)); age >= abandonedAfter && u.Initiated != nil {
 			s.opts.Log.Info().Str("key", aws.ToString(u.Key)).Dur("age", age).Msg("an abandoned upload is removed")
 			s.abort(ctx, aws.ToString(u.Key), aws.ToString(u.UploadId))
 		}

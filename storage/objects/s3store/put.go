@@ -27,17 +27,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
-// errTaken says that an object has the name, or had when it was asked.
-var errTaken = errors.New("the name is taken")
+// errNameExists says that an object has the name, or had when it was asked.
+var errNameExists = errors.New("the name is taken")
 
 // Put implements objects.Store.
 func (s *Store) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	if err := objects.CheckNames(a.RunID, a.Name); err != nil {
 		return err
 	}
-	ctx, cancel := s.within(ctx, a.SizeBytes)
+	ctx, cancel := s.withTransferTimeout(ctx, a.SizeBytes)
 	defer cancel()
-	if done, err := s.already(ctx, a); done || err != nil {
+	if done, err := s.alreadyStored(ctx, a); done || err != nil {
 		return err
 	}
 	f, err := s.local(ctx, a, from)
@@ -56,10 +56,10 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, from record.Source) 
 		} else {
 			err = s.putParts(ctx, key, f, sums)
 		}
-		if !errors.Is(err, errTaken) {
+		if !errors.Is(err, errNameExists) {
 			break
 		}
-		if done, err := s.already(ctx, a); done || err != nil {
+		if done, err := s.alreadyStored(ctx, a); done || err != nil {
 			return err
 		}
 		// Another writer is at it: what it writes has the name already, and is not there yet.
@@ -69,12 +69,12 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, from record.Source) 
 	}
 	if status(err) == http.StatusInternalServerError {
 		// Servers fail so when somebody else has completed the same upload meanwhile.
-		if done, lost := s.already(ctx, a); done && lost == nil {
+		if done, lost := s.alreadyStored(ctx, a); done && lost == nil {
 			return nil
 		}
 	}
 	if err != nil {
-		return s.explain(err, fails("Storing", a.Name))
+		return s.explain(err, opError("Storing", a.Name))
 	}
 	s.sweep(ctx)
 	return nil
@@ -101,7 +101,7 @@ func (s *Store) local(ctx context.Context, a engine.Artifact, from record.Source
 		return nil, record.DiskError(dir, err)
 	}
 	_ = os.Remove(f.Name()) // so that a killed process leaves nothing
-	failed, err := objects.Receive(ctx, a, opened{r}, f)
+	failed, err := objects.Receive(ctx, a, openedSource{r}, f)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("storing part %s: %w", a.Name, err)
@@ -114,41 +114,41 @@ func (s *Store) local(ctx context.Context, a engine.Artifact, from record.Source
 	return nil, err
 }
 
-// opened is a source that is open already.
-type opened struct{ io.ReadCloser }
+// openedSource is a source that is open already.
+type openedSource struct{ io.ReadCloser }
 
-func (o opened) Open(context.Context) (io.ReadCloser, error) { return o.ReadCloser, nil }
+func (o openedSource) Open(context.Context) (io.ReadCloser, error) { return o.ReadCloser, nil }
 
-// already reports whether the file is stored.
-func (s *Store) already(ctx context.Context, a engine.Artifact) (bool, error) {
-	found, err := s.look(ctx, s.key(a.RunID, a.Name))
+// alreadyStored reports whether the file is stored.
+func (s *Store) alreadyStored(ctx context.Context, a engine.Artifact) (bool, error) {
+	found, err := s.headObject(ctx, s.key(a.RunID, a.Name))
 	switch {
 	case err != nil && isAbsent(err):
 		return false, nil
 	case err != nil:
-		return false, s.explain(err, fails("Storing", a.Name))
+		return false, s.explain(err, opError("Storing", a.Name))
 	case found.size != a.SizeBytes || found.sha256 != a.SHA256:
 		return false, fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
 	}
 	return true, nil
 }
 
-// measured are the sums of a file.
-type measured struct {
-	info
+// fileSums are the sums of a file.
+type fileSums struct {
+	objectInfo
 	sha   [sha256.Size]byte
 	part  int64               // bytes of a part
 	parts [][sha256.Size]byte // of a file that goes up in parts
 }
 
 // measure reads the file once, and makes sure that it is the artifact.
-func (s *Store) measure(ctx context.Context, f *os.File, a engine.Artifact) (*measured, error) {
+func (s *Store) measure(ctx context.Context, f *os.File, a engine.Artifact) (*fileSums, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{info: info{size: a.SizeBytes, sha256: a.SHA256, block: blockSize(a.SizeBytes)}, part: s.opts.PartBytes}
-	if n := (a.SizeBytes + mostParts - 1) / mostParts; n > m.part {
+	m := &fileSums{objectInfo: objectInfo{size: a.SizeBytes, sha256: a.SHA256, block: blockSize(a.SizeBytes)}, part: s.opts.PartBytes}
+	if n := (a.SizeBytes + maxParts - 1) / maxParts; n > m.part {
 		m.part = (n + 1<<20 - 1) &^ (1<<20 - 1)
 	}
 	whole, block, part := sha256.New(), sha256.New(), sha256.New()
@@ -193,20 +193,20 @@ const (
 )
 
 // metadata are kept with the object; together they stay below the 2 KB that S3 allows.
-func (m *measured) metadata() map[string]string {
+func (m *fileSums) metadata() map[string]string {
 	return map[string]string{metaSHA256: m.sha256,
 		metaBlocks: fmt.Sprintf("%d.%d.%s", m.size, m.block, base64.RawURLEncoding.EncodeToString(m.sums))}
 }
 
-// fresh makes a write fail when something has the name.
-func (s *Store) fresh(o *s3.Options) {
+// ifNoneMatch makes a write fail when something has the name.
+func (s *Store) ifNoneMatch(o *s3.Options) {
 	if !s.unconditional.Load() {
 		o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("If-None-Match", "*"))
 	}
 }
 
-// signed makes the SHA-256 that is known part of the signature, so that it is not computed again.
-func signed(sum [sha256.Size]byte) func(*s3.Options) {
+// signPayload makes the SHA-256 that is known part of the signature, so that it is not computed again.
+func signPayload(sum [sha256.Size]byte) func(*s3.Options) {
 	hash := hex.EncodeToString(sum[:])
 	return func(o *s3.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
@@ -223,18 +223,18 @@ func encoded(sum [sha256.Size]byte) *string {
 	return aws.String(base64.StdEncoding.EncodeToString(sum[:]))
 }
 
-func (s *Store) putWhole(ctx context.Context, key string, f *os.File, m *measured) error {
+func (s *Store) putWhole(ctx context.Context, key string, f *os.File, m *fileSums) error {
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.address.Bucket, Key: &key,
 		Body: io.NewSectionReader(f, 0, m.size), ContentLength: &m.size, ChecksumSHA256: encoded(m.sha),
-		ContentType: aws.String("application/vnd.apache.parquet"), Metadata: m.metadata()}, s.once, s.fresh, signed(m.sha))
-	if s.saw(err) != nil && isTaken(err) {
-		return fmt.Errorf("%w: %w", errTaken, err)
+		ContentType: aws.String("application/vnd.apache.parquet"), Metadata: m.metadata()}, s.singleAttemptWhenDown, s.ifNoneMatch, signPayload(m.sha))
+	if s.noteOutcome(err) != nil && isConflict(err) {
+		return fmt.Errorf("%w: %w", errNameExists, err)
 	}
 	return err
 }
 
 // putParts uploads a file in parts, and goes on with an upload of it that stopped.
-func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *measured) error {
+func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *fileSums) error {
 	id, have, err := s.resume(ctx, key, m)
 	if err != nil {
 		return err
@@ -242,15 +242,15 @@ func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *measure
 	if id == "" {
 		made, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &s.address.Bucket,
 			Key: &key, ChecksumAlgorithm: types.ChecksumAlgorithmSha256, Metadata: m.metadata(),
-			ContentType: aws.String("application/vnd.apache.parquet")}, s.once)
-		if s.saw(err) != nil {
+			ContentType: aws.String("application/vnd.apache.parquet")}, s.singleAttemptWhenDown)
+		if s.noteOutcome(err) != nil {
 			return err
 		}
 		id = aws.ToString(made.UploadId)
 	}
 	done := make([]types.CompletedPart, len(m.parts))
 	group, ctxParts := errgroup.WithContext(ctx)
-	group.SetLimit(together)
+	group.SetLimit(concurrentUploads)
 	for i := range m.parts {
 		number := int32(i + 1)
 		if etag, ok := have[number]; ok {
@@ -262,8 +262,8 @@ func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *measure
 			size := min(m.part, m.size-at)
 			put, err := s.client.UploadPart(ctxParts, &s3.UploadPartInput{Bucket: &s.address.Bucket, Key: &key, UploadId: &id,
 				PartNumber: &number, Body: io.NewSectionReader(f, at, size), ContentLength: &size,
-				ChecksumSHA256: encoded(m.parts[i])}, s.once, signed(m.parts[i]))
-			if s.saw(err) != nil {
+				ChecksumSHA256: encoded(m.parts[i])}, s.singleAttemptWhenDown, signPayload(m.parts[i]))
+			if s.noteOutcome(err) != nil {
 				return err
 			}
 			done[i] = types.CompletedPart{PartNumber: &number, ETag: put.ETag, ChecksumSHA256: encoded(m.parts[i])}
@@ -271,41 +271,41 @@ func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *measure
 		})
 	}
 	if err := group.Wait(); err != nil {
-		if isTaken(err) { // another has completed this upload, or given it up
-			return fmt.Errorf("%w: %w", errTaken, err)
+		if isConflict(err) { // another has completed this upload, or given it up
+			return fmt.Errorf("%w: %w", errNameExists, err)
 		}
 		return err
 	}
 	return s.complete(ctx, key, id, m, done)
 }
 
-func (s *Store) complete(ctx context.Context, key, id string, m *measured, parts []types.CompletedPart) error {
+func (s *Store) complete(ctx context.Context, key, id string, m *fileSums, parts []types.CompletedPart) error {
 	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &s.address.Bucket, Key: &key,
-		UploadId: &id, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts}}, s.once, s.fresh)
-	if s.saw(err) != nil {
-		if isTaken(err) {
+		UploadId: &id, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts}}, s.singleAttemptWhenDown, s.ifNoneMatch)
+	if s.noteOutcome(err) != nil {
+		if isConflict(err) {
 			s.abort(ctx, key, id)
-			return fmt.Errorf("%w: %w", errTaken, err)
+			return fmt.Errorf("%w: %w", errNameExists, err)
 		}
 		return err
 	}
-	found, err := s.look(ctx, key)
+	found, err := s.headObject(ctx, key)
 	if err != nil {
 		return err
 	}
 	if found.size != m.size || found.sha256 != m.sha256 {
 		// An upload of something that begins with the same parts was taken for this one.
-		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.once)
-		if s.saw(err) != nil {
+		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+		if s.noteOutcome(err) != nil {
 			return fmt.Errorf("removing what was stored as something else: %w", err)
 		}
-		return errTaken // and free again
+		return errNameExists // and free again
 	}
 	return nil
 }
 
 // resume finds an upload of this very file that stopped, and the parts that are there.
-func (s *Store) resume(ctx context.Context, key string, m *measured) (string, map[int32]string, error) {
+func (s *Store) resume(ctx context.Context, key string, m *fileSums) (string, map[int32]string, error) {
 	uploads, err := s.uploads(ctx, key)
 	if err != nil {
 		return "", nil, err
@@ -331,13 +331,13 @@ func (s *Store) resume(ctx context.Context, key string, m *measured) (string, ma
 }
 
 // parts are those of the upload that hold what the file holds there; none when one differs.
-func (s *Store) parts(ctx context.Context, key, id string, m *measured) (map[int32]string, error) {
+func (s *Store) parts(ctx context.Context, key, id string, m *fileSums) (map[int32]string, error) {
 	have := map[int32]string{}
 	in := &s3.ListPartsInput{Bucket: &s.address.Bucket, Key: &key, UploadId: &id}
 	for pages := s3.NewListPartsPaginator(s.client, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx, s.once)
-		if s.saw(err) != nil {
-			if isTaken(err) || isAbsent(err) {
+		page, err := pages.NextPage(ctx, s.singleAttemptWhenDown)
+		if s.noteOutcome(err) != nil {
+			if isConflict(err) || isAbsent(err) {
 				return nil, nil // completed, or given up
 			}
 			return nil, err
@@ -361,8 +361,8 @@ func (s *Store) parts(ctx context.Context, key, id string, m *measured) (map[int
 func (s *Store) uploads(ctx context.Context, prefix string) (all []types.MultipartUpload, err error) {
 	in := &s3.ListMultipartUploadsInput{Bucket: &s.address.Bucket, Prefix: &prefix}
 	for {
-		page, err := s.client.ListMultipartUploads(ctx, in, s.once)
-		if s.saw(err) != nil {
+		page, err := s.client.ListMultipartUploads(ctx, in, s.singleAttemptWhenDown)
+		if s.noteOutcome(err) != nil {
 			if unsupported(err) {
 				return nil, nil
 			}
@@ -379,8 +379,8 @@ func (s *Store) uploads(ctx context.Context, prefix string) (all []types.Multipa
 // abort gives an upload up; one that stays is swept later.
 func (s *Store) abort(ctx context.Context, key, id string) {
 	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.address.Bucket, Key: &key,
-		UploadId: &id}, s.once)
-	if s.saw(err) != nil && !isAbsent(err) && !isTaken(err) {
+		UploadId: &id}, s.singleAttemptWhenDown)
+	if s.noteOutcome(err) != nil && !isAbsent(err) && !isConflict(err) {
 		s.opts.Log.Warn().Err(err).Str("key", key).Msg("an upload that was given up cannot be removed")
 	}
 }

@@ -38,13 +38,13 @@ type Options struct {
 	// CacheDir is where blocks that were read are kept, at most CacheBytes of them, with Room left beside them.
 	CacheDir   string
 	CacheBytes int64
-	Room       func() error
+	FreeSpace  func() error
 	Log        zerolog.Logger
 
 	// Attempts is how often a request is made at most, with growing pauses of at most Pause; Idle is how long
 	// nothing may come or go. Zeros are 8, 10 s and 30 s.
-	Attempts    int
-	Pause, Idle time.Duration
+	Attempts         int
+	RetryDelay, Idle time.Duration
 	// PartBytes is how much goes up at once, for 0 8 MiB; other servers than those of tests take no less than 5 MiB.
 	PartBytes int64
 }
@@ -60,19 +60,19 @@ type Store struct {
 	// unconditional is set where the server does not know conditions of writes.
 	unconditional atomic.Bool
 
-	mu    sync.Mutex
-	swept time.Time
-	known map[string]*info // what objects are, by key
+	mu          sync.Mutex
+	swept       time.Time
+	objectInfos map[string]*objectInfo // what objects are, by key
 }
 
 var _ objects.Store = (*Store)(nil)
 
 const (
-	leastPart  = 8 << 20
-	mostParts  = 9000
-	together   = 4 // parts of one file at a time
-	patience   = 3 * time.Minute
-	leastSpeed = 256 << 10 // bytes in a second
+	minPartBytes      = 8 << 20
+	maxParts          = 9000
+	concurrentUploads = 4 // parts of one file at a time
+	retryTimeout      = 3 * time.Minute
+	minBytesPerSecond = 256 << 10 // bytes in a second
 )
 
 // Open returns the store at the address after it has written, read and deleted an object there.
@@ -80,37 +80,37 @@ func Open(ctx context.Context, address Address, opts Options) (*Store, error) {
 	if opts.Attempts == 0 {
 		opts.Attempts = 8
 	}
-	if opts.Pause == 0 {
-		opts.Pause = 10 * time.Second
+	if opts.RetryDelay == 0 {
+		opts.RetryDelay = 10 * time.Second
 	}
 	if opts.Idle == 0 {
 		opts.Idle = 30 * time.Second
 	}
 	if opts.PartBytes == 0 {
-		opts.PartBytes = leastPart
+		opts.PartBytes = minPartBytes
 	}
-	if opts.Room == nil {
-		opts.Room = func() error { return nil }
+	if opts.FreeSpace == nil {
+		opts.FreeSpace = func() error { return nil }
 	}
-	if e, err := url.Parse(address.Endpoint); err == nil && egress.Named(e.Hostname()) {
+	if e, err := url.Parse(address.Endpoint); err == nil && egress.IsForbiddenHost(e.Hostname()) {
 		return nil, egress.InvalidFlag("--results", e.Hostname())
 	}
-	s := &Store{address: address, opts: opts, known: map[string]*info{}}
+	s := &Store{address: address, opts: opts, objectInfos: map[string]*objectInfo{}}
 	cfg, err := s.configure(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
 		// What keys are asked for is another matter: machines have theirs at such an address.
-		o.HTTPClient, o.UsePathStyle = s.transport(egress.Always().Dial), !address.HostStyle
+		o.HTTPClient, o.UsePathStyle = s.transport(egress.Unrestricted().Dial), !address.HostStyle
 		if address.Endpoint != "" {
 			o.BaseEndpoint = aws.String(address.Endpoint)
 		}
 	})
-	if s.cache, err = openCache(opts.CacheDir, opts.CacheBytes, opts.Room, opts.Log); err != nil {
+	if s.cache, err = openCache(opts.CacheDir, opts.CacheBytes, opts.FreeSpace, opts.Log); err != nil {
 		return nil, err
 	}
-	if err := s.check(ctx); err != nil {
+	if err := s.checkAccess(ctx); err != nil {
 		return nil, err
 	}
 	if e, err := url.Parse(address.Endpoint); err == nil && e.Scheme == "http" && !loopback(e.Hostname()) {
@@ -137,7 +137,7 @@ func (s *Store) transport(dial func(ctx context.Context, network, address string
 			if err != nil {
 				return nil, err
 			}
-			return &lively{conn, s.opts.Idle}, nil
+			return &idleTimeoutConn{conn, s.opts.Idle}, nil
 		}
 		tr.MaxIdleConnsPerHost = 32
 	})
@@ -147,8 +147,8 @@ func (s *Store) transport(dial func(ctx context.Context, network, address string
 func (s *Store) configure(ctx context.Context) (aws.Config, error) {
 	retryer := func() aws.Retryer {
 		return retry.NewStandard(func(o *retry.StandardOptions) {
-			o.MaxAttempts, o.MaxBackoff, o.RateLimiter = s.opts.Attempts, s.opts.Pause, ratelimit.None
-			o.Backoff = retry.NewExponentialJitterBackoff(s.opts.Pause)
+			o.MaxAttempts, o.MaxBackoff, o.RateLimiter = s.opts.Attempts, s.opts.RetryDelay, ratelimit.None
+			o.Backoff = retry.NewExponentialJitterBackoff(s.opts.RetryDelay)
 		})
 	}
 	anywhere := s.transport((&net.Dialer{KeepAlive: 30 * time.Second}).DialContext)
@@ -187,44 +187,44 @@ func noCredentials(err error) error {
 			"they are never part of --results."}
 }
 
-// lively is a connection that ends when nothing came or went for a while. What
+// idleTimeoutConn is a connection that ends when nothing came or went for a while. What
 // is sent keeps the wait for the answer alive too.
-type lively struct {
+type idleTimeoutConn struct {
 	net.Conn
 	idle time.Duration
 }
 
-func (c *lively) Read(b []byte) (int, error) {
+func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	_ = c.SetReadDeadline(time.Now().Add(c.idle)) // a closed one says so when it is read
 	return c.Conn.Read(b)
 }
 
-func (c *lively) Write(b []byte) (int, error) {
+func (c *idleTimeoutConn) Write(b []byte) (int, error) {
 	_ = c.SetDeadline(time.Now().Add(c.idle)) // a closed one says so when it is written
 	return c.Conn.Write(b)
 }
 
-// within bounds the time for so many bytes, with all attempts.
-func (s *Store) within(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, patience+time.Duration(size/leastSpeed)*time.Second)
+// withTransferTimeout bounds the time for so many bytes, with all attempts.
+func (s *Store) withTransferTimeout(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, retryTimeout+time.Duration(size/minBytesPerSecond)*time.Second)
 }
 
-// once makes one attempt do while nobody answers, so that a long list of parts does not wait for each.
-func (s *Store) once(o *s3.Options) {
+// singleAttemptWhenDown makes one attempt do while nobody answers, so that a long list of parts does not wait for each.
+func (s *Store) singleAttemptWhenDown(o *s3.Options) {
 	if s.down.Load() {
 		o.RetryMaxAttempts = 1
 	}
 }
 
-// saw learns from an answer whether somebody is there.
-func (s *Store) saw(err error) error {
-	s.down.Store(err != nil && gone(err))
+// noteOutcome learns from an answer whether somebody is there.
+func (s *Store) noteOutcome(err error) error {
+	s.down.Store(err != nil && unreachable(err))
 	return err
 }
 
 // pause waits before the next attempt, longer after each; it returns whether ctx goes on.
 func (s *Store) pause(ctx context.Context, attempt int) bool {
-	length := min(s.opts.Pause, 100*time.Millisecond<<min(attempt, 10))
+	length := min(s.opts.RetryDelay, 100*time.Millisecond<<min(attempt, 10))
 	select {
 	case <-time.After(length/2 + rand.N(length/2+1)):
 		return true
@@ -235,15 +235,15 @@ func (s *Store) pause(ctx context.Context, attempt int) bool {
 
 func (s *Store) key(runID, name string) string { return s.address.path() + runID + "/" + name }
 
-// Where implements objects.Store.
-func (s *Store) Where(runID string) string {
+// Location implements objects.Store.
+func (s *Store) Location(runID string) string {
 	return scheme + s.address.Bucket + "/" + s.address.path() + runID
 }
 
-// Place implements objects.Store.
-func (s *Store) Place() (place, label string, err error) { return s.String(), s.String(), nil }
+// ID implements objects.Store.
+func (s *Store) ID() (place, label string, err error) { return s.String(), s.String(), nil }
 
 // String is the address, for people.
 func (s *Store) String() string { return s.address.String() }
 
-func fails(doing, name string) string { return fmt.Sprintf("%s the part %s", doing, name) }
+func opError(doing, name string) string { return fmt.Sprintf("%s the part %s", doing, name) }

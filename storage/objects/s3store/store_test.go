@@ -28,7 +28,7 @@ const megabyte = 1 << 20
 // options are those of tests: short pauses, parts of the least size that real servers take.
 func options(t testing.TB) Options {
 	return Options{CacheDir: filepath.Join(t.TempDir(), "cache"), CacheBytes: 64 * megabyte, Log: zerolog.Nop(),
-		Attempts: 4, Pause: 20 * time.Millisecond, PartBytes: 5 * megabyte}
+		Attempts: 4, RetryDelay: 20 * time.Millisecond, PartBytes: 5 * megabyte}
 }
 
 // at opens a store with the server's keys.
@@ -65,7 +65,7 @@ func TestARealS3ServerConforms(t *testing.T) {
 func TestAnUnreliableS3Conforms(t *testing.T) {
 	objectstest.Run(t, func(t *testing.T) objects.Store {
 		proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)
-		proxy.Set(s3test.Some(10, s3test.Lost))
+		proxy.Set(s3test.OneIn(10, s3test.DropResponse))
 		opts := options(t)
 		opts.CacheBytes = 0
 		return at(t, proxy.Server, "", opts)
@@ -79,7 +79,7 @@ func each(t *testing.T, test func(t *testing.T, server s3test.Server)) {
 }
 
 func TestARequestThatIsAppliedTwiceStoresOnce(t *testing.T) {
-	for name, fault := range map[string]s3test.Fault{"twice": s3test.Twice, "lost": s3test.Some(2, s3test.Lost)} {
+	for name, fault := range map[string]s3test.Fault{"twice": s3test.ApplyTwice, "lost": s3test.OneIn(2, s3test.DropResponse)} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, server s3test.Server) {
 				proxy := s3test.NewProxy(t, server)
@@ -208,8 +208,8 @@ func TestAnS3ThatDoesNotAnswerIsToldInWords(t *testing.T) {
 		says  string
 	}{
 		"overloaded": {s3test.Overloaded, "overloaded"},
-		"silent":     {s3test.Silent, "too slow"},
-		"broken":     {s3test.Lost, "does not answer"},
+		"silent":     {s3test.HangRequest, "too slow"},
+		"broken":     {s3test.DropResponse, "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)
@@ -273,7 +273,7 @@ func TestAWriterThatIsAtItIsWaitedFor(t *testing.T) {
 	s := at(t, proxy.Server, "", opts)
 	for _, size := range []int{100, 6 * megabyte} {
 		conditional := func(r *http.Request) bool { return r.Header.Get("If-None-Match") != "" }
-		proxy.Set(s3test.First(int64(opts.Attempts)-1, conditional, s3test.Busy))
+		proxy.Set(s3test.First(int64(opts.Attempts)-1, conditional, s3test.ConcurrentWriter))
 		content := objectstest.Content(size, 1)
 		objectstest.Put(t, s, "run", "part.parquet", content)
 		if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
@@ -283,7 +283,7 @@ func TestAWriterThatIsAtItIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	proxy.Set(s3test.Busy)
+	proxy.Set(s3test.ConcurrentWriter)
 	a, path := objectstest.File(t, "run", "part.parquet", []byte("content"))
 	if err := s.Put(t.Context(), a, record.LocalFile(path)); !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("a name that is never free: %v", err)
@@ -293,7 +293,7 @@ func TestAWriterThatIsAtItIsWaitedFor(t *testing.T) {
 func TestShortOverloadsAreWaitedFor(t *testing.T) {
 	proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)
 	s := at(t, proxy.Server, "", options(t))
-	proxy.Set(s3test.Some(2, s3test.Overloaded))
+	proxy.Set(s3test.OneIn(2, s3test.Overloaded))
 	content := objectstest.Content(7*megabyte, 1)
 	objectstest.Put(t, s, "run", "part.parquet", content)
 	if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
@@ -306,11 +306,11 @@ func TestABodyThatBreaksOffIsAskedForAgain(t *testing.T) {
 	s := at(t, proxy.Server, "", options(t))
 	content := objectstest.Content(3*megabyte, 1)
 	objectstest.Put(t, s, "run", "part.parquet", content)
-	proxy.Set(s3test.Some(2, s3test.Cut))
+	proxy.Set(s3test.OneIn(2, s3test.TruncateResponse))
 	if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
 		t.Error("another content")
 	}
-	proxy.Set(s3test.Cut)
+	proxy.Set(s3test.TruncateResponse)
 	if err := s.Delete(t.Context(), "other"); err != nil { // whose cache is another
 		t.Fatal(err)
 	}

@@ -39,11 +39,11 @@ func (s Server) Address(prefix string) string {
 func (s Server) Environment(t testing.TB) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s.Secret)
-	Nothing(t)
+	ClearEnvironment(t)
 }
 
-// Nothing keeps the machine's own configuration away.
-func Nothing(t testing.TB) {
+// ClearEnvironment// ClearEnvironment keeps the machine's own configuration away.
+func ClearEnvironment(t testing.TB) {
 	for _, name := range []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
 		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
@@ -184,15 +184,15 @@ func Overloaded(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	return true
 }
 
-// Silent takes a request and answers nothing until the client has gone.
-func Silent(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+// HangRequest takes a request and answers nothing until the client has gone.
+func HangRequest(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 	return true
 }
 
-// Twice applies every request twice and gives the second answer, as when the first was lost on its way.
-func Twice(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+// ApplyTwice applies every request twice and gives the second answer, as when the first was lost on its way.
+func ApplyTwice(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	body, _ := io.ReadAll(r.Body)
 	first := r.Clone(r.Context())
 	first.Body = io.NopCloser(bytes.NewReader(body))
@@ -202,14 +202,14 @@ func Twice(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	return true
 }
 
-// Lost applies a request and breaks the connection instead of answering.
-func Lost(_ http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+// DropResponse applies a request and breaks the connection instead of answering.
+func DropResponse(_ http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	forward.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
 }
 
-// Cut sends half a body and breaks the connection.
-func Cut(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+// TruncateResponse sends half a body and breaks the connection.
+func TruncateResponse(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	if r.Method != http.MethodGet || r.Header.Get("Range") == "" {
 		return false
 	}
@@ -224,8 +224,8 @@ func Cut(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 	panic(http.ErrAbortHandler)
 }
 
-// Some applies a fault to one request in n.
-func Some(n int64, f Fault) Fault {
+// OneIn applies a fault to one request in n.
+func OneIn(n int64, f Fault) Fault {
 	var at atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 		return at.Add(1)%n == 0 && f(w, r, forward)
@@ -240,26 +240,26 @@ func After(n int64, matches func(*http.Request) bool, f Fault) Fault {
 	}
 }
 
-// Is matches the requests of a method.
-func Is(method string) func(*http.Request) bool {
+// MatchMethods matches the requests of a method.
+func MatchMethods(method string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Method == method }
 }
 
-// Denied answers that the keys may not do that.
-func Denied(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+// AccessDenied answers that the keys may not do that.
+func AccessDenied(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	_, _ = io.Copy(io.Discard, r.Body)
 	refuse(w, http.StatusForbidden, "AccessDenied")
 	return true
 }
 
-// Unconditional is a server that does not look at conditions of writes.
-func Unconditional(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+// IgnoreConditions// IgnoreConditions is a server that does not look at conditions of writes.
+func IgnoreConditions(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	r.Header.Del("If-None-Match")
 	return false
 }
 
-// Busy answers a conditional write as when another writer is at it, and has written nothing yet.
-func Busy(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+// ConcurrentWriter answers a conditional write as when another writer is at it, and has written nothing yet.
+func ConcurrentWriter(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	if r.Header.Get("If-None-Match") == "" {
 		return false
 	}

@@ -121,7 +121,7 @@ func (s *StandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "InvalidAccessKeyId")
 	case b == nil:
 		refuse(w, http.StatusNotFound, "NoSuchBucket")
-	case !intact(r, body):
+	case !checksumMatches(r, body):
 		refuse(w, http.StatusBadRequest, "XAmzContentSHA256Mismatch")
 	case key == "":
 		b.list(w, r)
@@ -132,7 +132,7 @@ func (s *StandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func intact(r *http.Request, body []byte) bool {
+func checksumMatches(r *http.Request, body []byte) bool {
 	sum := sha256.Sum256(body)
 	signed, stated := r.Header.Get("X-Amz-Content-Sha256"), r.Header.Get("X-Amz-Checksum-Sha256")
 	return signed == hex.EncodeToString(sum[:]) && (stated == "" || stated == base64.StdEncoding.EncodeToString(sum[:]))
@@ -192,7 +192,7 @@ type listed struct {
 	Size int
 }
 
-type underWay struct {
+type listedUpload struct {
 	Key, UploadId string //nolint:revive // as the protocol spells it
 	Initiated     string
 }
@@ -202,11 +202,11 @@ func (b *bucket) list(w http.ResponseWriter, r *http.Request) {
 	if q.Has("uploads") {
 		var out struct {
 			XMLName xml.Name `xml:"ListMultipartUploadsResult"`
-			Upload  []underWay
+			Upload  []listedUpload
 		}
 		for id, u := range b.uploads {
 			if strings.HasPrefix(u.key, q.Get("prefix")) {
-				out.Upload = append(out.Upload, underWay{u.key, id, u.at.UTC().Format(time.RFC3339)})
+				out.Upload = append(out.Upload, listedUpload{u.key, id, u.at.UTC().Format(time.RFC3339)})
 			}
 		}
 		answer(w, out)

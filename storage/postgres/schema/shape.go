@@ -19,8 +19,8 @@ import (
 // with it; it is rolled back, and nobody else ever sees it.
 const scratchSchema = "loadstone_shape"
 
-// thing is an object of a schema: what it is, where, and how the server would define it.
-type thing struct {
+// schemaObject is an object of a schema: what it is, where, and how the server would define it.
+type schemaObject struct {
 	kind string // "column", "constraint", "index", "trigger", "function", "table", "view"
 	on   string // the table, "" for a function
 	name string // "" where only the definition counts: constraints and indexes may be named by the server
@@ -29,7 +29,7 @@ type thing struct {
 	extra bool
 }
 
-func (t thing) String() string {
+func (t schemaObject) String() string {
 	switch {
 	case t.kind == "table" || t.kind == "view":
 		return fmt.Sprintf("the %s %s", t.kind, t.on)
@@ -77,7 +77,7 @@ SELECT 'function', '', proname || '(' || pg_get_function_identity_arguments(p.oi
     concat_ws(' ', pg_get_function_result(p.oid), lanname, provolatile, CASE WHEN prosecdef THEN 'SECURITY DEFINER' END, prosrc), false
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN n ON pronamespace = n.oid WHERE prokind IN ('f', 'p')`
 
-func shapeOf(ctx context.Context, tx pgx.Tx, schema string) ([]thing, error) {
+func shapeOf(ctx context.Context, tx pgx.Tx, schema string) ([]schemaObject, error) {
 	// Definitions name what is in the search path without its schema.
 	if _, err := tx.Exec(ctx, "SELECT set_config('search_path', quote_ident($1), true)", schema); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func shapeOf(ctx context.Context, tx pgx.Tx, schema string) ([]thing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t thing, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t schemaObject, err error) {
 		err = row.Scan(&t.kind, &t.on, &t.name, &t.def, &t.extra)
 		if t.kind == "constraint" || t.kind == "index" {
 			t.name = ""
@@ -126,10 +126,10 @@ func compareShape(ctx context.Context, tx pgx.Tx) ([]string, error) {
 }
 
 // differences compares two shapes; a table that is missing is reported without its parts.
-func differences(want, have []thing) []string {
+func differences(want, have []schemaObject) []string {
 	type place struct{ kind, on, name string }
 	named := map[place]string{}
-	unnamed := map[thing]int{}
+	unnamed := map[schemaObject]int{}
 	tables, missing := map[string]bool{}, map[string]bool{}
 	for _, t := range have {
 		if t.name == "" {
@@ -234,16 +234,16 @@ func Repair(ctx context.Context, dsn string) error {
 		return applyFiles(ctx, tx)
 	})
 	if err != nil {
-		return damaged(append(found, "applying it again failed: "+dberr.Innermost(err)), cannotMend)
+		return damaged(append(found, "applying it again failed: "+dberr.Innermost(err)), cannotRepair)
 	}
 	found, err = compareWith(ctx, conn)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return damaged(found, cannotMend)
+	return damaged(found, cannotRepair)
 }
 
-const cannotMend = "Applying the schema makes what is missing as a whole, but neither mends tables that were " +
+const cannotRepair = "Applying the schema makes what is missing as a whole, but neither mends tables that were " +
 	"changed nor removes anything: " +
 	"put this right by hand (`loadstone schema print` shows what is needed), or restore a backup."
 
@@ -271,12 +271,12 @@ func compareWith(ctx context.Context, conn *pgx.Conn) (found []string, err error
 	return nil, dberr.Failed("comparing the schema", err)
 }
 
-// mostDifferences bounds a message; what else is wrong shows when these are mended.
-const mostDifferences = 30
+// maxDifferences bounds a message; what else is wrong shows when these are mended.
+const maxDifferences = 30
 
 func damaged(found []string, hint string) error {
-	if more := len(found) - mostDifferences; more > 0 {
-		found = append(found[:mostDifferences:mostDifferences], fmt.Sprintf("and %d more", more))
+	if more := len(found) - maxDifferences; more > 0 {
+		found = append(found[:maxDifferences:maxDifferences], fmt.Sprintf("and %d more", more))
 	}
 	return &engine.Error{Code: engine.CodeUnavailable, Hint: hint,
 		Message: "The database's schema is not what this binary needs:\n  " + strings.Join(found, "\n  ")}

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkRead reads the series of a run of an hour, as a node does that does not have them in memory.
 func BenchmarkRead(b *testing.B) {
-	runs, err := promqltest.Hours(1)
+	runs, err := promqltest.HourRuns(1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,15 +12,15 @@ type Edges struct{ End, Step, Range int64 }
 // At are the same series, of whose histograms only those have buckets that are the first or the last of a window.
 // rate(), increase() and delta() look at the buckets of no other: that nothing was reset between two samples, the
 // second one says. How many samples there are, and when, is as it was.
-func (s Sets) At(e Edges) storage.Queryable { return edged{s, e} }
+func (s Sets) At(e Edges) storage.Queryable { return edgeQueryable{s, e} }
 
-type edged struct {
+type edgeQueryable struct {
 	sets  Sets
 	edges Edges
 }
 
 // Querier implements storage.Queryable.
-func (e edged) Querier(from, to int64) (storage.Querier, error) {
+func (e edgeQueryable) Querier(from, to int64) (storage.Querier, error) {
 	return &querier{sets: e.sets, from: from, to: to, edges: &e.edges}, nil
 }
 
@@ -35,23 +35,23 @@ func (e *Edges) ends(from, before int64) bool {
 
 // edge tells whether a sample may be the first or the last of a window.
 func (it *histogramIterator) edge() bool {
-	last := it.of.samples() - 1
+	last := it.series.samples() - 1
 	if it.edges == nil || it.i == 0 || it.i == last {
 		return true
 	}
 	// The last one of a window that ends before the next, or the first of one that starts after the one before.
-	at := it.of.at(it.i)
-	return it.edges.ends(at, it.of.at(it.i+1)) || it.edges.ends(it.of.at(it.i-1)+it.edges.Range, at+it.edges.Range)
+	at := it.series.at(it.i)
+	return it.edges.ends(at, it.series.at(it.i+1)) || it.edges.ends(it.series.at(it.i-1)+it.edges.Range, at+it.edges.Range)
 }
 
 type edgedSeries struct {
-	*one
+	*seriesData
 	edges *Edges
 }
 
 // Iterator implements storage.Series.
 func (s edgedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
-	it := newHistogramIterator(s.one)
+	it := newHistogramIterator(s.seriesData)
 	it.edges = s.edges
 	return it
 }

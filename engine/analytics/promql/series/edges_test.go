@@ -45,7 +45,7 @@ func TestWindowsNeedTheirEdgesAlone(t *testing.T) {
 			t.Fatalf("%s has no edges", task.Expr)
 		}
 		evaluate := func(q storage.Queryable) (m promql.Matrix, samples int64) {
-			if err := analyticspromql.Evaluate(t.Context(), e, q, task, func(a analyticspromql.Answer) error {
+			if err := analyticspromql.Evaluate(t.Context(), e, q, task, func(a analyticspromql.LeafResult) error {
 				for _, s := range a.Series {
 					for i := range s.Histograms {
 						s.Histograms[i].H = s.Histograms[i].H.Copy()
@@ -62,7 +62,7 @@ func TestWindowsNeedTheirEdgesAlone(t *testing.T) {
 		}
 		want, all := evaluate(sets)
 		got, some := evaluate(sets.At(edges))
-		if what := promqltest.Different(&promql.Result{Value: got}, &promql.Result{Value: want}); what != "" {
+		if what := promqltest.Diff(&promql.Result{Value: got}, &promql.Result{Value: want}); what != "" {
 			t.Fatalf("%+v: %s", task, what)
 		}
 		if some < all {

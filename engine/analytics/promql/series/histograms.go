@@ -73,8 +73,8 @@ func coarser(i int32, shift uint) int32 { return (i + 1<<shift - 1) >> shift }
 
 // histogramIterator goes over the samples of a series of histograms: each is the sum of all seconds up to it.
 type histogramIterator struct {
-	of *one
-	i  int
+	series *seriesData
+	i      int
 	// rest is what is packed of the seconds that are not in counts, without when the first of them is, which is next.
 	rest   []byte
 	next   int32
@@ -85,9 +85,9 @@ type histogramIterator struct {
 	edges  *Edges
 }
 
-func newHistogramIterator(o *one) *histogramIterator {
+func newHistogramIterator(o *seriesData) *histogramIterator {
 	h := o.hist
-	it := &histogramIterator{of: o, i: -1}
+	it := &histogramIterator{series: o, i: -1}
 	if h.n > 0 {
 		it.rest = h.packed
 		it.next = int32(it.varint())
@@ -100,7 +100,7 @@ func newHistogramIterator(o *one) *histogramIterator {
 }
 
 func (it *histogramIterator) Next() chunkenc.ValueType {
-	n := it.of.samples()
+	n := it.series.samples()
 	if it.i++; it.i > n {
 		it.i = n + 1
 		return chunkenc.ValNone
@@ -110,16 +110,16 @@ func (it *histogramIterator) Next() chunkenc.ValueType {
 
 // Seek implements chunkenc.Iterator.
 func (it *histogramIterator) Seek(t int64) chunkenc.ValueType { //nolint:govet // as above
-	it.i = max(it.i, it.of.first(t))
-	if it.i > it.of.samples() {
+	it.i = max(it.i, it.series.first(t))
+	if it.i > it.series.samples() {
 		return chunkenc.ValNone
 	}
 	return chunkenc.ValFloatHistogram
 }
 
-// catchUp adds the seconds before the sample.
-func (it *histogramIterator) catchUp() {
-	h := it.of.hist
+// accumulate adds the seconds before the sample.
+func (it *histogramIterator) accumulate() {
+	h := it.series.hist
 	for len(it.rest) > 0 && it.next < h.low+int32(it.i) {
 		shift := uint(int32(it.varint()) - h.schema)
 		at := int32(it.varint())
@@ -160,9 +160,9 @@ func (it *histogramIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int6
 	if h == nil {
 		h = &histogram.FloatHistogram{}
 	}
-	*h = histogram.FloatHistogram{Schema: it.of.hist.schema, PositiveSpans: h.PositiveSpans[:0],
+	*h = histogram.FloatHistogram{Schema: it.series.hist.schema, PositiveSpans: h.PositiveSpans[:0],
 		PositiveBuckets: h.PositiveBuckets[:0]}
-	if it.i == it.of.samples() {
+	if it.i == it.series.samples() {
 		h.Sum = stale
 		return it.AtT(), h
 	}
@@ -172,12 +172,12 @@ func (it *histogramIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int6
 	if !it.edge() {
 		return it.AtT(), h
 	}
-	it.catchUp()
+	it.accumulate()
 	h.Count, h.Sum = it.total, float64(it.sumNs)/1e9
-	metric.Fill(h, it.scale, it.of.hist.first, it.counts)
+	metric.FillBuckets(h, it.scale, it.series.hist.first, it.counts)
 	return it.AtT(), h
 }
 
-func (it *histogramIterator) AtT() int64  { return it.of.at(it.i) }
+func (it *histogramIterator) AtT() int64  { return it.series.at(it.i) }
 func (it *histogramIterator) AtST() int64 { return 0 }
 func (it *histogramIterator) Err() error  { return nil }

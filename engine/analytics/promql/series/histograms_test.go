@@ -40,11 +40,11 @@ func TestHistogramsOfSeveralSchemas(t *testing.T) {
 		}
 		h.seconds = len(all) + 1
 		h = h.trimmed()
-		it := newHistogramIterator(&one{hist: &h})
+		it := newHistogramIterator(&seriesData{hist: &h})
 		want, total := map[int32]float64{}, 0.0
 		for second, counts := range all {
 			it.Next()
-			it.catchUp()
+			it.accumulate()
 			if it.total != total || it.sumNs != int64(5*second) {
 				t.Fatalf("%v and %v before second %d, not %v and %v", it.total, it.sumNs, second, total, 5*second)
 			}

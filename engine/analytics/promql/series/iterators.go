@@ -9,8 +9,8 @@ import (
 
 // floatIterator goes over the samples of a series of numbers, and the marker after them.
 type floatIterator struct {
-	of   *one
-	i, n int
+	series *seriesData
+	i, n   int
 }
 
 func (f *floatIterator) Next() chunkenc.ValueType {
@@ -23,7 +23,7 @@ func (f *floatIterator) Next() chunkenc.ValueType {
 
 // Seek implements chunkenc.Iterator.
 func (f *floatIterator) Seek(t int64) chunkenc.ValueType { //nolint:govet // the interface is not that of io.Seeker
-	f.i = max(f.i, f.of.first(t))
+	f.i = max(f.i, f.series.first(t))
 	if f.i > f.n {
 		return chunkenc.ValNone
 	}
@@ -31,7 +31,7 @@ func (f *floatIterator) Seek(t int64) chunkenc.ValueType { //nolint:govet // the
 }
 
 // first is the first sample, or marker, that is not before t.
-func (o *one) first(t int64) int {
+func (o *seriesData) first(t int64) int {
 	n := o.samples()
 	if o.times != nil {
 		i := sort.Search(n, func(i int) bool { return o.times.at(i) >= float64(t) })
@@ -54,9 +54,9 @@ func (o *one) first(t int64) int {
 
 func (f *floatIterator) At() (int64, float64) {
 	if f.i == f.n {
-		return f.of.at(f.i), stale
+		return f.series.at(f.i), stale
 	}
-	return f.of.at(f.i), f.of.floats.at(f.i)
+	return f.series.at(f.i), f.series.floats.at(f.i)
 }
 
 func (f *floatIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
@@ -67,6 +67,6 @@ func (f *floatIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *his
 	panic("a number is asked for as a histogram")
 }
 
-func (f *floatIterator) AtT() int64  { return f.of.at(f.i) }
+func (f *floatIterator) AtT() int64  { return f.series.at(f.i) }
 func (f *floatIterator) AtST() int64 { return 0 }
 func (f *floatIterator) Err() error  { return nil }

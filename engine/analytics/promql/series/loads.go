@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
-// load is what a run worker reported.
-type load struct {
+// loadSample is what a run worker reported.
+type loadSample struct {
 	second int32
 	warmup bool
 	rollup.Load
@@ -21,34 +21,34 @@ type load struct {
 // arrivals are the counters of a run worker's generator.
 func (r *reader) arrivals(s *Set, rows *rows) {
 	with := r.labels("worker", rows.labels.WorkerID, "node", rows.labels.NodeID, "phase", phase(rows.labels.Warmup))
-	for _, m := range metric.Arrivals {
+	for _, m := range metric.ArrivalCounters {
 		r.added = r.added[:0]
 		for i := range rows.loads {
-			r.added = append(r.added, m.Of(&rows.loads[i].Load))
+			r.added = append(r.added, m.Value(&rows.loads[i].Load))
 		}
 		r.counter(s, m.Name, with, rows, r.added)
 	}
 }
 
-// place is a run worker on a node, or a node where there is no run worker.
-type place struct{ worker, node string }
+// workerNode is a run worker on a node, or a node where there is no run worker.
+type workerNode struct{ worker, node string }
 
 // gauges are what run workers and nodes were in each second, whatever the phase.
 func (r *reader) gauges(s *Set) {
-	workers, nodes := map[place][]*load{}, map[place][]*load{}
+	workers, nodes := map[workerNode][]*loadSample{}, map[workerNode][]*loadSample{}
 	for _, rows := range r.order {
 		for i := range rows.loads {
-			l, at := &rows.loads[i], place{rows.labels.WorkerID, rows.labels.NodeID}
+			l, at := &rows.loads[i], workerNode{rows.labels.WorkerID, rows.labels.NodeID}
 			workers[at] = append(workers[at], l)
 			if at.worker = ""; at.node != "" {
 				nodes[at] = append(nodes[at], l)
 			}
 		}
 	}
-	of := func(all map[place][]*load, values []metric.OfLoad, both func(a, b float64) float64) {
+	of := func(all map[workerNode][]*loadSample, values []metric.LoadMetric, both func(a, b float64) float64) {
 		for at, loads := range all {
 			// Of one second the warm-up comes first.
-			slices.SortStableFunc(loads, func(a, b *load) int {
+			slices.SortStableFunc(loads, func(a, b *loadSample) int {
 				return cmp.Or(cmp.Compare(a.second, b.second), -compareBools(a.warmup, b.warmup))
 			})
 			for _, m := range values {
@@ -56,9 +56,9 @@ func (r *reader) gauges(s *Set) {
 			}
 		}
 	}
-	of(workers, metric.OfWorker, func(_, later float64) float64 { return later })
+	of(workers, metric.WorkerGauges, func(_, later float64) float64 { return later })
 	// What several run workers say of their node's process is one thing, seen at slightly different times.
-	of(nodes, metric.OfNode, func(a, b float64) float64 { return max(a, b) })
+	of(nodes, metric.NodeGauges, func(a, b float64) float64 { return max(a, b) })
 }
 
 func compareBools(a, b bool) int {
@@ -72,11 +72,11 @@ func compareBools(a, b bool) int {
 }
 
 // gauge has a sample at the end of each second of which something is known.
-func (r *reader) gauge(s *Set, m metric.OfLoad, with *labels.Builder, loads []*load,
+func (r *reader) gauge(s *Set, m metric.LoadMetric, with *labels.Builder, loads []*loadSample,
 	both func(earlier, later float64) float64) {
 	g := points{r.points.times[:0], r.points.values[:0]}
 	for _, l := range loads {
-		at, v := r.base+(int64(l.second)+1)*1000, m.Of(&l.Load)
+		at, v := r.base+(int64(l.second)+1)*1000, m.Value(&l.Load)
 		if v == rollup.Unknown {
 			continue
 		}
@@ -88,14 +88,14 @@ func (r *reader) gauge(s *Set, m metric.OfLoad, with *labels.Builder, loads []*l
 		g.add(at, v)
 	}
 	if len(g.times) > 0 {
-		o := one{after: afterSecond, labels: with.Set(model.MetricNameLabel, m.Name).Labels()}
-		g.into(&o)
+		o := seriesData{after: staleAfterSecond, labels: with.Set(model.MetricNameLabel, m.Name).Labels()}
+		g.moveTo(&o)
 		s.all = append(s.all, o)
 	}
 	r.points = g
 }
 
-func (r *reader) ofWarehouse(rows *rows) *labels.Builder {
+func (r *reader) warehouseLabels(rows *rows) *labels.Builder {
 	return r.labels("warehouse", rows.labels.Warehouse, "warehouse_type", rows.labels.WarehouseType,
 		"warehouse_size", rows.labels.WarehouseSize)
 }
@@ -154,9 +154,9 @@ func (r *reader) credits(s *Set) {
 		}
 	}
 	for rows, c := range counters {
-		o := one{after: afterPoll, labels: r.ofWarehouse(rows).
+		o := seriesData{after: staleAfterPoll, labels: r.warehouseLabels(rows).
 			Set(model.MetricNameLabel, "loadstone_warehouse_credits_total").Labels()}
-		c.into(&o)
+		c.moveTo(&o)
 		s.all = append(s.all, o)
 	}
 }

@@ -130,8 +130,8 @@ func (p *points) last() (at int64, ok bool) {
 	return p.times[len(p.times)-1], true
 }
 
-// into gives them to a series.
-func (p *points) into(o *one) {
+// moveTo gives them to a series.
+func (p *points) moveTo(o *seriesData) {
 	n := len(p.times)
 	o.floats = pack(p.values)
 	if n > 0 && p.times[n-1]-p.times[0] == int64(n-1)*1000 { // a second apart, none is missing

@@ -24,18 +24,18 @@ func (q *querier) Select(_ context.Context, sorted bool, hints *storage.SelectHi
 	if hints != nil {
 		from, to = max(from, hints.Start), min(to, hints.End)
 	}
-	var found []*one
+	var found []*seriesData
 	for _, s := range q.sets {
-		s.each(from, to, matchers, func(o *one) { found = append(found, o) })
+		s.each(from, to, matchers, func(o *seriesData) { found = append(found, o) })
 	}
 	if sorted {
-		slices.SortFunc(found, func(a, b *one) int { return labels.Compare(a.labels, b.labels) })
+		slices.SortFunc(found, func(a, b *seriesData) int { return labels.Compare(a.labels, b.labels) })
 	}
 	return &selected{found: found, at: -1, edges: q.edges}
 }
 
 // each calls fn for the series that match and may have samples between the times.
-func (s *Set) each(from, to int64, matchers []*labels.Matcher, fn func(*one)) {
+func (s *Set) each(from, to int64, matchers []*labels.Matcher, fn func(*seriesData)) {
 	if s.to < from || s.from > to || !Matches(s.run, matchers) {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *Set) each(from, to int64, matchers []*labels.Matcher, fn func(*one)) {
 	}
 }
 
-func (s *Set) one(i int, from, to int64, matchers []*labels.Matcher, fn func(*one)) {
+func (s *Set) one(i int, from, to int64, matchers []*labels.Matcher, fn func(*seriesData)) {
 	o := &s.all[i]
 	if first, last := o.span(); last < from || first > to {
 		return
@@ -87,7 +87,7 @@ func (q *querier) LabelValues(_ context.Context, name string, _ *storage.LabelHi
 	matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	values := map[string]bool{}
 	for _, s := range q.sets {
-		s.each(q.from, q.to, matchers, func(o *one) {
+		s.each(q.from, q.to, matchers, func(o *seriesData) {
 			if v := o.labels.Get(name); v != "" {
 				values[v] = true
 			}
@@ -101,7 +101,7 @@ func (q *querier) LabelNames(_ context.Context, _ *storage.LabelHints,
 	matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	names := map[string]bool{}
 	for _, s := range q.sets {
-		s.each(q.from, q.to, matchers, func(o *one) { o.labels.Range(func(l labels.Label) { names[l.Name] = true }) })
+		s.each(q.from, q.to, matchers, func(o *seriesData) { o.labels.Range(func(l labels.Label) { names[l.Name] = true }) })
 	}
 	return sortedKeys(names), nil, nil
 }
@@ -119,7 +119,7 @@ func sortedKeys(m map[string]bool) []string {
 func (q *querier) Close() error { return nil }
 
 type selected struct {
-	found []*one
+	found []*seriesData
 	at    int
 	edges *Edges
 }

@@ -24,7 +24,7 @@ import (
 
 // Set are the series of one run. It is not changed after it was read.
 type Set struct {
-	all []one
+	all []seriesData
 	// byName has the indices of the series of a metric.
 	byName map[string][]int
 	run    labels.Labels
@@ -33,8 +33,8 @@ type Set struct {
 	from, to int64
 }
 
-// one is a series: a number for each instant, or histograms.
-type one struct {
+// seriesData is a series: a number for each instant, or histograms.
+type seriesData struct {
 	labels labels.Labels
 	// start is when the first sample is, in milliseconds; samples are a second apart where times are nil.
 	start  int64
@@ -45,8 +45,8 @@ type one struct {
 	after int64
 }
 
-// oneBytes is about what a series takes besides its samples: its labels, and its place.
-const oneBytes = 300
+// seriesBytes is about what a series takes besides its samples: its labels, and its place.
+const seriesBytes = 300
 
 // Labels is what all series of the run have in common.
 func (s *Set) Labels() labels.Labels { return s.run }
@@ -57,14 +57,14 @@ func (s *Set) Bytes() int64 { return s.bytes }
 // Times are when the first and the last sample are, in milliseconds since the epoch of Unix.
 func (s *Set) Times() (from, to int64) { return s.from, s.to }
 
-// shown are the relations that there are series of: what a run did is the sum of its kinds.
-var shown = []string{segment.KindSeconds, segment.StatementSeconds, segment.ErrorSeconds, segment.WorkerSeconds,
+// seriesRelations are the relations that there are series of: what a run did is the sum of its kinds.
+var seriesRelations = []string{segment.KindSeconds, segment.StatementSeconds, segment.ErrorSeconds, segment.WorkerSeconds,
 	segment.WarehouseSeconds, segment.LoadSeconds}
 
 // Read reads the series of a segment. run are labels that all of them get.
 func Read(f *segment.File, run labels.Labels) (*Set, error) {
 	r := newReader(run)
-	if err := f.Read(segment.Query{Relations: shown, NoExtremes: true}, func(row *segment.Row) (err error) {
+	if err := f.Read(segment.Query{Relations: seriesRelations, NoExtremes: true}, func(row *segment.Row) (err error) {
 		switch row.Relation {
 		case segment.ErrorSeconds, segment.WarehouseSeconds, segment.LoadSeconds:
 		default:
@@ -111,12 +111,12 @@ type rows struct {
 	operations, failures, results []float64
 	hist                          histograms
 	polls                         []poll
-	loads                         []load
+	loads                         []loadSample
 }
 
-// room makes some for another row where there is none, at once for as many as the longest series so far has: most of a
+// grow makes some for another row where there is none, at once for as many as the longest series so far has: most of a
 // run have about as many.
-func (s *rows) room(longest int) {
+func (s *rows) grow(longest int) {
 	n := len(s.second)
 	if n < cap(s.second) {
 		return
@@ -151,8 +151,8 @@ type reader struct {
 	live      bool
 	// nodes are those that run workers were last on.
 	nodes map[string]string
-	// longest is how many rows the longest series has.
-	longest int
+	// maxRows is how many rows the longest series has.
+	maxRows int
 	// What follows is memory for one series.
 	values, added []float64
 	points        points
@@ -176,11 +176,11 @@ func (r *reader) add(row *segment.Row, buckets []segment.Bucket) error {
 	}
 	r.base = row.At/1000 - int64(row.Second)*1000
 	r.low, r.high = min(r.low, row.Second), max(r.high, row.Second)
-	s.room(r.longest)
+	s.grow(r.maxRows)
 	s.second = append(s.second, row.Second)
-	r.longest = max(r.longest, len(s.second))
+	r.maxRows = max(r.maxRows, len(s.second))
 	if row.Relation == segment.LoadSeconds {
-		s.loads = append(s.loads, load{row.Second, row.Warmup, row.Load()})
+		s.loads = append(s.loads, loadSample{row.Second, row.Warmup, row.Load()})
 		r.nodes[row.WorkerID] = row.NodeID
 		return nil
 	}
@@ -195,11 +195,11 @@ func (r *reader) add(row *segment.Row, buckets []segment.Bucket) error {
 }
 
 // The most seconds that a run may have: a year.
-const mostSeconds = 366 * 24 * 3600
+const maxRunSeconds = 366 * 24 * 3600
 
 func (r *reader) set() (*Set, error) {
 	s := &Set{byName: map[string][]int{}, run: r.run, from: math.MaxInt64, to: math.MinInt64}
-	if r.low <= r.high && int64(r.high)-int64(r.low) > mostSeconds {
+	if r.low <= r.high && int64(r.high)-int64(r.low) > maxRunSeconds {
 		return nil, fmt.Errorf("a segment of %d seconds", int64(r.high)-int64(r.low))
 	}
 	for _, rows := range r.order {
@@ -207,12 +207,12 @@ func (r *reader) set() (*Set, error) {
 	}
 	r.gauges(s)
 	r.credits(s)
-	slices.SortFunc(s.all, func(a, b one) int { return labels.Compare(a.labels, b.labels) })
+	slices.SortFunc(s.all, func(a, b seriesData) int { return labels.Compare(a.labels, b.labels) })
 	for i := range s.all {
 		o := &s.all[i]
 		name := o.labels.Get(model.MetricNameLabel)
 		s.byName[name] = append(s.byName[name], i)
-		s.bytes += oneBytes + o.floats.bytes()
+		s.bytes += seriesBytes + o.floats.bytes()
 		if o.times != nil {
 			s.bytes += o.times.bytes()
 		}
@@ -220,10 +220,10 @@ func (r *reader) set() (*Set, error) {
 			s.bytes += o.hist.bytes()
 		}
 		if o.after == 0 {
-			o.after = afterSecond
+			o.after = staleAfterSecond
 		}
 		if r.live {
-			o.after = max(o.after, afterNews)
+			o.after = max(o.after, staleAfterReport)
 		}
 		first, last := o.span()
 		s.from, s.to = min(s.from, first), max(s.to, last)
@@ -288,7 +288,7 @@ func (r *reader) counter(s *Set, name string, with *labels.Builder, rows *rows, 
 		}
 		r.values = append(r.values, sum)
 	}
-	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(),
+	s.all = append(s.all, seriesData{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(),
 		floats: pack(r.values)})
 }
 
@@ -297,11 +297,11 @@ func (r *reader) start() int64 { return r.base + int64(r.low)*1000 }
 func (r *reader) histogram(s *Set, name string, with *labels.Builder, rows *rows) {
 	h := rows.hist.trimmed()
 	h.low, h.seconds = r.low, int(r.high-r.low)+2
-	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), hist: &h})
+	s.all = append(s.all, seriesData{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), hist: &h})
 }
 
 func (r *reader) warehouse(s *Set, rows *rows) {
-	with := r.ofWarehouse(rows)
+	with := r.warehouseLabels(rows)
 	slices.SortFunc(rows.polls, func(a, b poll) int { return cmp.Compare(a.at, b.at) })
 	rows.polls = slices.CompactFunc(rows.polls, func(a, b poll) bool { return a.at == b.at })
 	gauge := func(name string, of func(poll) float64) {
@@ -309,8 +309,8 @@ func (r *reader) warehouse(s *Set, rows *rows) {
 		for _, p := range rows.polls {
 			g.add(p.at, of(p))
 		}
-		o := one{labels: with.Set(model.MetricNameLabel, name).Labels(), after: afterPoll}
-		g.into(&o)
+		o := seriesData{labels: with.Set(model.MetricNameLabel, name).Labels(), after: staleAfterPoll}
+		g.moveTo(&o)
 		s.all = append(s.all, o)
 	}
 	gauge("loadstone_warehouse_running_queries", func(p poll) float64 { return p.running })
@@ -333,7 +333,7 @@ func (r *reader) warehouse(s *Set, rows *rows) {
 	}
 }
 
-func (o *one) samples() int {
+func (o *seriesData) samples() int {
 	if o.hist != nil {
 		return o.hist.seconds
 	}
@@ -341,7 +341,7 @@ func (o *one) samples() int {
 }
 
 // at is when a sample is; the one after the last is the marker.
-func (o *one) at(i int) int64 {
+func (o *seriesData) at(i int) int64 {
 	last := o.samples()
 	switch {
 	case i == last && last > 0:
@@ -355,18 +355,18 @@ func (o *one) at(i int) int64 {
 // How long after the last sample a series is stale, in milliseconds: at once when the run is over, after two polls of a
 // warehouse, and when nothing has come for a while from a run that is going on.
 const (
-	afterSecond = 1_000
-	afterPoll   = 10_000
-	afterNews   = 15_000
+	staleAfterSecond = 1_000
+	staleAfterPoll   = 10_000
+	staleAfterReport = 15_000
 )
 
-func (o *one) span() (first, last int64) { return o.at(0), o.at(o.samples()) }
+func (o *seriesData) span() (first, last int64) { return o.at(0), o.at(o.samples()) }
 
 // Labels implements storage.Series.
-func (o *one) Labels() labels.Labels { return o.labels }
+func (o *seriesData) Labels() labels.Labels { return o.labels }
 
 // Iterator implements storage.Series.
-func (o *one) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+func (o *seriesData) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if o.hist != nil {
 		return newHistogramIterator(o)
 	}
@@ -374,7 +374,7 @@ func (o *one) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if !ok {
 		f = &floatIterator{}
 	}
-	*f = floatIterator{of: o, i: -1, n: o.floats.n}
+	*f = floatIterator{series: o, i: -1, n: o.floats.n}
 	return f
 }
 

@@ -59,7 +59,7 @@ func set(t *testing.T, b *rollup.Batch) *series.Set {
 	r := &rollup.Run{Run: engine.Run{RunID: "r-1", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	r.Seconds.Add(b)
 	for _, report := range reports() {
-		r.Seconds.Report(rollup.Second(noon, report.At, report.TickSeconds), &report, nil)
+		r.Seconds.Report(rollup.SecondAt(noon, report.At, report.TickSeconds), &report, nil)
 	}
 	r.PerHour = func(w engine.Warehouse) (float64, bool) { return 720 * float64(1+w.Queued), true }
 	for i := range 3 {

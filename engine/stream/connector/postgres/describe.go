@@ -16,33 +16,33 @@ type Dial func(ctx context.Context) (*pgconn.PgConn, error)
 // ErrRefused marks an error of Dial that another attempt does not cure.
 var ErrRefused = errors.New("the connection can not be used")
 
-// oldest is the first version that tells what became of a transaction under the name that is used here.
-const oldest = 130000
+// minServerVersion is the first version that tells what became of a transaction under the name that is used here.
+const minServerVersion = 130000
 
-// lookWithin bounds reading what a table is like.
-const lookWithin = 10 * time.Second
+// describeTimeout bounds reading what a table is like.
+const describeTimeout = 10 * time.Second
 
 // Describe reads what a table is like; an empty schema is whichever the search path finds it in. A
-// *MisfitError says that rows can not be written there, however often it is tried.
+// *MismatchError says that rows can not be written there, however often it is tried.
 func Describe(ctx context.Context, dial Dial, schema, name string) (Table, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	conn, err := dial(ctx)
 	if err != nil {
-		return Table{}, lasting(err)
+		return Table{}, asTableError(err)
 	}
-	defer hangUp(conn)
+	defer closeConn(conn)
 	t, err := describe(ctx, conn, schema, name)
-	return t, lasting(err)
+	return t, asTableError(err)
 }
 
-// lasting makes an error that stays one of the table.
-func lasting(err error) error {
-	var known *MisfitError
-	if err == nil || errors.As(err, &known) || !stays(err) {
+// asTableError makes an error that stays one of the table.
+func asTableError(err error) error {
+	var known *MismatchError
+	if err == nil || errors.As(err, &known) || !isPermanent(err) {
 		return err
 	}
-	return misfit("put that right in the connection, or in the database", "%s", sentence(err))
+	return newMismatch("put that right in the connection, or in the database", "%s", safeMessage(err))
 }
 
 const tableQuery = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence, current_setting('server_version_num'),
@@ -80,16 +80,16 @@ func ask(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (
 	return rows, nil
 }
 
-func misfit(hint, format string, args ...any) error {
-	return &MisfitError{Message: fmt.Sprintf(format, args...), Hint: hint}
+func newMismatch(hint, format string, args ...any) error {
+	return &MismatchError{Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // describe is Describe over a connection.
 func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t Table, err error) {
 	t.Schema, t.Name = schema, name
 	if version, err := ask(ctx, conn, "SELECT current_setting('server_version_num')"); err == nil {
-		if n, err := strconv.Atoi(version[0][0]); err == nil && n < oldest {
-			return t, misfit("write to a newer server",
+		if n, err := strconv.Atoi(version[0][0]); err == nil && n < minServerVersion {
+			return t, newMismatch("write to a newer server",
 				"the server is of the version %d; rows are written once from Postgres 13 on", n/10000)
 		}
 	}
@@ -98,7 +98,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t 
 		return t, fmt.Errorf("looking for the table: %w", err)
 	}
 	if len(rows) == 0 {
-		return t, &MisfitError{Missing: true, Message: fmt.Sprintf("there is no table %s", t.Shown())}
+		return t, &MismatchError{Missing: true, Message: fmt.Sprintf("there is no table %s", t.Shown())}
 	}
 	r := rows[0]
 	t.Schema, t.Name = r[0], r[1]
@@ -107,18 +107,18 @@ func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t 
 	}
 	switch user := r[9]; {
 	case r[5] != "true":
-		return t, misfit("GRANT USAGE ON SCHEMA "+Quote(t.Schema)+" TO "+Quote(user),
+		return t, newMismatch("GRANT USAGE ON SCHEMA "+Quote(t.Schema)+" TO "+Quote(user),
 			"the user %s may not use the schema %s", user, t.Schema)
 	case r[2] != "r" && r[2] != "p":
-		return t, misfit("write to a table", "%s is no table", t.Shown())
+		return t, newMismatch("write to a table", "%s is no table", t.Shown())
 	case r[3] == "u":
-		return t, misfit("ALTER TABLE "+t.Quoted()+" SET LOGGED",
+		return t, newMismatch("ALTER TABLE "+t.Quoted()+" SET LOGGED",
 			"%s is UNLOGGED: a crash of its server empties it", t.Shown())
 	case r[6] != "true":
-		return t, misfit("GRANT INSERT ON "+t.Quoted()+" TO "+Quote(user),
+		return t, newMismatch("GRANT INSERT ON "+t.Quoted()+" TO "+Quote(user),
 			"the user %s may not insert into %s", user, t.Shown())
 	case r[7] == "true":
-		return t, misfit("write as the owner of the table, or as a role with BYPASSRLS",
+		return t, newMismatch("write as the owner of the table, or as a role with BYPASSRLS",
 			"row-level security holds on %s for the user %s, and COPY does not pass it",
 			t.Shown(), user)
 	}
@@ -127,7 +127,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t 
 		return t, fmt.Errorf("reading the columns: %w", err)
 	}
 	for _, r := range rows {
-		c := Column{Name: r[0], Type: r[1], Base: r[2], Needed: r[5] == "t", Generated: r[6] == "t",
+		c := Column{Name: r[0], Type: r[1], Base: r[2], Required: r[5] == "t", Generated: r[6] == "t",
 			Denied: r[7] != "t"}
 		if r[3] != "b" {
 			c.Base = "" // of a domain or an enum not every value is known to fit
@@ -147,8 +147,8 @@ func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t 
 	return t, nil
 }
 
-// hangUp closes a connection without waiting for long.
-func hangUp(conn *pgconn.PgConn) {
+// closeConn closes a connection without waiting for long.
+func closeConn(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)

@@ -60,7 +60,7 @@ func tally(t *testing.T, dsn string) (rows, distinct, last int) {
 }
 
 // prepared makes the table t, and returns a connection to its server.
-func prepared(t *testing.T, c *pgtest.Crashing, sql string) *pgx.Conn {
+func prepared(t *testing.T, c *pgtest.CrashableServer, sql string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
 	if err != nil {
@@ -77,10 +77,10 @@ func prepared(t *testing.T, c *pgtest.Crashing, sql string) *pgx.Conn {
 // and is down for some seconds once. Every row is there once. The cluster would not wait for the disk with commits.
 func TestAServerThatIsKilledLosesNoRow(t *testing.T) {
 	t.Parallel()
-	c := pgtest.StartCrashing(t, map[string]string{"synchronous_commit": "off"})
+	c := pgtest.StartCrashable(t, map[string]string{"synchronous_commit": "off"})
 	prepared(t, c, "")
 	dsn := c.DSN("postgres")
-	s, err := postgres.Open(t.Context(), postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, Most: 2000})
+	s, err := postgres.Open(t.Context(), postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, MaxBytes: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestAnUnansweredCommitIsAskedAfter(t *testing.T) {
 			d := newDatabase(t)
 			d.exec("CREATE TABLE t (id int8, t text);" + c.sql)
 			var commits atomic.Int32
-			s, err := postgres.Open(t.Context(), postgres.Options{Table: "t", Columns: ids, Most: 2000,
+			s, err := postgres.Open(t.Context(), postgres.Options{Table: "t", Columns: ids, MaxBytes: 2000,
 				Dial: cutting(d.dsn, func(one *cutter, b []byte) (int, error) {
 					if commits.Add(1)%2 == 1 { // every other one passes, so that a repetition does
 						return c.cut(one, b)
@@ -210,7 +210,7 @@ func TestAnUnansweredCommitIsAskedAfter(t *testing.T) {
 // transaction gets it and commits. The rows are written again all the same.
 func TestANumberThatWasGivenOutTwice(t *testing.T) {
 	t.Parallel()
-	c := pgtest.StartCrashing(t, map[string]string{"wal_writer_delay": "10s", "bgwriter_delay": "10s"})
+	c := pgtest.StartCrashable(t, map[string]string{"wal_writer_delay": "10s", "bgwriter_delay": "10s"})
 	admin := prepared(t, c, "CREATE TABLE other (x int)")
 	if _, err := admin.Exec(t.Context(), "CHECKPOINT"); err != nil {
 		t.Fatal(err)
@@ -266,11 +266,11 @@ func TestANumberThatWasGivenOutTwice(t *testing.T) {
 // error says how many rows were not written.
 func TestAnOutageHoldsRowsBack(t *testing.T) {
 	t.Parallel()
-	c := pgtest.StartCrashing(t, nil)
+	c := pgtest.StartCrashable(t, nil)
 	prepared(t, c, "")
 	dsn := c.DSN("postgres")
 	s, err := postgres.Open(t.Context(),
-		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, Most: 20_000, Patience: 15 * time.Second})
+		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, MaxBytes: 20_000, RetryTimeout: 15 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestAnOutageHoldsRowsBack(t *testing.T) {
 	}
 
 	s, err = postgres.Open(t.Context(),
-		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, Most: 100, Patience: 4 * time.Second})
+		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, MaxBytes: 100, RetryTimeout: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestAnOutageHoldsRowsBack(t *testing.T) {
 // is there.
 func TestWhatAnotherAttemptDoesNotCure(t *testing.T) {
 	t.Parallel()
-	c := pgtest.StartCrashing(t, nil)
+	c := pgtest.StartCrashable(t, nil)
 	admin := prepared(t, c, "CREATE ROLE writer LOGIN; GRANT CONNECT ON DATABASE postgres TO writer; "+
 		"GRANT USAGE ON SCHEMA public TO writer; GRANT INSERT ON t TO writer")
 	exec := func(sql string) {

@@ -14,8 +14,8 @@ type batch struct {
 	rows int
 }
 
-// most is how many bytes of rows a transaction has unless options say otherwise.
-const most = 4 << 20
+// defaultMaxBytes is how many bytes of rows a transaction has unless options say otherwise.
+const defaultMaxBytes = 4 << 20
 
 // add appends rows in the text format of COPY. What Postgres has no text for is an error, and adds none of them.
 func (b *batch) add(columns []column.Column, from *column.Batch) error {
@@ -33,7 +33,7 @@ func (b *batch) add(columns []column.Column, from *column.Batch) error {
 				text := v.Text(i)
 				if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
 					b.text = b.text[:begin]
-					return unfit(fmt.Sprintf("the column %s has a text that Postgres can not hold: %.80q", columns[c].Name, text),
+					return mismatchFailure(fmt.Sprintf("the column %s has a text that Postgres can not hold: %.80q", columns[c].Name, text),
 						"leave such rows out in the query, or have the source send UTF-8 without zero bytes", nil)
 				}
 				b.text = appendText(b.text, text)

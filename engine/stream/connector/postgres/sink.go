@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// linger is how long rows wait for others to share their transaction.
-	linger = 200 * time.Millisecond
-	// stalledAfter is how long an attempt to write a transaction's rows may stand still: no row is taken, or a statement
+	// batchDelay is how long rows wait for others to share their transaction.
+	batchDelay = 200 * time.Millisecond
+	// stallTimeout is how long an attempt to write a transaction's rows may stand still: no row is taken, or a statement
 	// is not answered.
-	stalledAfter = 30 * time.Second
-	// firstPause and longestPause are how far attempts are apart.
-	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
+	stallTimeout = 30 * time.Second
+	// minBackoff and longestPause are how far attempts are apart.
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
 )
 
-// PatientFor is how long a server is tried that is gone: longer than a restart, a failover or a minute's outage takes.
-const PatientFor = 2 * time.Minute
+// DefaultRetryTimeout// DefaultRetryTimeout is how long a server is tried that is gone: longer than a restart, a failover or a minute's outage takes.
+const DefaultRetryTimeout = 2 * time.Minute
 
 // Options are what a sink is made of.
 type Options struct {
@@ -44,13 +44,13 @@ type Options struct {
 	// Schema and Table name the table.
 	Schema, Table string
 	Columns       []column.Column
-	// Patience is how long a server is tried that is gone; 0 is PatientFor.
-	Patience time.Duration
-	// Tried, if it is set, is told why an attempt has failed that is followed by another one, and nil when there is
+	// RetryTimeout is how long a server is tried that is gone; 0 is DefaultRetryTimeout.
+	RetryTimeout time.Duration
+	// OnAttempt, if it is set, is told why an attempt has failed that is followed by another one, and nil when there is
 	// nothing to wait for any more.
-	Tried func(error)
-	// Most is how many bytes of rows a transaction has, but for the batch that is added last; 0 is 4 MiB.
-	Most int
+	OnAttempt func(error)
+	// MaxBytes is how many bytes of rows a transaction has, but for the batch that is added last; 0 is 4 MiB.
+	MaxBytes int
 }
 
 // Sink implements connector.Sink. Write, Close and Failed are for one goroutine.
@@ -61,8 +61,8 @@ type Sink struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	conn *pgconn.PgConn
-	// born names the incarnation of the server that conn leads to; empty: it is not known.
-	born string
+	// serverID names the incarnation of the server that conn leads to; empty: it is not known.
+	serverID string
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -80,18 +80,18 @@ type Sink struct {
 // has not written; Close writes that first. The error is a *sql.Error: an InvalidConfig stays, a NetworkError may
 // not.
 func Open(ctx context.Context, o Options) (*Sink, error) {
-	if o.Patience == 0 {
-		o.Patience = PatientFor
+	if o.RetryTimeout == 0 {
+		o.RetryTimeout = DefaultRetryTimeout
 	}
-	if o.Most == 0 {
-		o.Most = most
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
 	}
-	if o.Tried == nil {
-		o.Tried = func(error) {}
+	if o.OnAttempt == nil {
+		o.OnAttempt = func(error) {}
 	}
 	s := &Sink{o: o, filling: &batch{}, spare: &batch{}, failed: make(chan struct{}), done: make(chan struct{})}
 	s.changed.L = &s.mu
-	opening, cancel := context.WithTimeout(ctx, lookWithin)
+	opening, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	if err := s.connect(opening); err != nil {
 		return nil, explain(err)
@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (*Sink, error) {
 		s.into, err = copyInto(s.at, o.Columns)
 	}
 	if err != nil {
-		hangUp(s.conn)
+		closeConn(s.conn)
 		return nil, explain(err)
 	}
 	s.ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -146,7 +146,7 @@ func (s *Sink) Write(b *column.Batch) error {
 	}
 	if s.filling.rows == 0 {
 		of := s.filling
-		time.AfterFunc(linger, func() { s.expire(of) })
+		time.AfterFunc(batchDelay, func() { s.expire(of) })
 	}
 	err := s.filling.add(s.o.Columns, b)
 	s.changed.Broadcast()
@@ -196,12 +196,12 @@ func (s *Sink) writing() {
 	defer wake()
 	defer func() {
 		if s.conn != nil {
-			hangUp(s.conn)
+			closeConn(s.conn)
 		}
 	}()
 	for {
 		s.mu.Lock()
-		for s.ctx.Err() == nil && !s.closing && !s.ripe() {
+		for s.ctx.Err() == nil && !s.closing && !s.readyToSend() {
 			s.changed.Wait()
 		}
 		if s.ctx.Err() != nil && s.err == nil {
@@ -220,7 +220,7 @@ func (s *Sink) writing() {
 		s.mu.Lock()
 		if err != nil {
 			if s.err = err; s.ctx.Err() == nil {
-				s.err = s.gaveUp(err, b.rows, unclear)
+				s.err = s.retryTimeoutError(err, b.rows, unclear)
 			}
 			close(s.failed)
 		}
@@ -230,17 +230,17 @@ func (s *Sink) writing() {
 	}
 }
 
-// ripe reports whether rows are to go out. It needs mu.
-func (s *Sink) ripe() bool { return s.filling.rows > 0 && (s.due || s.full()) }
+// readyToSend reports whether rows are to go out. It needs mu.
+func (s *Sink) readyToSend() bool { return s.filling.rows > 0 && (s.due || s.full()) }
 
 // full reports whether no more rows fit into a transaction. It needs mu.
-func (s *Sink) full() bool { return len(s.filling.text) >= s.o.Most }
+func (s *Sink) full() bool { return len(s.filling.text) >= s.o.MaxBytes }
 
 // write writes a transaction's rows, and tries again while the server is gone. unclear says that they may be written
 // though there is an error.
 func (s *Sink) write(b *batch) (unclear bool, err error) {
-	begun, pause := time.Now(), firstPause
-	defer s.o.Tried(nil)
+	begun, pause := time.Now(), minBackoff
+	defer s.o.OnAttempt(nil)
 	var last *transaction
 	for {
 		err := s.attempt(b, &last)
@@ -249,10 +249,10 @@ func (s *Sink) write(b *batch) (unclear bool, err error) {
 			return false, nil
 		case s.ctx.Err() != nil:
 			return last != nil, s.ctx.Err()
-		case stays(err) || time.Since(begun) > s.o.Patience:
+		case isPermanent(err) || time.Since(begun) > s.o.RetryTimeout:
 			return last != nil, err
 		}
-		s.o.Tried(tried{err})
+		s.o.OnAttempt(attemptError{err})
 		if s.conn != nil && s.conn.IsClosed() {
 			s.conn = nil
 		}
@@ -260,7 +260,7 @@ func (s *Sink) write(b *batch) (unclear bool, err error) {
 		case <-time.After(pause):
 		case <-s.ctx.Done():
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxBackoff)
 	}
 }
 
@@ -268,16 +268,16 @@ func (s *Sink) write(b *batch) (unclear bool, err error) {
 func (s *Sink) attempt(b *batch, unclear **transaction) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	stalled := time.AfterFunc(stalledAfter, cancel)
+	stalled := time.AfterFunc(stallTimeout, cancel)
 	defer stalled.Stop()
-	goesOn := func() { stalled.Reset(stalledAfter) }
+	goesOn := func() { stalled.Reset(stallTimeout) }
 	if s.conn == nil || s.conn.IsClosed() {
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
 	}
 	if *unclear != nil {
-		there, err := s.became(ctx, **unclear)
+		there, err := s.committed(ctx, **unclear)
 		if err != nil || there {
 			return err
 		}
@@ -288,7 +288,7 @@ func (s *Sink) attempt(b *batch, unclear **transaction) error {
 		return s.rollback(ctx, err)
 	}
 	goesOn()
-	if _, err := s.conn.CopyFrom(ctx, &pieces{bytes.NewReader(b.text), goesOn}, s.into); err != nil {
+	if _, err := s.conn.CopyFrom(ctx, &progressReader{bytes.NewReader(b.text), goesOn}, s.into); err != nil {
 		return s.rollback(ctx, err)
 	}
 	goesOn()
@@ -299,14 +299,14 @@ func (s *Sink) attempt(b *batch, unclear **transaction) error {
 	return err
 }
 
-// pieces tell whenever rows go on.
-type pieces struct {
+// progressReader tell whenever rows go on.
+type progressReader struct {
 	io.Reader
-	goesOn func()
+	onProgress func()
 }
 
-func (p *pieces) Read(b []byte) (int, error) {
-	p.goesOn()
+func (p *progressReader) Read(b []byte) (int, error) {
+	p.onProgress()
 	return p.Reader.Read(b[:min(len(b), 8<<10)])
 }
 
@@ -316,7 +316,7 @@ func (s *Sink) connect(ctx context.Context) (err error) {
 		s.conn = nil
 		return err
 	}
-	s.born = incarnation(ctx, s.conn)
+	s.serverID = incarnation(ctx, s.conn)
 	return nil
 }
 
@@ -327,6 +327,6 @@ func failure(kind sql.Kind, message, hint string, cause error) error {
 	return e
 }
 
-func unfit(message, hint string, cause error) error {
+func mismatchFailure(message, hint string, cause error) error {
 	return failure(sql.InvalidConfig, message, hint, cause)
 }

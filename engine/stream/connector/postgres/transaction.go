@@ -13,10 +13,10 @@ import (
 
 // transaction is one whose rows are written, or were to be.
 type transaction struct {
-	// number is that of the whole life of the server: an xid8.
-	number string
-	// born is the incarnation of the server that has given it out.
-	born string
+	// xid is that of the whole life of the server: an xid8.
+	xid string
+	// serverID is the incarnation of the server that has given it out.
+	serverID string
 }
 
 // A commit that is acknowledged has to last: where the server, the database or the user would not wait for the disk,
@@ -33,18 +33,18 @@ func (s *Sink) begin(ctx context.Context) (transaction, error) {
 		return transaction{}, err
 	}
 	if len(results) != 2 || len(results[1].Rows) != 1 {
-		return transaction{}, errOdd
+		return transaction{}, errUnexpectedReply
 	}
-	return transaction{number: string(results[1].Rows[0][0]), born: s.born}, nil
+	return transaction{xid: string(results[1].Rows[0][0]), serverID: s.serverID}, nil
 }
 
-var errOdd = errors.New("the server answered otherwise than Postgres does")
+var errUnexpectedReply = errors.New("the server answered otherwise than Postgres does")
 
 // rollback ends a transaction that has failed, and returns why.
 func (s *Sink) rollback(ctx context.Context, why error) error {
 	if !s.conn.IsClosed() {
 		if _, err := s.conn.Exec(ctx, "ROLLBACK").ReadAll(); err != nil {
-			hangUp(s.conn)
+			closeConn(s.conn)
 		}
 	}
 	return why
@@ -60,28 +60,28 @@ func (s *Sink) commit(ctx context.Context) (unclear bool, err error) {
 		// Refused, a constraint that is looked at at the end for one: nothing was committed.
 		return false, s.rollback(ctx, err)
 	case err != nil:
-		hangUp(s.conn)
+		closeConn(s.conn)
 		return true, err
 	case len(results) != 1 || results[0].CommandTag.String() != "COMMIT":
-		hangUp(s.conn)
-		return false, errOdd
+		closeConn(s.conn)
+		return false, errUnexpectedReply
 	}
 	return false, nil
 }
 
 // What became of a transaction whose COMMIT was not answered.
-const becameSQL = "SELECT pg_catalog.pg_xact_status($1::xid8)"
+const statusSQL = "SELECT pg_catalog.pg_xact_status($1::xid8)"
 
 // codeFuture is the error of a transaction's number that was not given out yet.
 const codeFuture = "22023"
 
-// became reports whether a transaction was committed. An error that does not stay says that this is not known yet.
-func (s *Sink) became(ctx context.Context, t transaction) (bool, error) {
-	if s.born != "" && t.born != "" && system(s.born) != system(t.born) {
-		return false, unfit("another server answers now, and whether the last rows were committed on the one before can not "+
+// committed reports whether a transaction was committed. An error that does not stay says that this is not known yet.
+func (s *Sink) committed(ctx context.Context, t transaction) (bool, error) {
+	if s.serverID != "" && t.serverID != "" && systemID(s.serverID) != systemID(t.serverID) {
+		return false, mismatchFailure("another server answers now, and whether the last rows were committed on the one before can not "+
 			"be asked", "compare the table with the source, then DROP the query and CREATE it again", nil)
 	}
-	rows, err := ask(ctx, s.conn, becameSQL, t.number)
+	rows, err := ask(ctx, s.conn, statusSQL, t.xid)
 	var said *pgconn.PgError
 	switch {
 	case errors.As(err, &said) && said.Code == codeFuture:
@@ -91,16 +91,16 @@ func (s *Sink) became(ctx context.Context, t transaction) (bool, error) {
 	}
 	switch rows[0][0] {
 	case "committed":
-		if s.born != "" && s.born == t.born {
+		if s.serverID != "" && s.serverID == t.serverID {
 			return true, nil
 		}
-		return s.has(ctx, t)
+		return s.tableHasRows(ctx, t)
 	case "aborted":
 		return false, nil
 	case "in progress":
 		return false, errRunning
 	}
-	return false, unfit("the server does not know any more whether the last rows were committed",
+	return false, mismatchFailure("the server does not know any more whether the last rows were committed",
 		"compare the table with the source, then DROP the query and CREATE it again", nil)
 }
 
@@ -109,11 +109,11 @@ var errRunning = errors.New("the server still carries out the last COMMIT")
 // codeDenied is the error of a table that may not be read.
 const codeDenied = "42501"
 
-// has reports whether the table has rows of a transaction: that of its number which is committed may be another one,
+// tableHasRows reports whether the table has rows of a transaction: that of its number which is committed may be another one,
 // where a crash came between. Who may not read the table has to believe the number.
-func (s *Sink) has(ctx context.Context, t transaction) (bool, error) {
+func (s *Sink) tableHasRows(ctx context.Context, t transaction) (bool, error) {
 	rows, err := ask(ctx, s.conn, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s WHERE xmin = (($1::xid8)::xid))::text",
-		s.at.Quoted()), t.number)
+		s.at.Quoted()), t.xid)
 	var said *pgconn.PgError
 	switch {
 	case errors.As(err, &said) && said.Code == codeDenied:
@@ -137,20 +137,20 @@ func incarnation(ctx context.Context, conn *pgconn.PgConn) string {
 	return rows[0][0]
 }
 
-// system is the part of an incarnation that outlives restarts.
-func system(born string) string {
+// systemID is the part of an incarnation that outlives restarts.
+func systemID(born string) string {
 	id, _, _ := strings.Cut(born, " ")
 	return id
 }
 
-// passing are the SQLSTATEs, or their classes, of what ends by itself: connections, resources, shutdowns, locks,
+// transientCodes are the SQLSTATEs, or their classes, of what ends by itself: connections, resources, shutdowns, locks,
 // serialization, a standby that is not the primary yet.
-var passing = []string{"08", "53", "57", "58", "40", "55P03", "25006"}
+var transientCodes = []string{"08", "53", "57", "58", "40", "55P03", "25006"}
 
-// stays reports whether another attempt is of no use.
-func stays(err error) bool {
+// isPermanent reports whether another attempt is of no use.
+func isPermanent(err error) bool {
 	var known *sql.Error
-	var misfit *MisfitError
+	var misfit *MismatchError
 	if errors.As(err, &known) || errors.As(err, &misfit) || errors.Is(err, ErrRefused) {
 		return true
 	}
@@ -158,7 +158,7 @@ func stays(err error) bool {
 	if !errors.As(err, &said) {
 		return false
 	}
-	for _, p := range passing {
+	for _, p := range transientCodes {
 		if strings.HasPrefix(said.Code, p) {
 			return false
 		}
@@ -169,21 +169,21 @@ func stays(err error) bool {
 // explain returns an error of opening a sink as a *sql.Error.
 func explain(err error) error {
 	var known *sql.Error
-	var misfit *MisfitError
+	var misfit *MismatchError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &misfit):
-		return unfit(misfit.Message, misfit.Hint, err)
-	case stays(err):
-		return unfit(sentence(err), "", err)
+		return mismatchFailure(misfit.Message, misfit.Hint, err)
+	case isPermanent(err):
+		return mismatchFailure(safeMessage(err), "", err)
 	}
-	return failure(sql.NetworkError, "Postgres can not be written to: "+sentence(err), "", err)
+	return failure(sql.NetworkError, "Postgres can not be written to: "+safeMessage(err), "", err)
 }
 
-// gaveUp is what a query ends with when a transaction's rows can not be written, and with them all that the sink was
+// retryTimeoutError is what a query ends with when a transaction's rows can not be written, and with them all that the sink was
 // given since. It needs mu.
-func (s *Sink) gaveUp(err error, rows int, unclear bool) error {
+func (s *Sink) retryTimeoutError(err error, rows int, unclear bool) error {
 	behind := s.filling.rows + s.waiting
 	what := fmt.Sprintf("%d rows were not written to %s", rows+behind, s.at.Shown())
 	if unclear {
@@ -196,21 +196,23 @@ func (s *Sink) gaveUp(err error, rows int, unclear bool) error {
 	switch {
 	case errors.As(err, &known):
 		return failure(known.Kind, what+": "+known.Message, known.Hint, err)
-	case stays(err):
-		return unfit(what+": "+sentence(err), "put that right, then DROP the query and CREATE it again", err)
+	case isPermanent(err):
+		return mismatchFailure(what+": "+safeMessage(err), "put that right, then DROP the query and CREATE it again", err)
 	}
 	return failure(sql.NetworkError,
-		fmt.Sprintf("%s: Postgres could not be written to for %s: %s", what, s.o.Patience, sentence(err)),
+		fmt.Sprintf("%s: Postgres could not be written to for %s: %s", what, s.o.RetryTimeout, safeMessage(err)),
 		"put that right, then DROP the query and CREATE it again", err)
 }
 
-// tried is why an attempt has failed, as readers of the query see it.
-type tried struct{ error }
+// attemptError is why an attempt has failed, as readers of the query see it.
+type attemptError struct{ error }
 
-func (t tried) Error() string { return "Postgres can not be written to: " + sentence(t.error) }
+func (t attemptError) Error() string {
+	return "Postgres can not be written to: " + safeMessage(t.error)
+}
 
-// sentence is an error without what may be a secret: of the server its message, of a connection what broke.
-func sentence(err error) string {
+// safeMessage is an error without what may be a secret: of the server its message, of a connection what broke.
+func safeMessage(err error) string {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
 		text := said.Message

@@ -13,7 +13,7 @@ import (
 type extremeInt struct {
 	values []int64
 	seen   []bool
-	most   bool
+	isMax  bool
 }
 
 func (s *extremeInt) Grow(n int) { s.values, s.seen = grown(s.values, n), grown(s.seen, n) }
@@ -30,7 +30,7 @@ func (s *extremeInt) Add(r Rows) {
 }
 
 func (s *extremeInt) one(g int32, x int64) {
-	if !s.seen[g] || (x > s.values[g]) == s.most && x != s.values[g] {
+	if !s.seen[g] || (x > s.values[g]) == s.isMax && x != s.values[g] {
 		s.seen[g], s.values[g] = true, x
 	}
 }
@@ -53,7 +53,7 @@ func (s *extremeInt) Append(to *column.Vec, group int) {
 type extremeFloat struct {
 	values []float64
 	seen   []bool
-	most   bool
+	isMax  bool
 }
 
 func (s *extremeFloat) Grow(n int) { s.values, s.seen = grown(s.values, n), grown(s.seen, n) }
@@ -73,7 +73,7 @@ func (s *extremeFloat) one(g int32, x float64) {
 	v := s.values[g]
 	above := x > v || x != x && v == v
 	below := x < v || v != v && x == x
-	if !s.seen[g] || s.most && above || !s.most && below {
+	if !s.seen[g] || s.isMax && above || !s.isMax && below {
 		s.seen[g], s.values[g] = true, x
 	}
 }
@@ -95,7 +95,7 @@ func (s *extremeFloat) Append(to *column.Vec, group int) {
 // extremeBool is MIN and MAX of truth values; false is below true.
 type extremeBool struct {
 	values, seen []bool
-	most         bool
+	isMax        bool
 }
 
 func (s *extremeBool) Grow(n int) { s.values, s.seen = grown(s.values, n), grown(s.seen, n) }
@@ -111,7 +111,7 @@ func (s *extremeBool) Add(r Rows) {
 }
 
 func (s *extremeBool) one(g int32, x bool) {
-	if !s.seen[g] || x == s.most {
+	if !s.seen[g] || x == s.isMax {
 		s.seen[g], s.values[g] = true, x
 	}
 }
@@ -132,10 +132,10 @@ func (s *extremeBool) Append(to *column.Vec, group int) {
 
 // extremeText is MIN and MAX of texts, byte by byte.
 type extremeText struct {
-	values [][]byte
-	seen   []bool
-	most   bool
-	held   int // the capacities of values, also of groups that were there before
+	values    [][]byte
+	seen      []bool
+	isMax     bool
+	heldBytes int // the capacities of values, also of groups that were there before
 }
 
 // Grow keeps the memory of texts that were there before.
@@ -149,9 +149,9 @@ func (s *extremeText) Grow(n int) {
 	}
 	s.seen = grown(s.seen, n)
 }
-func (s *extremeText) Reset()    { s.values, s.seen = s.values[:0], s.seen[:0] }
-func (s *extremeText) Size() int { return 64 }
-func (s *extremeText) Held() int { return s.held }
+func (s *extremeText) Reset()         { s.values, s.seen = s.values[:0], s.seen[:0] }
+func (s *extremeText) Size() int      { return 64 }
+func (s *extremeText) TextBytes() int { return s.heldBytes }
 
 func (s *extremeText) Add(r Rows) {
 	for i, g := range r.Groups {
@@ -162,10 +162,10 @@ func (s *extremeText) Add(r Rows) {
 }
 
 func (s *extremeText) one(g int32, x []byte) {
-	if c := bytes.Compare(x, s.values[g]); !s.seen[g] || c != 0 && (c > 0) == s.most {
-		s.held -= cap(s.values[g])
+	if c := bytes.Compare(x, s.values[g]); !s.seen[g] || c != 0 && (c > 0) == s.isMax {
+		s.heldBytes -= cap(s.values[g])
 		s.seen[g], s.values[g] = true, append(s.values[g][:0], x...)
-		s.held += cap(s.values[g])
+		s.heldBytes += cap(s.values[g])
 	}
 }
 
@@ -185,8 +185,8 @@ func (s *extremeText) Append(to *column.Vec, group int) {
 
 // last is the value in the row with the latest time; of several, in the one that came last.
 type last struct {
-	groups []latest
-	held   int // the capacities of texts, also of groups that were there before
+	groups    []latest
+	heldBytes int // the capacities of texts, also of groups that were there before
 	// arg is the type of the values; read is one that came from another process.
 	arg  column.Type
 	read column.Vec
@@ -209,9 +209,9 @@ func (s *last) Grow(n int) {
 		s.groups[len(s.groups)-1].seen = false
 	}
 }
-func (s *last) Reset()    { s.groups = s.groups[:0] }
-func (s *last) Size() int { return 192 }
-func (s *last) Held() int { return s.held }
+func (s *last) Reset()         { s.groups = s.groups[:0] }
+func (s *last) Size() int      { return 192 }
+func (s *last) TextBytes() int { return s.heldBytes }
 
 func (s *last) Add(r Rows) {
 	for i, g := range r.Groups {
@@ -225,10 +225,10 @@ func (s *last) one(g int, t int64, v *column.Vec, row int) {
 		return
 	}
 	l.seen, l.time = true, t
-	s.held -= cap(l.v.Bytes)
+	s.heldBytes -= cap(l.v.Bytes)
 	l.v.Reset(v.Type)
 	l.v.AppendFrom(v, row)
-	s.held += cap(l.v.Bytes)
+	s.heldBytes += cap(l.v.Bytes)
 }
 
 func (s *last) Merge(group int, o State, other int) {
@@ -245,8 +245,8 @@ func (s *last) Append(to *column.Vec, group int) {
 	to.AppendNull()
 }
 
-// fine is how many parts of 1 a quantile of floats tells apart.
-const fine = 1e6
+// quantileScale is how many parts of 1 a quantile of floats tells apart.
+const quantileScale = 1e6
 
 // quantile keeps magnitudes in histograms, those of negative values apart: within 0.55 % of the value, and of floats
 // and decimals nothing below a millionth. NaN is left out.
@@ -254,7 +254,7 @@ type quantile struct {
 	q              float64
 	whole          bool
 	scale          float64
-	above, below   []*histogram.Narrow
+	above, below   []*histogram.Compact
 	scratch, other *histogram.Histogram
 	faults         *expression.Faults
 }
@@ -280,7 +280,7 @@ func (s *quantile) Add(r Rows) {
 		if s.whole {
 			x = float64(r.Arg.Ints[r.From+i]) * s.unit() / s.scale
 		} else {
-			x = r.Arg.Floats[r.From+i] * fine
+			x = r.Arg.Floats[r.From+i] * quantileScale
 		}
 		switch {
 		case x != x:
@@ -308,12 +308,12 @@ func (s *quantile) unit() float64 {
 	if s.whole && s.scale == 1 {
 		return 1
 	}
-	return fine
+	return quantileScale
 }
 
-func (s *quantile) record(side []*histogram.Narrow, g int) *histogram.Narrow {
+func (s *quantile) record(side []*histogram.Compact, g int) *histogram.Compact {
 	if side[g] == nil {
-		side[g] = &histogram.Narrow{}
+		side[g] = &histogram.Compact{}
 	}
 	return side[g]
 }
@@ -333,7 +333,7 @@ func (s *quantile) Append(to *column.Vec, group int) {
 		s.scratch, s.other = histogram.New(), histogram.New()
 	}
 	for _, side := range []struct {
-		from *histogram.Narrow
+		from *histogram.Compact
 		to   *histogram.Histogram
 	}{{s.above[group], s.scratch}, {s.below[group], s.other}} {
 		side.to.Reset()

@@ -24,8 +24,8 @@ type Function struct {
 // names of the aggregates.
 var names = []string{"COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "QUANTILE", "LAST"}
 
-// Is reports whether a name is that of an aggregate.
-func Is(name string) bool { return slices.Contains(names, strings.ToUpper(name)) }
+// IsAggregate reports whether a name is that of an aggregate.
+func IsAggregate(name string) bool { return slices.Contains(names, strings.ToUpper(name)) }
 
 // New returns an aggregate; the error is a sentence without a place.
 func New(name string, arg column.Type, q float64) (Function, error) {
@@ -79,10 +79,10 @@ type State interface {
 	Size() int
 }
 
-// holder is a state that keeps texts besides.
-type holder interface {
-	// Held is how many bytes they take.
-	Held() int
+// textSizer is a state that keeps texts besides.
+type textSizer interface {
+	// TextBytes is how many bytes they take.
+	TextBytes() int
 }
 
 // state returns an empty state of the function.
@@ -106,11 +106,11 @@ func (f Function) state(faults *expression.Faults) State {
 	}
 	switch f.Arg.Kind {
 	case column.Float:
-		return &extremeFloat{most: f.Name == "MAX"}
+		return &extremeFloat{isMax: f.Name == "MAX"}
 	case column.Text:
-		return &extremeText{most: f.Name == "MAX"}
+		return &extremeText{isMax: f.Name == "MAX"}
 	case column.Boolean:
-		return &extremeBool{most: f.Name == "MAX"}
+		return &extremeBool{isMax: f.Name == "MAX"}
 	}
-	return &extremeInt{most: f.Name == "MAX"}
+	return &extremeInt{isMax: f.Name == "MAX"}
 }

@@ -10,7 +10,7 @@ import (
 
 // grown is s with n values at least; new ones are zero.
 func grown[T any](s []T, n int) []T {
-	s = column.Roomier(s, n-len(s))
+	s = column.GrowSlice(s, n-len(s))
 	for len(s) < n {
 		var zero T
 		s = append(s, zero)
@@ -43,24 +43,24 @@ func (s *count) Merge(group int, o State, other int) { s.n[group] += o.(*count).
 
 func (s *count) Append(to *column.Vec, group int) { to.AppendInt(s.n[group]) }
 
-// wide is a whole number of 128 bits and how many were added: the sum does not depend on the order.
-type wide struct {
+// int128Sum is a whole number of 128 bits and how many were added: the sum does not depend on the order.
+type int128Sum struct {
 	hi int64
 	lo uint64
 	n  int64
 }
 
-func (w *wide) add(hi int64, lo uint64) {
+func (w *int128Sum) add(hi int64, lo uint64) {
 	var carry uint64
 	w.lo, carry = bits.Add64(w.lo, lo, 0)
 	w.hi += hi + int64(carry)
 }
 
-func (w *wide) float() float64 { return float64(w.hi)*(1<<64) + float64(w.lo) }
+func (w *int128Sum) float() float64 { return float64(w.hi)*(1<<64) + float64(w.lo) }
 
 // sumInt is SUM and AVG of integers and decimals.
 type sumInt struct {
-	sums    []wide
+	sums    []int128Sum
 	average bool
 	scale   float64
 	faults  *expression.Faults
@@ -104,14 +104,14 @@ func (s *sumInt) Append(to *column.Vec, group int) {
 	}
 }
 
-// exact is a sum of floats with what rounding lost (Neumaier).
-type exact struct {
+// compensatedSum is a sum of floats with what rounding lost (Neumaier).
+type compensatedSum struct {
 	sum, lost float64
 	n         int64
 	infinite  bool // a value was
 }
 
-func (e *exact) add(x float64) {
+func (e *compensatedSum) add(x float64) {
 	t := e.sum + x
 	if math.Abs(e.sum) >= math.Abs(x) {
 		e.lost += (e.sum - t) + x
@@ -122,7 +122,7 @@ func (e *exact) add(x float64) {
 	e.infinite = e.infinite || x-x != 0
 }
 
-func (e *exact) value() float64 {
+func (e *compensatedSum) value() float64 {
 	if e.sum-e.sum != 0 {
 		return e.sum
 	}
@@ -131,7 +131,7 @@ func (e *exact) value() float64 {
 
 // sumFloat is SUM and AVG of floats.
 type sumFloat struct {
-	sums    []exact
+	sums    []compensatedSum
 	average bool
 	faults  *expression.Faults
 }
@@ -208,13 +208,13 @@ func (s *deviation) Add(r Rows) {
 		m := &s.groups[g]
 		m.n++
 		d := x - m.mean
-		m.mean = middle(m.mean, x, d, 1/m.n)
+		m.mean = interpolate(m.mean, x, d, 1/m.n)
 		m.m2 += d * (x - m.mean)
 	}
 }
 
-// middle is a + d·part, where d is b - a: that it is infinite, or no number, says that one of them is.
-func middle(a, b, d, part float64) float64 {
+// interpolate is a + d·part, where d is b - a: that it is infinite, or no number, says that one of them is.
+func interpolate(a, b, d, part float64) float64 {
 	if math.IsInf(d, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
 		return a*(1-part) + b*part
 	}
@@ -232,7 +232,7 @@ func (s *deviation) Merge(group int, o State, other int) {
 	}
 	n := to.n + from.n
 	d := from.mean - to.mean
-	to.mean = middle(to.mean, from.mean, d, from.n/n)
+	to.mean = interpolate(to.mean, from.mean, d, from.n/n)
 	if d != 0 {
 		to.m2 += d * (d * (to.n * from.n / n))
 	}

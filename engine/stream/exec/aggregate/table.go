@@ -83,28 +83,28 @@ type Table struct {
 	ends   []int
 	hashes []uint64
 	slots  []int32 // open addressing: group+1, or 0
-	// aGroup is about how many bytes a group takes, and empty what the table takes besides.
-	aGroup, empty int
+	// groupBytes is about how many bytes a group takes, and empty what the table takes besides.
+	groupBytes, empty int
 }
 
 // What a table takes that has one group or none: vectors and states have room for several as soon as they have one.
 const (
-	aTable  = 512
-	aVector = 256 // of a column of groups, or of a function
+	tableBytes  = 512
+	vectorBytes = 256 // of a column of groups, or of a function
 )
 
 // NewTable returns an empty table of groups with the given columns.
 func NewTable(groups []column.Type, functions []Function, faults *expression.Faults) *Table {
 	t := &Table{Values: make([]column.Vec, len(groups)), slots: make([]int32, 16)}
-	t.aGroup, t.empty = 48, aTable+aVector*(len(groups)+len(functions))
+	t.groupBytes, t.empty = 48, tableBytes+vectorBytes*(len(groups)+len(functions))
 	for i, g := range groups {
 		t.Values[i].Reset(g)
-		t.aGroup += 16
+		t.groupBytes += 16
 	}
 	for _, f := range functions {
 		s := f.state(faults)
 		t.States = append(t.States, s)
-		t.aGroup += s.Size()
+		t.groupBytes += s.Size()
 	}
 	return t
 }
@@ -114,10 +114,10 @@ func (t *Table) Len() int { return len(t.ends) }
 
 // Size is about how many bytes the table takes with its groups.
 func (t *Table) Size() int {
-	size := t.empty + 2*len(t.keys) + t.aGroup*len(t.ends)
+	size := t.empty + 2*len(t.keys) + t.groupBytes*len(t.ends)
 	for _, s := range t.States {
-		if h, ok := s.(holder); ok {
-			size += h.Held()
+		if h, ok := s.(textSizer); ok {
+			size += h.TextBytes()
 		}
 	}
 	return size
@@ -176,9 +176,9 @@ func (t *Table) find(key []byte, hash uint64) (g int32, added bool) {
 		}
 	}
 	g = int32(len(t.ends))
-	t.keys = append(column.Roomier(t.keys, len(key)), key...)
-	t.ends = append(column.Roomier(t.ends, 1), len(t.keys))
-	t.hashes = append(column.Roomier(t.hashes, 1), hash)
+	t.keys = append(column.GrowSlice(t.keys, len(key)), key...)
+	t.ends = append(column.GrowSlice(t.ends, 1), len(t.keys))
+	t.hashes = append(column.GrowSlice(t.hashes, 1), hash)
 	if 2*len(t.ends) > len(t.slots) {
 		t.slots = make([]int32, 2*len(t.slots))
 		for g := range t.ends {

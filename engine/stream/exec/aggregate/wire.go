@@ -16,14 +16,14 @@ type portable interface {
 	mergeWire(group int, w *column.Wire)
 }
 
-// groupsAtOnce is how many groups travel in a piece.
-const groupsAtOnce = 256
+// groupsPerPiece is how many groups travel in a piece.
+const groupsPerPiece = 256
 
 // Pieces calls fn for pieces of the table as it travels, in an order of their own; buffer is memory for them. Merging
 // all of them elsewhere, with MergeWire, is merging the table.
 func (t *Table) Pieces(buffer []byte, fn func(piece []byte) error) error {
-	for from := 0; from < t.Len(); from += groupsAtOnce {
-		until := min(from+groupsAtOnce, t.Len())
+	for from := 0; from < t.Len(); from += groupsPerPiece {
+		until := min(from+groupsPerPiece, t.Len())
 		buffer = binary.AppendUvarint(buffer[:0], uint64(until-from))
 		for i := range t.Values {
 			buffer = t.Values[i].AppendWire(buffer, from, until)
@@ -49,7 +49,7 @@ type Piece struct {
 // MergeWire merges a piece of another table of the same groups and functions, and returns how many groups it had. keys
 // are those of the table. After an error, which is column.ErrWire, the table is not what it was.
 func (t *Table) MergeWire(keys *Keys, p *Piece, w *column.Wire) (int, error) {
-	n := w.Count(groupsAtOnce)
+	n := w.Count(groupsPerPiece)
 	if len(p.cols) != len(t.Values) {
 		p.cols = make([]column.Vec, len(t.Values))
 	}
@@ -62,7 +62,7 @@ func (t *Table) MergeWire(keys *Keys, p *Piece, w *column.Wire) (int, error) {
 		return 0, w.Err()
 	}
 	keys.Encode(p.refs, n)
-	var groups [groupsAtOnce]int32
+	var groups [groupsPerPiece]int32
 	for i := range n {
 		groups[i] = t.Group(keys, p.refs, i)
 	}
@@ -76,11 +76,11 @@ func (t *Table) MergeWire(keys *Keys, p *Piece, w *column.Wire) (int, error) {
 	return n, nil
 }
 
-func fixed(to []byte, x uint64) []byte { return binary.LittleEndian.AppendUint64(to, x) }
+func appendFixed(to []byte, x uint64) []byte { return binary.LittleEndian.AppendUint64(to, x) }
 
-func float(to []byte, x float64) []byte { return fixed(to, math.Float64bits(x)) }
+func appendFloat(to []byte, x float64) []byte { return appendFixed(to, math.Float64bits(x)) }
 
-func truth(to []byte, b bool) []byte {
+func appendBool(to []byte, b bool) []byte {
 	if b {
 		return append(to, 1)
 	}
@@ -89,32 +89,32 @@ func truth(to []byte, b bool) []byte {
 
 func (s *count) appendWire(to []byte, g int) []byte { return binary.AppendVarint(to, s.n[g]) }
 
-func (s *count) mergeWire(g int, w *column.Wire) { s.n[g] += w.Whole() }
+func (s *count) mergeWire(g int, w *column.Wire) { s.n[g] += w.Varint() }
 
 func (s *sumInt) appendWire(to []byte, g int) []byte {
 	x := s.sums[g]
-	return binary.AppendVarint(fixed(binary.AppendVarint(to, x.hi), x.lo), x.n)
+	return binary.AppendVarint(appendFixed(binary.AppendVarint(to, x.hi), x.lo), x.n)
 }
 
 func (s *sumInt) mergeWire(g int, w *column.Wire) {
-	hi, lo, n := w.Whole(), w.Fixed(), w.Whole()
+	hi, lo, n := w.Varint(), w.Fixed(), w.Varint()
 	s.sums[g].add(hi, lo)
 	s.sums[g].n += n
 }
 
 func (s *sumFloat) appendWire(to []byte, g int) []byte {
 	x := s.sums[g]
-	return truth(binary.AppendVarint(float(float(to, x.sum), x.lost), x.n), x.infinite)
+	return appendBool(binary.AppendVarint(appendFloat(appendFloat(to, x.sum), x.lost), x.n), x.infinite)
 }
 
 func (s *sumFloat) mergeWire(g int, w *column.Wire) {
-	x := exact{sum: w.Float(), lost: w.Float(), n: w.Whole(), infinite: w.Byte() == 1}
-	s.Merge(g, &sumFloat{sums: []exact{x}}, 0)
+	x := compensatedSum{sum: w.Float(), lost: w.Float(), n: w.Varint(), infinite: w.Byte() == 1}
+	s.Merge(g, &sumFloat{sums: []compensatedSum{x}}, 0)
 }
 
 func (s *deviation) appendWire(to []byte, g int) []byte {
 	x := s.groups[g]
-	return float(float(float(to, x.n), x.mean), x.m2)
+	return appendFloat(appendFloat(appendFloat(to, x.n), x.mean), x.m2)
 }
 
 func (s *deviation) mergeWire(g int, w *column.Wire) {
@@ -123,7 +123,7 @@ func (s *deviation) mergeWire(g int, w *column.Wire) {
 }
 
 func (s *extremeInt) appendWire(to []byte, g int) []byte {
-	if to = truth(to, s.seen[g]); s.seen[g] {
+	if to = appendBool(to, s.seen[g]); s.seen[g] {
 		to = binary.AppendVarint(to, s.values[g])
 	}
 	return to
@@ -131,15 +131,15 @@ func (s *extremeInt) appendWire(to []byte, g int) []byte {
 
 func (s *extremeInt) mergeWire(g int, w *column.Wire) {
 	if w.Byte() == 1 {
-		if x := w.Whole(); w.Err() == nil {
+		if x := w.Varint(); w.Err() == nil {
 			s.one(int32(g), x)
 		}
 	}
 }
 
 func (s *extremeFloat) appendWire(to []byte, g int) []byte {
-	if to = truth(to, s.seen[g]); s.seen[g] {
-		to = float(to, s.values[g])
+	if to = appendBool(to, s.seen[g]); s.seen[g] {
+		to = appendFloat(to, s.values[g])
 	}
 	return to
 }
@@ -153,7 +153,7 @@ func (s *extremeFloat) mergeWire(g int, w *column.Wire) {
 }
 
 func (s *extremeBool) appendWire(to []byte, g int) []byte {
-	return truth(truth(to, s.seen[g]), s.values[g])
+	return appendBool(appendBool(to, s.seen[g]), s.values[g])
 }
 
 func (s *extremeBool) mergeWire(g int, w *column.Wire) {
@@ -163,7 +163,7 @@ func (s *extremeBool) mergeWire(g int, w *column.Wire) {
 }
 
 func (s *extremeText) appendWire(to []byte, g int) []byte {
-	if to = truth(to, s.seen[g]); s.seen[g] {
+	if to = appendBool(to, s.seen[g]); s.seen[g] {
 		to = append(binary.AppendUvarint(to, uint64(len(s.values[g]))), s.values[g]...)
 	}
 	return to
@@ -179,7 +179,7 @@ func (s *extremeText) mergeWire(g int, w *column.Wire) {
 
 func (s *last) appendWire(to []byte, g int) []byte {
 	l := &s.groups[g]
-	if to = truth(to, l.seen); l.seen {
+	if to = appendBool(to, l.seen); l.seen {
 		to = l.v.AppendWire(binary.AppendVarint(to, l.time), 0, 1)
 	}
 	return to
@@ -189,18 +189,18 @@ func (s *last) mergeWire(g int, w *column.Wire) {
 	if w.Byte() != 1 {
 		return
 	}
-	t := w.Whole()
+	t := w.Varint()
 	if s.read.ReadWire(w, s.arg, 1); w.Err() == nil {
 		s.one(g, t, &s.read, 0)
 	}
 }
 
-// mostBuckets is how many a histogram can have.
-const mostBuckets = 63<<histogram.Schema + 1
+// maxBuckets is how many a histogram can have.
+const maxBuckets = 63<<histogram.Schema + 1
 
 func (s *quantile) appendWire(to []byte, g int) []byte {
-	for _, h := range []*histogram.Narrow{s.above[g], s.below[g]} {
-		if to = truth(to, h != nil); h == nil {
+	for _, h := range []*histogram.Compact{s.above[g], s.below[g]} {
+		if to = appendBool(to, h != nil); h == nil {
 			continue
 		}
 		d := h.Data()
@@ -209,20 +209,20 @@ func (s *quantile) appendWire(to []byte, g int) []byte {
 		for _, c := range d.Counts {
 			to = binary.AppendUvarint(to, uint64(c))
 		}
-		to = fixed(fixed(fixed(to, uint64(d.Sum)), uint64(d.Min)), uint64(d.Max))
+		to = appendFixed(appendFixed(appendFixed(to, uint64(d.Sum)), uint64(d.Min)), uint64(d.Max))
 	}
 	return to
 }
 
 func (s *quantile) mergeWire(g int, w *column.Wire) {
-	for _, side := range [][]*histogram.Narrow{s.above, s.below} {
+	for _, side := range [][]*histogram.Compact{s.above, s.below} {
 		if w.Byte() != 1 {
 			continue
 		}
-		d := new(histogram.Narrow).Data()
-		d.Offset = int(w.Whole())
-		n := w.Count(mostBuckets)
-		if d.Offset < 0 || d.Offset+n > mostBuckets || n > w.Len() {
+		d := new(histogram.Compact).Data()
+		d.Offset = int(w.Varint())
+		n := w.Count(maxBuckets)
+		if d.Offset < 0 || d.Offset+n > maxBuckets || n > w.Len() {
 			w.Fail()
 			return
 		}

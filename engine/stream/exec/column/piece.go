@@ -6,8 +6,8 @@ type Piece struct {
 	ends  [][]int32
 }
 
-// Of returns the rows of b from from to before to. They are valid until the next call, and as long as b is.
-func (p *Piece) Of(b *Batch, from, to int) *Batch {
+// Slice returns the rows of b from from to before to. They are valid until the next call, and as long as b is.
+func (p *Piece) Slice(b *Batch, from, to int) *Batch {
 	if len(p.batch.Cols) != len(b.Cols) {
 		p.batch.Cols, p.ends = make([]Vec, len(b.Cols)), make([][]int32, len(b.Cols))
 	}

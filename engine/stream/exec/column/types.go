@@ -59,8 +59,8 @@ var names = map[string]Type{
 	"TIMESTAMP": TimestampType, "TIMESTAMPTZ": TimestampType,
 }
 
-// Shown are the types that messages name.
-var Shown = []string{"BOOLEAN", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FLOAT32",
+// TypeNames are the types that messages name.
+var TypeNames = []string{"BOOLEAN", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FLOAT32",
 	"FLOAT64", "DECIMAL", "TEXT", "TIMESTAMP"}
 
 // IsType reports whether a name is that of a type.
@@ -69,8 +69,8 @@ func IsType(name string) bool {
 	return ok || strings.EqualFold(name, "DECIMAL") || strings.EqualFold(name, "NUMERIC")
 }
 
-// Named returns the type of a name and the numbers in parentheses behind it; the error is a sentence without a place.
-func Named(name string, args []int64) (Type, error) {
+// TypeNamed returns the type of a name and the numbers in parentheses behind it; the error is a sentence without a place.
+func TypeNamed(name string, args []int64) (Type, error) {
 	name = strings.ToUpper(name)
 	if name == "DECIMAL" || name == "NUMERIC" {
 		t := Type{Kind: Decimal, Precision: MaxPrecision, Scale: 6}

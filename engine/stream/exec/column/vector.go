@@ -27,9 +27,9 @@ type Vec struct {
 	Null []bool
 }
 
-// MostText is how many bytes of text a vector holds that is computed: Ends count up to 2 GiB, and a batch of rows with
+// MaxText// MaxText is how many bytes of text a vector holds that is computed: Ends count up to 2 GiB, and a batch of rows with
 // long texts would take more.
-const MostText = 256 << 20
+const MaxText = 256 << 20
 
 // Len is the number of values.
 func (v *Vec) Len() int { return len(v.Null) }
@@ -41,8 +41,8 @@ func (v *Vec) Reset(t Type) {
 		v.Ends[:0], v.Null[:0]
 }
 
-// Sized empties the vector and makes room for n values that are to be set by index; texts have to be appended.
-func (v *Vec) Sized(t Type, n int) {
+// ResetSized empties the vector and makes room for n values that are to be set by index; texts have to be appended.
+func (v *Vec) ResetSized(t Type, n int) {
 	v.Reset(t)
 	if t.Kind == Text {
 		return
@@ -101,9 +101,9 @@ func (v *Vec) AppendFloat(x float64) { v.Floats, v.Null = append(v.Floats, x), a
 // AppendBool appends a truth value.
 func (v *Vec) AppendBool(x bool) { v.Bools, v.Null = append(v.Bools, x), append(v.Null, false) }
 
-// AppendText appends a text, which is copied; NULL where the vector would hold more than MostText.
+// AppendText appends a text, which is copied; NULL where the vector would hold more than MaxText.
 func (v *Vec) AppendText(x []byte) {
-	if len(v.Bytes)+len(x) > MostText {
+	if len(v.Bytes)+len(x) > MaxText {
 		v.AppendNull()
 		return
 	}
@@ -237,15 +237,15 @@ func (v *Vec) SetSame(text []byte, n int) {
 type Batch struct {
 	N    int
 	Cols []Vec
-	// Mark, where Marked is set, is how far the source has come: no row that comes behind this batch has an earlier
+	// Watermark, where Marked is set, is how far the source has come: no row that comes behind this batch has an earlier
 	// time, in microseconds since 1970. Else the latest time of its rows says that. A batch without rows may be marked.
-	Mark   int64
-	Marked bool
+	Watermark    int64
+	HasWatermark bool
 }
 
 // Reset empties the batch and gives it columns.
 func (b *Batch) Reset(columns []Column) {
-	b.N, b.Mark, b.Marked = 0, 0, false
+	b.N, b.Watermark, b.HasWatermark = 0, 0, false
 	if len(b.Cols) != len(columns) {
 		b.Cols = make([]Vec, len(columns))
 	}

@@ -9,8 +9,8 @@ import (
 // ErrWire says that what came from another process is not what it should be.
 var ErrWire = errors.New("rows from another process cannot be read")
 
-// MostWireRows bounds the rows of a batch on its way between processes.
-const MostWireRows = 1 << 17
+// MaxWireRows// MaxWireRows bounds the rows of a batch on its way between processes.
+const MaxWireRows = 1 << 17
 
 // AppendWire appends the values of rows from … until-1 as they travel between processes. The type does not travel: who
 // reads knows it.
@@ -116,8 +116,8 @@ func (w *Wire) Count(most int) int {
 	return int(n)
 }
 
-// Whole is the next signed number of variable length.
-func (w *Wire) Whole() int64 {
+// Varint is the next signed number of variable length.
+func (w *Wire) Varint() int64 {
 	n, size := binary.Varint(w.rest)
 	if size <= 0 {
 		w.Fail()
@@ -194,7 +194,7 @@ func (b *Batch) AppendWire(to []byte, from, until int) []byte {
 // ReadWire replaces the rows by those that travelled, of a schema.
 func (b *Batch) ReadWire(w *Wire, columns []Column) {
 	b.Reset(columns)
-	n := w.Count(MostWireRows)
+	n := w.Count(MaxWireRows)
 	for i := range b.Cols {
 		b.Cols[i].ReadWire(w, columns[i].Type, n)
 	}

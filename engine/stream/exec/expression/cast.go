@@ -19,7 +19,7 @@ type cast struct {
 func (n *cast) eval(in *column.Batch, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	if n.from.Kind == column.Int && n.to.Kind == column.Float && n.to.Bits == 64 {
-		n.out.Sized(n.to, in.N)
+		n.out.ResetSized(n.to, in.N)
 		for i, v := range x.Ints[:in.N] {
 			n.out.Floats[i], n.out.Null[i] = float64(v), x.Null[i]
 		}
@@ -33,7 +33,7 @@ func (n *cast) eval(in *column.Batch, on []bool) *column.Vec {
 		}
 		if !n.one(x, i) {
 			n.out.AppendNull()
-			if matters(on, i) {
+			if isActive(on, i) {
 				n.faults.Cast++
 			}
 		}

@@ -84,7 +84,7 @@ func (s Scope) Find(c *sql.Column) (int, error) {
 	known := make([]string, 0, len(s.Columns))
 	for i, col := range s.Columns {
 		known = append(known, col.Name)
-		if !sql.Same(col.Name, c.Name.Text) || c.Table.Text != "" && !sql.Same(col.Table, c.Table.Text) {
+		if !sql.SameName(col.Name, c.Name.Text) || c.Table.Text != "" && !sql.SameName(col.Table, c.Table.Text) {
 			continue
 		}
 		if found >= 0 {
@@ -331,9 +331,9 @@ func (s Scope) arithmetic(op string, l, r bound, at int) (bound, error) {
 		return r, err
 	}
 	if t.Kind == column.Float {
-		return bound{node: &floats{l: l.node, r: r.node, op: op[0], faults: s.Faults}, t: t}, nil
+		return bound{node: &floatArith{l: l.node, r: r.node, op: op[0], faults: s.Faults}, t: t}, nil
 	}
-	return bound{node: &ints{l: l.node, r: r.node, op: op[0], t: t, faults: s.Faults}, t: t}, nil
+	return bound{node: &intArith{l: l.node, r: r.node, op: op[0], t: t, faults: s.Faults}, t: t}, nil
 }
 
 // product multiplies decimals: their scales add up.
@@ -344,7 +344,7 @@ func (s Scope) product(l, r bound, at int) (bound, error) {
 			"the product would have %d digits behind the point, at most %d are there", scale, column.MaxPrecision)
 	}
 	t := column.Type{Kind: column.Decimal, Precision: column.MaxPrecision, Scale: scale}
-	return bound{node: &ints{l: l.node, r: r.node, op: '*', t: t, faults: s.Faults}, t: t}, nil
+	return bound{node: &intArith{l: l.node, r: r.node, op: '*', t: t, faults: s.Faults}, t: t}, nil
 }
 
 func (s Scope) in(e *sql.In) (bound, error) {
@@ -352,7 +352,7 @@ func (s Scope) in(e *sql.In) (bound, error) {
 	if err != nil {
 		return x, err
 	}
-	x, once := hold(x)
+	x, once := share(x)
 	n := &in{not: e.Not}
 	for _, item := range e.List {
 		y, err := s.bind(item)
@@ -365,7 +365,7 @@ func (s Scope) in(e *sql.In) (bound, error) {
 		}
 		n.equal = append(n.equal, c.node)
 	}
-	return bound{node: &holding{once, n}, t: column.BooleanType}, nil
+	return bound{node: &sharedScope{once, n}, t: column.BooleanType}, nil
 }
 
 // test is the condition of a branch: that it is true, or what the operand of its CASE has to equal.
@@ -398,13 +398,13 @@ func (s Scope) caseOf(e *sql.Case) (bound, error) {
 		return nil
 	}
 	var operand bound
-	var once *held
+	var once *sharedOperand
 	if e.Operand != nil {
 		x, err := s.bind(e.Operand)
 		if err != nil {
 			return x, err
 		}
-		operand, once = hold(x)
+		operand, once = share(x)
 	}
 	for _, w := range e.When {
 		c, err := s.test(w.If, e.Operand != nil, operand)
@@ -430,15 +430,15 @@ func (s Scope) caseOf(e *sql.Case) (bound, error) {
 	}
 	n.t = t
 	if once != nil {
-		return bound{node: &holding{once, n}, t: t}, nil
+		return bound{node: &sharedScope{once, n}, t: t}, nil
 	}
 	return bound{node: n, t: t}, nil
 }
 
 func (s Scope) castTo(x sql.Expr, name sql.TypeName, at int) (bound, error) {
-	t, err := column.Named(name.Name.Text, name.Args)
+	t, err := column.TypeNamed(name.Name.Text, name.Args)
 	if err != nil {
-		return bound{}, s.errorf(name.Name.At, sql.Suggest(name.Name.Text, column.Shown...), "%v", err)
+		return bound{}, s.errorf(name.Name.At, sql.Suggest(name.Name.Text, column.TypeNames...), "%v", err)
 	}
 	b, err := s.bind(x)
 	if err != nil {

@@ -27,7 +27,7 @@ func (s Scope) call(c *sql.Call) (bound, error) {
 		return s.castTo(c.Args[0], sql.TypeName{Name: c.Name}, c.Name.At)
 	}
 	if !ok {
-		hint := sql.Suggest(c.Name.Text, append(known, column.Shown...)...)
+		hint := sql.Suggest(c.Name.Text, append(known, column.TypeNames...)...)
 		if strings.HasSuffix(hint, "mean "+name+"?") {
 			return bound{}, s.errorf(c.Name.At, "", "%s can not stand here", name)
 		}
@@ -51,11 +51,11 @@ func (s Scope) call(c *sql.Call) (bound, error) {
 	case "COALESCE":
 		return s.coalesce(args, c)
 	case "NULLIF":
-		x, once := hold(args[0])
+		x, once := share(args[0])
 		equal, err := s.compare("=", x, args[1], c.Name.At)
 		n := &caseOf{tests: []node{equal.node}, results: []node{literal(nil).node, x.node}, t: x.t,
 			faults: s.Faults}
-		return bound{node: &holding{once, n}, t: x.t}, err
+		return bound{node: &sharedScope{once, n}, t: x.t}, err
 	case "CONCAT":
 		return s.concat(args, c.Name.At, true)
 	case "LOWER", "UPPER", "LENGTH":
@@ -66,9 +66,9 @@ func (s Scope) call(c *sql.Call) (bound, error) {
 		if name == "LENGTH" {
 			t = column.Int64Type
 		}
-		return bound{node: &ofText{x: args[0].node, name: name, t: t}, t: t}, nil
+		return bound{node: &textFunc{x: args[0].node, name: name, t: t}, t: t}, nil
 	}
-	return s.ofNumber(name, args[0], c.Name.At)
+	return s.numberFunc(name, args[0], c.Name.At)
 }
 
 func (s Scope) coalesce(args []bound, c *sql.Call) (bound, error) {
@@ -124,7 +124,7 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 	}
 	n.out.Reset(column.TextType)
 	for i := range in.N {
-		begin, null := len(n.out.Bytes), !matters(on, i)
+		begin, null := len(n.out.Bytes), !isActive(on, i)
 		for _, v := range n.values {
 			if v.Null[i] && n.without {
 				continue
@@ -132,7 +132,7 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 			if null = null || v.Null[i]; null {
 				break
 			}
-			if so := len(n.out.Bytes); so-begin > maxText || so+len(v.Text(i)) > column.MostText {
+			if so := len(n.out.Bytes); so-begin > maxText || so+len(v.Text(i)) > column.MaxText {
 				null = true
 				n.faults.Overflow++
 				break
@@ -147,15 +147,15 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 	return &n.out
 }
 
-// ofText is LOWER, UPPER or LENGTH, which counts characters.
-type ofText struct {
+// textFunc is LOWER, UPPER or LENGTH, which counts characters.
+type textFunc struct {
 	x    node
 	name string
 	t    column.Type
 	out  column.Vec
 }
 
-func (n *ofText) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *textFunc) eval(in *column.Batch, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	n.out.Reset(n.t)
 	for i := range in.N {
@@ -173,8 +173,8 @@ func (n *ofText) eval(in *column.Batch, on []bool) *column.Vec {
 	return &n.out
 }
 
-// ofNumber binds functions of one number. ROUND is half to even for floats and half away from zero for decimals.
-func (s Scope) ofNumber(name string, x bound, at int) (bound, error) {
+// numberFunc binds functions of one number. ROUND is half to even for floats and half away from zero for decimals.
+func (s Scope) numberFunc(name string, x bound, at int) (bound, error) {
 	if x.t.Kind == column.Unknown {
 		var err error
 		if x, err = s.cast(x, column.Float64Type, at); err != nil {
@@ -215,26 +215,26 @@ func (s Scope) ofNumber(name string, x bound, at int) (bound, error) {
 	}
 	f := map[string]func(float64) float64{"ABS": math.Abs, "FLOOR": math.Floor, "CEIL": math.Ceil,
 		"ROUND": math.RoundToEven, "SQRT": math.Sqrt}[name]
-	return bound{node: &ofFloat{x: x.node, f: f, faults: s.Faults}, t: column.Float64Type}, nil
+	return bound{node: &floatFunc{x: x.node, f: f, faults: s.Faults}, t: column.Float64Type}, nil
 }
 
-// ofFloat applies a function; that which has no value, as the root of -1, is NULL and counted as an overflow.
-type ofFloat struct {
+// floatFunc applies a function; that which has no value, as the root of -1, is NULL and counted as an overflow.
+type floatFunc struct {
 	x      node
 	f      func(float64) float64
 	out    column.Vec
 	faults *Faults
 }
 
-func (n *ofFloat) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *floatFunc) eval(in *column.Batch, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
-	n.out.Sized(column.Float64Type, in.N)
+	n.out.ResetSized(column.Float64Type, in.N)
 	for i := range in.N {
 		n.out.Null[i] = x.Null[i]
 		v := n.f(x.Floats[i])
 		if n.out.Floats[i] = v; !x.Null[i] && v != v && x.Floats[i] == x.Floats[i] {
 			n.out.Null[i] = true
-			if matters(on, i) {
+			if isActive(on, i) {
 				n.faults.Overflow++
 			}
 		}

@@ -60,11 +60,11 @@ func nulls(out, l, r *column.Vec) {
 	}
 }
 
-// matters reports whether a row's fault is one.
-func matters(on []bool, i int) bool { return on == nil || on[i] }
+// isActive reports whether a row's fault is one.
+func isActive(on []bool, i int) bool { return on == nil || on[i] }
 
-// ints reckons with integers, and with decimals of one scale, whose products have the sum of the scales.
-type ints struct {
+// intArith reckons with integers, and with decimals of one scale, whose products have the sum of the scales.
+type intArith struct {
 	l, r   node
 	op     byte
 	t      column.Type
@@ -72,9 +72,9 @@ type ints struct {
 	faults *Faults
 }
 
-func (n *ints) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *intArith) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(n.t, in.N)
+	n.out.ResetSized(n.t, in.N)
 	nulls(&n.out, l, r)
 	a, b, to := l.Ints[:in.N], r.Ints[:in.N], n.out.Ints[:in.N]
 	for i := range to {
@@ -110,8 +110,8 @@ func (n *ints) eval(in *column.Batch, on []bool) *column.Vec {
 	return &n.out
 }
 
-func (n *ints) fault(i int, on []bool, zero bool) {
-	if !n.out.Null[i] && matters(on, i) {
+func (n *intArith) fault(i int, on []bool, zero bool) {
+	if !n.out.Null[i] && isActive(on, i) {
 		if zero {
 			n.faults.DivisionByZero++
 		} else {
@@ -137,17 +137,17 @@ func multiply(x, y int64) (int64, bool) {
 	return int64(lo), hi == 0 && lo < 1<<63
 }
 
-// floats reckons with floats. What is finite does not become infinite, and nothing is divided by zero.
-type floats struct {
+// floatArith reckons with floats. What is finite does not become infinite, and nothing is divided by zero.
+type floatArith struct {
 	l, r   node
 	op     byte
 	out    column.Vec
 	faults *Faults
 }
 
-func (n *floats) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *floatArith) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(column.Float64Type, in.N)
+	n.out.ResetSized(column.Float64Type, in.N)
 	nulls(&n.out, l, r)
 	a, b, to := l.Floats[:in.N], r.Floats[:in.N], n.out.Floats[:in.N]
 	for i := range to {
@@ -162,7 +162,7 @@ func (n *floats) eval(in *column.Batch, on []bool) *column.Vec {
 			z = x * y
 		default:
 			if y == 0 && x == x {
-				if !n.out.Null[i] && matters(on, i) {
+				if !n.out.Null[i] && isActive(on, i) {
 					n.faults.DivisionByZero++
 				}
 				n.out.Null[i] = true
@@ -175,7 +175,7 @@ func (n *floats) eval(in *column.Batch, on []bool) *column.Vec {
 			}
 		}
 		if to[i] = z; z-z != 0 && x-x == 0 && y-y == 0 { // not finite, of finite ones
-			if !n.out.Null[i] && matters(on, i) {
+			if !n.out.Null[i] && isActive(on, i) {
 				n.faults.Overflow++
 			}
 			n.out.Null[i] = true
@@ -192,7 +192,7 @@ type timeDifference struct {
 
 func (n *timeDifference) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(column.Float64Type, in.N)
+	n.out.ResetSized(column.Float64Type, in.N)
 	nulls(&n.out, l, r)
 	for i := range in.N {
 		n.out.Floats[i] = float64(l.Ints[i]-r.Ints[i]) / 1000
@@ -210,7 +210,7 @@ type timeShift struct {
 
 func (n *timeShift) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(column.TimestampType, in.N)
+	n.out.ResetSized(column.TimestampType, in.N)
 	nulls(&n.out, l, r)
 	for i := range in.N {
 		d := math.RoundToEven(r.Floats[i] * 1000)
@@ -219,7 +219,7 @@ func (n *timeShift) eval(in *column.Batch, on []bool) *column.Vec {
 		}
 		t := float64(l.Ints[i]) + d
 		if !n.out.Null[i] && !(t >= column.MinTime && t <= column.MaxTime) {
-			if matters(on, i) {
+			if isActive(on, i) {
 				n.faults.Overflow++
 			}
 			n.out.Null[i] = true
@@ -240,7 +240,7 @@ type comparison struct {
 
 func (n *comparison) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(column.BooleanType, in.N)
+	n.out.ResetSized(column.BooleanType, in.N)
 	nulls(&n.out, l, r)
 	to := n.out.Bools[:in.N]
 	switch n.kind {
@@ -298,10 +298,10 @@ func (n *logic) eval(in *column.Batch, on []bool) *column.Vec {
 	l := n.l.eval(in, on)
 	n.on = append(n.on[:0], l.Null...)
 	for i := range n.on {
-		n.on[i] = matters(on, i) && (l.Null[i] || l.Bools[i] != n.or)
+		n.on[i] = isActive(on, i) && (l.Null[i] || l.Bools[i] != n.or)
 	}
 	r := n.r.eval(in, n.on)
-	n.out.Sized(column.BooleanType, in.N)
+	n.out.ResetSized(column.BooleanType, in.N)
 	for i := range in.N {
 		decided := !l.Null[i] && l.Bools[i] == n.or || !r.Null[i] && r.Bools[i] == n.or
 		n.out.Bools[i] = decided == n.or
@@ -317,7 +317,7 @@ type not struct {
 
 func (n *not) eval(in *column.Batch, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
-	n.out.Sized(column.BooleanType, in.N)
+	n.out.ResetSized(column.BooleanType, in.N)
 	for i := range in.N {
 		n.out.Bools[i], n.out.Null[i] = !x.Bools[i], x.Null[i]
 	}
@@ -332,7 +332,7 @@ type isNull struct {
 
 func (n *isNull) eval(in *column.Batch, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
-	n.out.Sized(column.BooleanType, in.N)
+	n.out.ResetSized(column.BooleanType, in.N)
 	for i := range in.N {
 		n.out.Bools[i] = x.Null[i] != n.not
 	}
@@ -347,7 +347,7 @@ type in struct {
 }
 
 func (n *in) eval(b *column.Batch, on []bool) *column.Vec {
-	n.out.Sized(column.BooleanType, b.N)
+	n.out.ResetSized(column.BooleanType, b.N)
 	clear(n.out.Bools)
 	for _, e := range n.equal {
 		v := e.eval(b, on)
@@ -383,7 +383,7 @@ type caseOf struct {
 func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
 	n.open, n.chosen, n.values = n.open[:0], n.chosen[:0], n.values[:0]
 	for i := range in.N {
-		n.open, n.chosen = append(n.open, matters(on, i)), append(n.chosen, int32(len(n.tests)))
+		n.open, n.chosen = append(n.open, isActive(on, i)), append(n.chosen, int32(len(n.tests)))
 	}
 	for t, test := range n.tests {
 		v := test.eval(in, n.open)
@@ -396,14 +396,14 @@ func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
 	for r, result := range n.results {
 		n.on = n.on[:0]
 		for i := range in.N {
-			n.on = append(n.on, n.chosen[i] == int32(r) && matters(on, i))
+			n.on = append(n.on, n.chosen[i] == int32(r) && isActive(on, i))
 		}
 		n.values = append(n.values, result.eval(in, n.on))
 	}
 	n.out.Reset(n.t)
 	for i := range in.N {
 		v := n.values[n.chosen[i]]
-		if n.out.AppendFrom(v, i); n.out.Null[i] && !v.Null[i] && matters(on, i) {
+		if n.out.AppendFrom(v, i); n.out.Null[i] && !v.Null[i] && isActive(on, i) {
 			n.faults.Overflow++ // a text for which there is no room
 		}
 	}
@@ -419,10 +419,10 @@ type like struct {
 
 func (n *like) eval(in *column.Batch, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
-	n.out.Sized(column.BooleanType, in.N)
+	n.out.ResetSized(column.BooleanType, in.N)
 	nulls(&n.out, l, r)
 	for i := range in.N {
-		if n.out.Bools[i] = false; n.out.Null[i] || !matters(on, i) {
+		if n.out.Bools[i] = false; n.out.Null[i] || !isActive(on, i) {
 			continue
 		}
 		var known bool
@@ -434,9 +434,9 @@ func (n *like) eval(in *column.Batch, on []bool) *column.Vec {
 	return &n.out
 }
 
-// mostSteps is how far two texts are compared, which takes about a tenth of a second: a query cannot be stopped within
+// maxSteps is how far two texts are compared, which takes about a tenth of a second: a query cannot be stopped within
 // a row, and two texts of 1 MiB that repeat themselves would take it half an hour.
-const mostSteps = 1 << 26
+const maxSteps = 1 << 26
 
 // matches goes back to the last % only, so that its steps are at most the product of the lengths; it is not known after
 // mostSteps. _ is one character.
@@ -444,7 +444,7 @@ func matches(s, pattern []byte) (does, known bool) {
 	i, j, star, from := 0, 0, -1, 0
 	for steps := 0; i < len(s); steps++ {
 		switch {
-		case steps == mostSteps:
+		case steps == maxSteps:
 			return false, false
 		case j < len(pattern) && pattern[j] == '%':
 			star, from = j, i

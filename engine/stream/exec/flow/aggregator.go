@@ -30,8 +30,8 @@ type aggregator struct {
 
 // mostFree is how many empty tables are kept, and largest how many groups one may have had.
 const (
-	mostFree = 4
-	largest  = 1 << 16
+	maxFreeTables = 4
+	maxFreeGroups = 1 << 16
 )
 
 func newAggregator(q *Query, n *plan.Aggregate, next operator) *aggregator {
@@ -55,8 +55,8 @@ func (a *aggregator) table() *aggregate.Table {
 
 // drop takes a table back that is not needed any more.
 func (a *aggregator) drop(t *aggregate.Table) {
-	_ = a.q.hold(-t.Size(), "")
-	if t.Len() <= largest && len(a.free) < mostFree {
+	_ = a.q.addState(-t.Size(), "")
+	if t.Len() <= maxFreeGroups && len(a.free) < maxFreeTables {
 		t.Reset()
 		a.free = append(a.free, t)
 	}
@@ -67,7 +67,7 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 	if err != nil || a.n.Traced || !seen {
 		return err
 	}
-	a.clock.see(from, latest)
+	a.clock.advance(from, latest)
 	return a.close()
 }
 
@@ -88,7 +88,7 @@ func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 	a.keys.Encode(a.cols, b.N)
 	bounds := a.q.bounds(t.Type)
 	for i := 0; i < b.N; {
-		if !a.taken(t, i, bounds) {
+		if !a.acceptsTime(t, i, bounds) {
 			i++
 			continue
 		}
@@ -118,7 +118,7 @@ func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 			s.Add(aggregate.Rows{Groups: a.groups, From: begin, Arg: a.args[f], Times: t.Ints})
 		}
 		if more := table.Size() - before; more > 0 {
-			if err := a.hold(more, table); err != nil {
+			if err := a.addState(more, table); err != nil {
 				return latest, seen, err
 			}
 		}
@@ -128,8 +128,8 @@ func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 
 // merge adds groups that were added up elsewhere, of so many rows of a pane that are counted with them.
 func (a *aggregator) merge(start, rows int64, w *column.Wire) error {
-	if b := a.q.bounds(a.n.Time.Type); start != floor(start, a.panes.width) || start < floor(b.least, a.panes.width) ||
-		start > b.most {
+	if b := a.q.bounds(a.n.Time.Type); start != floor(start, a.panes.width) || start < floor(b.min, a.panes.width) ||
+		start > b.max {
 		return column.ErrWire
 	}
 	if a.panes.late(start) { // as all its rows: windows begin and end where panes do
@@ -152,24 +152,24 @@ func (a *aggregator) merge(start, rows int64, w *column.Wire) error {
 	}
 	a.q.counts.Received += int64(n)
 	if more := table.Size() - before; more > 0 {
-		return a.hold(more, table)
+		return a.addState(more, table)
 	}
 	return nil
 }
 
-func (a *aggregator) hold(more int, table *aggregate.Table) error {
+func (a *aggregator) addState(more int, table *aggregate.Table) error {
 	if a.q.state+more <= a.q.o.StateBytes {
 		a.q.state += more
 		return nil
 	}
-	return a.q.hold(more, fmt.Sprintf("%d groups in a window, %d parts of windows are open", table.Len(),
+	return a.q.addState(more, fmt.Sprintf("%d groups in a window, %d parts of windows are open", table.Len(),
 		len(a.panes.starts)))
 }
 
-// taken reports whether a row has a time that can be taken, and counts those that have none.
-func (a *aggregator) taken(t *column.Vec, i int, b bounds) bool {
+// acceptsTime reports whether a row has a time that can be taken, and counts those that have none.
+func (a *aggregator) acceptsTime(t *column.Vec, i int, b bounds) bool {
 	switch {
-	case t.Null[i] || t.Ints[i] < b.least || t.Ints[i] > b.most:
+	case t.Null[i] || t.Ints[i] < b.min || t.Ints[i] > b.max:
 		a.q.counts.Timeless++
 	case t.Ints[i] > b.ahead:
 		a.q.counts.Ahead++
@@ -182,12 +182,12 @@ func (a *aggregator) taken(t *column.Vec, i int, b bounds) bool {
 }
 
 func (a *aggregator) advance(from int, t int64) error {
-	a.clock.see(from, t)
+	a.clock.advance(from, t)
 	return a.close()
 }
 
 func (a *aggregator) pause(from int) error {
-	if a.clock.paused[from] = true; a.clock.still() {
+	if a.clock.paused[from] = true; a.clock.allIdle() {
 		return a.next.pause(a.name)
 	}
 	return a.close()
@@ -206,17 +206,17 @@ func (a *aggregator) end(from int) error {
 
 // close gives out what the watermark has passed, and says how far it came.
 func (a *aggregator) close() error {
-	if err := a.panes.close(a.clock.watermark(), a.give, a.drop); err != nil {
+	if err := a.panes.close(a.clock.watermark(), a.emit, a.drop); err != nil {
 		return err
 	}
-	if t, ok := a.panes.coming(); ok {
+	if t, ok := a.panes.earliestPending(); ok {
 		return a.next.advance(a.name, t)
 	}
 	return nil
 }
 
-// give gives a window out.
-func (a *aggregator) give(start int64, panes []*aggregate.Table) error {
+// emit gives a window out.
+func (a *aggregator) emit(start int64, panes []*aggregate.Table) error {
 	if err := a.q.o.Ended(); err != nil {
 		return err
 	}

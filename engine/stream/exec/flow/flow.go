@@ -33,7 +33,7 @@ type Options struct {
 	// million others in a join. Its error ends that.
 	Ended func() error
 	// Heads, if it is set, is given what the heads of the plan come to, in place of the tail; Out is not used then.
-	Heads Outlet
+	Heads HeadSink
 }
 
 // DefaultState is how much memory the state of a query may take.
@@ -100,7 +100,7 @@ func New(p *plan.Plan, o Options) *Query {
 		}
 	}
 	if o.Heads == nil {
-		q.build(p.Root, &outlet{q})
+		q.build(p.Root, &outputOp{q})
 	}
 	return q
 }
@@ -170,8 +170,8 @@ func (q *Query) Counts() Counts {
 	return c
 }
 
-// hold adds to the state, or takes from it; more than the limit is the query's end.
-func (q *Query) hold(bytes int, what string) error {
+// addState adds to the state, or takes from it; more than the limit is the query's end.
+func (q *Query) addState(bytes int, what string) error {
 	q.state += bytes
 	if bytes <= 0 || q.state <= q.o.StateBytes {
 		return nil
@@ -204,9 +204,9 @@ func (s *scan) take(origin int, b *column.Batch) error {
 	if ok {
 		s.q.counts.Latest = max(s.q.counts.Latest, t*bounds.scale)
 	}
-	if b.Marked {
+	if b.HasWatermark {
 		// Rounded down, for a time in milliseconds.
-		t, ok = floor(b.Mark, bounds.scale)/bounds.scale, true
+		t, ok = floor(b.Watermark, bounds.scale)/bounds.scale, true
 	}
 	if !ok {
 		return nil
@@ -216,8 +216,8 @@ func (s *scan) take(origin int, b *column.Batch) error {
 
 // bounds are between which times of rows are taken.
 type bounds struct {
-	least, most, ahead int64
-	scale              int64 // microseconds of one
+	min, max, ahead int64
+	scale           int64 // microseconds of one
 }
 
 // ahead is how far ahead of the machine's clock the time of a row may be.
@@ -234,19 +234,19 @@ func (q *Query) bounds(t column.Type) bounds {
 // latest is the latest time of a column that is taken.
 func (b bounds) latest(v *column.Vec) (latest int64, ok bool) {
 	for i, t := range v.Ints {
-		if !v.Null[i] && t >= b.least && t <= b.ahead && (!ok || t > latest) {
+		if !v.Null[i] && t >= b.min && t <= b.ahead && (!ok || t > latest) {
 			latest, ok = t, true
 		}
 	}
 	return latest, ok
 }
 
-type outlet struct{ q *Query }
+type outputOp struct{ q *Query }
 
-func (o *outlet) push(_ int, b *column.Batch) error {
+func (o *outputOp) push(_ int, b *column.Batch) error {
 	o.q.counts.Out += int64(b.N)
 	return o.q.o.Out(b)
 }
-func (o *outlet) advance(int, int64) error { return nil }
-func (o *outlet) pause(int) error          { return nil }
-func (o *outlet) end(int) error            { return nil }
+func (o *outputOp) advance(int, int64) error { return nil }
+func (o *outputOp) pause(int) error          { return nil }
+func (o *outputOp) end(int) error            { return nil }

@@ -8,9 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 )
 
-// Outlet takes what the heads of a plan come to, for the tail elsewhere: its Query has methods of the same names, which
+// HeadSink takes what the heads of a plan come to, for the tail elsewhere: its Query has methods of the same names, which
 // have the same effect there as if the sources were its own.
-type Outlet interface {
+type HeadSink interface {
 	// Rows are of an origin of a scan; the batch is valid until it returns.
 	Rows(scan, origin int, b *column.Batch) error
 	// Pane are groups of a part of a window, of so many rows.
@@ -61,15 +61,15 @@ type partial struct {
 	sent map[int]int64
 }
 
-// mostHeld is how many bytes a head keeps until it gives them.
-const mostHeld = 4 << 20
+// maxHeldBytes is how many bytes a head keeps until it gives them.
+const maxHeldBytes = 4 << 20
 
 func (p *partial) push(from int, b *column.Batch) error {
 	latest, seen, err := p.add(b)
 	if err != nil {
 		return err
 	}
-	if p.q.state > mostHeld {
+	if p.q.state > maxHeldBytes {
 		if err := p.q.Flush(); err != nil {
 			return err
 		}
@@ -104,13 +104,13 @@ func (p *partial) advance(from int, t int64) error {
 // flush gives all panes, and then says how far origins have come.
 func (p *partial) flush() error {
 	for _, start := range p.panes.starts {
-		t := p.panes.held[start]
+		t := p.panes.byStart[start]
 		p.q.counts.Out += int64(t.Len())
 		if err := p.q.o.Heads.Pane(p.sender.scan, start, t.Rows, t); err != nil {
 			return err
 		}
 		p.drop(t)
-		delete(p.panes.held, start)
+		delete(p.panes.byStart, start)
 	}
 	p.panes.starts = p.panes.starts[:0]
 	for from, t := range p.clock.at {

@@ -21,9 +21,9 @@ type joiner struct {
 	out   column.Batch
 	// texts are the columns of out that are.
 	texts []int
-	// aPair is about how many bytes a pane takes beside the values of its rows.
-	aPair int
-	on    filter
+	// pairBytes is about how many bytes a pane takes beside the values of its rows.
+	pairBytes int
+	on        filter
 }
 
 // side is where rows of one side come in.
@@ -48,12 +48,12 @@ type pair [2]struct {
 // mostRows is how many rows are pushed at once, and mostTexts how many bytes of one column's texts: a vector has no
 // room for those of many long rows.
 const (
-	mostRows  = 1024
-	mostTexts = 4 << 20
+	maxOutRows      = 1024
+	maxOutTextBytes = 4 << 20
 )
 
-// aVector is about what a vector takes beside its values.
-const aVector = 170
+// vectorBytes is about what a vector takes beside its values.
+const vectorBytes = 170
 
 func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 	j := &joiner{q: q, n: n, next: next, name: q.name(), panes: newPanes[*pair](n.Window)}
@@ -61,7 +61,7 @@ func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 		keys: aggregate.NewKeys()}
 	j.sides[1] = &side{j: j, which: 1, time: n.RightTime, traced: n.RightTraced, exprs: n.RightKeys,
 		keys: aggregate.NewKeys()}
-	j.aPair = 256 + aVector*len(n.Columns())
+	j.pairBytes = 256 + vectorBytes*len(n.Columns())
 	for i, c := range n.Columns() {
 		if c.Type.Kind == column.Text {
 			j.texts = append(j.texts, i)
@@ -86,7 +86,7 @@ func (s *side) push(from int, b *column.Batch) error {
 	latest, seen := int64(0), false
 	for i := range b.N {
 		switch {
-		case t.Null[i] || t.Ints[i] < bounds.least || t.Ints[i] > bounds.most:
+		case t.Null[i] || t.Ints[i] < bounds.min || t.Ints[i] > bounds.max:
 			j.q.counts.Timeless++
 			continue
 		case t.Ints[i] > bounds.ahead:
@@ -106,7 +106,7 @@ func (s *side) push(from int, b *column.Batch) error {
 	if s.traced || !seen {
 		return nil
 	}
-	s.see(from, latest)
+	s.advance(from, latest)
 	return j.close()
 }
 
@@ -125,7 +125,7 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 			p[k].rows.Reset(n.Columns())
 		}
 		j.panes.add(start, p)
-		if err := j.q.hold(j.aPair, fmt.Sprintf("%d parts of windows of a join are open", len(j.panes.starts))); err != nil {
+		if err := j.q.addState(j.pairBytes, fmt.Sprintf("%d parts of windows of a join are open", len(j.panes.starts))); err != nil {
 			return err
 		}
 	}
@@ -145,18 +145,18 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 	size += to.rows.N * (16 + len(to.keys[0]))
 	more := size - to.size
 	to.size = size
-	return j.q.hold(more, fmt.Sprintf("a join holds %d rows of one side in a part of a window, of which %d are open",
+	return j.q.addState(more, fmt.Sprintf("a join holds %d rows of one side in a part of a window, of which %d are open",
 		to.rows.N, len(j.panes.starts)))
 }
 
 func (s *side) advance(from int, t int64) error {
-	s.see(from, t)
+	s.advance(from, t)
 	return s.j.close()
 }
 
 func (s *side) pause(from int) error {
 	s.paused[from] = true
-	if s.j.sides[0].still() && s.j.sides[1].still() {
+	if s.j.sides[0].allIdle() && s.j.sides[1].allIdle() {
 		return s.j.next.pause(s.j.name)
 	}
 	return s.j.close()
@@ -176,18 +176,18 @@ func (s *side) end(from int) error {
 func (j *joiner) close() error {
 	watermark := int64(math.MaxInt64)
 	for _, s := range j.sides {
-		if len(s.at) == 0 || !s.still() {
+		if len(s.at) == 0 || !s.allIdle() {
 			watermark = min(watermark, s.watermark())
 		}
 	}
 	if len(j.sides[0].paused)+len(j.sides[1].paused) > 0 && watermark == math.MaxInt64 {
 		return nil // all that have not ended are quiet
 	}
-	err := j.panes.close(watermark, j.give, func(p *pair) { _ = j.q.hold(-p[0].size-p[1].size-j.aPair, "") })
+	err := j.panes.close(watermark, j.emit, func(p *pair) { _ = j.q.addState(-p[0].size-p[1].size-j.pairBytes, "") })
 	if err != nil {
 		return err
 	}
-	if t, ok := j.panes.coming(); ok && watermark != math.MinInt64 {
+	if t, ok := j.panes.earliestPending(); ok && watermark != math.MinInt64 {
 		return j.next.advance(j.name, t)
 	}
 	return nil
@@ -199,8 +199,8 @@ type place struct {
 	i    int
 }
 
-// give pairs the rows of a window.
-func (j *joiner) give(start int64, panes []*pair) error {
+// emit pairs the rows of a window.
+func (j *joiner) emit(start int64, panes []*pair) error {
 	right := map[string][]place{}
 	for _, p := range panes {
 		for i, k := range p[1].keys {
@@ -220,7 +220,7 @@ func (j *joiner) give(start int64, panes []*pair) error {
 				for c := range r.rows.Cols {
 					j.out.Cols[2+left+c].AppendFrom(&r.rows.Cols[c], r.i)
 				}
-				if j.out.N++; j.out.N == mostRows || j.longTexts() {
+				if j.out.N++; j.out.N == maxOutRows || j.longTexts() {
 					if err := j.flush(); err != nil {
 						return err
 					}
@@ -234,7 +234,7 @@ func (j *joiner) give(start int64, panes []*pair) error {
 // longTexts reports whether texts of pairs are to be passed on, though there are few.
 func (j *joiner) longTexts() bool {
 	for _, c := range j.texts {
-		if len(j.out.Cols[c].Bytes) >= mostTexts {
+		if len(j.out.Cols[c].Bytes) >= maxOutTextBytes {
 			return true
 		}
 	}

@@ -90,8 +90,8 @@ type ring struct {
 	n      int
 }
 
-// aRing is about what a partition takes beside its values.
-const aRing = 200
+// ringBytes is about what a partition takes beside its values.
+const ringBytes = 200
 
 func newLag(q *Query, n *plan.Lag, next operator) *lag {
 	l := &lag{q: q, next: next}
@@ -125,7 +125,7 @@ func (v *lagValue) eval(q *Query, b *column.Batch) error {
 		if r == nil {
 			r = &ring{values: make([]column.Vec, v.Offset)}
 			v.partitions[string(v.keys.Key(i))] = r
-			if err := q.hold(aRing+len(v.keys.Key(i))+150*v.Offset,
+			if err := q.addState(ringBytes+len(v.keys.Key(i))+150*v.Offset,
 				fmt.Sprintf("LAG has %d partitions", len(v.partitions))); err != nil {
 				return err
 			}
@@ -141,7 +141,7 @@ func (v *lagValue) eval(q *Query, b *column.Batch) error {
 		old.AppendFrom(x, i)
 		r.n++
 		if more := old.Size() - before; more > 0 {
-			if err := q.hold(more, fmt.Sprintf("LAG has %d partitions", len(v.partitions))); err != nil {
+			if err := q.addState(more, fmt.Sprintf("LAG has %d partitions", len(v.partitions))); err != nil {
 				return err
 			}
 		}

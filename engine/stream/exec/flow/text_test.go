@@ -42,7 +42,7 @@ func TestTextsHaveABound(t *testing.T) {
 			if err := q.Push(0, 0, batches(1, rows)[0]); err != nil {
 				t.Fatal(err)
 			}
-			if texts+nulls != rows || bytes > column.MostText || bytes < column.MostText-c.size {
+			if texts+nulls != rows || bytes > column.MaxText || bytes < column.MaxText-c.size {
 				t.Errorf("%d texts of %d bytes together, and %d without room", texts, bytes, nulls)
 			}
 			if n := q.Counts().Overflow; n < int64(nulls) {

@@ -23,7 +23,7 @@ func (c *clock) follow(origins []int) {
 	}
 }
 
-func (c *clock) see(from int, t int64) {
+func (c *clock) advance(from int, t int64) {
 	c.at[from] = max(c.at[from], t)
 	delete(c.paused, from)
 }
@@ -34,12 +34,12 @@ func (c *clock) finish(from int) {
 	delete(c.paused, from)
 }
 
-// still reports whether all origins that have not ended are quiet.
-func (c *clock) still() bool { return len(c.paused) == len(c.at) }
+// allIdle reports whether all origins that have not ended are quiet.
+func (c *clock) allIdle() bool { return len(c.paused) == len(c.at) }
 
 // watermark is the time that all origins have come to but those that are quiet; the end of time when all have ended.
 func (c *clock) watermark() int64 {
-	if len(c.at) > 0 && c.still() {
+	if len(c.at) > 0 && c.allIdle() {
 		return math.MinInt64
 	}
 	least := int64(math.MaxInt64)
@@ -62,10 +62,10 @@ func floor(t, step int64) int64 {
 
 // panes are what windows are made of: a row is in one pane, a window in one or more that follow each other.
 type panes[P any] struct {
-	window plan.Window
-	width  int64
-	starts []int64 // of those that hold rows, in order
-	held   map[int64]P
+	window  plan.Window
+	width   int64
+	starts  []int64 // of those that hold rows, in order
+	byStart map[int64]P
 	// closed is the watermark, less lateness, up to which windows were given out.
 	closed int64
 	// next is the first start of a window that was not given out or passed.
@@ -77,7 +77,7 @@ func newPanes[P any](w plan.Window) panes[P] {
 	for b != 0 {
 		a, b = b, a%b
 	}
-	return panes[P]{window: w, width: a, held: map[int64]P{}, closed: math.MinInt64, next: math.MinInt64}
+	return panes[P]{window: w, width: a, byStart: map[int64]P{}, closed: math.MinInt64, next: math.MinInt64}
 }
 
 // late reports whether all windows of a row were given out.
@@ -88,14 +88,14 @@ func (p *panes[P]) late(t int64) bool {
 // of returns the pane of a time, if it is there; add puts it there.
 func (p *panes[P]) of(t int64) (start int64, pane P, ok bool) {
 	start = floor(t, p.width)
-	pane, ok = p.held[start]
+	pane, ok = p.byStart[start]
 	return start, pane, ok
 }
 
 func (p *panes[P]) add(start int64, pane P) {
 	i, _ := slices.BinarySearch(p.starts, start)
 	p.starts = slices.Insert(p.starts, i, start)
-	p.held[start] = pane
+	p.byStart[start] = pane
 }
 
 // close gives out all windows that end at or before a watermark, in order, and lets panes go that no window needs.
@@ -110,18 +110,18 @@ func (p *panes[P]) close(watermark int64, give func(start int64, panes []P) erro
 		return nil
 	}
 	p.closed = watermark
-	if err := p.giveUpTo(watermark, give, drop); err != nil {
+	if err := p.emitUntil(watermark, give, drop); err != nil {
 		return err
 	}
 	// Windows without rows were passed too: who is downstream was told that none of them comes.
-	if t, ok := p.coming(); ok {
+	if t, ok := p.earliestPending(); ok {
 		p.next = max(p.next, t)
 	}
 	return nil
 }
 
-// giveUpTo gives out the windows of rows that are there.
-func (p *panes[P]) giveUpTo(watermark int64, give func(start int64, panes []P) error, drop func(P)) error {
+// emitUntil gives out the windows of rows that are there.
+func (p *panes[P]) emitUntil(watermark int64, give func(start int64, panes []P) error, drop func(P)) error {
 	var in []P
 	for len(p.starts) > 0 {
 		// The first window that the first pane is in.
@@ -139,7 +139,7 @@ func (p *panes[P]) giveUpTo(watermark int64, give func(start int64, panes []P) e
 				break
 			}
 			if s >= start {
-				in = append(in, p.held[s])
+				in = append(in, p.byStart[s])
 			}
 		}
 		if len(in) > 0 {
@@ -149,16 +149,16 @@ func (p *panes[P]) giveUpTo(watermark int64, give func(start int64, panes []P) e
 		}
 		p.next = start + p.window.Advance
 		for len(p.starts) > 0 && p.starts[0] < p.next {
-			drop(p.held[p.starts[0]])
-			delete(p.held, p.starts[0])
+			drop(p.byStart[p.starts[0]])
+			delete(p.byStart, p.starts[0])
 			p.starts = slices.Delete(p.starts, 0, 1)
 		}
 	}
 	return nil
 }
 
-// coming is the earliest start of a window that may still be given out; false while that is unknown.
-func (p *panes[P]) coming() (int64, bool) {
+// earliestPending is the earliest start of a window that may still be given out; false while that is unknown.
+func (p *panes[P]) earliestPending() (int64, bool) {
 	if p.closed == math.MinInt64 || p.closed == math.MaxInt64 {
 		return 0, false
 	}

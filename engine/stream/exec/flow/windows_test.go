@@ -22,7 +22,7 @@ func TestPassedWindowsDoNotComeBack(t *testing.T) {
 		}
 	}
 	upTo(100)
-	if next, ok := p.coming(); !ok || next != 95 || p.late(98) {
+	if next, ok := p.earliestPending(); !ok || next != 95 || p.late(98) {
 		t.Fatalf("the next window is %d, %v, late %v", next, ok, p.late(98))
 	}
 	p.add(95, 1) // a row at 98

@@ -16,18 +16,18 @@ import (
 
 // The words of a frame.
 const (
-	wordRows byte = iota + 1
-	wordPane
-	wordAdvance
-	wordQuiet
-	wordEnded
+	msgRows byte = iota + 1
+	msgPane
+	msgAdvance
+	msgQuiet
+	msgEnded
 )
 
 const (
-	// full is from how many bytes on a frame is sent though more is to be said.
-	full = 256 << 10
-	// wireMostRows is about how many bytes of rows are one word.
-	wireMostRows = 1 << 20
+	// frameBytes is from how many bytes on a frame is sent though more is to be said.
+	frameBytes = 256 << 10
+	// maxRowsBytes is about how many bytes of rows are one word.
+	maxRowsBytes = 1 << 20
 )
 
 // Writer makes frames of what heads come to; it implements Outlet. One goroutine at a time may use it.
@@ -50,17 +50,17 @@ func (w *Writer) Sync() error {
 		return nil
 	}
 	frame := w.frame
-	w.frame = make([]byte, 0, min(2*len(frame), full))
+	w.frame = make([]byte, 0, min(2*len(frame), frameBytes))
 	w.sent += int64(len(frame))
 	return w.send(frame)
 }
 
-func (w *Writer) word(kind byte, scan int) {
+func (w *Writer) beginMessage(kind byte, scan int) {
 	w.frame = binary.AppendUvarint(append(w.frame, kind), uint64(scan))
 }
 
-func (w *Writer) said() error {
-	if len(w.frame) < full {
+func (w *Writer) endMessage() error {
+	if len(w.frame) < frameBytes {
 		return nil
 	}
 	return w.Sync()
@@ -72,12 +72,12 @@ func (w *Writer) Rows(scan, origin int, b *column.Batch) error {
 	for i := range b.Cols {
 		size += 8*b.N + len(b.Cols[i].Bytes)
 	}
-	some := max(1, min(b.N, wireMostRows*b.N/max(size, 1), column.MostWireRows))
+	some := max(1, min(b.N, maxRowsBytes*b.N/max(size, 1), column.MaxWireRows))
 	for from := 0; from < b.N; from += some {
-		w.word(wordRows, scan)
+		w.beginMessage(msgRows, scan)
 		w.frame = binary.AppendUvarint(w.frame, uint64(origin))
 		w.frame = b.AppendWire(w.frame, from, min(from+some, b.N))
-		if err := w.said(); err != nil {
+		if err := w.endMessage(); err != nil {
 			return err
 		}
 	}
@@ -91,33 +91,33 @@ func (w *Writer) Pane(scan int, start, rows int64, t *aggregate.Table) error {
 	}
 	return t.Pieces(w.scratch, func(piece []byte) error {
 		w.scratch = piece
-		w.word(wordPane, scan)
+		w.beginMessage(msgPane, scan)
 		w.frame = binary.AppendVarint(binary.AppendVarint(w.frame, start), rows)
 		w.frame = append(w.frame, piece...)
 		rows = 0 // they are counted with the first piece
-		return w.said()
+		return w.endMessage()
 	})
 }
 
 // Advance implements Outlet.
 func (w *Writer) Advance(scan, origin int, t int64) error {
-	w.word(wordAdvance, scan)
+	w.beginMessage(msgAdvance, scan)
 	w.frame = binary.AppendVarint(binary.AppendUvarint(w.frame, uint64(origin)), t)
-	return w.said()
+	return w.endMessage()
 }
 
 // Quiet implements Outlet.
 func (w *Writer) Quiet(scan, origin int) error {
-	w.word(wordQuiet, scan)
+	w.beginMessage(msgQuiet, scan)
 	w.frame = binary.AppendUvarint(w.frame, uint64(origin))
 	return nil
 }
 
 // Ended implements Outlet.
 func (w *Writer) Ended(scan, origin int) error {
-	w.word(wordEnded, scan)
+	w.beginMessage(msgEnded, scan)
 	w.frame = binary.AppendUvarint(w.frame, uint64(origin))
-	return w.said()
+	return w.endMessage()
 }
 
 // Reader tells a tail what frames say.
@@ -139,31 +139,31 @@ func NewReader(to *Query, elsewhere [][2]int) *Reader {
 // Open is how many origins have not ended.
 func (r *Reader) Open() int { return len(r.open) }
 
-// mostScans bounds what is read as a number of a scan or origin.
-const mostScans = 1 << 20
+// maxScans bounds what is read as a number of a scan or origin.
+const maxScans = 1 << 20
 
 // Read tells the tail what a frame says. The error is column.ErrWire, or what the tail came to.
 func (r *Reader) Read(frame []byte) error {
 	w := column.NewWire(frame)
 	for w.Len() > 0 {
-		if err := r.word(w); err != nil {
+		if err := r.readMessage(w); err != nil {
 			return err
 		}
 	}
 	return w.Err()
 }
 
-func (r *Reader) word(w *column.Wire) error {
-	kind, scan, origin := w.Byte(), w.Count(mostScans), 0
-	if kind != wordPane {
-		origin = w.Count(mostScans)
+func (r *Reader) readMessage(w *column.Wire) error {
+	kind, scan, origin := w.Byte(), w.Count(maxScans), 0
+	if kind != msgPane {
+		origin = w.Count(maxScans)
 	}
 	if w.Err() != nil {
 		return w.Err()
 	}
 	at := [2]int{scan, origin}
-	if kind == wordPane {
-		start, rows := w.Whole(), w.Whole()
+	if kind == msgPane {
+		start, rows := w.Varint(), w.Varint()
 		if w.Err() != nil || !r.to.Fits(scan, 0) || rows < 0 {
 			return column.ErrWire
 		}
@@ -173,17 +173,17 @@ func (r *Reader) word(w *column.Wire) error {
 		return fmt.Errorf("%w: there is no source %d of scan %d elsewhere", column.ErrWire, origin, scan)
 	}
 	switch kind {
-	case wordRows:
+	case msgRows:
 		return r.to.Rows(scan, origin, w)
-	case wordAdvance:
-		t := w.Whole()
+	case msgAdvance:
+		t := w.Varint()
 		if w.Err() != nil {
 			return w.Err()
 		}
 		return r.to.Advance(scan, origin, t)
-	case wordQuiet:
+	case msgQuiet:
 		return r.to.Quiet(scan, origin)
-	case wordEnded:
+	case msgEnded:
 		delete(r.open, at)
 		return r.to.Ended(scan, origin)
 	}

@@ -45,17 +45,17 @@ func isSecret(key string) bool {
 
 // hides reports whether a parameter is not shown: of a key, its file's name is.
 func hides(key, value string) bool {
-	return isSecret(key) && (key != "sslkey" || pasted(value) || value == target.Mask)
+	return isSecret(key) && (key != "sslkey" || isInlinePEM(value) || value == target.Mask)
 }
 
-// pasted reports whether a parameter holds a certificate or key, not a file's name.
-func pasted(value string) bool {
+// isInlinePEM reports whether a parameter holds a certificate or key, not a file's name.
+func isInlinePEM(value string) bool {
 	return strings.Contains(value, "-----BEGIN ") || strings.Contains(value, "-----BEGIN+")
 }
 
-// spaced undoes what forms do to the spaces of a PEM text. Here, as to libpq, a plus in a
+// unescapePEM undoes what forms do to the spaces of a PEM text. Here, as to libpq, a plus in a
 // URL is a plus; but none belongs to the lines that begin and end such a text.
-func spaced(value string) string {
+func unescapePEM(value string) string {
 	lines := strings.Split(value, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "-----") {
@@ -69,11 +69,11 @@ func spaced(value string) string {
 type Reader struct {
 	// Strict is what a server does not let them say; nil lets them say all.
 	Strict *Strict
-	// Reach judges the addresses that are dialled; nil judges none.
-	Reach *egress.Policy
+	// Egress judges the addresses that are dialled; nil judges none.
+	Egress *egress.Policy
 }
 
-// Redact implements target.SecretKeeper. The text is kept as it was written if
+// Redact implements target.SecretRedactor. The text is kept as it was written if
 // it still means the same with its secrets masked; else it is written anew.
 func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 	s, err := readSettings(dsn)
@@ -86,7 +86,7 @@ func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 			want[key] = target.Mask
 		}
 	}
-	if r.unclear(s.url, want) {
+	if r.ambiguous(s.url, want) {
 		return target.Mask, []string{dsn}
 	}
 	var b strings.Builder
@@ -113,9 +113,9 @@ func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 	return shown, secrets
 }
 
-// unclear reports that a connection string, read by the rules, is not what
+// ambiguous reports that a connection string, read by the rules, is not what
 // somebody meant: part of a password may stand where a host or a port is expected.
-func (r Reader) unclear(url bool, m map[string]string) bool {
+func (r Reader) ambiguous(url bool, m map[string]string) bool {
 	for host := range strings.SplitSeq(m["host"], ",") {
 		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
 			return true
@@ -133,8 +133,8 @@ func (r Reader) unclear(url bool, m map[string]string) bool {
 	return err != nil
 }
 
-// Rejoin implements target.SecretKeeper.
-func (r Reader) Rejoin(shown, stored string) (string, error) {
+// RestoreSecrets implements target.SecretRedactor.
+func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
 	if again, _ := r.Redact(stored); again == shown {
 		return stored, nil
 	}
@@ -177,8 +177,8 @@ func (r Reader) Rejoin(shown, stored string) (string, error) {
 	return text, nil
 }
 
-// Readable implements target.SecretKeeper.
-func (r Reader) Readable(dsn string) error {
+// Validate implements target.SecretRedactor.
+func (r Reader) Validate(dsn string) error {
 	if strings.TrimSpace(dsn) == "" {
 		return ErrNoAddress
 	}
@@ -202,7 +202,7 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 			return nil, err
 		}
 	}
-	certificates, err := takePasted(m)
+	certificates, err := takeInlinePEM(m)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +219,8 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 		return nil, explainDSN(err)
 	}
 	certificates.apply(config)
-	if r.Reach != nil {
-		within(config, r.Reach)
+	if r.Egress != nil {
+		dialWithPolicy(config, r.Egress)
 	}
 	if r.Strict != nil {
 		return config, r.Strict.check(config)
@@ -275,9 +275,9 @@ type certificates struct {
 	own   []tls.Certificate
 }
 
-// takePasted removes pasted certificates from the parameters, and reads them.
-func takePasted(m map[string]string) (*certificates, error) {
-	if !slices.ContainsFunc(tlsKeys, func(key string) bool { return pasted(m[key]) }) {
+// takeInlinePEM removes pasted certificates from the parameters, and reads them.
+func takeInlinePEM(m map[string]string) (*certificates, error) {
+	if !slices.ContainsFunc(tlsKeys, func(key string) bool { return isInlinePEM(m[key]) }) {
 		return nil, nil
 	}
 	refuse := func(key, format string, args ...any) error {
@@ -287,12 +287,12 @@ func takePasted(m map[string]string) (*certificates, error) {
 				"percent-encoded."}
 	}
 	for _, key := range tlsKeys {
-		if pasted(m[key]) {
-			m[key] = spaced(m[key])
+		if isInlinePEM(m[key]) {
+			m[key] = unescapePEM(m[key])
 		}
 	}
 	c := &certificates{}
-	if text := m["sslrootcert"]; pasted(text) {
+	if text := m["sslrootcert"]; isInlinePEM(text) {
 		c.roots = x509.NewCertPool()
 		if !c.roots.AppendCertsFromPEM([]byte(text)) {
 			return nil, refuse("sslrootcert", "there is no certificate in it")
@@ -302,10 +302,10 @@ func takePasted(m map[string]string) (*certificates, error) {
 			m["sslmode"] = "verify-ca" // as libpq does where there is a root certificate
 		}
 	}
-	if pasted(m["sslcert"]) || pasted(m["sslkey"]) {
-		if !pasted(m["sslcert"]) || !pasted(m["sslkey"]) {
+	if isInlinePEM(m["sslcert"]) || isInlinePEM(m["sslkey"]) {
+		if !isInlinePEM(m["sslcert"]) || !isInlinePEM(m["sslkey"]) {
 			given, missing := "sslcert", "sslkey"
-			if !pasted(m[given]) {
+			if !isInlinePEM(m[given]) {
 				given, missing = missing, given
 			}
 			return nil, &engine.Error{Code: engine.CodeTarget,

@@ -112,7 +112,7 @@ func TestASavedPasswordGoesNowhereElse(t *testing.T) {
 		"***":                                                                       false,
 	} {
 		for name, d := range keepers() {
-			joined, err := d.Rejoin(dsn, stored)
+			joined, err := d.RestoreSecrets(dsn, stored)
 			if (err == nil) != ok {
 				t.Errorf("%s: %s became %q, %v", name, dsn, joined, err)
 				continue
@@ -213,7 +213,7 @@ func FuzzSavedPassword(f *testing.F) {
 			t.Fatal(err)
 		}
 		for name, d := range keepers() {
-			joined, err := d.Rejoin(text, saved)
+			joined, err := d.RestoreSecrets(text, saved)
 			if err != nil {
 				if strings.Contains(fmt.Sprintf("%+v", err), secret) {
 					t.Fatalf("%s: the refusal of %q holds the secret: %v", name, text, err)
@@ -280,10 +280,10 @@ func TestAnyPasswordIsHiddenAndComesBack(t *testing.T) {
 			if strings.Contains(shown, "Zq9") || strings.Contains(shown, "9qZ") || shown == target.Mask {
 				t.Fatalf("%s: %q is shown as %q", name, dsn, shown)
 			}
-			if joined, err := d.Rejoin(shown, dsn); err != nil || joined != dsn {
+			if joined, err := d.RestoreSecrets(shown, dsn); err != nil || joined != dsn {
 				t.Fatalf("%s: %q came back as %q, %v", name, dsn, joined, err)
 			}
-			other, err := d.Rejoin(strings.Replace(shown, host, host+",evil.example", 1), dsn)
+			other, err := d.RestoreSecrets(strings.Replace(shown, host, host+",evil.example", 1), dsn)
 			if err == nil {
 				t.Fatalf("%s: %q was joined for two hosts: %q", name, dsn, other)
 			}
@@ -362,7 +362,7 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 			"host=h " + key + "\v=\v" + pass,
 			"postgres://u:p@h:1,i:2/d?" + key + "=" + pass, "host=h,i port=1,2 " + key + "=" + pass,
 			"postgres:///?host=h&" + key + "=" + pass} {
-			err := server.Readable(dsn)
+			err := server.Validate(dsn)
 			if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), key) ||
 				!strings.Contains(err.Error(), "machine") {
 				t.Errorf("%s is taken on a server: %v", dsn, err)
@@ -372,7 +372,7 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if err := server.Readable("host=h hostaddr=127.0.0.1"); err == nil {
+	if err := server.Validate("host=h hostaddr=127.0.0.1"); err == nil {
 		t.Error("hostaddr is taken on a server")
 	}
 }
@@ -408,7 +408,7 @@ func TestCertificatesArePasted(t *testing.T) {
 		if strings.Contains(shown, "PRIVATE") || strings.Contains(shown, ":pw@") || !strings.Contains(shown, "CERTIFICATE") {
 			t.Errorf("%s: shown as %s", name, shown)
 		}
-		moved, err := d.Rejoin(strings.Replace(shown, "/d?", "/e?", 1), dsn)
+		moved, err := d.RestoreSecrets(strings.Replace(shown, "/d?", "/e?", 1), dsn)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -416,13 +416,13 @@ func TestCertificatesArePasted(t *testing.T) {
 			c.Database != "e" {
 			t.Errorf("%s: moved to %s: %v", name, moved, err)
 		}
-		if _, err := d.Rejoin(strings.Replace(shown, "sslrootcert="+encodeURL(cert), "sslrootcert=system", 1),
+		if _, err := d.RestoreSecrets(strings.Replace(shown, "sslrootcert="+encodeURL(cert), "sslrootcert=system", 1),
 			dsn); err == nil {
 			t.Errorf("%s: the password goes with other authorities than it was saved with", name)
 		}
 		for _, bad := range []string{"sslrootcert=" + encodeURL("-----BEGIN CERTIFICATE-----\nxx"),
 			"sslcert=" + encodeURL(cert), "sslkey=" + encodeURL(private) + "&sslcert=" + encodeURL("-----BEGIN x")} {
-			if err := d.Readable("postgres://u@h/d?" + bad); !engine.HasCode(err, engine.CodeTarget) {
+			if err := d.Validate("postgres://u@h/d?" + bad); !engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s: %s is taken: %v", name, bad[:20], err)
 			}
 		}

@@ -40,7 +40,7 @@ func (s *Strict) checkSettings(m map[string]string) error {
 			continue
 		}
 		switch {
-		case value == "", slices.Contains(tlsKeys, key) && pasted(value), key == "sslrootcert" && value == "system":
+		case value == "", slices.Contains(tlsKeys, key) && isInlinePEM(value), key == "sslrootcert" && value == "system":
 		case slices.Contains(tlsKeys, key):
 			return &engine.Error{Code: engine.CodeTarget, Cause: errNoFiles,
 				Message: fmt.Sprintf("The parameter %s names a file of the machine that Loadstone runs on, which a connection "+

@@ -103,16 +103,16 @@ func (a *Answer) piece(p []byte) []byte {
 			a.fail(fmt.Sprintf("unexpected message %q", a.kind))
 			return nil
 		}
-		if a.kind == 'D' && a.KeepRow && a.Rows == 0 && a.Left > maxKept {
+		if a.kind == 'D' && a.KeepRow && a.Rows == 0 && a.Left > maxCachedBytes {
 			a.Long = true
 		}
-		if a.keeps(a.kind) && a.Left > 1<<20 {
+		if a.needsBody(a.kind) && a.Left > 1<<20 {
 			a.fail(fmt.Sprintf("message %q has the length %d", a.kind, size))
 			return nil
 		}
 	}
 	n := min(a.Left, len(p))
-	if a.keeps(a.kind) {
+	if a.needsBody(a.kind) {
 		a.keep = append(a.keep, p[:n]...)
 	}
 	a.Left -= n
@@ -123,8 +123,8 @@ func (a *Answer) piece(p []byte) []byte {
 	return p[n:]
 }
 
-// keeps reports whether a message's body is needed.
-func (a *Answer) keeps(kind byte) bool {
+// needsBody reports whether a message's body is needed.
+func (a *Answer) needsBody(kind byte) bool {
 	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.KeepRow && a.Rows == 0 && !a.Long
 }
 
@@ -151,7 +151,7 @@ func (a *Answer) message(kind byte, body []byte) {
 	case 'D': // DataRow
 		switch {
 		case a.Rows > 0 || !a.KeepRow:
-		case a.Long || len(body) > maxKept:
+		case a.Long || len(body) > maxCachedBytes:
 			a.Long = true
 		default:
 			a.rowMem = append(a.rowMem[:0], body...)

@@ -113,7 +113,7 @@ func BenchmarkAnswer(b *testing.B) {
 
 // TestLongRowIsNotKept: a first row that is too long is read past, in pieces or whole.
 func TestLongRowIsNotKept(t *testing.T) {
-	large := message('D', string(make([]byte, 40*maxKept)))
+	large := message('D', string(make([]byte, 40*maxCachedBytes)))
 	all := stream(bound, large, row, message('C', "SELECT 2\x00"), ready)
 	for _, step := range []int{len(all), 64 << 10} {
 		a := Answer{KeepRow: true}
@@ -124,7 +124,7 @@ func TestLongRowIsNotKept(t *testing.T) {
 			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.Rows, a.Done, a.Broken, a.Long,
 				len(a.Row))
 		}
-		if cap(a.keep)+cap(a.rowMem) > maxKept {
+		if cap(a.keep)+cap(a.rowMem) > maxCachedBytes {
 			t.Errorf("in pieces of %d: %d bytes are held", step, cap(a.keep)+cap(a.rowMem))
 		}
 	}

@@ -20,21 +20,21 @@ type Field struct {
 	Binary bool
 }
 
-// maxKept bounds the rows that one transaction keeps, in bytes: each connection has them in memory.
-const maxKept = 256 << 10
+// maxCachedBytes bounds the rows that one transaction keeps, in bytes: each connection has them in memory.
+const maxCachedBytes = 256 << 10
 
-// Kept holds, for the transaction under way, the first rows that later
+// RowCache holds, for the transaction under way, the first rows that later
 // operations refer to, as the server sent them. Its memory is reused, so that a
 // transaction in steady state allocates nothing.
-type Kept struct {
-	rows   []keptRow // one for each operation so far
+type RowCache struct {
+	rows   []cachedRow // one for each operation so far
 	data   []byte
 	Inside bool
 }
 
-// keptRow is a DataRow's body in kept.data; there is none when there was no row,
+// cachedRow is a DataRow's body in kept.data; there is none when there was no row,
 // or when nothing refers to it.
-type keptRow struct {
+type cachedRow struct {
 	fields   []Field // its columns
 	present  bool
 	long     bool // it is not kept, because it would have been too much
@@ -42,16 +42,16 @@ type keptRow struct {
 }
 
 // Begin forgets the rows of the transaction before.
-func (k *Kept) Begin() { k.Inside, k.rows, k.data = true, k.rows[:0], k.data[:0] }
+func (k *RowCache) Begin() { k.Inside, k.rows, k.data = true, k.rows[:0], k.data[:0] }
 
 // End notes that no transaction is under way.
-func (k *Kept) End() { k.Inside = false }
+func (k *RowCache) End() { k.Inside = false }
 
 // Add notes that an operation of the transaction has ended. row is its first one;
 // nil means none, or one that is too long.
-func (k *Kept) Add(fields []Field, row []byte, long bool) {
-	r := keptRow{fields: fields, present: row != nil, long: long, from: len(k.data)}
-	if len(k.data)+len(row) > maxKept {
+func (k *RowCache) Add(fields []Field, row []byte, long bool) {
+	r := cachedRow{fields: fields, present: row != nil, long: long, from: len(k.data)}
+	if len(k.data)+len(row) > maxCachedBytes {
 		r.long, row = true, nil
 	}
 	k.data = append(k.data, row...)
@@ -88,7 +88,7 @@ func column(row []byte, c int) ([]byte, error) {
 }
 
 // AppendRef appends the value that v refers to, for a parameter of the type oid.
-func (k *Kept) AppendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, error) {
+func (k *RowCache) AppendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, error) {
 	n, at := v.Ref()
 	if !k.Inside || n >= len(k.rows) {
 		return nil, 0, fmt.Errorf("a ref names operation %d of its transaction, which has %d so far", n, len(k.rows))
@@ -101,7 +101,7 @@ func (k *Kept) AppendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, 
 	}
 	if row.long {
 		return nil, 0, fmt.Errorf("a ref names the row of operation %d of its transaction, and its rows with refs have "+
-			"more than %d KB", n, maxKept>>10)
+			"more than %d KB", n, maxCachedBytes>>10)
 	}
 	if !row.present {
 		return append(out, 0xff, 0xff, 0xff, 0xff), TextFormat, nil
@@ -132,7 +132,7 @@ func appendConverted(out, raw []byte, from Field, oid uint32) ([]byte, byte) {
 	if !from.Binary {
 		if from.OID == pgtype.NumericOID && (to == formInt2 || to == formInt4 || to == formInt8) {
 			at := len(out)
-			return Sized(appendRounded(append(out, 0, 0, 0, 0), raw), at), TextFormat
+			return PutLength(appendRounded(append(out, 0, 0, 0, 0), raw), at), TextFormat
 		}
 		return appendText(out, raw, to)
 	}
@@ -176,7 +176,7 @@ func appendConverted(out, raw []byte, from Field, oid uint32) ([]byte, byte) {
 	case FormUUID:
 		if len(raw) == 16 && to != FormBytea {
 			at := len(out)
-			return Sized(appendUUID(append(out, 0, 0, 0, 0), raw), at), TextFormat
+			return PutLength(appendUUID(append(out, 0, 0, 0, 0), raw), at), TextFormat
 		}
 	case FormRaw:
 		if from.OID == pgtype.BPCharOID { // its padding is no part of the value
@@ -219,7 +219,7 @@ func appendReal(out []byte, x float64, bits int, to Form) ([]byte, byte) {
 		return appendText(out, []byte("-Infinity"), to)
 	}
 	at := len(out)
-	return Sized(strconv.AppendFloat(append(out, 0, 0, 0, 0), x, 'g', -1, bits), at), TextFormat
+	return PutLength(strconv.AppendFloat(append(out, 0, 0, 0, 0), x, 'g', -1, bits), at), TextFormat
 }
 
 // appendRounded appends the text of a numeric rounded to an integer, halves away
@@ -269,7 +269,7 @@ func appendInstant(out []byte, micros int64, oid uint32, to Form) ([]byte, byte)
 	}
 	at := len(out)
 	out = time.UnixMicro(micros+epochMicros).UTC().AppendFormat(append(out, 0, 0, 0, 0), layout)
-	return Sized(out, at), TextFormat
+	return PutLength(out, at), TextFormat
 }
 
 // appendDay appends days since 2000.
@@ -284,7 +284,7 @@ func appendDay(out []byte, day int32, to Form) ([]byte, byte) {
 	}
 	at := len(out)
 	out = time.UnixMicro(int64(day)*dayMicros+epochMicros).UTC().AppendFormat(append(out, 0, 0, 0, 0), "2006-01-02")
-	return Sized(out, at), TextFormat
+	return PutLength(out, at), TextFormat
 }
 
 func appendUUID(out, raw []byte) []byte {

@@ -139,7 +139,7 @@ func AppendInt(out []byte, i int64, f Form) ([]byte, byte) {
 	}
 	at := len(out)
 	out = strconv.AppendInt(append(out, 0, 0, 0, 0), i, 10)
-	return Sized(out, at), TextFormat
+	return PutLength(out, at), TextFormat
 }
 
 // AppendFloat is AppendValue of a floating point number.
@@ -154,7 +154,7 @@ func AppendFloat(out []byte, x float64, f Form) ([]byte, byte) {
 	}
 	at := len(out)
 	out = strconv.AppendFloat(append(out, 0, 0, 0, 0), x, 'g', -1, 64)
-	return Sized(out, at), TextFormat
+	return PutLength(out, at), TextFormat
 }
 
 // AppendTimestamp is AppendValue of a time, in µs since 1970.
@@ -167,7 +167,7 @@ func AppendTimestamp(out []byte, micros int64, f Form) ([]byte, byte) {
 	}
 	at := len(out)
 	out = AppendTime(append(out, 0, 0, 0, 0), time.UnixMicro(micros))
-	return Sized(out, at), TextFormat
+	return PutLength(out, at), TextFormat
 }
 
 // AppendTime writes a time as the server reads it: years before the common era have
@@ -190,8 +190,8 @@ func dayOf(micros int64) int32 {
 	return int32(day)
 }
 
-// Sized writes the length of the value that begins after the four bytes at at.
-func Sized(out []byte, at int) []byte {
+// PutLength writes the length of the value that begins after the four bytes at at.
+func PutLength(out []byte, at int) []byte {
 	binary.BigEndian.PutUint32(out[at:], uint32(len(out)-at-4))
 	return out
 }

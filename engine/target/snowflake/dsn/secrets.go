@@ -87,8 +87,8 @@ func (p *parts) secrets() (all []string) {
 	return all
 }
 
-// odd reports a mask where no secret is.
-func (p *parts) odd() bool {
+// hasStrayMask reports a mask where no secret is.
+func (p *parts) hasStrayMask() bool {
 	all := append([]string{p.user}, p.path...)
 	for _, name := range p.names {
 		if !slices.Contains(secretNames, name) {
@@ -131,16 +131,16 @@ func (p *parts) String() string {
 // Reader shows connection strings, and puts saved secrets back into them.
 type Reader struct{}
 
-// Redact implements target.SecretKeeper.
+// Redact implements target.SecretRedactor.
 func (Reader) Redact(dsn string) (shown string, secrets []string) {
 	p, ok := split(dsn)
 	if !ok || strings.TrimSpace(dsn) == target.Mask {
 		return target.Mask, []string{dsn}
 	}
-	if secrets = p.secrets(); len(secrets) == 0 && !p.odd() {
+	if secrets = p.secrets(); len(secrets) == 0 && !p.hasStrayMask() {
 		return dsn, nil
 	}
-	if p.odd() {
+	if p.hasStrayMask() {
 		secrets = append(secrets, target.Mask)
 	}
 	secrets = append(secrets, p.written...)
@@ -158,8 +158,8 @@ func (Reader) Redact(dsn string) (shown string, secrets []string) {
 // destination are the parameters that decide where a secret goes, and how it is used there.
 var destination = []string{"account", "host", "port", "protocol", "authenticator"}
 
-// Rejoin implements target.SecretKeeper.
-func (r Reader) Rejoin(shown, stored string) (string, error) {
+// RestoreSecrets implements target.SecretRedactor.
+func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
 	if again, _ := r.Redact(stored); again == shown {
 		return stored, nil
 	}
@@ -172,7 +172,7 @@ func (r Reader) Rejoin(shown, stored string) (string, error) {
 		return "", err
 	}
 	saved, ok := split(stored)
-	if !ok || p.odd() || p.user != saved.user || p.path[0] != saved.path[0] {
+	if !ok || p.hasStrayMask() || p.user != saved.user || p.path[0] != saved.path[0] {
 		return "", target.ErrOtherAddress
 	}
 	for _, name := range destination {
@@ -199,8 +199,8 @@ func (r Reader) Rejoin(shown, stored string) (string, error) {
 	return p.String(), nil
 }
 
-// Readable implements target.SecretKeeper.
-func (Reader) Readable(dsn string) error {
+// Validate implements target.SecretRedactor.
+func (Reader) Validate(dsn string) error {
 	if _, ok := split(dsn); ok {
 		return nil
 	}

@@ -50,7 +50,7 @@ func TestASavedSecretGoesNowhereElse(t *testing.T) {
 		"snowflake://u@evil/d?role=x&private_key=***@acme":                                 false,
 		"***": false,
 	} {
-		joined, err := Reader{}.Rejoin(dsn, stored)
+		joined, err := Reader{}.RestoreSecrets(dsn, stored)
 		if (err == nil) != ok || ok && !strings.Contains(joined, "private_key=secret&private_key_passphrase=other") {
 			t.Errorf("%s became %q, %v", dsn, joined, err)
 		}
@@ -73,7 +73,7 @@ func FuzzSavedSecret(f *testing.F) {
 		if strings.Contains(text, secret) {
 			return
 		}
-		joined, err := Reader{}.Rejoin(text, stored)
+		joined, err := Reader{}.RestoreSecrets(text, stored)
 		if err != nil {
 			if strings.Contains(err.Error(), secret) {
 				t.Fatalf("the refusal of %q holds the secret: %v", text, err)

@@ -11,15 +11,15 @@ import (
 // offered or forgot is not known here. Only therefore can the first equation of the
 // account, scheduled = started + dropped, fail when an arrival is lost on its way.
 type Ledger struct {
-	mu       sync.Mutex
-	origin   int64
-	schedule *Schedule // of its own; nil when the workload's delays are the schedule
-	asked    int64     // up to when it was walked
-	warm     int64     // arrivals that were due before the measurement
+	mu        sync.Mutex
+	origin    int64
+	schedule  *Schedule // of its own; nil when the workload's delays are the schedule
+	lastAsked int64     // up to when it was walked
+	warm      int64     // arrivals that were due before the measurement
 
 	// What the workload has given: groups of operations, and when a workload that
 	// paces itself placed the last one.
-	given    int64
+	recorded int64
 	due      int64
 	measured int64 // as Group.measured
 	ended    bool  // the stream has ended: nothing is due for which there is no operation
@@ -41,17 +41,17 @@ func (l *Ledger) Begin(origin int64) {
 func (l *Ledger) Change(of *Schedule, now int64, legs []Leg) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := max(now, l.asked) - l.origin
+	at := max(now, l.lastAsked) - l.origin
 	of.curve.changeAfter(time.Duration(max(at, 0)), max(of.taken, l.schedule.taken), legs)
 	l.schedule.curve.replace(of.curve.pieces)
 }
 
-// Gave notes a group that the workload has given, delay after the one before.
+// RecordGroup notes a group that the workload has given, delay after the one before.
 // It returns when it is due for a workload that paces itself.
-func (l *Ledger) Gave(delay time.Duration) int64 {
+func (l *Ledger) RecordGroup(delay time.Duration) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.given++
+	l.recorded++
 	l.due += int64(max(delay, 0))
 	if l.schedule == nil && l.due < l.measured {
 		l.warm++
@@ -93,7 +93,7 @@ func (l *Ledger) Scheduled(at int64) (all, warm int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.schedule == nil {
-		all = l.given
+		all = l.recorded
 		if all > 0 && l.due > at {
 			all-- // the workload is at most one arrival ahead
 		}
@@ -111,10 +111,10 @@ func (l *Ledger) until(at int64) int64 {
 	if l.origin == 0 {
 		return 0
 	}
-	l.asked = max(l.asked, at)
+	l.lastAsked = max(l.lastAsked, at)
 	n := l.schedule.pass(time.Duration(at - l.origin))
 	if l.ended {
-		n = min(n, l.given)
+		n = min(n, l.recorded)
 	}
 	return n
 }

@@ -18,13 +18,13 @@ type Poller struct {
 	bell  int // an eventfd; written to wake who waits
 	now   func() int64
 	ready []unix.EpollEvent
-	yield yielding
+	yield yieldPolicy
 	// read is the last reading of the clock that Answered was told, gap a running mean of
 	// how long waits last, in ns; waited is true from a wait to the next answer.
 	read, gap int64
 	waited    bool
-	// holds: there is a processor for it alone, and it may wait without telling the scheduler.
-	holds bool
+	// ownsProcessor: there is a processor for it alone, and it may wait without telling the scheduler.
+	ownsProcessor bool
 }
 
 const (
@@ -65,13 +65,13 @@ func (p *Poller) Close() {
 	}
 }
 
-// Hold takes a processor for the one who waits, if there is one.
-func (p *Poller) Hold() { p.holds = host.LendProcessor() }
+// AcquireProcessor takes a processor for the one who waits, if there is one.
+func (p *Poller) AcquireProcessor() { p.ownsProcessor = host.LendProcessor() }
 
-// Release gives back what Hold took.
-func (p *Poller) Release() {
-	if p.holds {
-		p.holds = false
+// ReleaseProcessor gives back what Hold took.
+func (p *Poller) ReleaseProcessor() {
+	if p.ownsProcessor {
+		p.ownsProcessor = false
 		host.ReturnProcessor()
 	}
 }
@@ -90,11 +90,11 @@ func (p *Poller) Control(op, fd int, events uint32) error {
 // Rang reports whether an event is the bell's.
 func (p *Poller) Rang(e *unix.EpollEvent) bool { return int(e.Fd) == p.bell }
 
-// Looked notes the time without an answer.
-func (p *Poller) Looked(now int64) { p.read = now }
+// NoteIdle notes the time without an answer.
+func (p *Poller) NoteIdle(now int64) { p.read = now }
 
-// Answered notes that something has arrived, and learns how long waits last.
-func (p *Poller) Answered(now int64) {
+// NoteActivity notes that something has arrived, and learns how long waits last.
+func (p *Poller) NoteActivity(now int64) {
 	if p.waited {
 		p.waited = false
 		p.gap += (now - p.read - p.gap) / 8
@@ -106,7 +106,7 @@ func (p *Poller) Answered(now int64) {
 // is for ever. The events are valid until the next wait.
 func (p *Poller) Wait(left int64, watched int) []unix.EpollEvent {
 	var n int
-	if p.holds && p.gap < busyGap && (left < 0 || left > int64(busyWait)) {
+	if p.ownsProcessor && p.gap < busyGap && (left < 0 || left > int64(busyWait)) {
 		p.letOthers(watched)
 		var over bool
 		if n, over = p.poll(busyWait, watched); over {
@@ -119,10 +119,10 @@ func (p *Poller) Wait(left int64, watched int) []unix.EpollEvent {
 	return p.ready[:n]
 }
 
-// most is how many events are taken at once. A target on the same machine and
+// maxEvents is how many events are taken at once. A target on the same machine and
 // the loop take turns; with more connections than one of these, shorter turns find what
 // both touch still in the processor's cache.
-func most(watched int) int {
+func maxEvents(watched int) int {
 	if watched > maxReady {
 		return manyReady
 	}
@@ -132,7 +132,7 @@ func most(watched int) int {
 // poll waits without telling the scheduler; over reports that d has passed.
 func (p *Poller) poll(d time.Duration, watched int) (ready int, over bool) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
-		uintptr(unsafe.Pointer(unsafe.SliceData(p.ready))), uintptr(most(watched)), uintptr(d.Milliseconds()), 0, 0)
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.ready))), uintptr(maxEvents(watched)), uintptr(d.Milliseconds()), 0, 0)
 	if errno != 0 {
 		return 0, false // a signal; the loop comes back
 	}

@@ -10,7 +10,7 @@ import (
 func TestYieldingOnlyWhereItHelps(t *testing.T) {
 	const connections = 8
 	now := int64(1)
-	yields := func(y *yielding, waits int, took time.Duration) (n int) {
+	yields := func(y *yieldPolicy, waits int, took time.Duration) (n int) {
 		for range waits {
 			now += 100_000
 			if y.due(now) {
@@ -20,7 +20,7 @@ func TestYieldingOnlyWhereItHelps(t *testing.T) {
 		}
 		return n
 	}
-	var y yielding
+	var y yieldPolicy
 	if n := yields(&y, 6400, time.Microsecond); n != 100 {
 		t.Errorf("%d of 6400 waits yielded to nobody", n)
 	}

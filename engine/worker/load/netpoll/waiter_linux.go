@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortest is the least that a timer is set for: arrivals that are closer are
+// minTimer is the least that a timer is set for: arrivals that are closer are
 // started together, up to so much late, and cost one wake-up.
-const shortest = 100 * time.Microsecond
+const minTimer = 100 * time.Microsecond
 
 // timerWaiter waits on a timer of the kernel through the runtime's poller,
 // which rounds its own timers up to whole milliseconds.
@@ -28,7 +28,7 @@ func NewWaiter() Waiter {
 }
 
 func (w *timerWaiter) Wait(d time.Duration) {
-	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, shortest)))}
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, minTimer)))}
 	if err := unix.TimerfdSettime(w.fd, 0, &at, nil); err != nil {
 		time.Sleep(d)
 		return

@@ -2,14 +2,14 @@ package netpoll
 
 import "time"
 
-// yielding decides whether a loop lets the threads that wait for its
+// yieldPolicy decides whether a loop lets the threads that wait for its
 // processor go first, before it asks for events.
 //
 // Where the server's sessions share the loop's processor, they have their
 // answers ready when it is back: it finds many at once, and the sessions need not wake
 // it. Elsewhere nobody waits and the call is for nothing, or somebody takes the processor for long.
 // Both show in how long it takes.
-type yielding struct {
+type yieldPolicy struct {
 	score int
 	skip  int
 	// rest is until when none is tried.
@@ -30,7 +30,7 @@ const (
 )
 
 // due reports whether this wait should yield.
-func (y *yielding) due(now int64) bool {
+func (y *yieldPolicy) due(now int64) bool {
 	if now < y.rest {
 		return false
 	}
@@ -42,7 +42,7 @@ func (y *yielding) due(now int64) bool {
 }
 
 // took notes how long a yield with so many connections lasted, in ns.
-func (y *yielding) took(ns, now int64, connections int) {
+func (y *yieldPolicy) took(ns, now int64, connections int) {
 	switch {
 	case ns < yieldNothing:
 		y.score = max(y.score-1, 0)

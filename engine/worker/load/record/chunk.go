@@ -114,8 +114,8 @@ func (p *Pool) hand(c *Chunk) {
 	}
 }
 
-// taken returns the oldest full chunk, or nil.
-func (p *Pool) taken() *Chunk {
+// takeFull returns the oldest full chunk, or nil.
+func (p *Pool) takeFull() *Chunk {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if len(p.full) == 0 {
@@ -153,8 +153,8 @@ type Recorder struct {
 	current atomic.Pointer[Chunk]
 }
 
-// Place returns the place for the next record. It may wait for a chunk.
-func (r *Recorder) Place() (*Chunk, *engine.Execution) {
+// Next returns the place for the next record. It may wait for a chunk.
+func (r *Recorder) Next() (*Chunk, *engine.Execution) {
 	c := r.current.Load()
 	if c == nil {
 		c = r.Pool.get()

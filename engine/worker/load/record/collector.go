@@ -48,40 +48,40 @@ type Collector struct {
 	// recorded counts executions, statements those of transactions.
 	recorded, statements int64
 	recent               []uint32 // ids of the last errors, newest last
-	seen                 map[uint32]seen
+	errorStats           map[uint32]errorStat
 	lastTick             int64
 	sinkErr              error // the Sink is not called again after an error
 }
 
-// seen says how often an error was met, and when first and last, in ns on the time line of the records.
-type seen struct{ count, first, last int64 }
+// errorStat says how often an error was met, and when first and last, in ns on the time line of the records.
+type errorStat struct{ count, first, last int64 }
 
-// meet notes an error, of which the dictionary bounds how many there are.
-func (c *Collector) meet(r *engine.Execution) {
+// countError notes an error, of which the dictionary bounds how many there are.
+func (c *Collector) countError(r *engine.Execution) {
 	at := r.DueAt + r.Elapsed
-	s, known := c.seen[r.ErrorID]
+	s, known := c.errorStats[r.ErrorID]
 	if !known {
 		s.first, s.last = at, at
 	}
 	// Connections are read one after another: times come in no order.
 	s.count, s.first, s.last = s.count+1, min(s.first, at), max(s.last, at)
-	if c.seen == nil {
-		c.seen = make(map[uint32]seen)
+	if c.errorStats == nil {
+		c.errorStats = make(map[uint32]errorStat)
 	}
-	c.seen[r.ErrorID] = s
+	c.errorStats[r.ErrorID] = s
 	if n := len(c.recent); n > 0 && c.recent[n-1] == r.ErrorID {
 		return
 	}
 	if i := slices.Index(c.recent, r.ErrorID); i >= 0 {
 		c.recent = slices.Delete(c.recent, i, i+1)
-	} else if len(c.recent) == shownErrors {
+	} else if len(c.recent) == maxShownErrors {
 		c.recent = slices.Delete(c.recent, 0, 1)
 	}
 	c.recent = append(c.recent, r.ErrorID)
 }
 
-// shownErrors is how many errors a snapshot tells of.
-const shownErrors = 5
+// maxShownErrors is how many errors a snapshot tells of.
+const maxShownErrors = 5
 
 // figures are the counters and distributions of an interval.
 type figures struct {
@@ -217,7 +217,7 @@ func (c *Collector) Counted() (executions, statements int64) {
 
 func (c *Collector) readFull() {
 	for {
-		chunk := c.opts.Pool.taken()
+		chunk := c.opts.Pool.takeFull()
 		if chunk == nil {
 			return
 		}
@@ -297,7 +297,7 @@ func (c *Collector) fold(r *engine.Execution) {
 		}
 		c.phase.classes[c.opts.Errors.Get(r.ErrorID).Class]++
 	}
-	c.meet(r)
+	c.countError(r)
 }
 
 // Enter begins the figures of a phase.
@@ -312,14 +312,14 @@ func (c *Collector) Enter(p engine.Phase) {
 	c.phase.reset()
 }
 
-// freshness is how long Collect waits for the Collector to catch up. A Sink
+// catchUpTimeout is how long Collect waits for the Collector to catch up. A Sink
 // that blocks longer makes the snapshot older, not later.
-const freshness = 200 * time.Millisecond
+const catchUpTimeout = 200 * time.Millisecond
 
 // CatchUp reads what has been recorded so far, and reports whether it is read.
 func (c *Collector) CatchUp() bool {
 	answer := make(chan struct{})
-	timer := time.NewTimer(freshness)
+	timer := time.NewTimer(catchUpTimeout)
 	defer timer.Stop()
 	select {
 	case c.scan <- answer:
@@ -366,8 +366,8 @@ func (c *Collector) Snapshot(s *engine.WorkerSnapshot, now int64) (warm bool) {
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {
-		e := c.seen[id]
-		s.LastErrors = append(s.LastErrors, engine.SeenError{ExecutionError: c.opts.Errors.Get(id), Count: e.count,
+		e := c.errorStats[id]
+		s.LastErrors = append(s.LastErrors, engine.ObservedError{ExecutionError: c.opts.Errors.Get(id), Count: e.count,
 			FirstAt: engine.At(time.Unix(0, e.first)), LastAt: engine.At(time.Unix(0, e.last))})
 	}
 	c.tick.reset()

@@ -24,7 +24,7 @@ func TestAFullChunkIsReadBeforeTheNext(t *testing.T) {
 	c, r := &Collector{opts: Options{Sink: sink, Pool: p}}, Recorder{Pool: p}
 	const n = 3*ChunkSize + 5
 	for i := range uint32(n) {
-		chunk, place := r.Place()
+		chunk, place := r.Next()
 		*place = engine.Execution{Seq: i, Success: true}
 		r.Publish(chunk)
 	}
@@ -94,7 +94,7 @@ func TestASnapshotTellsOfErrorsWithTheirTimes(t *testing.T) {
 		c.fold(&engine.Execution{DueAt: at - 10, Elapsed: 10, ErrorID: id})
 	}
 	const second = int64(1e9)
-	for i := range shownErrors {
+	for i := range maxShownErrors {
 		meet(fmt.Sprint("older ", i), second)
 	}
 	meet("clash", 7*second)
@@ -103,10 +103,10 @@ func TestASnapshotTellsOfErrorsWithTheirTimes(t *testing.T) {
 	meet("clash", 6*second)
 	var s engine.WorkerSnapshot
 	c.Snapshot(&s, 8*second)
-	if n := len(s.LastErrors); n != shownErrors || s.LastErrors[n-2].Message != "late" {
+	if n := len(s.LastErrors); n != maxShownErrors || s.LastErrors[n-2].Message != "late" {
 		t.Fatalf("%+v", s.LastErrors)
 	}
-	e := s.LastErrors[shownErrors-1]
+	e := s.LastErrors[maxShownErrors-1]
 	if e.Message != "clash" || e.Count != 3 || e.FirstAt.UnixNano() != 5*second || e.LastAt.UnixNano() != 7*second {
 		t.Errorf("%+v", e)
 	}

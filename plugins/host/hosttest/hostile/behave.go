@@ -4,13 +4,13 @@ import "fmt"
 
 // The words of the two ways in which a guest that goes on for ever is stopped.
 const (
-	wentOn  = ""
-	trapped = "trap"
+	timedOut = ""
+	trapped  = "trap"
 )
 
 // starts are start functions, which run before any export is called.
 func starts(l *list) {
-	start := func(station Station, name string, code ...[]byte) *File {
+	start := func(station Stage, name string, code ...[]byte) *File {
 		return l.plugin(station, name, "", plugin{after: func(m *module) {
 			f := m.add(tNothing, nil, code...)
 			m.start = &f
@@ -55,7 +55,7 @@ func tree(m *module, n int, leaf ...[]byte) uint32 {
 // trees are exponential without a loop, in which an engine would look at its deadline.
 func trees(l *list) {
 	in := func(export string, n int, tail []byte) {
-		l.plugin(Quarantine, fmt.Sprintf("2-to-the-%d-in-%s", n, export), wentOn, plugin{after: func(m *module) {
+		l.plugin(Quarantine, fmt.Sprintf("2-to-the-%d-in-%s", n, export), timedOut, plugin{after: func(m *module) {
 			f := tree(m, n)
 			for i, name := range []string{"ls_abi", "ls_describe", "ls_alloc", "ls_open", "ls_fill"} {
 				if name == export {
@@ -69,15 +69,15 @@ func trees(l *list) {
 	in("ls_alloc", 50, i32(inputAt))
 	in("ls_open", 60, i32(0))
 	in("ls_fill", 45, answerBatch)
-	l.plugin(Quarantine, "in-start", wentOn, plugin{after: func(m *module) { f := tree(m, 60); m.start = &f }}).Slow = true
-	l.plugin(Quarantine, "sixteen-ways", wentOn, plugin{after: func(m *module) {
+	l.plugin(Quarantine, "in-start", timedOut, plugin{after: func(m *module) { f := tree(m, 60); m.start = &f }}).Slow = true
+	l.plugin(Quarantine, "sixteen-ways", timedOut, plugin{after: func(m *module) {
 		f := m.add(tNothing, nil)
 		for range 16 {
 			f = m.add(tNothing, nil, times(16, call(f)))
 		}
 		m.funcs[3].code = join(call(f), i32(0))
 	}}).Slow = true
-	l.plugin(Quarantine, "through-a-table", wentOn, plugin{after: func(m *module) {
+	l.plugin(Quarantine, "through-a-table", timedOut, plugin{after: func(m *module) {
 		first := uint32(len(m.funcs))
 		m.add(tNothing, nil)
 		indirect := []byte{0x11, 0, 0}
@@ -91,7 +91,7 @@ func trees(l *list) {
 		withTable(51, all...)(m)
 		m.funcs[3].code = join(call(first+50), i32(0))
 	}}).Slow = true
-	l.plugin(Quarantine, "of-straight-code", wentOn, plugin{after: func(m *module) {
+	l.plugin(Quarantine, "of-straight-code", timedOut, plugin{after: func(m *module) {
 		f := tree(m, 34, times(20_000, []byte{0x41, 1, 0x1a}))
 		m.funcs[3].code = join(call(f), i32(0))
 	}}).Slow = true
@@ -100,10 +100,10 @@ func trees(l *list) {
 // loops never end.
 func loops(l *list) {
 	for _, e := range []string{"ls_abi", "ls_describe", "ls_alloc", "ls_open", "ls_fill", "ls_rows", "ls_call"} {
-		l.plugin(Quarantine, "in-"+e, wentOn, plugin{rows: goodRow, answer: "{}", code: map[string][]byte{e: forever}}).
+		l.plugin(Quarantine, "in-"+e, timedOut, plugin{rows: goodRow, answer: "{}", code: map[string][]byte{e: forever}}).
 			Slow = true
 	}
-	slow := func(name string, p plugin) { l.plugin(Quarantine, name, wentOn, p).Slow = true }
+	slow := func(name string, p plugin) { l.plugin(Quarantine, name, timedOut, p).Slow = true }
 	open := func(code ...[]byte) map[string][]byte { return map[string][]byte{"ls_open": join(code...)} }
 	slow("nested-eight-deep", plugin{locals: map[string][]byte{"ls_open": groups(group(8, i32t))},
 		code: open(counted(8), i32(0))})
@@ -116,7 +116,7 @@ func loops(l *list) {
 	}})
 	slow("with-a-branch-table", plugin{code: open(loop(i32(0), []byte{0x0e, 3, 0, 0, 0, 0}), unreachable)})
 	slow("left-and-entered-again", plugin{code: open(loop(block(loop(br(1))), br(0)), unreachable)})
-	l.plugin(Quarantine, "in-ls_error", wentOn,
+	l.plugin(Quarantine, "in-ls_error", timedOut,
 		plugin{code: map[string][]byte{"ls_error": forever, "ls_describe": i64(-1)}}).Slow = true
 	l.plugin(Harmless, "in-an-export-that-nobody-calls", "",
 		plugin{after: func(m *module) { m.export("main", kindFunc, m.add(tNothing, nil, forever)) }})
@@ -139,24 +139,24 @@ func bulk(l *list) {
 	slow := func(name string, code ...[]byte) {
 		p := wide
 		p.code = map[string][]byte{"ls_open": join(code...)}
-		l.plugin(Quarantine, name, wentOn, p).Slow = true
+		l.plugin(Quarantine, name, timedOut, p).Slow = true
 	}
 	fill := join(i32(0), i32(0), i32(size), memoryFill)
 	slow("fill-of-16-megabytes-for-ever", endless(fill))
 	slow("copy-of-16-megabytes-for-ever", endless(i32(0), i32(1), i32(size), memoryCopy))
 	slow("fill-without-a-loop", times(80_000, fill), i32(0))
-	l.plugin(Quarantine, "fill-in-a-tree", wentOn, plugin{memory: wide.memory, after: func(m *module) {
+	l.plugin(Quarantine, "fill-in-a-tree", timedOut, plugin{memory: wide.memory, after: func(m *module) {
 		f := tree(m, 40, fill)
 		m.funcs[3].code = join(call(f), i32(0))
 	}}).Slow = true
-	l.plugin(Quarantine, "init-for-ever", wentOn, plugin{memory: wide.memory, after: func(m *module) {
+	l.plugin(Quarantine, "init-for-ever", timedOut, plugin{memory: wide.memory, after: func(m *module) {
 		n := uint32(len(m.data) + 1)
 		m.data, m.count = append(m.data, join([]byte{1}, u(60_000), make([]byte, 60_000))), &n
 		m.funcs[3].code = endless(i32(100_000), i32(0), i32(60_000), []byte{0xfc, 8}, u(uint64(n-1)), []byte{0})
 	}}).Slow = true
-	l.plugin(Quarantine, "table-copy-for-ever", wentOn, plugin{after: withTable(65_536), code: map[string][]byte{
+	l.plugin(Quarantine, "table-copy-for-ever", timedOut, plugin{after: withTable(65_536), code: map[string][]byte{
 		"ls_open": endless(i32(0), i32(1), i32(65_535), []byte{0xfc, 14, 0, 0})}}).Slow = true
-	l.plugin(Quarantine, "table-init-for-ever", wentOn, plugin{after: func(m *module) {
+	l.plugin(Quarantine, "table-init-for-ever", timedOut, plugin{after: func(m *module) {
 		withTable(65_536)(m)
 		m.elements = append(m.elements, join([]byte{1, 0}, u(60_000), repeat(60_000, 0)))
 		m.funcs[3].code = endless(i32(0), i32(0), i32(60_000), []byte{0xfc, 12, 0, 0})
@@ -244,7 +244,7 @@ func recursions(l *list) {
 // wasi is what a guest may ask of the system: all of it must be answered at once.
 func wasi(l *list) {
 	const from = "wasi_snapshot_preview1"
-	with := func(station Station, name, function string, typ uint32, code ...[]byte) *File {
+	with := func(station Stage, name, function string, typ uint32, code ...[]byte) *File {
 		return l.plugin(station, name, "", plugin{before: func(m *module) { m.imported(from, function, typ) },
 			code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
 	}
@@ -290,7 +290,7 @@ func wasi(l *list) {
 
 // logs are floods, and pointers that lie.
 func logs(l *list) {
-	log := func(station Station, name string, code ...[]byte) *File {
+	log := func(station Stage, name string, code ...[]byte) *File {
 		return l.plugin(station, name, "", plugin{before: func(m *module) { m.imported("ls", "log", tLog) },
 			code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
 	}
@@ -302,7 +302,7 @@ func logs(l *list) {
 	log(Harmless, "of-an-unknown-level", i32(77), i32(manifestAt), i32(10), call(0))
 	log(Harmless, "without-memory-left", i32(3), i32(pages<<16-1), i32(1024), call(0))
 	l.plugin(Harmless, "of-escapes", "",
-		plugin{said: "\x1b[2J\x00\u202egnp\x07\r\n</script>", before: func(m *module) { m.imported("ls", "log", tLog) },
+		plugin{errorText: "\x1b[2J\x00\u202egnp\x07\r\n</script>", before: func(m *module) { m.imported("ls", "log", tLog) },
 			code: map[string][]byte{"ls_open": join(times(100, join(i32(3), i32(errorAt), i32(20), call(0))), i32(0))}})
 	l.plugin(Quarantine, "in-a-tree", "",
 		plugin{before: func(m *module) { m.imported("ls", "log", tLog) }, after: func(m *module) {
@@ -310,7 +310,7 @@ func logs(l *list) {
 			m.funcs[3].code = join(call(f), i32(0))
 		}}).Slow = true
 	// fd_write(fd, pieces, count, written)
-	write := func(station Station, name string, memory []byte, code ...[]byte) *File {
+	write := func(station Stage, name string, memory []byte, code ...[]byte) *File {
 		return l.plugin(station, name, "",
 			plugin{memory: memory, before: func(m *module) { m.imported("wasi_snapshot_preview1", "fd_write", tFour) },
 				code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})

@@ -164,7 +164,7 @@ func lebs(l *list) {
 	body("count-of-types-endless", 1, repeat(1000, 0xff))
 	body("count-of-functions-33-bits", 3, join(repeat(4, 0xff), []byte{0x1f}))
 	body("memory-6-bytes", 5, join([]byte{1, 0}, tooLong(6, 1)))
-	code := func(station Station, name string, b []byte) {
+	code := func(station Stage, name string, b []byte) {
 		l.plugin(station, name, "", plugin{code: map[string][]byte{"ls_open": b}})
 	}
 	code(Gate, "i32-constant-6-bytes", join([]byte{0x41}, tooLong(6, 0)))

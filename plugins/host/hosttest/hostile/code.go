@@ -9,7 +9,7 @@ func groups(g ...[]byte) []byte { return vector(g) }
 
 // locals are declarations for which a compiler makes room before it sees any code.
 func locals(l *list) {
-	bomb := func(station Station, name, says string, declared []byte) *File {
+	bomb := func(station Stage, name, says string, declared []byte) *File {
 		return l.plugin(station, name, says, plugin{locals: map[string][]byte{"ls_describe": declared}})
 	}
 	const over = "local"
@@ -122,7 +122,7 @@ func tables(l *list) {
 
 // memories are too large, too many, or grow.
 func memories(l *list) {
-	limits := func(station Station, name, says string, b []byte) {
+	limits := func(station Stage, name, says string, b []byte) {
 		l.plugin(station, name, says, plugin{memory: b})
 	}
 	limits(Gate, "of-65536-pages", "memory", join([]byte{0}, u(65_536)))
@@ -201,7 +201,7 @@ func nesting(l *list) {
 
 // functions are many, or do not fit together.
 func functions(l *list) {
-	many := func(station Station, n int, code []byte) *File {
+	many := func(station Stage, n int, code []byte) *File {
 		return l.plugin(station, fmt.Sprintf("%d-of-%d-bytes", n, len(code)), "", plugin{after: func(m *module) {
 			for range n {
 				m.add(tNothing, nil, code)
@@ -273,7 +273,7 @@ func functions(l *list) {
 
 // compiler holds code that is short for us and long for a compiler.
 func compiler(l *list) {
-	big := func(station Station, name string, p plugin) *File {
+	big := func(station Stage, name string, p plugin) *File {
 		f := l.plugin(station, name, "", p)
 		f.Slow, f.Large = true, true
 		return f

@@ -350,10 +350,10 @@ func transactions(l *list) {
 	l.plugin(Harmless, "rolled-back", "", plugin{batch: batch(3, begin, 0, opOne(1), rollback, 0)})
 }
 
-// laters are honest for as long as a quarantine looks, and then are not.
-func laters(l *list) {
+// delayedFaults are honest for as long as a quarantine looks, and then are not.
+func delayedFaults(l *list) {
 	run := func(name, says string, code ...[]byte) *File {
-		return l.plugin(Run, name, says, plugin{code: later(code...), said: "I do not want to any more"})
+		return l.plugin(Run, name, says, plugin{code: afterFourthCall(code...), errorText: "I do not want to any more"})
 	}
 	write := func(at int64, b byte) []byte { return join(i32(batchAt+at), i32(int64(b)), []byte{0x3a, 0, 0}) }
 	run("traps", "trapped", unreachable)
@@ -374,24 +374,24 @@ func laters(l *list) {
 	run("2-billion-operations", "", write(7, 0x7f))
 	l.plugin(Run, "ends-by-exit", "exit(7)",
 		plugin{before: func(m *module) { m.imported("wasi_snapshot_preview1", "proc_exit", tExit) },
-			code: later(i32(7), call(0))})
+			code: afterFourthCall(i32(7), call(0))})
 	l.plugin(Run, "recursion", "", plugin{after: func(m *module) {
 		f := uint32(len(m.funcs))
 		m.add(tNothing, nil, call(f))
-		m.funcs[4].code = later(call(f))["ls_fill"]
+		m.funcs[4].code = afterFourthCall(call(f))["ls_fill"]
 	}})
 	l.plugin(Run, "tree", "", plugin{after: func(m *module) {
-		m.funcs[4].code = later(call(tree(m, 60)))["ls_fill"]
+		m.funcs[4].code = afterFourthCall(call(tree(m, 60)))["ls_fill"]
 	}}).Slow = true
-	l.plugin(Run, "indirect", "trapped", plugin{after: withTable(2), code: later(i32(1), []byte{0x11, 0, 0})})
+	l.plugin(Run, "indirect", "trapped", plugin{after: withTable(2), code: afterFourthCall(i32(1), []byte{0x11, 0, 0})})
 	l.plugin(Run, "logs-for-ever", "", plugin{before: func(m *module) { m.imported("ls", "log", tLog) },
-		code: later(endless(i32(3), i32(manifestAt), i32(500), call(0)))}).Slow = true
+		code: afterFourthCall(endless(i32(3), i32(manifestAt), i32(500), call(0)))}).Slow = true
 	l.plugin(Run, "fills-memory-for-ever", "", plugin{memory: join([]byte{0}, u(512)),
-		code: later(endless(i32(0), i32(0), i32(16<<20), memoryFill))}).Slow = true
-	l.plugin(Harmless, "grows-memory", "", plugin{code: later(i32(10), memoryGrow, drop)})
+		code: afterFourthCall(endless(i32(0), i32(0), i32(16<<20), memoryFill))}).Slow = true
+	l.plugin(Harmless, "grows-memory", "", plugin{code: afterFourthCall(i32(10), memoryGrow, drop)})
 	l.plugin(Harmless, "logs", "", plugin{before: func(m *module) { m.imported("ls", "log", tLog) },
-		code: later(times(100, join(i32(1), i32(manifestAt), i32(50), call(0))))})
-	l.plugin(Harmless, "ends", "", plugin{code: later(returned(i64(0)))})
+		code: afterFourthCall(times(100, join(i32(1), i32(manifestAt), i32(50), call(0))))})
+	l.plugin(Harmless, "ends", "", plugin{code: afterFourthCall(returned(i64(0)))})
 }
 
 // answers to ls_call are not what was asked for.

@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// Station is where a file is stopped.
-type Station string
+// Stage// Stage is where a file is stopped.
+type Stage string
 
 // The stations, in the order in which a file meets them.
 const (
 	// Gate: the static parser refuses it in process; no compiler sees it.
-	Gate Station = "gate"
+	Gate Stage = "gate"
 	// Quarantine: it passes the gate, and compiling or trying it in the child process refuses it.
-	Quarantine Station = "quarantine"
+	Quarantine Stage = "quarantine"
 	// Run: it behaves until it is used, and then fails with an error of the contract.
-	Run Station = "run"
+	Run Stage = "run"
 	// Harmless: it looks wrong but does no harm, and is accepted.
-	Harmless Station = "harmless"
+	Harmless Stage = "harmless"
 	// Bounded: whether the child's limits stop it depends on the machine. All that is
 	// asked is that an answer comes, and that the server lives.
-	Bounded Station = "bounded"
+	Bounded Stage = "bounded"
 )
 
 // File is one file of the corpus.
 type File struct {
 	// Name is unique, "class/what".
 	Name, Class string
-	Station     Station
-	// Says is part of the sentence with which it is refused, or fails; "" is any.
-	Says string
+	Stage       Stage
+	// Message is part of the sentence with which it is refused, or fails; "" is any.
+	Message string
 	// Large files take long to upload and to read.
 	Large bool
 	// Slow files take the child seconds, by design or by what they do.
@@ -46,18 +46,18 @@ type list struct {
 	files []File
 }
 
-func (l *list) add(station Station, name, says string, build func() []byte) *File {
-	l.files = append(l.files, File{Name: l.class + "/" + name, Class: l.class, Station: station, Says: says, make: build})
+func (l *list) add(station Stage, name, says string, build func() []byte) *File {
+	l.files = append(l.files, File{Name: l.class + "/" + name, Class: l.class, Stage: station, Message: says, make: build})
 	return &l.files[len(l.files)-1]
 }
 
 // plugin adds a plugin that is honest but for p.
-func (l *list) plugin(station Station, name, says string, p plugin) *File {
+func (l *list) plugin(station Stage, name, says string, p plugin) *File {
 	return l.add(station, name, says, func() []byte { return p.build() })
 }
 
 // raw adds bytes that are no module at all, or not made by plugin.
-func (l *list) raw(station Station, name, says string, b []byte) *File {
+func (l *list) raw(station Stage, name, says string, b []byte) *File {
 	return l.add(station, name, says, func() []byte { return b })
 }
 
@@ -74,7 +74,7 @@ var corpus = sync.OnceValue(func() []File {
 		{"start", starts}, {"trees", trees}, {"loops", loops}, {"bulk", bulk}, {"recursion", recursions},
 		{"exports", exports}, {"imports", imports}, {"wasi", wasi}, {"logs", logs},
 		{"pointers", pointers}, {"batches", batches}, {"rows", rowBatches}, {"transactions", transactions},
-		{"manifests", manifests}, {"schemas", schemas}, {"answers", answers}, {"later", laters},
+		{"manifests", manifests}, {"schemas", schemas}, {"answers", answers}, {"later", delayedFaults},
 	} {
 		l := &list{class: c.class}
 		c.fill(l)

@@ -25,7 +25,7 @@ func Index() []byte {
 	fmt.Fprintln(&b, "# station, bytes, SHA-256, name, part of the sentence")
 	for _, f := range Corpus() {
 		content := f.Bytes()
-		line := fmt.Sprintf("%-10s %8d  %x  %-44s %s", f.Station, len(content), sha256.Sum256(content), f.Name, f.Says)
+		line := fmt.Sprintf("%-10s %8d  %x  %-44s %s", f.Stage, len(content), sha256.Sum256(content), f.Name, f.Message)
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
 	return b.Bytes()

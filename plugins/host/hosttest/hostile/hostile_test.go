@@ -65,9 +65,9 @@ func TestHostileFilesAreWritten(t *testing.T) {
 }
 
 func TestTheCorpusIsLarge(t *testing.T) {
-	stations := map[Station]int{}
+	stations := map[Stage]int{}
 	for _, f := range Corpus() {
-		stations[f.Station]++
+		stations[f.Stage]++
 		if !bytes.Equal(f.Bytes(), f.Bytes()) {
 			t.Errorf("%s is another file each time", f.Name)
 		}
@@ -75,7 +75,7 @@ func TestTheCorpusIsLarge(t *testing.T) {
 	if len(Corpus()) < 200 {
 		t.Errorf("%d files", len(Corpus()))
 	}
-	for _, s := range []Station{Gate, Quarantine, Run, Harmless, Bounded} {
+	for _, s := range []Stage{Gate, Quarantine, Run, Harmless, Bounded} {
 		if stations[s] == 0 {
 			t.Errorf("no file for %s", s)
 		}

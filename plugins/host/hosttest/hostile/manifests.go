@@ -176,9 +176,9 @@ func sizes(l *list) {
 			i32(manifestAt+33), i32(manifestAt+33), []byte{0x2d, 0, 0}, i32(1), i32add, []byte{0x3a, 0, 0},
 			i64(pack(manifestAt, uint32(len(workload(oneStatement))))))}})
 	l.plugin(Quarantine, "its-own-failure", "no manifest today",
-		plugin{said: "no manifest today", code: map[string][]byte{"ls_describe": i64(-1)}})
+		plugin{errorText: "no manifest today", code: map[string][]byte{"ls_describe": i64(-1)}})
 	l.plugin(Quarantine, "its-own-failure-of-escapes", "",
-		plugin{said: "\x1b[2J\x00\u202e<script>\xff", code: map[string][]byte{"ls_describe": i64(-1)}})
+		plugin{errorText: "\x1b[2J\x00\u202e<script>\xff", code: map[string][]byte{"ls_describe": i64(-1)}})
 	l.plugin(Quarantine, "abi-of-version-2", "2.0", plugin{code: map[string][]byte{"ls_abi": i32(2 << 16)}})
 	l.plugin(Quarantine, "abi-of-version-0", "0.0", plugin{code: map[string][]byte{"ls_abi": i32(0)}})
 	l.plugin(Quarantine, "abi-negative", "", plugin{code: map[string][]byte{"ls_abi": i32(-1)}})
@@ -187,7 +187,7 @@ func sizes(l *list) {
 
 // schemas of parameters are malformed, without end, or made to take time.
 func schemas(l *list) {
-	schema := func(station Station, name, says, doc string) *File {
+	schema := func(station Stage, name, says, doc string) *File {
 		return l.plugin(station, name, says, plugin{manifest: workload(`"parameters":` + doc + `,` + oneStatement)})
 	}
 	const not = "Schema"

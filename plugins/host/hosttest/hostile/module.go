@@ -224,11 +224,11 @@ var goodBatch = []byte{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 7, 0, 0, 0, 0, 0, 0, 
 // plugin is a guest that keeps the contract but for what its fields say. The
 // zero value is honest.
 type plugin struct {
-	manifest string
-	batch    []byte
-	rows     []byte
-	answer   string
-	said     string // what ls_error says
+	manifest  string
+	batch     []byte
+	rows      []byte
+	answer    string
+	errorText string // what ls_error says
 	// code replaces the body of an export, locals its locals, typ its type.
 	code   map[string][]byte
 	locals map[string][]byte
@@ -268,7 +268,7 @@ func (p plugin) module() *module {
 		{"ls_alloc", tAlloc, i32(inputAt), true},
 		{"ls_open", tOpen, i32(0), true},
 		{"ls_fill", tFill, i64(pack(batchAt, uint32(len(p.batch)))), true},
-		{"ls_error", tI64, i64(pack(errorAt, uint32(len(p.said)))), true},
+		{"ls_error", tI64, i64(pack(errorAt, uint32(len(p.errorText)))), true},
 		{"ls_rows", tRows, i64(pack(rowsAt, uint32(len(p.rows)))), p.rows != nil},
 		{"ls_call", tCall, i64(pack(answerAt, uint32(len(p.answer)))), p.answer != ""},
 		{"_initialize", tNothing, nil, false},
@@ -300,7 +300,7 @@ func (p plugin) module() *module {
 	for _, d := range []struct {
 		at uint32
 		b  []byte
-	}{{batchAt, p.batch}, {rowsAt, p.rows}, {errorAt, []byte(p.said)}, {answerAt, []byte(p.answer)}} {
+	}{{batchAt, p.batch}, {rowsAt, p.rows}, {errorAt, []byte(p.errorText)}, {answerAt, []byte(p.answer)}} {
 		if len(d.b) > 0 {
 			m.put(d.at, d.b)
 		}
@@ -313,8 +313,8 @@ func (p plugin) module() *module {
 
 func (p plugin) build() []byte { return p.module().bytes() }
 
-// later runs bad code in ls_fill from the fourth call on, and is honest before.
-func later(bad ...[]byte) map[string][]byte {
+// afterFourthCall runs bad code in ls_fill from the fourth call on, and is honest before.
+func afterFourthCall(bad ...[]byte) map[string][]byte {
 	at := i32(counterAt)
 	return map[string][]byte{"ls_fill": join(at, at, i32load, i32(1), i32add, i32store,
 		at, i32load, i32(3), []byte{0x4b}, ifThen(bad...), i64(pack(batchAt, uint32(len(goodBatch)))))}

@@ -44,9 +44,9 @@ func Bundled(dir string) error {
 	return nil
 }
 
-// keptFor is how long compiled code stays that nobody made again: a version's plugins are
+// maxAge is how long compiled code stays that nobody made again: a version's plugins are
 // compiled anew after each change of them, and what is left of earlier ones is 200 MB a day.
-const keptFor = 3 * 24 * time.Hour
+const maxAge = 3 * 24 * time.Hour
 
 var prune sync.Once
 
@@ -58,7 +58,7 @@ func CacheDir() string {
 		base = os.TempDir()
 	}
 	dir := filepath.Join(base, "loadstone-test", fmt.Sprintf("wasm-%d", os.Getuid()))
-	prune.Do(func() { removeOlder(dir, time.Now().Add(-keptFor)) })
+	prune.Do(func() { removeOlder(dir, time.Now().Add(-maxAge)) })
 	return dir
 }
 

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake"
+)
+
+// TestWhatIsOwedInTheResultsConnectionFollows: a run that ended before there was the option is taken there when a
+// server starts with it; what a table of somebody else's kept out of earlier runs follows with the next run that is
+// taken there whole, and when a server starts. Nothing is there twice.
+func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
+	t.Parallel()
+	p := clitest.NewProgram(t)
+	s := p.StandIn("--listen", "127.0.0.1:0", "--password-file", p.Write("password", "hunter2\n"), "--time-scale", "10")
+	defer s.Stop(t)
+	account, err := snowflake.NewDriver().Open(target.Config{DSN: s.Dsn, ConnectTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer account.Close()
+	do := func(sql ...string) {
+		t.Helper()
+		if err := account.Exec(t.Context(), sql...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	workers := []string{"--refresh-workers", "2"} // tests have none of themselves
+	server := p.Serve(workers...)
+	body, err := json.Marshal(map[string]any{"name": "lake", "driver": "snowflake", "dsn": s.Dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := server.Send("POST", "/api/connections", string(body)); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, answer)
+	}
+	source := fmt.Sprintf("name: owed\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n"+
+		"  adapter: snowflake_standard\n  table_name: orders\n  prepare: {rows: 100, if_exists: use}\n"+
+		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: 2}\n", s.Dsn)
+	recorded := map[string]int64{}
+	run := func() string {
+		t.Helper()
+		d := server.AwaitEnd(server.StartRun(source).RunID)
+		recorded[d.RunID] = d.Summary.Accounting.Recorded
+		return d.RunID
+	}
+	// standing is what the book says of a run.
+	standing := func(id string) string {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"sql": "SELECT status || ' ' || whole AS s FROM rollup.exports " +
+			"WHERE run_id = '" + id + "'"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, answer := server.Send("POST", "/api/query", string(body))
+		var a struct{ Rows [][]string }
+		if err := json.Unmarshal([]byte(answer), &a); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+		if len(a.Rows) == 0 {
+			return "not there"
+		}
+		return a.Rows[0][0]
+	}
+	await := func(want string, ids ...string) {
+		t.Helper()
+		for _, id := range ids {
+			for begin, got := time.Now(), ""; got != want; time.Sleep(100 * time.Millisecond) {
+				if got = standing(id); got != want && time.Since(begin) > time.Minute {
+					t.Fatalf("a run is %s, not %s: %s", got, want, server.MustGet("/api/v1/tables/exported_executions/history"))
+				}
+			}
+		}
+	}
+	foreign := "CREATE TABLE TEST_RESULTS (RUN_ID VARCHAR, SCORE INT)"
+
+	before := run() // without the option
+	if got := standing(before); got != "not there" {
+		t.Errorf("without the option the run is %s", got)
+	}
+	server.Stop()
+	do(foreign)
+	server = p.Serve(append(workers, "--results-connection", "lake")...)
+	defer func() { server.Stop() }()
+	await("DONE false", before)
+
+	// The table is gone: the next run is there whole, and so is the one before.
+	do("DROP TABLE TEST_RESULTS")
+	next := run()
+	await("DONE true", next, before)
+
+	// Another is in the way, of a server that ends before it goes.
+	do("ALTER TABLE TEST_RESULTS RENAME TO ASIDE", foreign)
+	last := run()
+	await("DONE false", last)
+	server.Stop()
+	do("DROP TABLE TEST_RESULTS", "ALTER TABLE ASIDE RENAME TO TEST_RESULTS")
+	server = p.Serve(append(workers, "--results-connection", "lake")...)
+	await("DONE true", last)
+
+	for _, id := range []string{before, next, last} {
+		of := " WHERE RUN_ID = '" + id + "'"
+		rows, err := account.Query(t.Context(), "SELECT (SELECT COUNT(*) FROM TEST_RESULTS"+of+") || ' ' || COUNT(*) "+
+			"|| ' ' || COUNT(DISTINCT PART || '/' || CONNECTION_ID || '/' || SEQ) "+
+			"FROM QUERY_EXECUTIONS"+of+" AND STATEMENT_POSITION = 0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(rows.Rows[0]...), fmt.Sprint("1 ", recorded[id], " ", recorded[id]); got != want {
+			t.Errorf("of %s there are results, executions, and different executions: %s, want %s", id, got, want)
+		}
+	}
+}

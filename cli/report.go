@@ -1,0 +1,101 @@
+// This part is loadstone report: the report of a run, one HTML file to hand on.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/ui"
+)
+
+// ReportFlags are those of the command.
+type ReportFlags struct {
+	ID     string `arg:"" name:"run" help:"The run's id."`
+	Out    string `short:"o" placeholder:"FILE" help:"Where to write it; - is standard output. Without it the file is named after the run, in this folder."`
+	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the run, instead of this machine's data directory."`
+	wiring.StoreFlags
+}
+
+// ServerGet asks the server that the flags name; nil without one.
+type ServerGet func(ctx context.Context, path string) ([]byte, error)
+
+// Run writes the report.
+func (f *ReportFlags) Run(e *terminal.Env, read ServerGet) error {
+	if err := CheckRunID(f.ID); err != nil {
+		return err
+	}
+	if err := e.Claim(f.Out); err != nil {
+		return err
+	}
+	r, err := f.report(e, read)
+	if err != nil {
+		return err
+	}
+	path := f.Out
+	if path == "" {
+		path = api.FileName(r)
+		if _, err := os.Lstat(path); err == nil {
+			return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("There is a file %s already.", path),
+				Hint: "Name another with --out, or the same to replace it."}
+		}
+	}
+	if err := e.Write(path, func(w io.Writer) error { _, err := w.Write(r.HTML); return err }); err != nil {
+		return err
+	}
+	if f.Out != "-" {
+		_, _ = fmt.Fprintf(e.Stdout, "The report is in %s.\n", path)
+	}
+	return nil
+}
+
+func (f *ReportFlags) report(e *terminal.Env, read ServerGet) (api.Report, error) {
+	if read != nil {
+		r, err := fetchReport(e.Ctx, read, f.ID)
+		return r, RunNotFound(f.ID, err)
+	}
+	r, err := makeLocalReport(e, f.StoreFlags, func(m *api.ReportMaker) (api.Report, error) { return m.Report(e.Ctx, f.ID) })
+	return r, RunNotFound(f.ID, err)
+}
+
+// makeLocalReport has a report made over this machine's data directory.
+func makeLocalReport(e *terminal.Env, flags wiring.StoreFlags, make1 func(*api.ReportMaker) (api.Report, error)) (api.Report,
+	error) {
+	s, done, err := OpenDataDir(e, flags)
+	if err != nil {
+		return api.Report{}, err
+	}
+	defer done()
+	maker := api.NewReportMaker(s.Runs, s.Store, ui.Dist(), e.Version)
+	maker.Kinds = &compare.BreakdownReader{Runs: s.Runs, Segments: s.Results}
+	return make1(maker)
+}
+
+// fetchReport asks a server for the report of a run, and for its name.
+func fetchReport(ctx context.Context, read ServerGet, runID string) (r api.Report, err error) {
+	path := "/api/runs/" + url.PathEscape(runID)
+	text, err := read(ctx, path)
+	if err != nil {
+		return r, err
+	}
+	var run struct {
+		RunID   string `json:"run_id"`
+		RunName string `json:"test_name"`
+	}
+	if err := json.Unmarshal(text, &run); err != nil || run.RunID == "" {
+		return r, &engine.Error{Code: engine.CodeUnavailable, Message: "The server answered with something else than a run.",
+			Hint: "is this the address of a Loadstone server, of this version?", Cause: err}
+	}
+	r.RunID, r.RunName = run.RunID, run.RunName
+	r.HTML, err = read(ctx, path+"/report")
+	return r, err
+}

@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
+)
+
+// workMetrics are the metrics of the work of PromQL queries on a node.
+type workMetrics struct {
+	works            *prometheus.CounterVec
+	took, wait, read prometheus.Histogram
+	segments         *prometheus.CounterVec
+	fetchedB         prometheus.Counter
+}
+
+func (m *Node) makeWorkMetrics() {
+	a := &m.work
+	a.works = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_promql_works_total",
+		Help: "Works of PromQL queries that have ended on the node, by what became of them."}, []string{"outcome"})
+	a.segments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_promql_segments_total",
+		Help: "Segments that works of PromQL queries read, by where they were."}, []string{"source"})
+	for _, outcome := range []string{"done", "cancelled", "failed"} {
+		a.works.WithLabelValues(outcome)
+	}
+	for _, source := range []string{"memory", "disk", "server"} {
+		a.segments.WithLabelValues(source)
+	}
+	m.set = append(m.set, a.works, a.segments)
+	a.took = m.histogram("loadstone_node_promql_work_seconds",
+		"Works of PromQL queries, from their assignment to their end.",
+		fastBuckets...)
+	a.wait = m.histogram("loadstone_node_promql_work_wait_seconds", "How long they waited for a processor.", fastBuckets...)
+	a.read = m.histogram("loadstone_node_promql_segments_seconds",
+		"How long their segments took to be read, and to be brought where they were not on the node.", fastBuckets...)
+	a.fetchedB = m.counter("loadstone_node_promql_fetched_bytes_total", "Bytes of segments that servers have brought.")
+}
+
+// WorkFinished implements promql.WorkMeter.
+func (m *Node) WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, failed string) {
+	outcome := "done"
+	switch {
+	case strings.HasPrefix(failed, "cancelled"):
+		outcome = "cancelled"
+	case failed != "":
+		outcome = "failed"
+	}
+	a := &m.work
+	a.works.WithLabelValues(outcome).Inc()
+	a.took.Observe(took.Seconds())
+	a.wait.Observe(s.WaitNs.Seconds())
+	a.read.Observe(s.ReadNs.Seconds())
+	a.segments.WithLabelValues("memory").Add(float64(s.Hits))
+	a.segments.WithLabelValues("disk").Add(float64(s.DiskHits))
+	a.segments.WithLabelValues("server").Add(float64(s.Fetched))
+	a.fetchedB.Add(float64(s.FetchedBytes))
+	if !m.traces.Enabled() {
+		return
+	}
+	p := span("query work", w, took)
+	p.Parent, p.Failed = traceParent, failed
+	p.Fields = append(p.Fields, trace.Number("segments", s.Segments), trace.Number("fetched_bytes", s.FetchedBytes))
+	m.traces.Record(p)
+}

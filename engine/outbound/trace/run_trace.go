@@ -1,0 +1,185 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+)
+
+// RunTrace is the spans of one run as its owner sees it: it hears what happens, and what is decided. A nil *Life hears
+// nothing.
+type RunTrace struct {
+	t         *Tracer
+	run       string
+	fields    []Field
+	startedAt time.Time // of the run
+
+	phase engine.Phase
+	// open are the spans that have begun and not ended, by name.
+	open map[string]openSpan
+	// stop is why the run was told to end.
+	stop     engine.StopReason
+	status   engine.Status
+	canceled string
+	resumed  bool
+}
+
+// openSpan is when a span began, and in which phase.
+type openSpan struct {
+	at    time.Time
+	phase engine.Phase
+}
+
+// Names of spans.
+const (
+	spanRun       = "run"
+	spanPrepare   = "prepare"
+	spanPlacement = "placement"
+	spanDrain     = "drain"
+	spanFigures   = "figures"
+	spanEnrich    = "enrichment"
+)
+
+// NewRunTrace// NewRunTrace begins to follow a run. It is nil where no spans are made.
+func NewRunTrace(t *Tracer, run engine.Run) *RunTrace {
+	if t == nil {
+		return nil
+	}
+	return &RunTrace{t: t, run: run.RunID, startedAt: run.StartTime.Time, status: run.Status,
+		fields: []Field{String("run_id", run.RunID), String("load_mode", string(run.Scenario.Workload.LoadMode)),
+			String("template_name", run.Scenario.Name)}, phase: run.Phase, open: map[string]openSpan{}}
+}
+
+// Handle takes what has happened to the run, and what was decided.
+func (l *RunTrace) Handle(now time.Time, h lifecycle.Event, decided []lifecycle.Action) {
+	if l == nil {
+		return
+	}
+	switch h := h.(type) {
+	case lifecycle.RunStarted:
+		l.phase = engine.PhaseNone
+	case lifecycle.RunResumed:
+		p := l.phase
+		l.phase, l.resumed = engine.PhaseNone, true
+		l.setPhase(now, p)
+	case lifecycle.Prepared:
+		l.end(spanPrepare, now, "")
+	case lifecycle.PrepareFailed:
+		l.end(spanPrepare, now, h.Message)
+	case lifecycle.FiguresReady:
+		l.end(spanFigures, now, "")
+	case lifecycle.EnrichmentDone:
+		l.end(spanEnrich, now, "")
+	}
+	for _, a := range decided {
+		switch a := a.(type) {
+		case lifecycle.Prepare:
+			l.setPhase(now, engine.PhasePreparing)
+			l.begin(spanPrepare, now)
+		case lifecycle.AssignWorkers:
+			l.begin(spanPlacement, now)
+		case lifecycle.Change:
+			l.transition(now, a)
+		case lifecycle.ComputeFigures:
+			l.begin(spanFigures, now)
+		case lifecycle.StartEnrichment:
+			l.begin(spanEnrich, now)
+		case lifecycle.End:
+			l.endRun(now)
+		}
+	}
+}
+
+// transition takes a transition of the run.
+func (l *RunTrace) transition(now time.Time, c lifecycle.Change) {
+	for _, e := range c.Events {
+		switch e.Type {
+		case engine.EventStart:
+			l.end(spanPlacement, now, "")
+		case engine.EventStop:
+			if _, open := l.open[spanDrain]; !open {
+				l.begin(spanDrain, now)
+			}
+		}
+	}
+	if c.StopReason != "" {
+		l.stop = c.StopReason
+	}
+	if c.CancellationReason != "" {
+		l.canceled = c.CancellationReason
+	}
+	if c.To != "" {
+		l.status = c.To
+		if c.To.Terminal() {
+			l.end(spanPlacement, now, l.canceled)
+			l.end(spanDrain, now, "")
+		}
+	}
+	if c.Phase != nil {
+		l.setPhase(now, *c.Phase)
+	}
+}
+
+// setPhase ends the phase of the run and begins another.
+func (l *RunTrace) setPhase(now time.Time, p engine.Phase) {
+	if p == l.phase {
+		return
+	}
+	l.end(string(l.phase), now, "")
+	if l.phase = p; p != engine.PhaseNone {
+		l.begin(string(p), now)
+	}
+}
+
+func (l *RunTrace) begin(name string, now time.Time) { l.open[name] = openSpan{now, l.phase} }
+
+// end tells of a span that has begun.
+func (l *RunTrace) end(name string, now time.Time, failed string) {
+	b, open := l.open[name]
+	if !open {
+		return
+	}
+	delete(l.open, name)
+	s := Span{Name: name, Trace: l.run, Begin: b.at, End: now, Failed: failed, Fields: []Field{String("run_id", l.run)}}
+	switch {
+	case name == string(b.phase):
+		s.Name, s.Key = phaseKey(b.phase), phaseKey(b.phase)
+	case b.phase != engine.PhaseNone:
+		s.ParentKey = phaseKey(b.phase)
+	}
+	l.t.Record(s)
+}
+
+func phaseKey(p engine.Phase) string { return "phase " + string(p) }
+
+// endRun tells of the run itself.
+func (l *RunTrace) endRun(now time.Time) {
+	failed := ""
+	if l.status == engine.StatusFailed {
+		failed = l.canceled
+		if failed == "" {
+			failed = string(l.status)
+		}
+	}
+	l.t.Record(Span{Name: spanRun, Trace: l.run, Key: Root, Begin: l.startedAt, End: now, Failed: failed,
+		Fields: append(l.fields, String("status", string(l.status)), String("stop_reason", string(l.stop)),
+			Bool("resumed", l.resumed))})
+}
+
+// Sent takes an event that was given to a node, or why it could not be.
+func (l *RunTrace) Sent(now time.Time, node string, e engine.Event, err error) {
+	if l == nil || e.Type != engine.EventStart && e.Type != engine.EventStop {
+		return
+	}
+	s := Span{Name: "send " + string(e.Type), Trace: l.run, Begin: e.CreatedAt.Time, End: now,
+		Fields: []Field{String("run_id", l.run), String("node_id", node), Number("sequence_id", e.SequenceID)}}
+	if e.Data.WorkerID != "" {
+		s.Fields = append(s.Fields, String("worker_id", e.Data.WorkerID))
+	}
+	if err != nil {
+		s.Failed = fmt.Sprint(err)
+	}
+	l.t.Record(s)
+}

@@ -1,0 +1,30 @@
+package prepare
+
+import (
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// ServerOf is the target as the environment of a run tells of it.
+func ServerOf(e engine.Environment) target.ServerInfo {
+	return target.ServerInfo{Version: e.ServerVersion, Local: e.TargetIsLocal, MaxConnections: e.TargetMaxConnections,
+		Simulated: e.Simulated, Emulated: e.Emulated}
+}
+
+// MaxConnections is how many connections the target allows, 0 for unknown; also of what is not prepared yet.
+func (p *Prepared) MaxConnections() int {
+	if p == nil {
+		return 0
+	}
+	return p.Server.MaxConnections
+}
+
+// TraitsLookup// TraitsLookup tells the traits of the database that a run with a plan has; none before there is a plan.
+func TraitsLookup(drivers map[string]target.Driver) func(plan *engine.Plan) target.Traits {
+	return func(plan *engine.Plan) target.Traits {
+		if plan == nil {
+			return target.Traits{}
+		}
+		return target.DriverTraits(drivers[plan.Driver])
+	}
+}

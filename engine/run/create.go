@@ -1,0 +1,130 @@
+// This part takes runs in: it checks a scenario against the plugins, the connection and the
+// nodes, says beforehand what a run of it would do, and stores runs that can be started.
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/run/query"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// CreatorOptions are what a desk is made of.
+type CreatorOptions struct {
+	Store  store.Runs
+	Server intakeServer
+}
+
+// intakeServer is the server that runs are taken in for.
+type intakeServer interface {
+	deps() prepare.Deps
+	// checkCapacity refuses a scenario that the nodes can never carry.
+	checkCapacity(ctx context.Context, sc engine.Scenario) error
+	// checkNodesReach refuses one whose database, with that DSN, the nodes do not reach.
+	checkNodesReach(sc engine.Scenario, dsn string) error
+	// Run reads a run as it is stored.
+	Run(ctx context.Context, runID string) (engine.Run, error)
+}
+
+// Creator takes runs in. Its methods are safe for concurrent use.
+type Creator struct{ opts CreatorOptions }
+
+// NewCreator makes a desk.
+func NewCreator(opts CreatorOptions) *Creator { return &Creator{opts: opts} }
+
+// Preflight is what a run would do, found out without changing the target.
+type Preflight = prepare.Preflight
+
+// CheckResult is one line of a preflight.
+type CheckResult = prepare.CheckResult
+
+// Create stores a PREPARED run of a valid scenario. The plugins, the parameters
+// and the connection's name are checked; the target is not contacted.
+func (d *Creator) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+	return d.CreateMember(ctx, sc, by, engine.MatrixMember{})
+}
+
+// CreateMember is Create for a run that has a place in a matrix.
+func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by string,
+	place engine.MatrixMember) (engine.Run, error) {
+	if err := prepare.OneTarget(sc); err != nil {
+		return engine.Run{}, err
+	}
+	shares, err := scaling.Shares(sc)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := d.opts.Server.checkCapacity(ctx, sc); err != nil {
+		return engine.Run{}, err
+	}
+	if err := prepare.Check(ctx, d.opts.Server.deps(), sc); err != nil {
+		return engine.Run{}, query.StoreError(err)
+	}
+	if err := d.checkReachable(ctx, sc); err != nil {
+		return engine.Run{}, err
+	}
+	id := uuid.NewString()
+	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
+		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
+	if err := d.opts.Store.CreateRun(ctx, run); err != nil {
+		return engine.Run{}, query.StoreError(fmt.Errorf("creating the run: %w", err))
+	}
+	return d.opts.Server.Run(ctx, id)
+}
+
+// checkReachable checks the scenario's connection against the nodes. One that cannot be opened is
+// checked elsewhere, where it is said what is wrong with it.
+func (d *Creator) checkReachable(ctx context.Context, sc engine.Scenario) error {
+	_, dsn, err := d.opts.Server.deps().Connections.OpenDSN(ctx, sc.Target.Connection)
+	if err != nil {
+		return nil //nolint:nilerr // prepare.Check says it, and by field
+	}
+	return d.opts.Server.checkNodesReach(sc, dsn)
+}
+
+// Preflight says what a run of the scenario would do, or the runs of its matrix.
+func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
+	for _, one := range sc.Expand() {
+		if _, err := scaling.Shares(one); err != nil {
+			return Preflight{}, err
+		}
+		if err := d.opts.Server.checkCapacity(ctx, one); err != nil {
+			return Preflight{}, err
+		}
+		if err := d.checkReachable(ctx, one); err != nil {
+			return Preflight{}, err
+		}
+	}
+	f, err := prepare.InspectAll(ctx, d.opts.Server.deps(), sc)
+	if err != nil {
+		return Preflight{}, query.StoreError(err)
+	}
+	return *f, nil
+}
+
+// CheckConnection connects once and returns what answered.
+func (d *Creator) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
+}
+
+// Cancel ends a run that has not been started, with the reason, which is all that its log has then.
+func (d *Creator) Cancel(ctx context.Context, runID string, stop engine.StopReason, sentence string) error {
+	none, now, level := engine.PhaseNone, time.Now(), engine.LogWarning
+	if stop == engine.StopUserRequested {
+		level = engine.LogInfo
+	}
+	_, err := d.opts.Store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusCancelled, Phase: &none, EndTime: now, StopReason: stop, CancellationReason: sentence,
+		Logs: []engine.LogEntry{{ResultID: runID, Level: level, Message: sentence, Timestamp: engine.At(now)}}})
+	return err
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Share is a link by which somebody who is not signed in sees the report of one run. Only the SHA-256 of its secret
+// is stored.
+type Share struct {
+	ShareID   string      `json:"share_id"`
+	RunID     string      `json:"run_id"`
+	RunName   string      `json:"run_name" doc:"As it was when the link was made."`
+	CreatedBy string      `json:"created_by"`
+	CreatedAt engine.Time `json:"created_at"`
+	ExpiresAt engine.Time `json:"expires_at"`
+	// UsedAt is zero for a link that nobody has opened.
+	UsedAt   engine.Time `json:"used_at" doc:"When it was opened last; null when it never was."`
+	UseCount int64       `json:"use_count"`
+	// RunDeleted: the link says so to who opens it.
+	RunDeleted bool `json:"run_deleted"`
+}
+
+// RunNote is what somebody wrote about a run.
+type RunNote struct {
+	RunID     string      `json:"run_id"`
+	Text      string      `json:"text"`
+	Version   int64       `json:"version" doc:"Rises with each save; 0 where nothing was written."`
+	UpdatedBy string      `json:"updated_by"`
+	UpdatedAt engine.Time `json:"updated_at"`
+}
+
+// Baseline is the run of a template that its other runs are held against.
+type Baseline struct {
+	TemplateID string      `json:"template_id"`
+	RunID      string      `json:"run_id"`
+	SetBy      string      `json:"set_by"`
+	SetAt      engine.Time `json:"set_at"`
+}
+
+// RunArtifacts keeps what is made of runs that are over, to hand them on and to look back at them.
+type RunArtifacts interface {
+	// CreateShare saves a link; ErrNotFound without its run.
+	CreateShare(ctx context.Context, s Share, secretSHA256 [32]byte) (Share, error)
+	// UseShare returns the link of a secret and notes the use; ErrNotFound for one that was ended or never was. One
+	// that has expired is returned, and no use is noted.
+	UseShare(ctx context.Context, secretSHA256 [32]byte) (Share, error)
+	// ListShares lists the links of a run, or with runID "" of all runs, newest first, expired ones too.
+	ListShares(ctx context.Context, runID string) ([]Share, error)
+	// RevokeShare removes a link.
+	RevokeShare(ctx context.Context, shareID string) error
+
+	// RunNote returns what was written about a run, with version 0 where nothing was; ErrNotFound without the run.
+	RunNote(ctx context.Context, runID string) (RunNote, error)
+	// SaveRunNote saves a note. Version is that which was edited; another is ErrConflict, and the error says who was
+	// faster.
+	SaveRunNote(ctx context.Context, n RunNote) (RunNote, error)
+	// TagRun sets the tags of a run, in place of was where that is not nil: others are ErrConflict. A run that is live
+	// has those that it was started with: ErrConflict.
+	TagRun(ctx context.Context, runID string, tags, was map[string]string) error
+
+	// Baseline returns the baseline of a template; ErrNotFound without one.
+	Baseline(ctx context.Context, templateID string) (Baseline, error)
+	// SetBaseline makes a run the baseline of its template. ErrNotFound without them; ErrConflict for a run of
+	// another template, or one that has not completed.
+	SetBaseline(ctx context.Context, b Baseline) (Baseline, error)
+	// DeleteBaseline removes the baseline of a template; harmless without one.
+	DeleteBaseline(ctx context.Context, templateID string) error
+}
+
+// The bounds of what is written about runs.
+const (
+	MaxNote = 10_000 // characters
+	MaxTags = 50
+)
+
+// CheckNote refuses what no note can be, and returns it as it is kept.
+func CheckNote(n RunNote) (RunNote, error) {
+	n.Text = CleanText(n.Text)
+	if length := utf8.RuneCountInString(n.Text); length > MaxNote {
+		return n, engine.InvalidField("text", fmt.Sprintf("has %d characters", length),
+			fmt.Sprintf("write at most %d", MaxNote))
+	}
+	return n, nil
+}
+
+// CheckTags refuses what cannot be the tags of a run.
+func CheckTags(tags map[string]string) error {
+	const longest = 200
+	if len(tags) > MaxTags {
+		return engine.InvalidField("tags", fmt.Sprintf("are %d", len(tags)), fmt.Sprintf("give at most %d", MaxTags))
+	}
+	for k, v := range tags {
+		if k == "" || v == "" || utf8.RuneCountInString(k+v) > longest || !utf8.ValidString(k+v) ||
+			strings.ContainsFunc(k+v, unicode.IsControl) {
+			return engine.InvalidField("tags", fmt.Sprintf("has %.40q, which cannot be a tag", k+":"+v),
+				fmt.Sprintf("give each a name and a value, %d characters together, without control characters", longest))
+		}
+	}
+	return nil
+}
+
+// BaselineError// BaselineError is the ErrConflict about a run that cannot be the baseline of a template.
+func BaselineError(why string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "This run cannot be the baseline: " +
+		why + ".",
+		Hint: "Choose a completed run of the same template."}
+}
+
+// TagsChangedError// TagsChangedError is the ErrConflict about tags that somebody has set since they were read.
+func TagsChangedError() error {
+	return concurrentChangeError("The tags of the run were changed by somebody else, after you had opened them.",
+		"are no longer the tags of the run")
+}
+
+// LiveRunTagsError// LiveRunTagsError is the ErrConflict about the tags of a live run.
+func LiveRunTagsError() error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: "The tags of a run are changed before it starts or after it has ended.",
+		Hint:    "Wait until it has ended."}
+}

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+)
+
+// publicRun leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may
+// use neither the run's connection nor its server. Rows of the target's tables, parameters, people and machines are
+// left out, and values in texts masked. What d points to is shared with others, and not changed.
+func publicRun(d *engine.RunDetail) {
+	publicScenario(&d.Scenario)
+	d.Plan = publicPlan(d.Plan)
+	d.Live, d.Waiting, d.CreatedBy, d.Owner = nil, nil, "", ""
+	// Files cannot be fetched without the server.
+	d.Artifacts, d.Events, d.LoadChanges = []engine.Artifact{}, []engine.Event{}, publicChanges(d.LoadChanges)
+	d.CancellationReason = maskQuoted(d.CancellationReason)
+	publicEnrichment(&d.Enrichment)
+	if d.Warehouse != nil {
+		w := *d.Warehouse
+		w.Error = executions.Mask(w.Error)
+		d.Warehouse = &w
+	}
+	d.Workers = slices.Clone(d.Workers)
+	for i := range d.Workers {
+		publicWorker(&d.Workers[i])
+	}
+	s := *d.Summary
+	s.CancellationReason = maskQuoted(s.CancellationReason)
+	publicValidity(&s.ValidityDetail)
+	publicFigures(&s.Figures)
+	s.Environment = publicEnvironment(s.Environment)
+	d.Summary = &s
+}
+
+// publicChanges are the changes of the load without who made them: charts show them. The other events tell who has done what,
+// in words of theirs.
+func publicChanges(events []engine.Event) []engine.Event {
+	out := []engine.Event{}
+	for _, e := range events {
+		d := engine.EventData{Scope: e.Data.Scope, Reason: e.Data.Reason, TargetQPS: e.Data.TargetQPS, OldQPS: e.Data.OldQPS,
+			TargetConnections: e.Data.TargetConnections, OldConnections: e.Data.OldConnections}
+		out = append(out, engine.Event{RunID: e.RunID, EventID: e.EventID, SequenceID: e.SequenceID, Type: e.Type,
+			CreatedAt: e.CreatedAt, Data: d})
+	}
+	return out
+}
+
+// publicMarks are the moments of a run with what happened then, without who has written it.
+func publicMarks(list []engine.Mark) []engine.Mark {
+	out := []engine.Mark{}
+	for _, m := range list {
+		out = append(out, engine.Mark{MarkID: m.MarkID, RunID: m.RunID, At: m.At, Text: m.Text})
+	}
+	return out
+}
+
+func publicScenario(s *engine.Scenario) {
+	*s = s.Clone()
+	s.Matrix = nil // the other targets, with parameters of theirs; this run has its own
+	s.Target.Connection.DSN, s.Target.Connection.DSNSealed = "", ""
+	s.Rules = nil // statements of somebody's own, and where rows were posted
+	// The feed is up to megabytes of rows, of somebody's own data.
+	s.Workload.Feed, s.Workload.Params, s.Target.Params = nil, nil, nil
+}
+
+// publicPlan names what a report shows of a plan, field by field: one that is added is left out until somebody has
+// thought about it. Sampled rows, the SQL of sessions and the bounds of keys are not shown.
+func publicPlan(p *engine.Plan) *engine.Plan {
+	if p == nil {
+		return nil
+	}
+	out := &engine.Plan{Driver: p.Driver, Warehouse: p.Warehouse, Workload: p.Workload, Adapter: p.Adapter,
+		Prepared: p.Prepared, KeySlots: p.KeySlots, MissingCapabilities: p.MissingCapabilities,
+		Statements: []engine.Statement{}, Tables: []engine.Table{}}
+	for _, s := range p.Statements {
+		out.Statements = append(out.Statements, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table,
+			SQL: executions.MaskSQL(s.SQL), Binds: s.Binds, BindOrder: s.BindOrder, Columns: s.Columns, Writes: s.Writes,
+			Transaction: s.Transaction})
+	}
+	for _, t := range p.Tables {
+		out.Tables = append(out.Tables, engine.Table{Name: t.Name, PhysicalName: t.PhysicalName, Columns: t.Columns,
+			Key: t.Key, Rows: t.Rows, RowsExact: t.RowsExact, Dense: t.Dense, Own: t.Own, Dialect: t.Dialect})
+	}
+	return out
+}
+
+func publicWorker(w *engine.RunResult) {
+	w.Plan = nil
+	w.FailureReason = executions.Mask(w.FailureReason)
+	if w.Figures != nil {
+		f := *w.Figures
+		publicFigures(&f)
+		w.Figures = &f
+	}
+	if w.Validity != nil {
+		v := *w.Validity
+		publicValidity(&v)
+		w.Validity = &v
+	}
+	if w.Environment != nil {
+		e := publicEnvironment(*w.Environment)
+		w.Environment = &e
+	}
+	if w.Enrichment != nil {
+		e := *w.Enrichment
+		publicEnrichment(&e)
+		w.Enrichment = &e
+	}
+}
+
+func publicFigures(f *engine.Figures) {
+	f.Errors.Top = slices.Clone(f.Errors.Top)
+	for i := range f.Errors.Top {
+		f.Errors.Top[i].Message = executions.Mask(f.Errors.Top[i].Message)
+	}
+	f.Slowest = slices.Clone(f.Slowest)
+	for i := range f.Slowest {
+		f.Slowest[i].ErrorMessage = executions.Mask(f.Slowest[i].ErrorMessage)
+	}
+}
+
+func publicEnvironment(e engine.Environment) engine.Environment {
+	e.Hostname = ""
+	if e.Calibration != nil {
+		c := *e.Calibration
+		c.MachineFingerprint = ""
+		e.Calibration = &c
+	}
+	return e
+}
+
+func publicEnrichment(e *engine.Enrichment) {
+	e.Reason = executions.MaskQuoted(e.Reason)
+	e.Notes = maskAllQuoted(e.Notes)
+}
+
+func publicValidity(v *engine.Validity) {
+	v.Causes, v.Notes, v.LiveNotes = slices.Clone(v.Causes), maskAllQuoted(v.Notes), maskAllQuoted(v.LiveNotes)
+	for i := range v.Causes {
+		v.Causes[i].Detail = executions.MaskQuoted(v.Causes[i].Detail)
+	}
+}
+
+// startedByLine is a line of the log that names who has started the run.
+var startedByLine = regexp.MustCompile(`^The run was started by .*$`)
+
+// publicLogs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went wrong
+// may be in the words of a database.
+func publicLogs(list []engine.LogEntry) []engine.LogEntry {
+	list = slices.Clone(list)
+	for i := range list {
+		l := &list[i]
+		words := scaling.WithoutUser(l.Message)
+		own := l.Level == engine.LogInfo || words != l.Message // its numbers are of the load, and no values
+		l.Details, l.Message = nil, startedByLine.ReplaceAllString(words, "The run was started")
+		if own {
+			l.Message = executions.MaskQuoted(l.Message)
+		} else {
+			l.Message = executions.Mask(l.Message)
+		}
+	}
+	return list
+}
+
+func maskAllQuoted(texts []string) []string {
+	texts = slices.Clone(texts)
+	for i := range texts {
+		texts[i] = executions.MaskQuoted(scaling.WithoutUser(texts[i]))
+	}
+	return texts
+}
+
+// maskQuoted masks a sentence of Loadstone's that may quote a database.
+func maskQuoted(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	masked := executions.MaskQuoted(*text)
+	return &masked
+}

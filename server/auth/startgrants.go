@@ -1,0 +1,127 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// processUsers make runs without a user: these are what they call themselves, "loadstone run" and "loadstone serve --run".
+var processUsers = [...]string{"cli", "serve"}
+
+// RecordStart notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
+// begins later can be judged then, and starts it. The grant is there before; where the start is refused, who was to be
+// judged before is to be judged again.
+func (j Authorizer) RecordStart(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection,
+	start func() error) error {
+	g := store.StartGrant{RunID: runID, MatrixID: matrixID, UserID: u.UserID, UserName: u.Name}
+	for _, c := range production {
+		g.Confirmed = append(g.Confirmed, c.ConnectionID)
+	}
+	granted, err := j.Store.SaveStartGrant(ctx, g)
+	if errors.Is(err, store.ErrConflict) {
+		return start() // it is not PREPARED any more, and never will be: the start is refused
+	}
+	if err != nil {
+		return err
+	}
+	err = start()
+	// Who tried at the same moment may have put a grant in place of this one: what was begun is this user's. The answer
+	// is that of the start; a store that fails here leaves a grant of somebody who might have started it as well.
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = j.Store.ResolveStart(settling, granted, err == nil)
+	return err
+}
+
+// RecheckStart is an error with CodeForbidden when a run that begins now, because it has waited or because it is the next of
+// a matrix, is not for its user any more: it is gone, locked out or a viewer, the connection or the template is
+// others', or the connection is production and that was not confirmed. Where no start was noted, the user is the one
+// who made the run; what a process made for its operator may begin. Any other error says that this is not known.
+func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
+	run, err := j.Store.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	g, err := j.Store.StartGrant(ctx, runID, run.MatrixID)
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	known := err == nil
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		// It was started before starts were noted, or by the process.
+		i := slices.IndexFunc(users, func(u store.User) bool { return run.CreatedBy != "" && u.Name == run.CreatedBy })
+		switch {
+		case i >= 0:
+			g = store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}
+		case slices.Contains(processUsers[:], run.CreatedBy):
+			return nil
+		case run.CreatedBy == "":
+			return accessRevoked("who started it is not known")
+		default:
+			g.UserName = run.CreatedBy
+		}
+	}
+	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == g.UserID })
+	switch {
+	case i < 0:
+		return accessRevoked(g.UserName + ", who started it, is no user any more")
+	case !users[i].DisabledAt.IsZero():
+		return accessRevoked(g.UserName + ", who started it, is locked out")
+	case users[i].Role == store.RoleViewer:
+		return accessRevoked(g.UserName + ", who started it, is a viewer now, who starts nothing")
+	}
+	if err := j.AuthorizeOrphan(ctx, users[i], run); err != nil {
+		return err
+	}
+	production, err := j.AuthorizeUse(ctx, users[i], run.Scenario)
+	if engine.HasCode(err, engine.CodeForbidden) {
+		return accessRevoked(fmt.Sprintf("%s, who started it, may not use its connection or its template any more", g.UserName))
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range production {
+		if !slices.Contains(g.Confirmed, c.ConnectionID) {
+			return accessRevoked(fmt.Sprintf("the connection %q is production now, and nobody has confirmed that", c.Name))
+		}
+	}
+	return nil
+}
+
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it is no
+// user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not known.
+func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
+	if by == "" {
+		return nil // from before it was noted who made links
+	}
+	run, err := j.Store.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(users, func(u store.User) bool { return u.Name == by })
+	if i < 0 || !users[i].DisabledAt.IsZero() || users[i].Role == store.RoleViewer {
+		return &engine.Error{Code: engine.CodeForbidden, Message: by + ", who made the link, may share nothing any more.",
+			Hint: "Who may use the run can make another."}
+	}
+	_, err = j.AuthorizeUse(ctx, users[i], run.Scenario)
+	return err
+}
+
+func accessRevoked(why string) error {
+	return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: " + why + ".",
+		Hint: "Who may use it can start it anew."}
+}

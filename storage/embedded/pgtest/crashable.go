@@ -1,0 +1,83 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+// CrashableServer// CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its socket,
+// whatever its password.
+type CrashableServer struct {
+	t    testing.TB
+	dir  string
+	pg   *embedded.Postgres
+	more map[string]string
+}
+
+// StartCrashable// StartCrashable starts a cluster with these settings, which is stopped when the test ends.
+func StartCrashable(t testing.TB, settings map[string]string) *CrashableServer {
+	t.Helper()
+	dir, err := os.MkdirTemp("", prefix+fmt.Sprint(os.Getpid())+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // for the user that Postgres runs as
+		t.Fatal(err)
+	}
+	hba := filepath.Join(dir, "open-hba.conf")
+	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil { //nolint:gosec // for the same user
+		t.Fatal(err)
+	}
+	c := &CrashableServer{t: t, dir: dir, more: map[string]string{"shared_buffers": "16MB", "hba_file": hba}}
+	for k, v := range settings {
+		c.more[k] = v
+	}
+	c.Start()
+	t.Cleanup(func() { c.Stop() })
+	return c
+}
+
+// Start starts the cluster that was stopped.
+func (c *CrashableServer) Start() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var err error
+	if c.pg, err = embedded.Start(ctx, embedded.Options{DataDir: c.dir, Log: zerolog.Nop(), Throwaway: true,
+		Settings: c.more}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Crash kills the server without letting it finish anything; it is started again, and recovers, by itself.
+func (c *CrashableServer) Crash() {
+	c.t.Helper()
+	// One that is down already is not there to be killed.
+	if err := syscall.Kill(c.pg.PID(), syscall.SIGQUIT); err != nil && !errors.Is(err, syscall.ESRCH) {
+		c.t.Error(err)
+	}
+}
+
+// Stop stops the cluster, which stays stopped. Repeating it is harmless.
+func (c *CrashableServer) Stop() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := c.pg.Stop(ctx); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// DSN is the connection string of a database as the superuser.
+func (c *CrashableServer) DSN(database string) string { return c.pg.DSN(database) }

@@ -1,0 +1,119 @@
+// This part keeps what is wanted of runs that other servers carry in Postgres, and tells
+// them of it.
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// commandChannel is where new wishes are told of. It is the database's, whatever the schema.
+const commandChannel = "loadstone_run_wishes"
+
+// commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
+const commandIdleTimeout = 30 * time.Second
+
+// RunCommandStore implements store.RunCommands. Its calls last as long as their context and the pool allow.
+type RunCommandStore struct{ Pool *pgxpool.Pool }
+
+var _ store.RunCommands = RunCommandStore{}
+
+// EnqueueRunCommand implements store.RunCommands.
+func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, wish store.RunCommand) (seq int64, err error) {
+	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
+		// One that is answered between the two statements is no conflict any more: it is noted anew.
+		const insert = `INSERT INTO run_wishes (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET run_id = excluded.run_id RETURNING seq`
+		err := tx.QueryRow(ctx, insert, wish.RunID, string(wish.Kind), store.CleanText(wish.By),
+			store.CleanText(wish.Server)).Scan(&seq)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "SELECT pg_notify($1, $2)", commandChannel, wish.RunID)
+		return err
+	})
+	return seq, dberr.Failed("noting what is wanted of a run", err)
+}
+
+const commandColumns = "seq, run_id, kind, asked_by, server, asked_at, coalesce(answered_by, '')"
+
+func scanCommand(row pgx.CollectableRow) (w store.RunCommand, err error) {
+	err = row.Scan(&w.Seq, &w.RunID, &w.Kind, &w.By, &w.Server, &w.EnqueuedAt.Time, &w.AckedBy)
+	w.EnqueuedAt = engine.At(w.EnqueuedAt.Time)
+	return w, err
+}
+
+// RunCommand implements store.RunCommands.
+func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE seq = $1", seq)
+	if err != nil {
+		return store.RunCommand{}, dberr.Failed("reading what is wanted of a run", err)
+	}
+	wish, err := pgx.CollectExactlyOneRow(rows, scanCommand)
+	return wish, dberr.Failed("reading what is wanted of a run", err)
+}
+
+// PendingRunCommands implements store.RunCommands.
+func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE answered_by IS NULL ORDER BY seq")
+	if err != nil {
+		return nil, dberr.Failed("reading what is wanted of runs", err)
+	}
+	wishes, err := pgx.CollectRows(rows, scanCommand)
+	return wishes, dberr.Failed("reading what is wanted of runs", err)
+}
+
+// AckRunCommand implements store.RunCommands.
+func (w RunCommandStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
+	_, err := w.Pool.Exec(ctx, `UPDATE run_wishes SET answered_by = $2, answered_at = clock_timestamp()
+		WHERE seq = $1 AND answered_by IS NULL`, seq, store.CleanText(server))
+	return dberr.Failed("answering what is wanted of a run", err)
+}
+
+// WatchRunCommands implements store.RunCommands, on a connection of its own.
+func (w RunCommandStore) WatchRunCommands(ctx context.Context, heard func()) error {
+	conn, err := pgx.ConnectConfig(ctx, w.Pool.Config().ConnConfig.Copy())
+	if err != nil {
+		return dberr.Failed("listening to what is wanted of runs", err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+commandChannel); err != nil {
+		return dberr.Failed("listening to what is wanted of runs", err)
+	}
+	for {
+		heard()
+		for silent := true; silent; {
+			waiting, cancel := context.WithTimeout(ctx, commandIdleTimeout)
+			_, err := conn.WaitForNotification(waiting)
+			cancel()
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err == nil:
+				silent = false
+			case !errors.Is(err, context.DeadlineExceeded):
+				return dberr.Failed("listening to what is wanted of runs", err)
+			default:
+				asking, cancel := context.WithTimeout(ctx, commandIdleTimeout)
+				err := conn.Ping(asking)
+				cancel()
+				if err != nil {
+					return dberr.Failed("listening to what is wanted of runs", err)
+				}
+			}
+		}
+	}
+}
