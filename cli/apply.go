@@ -132,9 +132,9 @@ func atPiece(pieces []applyPiece, err error) error {
 			there.Fields = []engine.FieldError{e.Fields[0]}
 			// What is missing at the end is missed behind the divider, which nobody wrote.
 			there.Fields[0].Line = min(e.Fields[0].Line-first+1, lines)
-			told := *engine.AsError(withSourceLine(p.text, &there))
-			told.Message = p.name + ": " + told.Message
-			return &told
+			message := *engine.AsError(withSourceLine(p.text, &there))
+			message.Message = p.name + ": " + message.Message
+			return &message
 		}
 		first = next
 	}

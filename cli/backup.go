@@ -123,7 +123,7 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// RestoreCommandCommand is loadstone restore.
+// RestoreCommand is loadstone restore.
 type RestoreCommand struct {
 	File    string `arg:"" help:"The backup."`
 	Replace bool   `help:"Also where the control store is not empty: what it has is lost."`

@@ -46,8 +46,8 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var out, told bytes.Buffer
-	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &told, Log: zerolog.Nop()}
+	var out, message bytes.Buffer
+	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &message, Log: zerolog.Nop()}
 	flags := func(url string) (f wiring.StoreFlags) {
 		f.DatabaseURL, f.DataDir = url, t.TempDir()
 		return f
@@ -65,7 +65,7 @@ func TestWhatRestsIsNamed(t *testing.T) {
 			t.Errorf("%s: %v", out, err)
 		}
 	}
-	if !strings.Contains(told.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
-		t.Errorf("told: %s", told.String())
+	if !strings.Contains(message.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
+		t.Errorf("told: %s", message.String())
 	}
 }

@@ -304,8 +304,8 @@ func (k *textFixture) bodies() map[string]func() any {
 func (d document) templates() (list []textField) {
 	var found [][]string
 	d.texts(d.at(map[string]any(d), "components", "schemas", "Scenario"), []string{"config"}, &found)
-	for _, way := range found {
-		list = append(list, textField{http.MethodPost, "/api/templates", "body", way})
+	for _, route := range found {
+		list = append(list, textField{http.MethodPost, "/api/templates", "body", route})
 	}
 	return list
 }

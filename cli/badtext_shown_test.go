@@ -33,7 +33,7 @@ func (k *textFixture) checkShown(d document) {
 	t := k.T
 	run := k.ids["runs"]
 	other := k.secondRun()
-	asked := map[string]string{
+	requested := map[string]string{
 		"/api/compare": "?a=" + run + "&b=" + other, "/api/v1/compare/parts": "?a=" + run + "&b=" + other,
 		"/api/v1/compare/report": "?runs=" + run + "," + other, "/api/v1/reports": "?runs=" + run + "," + other,
 	}
@@ -70,7 +70,7 @@ func (k *textFixture) checkShown(d document) {
 			}
 			at = strings.Replace(at, "{"+name+"}", url.PathEscape(id), 1)
 		}
-		look(at + asked[path])
+		look(at + requested[path])
 	}
 	look("/api/audit?limit=500")
 	look("/api/audit/export?format=json")
@@ -116,13 +116,13 @@ func (k *textFixture) secondRun() string {
 	}
 	file := p.Write("run.yaml", string(text))
 	junit, out := p.Path("junit.xml"), p.Path("out.json")
-	code, said := p.Command("run", file, "--server", k.Base, "--token", k.secret, "--junit", junit, "--out", out)
-	if wrong := controlSequenceAt(strings.ReplaceAll(said, "\r", "")); wrong != "" || code > 1 || strings.Contains(said, "panic") {
-		k.T.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, said)
+	code, message := p.Command("run", file, "--server", k.Base, "--token", k.secret, "--junit", junit, "--out", out)
+	if wrong := controlSequenceAt(strings.ReplaceAll(message, "\r", "")); wrong != "" || code > 1 || strings.Contains(message, "panic") {
+		k.T.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, message)
 	}
 	raw, err := os.ReadFile(junit)
 	if err != nil {
-		k.T.Fatalf("%v\n%s", err, said)
+		k.T.Fatalf("%v\n%s", err, message)
 	}
 	for decoder := xml.NewDecoder(bytes.NewReader(raw)); ; {
 		if _, err := decoder.Token(); err != nil {
@@ -139,7 +139,7 @@ func (k *textFixture) secondRun() string {
 		RunID string `json:"run_id"`
 	}
 	if raw, err = os.ReadFile(out); err != nil || json.Unmarshal(raw, &s) != nil || s.RunID == "" {
-		k.T.Fatalf("%v: %.300s\n%s", err, raw, said)
+		k.T.Fatalf("%v: %.300s\n%s", err, raw, message)
 	}
 	return s.RunID
 }
@@ -156,10 +156,10 @@ func (k *textFixture) checkPrinted(run, other string) {
 		{"report", run, "--out", p.Path("r.html")}, {"sql", "SELECT * FROM rollup.runs LIMIT 200"},
 		{"sql", "SELECT " + quotedExpression(k.worstText())}, {"sql", "SHOW QUERIES"},
 	} {
-		code, said := p.Command(append(slices.Clone(args), at...)...)
-		if wrong := controlSequenceAt(said); wrong != "" || strings.Contains(said, "unknown flag") ||
-			strings.Contains(said, "unexpected argument") || code == 2 && args[0] != "compare" {
-			k.T.Errorf("loadstone %.100q: exit %d, %s\n%.600s", args, code, wrong, said)
+		code, message := p.Command(append(slices.Clone(args), at...)...)
+		if wrong := controlSequenceAt(message); wrong != "" || strings.Contains(message, "unknown flag") ||
+			strings.Contains(message, "unexpected argument") || code == 2 && args[0] != "compare" {
+			k.T.Errorf("loadstone %.100q: exit %d, %s\n%.600s", args, code, wrong, message)
 		}
 	}
 	for name, look := range map[string]func(raw []byte) string{"c.csv": csvWrong, "c.html": htmlWrong,

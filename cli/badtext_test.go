@@ -79,18 +79,18 @@ func (d document) resolved(schema any) map[string]any {
 }
 
 // texts are the ways to all texts below a schema that are not one of a few words.
-func (d document) texts(schema any, way []string, found *[][]string) {
+func (d document) texts(schema any, route []string, found *[][]string) {
 	s := d.resolved(schema)
-	if len(way) > 12 {
+	if len(route) > 12 {
 		return
 	}
-	step := func(name string) []string { return append(slices.Clone(way), name) }
+	step := func(name string) []string { return append(slices.Clone(route), name) }
 	is := func(kind string) bool {
 		list, _ := s["type"].([]any)
 		return s["type"] == kind || slices.Contains(list, any(kind))
 	}
 	if is("string") && s["enum"] == nil && s["format"] != "date-time" && s["format"] != "binary" {
-		*found = append(*found, way)
+		*found = append(*found, route)
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -106,7 +106,7 @@ func (d document) texts(schema any, way []string, found *[][]string) {
 	for _, several := range []string{"oneOf", "anyOf", "allOf"} {
 		list, _ := s[several].([]any)
 		for _, one := range list {
-			d.texts(one, way, found)
+			d.texts(one, route, found)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (d document) textFields() (list []textField) {
 			}
 			var found [][]string
 			d.texts(d.at(o, "requestBody", "content", "application/json", "schema"), nil, &found)
-			for _, way := range found {
-				if f := (textField{strings.ToUpper(method), path, "body", way}); !slices.ContainsFunc(list, func(o textField) bool {
+			for _, route := range found {
+				if f := (textField{strings.ToUpper(method), path, "body", route}); !slices.ContainsFunc(list, func(o textField) bool {
 					return o.String() == f.String()
 				}) {
 					list = append(list, f)
@@ -144,17 +144,17 @@ func (d document) textFields() (list []textField) {
 }
 
 // with puts a value at a way into a document.
-func with(document any, way []string, value any) any {
-	if len(way) == 0 {
+func with(document any, route []string, value any) any {
+	if len(route) == 0 {
 		return value
 	}
-	switch step := way[0]; step {
+	switch step := route[0]; step {
 	case "[]":
 		list, _ := document.([]any)
 		if len(list) == 0 {
 			list = []any{nil}
 		}
-		return append([]any{with(list[0], way[1:], value)}, list[1:]...)
+		return append([]any{with(list[0], route[1:], value)}, list[1:]...)
 	default:
 		m, _ := document.(map[string]any)
 		m = maps.Clone(m)
@@ -163,11 +163,11 @@ func with(document any, way []string, value any) any {
 		}
 		switch step {
 		case "*":
-			m["any"] = with(nil, way[1:], value)
+			m["any"] = with(nil, route[1:], value)
 		case "*key":
 			m[fmt.Sprint(value)] = "any"
 		default:
-			m[step] = with(m[step], way[1:], value)
+			m[step] = with(m[step], route[1:], value)
 		}
 		return m
 	}
@@ -234,7 +234,7 @@ func TestBadTextsInEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	bodies := k.bodies()
-	seen, asked, kept := map[string]bool{}, 0, 0
+	seen, requested, kept := map[string]bool{}, 0, 0
 	for _, f := range append(d.textFields(), d.templates()...) {
 		if why := skippedOperations[f.operation()]; why != "" {
 			seen[f.operation()] = true
@@ -252,7 +252,7 @@ func TestBadTextsInEveryField(t *testing.T) {
 				continue // the text is no part of an address
 			}
 			a := k.Exchange(f.method, path, body, k.caller(f)...)
-			asked++
+			requested++
 			if wrong := answerProblem(a); wrong != "" {
 				t.Errorf("%s: %s: %s", f, name, wrong)
 			}
@@ -271,9 +271,9 @@ func TestBadTextsInEveryField(t *testing.T) {
 			t.Errorf("%s of elsewhere is not there any more, or takes no text", operation)
 		}
 	}
-	t.Logf("%d requests, %d were taken", asked, kept)
-	if asked < 3000 || kept < 200 {
-		t.Errorf("%d requests, %d of which were taken: that is too few to have tried anything", asked, kept)
+	t.Logf("%d requests, %d were taken", requested, kept)
+	if requested < 3000 || kept < 200 {
+		t.Errorf("%d requests, %d of which were taken: that is too few to have tried anything", requested, kept)
 	}
 	k.checkShown(d)
 }

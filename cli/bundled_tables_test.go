@@ -102,9 +102,9 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	_ = server.Cmd.Process.Signal(syscall.SIGKILL)
 	<-server.Done
 	// The session that is there goes on, so that it prints no link again.
-	again := clitest.Launch(t, append([]string{"serve", "--data-dir", p.Path("data"), "--listen",
+	second := clitest.Launch(t, append([]string{"serve", "--data-dir", p.Path("data"), "--listen",
 		strings.TrimPrefix(server.Base, "http://")}, flags...)...)
-	server = &clitest.LiveServer{Process: again, T: t, Base: server.Base, HTTP: server.HTTP}
+	server = &clitest.LiveServer{Process: second, T: t, Base: server.Base, HTTP: server.HTTP}
 	defer server.Stop()
 	clitest.WaitFor(t, clitest.StartTimeout, "the server's return", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Base+"/api/v1/tables", nil)
@@ -139,14 +139,14 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 			all = append(all, one)
 		}
 	}
-	code, said := p.Command("query-user", "byhand", "--data-dir", p.Path("data"))
-	i := strings.Index(said, "host=")
+	code, message := p.Command("query-user", "byhand", "--data-dir", p.Path("data"))
+	i := strings.Index(message, "host=")
 	if code != 0 || i < 0 {
-		t.Fatalf("exit %d: %s", code, said)
+		t.Fatalf("exit %d: %s", code, message)
 	}
-	conn, err := pgx.Connect(t.Context(), strings.TrimSpace(said[i:]))
+	conn, err := pgx.Connect(t.Context(), strings.TrimSpace(message[i:]))
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, message)
 	}
 	defer conn.Close(t.Context())
 	var awaited string

@@ -25,11 +25,11 @@ import (
 // measurement gives up after its five seconds, which is what it should do on a machine that is too slow.
 func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	binary := quarantine.Binary(t)
-	said, err := exec.CommandContext(t.Context(), binary, "--version").Output()
+	message, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := strings.Fields(string(said))[1]
+	version := strings.Fields(string(message))[1]
 	dir, err := os.MkdirTemp("", "loadstone-certificate-") // as root, Postgres cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)

@@ -96,14 +96,14 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	}
 	run := loaded("after a restart")
 
-	stranger := pgtest.NewAuthority(t)
-	theirs, theirKey := stranger.Issue(t, pgtest.Identity{Name: secure.User})
+	unknown := pgtest.NewAuthority(t)
+	theirs, theirKey := unknown.Issue(t, pgtest.Identity{Name: secure.User})
 	old, oldKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, Expired: true})
 	early, earlyKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, NotYetValid: true})
 	grace, graceKey := secure.Authority.Issue(t, pgtest.Identity{Name: "grace"})
 	for name, c := range map[string]struct{ dsn, says, cure string }{
 		"no authority": {dsn("", cert, key), "an authority that is not trusted here", "as sslrootcert: the PEM text"},
-		"another one":  {dsn(stranger.PEM, cert, key), "an authority that is not trusted here", "leave sslrootcert out"},
+		"another one":  {dsn(unknown.PEM, cert, key), "an authority that is not trusted here", "leave sslrootcert out"},
 		"none": {dsn(root, "", ""), "asks for a client certificate, and the connection has none",
 			"Give sslcert and sslkey"},
 		"expired": {dsn(root, old, oldKey), "client certificate of the connection has expired, on ",
@@ -131,13 +131,13 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 			continue
 		}
-		said, cure := p.Detail, p.Hint
+		message, cure := p.Detail, p.Hint
 		for _, e := range p.Errors {
-			said, cure = said+"\n"+e.Message, cure+"\n"+e.Hint
+			message, cure = message+"\n"+e.Message, cure+"\n"+e.Hint
 		}
 		cure = strings.ReplaceAll(cure, "(sslcert, sslkey)", "sslcert and sslkey")
-		if !strings.Contains(said, c.says) || !strings.Contains(cure, c.cure) {
-			t.Errorf("%s: %d %q, %q", name, status, said, cure)
+		if !strings.Contains(message, c.says) || !strings.Contains(cure, c.cure) {
+			t.Errorf("%s: %d %q, %q", name, status, message, cure)
 		}
 		for _, secret := range []string{key, theirKey, oldKey, earlyKey, graceKey} {
 			if strings.Contains(body, keyPart(t, secret)) {

@@ -94,17 +94,17 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	for _, w := range recordedOperations(t, run.RunID, filepath.Join(dir, "results"), nodes[:]...) {
 		due = append(due, w.due...)
 	}
-	most, a := maxPerSecond(due), d.Summary.Accounting
+	limit, a := maxPerSecond(due), d.Summary.Accounting
 	first, last := time.Unix(0, slices.Min(due)), time.Unix(0, slices.Max(due))
-	var said []string
+	var message []string
 	for _, c := range d.Summary.ValidityDetail.Causes {
-		said = append(said, fmt.Sprintf("%s: %s", c.Cause, c.Detail))
+		message = append(message, fmt.Sprintf("%s: %s", c.Cause, c.Detail))
 	}
-	said = append(said, d.Summary.ValidityDetail.Notes...)
+	message = append(message, d.Summary.ValidityDetail.Notes...)
 	t.Logf("%s, %s; %.1f/s over %.1f s; due from %v to %v, at most %d in a second; %+v; %q", d.Status, d.Summary.Validity,
-		d.Summary.QPS, d.Summary.DurationSeconds, first, last, most, a, said)
+		d.Summary.QPS, d.Summary.DurationSeconds, first, last, limit, a, message)
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*seconds*95/100 ||
-		most > 204 || d.Summary.DurationSeconds < seconds-1 || d.Summary.DurationSeconds > seconds+1 {
+		limit > 204 || d.Summary.DurationSeconds < seconds-1 || d.Summary.DurationSeconds > seconds+1 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, a)
 	}
 	if from, to := d.Summary.MeasuredFrom, d.Summary.MeasuredTo; first.Before(from.Add(-time.Second)) ||
@@ -112,10 +112,10 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 		t.Errorf("measured from %v to %v, and due from %v to %v", from, to, first, last)
 	}
 	// Twice the server's was set, with each way: ahead, and back.
-	for _, way := range []string{"forward by 3600.0 s", "back by 3600.0 s"} {
-		what := engine.CauseClockStep + ": the machine's clock was set " + way
-		if n := strings.Count(strings.Join(said, "\n"), what); n != 2 {
-			t.Errorf("%d times it is said that the clock was set %s", n, way)
+	for _, route := range []string{"forward by 3600.0 s", "back by 3600.0 s"} {
+		what := engine.CauseClockStep + ": the machine's clock was set " + route
+		if n := strings.Count(strings.Join(message, "\n"), what); n != 2 {
+			t.Errorf("%d times it is said that the clock was set %s", n, route)
 		}
 	}
 	// An end of a stream whose clock went back takes what it heard before for what it has heard last (gRPC reckons its

@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
-// ComparisonReport// ComparisonReport is the report of a comparison: one HTML file, with charts.
+// ComparisonReport is the report of a comparison: one HTML file, with charts.
 type ComparisonReport struct {
 	// File is where it is written; empty for no report.
 	File string

@@ -139,8 +139,8 @@ func TestNodesBehindALongWay(t *testing.T) {
 				t.Logf("%s: %d from %s to %s", id, len(w.began), time.Unix(0, slices.Min(w.began)).Format("05.000"),
 					time.Unix(0, slices.Max(w.began)).Format("05.000"))
 			}
-			a, most := done.Summary.Accounting, maxPerSecond(due)
-			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, done.Summary.QPS, a, most,
+			a, limit := done.Summary.Accounting, maxPerSecond(due)
+			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, done.Summary.QPS, a, limit,
 				done.Summary.Validity, done.Summary.ValidityDetail.Causes, strings.Join(done.Summary.ValidityDetail.Notes, " | "))
 			if done.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started {
 				t.Errorf("%s, %+v", done.Status, a)
@@ -151,8 +151,8 @@ func TestNodesBehindALongWay(t *testing.T) {
 			if apart := firsts[0].Sub(firsts[1]).Abs(); apart > c.spread {
 				t.Errorf("the run workers began %v apart", apart)
 			}
-			if most > delayRate+delayRate/50 {
-				t.Errorf("%d operations were due within one second", most)
+			if limit > delayRate+delayRate/50 {
+				t.Errorf("%d operations were due within one second", limit)
 			}
 			if t.Failed() {
 				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.slow.Out.String())

@@ -150,12 +150,12 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 			return q.State == "RUNNING" && slices.Equal(slices.Sorted(maps.Keys(q.Hosts)), want)
 		})
 	}
-	told := func(runID string, n *streamNode) func() bool {
+	message := func(runID string, n *streamNode) func() bool {
 		return func() bool { return s.counted(p, runID)[[2]string{n.id, "MEASUREMENT"}] > 0 }
 	}
 
 	first := s.StartRun(clitest.TemplateOnNodes(load, "first", 2, 20))
-	clitest.WaitFor(t, time.Minute, "rows of the first run", told(first.RunID, nodes[0]))
+	clitest.WaitFor(t, time.Minute, "rows of the first run", message(first.RunID, nodes[0]))
 	late.begin(t)
 	s.worker(late.id, "ACTIVE")
 	with(nodes[0], nodes[1], late)
@@ -167,7 +167,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 	s.exact(p, s.AwaitEnd(s.StartRun(clitest.TemplateOnNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
 
 	third := s.StartRun(clitest.TemplateOnNodes(load, "third", 3, 20))
-	clitest.WaitFor(t, time.Minute, "rows of the third run", told(third.RunID, nodes[1]))
+	clitest.WaitFor(t, time.Minute, "rows of the third run", message(third.RunID, nodes[1]))
 	nodes[1].signal(t, syscall.SIGKILL)
 	<-nodes[1].Done
 	with(nodes[0], late)
@@ -180,7 +180,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 
 	attempts := s.only("counted").Attempts
 	fourth := s.StartRun(clitest.TemplateOnNodes(load, "fourth", 2, 6))
-	clitest.WaitFor(t, time.Minute, "rows of the fourth run", told(fourth.RunID, late))
+	clitest.WaitFor(t, time.Minute, "rows of the fourth run", message(fourth.RunID, late))
 	late.signal(t, syscall.SIGTERM)
 	d := s.AwaitEnd(fourth.RunID)
 	<-late.Done

@@ -35,13 +35,13 @@ const maxGrowthBytes = 64 << 20
 func checkMemoryBounded(t *testing.T, what string, p *clitest.Process, lasts time.Duration) {
 	t.Helper()
 	before := residentBytes(t, p)
-	most := before
+	limit := before
 	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(min(500*time.Millisecond, time.Until(end))) {
-		most = max(most, residentBytes(t, p))
+		limit = max(limit, residentBytes(t, p))
 	}
-	t.Logf("%s had %d MB, and %d at most", what, before>>20, most>>20)
-	if most > before+maxGrowthBytes {
-		t.Errorf("%s grew from %d to %d MB", what, before>>20, most>>20)
+	t.Logf("%s had %d MB, and %d at most", what, before>>20, limit>>20)
+	if limit > before+maxGrowthBytes {
+		t.Errorf("%s grew from %d to %d MB", what, before>>20, limit>>20)
 	}
 }
 
@@ -75,20 +75,20 @@ func TestANodeThatStopsReading(t *testing.T) {
 	for _, w := range recordedOperations(t, run.RunID, d.results, d.fast, d.slow) {
 		due = append(due, w.due...)
 	}
-	most := maxPerSecond(due)
+	limit := maxPerSecond(due)
 	// Who does not read has no contact; others have its half later.
 	alone, from := 0, at.Add(protocol.ContactTimeout+time.Second)
 	for _, ns := range due {
-		if begun := time.Unix(0, ns).Sub(from); begun >= 0 && begun < 3*time.Second {
+		if started := time.Unix(0, ns).Sub(from); started >= 0 && started < 3*time.Second {
 			alone++
 		}
 	}
 	if alone == 0 || alone > 3*delayRate*3/4 {
 		t.Errorf("%d operations in the 3 s before it reads again, and half of %d are those of who reads", alone, 3*delayRate)
 	}
-	t.Logf("%s, %s; at most %d due in a second; %+v", got.Status, got.Summary.Validity, most, got.Summary.Accounting)
-	if got.Status != engine.StatusCompleted || most > delayRate+delayRate/50 {
-		t.Errorf("%s (%v), at most %d due in a second", got.Status, got.CancellationReason, most)
+	t.Logf("%s, %s; at most %d due in a second; %+v", got.Status, got.Summary.Validity, limit, got.Summary.Accounting)
+	if got.Status != engine.StatusCompleted || limit > delayRate+delayRate/50 {
+		t.Errorf("%s (%v), at most %d due in a second", got.Status, got.CancellationReason, limit)
 	}
 	a := got.Summary.Accounting
 	if !a.Balanced && (got.Summary.Validity != engine.VerdictDegraded || len(a.Problems) == 0) {

@@ -155,14 +155,14 @@ func runFrozenNode(
 	}
 	// What the server has to say to the node, and cannot, is bounded.
 	before := residentBytes(t, served)
-	most := before
+	maximum := before
 	for end := time.Now().Add(stopped); time.Now().Before(end); {
-		most = max(most, residentBytes(t, served))
+		maximum = max(maximum, residentBytes(t, served))
 		time.Sleep(min(time.Second, time.Until(end)))
 	}
-	t.Logf("while the node stood still the server had %d MB, and %d at most", before>>20, most>>20)
-	if most > before+64<<20 {
-		t.Errorf("the server grew from %d to %d MB", before>>20, most>>20)
+	t.Logf("while the node stood still the server had %d MB, and %d at most", before>>20, maximum>>20)
+	if maximum > before+64<<20 {
+		t.Errorf("the server grew from %d to %d MB", before>>20, maximum>>20)
 	}
 	goOn := time.Now()
 	if err := n.Cmd.Process.Signal(syscall.SIGCONT); err != nil {

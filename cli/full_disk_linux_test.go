@@ -129,25 +129,25 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("at the reserve the run is %s: %v", d.Status, d.CancellationReason)
 	}
 	checkPartialFigures(t, "at the reserve", d, rate)
-	again, _, _ := operator.SignIn()
-	again.Do("GET", "/api/runs?limit=10", nil, nil)
+	repeated, _, _ := operator.SignIn()
+	repeated.Do("GET", "/api/runs?limit=10", nil, nil)
 	var refused engine.Run
-	if _, err := again.Try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
+	if _, err := repeated.Try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
 		&refused); err == nil {
-		if d := again.AwaitEnd(refused.RunID, served); d.Status != engine.StatusFailed ||
+		if d := repeated.AwaitEnd(refused.RunID, served); d.Status != engine.StatusFailed ||
 			!strings.Contains(*d.CancellationReason, "disk") {
 			t.Errorf("a run without room is %s: %v", d.Status, d.CancellationReason)
 		}
 	} else if !strings.Contains(err.Error(), "disk") {
 		t.Error(err)
 	}
-	code, answer := again.Upload()
+	code, answer := repeated.Upload()
 	if code != http.StatusServiceUnavailable || !strings.Contains(answer, "Nothing can be uploaded now: the disk of") {
 		t.Errorf("an upload without room: %d %s", code, answer)
 	}
 	before := freeOf(t, dir)
 	for _, id := range []string{first, second} {
-		again.Do("DELETE", "/api/runs/"+id, nil, nil)
+		repeated.Do("DELETE", "/api/runs/"+id, nil, nil)
 		if _, err := os.Stat(filepath.Join(dir, "data", "results", id)); !os.IsNotExist(err) {
 			t.Errorf("the record of a deleted run is still there: %v", err)
 		}
@@ -158,7 +158,7 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("with room again the run is %s: %v", d.Status, d.CancellationReason)
 	}
 
-	if code, answer := again.Upload(); code != http.StatusUnprocessableEntity {
+	if code, answer := repeated.Upload(); code != http.StatusUnprocessableEntity {
 		t.Errorf("an upload of nothing sensible: %d %s", code, answer)
 	}
 	if os.Getenv("LOADSTONE_SOAK") == "" {

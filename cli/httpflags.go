@@ -131,14 +131,14 @@ func (f HTTPFlags) names(host, public string) []string {
 
 // check refuses flags that do not go together.
 func (f HTTPFlags) check(listen string, beyond bool) error {
-	ways := 0
+	paths := 0
 	for _, chosen := range []bool{f.TLSCert != "" || f.TLSKey != "", f.TLSSelfSigned, len(f.TLSDomain) > 0} {
 		if chosen {
-			ways++
+			paths++
 		}
 	}
 	switch {
-	case ways > 1:
+	case paths > 1:
 		return engine.InvalidField("--tls-cert", "--tls-self-signed and --tls-domain are given together",
 			"choose one of them")
 	case (f.TLSCert == "") != (f.TLSKey == ""):
@@ -146,12 +146,12 @@ func (f HTTPFlags) check(listen string, beyond bool) error {
 	case len(f.TLSDomain) == 0 && (f.TLSEmail != "" || f.TLSACMEDirectory != "" || f.TLSACMECA != ""):
 		return engine.InvalidField("--tls-domain", "is missing: no certificate is asked for without it",
 			"name the domain that people open")
-	case ways == 0 && f.HTTPListen != "":
+	case paths == 0 && f.HTTPListen != "":
 		return engine.InvalidField("--http-listen", "sends people to https, and this server speaks no TLS",
 			"give --tls-cert and --tls-key, --tls-domain or --tls-self-signed, or listen with --listen")
-	case ways > 0 && f.InsecureHTTP:
+	case paths > 0 && f.InsecureHTTP:
 		return engine.InvalidField("--insecure-http", "is given, and TLS too", "leave one of them out")
-	case ways == 0 && beyond && !f.InsecureHTTP:
+	case paths == 0 && beyond && !f.InsecureHTTP:
 		return &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The server would speak plain HTTP on %s: everybody on the way could read passwords, tokens "+
 				"and sessions.", listen),
@@ -233,9 +233,9 @@ func (d *HTTPEndpoint) Start(ctx context.Context, address string) (end func(), e
 		}
 		d.log.Info().Str("address", redirect.Addr).Msg("plain HTTP is sent to https")
 	}
-	asked := make(chan struct{})
+	requested := make(chan struct{})
 	go func() {
-		defer close(asked)
+		defer close(requested)
 		if d.manager != nil {
 			httpx.PrefetchCertificates(ctx, d.manager, d.flags.TLSDomain, d.log)
 		}
@@ -246,7 +246,7 @@ func (d *HTTPEndpoint) Start(ctx context.Context, address string) (end func(), e
 			redirect.Close()
 		}
 		select { // an authority that is being asked is not waited for
-		case <-asked:
+		case <-requested:
 		default:
 		}
 	}, nil

@@ -161,7 +161,7 @@ func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 	stop := interruptStop{e: e, what: "matrix", stop: func() error { return where.stop(background) }}
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
-	show, shown, said := report.NewProgress(e.Stderr), "", ""
+	show, shown, message := report.NewProgress(e.Stderr), "", ""
 	defer func() { show.End() }()
 	var away time.Time
 	for {
@@ -185,8 +185,8 @@ func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 			}
 			if next := slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Waiting != nil }); next >= 0 &&
 				!c.Quiet {
-				if why := state.Runs[next].Waiting.Reason; why != said {
-					said = why
+				if why := state.Runs[next].Waiting.Reason; why != message {
+					message = why
 					show.Line("The run of target %d of %d %s.", next+1, len(state.Runs), why)
 				}
 			}

@@ -100,16 +100,16 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 		out, junit := p.Path(mode+".json"), p.Path(mode+".xml")
 		done := make(chan string, 1)
 		go func() {
-			_, said := p.Command("run", file, "--server", s.Base, "--token", token.Secret, "--out", out, "--junit", junit)
-			done <- said
+			_, message := p.Command("run", file, "--server", s.Base, "--token", token.Secret, "--out", out, "--junit", junit)
+			done <- message
 		}()
 		var live struct {
 			Runs []engine.Run `json:"runs"`
 		}
 		clitest.WaitFor(t, clitest.StartTimeout, "an error of a run that goes on", func() bool {
 			select {
-			case said := <-done:
-				t.Fatalf("the run has ended: %s", said)
+			case output := <-done:
+				t.Fatalf("the run has ended: %s", output)
 			default:
 			}
 			s.GetJSON("/api/runs?status=RUNNING", &live)

@@ -31,19 +31,19 @@ const (
 )
 
 // delay has each piece that is read from now on arrive so much later, in order.
-func (r *netProxy) delay(way int, lag func() time.Duration) {
+func (r *netProxy) delay(route int, lag func() time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latency[way] = lag
+	r.latency[route] = lag
 }
 
 // jittered is a delay with jitter: a time, and up to so much more.
-func jittered(least, more time.Duration) func() time.Duration {
+func jittered(minimum, more time.Duration) func() time.Duration {
 	return func() time.Duration {
 		if more <= 0 {
-			return least
+			return minimum
 		}
-		return least + rand.N(more) //nolint:gosec // a test's network
+		return minimum + rand.N(more) //nolint:gosec // a test's network
 	}
 }
 
@@ -94,28 +94,28 @@ func (r *netProxy) carry() {
 }
 
 // stop reads nothing of one direction any more: the buffers of the kernel fill, and who sends waits. read goes on.
-func (r *netProxy) stop(way int) {
+func (r *netProxy) stop(route int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unread[way] == nil {
-		r.unread[way] = make(chan struct{})
+	if r.unread[route] == nil {
+		r.unread[route] = make(chan struct{})
 	}
 }
 
-func (r *netProxy) read(way int) {
+func (r *netProxy) read(route int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unread[way] != nil {
-		close(r.unread[way])
-		r.unread[way] = nil
+	if r.unread[route] != nil {
+		close(r.unread[route])
+		r.unread[route] = nil
 	}
 }
 
 // alterBytes has what passes from now on be changed.
-func (r *netProxy) alterBytes(way int, alter func(b []byte)) {
+func (r *netProxy) alterBytes(route int, alter func(b []byte)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.alter[way] = alter
+	r.alter[route] = alter
 }
 
 // wait waits until the road carries.
@@ -161,7 +161,7 @@ type piece struct {
 }
 
 // forward carries one direction to its end; what was read when the road was blocked arrives when it carries again.
-func (r *netProxy) forward(way int, from, to net.Conn) {
+func (r *netProxy) forward(route int, from, to net.Conn) {
 	defer func() { _ = to.Close() }()
 	pieces, left := make(chan piece, 4096), make(chan struct{})
 	defer close(left)
@@ -169,7 +169,7 @@ func (r *netProxy) forward(way int, from, to net.Conn) {
 		var last time.Time
 		for {
 			r.mu.Lock()
-			lag, unread, alter := r.latency[way], r.unread[way], r.alter[way]
+			lag, unread, alter := r.latency[route], r.unread[route], r.alter[route]
 			r.mu.Unlock()
 			if unread != nil {
 				<-unread

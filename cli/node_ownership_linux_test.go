@@ -35,9 +35,9 @@ func TestAServerThatStandsStillForAMinute(t *testing.T) {
 	defer func() { _ = stopped.Signal(syscall.SIGCONT) }()
 	at := time.Now()
 	took := c.awaitTakeover(run, epoch, at)
-	most := before
+	limit := before
 	for time.Since(at) < time.Minute {
-		most = max(most, residentBytes(t, c.node.Process))
+		limit = max(limit, residentBytes(t, c.node.Process))
 		time.Sleep(time.Second)
 	}
 	if err := stopped.Signal(syscall.SIGCONT); err != nil {
@@ -51,14 +51,14 @@ func TestAServerThatStandsStillForAMinute(t *testing.T) {
 	}
 	perSecond := maxPerSecond(due)
 	t.Logf("taken over after %v; the node had %d MB, and %d at most; at most %d due in a second; %s, %+v", took,
-		before>>20, most>>20, perSecond, d.Status, d.Summary.Accounting)
+		before>>20, limit>>20, perSecond, d.Status, d.Summary.Accounting)
 	a := d.Summary.Accounting
 	if d.Status != engine.StatusCompleted || other.Status != d.Status || !a.Balanced || a.Recorded != a.Started ||
 		a.Scheduled < 200*seconds*95/100 || perSecond > 204 {
 		t.Errorf("%s and %s, %+v", d.Status, other.Status, a)
 	}
-	if most > before+64<<20 {
-		t.Errorf("the node grew from %d to %d MB", before>>20, most>>20)
+	if limit > before+64<<20 {
+		t.Errorf("the node grew from %d to %d MB", before>>20, limit>>20)
 	}
 	c.awaitNodes(0, 1)
 	if t.Failed() {
@@ -76,29 +76,29 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 	t.Parallel()
 	n, load := clitest.StartNode(t, t.TempDir(), ""), pgtest.Start(t).NewDatabase(t)
 	var servers [2]*clitest.Process
-	var ways [2]clitest.Caller
+	var paths [2]clitest.Caller
 	var dirs [2]string
 	for i := range servers {
 		dirs[i] = reachable(t)
 		servers[i] = clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dirs[i],
 			"--nodes", n.Address, "--local-capacity", "0")
-		ways[i], _, _ = operatorOf(t, dirs[i], servers[i]).SignIn()
+		paths[i], _, _ = operatorOf(t, dirs[i], servers[i]).SignIn()
 		if i == 0 {
-			clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(ways[0]) }, servers[0].Out.String)
+			clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(paths[0]) }, servers[0].Out.String)
 		}
 	}
 	run := func(i int) (run engine.Run) {
-		ways[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: own\ntarget:\n  "+
+		paths[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: own\ntarget:\n  "+
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 15, "+
 			"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load)}, &run)
 		return run
 	}
 	first := run(0)
-	ways[0].AwaitLoad(first.RunID)
+	paths[0].AwaitLoad(first.RunID)
 	var seen []nodes.NodeInfo
 	clitest.Until(t, clitest.StartTimeout, func() bool {
-		seen = nodesShown(ways[1])
+		seen = nodesShown(paths[1])
 		return slices.ContainsFunc(seen, func(n nodes.NodeInfo) bool {
 			return strings.Contains(n.OutReason, "works for servers of another control store") &&
 				strings.Contains(n.OutReason, "data directory of its own")
@@ -108,7 +108,7 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 		!strings.Contains(servers[1].Out.String(), "works for servers of another control store") {
 		t.Errorf("the logs do not say why:\n%s\n%s", n.Out.String(), servers[1].Out.String())
 	}
-	d := ways[0].AwaitEnd(first.RunID, servers[0])
+	d := paths[0].AwaitEnd(first.RunID, servers[0])
 	if a := d.Summary.Accounting; d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started ||
 		a.Recorded != rows(t, dirs[0], first.RunID) || a.Recorded < 1400 {
 		t.Errorf("%s, %+v", d.Status, a)
@@ -122,8 +122,8 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 	if err := servers[0].Wait(t, time.Minute); err != nil {
 		t.Errorf("the first server ended with %v", err)
 	}
-	clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(ways[1]) }, servers[1].Out.String)
-	if d := ways[1].AwaitEnd(run(1).RunID, servers[1]); d.Status != engine.StatusCompleted ||
+	clitest.Until(t, clitest.StartTimeout, func() bool { return acceptsWork(paths[1]) }, servers[1].Out.String)
+	if d := paths[1].AwaitEnd(run(1).RunID, servers[1]); d.Status != engine.StatusCompleted ||
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("the second's run: %s, %+v", d.Status, d.Summary.Accounting)
 	}

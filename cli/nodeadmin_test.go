@@ -185,9 +185,9 @@ func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeServer{nodes: fleet()[2:3], idleAfter: ends}
 			s.nodes[0].NodeID = "a\x1b[2J\u202e\u2028b"
-			e, out, said := env(t.Context())
+			e, out, message := env(t.Context())
 			err := NodeAPI(s.do).Drain(e, s.nodes[0].NodeID, limit)
-			text := out.String() + said.String()
+			text := out.String() + message.String()
 			if err != nil {
 				text += err.Error()
 			}
@@ -201,9 +201,9 @@ func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 
 func TestADrainOfTheLastNodeIsSaid(t *testing.T) {
 	s := &fakeServer{nodes: fleet()[:2]}
-	e, _, said := env(t.Context())
-	if err := NodeAPI(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(said.String(), "No other node takes work") {
-		t.Errorf("%v: %s", err, said)
+	e, _, message := env(t.Context())
+	if err := NodeAPI(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(message.String(), "No other node takes work") {
+		t.Errorf("%v: %s", err, message)
 	}
 }
 
@@ -248,10 +248,10 @@ func TestAResumeWaitsForTheNodesWord(t *testing.T) {
 
 // TestTokensAreMadeListedAndEnded: the secret is alone on the standard output, and nowhere else.
 func TestTokensAreMadeListedAndEnded(t *testing.T) {
-	var asked []string
+	var requested []string
 	ask := func(_ context.Context, method, path string, in, out any) error {
 		text, _ := json.Marshal(in)
-		asked = append(asked, method+" "+path+" "+string(text))
+		requested = append(requested, method+" "+path+" "+string(text))
 		at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 		token := map[string]any{"token_id": "ab12", "uses": 3, "used": 1, "created_by": "ada\x1b[31m", "created_at": at,
 			"expires_at": at.Add(time.Hour), "secret": "lsn_secret"}
@@ -263,11 +263,11 @@ func TestTokensAreMadeListedAndEnded(t *testing.T) {
 		}
 		return nil
 	}
-	e, out, said := env(t.Context())
+	e, out, message := env(t.Context())
 	if err := NodeAPI(ask).Token(e, 3, time.Hour); err != nil || out.String() != "lsn_secret\n" ||
-		!strings.Contains(said.String(), "lets 3 nodes join until 2026-11-22 13:00 UTC") ||
-		!strings.Contains(said.String(), "token end ab12") || strings.Contains(said.String(), "lsn_") {
-		t.Errorf("%v: %q, %q", err, out, said)
+		!strings.Contains(message.String(), "lets 3 nodes join until 2026-11-22 13:00 UTC") ||
+		!strings.Contains(message.String(), "token end ab12") || strings.Contains(message.String(), "lsn_") {
+		t.Errorf("%v: %q, %q", err, out, message)
 	}
 	out.Reset()
 	if err := NodeAPI(ask).Tokens(t.Context(), out); err != nil {
@@ -282,7 +282,7 @@ func TestTokensAreMadeListedAndEnded(t *testing.T) {
 	}
 	want := `POST /api/v1/node-tokens {"uses":3,"valid_seconds":3600}; GET /api/v1/node-tokens null; ` +
 		`DELETE /api/v1/node-tokens/a%2Fb null`
-	if got := strings.Join(asked, "; "); got != want {
+	if got := strings.Join(requested, "; "); got != want {
 		t.Errorf("%s", got)
 	}
 	for _, wrong := range []func() error{func() error { return NodeAPI(ask).Token(e, 0, time.Hour) },

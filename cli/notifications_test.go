@@ -15,7 +15,7 @@ import (
 
 // TestRunsAreTold: a run whose threshold does not hold, on the real program, to a webhook.
 func TestRunsAreTold(t *testing.T) {
-	told := make(chan notify.Notice, 10)
+	message := make(chan notify.Notice, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var v notify.Notice
@@ -23,7 +23,7 @@ func TestRunsAreTold(t *testing.T) {
 			notify.Sign("secret-word", r.Header.Get("X-Loadstone-Timestamp"), body) {
 			t.Errorf("%s, %v", body, r.Header)
 		}
-		told <- v
+		message <- v
 	}))
 	defer receiver.Close()
 	s := clitest.NewProgram(t).Serve()
@@ -44,7 +44,7 @@ func TestRunsAreTold(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	select {
-	case v := <-told:
+	case v := <-message:
 		if v.Event != notify.Regressed || v.Status != engine.StatusCompleted || v.QPS == nil || *v.QPS <= 0 ||
 			v.ErrorRate == nil || v.Simulated ||
 			v.Passed == nil || *v.Passed || v.RunName != "told" || v.URL != s.Base+"/runs/"+v.RunID {

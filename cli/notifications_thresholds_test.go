@@ -33,7 +33,7 @@ workload:
 // told to a webhook and a chat as what it is.
 func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 	t.Parallel()
-	told, chat := make(chan notify.Notice, 20), make(chan string, 20)
+	message, chat := make(chan notify.Notice, 20), make(chan string, 20)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path == "/chat" {
@@ -48,7 +48,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		if err := json.Unmarshal(body, &v); err != nil || r.Header.Get("X-Loadstone-Event") != string(v.Event) {
 			t.Errorf("%v: %s, %v", err, body, r.Header)
 		}
-		told <- v
+		message <- v
 	}))
 	defer receiver.Close()
 	s := clitest.NewProgram(t).Serve()
@@ -78,7 +78,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		t.Helper()
 		for v.RunID == "" || text == "" {
 			select {
-			case v = <-told:
+			case v = <-message:
 			case text = <-chat:
 			case <-time.After(clitest.StartTimeout):
 				t.Fatalf("%s: nobody was told: %+v, %q", what, v, text)
@@ -86,12 +86,12 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		}
 		return v, text
 	}
-	again := func() engine.RunDetail {
+	second := func() engine.RunDetail {
 		return runToEnd(t, s, fmt.Sprintf(`{"template_id":%q,"start":true}`, template.TemplateID))
 	}
 	// What is measured for less than 20 s is not judged.
 	save("POST", "/api/templates", fmt.Sprintf(slowTemplate, "held", "0.002", 21))
-	first := again()
+	first := second()
 	if v, text := next("the first"); v.Event != notify.Finished || v.Baseline != nil || v.RunID != first.RunID ||
 		!strings.Contains(text, "Run held has finished.") {
 		t.Errorf("the first: %+v, %q", v, text)
@@ -101,7 +101,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	save("PUT", path, fmt.Sprintf(slowTemplate, "held", "0.05", 21))
-	slower := again()
+	slower := second()
 	if v, text := next("the slower one"); v.Event != notify.Regressed || v.RunID != slower.RunID || v.Baseline == nil ||
 		v.Baseline.Verdict != compare.Worse || v.Baseline.BaselineRunID != first.RunID || len(v.Baseline.Worse) == 0 ||
 		!strings.Contains(text, "is worse than its baseline. ") || v.TemplateName != "held" {
@@ -115,7 +115,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 	}
 	save("PUT", path, strings.Replace(fmt.Sprintf(slowTemplate, string(quoted), "0.002", 2), "pg_sleep(",
 		"1/(SELECT 0) + pg_sleep(", 1))
-	failed := again()
+	failed := second()
 	v, text := next("one that fails")
 	if failed.Status != engine.StatusFailed || v.Event != notify.Failed || v.Baseline != nil || v.RunName != failed.RunName {
 		t.Errorf("one that fails: %s, %+v", failed.Status, v)
@@ -130,8 +130,8 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 // never answers and one whose answer a terminal would obey. Each is said in words; nobody is told what was for another.
 func TestReceiversThatDoNotTake(t *testing.T) {
 	t.Parallel()
-	var elsewhere, came atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	var remote, came atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { remote.Add(1) }))
 	defer other.Close()
 	release := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,7 +216,7 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 		}
 		return arrived == 1
 	})
-	if elsewhere.Load() != 0 {
+	if remote.Load() != 0 {
 		t.Error("a redirect was followed")
 	}
 }

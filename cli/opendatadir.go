@@ -47,9 +47,9 @@ func serverInUseHint(err error) error {
 	if !errors.As(err, &busy) || busy.Code != engine.CodeConflict {
 		return err
 	}
-	told := *busy
-	told.Hint = "where that is a server, ask it: --server URL --token TOKEN (loadstone token NAME makes one)"
-	return &told
+	message := *busy
+	message.Hint = "where that is a server, ask it: --server URL --token TOKEN (loadstone token NAME makes one)"
+	return &message
 }
 
 // CheckRunID is an error where a text is no id of a run.
@@ -61,13 +61,13 @@ func CheckRunID(text string) error {
 		Hint: "give all of it: it has the form 0a1b2c3d-…, and stands in the address of the run's page"}
 }
 
-// RunNotFound// RunNotFound says which run is not there.
+// RunNotFound says which run is not there.
 func RunNotFound(id string, err error) error {
 	if !engine.HasCode(err, engine.CodeNotFound) {
 		return err
 	}
-	told := *engine.AsError(err)
-	told.Message = fmt.Sprintf("There is no run %s.", id)
-	told.Hint = "it may have been deleted, or be of another server or data directory (--server, --data-dir)"
-	return &told
+	message := *engine.AsError(err)
+	message.Message = fmt.Sprintf("There is no run %s.", id)
+	message.Hint = "it may have been deleted, or be of another server or data directory (--server, --data-dir)"
+	return &message
 }

@@ -116,7 +116,7 @@ func (o Operator) Transport() http.RoundTripper {
 		ServerName: operatorName}}
 }
 
-// TransportTrusting// TransportTrusting reaches servers whose certificates are of the authorities in a PEM text.
+// TransportTrusting reaches servers whose certificates are of the authorities in a PEM text.
 func TransportTrusting(text []byte) (http.RoundTripper, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
@@ -127,7 +127,7 @@ func TransportTrusting(text []byte) (http.RoundTripper, error) {
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}, nil
 }
 
-// IsUntrusted// IsUntrusted reports whether a request failed for the certificate of the server.
+// IsUntrusted reports whether a request failed for the certificate of the server.
 func IsUntrusted(err error) bool {
 	var wrong *tls.CertificateVerificationError
 	return errors.As(err, &wrong)

@@ -205,29 +205,29 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			} else {
 				time.Sleep(1500 * time.Millisecond)
 			}
-			begun := time.Now()
+			started := time.Now()
 			_ = follower.Cmd.Process.Signal(syscall.SIGINT)
 			clitest.Until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning },
 				served.Out.String)
-			if took := time.Since(begun); took > 3*time.Second {
+			if took := time.Since(started); took > 3*time.Second {
 				t.Errorf("the interrupted command's run was stopped after %v", took)
 			} else {
 				t.Logf("the interrupted command's run was stopped after %v", took.Round(time.Millisecond))
 			}
 			for name, c := range callers {
-				begun := time.Now()
+				startedAt := time.Now()
 				var run engine.Run
 				if _, err := c.Try("POST", "/api/runs/"+runs[name]+"/stop", struct{}{}, &run); err != nil {
 					t.Errorf("stopping by %s: %v", name, err)
 				}
-				if took := time.Since(begun); took > 3*time.Second || run.Status == engine.StatusRunning {
+				if took := time.Since(startedAt); took > 3*time.Second || run.Status == engine.StatusRunning {
 					t.Errorf("a stop by %s was answered after %v with %s", name, took, run.Status)
 				} else {
 					t.Logf("a stop by %s was answered after %v", name, took.Round(time.Millisecond))
 				}
 			}
 			clitest.Until(t, 15*time.Second, func() bool { return target.busy() == 0 }, served.Out.String)
-			t.Logf("the load of all has ended %v after the first stop", time.Since(begun).Round(time.Millisecond))
+			t.Logf("the load of all has ended %v after the first stop", time.Since(started).Round(time.Millisecond))
 			for name, c := range callers {
 				for _, socket := range []*websocket.Conn{sockets[name], c.Watch(runs[name])} {
 					clitest.Until(t, 10*time.Second, func() bool {
@@ -255,10 +255,10 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				}
 				var logs struct{ Logs []engine.LogEntry }
 				session.Do("GET", "/api/runs/"+id+"/logs?limit=500", nil, &logs)
-				said, _ := json.Marshal(logs)
+				message, _ := json.Marshal(logs)
 				// One that hangs is away when it has not answered for ten seconds.
-				if mode.name == "refuses" && !strings.Contains(string(said), "control store") {
-					t.Errorf("the run's log does not tell of the outage: %s", said)
+				if mode.name == "refuses" && !strings.Contains(string(message), "control store") {
+					t.Errorf("the run's log does not tell of the outage: %s", message)
 				}
 			}
 			if err := follower.Wait(t, 30*time.Second); err == nil ||

@@ -40,11 +40,11 @@ func checkParameterLimit(t *testing.T, kept []params.KeptExecution) (workers map
 		counts[e.Why+" "+e.StatementID+" "+e.ErrorCode+" "+string(e.Phase)]++
 	}
 	for what, n := range counts {
-		most := params.MaxSlowest
+		limit := params.MaxSlowest
 		if strings.HasPrefix(what, params.Failed) {
-			most = params.MaxPerError
+			limit = params.MaxPerError
 		}
-		if n > most {
+		if n > limit {
 			t.Errorf("%d are kept of %s", n, what)
 		}
 	}
@@ -112,23 +112,23 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	})
 
 	file := p.Path("all.backup")
-	if code, said := p.Command("backup", "--out", file, "--executions", "--data-dir", p.Path("data")); code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+	if code, message := p.Command("backup", "--out", file, "--executions", "--data-dir", p.Path("data")); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
 	}
 	s.Stop()
 	other := clitest.NewProgram(t)
-	if code, said := other.Command("restore", file, "--data-dir", other.Path("data")); code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+	if code, output := other.Command("restore", file, "--data-dir", other.Path("data")); code != 0 {
+		t.Fatalf("exit %d: %s", code, output)
 	}
 	other.Jar = p.Jar // sessions are restored, too
 	r := other.Serve()
 	defer r.Stop()
-	again := r.Parameters("POST", d.RunID, "").Executions
-	if len(again) != len(kept) {
-		t.Errorf("%d are told after a restore, %d before", len(again), len(kept))
+	second := r.Parameters("POST", d.RunID, "").Executions
+	if len(second) != len(kept) {
+		t.Errorf("%d are told after a restore, %d before", len(second), len(kept))
 	}
-	for i := range min(len(again), len(kept)) {
-		if a, b := again[i], kept[i]; a.WorkerID != b.WorkerID || a.Seq != b.Seq || textOf(a, "word") != textOf(b, "word") {
+	for i := range min(len(second), len(kept)) {
+		if a, b := second[i], kept[i]; a.WorkerID != b.WorkerID || a.Seq != b.Seq || textOf(a, "word") != textOf(b, "word") {
 			t.Errorf("number %d is %+v after a restore, %+v before", i, a, b)
 			break
 		}
@@ -164,18 +164,18 @@ workload:
 		&token) != nil {
 		t.Fatal(body)
 	}
-	_, said := p.Command("run", template, "--feed", feed, "--server", s.Base, "--token", token.Secret, "--out", out)
+	_, message := p.Command("run", template, "--feed", feed, "--server", s.Base, "--token", token.Secret, "--out", out)
 	var summary struct {
 		RunID string `json:"run_id"`
 	}
 	if raw, err := os.ReadFile(out); err != nil || json.Unmarshal(raw, &summary) != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, message)
 	}
 	s.AwaitEnd(summary.RunID)
 	failed := s.Parameters("POST", summary.RunID, "why=failed").Executions
 	if len(failed) != 1 || textOf(failed[0], "word") != `Bob, "the" Second` || textOf(failed[0], "by") != "0" ||
 		failed[0].ErrorCode != "22012" {
-		t.Errorf("%+v\n%s", failed, said)
+		t.Errorf("%+v\n%s", failed, message)
 	}
 	if slow := s.Parameters("POST", summary.RunID, "why=slow").Executions; len(slow) != 2 {
 		t.Errorf("%d of two that succeeded are among the slowest", len(slow))
@@ -212,17 +212,17 @@ workload:
 	}
 	kept := s.Parameters("POST", d.RunID, "").Executions
 	checkParameterLimit(t, kept)
-	said := map[string]string{}
+	message := map[string]string{}
 	for _, e := range kept {
 		if textOf(e, "word") != "Ann Smith-4711" || e.Why == params.Failed && e.StatementID == "divides" &&
 			textOf(e, "by") != "0" {
 			t.Errorf("%+v", e)
 		}
-		said[e.StatementID+" "+e.ErrorCode] = e.ErrorMessage
+		message[e.StatementID+" "+e.ErrorCode] = e.ErrorMessage
 	}
-	t.Logf("errors %v", said)
-	if len(said) != 3 { // two errors, and the slowest of what succeeded
-		t.Errorf("errors %v", said)
+	t.Logf("errors %v", message)
+	if len(message) != 3 { // two errors, and the slowest of what succeeded
+		t.Errorf("errors %v", message)
 	}
 	for _, path := range []string{"/api/v1/runs/" + d.RunID + "/failures?mask=true",
 		"/api/v1/runs/" + d.RunID + "/executions?outcome=failed", "/api/v1/runs/" + d.RunID + "/binds"} {

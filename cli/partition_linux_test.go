@@ -198,11 +198,11 @@ func (p *partitionedCluster) checkOffered(d engine.RunDetail, cutOff map[string]
 			p.t.Errorf("%s issued for %v without contact", id, last.Sub(at))
 		}
 	}
-	most := maxPerSecond(due)
-	p.t.Logf("at most %d operations were due within one second, of %d in all; %s, %s, %+v", most, len(due), d.Status,
+	limit := maxPerSecond(due)
+	p.t.Logf("at most %d operations were due within one second, of %d in all; %s, %s, %+v", limit, len(due), d.Status,
 		d.Summary.Validity, d.Summary.Accounting)
-	if most > partitionRate+partitionRate/50 {
-		p.t.Errorf("%d operations were due within one second, and %d were asked for", most, partitionRate)
+	if limit > partitionRate+partitionRate/50 {
+		p.t.Errorf("%d operations were due within one second, and %d were asked for", limit, partitionRate)
 	}
 	a := d.Summary.Accounting
 	if a.Balanced && (a.Scheduled != a.Started+a.Dropped || a.Started != a.Succeeded+a.Failed || a.Recorded != a.Started) {

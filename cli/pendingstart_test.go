@@ -30,9 +30,9 @@ func TestARunThatIsEndedBeforeItBeginsIsNotFollowedForEver(t *testing.T) {
 func TestWhatARunWaitsForIsSaidOnce(t *testing.T) {
 	var out strings.Builder
 	show := report.NewProgress(&out)
-	said := show.Waiting(nil, "")
+	message := show.Waiting(nil, "")
 	for _, reason := range []string{"waits for 8 connections", "waits for 8 connections", "waits for 4 connections"} {
-		said = show.Waiting(&engine.Waiting{Reason: reason}, said)
+		message = show.Waiting(&engine.Waiting{Reason: reason}, message)
 	}
 	if got := out.String(); got != "The run waits for 8 connections.\nThe run waits for 4 connections.\n" {
 		t.Errorf("%q", got)

@@ -50,12 +50,12 @@ func TestRefusedFiles(t *testing.T) {
 		for _, verb := range []string{"inspect", "test", "bench"} {
 			code, stdout, stderr := invoke(t, "plugin", verb, file)
 			// test prints what it found, and then its verdict.
-			said := stderr
+			message := stderr
 			if verb == "test" {
-				said = stdout + stderr
+				message = stdout + stderr
 			}
-			if code != terminal.ExitUsage || !strings.Contains(said, says) {
-				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, said, says)
+			if code != terminal.ExitUsage || !strings.Contains(message, says) {
+				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, message, says)
 			}
 			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 ||
 				!strings.HasPrefix(stderr, "loadstone: ") {
@@ -77,9 +77,9 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	for _, args := range [][]string{{"inspect", file}, {"test", file, "--params", `{"a\u001b[2J":"x"}`},
 		{"bench", file, "--params", `{"a\u001b[2J":"x"}`}} {
 		_, stdout, stderr := invoke(t, append([]string{"plugin"}, args...)...)
-		if said := stdout + stderr; !strings.Contains(said, "a[2J") && args[0] != "inspect" ||
-			strings.ContainsAny(said, "\x1b\x07\u202e") {
-			t.Errorf("%s: %q", args[0], said)
+		if message := stdout + stderr; !strings.Contains(message, "a[2J") && args[0] != "inspect" ||
+			strings.ContainsAny(message, "\x1b\x07\u202e") {
+			t.Errorf("%s: %q", args[0], message)
 		}
 	}
 }
@@ -107,24 +107,24 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		}
 		for range 10 {
 			code, stdout, stderr := invoke(t, "plugin", "test", file)
-			if said := stdout + stderr; !strings.Contains(said, "the machine was so busy") {
-				return code, said
+			if message := stdout + stderr; !strings.Contains(message, "the machine was so busy") {
+				return code, message
 			}
 		}
 		t.Fatal("the machine is too busy to examine a file")
 		return 0, ""
 	}
-	if code, said := test(hostile.Honest()); code != 0 ||
-		!strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s of processor time.") {
-		t.Errorf("an honest file: exit %d, %s", code, said)
+	if code, output := test(hostile.Honest()); code != 0 ||
+		!strings.Contains(output, "pass  upload: A server examines it within 256 MB and 10s of processor time.") {
+		t.Errorf("an honest file: exit %d, %s", code, output)
 	}
 	for _, f := range hostile.Corpus() {
 		if f.Name != "compiler/64-arguments-in-every-call" {
 			continue
 		}
-		if code, said := test(f.Bytes()); code != terminal.ExitUsage || !strings.Contains(said, "FAIL  upload: ") ||
-			!strings.Contains(said, "256 MB") {
-			t.Errorf("%s: exit %d, %s", f.Name, code, said)
+		if code, reported := test(f.Bytes()); code != terminal.ExitUsage || !strings.Contains(reported, "FAIL  upload: ") ||
+			!strings.Contains(reported, "256 MB") {
+			t.Errorf("%s: exit %d, %s", f.Name, code, reported)
 		}
 		return
 	}

@@ -153,12 +153,12 @@ func (c pluginRefArg) change(e *terminal.Env, method, verb, done string) error {
 	if err := client.do(e.Ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, answer); err != nil {
 		return err
 	}
-	said := c.Plugin
+	message := c.Plugin
 	if p.Name != "" {
 		// A bare name means one of several versions.
-		said = p.Name + "@" + p.Version
+		message = p.Name + "@" + p.Version
 	}
-	if _, err = fmt.Fprintf(e.Stdout, "%s is %s.\n", terminal.OneLine(said), done); err == nil && p.SHA256 != "" {
+	if _, err = fmt.Fprintf(e.Stdout, "%s is %s.\n", terminal.OneLine(message), done); err == nil && p.SHA256 != "" {
 		_, err = fmt.Fprintf(e.Stdout, "  sha256  %s\n", p.SHA256)
 	}
 	if err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {

@@ -201,18 +201,18 @@ func (a *promCluster) awaitNodes(n int) {
 // prints how long the longest took.
 func (a *promCluster) queryDuring(what string, limit, while time.Duration, wrong func()) {
 	a.Helper()
-	longest, asked := time.Duration(0), 0
+	longest, requested := time.Duration(0), 0
 	go func() { time.Sleep(300 * time.Millisecond); wrong() }()
-	for begin := time.Now(); time.Since(begin) < while; asked++ {
+	for begin := time.Now(); time.Since(begin) < while; requested++ {
 		one := time.Now()
 		p, err := a.query(perRunQuery, queryInstant)
 		longest = max(longest, time.Since(one))
 		if err != nil || string(p.Data.Result) != a.expected {
-			a.Fatalf("%s: query %d: %s %v %s, not %s", what, asked, p.Data.Result, err, p.Error, a.expected)
+			a.Fatalf("%s: query %d: %s %v %s, not %s", what, requested, p.Data.Result, err, p.Error, a.expected)
 		}
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("%s: the longest of %d queries took %v (goal: 1 s more); load %s", what, asked, longest, load)
+	fmt.Printf("%s: the longest of %d queries took %v (goal: 1 s more); load %s", what, requested, longest, load)
 	if longest > limit {
 		a.Errorf("%s: a query took %v", what, longest)
 	}
@@ -270,9 +270,9 @@ func (a *promCluster) damage() {
 	a.queryDuring("a node loses and damages what it makes", 30*time.Second, 10*time.Second, func() {})
 	close(stop)
 	n := <-done
-	again := strings.Count(a.served.Out.String(), "what a work of a query came to could not be fetched")
-	fmt.Printf("%d artifacts were lost or damaged, %d were made again\n", n, again)
-	if again == 0 {
+	second := strings.Count(a.served.Out.String(), "what a work of a query came to could not be fetched")
+	fmt.Printf("%d artifacts were lost or damaged, %d were made again\n", n, second)
+	if second == 0 {
 		a.Errorf("none of %d damaged artifacts was noticed", n)
 	}
 }

@@ -63,8 +63,8 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 		return conn, err
 	}
 	ca := p.Write("ca.crt", authority.PEM)
-	var stranger x509.UnknownAuthorityError
-	if _, err := connect("results", p.Write("other.crt", pgtest.NewAuthority(t).PEM)); !errors.As(err, &stranger) {
+	var unknown x509.UnknownAuthorityError
+	if _, err := connect("results", p.Write("other.crt", pgtest.NewAuthority(t).PEM)); !errors.As(err, &unknown) {
 		t.Errorf("another authority: %v", err)
 	}
 	conn, err := connect("results", ca)

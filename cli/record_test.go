@@ -49,14 +49,14 @@ func recordedOperations(t *testing.T, runID, results string, nodes ...*clitest.R
 }
 
 // maxPerSecond is the largest number of times, in ns, within any second.
-func maxPerSecond(times []int64) (most int) {
+func maxPerSecond(times []int64) (limit int) {
 	slices.Sort(times)
 	from := 0
 	for i, at := range times {
 		for at-times[from] >= int64(time.Second) {
 			from++
 		}
-		most = max(most, i-from+1)
+		limit = max(limit, i-from+1)
 	}
-	return most
+	return limit
 }

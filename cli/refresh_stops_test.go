@@ -30,7 +30,7 @@ type refreshCluster struct {
 }
 
 // newRefreshCluster makes databases and a server that refreshes nothing itself; it returns that and a session of its operator.
-func newRefreshCluster(t *testing.T) (s *refreshCluster, asked *clitest.Process, way clitest.Caller) {
+func newRefreshCluster(t *testing.T) (s *refreshCluster, requested *clitest.Process, route clitest.Caller) {
 	t.Helper()
 	shared := pgtest.Start(t)
 	control := shared.NewDatabase(t)
@@ -41,9 +41,9 @@ func newRefreshCluster(t *testing.T) (s *refreshCluster, asked *clitest.Process,
 	s = &refreshCluster{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
 		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
 	s.controls, s.results = s.pool(control), s.pool(owner)
-	asked, dir, _ := s.serve(0)
-	way, _, _ = operatorOf(t, dir, asked).SignIn()
-	return s, asked, way
+	requested, dir, _ := s.serve(0)
+	route, _, _ = operatorOf(t, dir, requested).SignIn()
+	return s, requested, route
 }
 
 func (s *refreshCluster) pool(dsn string) *pgxpool.Pool {
@@ -106,7 +106,7 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		t.Skip("stands still for 130 s; make soak sets " + clitest.Soak)
 	}
 	const victims = 5
-	s, asked, way := newRefreshCluster(t)
+	s, requested, route := newRefreshCluster(t)
 	stopped := map[string]*clitest.Process{}
 	for range victims {
 		p, _, name := s.serve(1)
@@ -115,12 +115,12 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 	queue := func(of string) int64 {
 		return count(t, s.controls, "SELECT count(*) FROM "+of+" WHERE dynamic_table NOT LIKE 'stops\\_%'")
 	}
-	clitest.Until(t, 3*time.Minute, func() bool { return queue("pending_refreshes") == 0 }, asked.Out.String)
+	clitest.Until(t, 3*time.Minute, func() bool { return queue("pending_refreshes") == 0 }, requested.Out.String)
 	s.run("1")
 	t.Cleanup(func() { _, _ = s.results.Exec(t.Context(), "DELETE FROM rollup.runs WHERE run_id LIKE 'stops-%'") })
 	table := func(i int) string { return fmt.Sprintf("stops_%d", i) }
 	for i := range victims {
-		way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": table(i), "target_lag_seconds": 3600,
+		route.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": table(i), "target_lag_seconds": 3600,
 			"definition": `SELECT count(DISTINCT r.run_id) AS n FROM rollup.runs r, generate_series(1, 12000000)
 				WHERE r.run_id LIKE 'stops-%'`}, nil)
 	}
@@ -132,9 +132,9 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 				table(i)).Scan(&holder) == nil {
 				return true
 			}
-			way.Do(http.MethodPost, "/api/v1/tables/"+table(i)+"/refresh", nil, nil) // it was faster than the stops before
+			route.Do(http.MethodPost, "/api/v1/tables/"+table(i)+"/refresh", nil, nil) // it was faster than the stops before
 			return false
-		}, asked.Out.String)
+		}, requested.Out.String)
 		if stopped[holder] == nil {
 			t.Fatalf("%s is held by %s", table(i), holder)
 		}
@@ -174,11 +174,11 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 	}
 	for i := range victims {
 		var history struct{ Refreshes []refresh.Record }
-		way.Do(http.MethodGet, "/api/v1/tables/"+table(i)+"/history", nil, &history)
+		route.Do(http.MethodGet, "/api/v1/tables/"+table(i)+"/history", nil, &history)
 		if seen(i) != 2 || len(history.Refreshes) == 0 || history.Refreshes[0].Worker != name {
 			t.Errorf("%s: %d runs of 2 are seen, refreshed by %+v", table(i), seen(i), history.Refreshes)
 		}
-		way.Do(http.MethodDelete, "/api/v1/tables/"+table(i), nil, nil)
+		route.Do(http.MethodDelete, "/api/v1/tables/"+table(i), nil, nil)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The
 // other one has the table at once, not when the claim would have expired, and nothing has failed.
 func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
-	s, asked, way := newRefreshCluster(t)
+	s, requested, route := newRefreshCluster(t)
 	servers := map[string]*clitest.Process{}
 	for range 2 {
 		p, _, name := s.serve(1)
@@ -22,8 +22,8 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 	}
 	clitest.Until(t, clitest.StartTimeout, func() bool {
 		return count(t, s.controls, "SELECT count(*) FROM pending_refreshes") == 0
-	}, asked.Out.String)
-	way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
+	}, requested.Out.String)
+	route.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
 		"definition": "SELECT count(*) AS n FROM generate_series(1, 40000000)"}, nil)
 	holder := func() (name string) {
 		_ = s.controls.QueryRow(t.Context(), "SELECT worker_id FROM refresh_claims WHERE dynamic_table = 'given_back'").
@@ -31,15 +31,15 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 		return name
 	}
 	var first, second string
-	clitest.Until(t, clitest.StartTimeout, func() bool { first = holder(); return first != "" }, asked.Out.String)
+	clitest.Until(t, clitest.StartTimeout, func() bool { first = holder(); return first != "" }, requested.Out.String)
 	time.Sleep(500 * time.Millisecond)
-	told := time.Now()
+	message := time.Now()
 	if err := servers[first].Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Until(t, clitest.StartTimeout, func() bool { second = holder(); return second != "" && second != first },
-		asked.Out.String)
-	took := time.Since(told)
+		requested.Out.String)
+	took := time.Since(message)
 	t.Logf("the other one has it %v after SIGTERM", took.Round(time.Millisecond))
 	if took > 30*time.Second {
 		t.Errorf("the other one had to wait for %v", took)
@@ -49,11 +49,11 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 	}
 	var d struct{ Table refresh.Table }
 	clitest.Until(t, clitest.StartTimeout, func() bool {
-		way.Do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
+		route.Do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
 		return !d.Table.AsOf.IsZero()
-	}, asked.Out.String)
+	}, requested.Out.String)
 	var history struct{ Refreshes []refresh.Record }
-	way.Do(http.MethodGet, "/api/v1/tables/given_back/history?limit=10", nil, &history)
+	route.Do(http.MethodGet, "/api/v1/tables/given_back/history?limit=10", nil, &history)
 	if r := history.Refreshes; len(r) != 1 || r[0].Worker != second || r[0].Error != "" || d.Table.Failures != 0 {
 		t.Errorf("its history is %s", fmt.Sprintf("%+v", r))
 	}

@@ -287,14 +287,14 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		}
 	}
 	t.Logf("tries %v, workers %v", tries, workers)
-	again := 0
+	second := 0
 	for part, n := range tries {
 		if part != "" && n > 1 {
-			again++
+			second++
 		}
 	}
-	if again != 1 || len(tries) != 17 || wholes != 1 || failed() != 1 || len(workers) != 3 {
-		t.Errorf("%d parts were tried again of %d, by %v; the table was put in place %d times", again, len(tries)-1,
+	if second != 1 || len(tries) != 17 || wholes != 1 || failed() != 1 || len(workers) != 3 {
+		t.Errorf("%d parts were tried again of %d, by %v; the table was put in place %d times", second, len(tries)-1,
 			slices.Collect(maps.Keys(workers)), wholes)
 	}
 	var count, rows int

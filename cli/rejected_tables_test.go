@@ -33,15 +33,15 @@ func (s tableServer) call(method, path string, in map[string]any, out any) (int,
 	}
 	status, answer := s.Send(method, path, string(body))
 	if status >= 300 {
-		var said struct {
+		var message struct {
 			Code         engine.Code
 			Detail, Hint string
 			Errors       []engine.FieldError
 		}
-		if err := json.Unmarshal([]byte(answer), &said); err != nil || said.Code == "" || said.Detail == "" {
+		if err := json.Unmarshal([]byte(answer), &message); err != nil || message.Code == "" || message.Detail == "" {
 			s.T.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
 		}
-		return status, &engine.Error{Code: said.Code, Message: said.Detail, Hint: said.Hint, Fields: said.Errors}
+		return status, &engine.Error{Code: message.Code, Message: message.Detail, Hint: message.Hint, Fields: message.Errors}
 	}
 	if out != nil {
 		if err := json.Unmarshal([]byte(answer), out); err != nil {
@@ -326,25 +326,25 @@ func TestWhoAsksWhatIsBeingMade(t *testing.T) {
 		}
 		return engine.ErrorText(err)
 	}
-	if said := ask("run_summary"); !strings.Contains(said, `"run_summary" has not been refreshed yet`) ||
-		!strings.Contains(said, "Nobody") || !strings.Contains(said, "--refresh-workers 1") {
-		t.Errorf("where nobody refreshes: %q", said)
+	if message := ask("run_summary"); !strings.Contains(message, `"run_summary" has not been refreshed yet`) ||
+		!strings.Contains(message, "Nobody") || !strings.Contains(message, "--refresh-workers 1") {
+		t.Errorf("where nobody refreshes: %q", message)
 	}
 	s.Stop()
 	s = tableServer{p.Serve("--refresh-workers", "2")}
 	defer s.Stop()
-	if said := ask("run_summary"); said != "" {
-		t.Errorf("a moment after the start: %s", said)
+	if output := ask("run_summary"); output != "" {
+		t.Errorf("a moment after the start: %s", output)
 	}
 	for name, definition := range map[string]string{"slow": "SELECT count(*) AS n FROM generate_series(1, 5000000) AS i",
 		"wrong": "SELECT (1 / (random() * 0))::int AS n"} {
 		if _, err := s.make(name, definition); err != nil {
 			t.Fatal(err)
 		}
-		if said := ask(name); name == "slow" && said != "" {
-			t.Errorf("while it is made: %s", said)
-		} else if name == "wrong" && !strings.Contains(said, "division by zero") {
-			t.Errorf("when it cannot be made: %q", said)
+		if reported := ask(name); name == "slow" && reported != "" {
+			t.Errorf("while it is made: %s", reported)
+		} else if name == "wrong" && !strings.Contains(reported, "division by zero") {
+			t.Errorf("when it cannot be made: %q", reported)
 		}
 	}
 }

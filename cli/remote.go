@@ -57,11 +57,11 @@ func (c *runCommand) remote(e *terminal.Env, source []byte) (runResult, error) {
 
 // started is what asks a server to make and start what a template describes.
 func (c *runCommand) started(source []byte) map[string]any {
-	asked := map[string]any{"source": string(source), "start": true}
+	requested := map[string]any{"source": string(source), "start": true}
 	if len(c.Confirm) > 0 {
-		asked["confirm_production"] = c.Confirm
+		requested["confirm_production"] = c.Confirm
 	}
-	return asked
+	return requested
 }
 
 // uploadTimeout bounds an upload: its way, the wait for others, and quarantine.
@@ -199,7 +199,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var away time.Time
-	said := ""
+	message := ""
 	for {
 		var detail engine.RunDetail
 		err := c.do(stop.context(), http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &detail)
@@ -207,7 +207,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 		case err == nil:
 			away = time.Time{}
 			if !quiet {
-				said = show.Waiting(detail.Waiting, said)
+				message = show.Waiting(detail.Waiting, message)
 			}
 			if detail.Live != nil && !quiet {
 				show.Show(detail.Live)

@@ -35,12 +35,12 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 		"it is shut":      func(w http.ResponseWriter) { problemOf(w, http.StatusServiceUnavailable, "unavailable") },
 	} {
 		for _, template := range []string{one, two} {
-			var asked atomic.Int32
+			var requested atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.Method == http.MethodPost:
 					_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "r", "matrix_id": "m", "status": "RUNNING"})
-				case asked.Add(1) == 1:
+				case requested.Add(1) == 1:
 					_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "r", "matrix_id": "m", "status": "RUNNING",
 						"runs": []any{}})
 				default:
@@ -98,8 +98,8 @@ func TestEnableAsksWithTheHash(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"plugin", "enable", c.ref, "--server", server.URL, "--token", "x"}, &out,
 			&errs)
-		if said := out.String() + errs.String(); code != c.code || enabled != c.path || !strings.Contains(said, c.says) {
-			t.Errorf("enable %s: exit %d, enabled %q\n%s", c.ref, code, enabled, said)
+		if message := out.String() + errs.String(); code != c.code || enabled != c.path || !strings.Contains(message, c.says) {
+			t.Errorf("enable %s: exit %d, enabled %q\n%s", c.ref, code, enabled, message)
 		}
 	}
 }
@@ -125,13 +125,13 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		var out, errs bytes.Buffer
 		return run(t.Context(), func() {}, args, &out, &errs), out.String() + errs.String()
 	}
-	if code, said := call("plugin", "list", "--server", server.URL, "--token-file", token); code != terminal.ExitPassed ||
+	if code, message := call("plugin", "list", "--server", server.URL, "--token-file", token); code != terminal.ExitPassed ||
 		got != "Bearer s3cret" {
-		t.Errorf("exit %d, %q\n%s", code, got, said)
+		t.Errorf("exit %d, %q\n%s", code, got, message)
 	}
 	t.Setenv("LOADSTONE_TOKEN_FILE", token)
-	if code, said := call("plugin", "list", "--server", server.URL); code != terminal.ExitPassed {
-		t.Errorf("from the environment: exit %d\n%s", code, said)
+	if code, output := call("plugin", "list", "--server", server.URL); code != terminal.ExitPassed {
+		t.Errorf("from the environment: exit %d\n%s", code, output)
 	}
 	url := write("url", "postgres://u:s3cret@127.0.0.1:1/d?connect_timeout=1\n")
 	template := write("t.yaml",
@@ -151,9 +151,9 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		{[]string{"run", template, "--set-file", "target.connection.dsn=" + empty}, "is empty"},
 		{[]string{"run", template, "--plugin", "x.wasm", "--server", server.URL}, "loadstone plugin upload x.wasm"},
 	} {
-		if code, said := call(c.args...); code != terminal.ExitUsage || !strings.Contains(said, c.says) ||
-			strings.Contains(said, "s3cret") {
-			t.Errorf("%v: exit %d, want %q\n%s", c.args, code, c.says, said)
+		if code, reported := call(c.args...); code != terminal.ExitUsage || !strings.Contains(reported, c.says) ||
+			strings.Contains(reported, "s3cret") {
+			t.Errorf("%v: exit %d, want %q\n%s", c.args, code, c.says, reported)
 		}
 	}
 	c := runCommand{Template: template, SetFile: []string{"target.connection.dsn=" + url}}

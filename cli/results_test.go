@@ -57,11 +57,11 @@ func checkKeptInS3(t *testing.T, server s3test.Server) {
 	first, session := serve()
 	// The first write of a part gets no answer.
 	var once sync.Once
-	asked := make(chan struct{})
+	requested := make(chan struct{})
 	proxy.Set(s3test.After(0, func(r *http.Request) bool {
 		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, ".parquet")
 	}, func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
-		once.Do(func() { close(asked) })
+		once.Do(func() { close(requested) })
 		return s3test.HangRequest(w, r, forward)
 	}))
 	begin := func(session clitest.Caller) (run engine.Run) {
@@ -74,7 +74,7 @@ func checkKeptInS3(t *testing.T, server s3test.Server) {
 	}
 	killed := begin(session)
 	select {
-	case <-asked:
+	case <-requested:
 	case <-time.After(2 * time.Minute):
 		t.Fatalf("no part was sent: %s", first.Out.String())
 	}
@@ -186,13 +186,13 @@ func checkSameInFolder(t *testing.T, session clitest.Caller, runID string, kept 
 		t.Fatal(err)
 	}
 	session.Do("GET", "/api/runs/"+runID+"/seconds", nil, &answer)
-	told := answer.Seconds
-	if len(told) == 0 || len(told) != len(seconds) {
-		t.Fatalf("%d seconds, %d in a folder", len(told), len(seconds))
+	message := answer.Seconds
+	if len(message) == 0 || len(message) != len(seconds) {
+		t.Fatalf("%d seconds, %d in a folder", len(message), len(seconds))
 	}
-	for i := range told {
-		if told[i].Operations != seconds[i].Operations {
-			t.Errorf("second %d: %d operations, %d in a folder", i, told[i].Operations, seconds[i].Operations)
+	for i := range message {
+		if message[i].Operations != seconds[i].Operations {
+			t.Errorf("second %d: %d operations, %d in a folder", i, message[i].Operations, seconds[i].Operations)
 		}
 	}
 	var text bytes.Buffer

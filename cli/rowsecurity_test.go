@@ -53,7 +53,7 @@ func (s *shopDatabase) exec(statements ...string) {
 }
 
 // drive is loadstone run. doc is what --out has.
-func (s *shopDatabase) drive(template string, doc any, flags ...string) (code int, said string) {
+func (s *shopDatabase) drive(template string, doc any, flags ...string) (code int, message string) {
 	s.Helper()
 	path, out := filepath.Join(s.dir, "template.yaml"), filepath.Join(s.dir, "out.json")
 	_ = os.Remove(out)
@@ -63,13 +63,13 @@ func (s *shopDatabase) drive(template string, doc any, flags ...string) (code in
 	var stdout, stderr bytes.Buffer
 	args := append(append([]string{"run", path, "--out", out}, s.store...), flags...)
 	code = run(s.Context(), func() {}, args, &stdout, &stderr)
-	said = stdout.String() + stderr.String()
+	message = stdout.String() + stderr.String()
 	if b, err := os.ReadFile(out); err == nil && doc != nil {
 		if err := json.Unmarshal(b, doc); err != nil {
 			s.Fatal(err)
 		}
 	}
-	return code, said
+	return code, message
 }
 
 // template is a short run of mix.
@@ -103,7 +103,7 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 		{"thresholds: [\"INSERT.error_rate <= 1\"]", terminal.ExitPassed, 0},
 	} {
 		var sum engine.Summary
-		code, said := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum,
+		code, message := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum,
 			"--allow-writes")
 		failed := 0
 		for _, th := range sum.Thresholds {
@@ -113,11 +113,11 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 		}
 		inserts := sum.ByKind[engine.KindInsert]
 		if code != c.code || failed != c.failed || inserts == nil || inserts.Errors != inserts.Count ||
-			sum.Validity != engine.VerdictDegraded || !strings.Contains(said, "kind_failed") {
-			t.Errorf("%q: exit %d, %s, %+v, %+v\n%s", c.thresholds, code, sum.Validity, sum.Thresholds, inserts, said)
+			sum.Validity != engine.VerdictDegraded || !strings.Contains(message, "kind_failed") {
+			t.Errorf("%q: exit %d, %s, %+v, %+v\n%s", c.thresholds, code, sum.Validity, sum.Thresholds, inserts, message)
 		}
-		if c.failed > 0 && !strings.Contains(said, "INSERT.error_rate < 1") {
-			t.Errorf("%q: the threshold is not named:\n%s", c.thresholds, said)
+		if c.failed > 0 && !strings.Contains(message, "INSERT.error_rate < 1") {
+			t.Errorf("%q: the threshold is not named:\n%s", c.thresholds, message)
 		}
 	}
 }
@@ -143,18 +143,18 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 		}
 		return n
 	}
-	if code, said := s.drive(template, nil); code != terminal.ExitUsage || changed() != 0 ||
-		!strings.Contains(said, "--allow-writes") {
-		t.Errorf("without leave: exit %d, %d rows changed\n%s", code, changed(), said)
+	if code, message := s.drive(template, nil); code != terminal.ExitUsage || changed() != 0 ||
+		!strings.Contains(message, "--allow-writes") {
+		t.Errorf("without leave: exit %d, %d rows changed\n%s", code, changed(), message)
 	}
 	var report struct {
 		Targets []struct {
 			Summary *engine.Summary `json:"summary"`
 		} `json:"targets"`
 	}
-	code, said := s.drive(template, &report, "--allow-writes")
+	code, output := s.drive(template, &report, "--allow-writes")
 	if code != terminal.ExitPassed || changed() == 0 || len(report.Targets) != 2 {
-		t.Fatalf("with leave: exit %d, %d rows changed\n%s", code, changed(), said)
+		t.Fatalf("with leave: exit %d, %d rows changed\n%s", code, changed(), output)
 	}
 	for i, r := range report.Targets {
 		if r.Summary == nil || r.Summary.Errors.Count > 0 || r.Summary.Writes == 0 {
@@ -174,22 +174,22 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 			"INSERT INTO "+table+" SELECT g, 'x' FROM generate_series(1, 1000) g",
 			"CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()")
 		var sum engine.Summary
-		code, said := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum,
+		code, message := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum,
 			"--allow-writes")
 		lookups, inserts := sum.ByKind[engine.KindPointLookup], sum.ByKind[engine.KindInsert]
 		if code != terminal.ExitPassed || lookups == nil || inserts == nil {
-			t.Fatalf("%s: exit %d\n%s", table, code, said)
+			t.Fatalf("%s: exit %d\n%s", table, code, message)
 		}
 		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
 			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
 		}
 		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 ||
-			!strings.Contains(said, "looked for other rows instead") {
+			!strings.Contains(message, "looked for other rows instead") {
 			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count,
-				sum.KeysReplaced, said)
+				sum.KeysReplaced, message)
 		}
-		if (inserts.NoRows > 0) != (table == "silent") || strings.Contains(said, "inserted no row") != (table == "silent") {
-			t.Errorf("%s: %+v\n%s", table, inserts, said)
+		if (inserts.NoRows > 0) != (table == "silent") || strings.Contains(message, "inserted no row") != (table == "silent") {
+			t.Errorf("%s: %+v\n%s", table, inserts, message)
 		}
 	}
 }

@@ -298,16 +298,16 @@ func follow(e *terminal.Env, s *wiring.Services, runID string, quiet bool,
 	}()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	said, begun := "", quiet
+	message, started := "", quiet
 	for updates != nil {
 		select {
 		case <-ticker.C:
-			if begun {
+			if started {
 				break
 			}
 			run, err := s.Runs.Run(background, runID)
-			if begun = err == nil && run.Status != engine.StatusPrepared; err == nil && run.Waiting != nil {
-				said = show.Waiting(run.Waiting, said)
+			if started = err == nil && run.Status != engine.StatusPrepared; err == nil && run.Waiting != nil {
+				message = show.Waiting(run.Waiting, message)
 			}
 		case <-figures:
 			updates = nil

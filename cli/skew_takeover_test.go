@@ -24,7 +24,7 @@ func buildPreviousMinor(t *testing.T, dir, version string) string {
 	for name, words := range map[string][]string{
 		"convert.go": {",\n\t\t\tAtMost: m.AtMost}", "}", ", AtMost: m.AtMost,", ",",
 			", AtMost: w.RunEvent.GetAtMost()}", "}", ", AtMost: p.GetAtMost()}", "}"},
-		"nouns.go": {", Epoch: m.Epoch}", "}", ",\n\t\tEpoch: p.GetEpoch()}", "}"},
+		"messages.go": {", Epoch: m.Epoch}", "}", ",\n\t\tEpoch: p.GetEpoch()}", "}"},
 	} {
 		path, err := filepath.Abs(filepath.Join("..", "engine", "control", "controlrpc", name))
 		if err != nil {
@@ -85,12 +85,12 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 			for _, w := range recordedOperations(t, run.RunID, c.results, one, other) {
 				due = append(due, w.due...)
 			}
-			most, a := maxPerSecond(due), d.Summary.Accounting
-			t.Logf("taken over after %v; %s, %s; at most %d due in a second; %+v; %v", took, d.Status, d.Summary.Validity, most,
+			limit, a := maxPerSecond(due), d.Summary.Accounting
+			t.Logf("taken over after %v; %s, %s; at most %d due in a second; %+v; %v", took, d.Status, d.Summary.Validity, limit,
 				a, d.Summary.ValidityDetail.Causes)
-			if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || most > rate+rate/50 ||
+			if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || limit > rate+rate/50 ||
 				a.Scheduled < rate*seconds*9/10 {
-				t.Errorf("%s (%v), at most %d due in a second, %+v", d.Status, d.CancellationReason, most, a)
+				t.Errorf("%s (%v), at most %d due in a second, %+v", d.Status, d.CancellationReason, limit, a)
 			}
 			if t.Failed() {
 				t.Logf("server:\n%s\nnodes:\n%s\n%s", c.servers[1].Out.String(), one.Out.String(), other.Out.String())

@@ -31,7 +31,7 @@ SHOW QUERIES, SOURCES, SINKS and WORKERS show streams; a SELECT … INTO a sink 
 const listColumns = `SELECT table_schema, column_name, data_type FROM information_schema.columns
 	WHERE table_schema IN ('tables', 'rollup') AND table_name = '%s' ORDER BY 1 DESC, ordinal_position`
 
-// SQLSession// SQLSession is a shell that a person writes to, on a terminal.
+// SQLSession is a shell that a person writes to, on a terminal.
 type SQLSession struct {
 	SQLShell
 	Do APICall

@@ -75,7 +75,7 @@ func cancelQuery(ctx context.Context, do APICall, id string) {
 	_ = do(ctx, http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
 }
 
-// QueryUserFlags// QueryUserFlags are those of loadstone query-user.
+// QueryUserFlags are those of loadstone query-user.
 type QueryUserFlags struct {
 	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
 	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`

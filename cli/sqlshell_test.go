@@ -68,10 +68,10 @@ func TestParquet(t *testing.T) {
 }
 
 func TestStatementsEndWithASemicolon(t *testing.T) {
-	var asked []string
+	var requested []string
 	shell := &cli.SQLShell{Format: "csv", Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
 		Ask: func(_ context.Context, sql string) (query.Answer, error) {
-			asked = append(asked, strings.TrimSpace(sql))
+			requested = append(requested, strings.TrimSpace(sql))
 			if sql == "bad;\n" {
 				return query.Answer{}, errors.New("no such table")
 			}
@@ -81,11 +81,11 @@ func TestStatementsEndWithASemicolon(t *testing.T) {
 	if err := shell.Read(t.Context(), strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
-	if len(asked) != 3 || asked[0] != "SELECT ';\n' AS a -- ;\n;" || asked[2] != "SELECT 2" {
-		t.Errorf("asked %q", asked)
+	if len(requested) != 3 || requested[0] != "SELECT ';\n' AS a -- ;\n;" || requested[2] != "SELECT 2" {
+		t.Errorf("asked %q", requested)
 	}
-	if err := shell.Read(t.Context(), strings.NewReader("bad;\nSELECT 3;\n")); err == nil || len(asked) != 4 {
-		t.Errorf("a script goes on after an error: %q, %v", asked, err)
+	if err := shell.Read(t.Context(), strings.NewReader("bad;\nSELECT 3;\n")); err == nil || len(requested) != 4 {
+		t.Errorf("a script goes on after an error: %q, %v", requested, err)
 	}
 }
 

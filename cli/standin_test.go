@@ -24,7 +24,7 @@ import (
 func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 	p := clitest.NewProgram(t)
 	private, public := p.KeyPair("rsa.pub")
-	stranger, _ := p.KeyPair("stranger.pub")
+	unknown, _ := p.KeyPair("stranger.pub")
 	if code, text := p.Command("snowsim", "--public-key", p.Path("missing.pub")); code == 0 ||
 		!strings.Contains(text, "missing.pub") {
 		t.Errorf("a key that is not there: exit %d, %s", code, text)
@@ -54,14 +54,14 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 		_, err = db.Check(t.Context())
 		return err
 	}
-	ways := []struct {
+	paths := []struct {
 		name            string
 		right, wrong    map[string]string
 		alwaysAvailable bool
 	}{
 		{"password", map[string]string{"password": "hunter2"}, map[string]string{"password": "hunter3"}, true},
 		{"key pair", map[string]string{"authenticator": "snowflake_jwt", "private_key": private},
-			map[string]string{"authenticator": "snowflake_jwt", "private_key": stranger}, false},
+			map[string]string{"authenticator": "snowflake_jwt", "private_key": unknown}, false},
 		{"token", map[string]string{"authenticator": "programmatic_access_token", "token": "pat-two"},
 			map[string]string{"authenticator": "programmatic_access_token", "token": "oauth-one"}, false},
 		{"OAuth", map[string]string{"authenticator": "oauth", "token": "oauth-one"},
@@ -71,14 +71,14 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 	for _, flags := range [][]string{{"--public-key", public, "--token", "pat-one", "--token", "pat-two", "--oauth-token",
 		"oauth-one"}, nil} {
 		s := p.StandIn(append([]string{"--listen", "127.0.0.1:0", "--password-file", secret}, flags...)...)
-		for _, way := range ways {
-			err := signIn(s, way.right)
-			if registered := way.alwaysAvailable || flags != nil; registered && err != nil || !registered &&
+		for _, route := range paths {
+			err := signIn(s, route.right)
+			if registered := route.alwaysAvailable || flags != nil; registered && err != nil || !registered &&
 				!engine.HasCode(err, engine.CodeTarget) {
-				t.Errorf("%s, registered %v: %v", way.name, registered, err)
+				t.Errorf("%s, registered %v: %v", route.name, registered, err)
 			}
-			if err := signIn(s, way.wrong); !engine.HasCode(err, engine.CodeTarget) {
-				t.Errorf("%s that nobody registered: %v", way.name, err)
+			if err := signIn(s, route.wrong); !engine.HasCode(err, engine.CodeTarget) {
+				t.Errorf("%s that nobody registered: %v", route.name, err)
 			}
 		}
 		s.Stop(t)

@@ -47,9 +47,9 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		stop func(id string)
 	}{
 		{"by the command", func(id string) {
-			code, said := p.Command("stop", "--all", "--yes", "--data-dir", dir)
-			if code != terminal.ExitFailed || !strings.Contains(said, id) || !strings.Contains(said, "does not answer") {
-				t.Errorf("exit %d: %s", code, said)
+			code, message := p.Command("stop", "--all", "--yes", "--data-dir", dir)
+			if code != terminal.ExitFailed || !strings.Contains(message, id) || !strings.Contains(message, "does not answer") {
+				t.Errorf("exit %d: %s", code, message)
 			}
 		}},
 		{"by the page", func(id string) {

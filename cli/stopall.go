@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
-// StopAllCommand// StopAllCommand are those of loadstone stop.
+// StopAllCommand are those of loadstone stop.
 type StopAllCommand struct {
 	All bool `help:"Stop every run and matrix. Needed: there is nothing else that this command stops."`
 	Yes bool `short:"y" help:"Do not ask."`

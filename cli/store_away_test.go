@@ -33,8 +33,8 @@ type storeFault struct {
 // faultyStoreCluster is a cluster whose control store goes away: both servers reach it on a road each.
 type faultyStoreCluster struct {
 	*cluster
-	store   *outageStore
-	proxies [2]*netProxy
+	store        *outageStore
+	storeProxies [2]*netProxy
 }
 
 func newFaultyStoreCluster(t *testing.T) *faultyStoreCluster {
@@ -45,14 +45,14 @@ func newFaultyStoreCluster(t *testing.T) *faultyStoreCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ways [2]string
-	for i := range a.proxies {
-		a.proxies[i] = newNetProxy(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port))
-		ways[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.proxies[i].address(), c.Database)
+	var paths [2]string
+	for i := range a.storeProxies {
+		a.storeProxies[i] = newNetProxy(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port))
+		paths[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.storeProxies[i].address(), c.Database)
 	}
 	dir := t.TempDir()
 	n := clitest.StartNode(t, dir, "")
-	a.cluster = newClusterOn(t, url, ways, func(int) []string { return []string{"--nodes", n.Address} })
+	a.cluster = newClusterOn(t, url, paths, func(int) []string { return []string{"--nodes", n.Address} })
 	a.node, a.nodeDir = n, dir
 	return a
 }
@@ -63,15 +63,15 @@ func (a *faultyStoreCluster) rate(i int, runID string) string {
 	begin := time.Now()
 	code, err := a.proxies[i].Try("GET", "/api/runs/"+runID, nil, &d)
 	ready, _ := a.proxies[i].Try("GET", "/readyz", nil, nil)
-	said := fmt.Sprintf("%d after %v, readyz %d", code, time.Since(begin).Round(time.Millisecond), ready)
+	message := fmt.Sprintf("%d after %v, readyz %d", code, time.Since(begin).Round(time.Millisecond), ready)
 	if err != nil {
-		return said + ": " + err.Error()
+		return message + ": " + err.Error()
 	}
-	said += fmt.Sprintf(", %s/%s", d.Status, d.Phase)
+	message += fmt.Sprintf(", %s/%s", d.Status, d.Phase)
 	if d.Live != nil {
-		said += fmt.Sprintf(", %.1f/s", d.Live.Ops.CurrentPerSec)
+		message += fmt.Sprintf(", %.1f/s", d.Live.Ops.CurrentPerSec)
 	}
-	return said
+	return message
 }
 
 // longestGap is the longest time, in seconds, between two points of a run's curve.
@@ -98,10 +98,10 @@ func TestTheControlStoreGoesAway(t *testing.T) {
 		{"stopped for 5 s", 5 * time.Second, 40 * time.Second, stop, start, false, true},
 		{"stopped for 40 s", 40 * time.Second, 90 * time.Second, stop, start, false, true},
 		{"hangs for 40 s", 40 * time.Second, 90 * time.Second, freeze, thaw, false, true},
-		{"the owner's way is cut for 40 s", 40 * time.Second, 90 * time.Second, func(a *faultyStoreCluster) { a.proxies[0].block() },
-			func(a *faultyStoreCluster) { a.proxies[0].carry() }, true, false},
+		{"the owner's way is cut for 40 s", 40 * time.Second, 90 * time.Second, func(a *faultyStoreCluster) { a.storeProxies[0].block() },
+			func(a *faultyStoreCluster) { a.storeProxies[0].carry() }, true, false},
 		{"the owner's way is cut for 100 s", 100 * time.Second, 150 * time.Second,
-			func(a *faultyStoreCluster) { a.proxies[0].block() }, func(a *faultyStoreCluster) { a.proxies[0].carry() }, true, false},
+			func(a *faultyStoreCluster) { a.storeProxies[0].block() }, func(a *faultyStoreCluster) { a.storeProxies[0].carry() }, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.run(t) })
 	}
@@ -149,9 +149,9 @@ func (c storeFault) run(t *testing.T) {
 		t.Logf("%s: %d from %v to %v after the fault", id, len(w.began), time.Unix(0, slices.Min(w.began)).Sub(at),
 			time.Unix(0, slices.Max(w.began)).Sub(at))
 	}
-	most := maxPerSecond(due)
+	limit := maxPerSecond(due)
 	t.Logf("%s, %.1f/s, %+v; epochs %d to %d; at most %d of %d due in a second", d.Status, d.Summary.QPS, acc, epoch,
-		a.epoch(run), most, storeFaultRate)
+		a.epoch(run), limit, storeFaultRate)
 	for _, cause := range d.Summary.ValidityDetail.Causes {
 		t.Logf("%s: %s: %s from %v to %v", d.Summary.Validity, cause.Cause, cause.Detail, cause.From, cause.To)
 	}
@@ -163,8 +163,8 @@ func (c storeFault) run(t *testing.T) {
 	if c.takenOver && !taken || c.kept && taken {
 		t.Errorf("taken over: %v", taken)
 	}
-	if most > storeFaultRate+storeFaultRate/50 {
-		t.Errorf("%d operations were due within one second", most)
+	if limit > storeFaultRate+storeFaultRate/50 {
+		t.Errorf("%d operations were due within one second", limit)
 	}
 	clitest.Until(t, time.Minute, func() bool { return a.orphanConnections() == 0 }, a.node.Out.String)
 	if gap := a.longestGap(run.RunID); gap > 5 && !strings.Contains(fmt.Sprint(d.Summary.ValidityDetail.Causes),

@@ -101,7 +101,7 @@ func withSourceLine(sql string, err error) error {
 	if f.Line > len(lines) {
 		return err
 	}
-	place := *e
+	position := *e
 	kind, _, _ := strings.Cut(e.Message, ":")
 	at := 0
 	for i := range len(lines) {
@@ -111,7 +111,7 @@ func withSourceLine(sql string, err error) error {
 	}
 	line := []rune(lines[f.Line-1])
 	at += len(string(line[:min(len(line), f.Column-1)]))
-	place.Message, place.Hint, place.Fields = streamsql.Errorf(streamsql.Kind(kind), sql, at, e.Hint, "%s",
+	position.Message, position.Hint, position.Fields = streamsql.Errorf(streamsql.Kind(kind), sql, at, e.Hint, "%s",
 		f.Message).Error(), "", nil
-	return &place
+	return &position
 }

@@ -41,12 +41,12 @@ func TestAMetricOfAQueryIsScraped(t *testing.T) {
 		CREATE SINK gauge TYPE METRIC SET('room' AS SINK.METRIC);
 		CREATE QUERY rooms AS SELECT name, degrees, humid FROM room INTO gauge`)
 	s.until("rooms", "RUNNING")
-	told := regexp.MustCompile(`(?m)^loadstone_stream_room.*$`)
+	message := regexp.MustCompile(`(?m)^loadstone_stream_room.*$`)
 	scraped := func(want ...string) {
 		t.Helper()
 		var got []string
 		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			got = told.FindAllString(s.MustGet("/metrics"), -1)
+			got = message.FindAllString(s.MustGet("/metrics"), -1)
 			if slices.Sort(got); slices.Equal(got, want) {
 				return
 			}

@@ -394,12 +394,12 @@ func TestSinksOfNodes(t *testing.T) {
 	// What reads on a node that drains goes on, and nothing new comes to it.
 	s.done("CREATE QUERY stays AS SELECT v FROM c INTO printed")
 	s.until("stays", "RUNNING")
-	for _, asked := range []string{"drain", "resume"} {
-		if code, text := p.Command("node", asked, nodes[0].id, "--data-dir", p.Path("data")); code != 0 {
-			t.Fatalf("%s: %d %s", asked, code, text)
+	for _, requested := range []string{"drain", "resume"} {
+		if code, text := p.Command("node", requested, nodes[0].id, "--data-dir", p.Path("data")); code != 0 {
+			t.Fatalf("%s: %d %s", requested, code, text)
 		}
 		state, status := "DRAINING", 422
-		if asked == "resume" {
+		if requested == "resume" {
 			state, status = "ACTIVE", 200
 		}
 		s.worker(nodes[0].id, state)

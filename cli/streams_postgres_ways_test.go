@@ -176,16 +176,16 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	}
 	both("rows before the outage", func(_ string, q query) bool { return q.Live != nil && q.Live.Out > 100 })
 	pg.Stop()
-	begun := time.Now()
+	started := time.Now()
 	both("what they wait for, and rows that are dropped", func(name string, q query) bool {
 		return q.State == "RUNNING" && q.Trouble != nil &&
 			strings.HasPrefix(q.Trouble.Message, "Postgres can not be written to: ") && (name == "waits" || q.Live.Dropped > 0)
 	})
 	if os.Getenv(clitest.Soak) != "" {
-		time.Sleep(time.Until(begun.Add(61 * time.Second)))
+		time.Sleep(time.Until(started.Add(61 * time.Second)))
 	}
 	pg.Start()
-	t.Logf("it was down for %v", time.Since(begun))
+	t.Logf("it was down for %v", time.Since(started))
 	both("that they wait no longer", func(_ string, q query) bool { return q.Trouble == nil && q.State == "RUNNING" })
 	for _, p := range sources {
 		close(p.stop)

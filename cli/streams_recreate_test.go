@@ -50,8 +50,8 @@ func TestOneNameIsTakenAgainAndAgain(t *testing.T) {
 		t.Errorf("%d goroutines after 20 rounds, %d after 200", first, last)
 	}
 	t.Logf("%d goroutines after 20 rounds, %d after 200", first, last)
-	if said := s.Out.String(); strings.Contains(said, "panic") {
-		t.Error(said)
+	if message := s.Out.String(); strings.Contains(message, "panic") {
+		t.Error(message)
 	}
 	s.Stop()
 }

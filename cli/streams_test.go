@@ -240,8 +240,8 @@ func TestBundles(t *testing.T) {
 	}
 	for name, text := range map[string]string{"misspelt.yaml": "statments: []", "broken.yaml": "statements: [",
 		"empty.sql": " "} {
-		if code, said := apply(p.Write(name, text)); code == 0 {
-			t.Errorf("%s was applied: %s", name, said)
+		if code, message := apply(p.Write(name, text)); code == 0 {
+			t.Errorf("%s was applied: %s", name, message)
 		}
 	}
 	var group sync.WaitGroup

@@ -57,16 +57,16 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 	s.until("drains", "STOPPING")
 	for name, sql := range map[string]string{"tries": "DROP QUERY tries", "hangs": "DROP QUERY hangs FORCEFUL",
 		"drains": "DROP QUERY drains FORCEFUL"} {
-		begun := time.Now()
+		started := time.Now()
 		s.done(sql)
 		s.until(name, "")
-		if took := time.Since(begun); took > 10*time.Second {
+		if took := time.Since(started); took > 10*time.Second {
 			t.Errorf("%s took %v", sql, took)
 		}
 	}
-	begun := time.Now()
+	startedAt := time.Now()
 	s.Stop()
-	if took := time.Since(begun); took > 15*time.Second {
+	if took := time.Since(startedAt); took > 15*time.Second {
 		t.Errorf("the server took %v to end", took)
 	}
 }

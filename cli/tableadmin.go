@@ -20,7 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
-// TableCommands// TableCommands are those of loadstone table.
+// TableCommands are those of loadstone table.
 type TableCommands struct {
 	List    TableList    `cmd:"" help:"List the derived tables, and say when nobody refreshes them."`
 	Show    TableShow    `cmd:"" help:"Show a table: its definition, and how it stands."`
@@ -202,15 +202,15 @@ func joinOrNone(names []string) string {
 }
 
 // tableAction does something with a table, and says so.
-func tableAction(e *terminal.Env, do APICall, method, path string, said string, args ...any) error {
+func tableAction(e *terminal.Env, do APICall, method, path string, message string, args ...any) error {
 	if err := do(e.Ctx, method, path, nil, nil); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.Stdout, terminal.StripControls(fmt.Sprintf(said, args...)))
+	_, err := fmt.Fprintln(e.Stdout, terminal.StripControls(fmt.Sprintf(message, args...)))
 	return err
 }
 
-// TableSuspend// TableSuspend is loadstone table suspend.
+// TableSuspend is loadstone table suspend.
 type TableSuspend struct{ TableName }
 
 // Run suspends a table.
@@ -234,7 +234,7 @@ func (c TableDrop) Run(e *terminal.Env, do APICall) error {
 	return tableAction(e, do, http.MethodDelete, tablePath(c.Name, ""), "%s was dropped.", c.Name)
 }
 
-// TableRefresh// TableRefresh is loadstone table refresh.
+// TableRefresh is loadstone table refresh.
 type TableRefresh struct {
 	TableName
 	Wait time.Duration `placeholder:"TIME" help:"Wait until it is refreshed, so long at most; exit code 2 when it is not then."`
@@ -281,7 +281,7 @@ func (c TableRefresh) Run(e *terminal.Env, do APICall) error {
 	}
 }
 
-// TableHistory// TableHistory is loadstone table history.
+// TableHistory is loadstone table history.
 type TableHistory struct {
 	TableName
 	Limit int `default:"20" placeholder:"N" help:"How many refreshes, 1 to 500."`

@@ -95,7 +95,7 @@ func tableAnswer(out any, v any) error {
 }
 
 // run runs a command line, and returns what it has written and its exit code.
-func (s *server) run(t *testing.T, args ...string) (said string, code int) {
+func (s *server) run(t *testing.T, args ...string) (message string, code int) {
 	t.Helper()
 	var commands cli.TableCommands
 	parser, err := kong.New(&commands, kong.Exit(func(int) { t.Fatal("it wants to exit") }))
@@ -157,24 +157,24 @@ func TestCommandsAboutTables(t *testing.T) {
 		{"show d", 0, "# lag            0 s of 7 s\n", ""},
 	} {
 		before := len(s.asked)
-		said, code := s.run(t, strings.Fields(c.args)...)
-		if code != c.code || !strings.Contains(said, c.says) ||
+		message, code := s.run(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(message, c.says) ||
 			c.asks != "" && !strings.Contains(strings.Join(s.asked[before:], "\n"), c.asks) {
-			t.Errorf("%s: exit %d, %q, asked %q", c.args, code, said, s.asked[before:])
+			t.Errorf("%s: exit %d, %q, asked %q", c.args, code, message, s.asked[before:])
 		}
-		if strings.Contains(said, "\x1b") && !strings.Contains(c.args, "csv") && !strings.Contains(c.args, "json") {
+		if strings.Contains(message, "\x1b") && !strings.Contains(c.args, "csv") && !strings.Contains(c.args, "json") {
 			t.Errorf("%s lets control characters through", c.args)
 		}
 	}
 	s.fails = true
-	if said, code := s.run(t, "refresh", "b", "--wait", "1m"); code != terminal.ExitFailed ||
-		!strings.Contains(said, "no such column") {
-		t.Errorf("a refresh that fails: exit %d, %q", code, said)
+	if output, code := s.run(t, "refresh", "b", "--wait", "1m"); code != terminal.ExitFailed ||
+		!strings.Contains(output, "no such column") {
+		t.Errorf("a refresh that fails: exit %d, %q", code, output)
 	}
 	s.fails, s.stands = false, true
-	if said, code := s.run(t, "refresh", "b", "--wait", "1ms"); code != terminal.ExitFailed ||
-		!strings.Contains(said, "is not refreshed after 1ms") {
-		t.Errorf("a refresh that nobody makes: exit %d, %q", code, said)
+	if reported, code := s.run(t, "refresh", "b", "--wait", "1ms"); code != terminal.ExitFailed ||
+		!strings.Contains(reported, "is not refreshed after 1ms") {
+		t.Errorf("a refresh that nobody makes: exit %d, %q", code, reported)
 	}
 }
 
@@ -193,17 +193,17 @@ func TestTablesAreAsAFileSays(t *testing.T) {
 	const two = "name: a b\ndefinition: |\n  SELECT 1 AS one,\n    2 AS two;\n---\nname: c\ndefinition: SELECT 3\n" +
 		"target_lag_seconds: 5\n"
 	for _, want := range []string{"a b was made.\nc was made.\n", "a b is as it should be.\nc is as it should be.\n"} {
-		if said, code := apply(two); code != 0 || said != want {
-			t.Errorf("exit %d, %q, want %q", code, said, want)
+		if message, code := apply(two); code != 0 || message != want {
+			t.Errorf("exit %d, %q, want %q", code, message, want)
 		}
 	}
 	shown, _ := s.run(t, "show", "a b")
-	if said, code := apply(shown); code != 0 || said != "a b is as it should be.\n" {
-		t.Errorf("what was shown: exit %d, %q\n%s", code, said, shown)
+	if output, code := apply(shown); code != 0 || output != "a b is as it should be.\n" {
+		t.Errorf("what was shown: exit %d, %q\n%s", code, output, shown)
 	}
-	if said, code := apply(strings.Replace(shown, "2 AS two", "3 AS two", 1)); code != 0 || said != "a b was changed.\n" ||
+	if reported, code := apply(strings.Replace(shown, "2 AS two", "3 AS two", 1)); code != 0 || reported != "a b was changed.\n" ||
 		s.tables["a b"].Version != 2 || !strings.Contains(s.tables["a b"].Definition, "3 AS two") {
-		t.Errorf("exit %d, %q, %+v", code, said, s.tables["a b"])
+		t.Errorf("exit %d, %q, %+v", code, reported, s.tables["a b"])
 	}
 	s.unmade = 2
 	if said, code := apply("name: above\ndefinition: SELECT 5\n"); code != 0 || said != "above was made.\n" ||

@@ -24,7 +24,7 @@ const maxDocument = 4 << 20
 // defaultTargetLag is the target lag of a table that names none, as the API has it.
 const defaultTargetLag = 60
 
-// TableDocument// TableDocument is a table as a file has it.
+// TableDocument is a table as a file has it.
 type TableDocument struct {
 	Name        string       `yaml:"name" json:"name"`
 	Description string       `yaml:"description,omitempty" json:"description,omitempty"`
@@ -118,7 +118,7 @@ func (c TableApply) Run(e *terminal.Env, do APICall) error {
 	for _, d := range all {
 		done, err := d.apply(e.Ctx, do)
 		// One that reads a table which was just made is made when that one has been refreshed first.
-		for begun := time.Now(); engine.HasCode(err, engine.CodeUnavailable) && time.Since(begun) < firstRefreshTimeout; {
+		for started := time.Now(); engine.HasCode(err, engine.CodeUnavailable) && time.Since(started) < firstRefreshTimeout; {
 			select {
 			case <-e.Ctx.Done():
 				return e.Ctx.Err()

@@ -58,7 +58,7 @@ func newClusterOf(t *testing.T, flags func(server int) []string, programs ...str
 }
 
 // newClusterOn is two servers on a control store, each of which reaches it by an address of its own.
-func newClusterOn(t *testing.T, control string, ways [2]string, flags func(server int) []string,
+func newClusterOn(t *testing.T, control string, paths [2]string, flags func(server int) []string,
 	programs ...string,
 ) *cluster {
 	t.Helper()
@@ -79,7 +79,7 @@ func newClusterOn(t *testing.T, control string, ways [2]string, flags func(serve
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
 	for i := range c.args {
-		c.args[i] = append([]string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", ways[i],
+		c.args[i] = append([]string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", paths[i],
 			"--local-capacity", "0", "--results", c.results}, flags(i)...)
 	}
 	// Servers on one store share the key that seals connections.

@@ -150,8 +150,8 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		}
 	}
 	renew(time.Hour)
-	again := run("d", 3)
-	if reason := await("run-61", "FAILED", clitest.StartTimeout, again); !strings.Contains(reason, "restarted") {
+	repeated := run("d", 3)
+	if reason := await("run-61", "FAILED", clitest.StartTimeout, repeated); !strings.Contains(reason, "restarted") {
 		t.Errorf("the run of the restarted process: %s", reason)
 	}
 	if status, _ := state("run-62 · a"); status != "RUNNING" {

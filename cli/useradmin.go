@@ -40,7 +40,7 @@ func listUsers(ctx context.Context, do APICall) ([]store.User, error) {
 	return list.Users, err
 }
 
-// NamedUser// NamedUser is a command about one user.
+// NamedUser is a command about one user.
 type NamedUser struct {
 	Name string `arg:"" help:"The user's name."`
 }
@@ -145,7 +145,7 @@ func (c UserLink) Run(e *terminal.Env, do APICall) error {
 }
 
 // change changes a user and says what it is now.
-func (n NamedUser) change(e *terminal.Env, do APICall, to map[string]any, said string) error {
+func (n NamedUser) change(e *terminal.Env, do APICall, to map[string]any, message string) error {
 	path, err := n.path(e.Ctx, do)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (n NamedUser) change(e *terminal.Env, do APICall, to map[string]any, said s
 	if err := do(e.Ctx, http.MethodPatch, path, to, &u); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%s %s.\n", terminal.Shown(u.Name), said)
+	_, err = fmt.Fprintf(e.Stdout, "%s %s.\n", terminal.Shown(u.Name), message)
 	return err
 }
 

@@ -79,18 +79,18 @@ func formatInstant(t engine.Time) string {
 
 // formatExpiry is when a token ends, marked when that is soon.
 func formatExpiry(t engine.Time, now time.Time) string {
-	said := formatInstant(t)
+	message := formatInstant(t)
 	left := t.Sub(now)
 	switch days := int(left / (24 * time.Hour)); {
 	case t.IsZero() || left >= expirySoon:
 	case days < 1:
-		said += " (within a day)"
+		message += " (within a day)"
 	case days == 1:
-		said += " (in 1 day)"
+		message += " (in 1 day)"
 	default:
-		said += fmt.Sprintf(" (in %d days)", days)
+		message += fmt.Sprintf(" (in %d days)", days)
 	}
-	return said
+	return message
 }
 
 // UserRevoke is loadstone user revoke.

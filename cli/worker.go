@@ -30,7 +30,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-// WorkerCommand// WorkerCommand is loadstone worker.
+// WorkerCommand is loadstone worker.
 type WorkerCommand struct {
 	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
 	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
@@ -279,11 +279,11 @@ func (p *fetchedPlugins) Workload(ctx context.Context, sha string) (plugin.Workl
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	var asked time.Time
+	var requested time.Time
 	for !p.Has(sha) {
-		if time.Since(asked) > pluginRetryInterval {
+		if time.Since(requested) > pluginRetryInterval {
 			p.request(sha)
-			asked = time.Now()
+			requested = time.Now()
 		}
 		select {
 		case <-ticker.C:

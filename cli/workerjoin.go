@@ -108,12 +108,12 @@ const rejectionLogInterval = time.Minute
 
 func (r *rejectionLog) note(err error) {
 	r.mu.Lock()
-	again := err.Error() == r.logged && time.Since(r.at) < rejectionLogInterval
-	if !again {
+	second := err.Error() == r.logged && time.Since(r.at) < rejectionLogInterval
+	if !second {
 		r.logged, r.at = err.Error(), time.Now()
 	}
 	r.mu.Unlock()
-	if again {
+	if second {
 		return
 	}
 	why := rpc.LogRejected(err)

@@ -40,7 +40,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := clitest.StartNode(t, nodeDir, "", "--join-file", file)
-	said := n.Out.String
+	message := n.Out.String
 	if text := node4("add", n.Address); !strings.Contains(text, n.Address) {
 		t.Errorf("add: %s", text)
 	}
@@ -48,7 +48,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 		t.Errorf("the catalog: %s", text)
 	}
 	clitest.WaitFor(t, clitest.StartTimeout, "that the node joins", func() bool {
-		return strings.Contains(said(),
+		return strings.Contains(message(),
 			"the node has joined")
 	})
 	var run engine.Run
@@ -107,7 +107,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	clitest.WaitFor(t, clitest.StartTimeout, "that the node learns of it", func() bool {
 		return strings.Contains(n.Out.String(), "does not believe this node's certificate")
 	})
-	logs := served.Out.String() + n.Out.String() + other.Out.String() + said()
+	logs := served.Out.String() + n.Out.String() + other.Out.String() + message()
 	for _, secret := range []string{token[4:40], token[40:80], token[len(token)-20:], load} {
 		if strings.Contains(logs, secret) {
 			t.Errorf("a log holds %s", secret)

@@ -95,7 +95,7 @@ func InvalidField(field, message, hint string) *Error {
 		Fields: []FieldError{{Field: field, Message: message, Hint: hint}}}
 }
 
-// ErrorText// ErrorText is an error as sentences for people, with its fields and the cure.
+// ErrorText is an error as sentences for people, with its fields and the cure.
 func ErrorText(err error) string {
 	e := AsError(err)
 	text := e.Message

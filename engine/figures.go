@@ -332,7 +332,7 @@ type Figures struct {
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`
-	// LoadStart// LoadStart is of a run worker whose load began, else left out.
+	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
 }
 

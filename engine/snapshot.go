@@ -156,7 +156,7 @@ type Resources struct {
 	Goroutines int     `json:"goroutines"`
 }
 
-// LiveState// LiveState is the live state of a run: a full snapshot, once a second. Every field is present.
+// LiveState is the live state of a run: a full snapshot, once a second. Every field is present.
 type LiveState struct {
 	ResultID string `json:"test_id"`
 	RunID    string `json:"run_id"`
@@ -214,7 +214,7 @@ type GuardrailState struct {
 	HoldSeconds float64 `json:"hold_seconds"`
 }
 
-// LoadStats// LoadStats says, for one second, how an open loop keeps its schedule and where
+// LoadStats says, for one second, how an open loop keeps its schedule and where
 // the time of the executions went. In a closed loop TargetQPS, Service and ScheduleLag are null.
 type LoadStats struct {
 	// TargetQPS is the rate that the schedule asks for now, of all run workers.
@@ -259,13 +259,13 @@ type Timing struct {
 	ProcessingElapsedTotal *float64 `json:"processing_elapsed_seconds"`
 }
 
-// OpsRate// OpsRate counts operations of the phase.
+// OpsRate counts operations of the phase.
 type OpsRate struct {
 	Total         int64   `json:"total"`
 	CurrentPerSec float64 `json:"current_per_sec"`
 }
 
-// ReadWriteRates// ReadWriteRates tells reads from writes.
+// ReadWriteRates tells reads from writes.
 type ReadWriteRates struct {
 	Reads        int64   `json:"reads"`
 	Writes       int64   `json:"writes"`
@@ -280,7 +280,7 @@ type KindRate struct {
 	PerSec float64 `json:"per_sec"`
 }
 
-// ObservedError// ObservedError is an error that executions have met since the load began: how many of them (0 where that is not known),
+// ObservedError is an error that executions have met since the load began: how many of them (0 where that is not known),
 // and when the first and the last of them ended.
 type ObservedError struct {
 	ExecutionError
@@ -289,7 +289,7 @@ type ObservedError struct {
 	LastAt  Time  `json:"last_at"`
 }
 
-// ErrorStats// ErrorStats counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
+// ErrorStats counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
 // newest last.
 type ErrorStats struct {
 	Count   int64                `json:"count"`
@@ -303,7 +303,7 @@ type ErrorStats struct {
 	Retries int64 `json:"retries"`
 }
 
-// ConnectionStats// ConnectionStats tells open from wanted connections.
+// ConnectionStats tells open from wanted connections.
 type ConnectionStats struct {
 	Active int `json:"active"`
 	Target int `json:"target"`
@@ -314,7 +314,7 @@ type ConnectionStats struct {
 	Reopened int64 `json:"reopened"`
 }
 
-// WorkerState// WorkerState is one row of the worker table.
+// WorkerState is one row of the worker table.
 type WorkerState struct {
 	WorkerID      string       `json:"worker_id"`
 	WorkerGroupID int          `json:"worker_group_id"`
@@ -326,12 +326,12 @@ type WorkerState struct {
 	// SilentSince is when something was last heard from a run worker that should report each second and does not,
 	// zero for one that does: its figures are those of then, and count until it is DEAD.
 	SilentSince Time `json:"silent_since"`
-	// LoadStart// LoadStart is null until its load has begun.
+	// LoadStart is null until its load has begun.
 	LoadStart *LoadStart    `json:"beginning"`
 	Metrics   WorkerMetrics `json:"metrics"`
 }
 
-// LoadStart// LoadStart is how the load of a run worker began, and what its times are worth.
+// LoadStart is how the load of a run worker began, and what its times are worth.
 type LoadStart struct {
 	NodeID       string   `json:"node_id"`
 	StartedAt    Time     `json:"began_at" doc:"By the server's clock."`
@@ -339,7 +339,7 @@ type LoadStart struct {
 	ClockErrorMs *float64 `json:"clock_error_ms" doc:"How far its times, as times of the server, may be wrong, either way; null while that is not known."`
 }
 
-// WorkerMetrics// WorkerMetrics are the figures of one run worker.
+// WorkerMetrics are the figures of one run worker.
 type WorkerMetrics struct {
 	QPS               float64  `json:"qps"`
 	P50LatencyMs      *float64 `json:"p50_latency_ms"`

@@ -201,17 +201,17 @@ func TestATokenThatLetsNobodyInSaysSo(t *testing.T) {
 	unknown, _ := auth.NewSecret(auth.PrefixAPI)
 	operator, _ := auth.NewSecret(auth.PrefixOperator)
 	session, _ := auth.NewSecret(auth.PrefixSession)
-	told := map[string]string{}
+	message := map[string]string{}
 	for name, header := range map[string]string{"expired": "Bearer " + expired, "revoked": "Bearer " +
 		revoked["secret"].(string), "unknown": "Bearer " + unknown, "garbage": "Bearer lst_wrong", "operator": "Bearer " +
 		operator, "a session's": "Bearer " + session, "none": "Bearer", "another scheme": "Basic YWRtaW46YWRtaW4="} {
 		p := b.do("GET", "/api/auth/me", nil, "Authorization", header).problem(t, 401, engine.CodeUnauthorized)
-		if told[p.Detail+"\n"+p.Hint] = name; !strings.Contains(p.Detail, "token") || strings.Contains(p.Hint, "browser") {
+		if message[p.Detail+"\n"+p.Hint] = name; !strings.Contains(p.Detail, "token") || strings.Contains(p.Hint, "browser") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if len(told) != 1 {
-		t.Errorf("what is wrong with a token is told apart: %v", told)
+	if len(message) != 1 {
+		t.Errorf("what is wrong with a token is told apart: %v", message)
 	}
 	p := b.do("GET", "/api/auth/me", nil, "Authorization", "").problem(t, 401, engine.CodeUnauthorized)
 	if !strings.Contains(p.Detail, "not signed in") {

@@ -167,7 +167,7 @@ func TestProbesOfStrangersAskOnce(t *testing.T) {
 	wg.Wait()
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
-	if most := 1 + int(time.Since(begin)/time.Second); b.store.pings > most {
+	if limit := 1 + int(time.Since(begin)/time.Second); b.store.pings > limit {
 		t.Errorf("the store was asked %d times", b.store.pings)
 	}
 }

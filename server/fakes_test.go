@@ -338,6 +338,6 @@ func (plugins) Usable(context.Context, string, string) error { return nil }
 // demand is what runs need of nodes.
 type demand struct{}
 
-func (demand) Scaling(context.Context) (admission.ScalingNeeds, error) {
+func (demand) ScalingNeeds(context.Context) (admission.ScalingNeeds, error) {
 	return admission.ScalingNeeds{WantedNodes: 2}, nil
 }

@@ -57,12 +57,12 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if got := read[api.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum full" {
 		t.Errorf("%+v", got)
 	}
-	asked := func(text string, at engine.Time) string {
+	requested := func(text string, at engine.Time) string {
 		return one + "?" + url.Values{"was_text": {text}, "was_at": {at.Format(engine.TimeLayout)}}.Encode()
 	}
 	now := read[api.MarkList](t, b.do("GET", path(id), nil)).Marks[0]
-	for name, address := range map[string]string{"another text": asked("vacuum", now.At),
-		"another moment": asked(now.Text, engine.At(now.At.Add(time.Second)))} {
+	for name, address := range map[string]string{"another text": requested("vacuum", now.At),
+		"another moment": requested(now.Text, engine.At(now.At.Add(time.Second)))} {
 		if p := b.do("DELETE", address, nil).problem(t, 409, engine.CodeConflict); p.Hint == "" {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -71,7 +71,7 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 		b.do("DELETE", one+half, nil).problem(t, 422, engine.CodeInvalid)
 	}
 	b.do("DELETE", path(prepared.RunID)+"/"+list.Marks[0].MarkID, nil).problem(t, 404, engine.CodeNotFound)
-	if a := b.do("DELETE", asked(now.Text, now.At), nil); a.StatusCode != http.StatusNoContent {
+	if a := b.do("DELETE", requested(now.Text, now.At), nil); a.StatusCode != http.StatusNoContent {
 		t.Errorf("%d", a.StatusCode)
 	}
 	b.do("DELETE", one, nil).problem(t, 404, engine.CodeNotFound)

@@ -130,7 +130,7 @@ func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
 	var qps, failed, connections, degraded float64
 	for _, run := range runs {
 		byPhase[run.Phase]++
-		p := r.server.opts.Runs.Live(run.RunID)
+		p := r.server.opts.Runs.LiveState(run.RunID)
 		if p == nil {
 			continue
 		}

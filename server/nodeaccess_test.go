@@ -32,7 +32,7 @@ func (g *gatekeeper) Tokens(context.Context) ([]store.NodeToken, error) {
 	return []store.NodeToken{{TokenID: "t", Uses: 3, Used: 1}}, nil
 }
 
-func (g *gatekeeper) EndToken(_ context.Context, id string) error {
+func (g *gatekeeper) RevokeToken(_ context.Context, id string) error {
 	if id == "none" {
 		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such token.", Cause: store.ErrNotFound}
 	}

@@ -74,17 +74,17 @@ func newIDP(t *testing.T) *idp {
 		defer p.mu.Unlock()
 		_ = r.ParseForm()
 		code := r.Form.Get("code")
-		asked, known := p.codes[code]
+		requested, known := p.codes[code]
 		proof := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
-		if !known || p.used[code] || base64.RawURLEncoding.EncodeToString(proof[:]) != asked.Get("code_challenge") ||
-			r.Form.Get("redirect_uri") != asked.Get("redirect_uri") {
+		if !known || p.used[code] || base64.RawURLEncoding.EncodeToString(proof[:]) != requested.Get("code_challenge") ||
+			r.Form.Get("redirect_uri") != requested.Get("redirect_uri") {
 			w.WriteHeader(http.StatusBadRequest)
 			answer(w, map[string]string{"error": "invalid_grant"})
 			return
 		}
 		p.used[code] = true
 		now := time.Now().Unix()
-		claims := map[string]any{"iss": p.URL, "aud": "loadstone", "sub": "s-1", "nonce": asked.Get("nonce"), "iat": now,
+		claims := map[string]any{"iss": p.URL, "aud": "loadstone", "sub": "s-1", "nonce": requested.Get("nonce"), "iat": now,
 			"exp": now + 60, "preferred_username": "ada", "groups": []string{"dba", "others"}}
 		for k, v := range p.claims {
 			if v == nil {
@@ -154,11 +154,11 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 	if err != nil || !strings.HasPrefix(to.String(), b.p.URL+"/auth?") {
 		b.t.Fatalf("sent to %q, %v", a.Header.Get("Location"), err)
 	}
-	asked := to.Query()
-	if asked.Get("code_challenge_method") != "S256" || asked.Get("response_type") != "code" ||
-		len(asked.Get("state")) < 40 || len(asked.Get("nonce")) < 40 || len(asked.Get("code_challenge")) != 43 ||
-		asked.Get("redirect_uri") != b.base+"/api/auth/oidc/callback" {
-		b.t.Errorf("asked with %v", asked)
+	requested := to.Query()
+	if requested.Get("code_challenge_method") != "S256" || requested.Get("response_type") != "code" ||
+		len(requested.Get("state")) < 40 || len(requested.Get("nonce")) < 40 || len(requested.Get("code_challenge")) != 43 ||
+		requested.Get("redirect_uri") != b.base+"/api/auth/oidc/callback" {
+		b.t.Errorf("asked with %v", requested)
 	}
 	name := "loadstone_oidc"
 	secure := strings.HasPrefix(b.base, "https:")
@@ -169,17 +169,17 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 		if c.Name == name {
 			if !c.HttpOnly || c.Secure != secure || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode ||
 				c.MaxAge > 600 ||
-				strings.Contains(c.Value, asked.Get("state")) {
+				strings.Contains(c.Value, requested.Get("state")) {
 				b.t.Errorf("cookie %+v", c)
 			}
 			cookie = c.Name + "=" + c.Value
 		}
 	}
-	code := "code-" + asked.Get("state")[:8]
+	code := "code-" + requested.Get("state")[:8]
 	b.p.mu.Lock()
-	b.p.codes[code] = asked
+	b.p.codes[code] = requested
 	b.p.mu.Unlock()
-	return url.Values{"code": {code}, "state": {asked.Get("state")}, "session_state": {"x"}, "iss": {b.p.URL}}, cookie
+	return url.Values{"code": {code}, "state": {requested.Get("state")}, "session_state": {"x"}, "iss": {b.p.URL}}, cookie
 }
 
 // TestSingleSignOnOverTLS: the cookie of a flow has the prefix that keeps other names' pages from setting it, and
@@ -378,17 +378,17 @@ func TestAProviderThatIsAway(t *testing.T) {
 	b := single(t)
 	b.p.away = true
 	b.do("GET", "/api/auth/oidc/start", nil, "Authorization", "").want(t, 503)
-	ways := decode[api.Ways](t, b.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
-	if ways.Provider != "Example" {
-		t.Errorf("ways %+v", ways)
+	paths := decode[api.Ways](t, b.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
+	if paths.Provider != "Example" {
+		t.Errorf("ways %+v", paths)
 	}
 	b.p.away = false
 	b.whole("/").want(t, 303)
 	plain := start(t)
 	plain.do("GET", "/api/auth/oidc/start", nil, "Authorization", "").want(t, 401)
-	ways = decode[api.Ways](t, plain.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
-	if ways.Provider != "" {
-		t.Errorf("ways %+v", ways)
+	paths = decode[api.Ways](t, plain.do("GET", "/api/auth/ways", nil, "Authorization", "").want(t, 200))
+	if paths.Provider != "" {
+		t.Errorf("ways %+v", paths)
 	}
 }
 

@@ -288,9 +288,9 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 			real := strings.NewReplacer("{id}", "nope", "{name}", "nope").Replace(path)
 			seen++
 			if !slices.Contains(open, method+" "+path) {
-				stranger := b.do(method, real, nil, "Authorization", "")
-				stranger.problem(t, 401, engine.CodeUnauthorized)
-				d.conforms(t, method, path, stranger)
+				unknown := b.do(method, real, nil, "Authorization", "")
+				unknown.problem(t, 401, engine.CodeUnauthorized)
+				d.conforms(t, method, path, unknown)
 			}
 			d.conforms(t, method, path, b.do(method, real, nil))
 			if strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/ws") {

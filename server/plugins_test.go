@@ -137,8 +137,8 @@ func TestPluginLife(t *testing.T) {
 	if folder, err := os.Stat(s.dir); err != nil || folder.Mode().Perm() != 0o700 {
 		t.Errorf("folder %v, %v", folder, err)
 	}
-	if again := s.upload(guest("counters", "1.0.0", ""), 200); again.SHA256 != e.SHA256 {
-		t.Errorf("again %+v", again)
+	if second := s.upload(guest("counters", "1.0.0", ""), 200); second.SHA256 != e.SHA256 {
+		t.Errorf("again %+v", second)
 	}
 
 	// Nothing can be made with it before an admin has enabled it.
@@ -315,11 +315,11 @@ func TestDamagedPlugin(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	again, err := library.Open(t.Context(), library.Options{Host: newHost(t), Store: s.db, Dir: s.dir, Log: zerolog.Nop()})
+	second, err := library.Open(t.Context(), library.Options{Host: newHost(t), Store: s.db, Dir: s.dir, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.Workload(t.Context(), "counters"); err != nil {
+	if _, err := second.Workload(t.Context(), "counters"); err != nil {
 		t.Errorf("after the loss of the data directory: %v", err)
 	}
 	if back, err := os.ReadFile(file); err != nil || !bytes.Equal(back, wasm) {

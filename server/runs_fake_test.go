@@ -108,7 +108,7 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 		return engine.RunDetail{}, err
 	}
 	d := engine.RunDetail{Run: r, Workers: []engine.RunResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"},
-		Live: o.Live(id)}
+		Live: o.LiveState(id)}
 	if r.Status == engine.StatusCompleted {
 		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid,
 			ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
@@ -128,7 +128,7 @@ func (o *orchestra) Held() []string {
 	return slices.Collect(maps.Keys(o.live))
 }
 
-func (o *orchestra) Live(id string) *engine.LiveState {
+func (o *orchestra) LiveState(id string) *engine.LiveState {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	return o.live[id]

@@ -97,9 +97,9 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		},
 		Log: zerolog.New(b.log), ShutdownTimeout: 3 * time.Second,
 	}
-	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
-	t.Cleanup(told.Close)
-	opts.Notifier, opts.Settings = told, m
+	message := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
+	t.Cleanup(message.Close)
+	opts.Notifier, opts.Settings = message, m
 	list, err := cost.Open("", t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

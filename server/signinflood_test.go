@@ -26,7 +26,7 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 	b.join("eve", store.RoleOperator)
 	const home = "198.51.100.7"
 	b.signIn("ada", password, "X-Forwarded-For", home).want(t, http.StatusOK)
-	again := start(t, trusting, func(o *server.Options) { o.Store, o.Runs = b.store, b.runs })
+	second := start(t, trusting, func(o *server.Options) { o.Store, o.Runs = b.store, b.runs })
 
 	// More networks than a limiter tells apart have failed before.
 	var group sync.WaitGroup
@@ -42,9 +42,9 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 	group.Wait()
 	b.signIn("eve", password, "X-Forwarded-For", "203.0.113.20").want(t, http.StatusOK)
 
-	for _, b := range []*bench{b, again} {
+	for _, b := range []*bench{b, second} {
 		stop := make(chan struct{})
-		var heard, refused atomic.Int64
+		var received, refused atomic.Int64
 		for i := range 48 {
 			group.Go(func() {
 				for {
@@ -59,7 +59,7 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 					}
 					switch a := b.signIn(name, "not the right one", "X-Forwarded-For", network(from.Add(1))); a.StatusCode {
 					case http.StatusUnauthorized:
-						heard.Add(1)
+						received.Add(1)
 					case http.StatusTooManyRequests:
 						refused.Add(1)
 					default:
@@ -69,7 +69,7 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 			})
 		}
 		// A look now and then: who looks all the time takes a processor from those who guess.
-		for (heard.Load() == 0 || refused.Load() < 100) && !t.Failed() {
+		for (received.Load() == 0 || refused.Load() < 100) && !t.Failed() {
 			time.Sleep(5 * time.Millisecond)
 		}
 		for i := range 4 {
@@ -79,7 +79,7 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 		}
 		close(stop)
 		group.Wait()
-		t.Logf("%d guesses were heard, %d refused unheard", heard.Load(), refused.Load())
+		t.Logf("%d guesses were heard, %d refused unheard", received.Load(), refused.Load())
 	}
 }
 

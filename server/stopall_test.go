@@ -42,8 +42,8 @@ func TestEverythingIsStopped(t *testing.T) {
 		c = &carried{orchestra: o.Runs.(*orchestra), held: []string{"here-1", "here-2"}}
 		o.Runs = c
 	})
-	elsewhere := b.createRun("elsewhere")
-	b.runs.move(elsewhere.RunID, engine.PhaseMeasurement, engine.StatusRunning)
+	remote := b.createRun("elsewhere")
+	b.runs.move(remote.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	_, operator := b.join("ada", store.RoleOperator)
 	_, viewer := b.join("vic", store.RoleViewer)
 	b.do("POST", "/api/stop-all", "{}", viewer...).problem(t, 403, engine.CodeForbidden)
@@ -52,8 +52,8 @@ func TestEverythingIsStopped(t *testing.T) {
 	}
 	r := decode[api.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
 	slices.Sort(c.stopped)
-	if !r.StoreAnswered || len(r.Here) != 2 || len(r.Elsewhere) != 1 || r.Elsewhere[0].RunID != elsewhere.RunID ||
-		!slices.Equal(c.stopped, []string{"here-1", "here-2", elsewhere.RunID}) {
+	if !r.StoreAnswered || len(r.Here) != 2 || len(r.Elsewhere) != 1 || r.Elsewhere[0].RunID != remote.RunID ||
+		!slices.Equal(c.stopped, []string{"here-1", "here-2", remote.RunID}) {
 		t.Errorf("report %+v, stopped %v", r, c.stopped)
 	}
 	if got := b.lines("action=run.stop_all&user=ada"); len(got) != 1 {

@@ -171,13 +171,13 @@ func TestAnotherHost(t *testing.T) {
 // TestBehindProxies: TLS and the name are those that a trusted proxy says, and nobody else.
 func TestBehindProxies(t *testing.T) {
 	b := start(t, func(o *server.Options) { o.Proxies, o.Hosts = loopbackProxy(t), hosts(t, "load.example") })
-	stranger := start(t)
+	unknown := start(t)
 	const hsts = "Strict-Transport-Security"
-	said := []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "load.example"}
-	if h := b.do("GET", "/", nil, said...).Header.Get(hsts); h == "" {
+	message := []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "load.example"}
+	if h := b.do("GET", "/", nil, message...).Header.Get(hsts); h == "" {
 		t.Error("no Strict-Transport-Security behind a proxy that speaks TLS")
 	}
-	if h := stranger.do("GET", "/", nil, said...).Header.Get(hsts); h != "" {
+	if h := unknown.do("GET", "/", nil, message...).Header.Get(hsts); h != "" {
 		t.Error("a stranger is believed")
 	}
 	b.do("GET", "/", nil, "X-Forwarded-Host", "evil.example").want(t, 421)

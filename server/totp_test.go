@@ -43,9 +43,9 @@ func TestASecondFactor(t *testing.T) {
 	}
 	enrol := func() (secret string, codes []string) {
 		t.Helper()
-		begun := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
-		if !strings.HasPrefix(begun.QR, "<svg ") || !strings.Contains(begun.URL, begun.Secret) {
-			t.Errorf("begun %+v", begun)
+		started := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
+		if !strings.HasPrefix(started.QR, "<svg ") || !strings.Contains(started.URL, started.Secret) {
+			t.Errorf("begun %+v", started)
 		}
 		b.signIn("ada", password).want(t, http.StatusOK) // what is not confirmed is asked of nobody
 		wrong := me("POST", "/api/auth/totp/confirm", map[string]any{"code": "000000"})
@@ -53,8 +53,8 @@ func TestASecondFactor(t *testing.T) {
 			t.Errorf("problem %+v", p)
 		}
 		made := decode[api.RecoveryCodes](t, me("POST", "/api/auth/totp/confirm",
-			map[string]any{"code": codeAt(t, begun.Secret, 0)}).want(t, http.StatusOK))
-		return begun.Secret, made.Codes
+			map[string]any{"code": codeAt(t, started.Secret, 0)}).want(t, http.StatusOK))
+		return started.Secret, made.Codes
 	}
 	if state().Enabled {
 		t.Error("a second factor from nowhere")
@@ -86,9 +86,9 @@ func TestASecondFactor(t *testing.T) {
 	signIn(in).want(t, http.StatusOK)
 	asks(signIn(in), "used already")
 	// A link for a forgotten password stands for the password alone.
-	again := decode[api.Invitation](t,
+	second := decode[api.Invitation](t,
 		b.do("POST", "/api/users/"+u.UserID+"/invitation", nil).want(t, http.StatusCreated))
-	link := again.URL[strings.Index(again.URL, "invitation=")+len("invitation="):]
+	link := second.URL[strings.Index(second.URL, "invitation=")+len("invitation="):]
 	link, _, _ = strings.Cut(link, "&")
 	p := signIn(map[string]any{"invitation": link, "password": "another horse battery"}).
 		problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
@@ -134,8 +134,8 @@ func TestASecondFactor(t *testing.T) {
 func TestCodesAreGuessedSlowly(t *testing.T) {
 	b := start(t)
 	_, session := b.join("ada", store.RoleOperator)
-	begun := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", nil, session...).want(t, http.StatusCreated))
-	b.do("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, begun.Secret, 0)}, session...).
+	started := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", nil, session...).want(t, http.StatusCreated))
+	b.do("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, started.Secret, 0)}, session...).
 		want(t, http.StatusOK)
 	for n := range 20 {
 		a := b.do("POST", "/api/auth/signin", map[string]any{"name": "ada", "password": password, "code": "000000"},

@@ -37,7 +37,7 @@ func StartNodeOf(t *testing.T, program, dir, address string, args ...string) *Re
 	return n
 }
 
-// TemplateOnNodes// TemplateOnNodes is a run with a run worker for each of so many nodes.
+// TemplateOnNodes is a run with a run worker for each of so many nodes.
 func TemplateOnNodes(dsn, name string, workers, seconds int) string {
 	return fmt.Sprintf(`name: %s
 target: {connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// StartTimeout// StartTimeout is what a process gets to begin a run, or to notice one: with the race
+// StartTimeout is what a process gets to begin a run, or to notice one: with the race
 // detector, on a machine that has other work, it compiles plugins for a while.
 const StartTimeout = 3 * time.Minute
 
@@ -40,7 +40,7 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// LeasesOf// LeasesOf are those of the programs that a test launches, by its name.
+// LeasesOf are those of the programs that a test launches, by its name.
 var LeasesOf sync.Map
 
 // Launch starts the program with its arguments; it is killed with the test.

@@ -212,7 +212,7 @@ func (s *LiveServer) AwaitEnd(id string) (d engine.RunDetail) {
 	return d
 }
 
-// Response// Response is what a server said.
+// Response is what a server said.
 type Response struct {
 	Status int
 	Header http.Header

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// WebhookReceiver// WebhookReceiver is an address with paths that behave badly: /hang never answers, /busy answers 500.
+// WebhookReceiver is an address with paths that behave badly: /hang never answers, /busy answers 500.
 func WebhookReceiver(t *testing.T) (at string, posted chan string) {
 	t.Helper()
 	posted = make(chan string, 1000) // room: for more than a test posts

@@ -52,8 +52,8 @@ func TestTheSummaryTellsLoadsApart(t *testing.T) {
 			if i := strings.Index(text, "by load"); i > 0 && i < strings.Index(text, "timeout: 1") {
 				t.Errorf("it stands between the errors and their classes:\n%s", b.String())
 			}
-			if told := strings.Contains(text, "by load"); told != (c.want != nil) {
-				t.Errorf("by load is told: %v\n%s", told, b.String())
+			if message := strings.Contains(text, "by load"); message != (c.want != nil) {
+				t.Errorf("by load is told: %v\n%s", message, b.String())
 			}
 		})
 	}

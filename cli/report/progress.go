@@ -75,9 +75,9 @@ func (p *Progress) Line(format string, args ...any) {
 }
 
 // Waiting says what a run waits for, nil when it does not, unless that was said last; it returns what was said last.
-func (p *Progress) Waiting(w *engine.Waiting, said string) string {
-	if w == nil || w.Reason == said {
-		return said
+func (p *Progress) Waiting(w *engine.Waiting, message string) string {
+	if w == nil || w.Reason == message {
+		return message
 	}
 	p.Line("The run %s.", w.Reason)
 	return w.Reason

@@ -15,7 +15,7 @@ func TestASearchSaysHowOftenItsAnswerHeld(t *testing.T) {
 		return engine.FindMaxStep{TotalTargetConnections: level, Outcome: outcome}
 	}
 	eight, four := 8.0, 4.0
-	most := 8
+	limit := 8
 	for want, r := range map[string]engine.FindMaxResult{
 		"held 1 of 3 times": {History: []engine.FindMaxStep{step(4, engine.OutcomeStable), step(8, engine.OutcomeStable),
 			step(8, engine.OutcomeDegraded), step(8, engine.OutcomeDegraded)}},
@@ -29,7 +29,7 @@ func TestASearchSaysHowOftenItsAnswerHeld(t *testing.T) {
 				{Repetition: 3}},
 		},
 	} {
-		r.Unit, r.Found, r.MaxConnections = engine.FindMaxConnections, true, &most
+		r.Unit, r.Found, r.MaxConnections = engine.FindMaxConnections, true, &limit
 		if got := confirmationText(&r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -70,9 +70,9 @@ func TestAMatrixSaysWhatIsSimulatedAndWhatItCosts(t *testing.T) {
 	if err := Matrix(&text, r); err != nil {
 		t.Fatal(err)
 	}
-	said := strings.Index(text.String(),
+	message := strings.Index(text.String(),
 		"Simulated figures stand beside real ones: those of model (simulated), gone (simulated)")
-	if table := strings.Index(text.String(), "target "); said < 0 || said > table {
+	if table := strings.Index(text.String(), "target "); message < 0 || message > table {
 		t.Errorf("it is not said before the table:\n%s", text.String())
 	}
 	for _, want := range []string{"model (simulated)", "VALID (simulated)", "worse, but simulated against real",

@@ -69,13 +69,13 @@ func TestJUnitSaysHowManyOperationsFailed(t *testing.T) {
 	if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
 		t.Fatal(err)
 	}
-	said := 0
+	message := 0
 	for _, c := range suite.Cases {
 		if strings.Contains(c.Output, "2351 of 12345 operations failed (19 %)") && c.Failure == nil {
-			said++
+			message++
 		}
 	}
-	if said != 1 {
-		t.Errorf("it is said %d times:\n%s", said, b.String())
+	if message != 1 {
+		t.Errorf("it is said %d times:\n%s", message, b.String())
 	}
 }

@@ -119,7 +119,7 @@ func TestSummaryJSONHasTheContractFields(t *testing.T) {
 }
 
 func TestASearchInWords(t *testing.T) {
-	p95, over, most := 1.25, 12.0, 6
+	p95, over, limit := 1.25, 12.0, 6
 	steps := []engine.FindMaxStep{
 		{StepNumber: 1, Stage: engine.StageStepping, TotalTargetConnections: 2, QPS: 900, P95LatencyMs: &p95,
 			P95VsBaselinePct: &over, Outcome: engine.OutcomeStable},
@@ -127,7 +127,7 @@ func TestASearchInWords(t *testing.T) {
 			P95VsBaselinePct: &over, Outcome: engine.OutcomePlateau},
 	}
 	s := summary()
-	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &most,
+	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &limit,
 		QPS: 12_300, P95LatencyMs: &p95,
 		Steps: 2, Reason: "The target sustains 6 connections.", History: steps}
 	var b bytes.Buffer
@@ -182,9 +182,9 @@ func TestAThresholdOfAPartHasNoTick(t *testing.T) {
 	if err := xml.Unmarshal([]byte(junit.String()), &suite); err != nil {
 		t.Fatal(err)
 	}
-	judged := suite.Cases[len(suite.Cases)-3:]
-	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || judged[0].Skipped == nil || judged[0].Failure != nil ||
-		judged[0].Skipped.Message != "met so far, in 12 of 60 s" || judged[2].Failure == nil || judged[2].Skipped != nil {
+	evaluated := suite.Cases[len(suite.Cases)-3:]
+	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || evaluated[0].Skipped == nil || evaluated[0].Failure != nil ||
+		evaluated[0].Skipped.Message != "met so far, in 12 of 60 s" || evaluated[2].Failure == nil || evaluated[2].Skipped != nil {
 		t.Errorf("%s", junit.String())
 	}
 }

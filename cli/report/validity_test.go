@@ -28,14 +28,14 @@ func TestDoubtsHaveTheirTime(t *testing.T) {
 	if err := Summary(&out, s); err != nil {
 		t.Fatal(err)
 	}
-	said := out.String()
+	message := out.String()
 	for _, want := range []string{" kind_failed: always\n", " 00:00–00:03  generator_cpu: early\n",
 		" 01:05  gc_pause: late\n", " 01:44  errors: 4\n", " and 5 more\n"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q is not in\n%s", want, said)
+		if !strings.Contains(message, want) {
+			t.Errorf("%q is not in\n%s", want, message)
 		}
 	}
-	if strings.Index(said, "early") > strings.Index(said, "late") || strings.Contains(said, "errors: 5") {
-		t.Errorf("not in order, or too many:\n%s", said)
+	if strings.Index(message, "early") > strings.Index(message, "late") || strings.Contains(message, "errors: 5") {
+		t.Errorf("not in order, or too many:\n%s", message)
 	}
 }

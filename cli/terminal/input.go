@@ -17,33 +17,33 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
-// ReadBounded// ReadBounded reads a file that a user named, of at most so many bytes; what says
+// ReadBounded reads a file that a user named, of at most so many bytes; what says
 // what it shall be ("The template"). A device that never ends is too large like any other.
-func ReadBounded(what, path string, most int64) ([]byte, error) {
+func ReadBounded(what, path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
 		return nil, withSuggestions(path, UnreadableError(what, err))
 	}
 	defer f.Close()
-	return ReadAllBounded(what, path, f, most)
+	return ReadAllBounded(what, path, f, limit)
 }
 
 // ReadAllBounded is ReadBounded for what is open already; path is what a user calls it.
-func ReadAllBounded(what, path string, r io.Reader, most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
+func ReadAllBounded(what, path string, r io.Reader, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, UnreadableError(what, err)
 	}
-	if int64(len(text)) > most {
+	if int64(len(text)) > limit {
 		return nil, &engine.Error{Code: engine.CodeInvalid,
-			Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, formatBound(most))}
+			Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, formatBound(limit))}
 	}
 	return text, nil
 }
 
-// ReadRegular// ReadRegular is readBounded for what is a file and nothing else: a FIFO would be
+// ReadRegular is readBounded for what is a file and nothing else: a FIFO would be
 // waited for, and a device answers what it likes.
-func ReadRegular(what, path string, most int64) ([]byte, error) {
+func ReadRegular(what, path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, UnreadableError(what, err)
@@ -52,10 +52,10 @@ func ReadRegular(what, path string, most int64) ([]byte, error) {
 		return nil, &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("%s cannot be read: %s is not a regular file.", what, path)}
 	}
-	return ReadBounded(what, path, most)
+	return ReadBounded(what, path, limit)
 }
 
-// UnreadableErrorError is the error of a file that cannot be read.
+// UnreadableError is the error of a file that cannot be read.
 func UnreadableError(what string, err error) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %v.", what, err), Cause: err}
 }
@@ -65,7 +65,7 @@ const maxSuggestions = 5
 
 // withSuggestions adds to the error of a file that is not there which was likely meant, or which there are of its kind.
 func withSuggestions(path string, unreadable error) error {
-	told, ok := errors.AsType[*engine.Error](unreadable)
+	message, ok := errors.AsType[*engine.Error](unreadable)
 	if !ok || !errors.Is(unreadable, fs.ErrNotExist) {
 		return unreadable
 	}
@@ -75,8 +75,8 @@ func withSuggestions(path string, unreadable error) error {
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		told.Hint = fmt.Sprintf("there is no folder %s", textsafe.OneLine(folder))
-		return told
+		message.Hint = fmt.Sprintf("there is no folder %s", textsafe.OneLine(folder))
+		return message
 	}
 	var names, alike []string
 	for _, e := range entries {
@@ -89,16 +89,16 @@ func withSuggestions(path string, unreadable error) error {
 	}
 	switch near := schema.Nearest(filepath.Base(path), names); {
 	case near != "":
-		told.Hint = fmt.Sprintf("did you mean %s?", filepath.Join(filepath.Dir(path), near))
+		message.Hint = fmt.Sprintf("did you mean %s?", filepath.Join(filepath.Dir(path), near))
 	case len(alike) > 0:
-		told.Hint = fmt.Sprintf("%s has %s", folder, strings.Join(alike[:min(maxSuggestions, len(alike))], ", "))
+		message.Hint = fmt.Sprintf("%s has %s", folder, strings.Join(alike[:min(maxSuggestions, len(alike))], ", "))
 		if n := len(alike) - maxSuggestions; n > 0 {
-			told.Hint += fmt.Sprintf(" and %d more", n)
+			message.Hint += fmt.Sprintf(" and %d more", n)
 		}
 	default:
-		told.Hint = "it was looked for in " + folder
+		message.Hint = "it was looked for in " + folder
 	}
-	return told
+	return message
 }
 
 // formatBound writes a bound for a person.

@@ -23,13 +23,13 @@ func TestAFileThatIsNotThere(t *testing.T) {
 		"something-else.yaml": dir + " has first-run.yaml, lookups.yaml", "none.at.all": "it was looked for in " + dir,
 		"no/such.yaml": "there is no folder " + dir + "/no"} {
 		_, err := terminal.ReadBounded("The template", filepath.Join(dir, name), 10)
-		var told *engine.Error
-		if !errors.As(err, &told) || told.Hint != hint || !strings.Contains(told.Message, "no such file") {
-			t.Errorf("%s: %v, %q; want %q", name, err, told.Hint, hint)
+		var message *engine.Error
+		if !errors.As(err, &message) || message.Hint != hint || !strings.Contains(message.Message, "no such file") {
+			t.Errorf("%s: %v, %q; want %q", name, err, message.Hint, hint)
 		}
 	}
-	var told *engine.Error
-	if _, err := terminal.ReadBounded("The template", dir, 10); !errors.As(err, &told) || told.Hint != "" {
+	var reported *engine.Error
+	if _, err := terminal.ReadBounded("The template", dir, 10); !errors.As(err, &reported) || reported.Hint != "" {
 		t.Errorf("a folder: %v", err)
 	}
 }

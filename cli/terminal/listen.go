@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ListenError// ListenError is the error of an address that a flag names and nobody can listen on: what is wrong with it, and what
+// ListenError is the error of an address that a flag names and nobody can listen on: what is wrong with it, and what
 // to do.
 func ListenError(flag, address string, err error) error {
 	e := &engine.Error{Code: engine.CodeInvalid, Cause: err}
@@ -40,7 +40,7 @@ func ListenError(flag, address string, err error) error {
 	return e
 }
 
-// CheckListen// CheckListen tries an address, so that what takes long to start need not start in vain; "" is one that gives way.
+// CheckListen tries an address, so that what takes long to start need not start in vain; "" is one that gives way.
 func CheckListen(flag, address string) error {
 	if address == "" {
 		return nil

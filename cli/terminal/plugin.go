@@ -14,7 +14,7 @@ func ReadPlugin(path string) ([]byte, error) {
 	return ReadRegular("The plugin file", path, maxPlugin)
 }
 
-// PluginError// PluginError names the file whose plugin was refused.
+// PluginError names the file whose plugin was refused.
 func PluginError(path string, err error) error {
 	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s cannot be used: %v", path, err),
 		Hint: "loadstone plugin test " + path + " shows what is wrong", Cause: err}

@@ -20,7 +20,7 @@ type Problem struct {
 	Errors []engine.FieldError `json:"errors"`
 }
 
-// ProblemError// ProblemError is the error of an answer that is none: a problem, or something that no Loadstone server says.
+// ProblemError is the error of an answer that is none: a problem, or something that no Loadstone server says.
 func ProblemError(base, status string, answer []byte) error {
 	var p Problem
 	if json.Unmarshal(answer, &p) != nil || p.Code == "" {
@@ -38,23 +38,23 @@ func ProblemError(base, status string, answer []byte) error {
 // Interrupted says of what a signal has ended that it was one, and not what a command saw of it: a server that does not
 // answer, for example. Runs say it themselves, with their exit code.
 func Interrupted(ctx context.Context, err error) error {
-	var said *ExitError
-	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.As(err, &said) {
+	var message *ExitError
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.As(err, &message) {
 		return err
 	}
 	return &engine.Error{Code: engine.CodeUnavailable, Message: "Interrupted.", Cause: err}
 }
 
-// FlagError// FlagError is an error of a flag that speaks of the command line: what the flag is wrong with is told like a field of
+// FlagError is an error of a flag that speaks of the command line: what the flag is wrong with is told like a field of
 // a request, which nobody who types a command has made.
 func FlagError(e *engine.Error) *engine.Error {
 	if len(e.Fields) != 1 || !strings.HasPrefix(e.Fields[0].Field, "--") {
 		return e
 	}
-	if asked := engine.InvalidField("", "", ""); e.Message != asked.Message {
+	if requested := engine.InvalidField("", "", ""); e.Message != requested.Message {
 		return e
 	}
-	told := *e
-	told.Message = "An argument cannot be used."
-	return &told
+	message := *e
+	message.Message = "An argument cannot be used."
+	return &message
 }

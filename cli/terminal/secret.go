@@ -10,7 +10,7 @@ import (
 // maxSecret is the most bytes of a file with a secret.
 const maxSecret = 64 << 10
 
-// SecretFlag// SecretFlag returns the secret of a flag or of the file that its sibling flag-file names; "" without both.
+// SecretFlag returns the secret of a flag or of the file that its sibling flag-file names; "" without both.
 func SecretFlag(flag, value, file string) (string, error) {
 	switch {
 	case file == "":

@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
-// MaxShown// MaxShown is what a person is shown of one text that others wrote: plugins, databases, templates.
+// MaxShown is what a person is shown of one text that others wrote: plugins, databases, templates.
 const MaxShown = 600
 
 // Shown is a text of others on one line, cut, without what a terminal would obey.
@@ -19,7 +19,7 @@ func Shown(s string) string { return Shorten(OneLine(s), MaxShown) }
 // OneLine is a plugin's text on one line, without what a terminal would obey.
 func OneLine(s string) string { return textsafe.OneLine(s) }
 
-// StripControls// StripControls is a text without what a terminal would obey but line ends and tabs:
+// StripControls is a text without what a terminal would obey but line ends and tabs:
 // sentences quote plugins, schemas and databases.
 func StripControls(s string) string { return textsafe.Multiline(s) }
 
@@ -40,7 +40,7 @@ func LinePrinter(w io.Writer) func(format string, args ...any) {
 	}
 }
 
-// PlainLogWriter// PlainLogWriter returns a writer that drops from log lines what a terminal would obey; zerolog
+// PlainLogWriter returns a writer that drops from log lines what a terminal would obey; zerolog
 // escapes only what JSON must. The colours of a console are made after it.
 func PlainLogWriter(w io.Writer) io.Writer { return plainLogWriter{w} }
 
@@ -65,7 +65,7 @@ func LogMessage(v any) string {
 }
 
 // Shorten cuts a text after so many characters.
-func Shorten(s string, most int) string { return textsafe.Shorten(s, most) }
+func Shorten(s string, limit int) string { return textsafe.Shorten(s, limit) }
 
 // JSON writes a document for a program, which somebody may look at: a terminal obeys nothing in it.
 func JSON(w io.Writer, v any) error {

@@ -17,19 +17,19 @@ import (
 const version = "a test's"
 
 func testCertificate(dir string, measure func(context.Context) error) (*Certificate, *atomic.Int32) {
-	var asked atomic.Int32
+	var requested atomic.Int32
 	return &Certificate{dir: dir, version: version, log: zerolog.Nop(), inTests: true,
 		measure: func(ctx context.Context, _ string) (engine.Calibration, error) {
-			asked.Add(1)
+			requested.Add(1)
 			return engine.Calibration{CostNs: 5000}, measure(ctx)
-		}}, &asked
+		}}, &requested
 }
 
 func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	fine := func(context.Context) error { return nil }
 	for range 2 { // the second is another process
-		c, asked := testCertificate(dir, fine)
+		c, requested := testCertificate(dir, fine)
 		before := c.Current()
 		for range 2 {
 			if err := c.measureOnce(t.Context()); err != nil {
@@ -41,8 +41,8 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 			got.MachineFingerprint != host.Fingerprint() {
 			t.Fatalf("got %+v", got)
 		}
-		if want := int32(1); before == nil && asked.Load() != want || before != nil && asked.Load() != 0 {
-			t.Errorf("measured %d times, having %v", asked.Load(), before)
+		if want := int32(1); before == nil && requested.Load() != want || before != nil && requested.Load() != 0 {
+			t.Errorf("measured %d times, having %v", requested.Load(), before)
 		}
 	}
 	path := filepath.Join(dir, CertificateFile)
@@ -55,12 +55,12 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 		if err := WriteCertificate(path, kept); err != nil {
 			t.Fatal(err)
 		}
-		c, asked := testCertificate(dir, fine)
+		c, requests := testCertificate(dir, fine)
 		if c.Current() != nil {
 			t.Errorf("%s: its certificate holds here", what)
 		}
-		if err := c.measureOnce(t.Context()); err != nil || asked.Load() != 1 {
-			t.Errorf("%s: measured %d times: %v", what, asked.Load(), err)
+		if err := c.measureOnce(t.Context()); err != nil || requests.Load() != 1 {
+			t.Errorf("%s: measured %d times: %v", what, requests.Load(), err)
 		}
 	}
 }
@@ -81,12 +81,12 @@ func TestTheCertificateIsBounded(t *testing.T) {
 // TestARunEndsTheMeasurementBesideAServer: the two would disturb each other.
 func TestARunEndsTheMeasurementBesideAServer(t *testing.T) {
 	var busy atomic.Bool
-	c, asked := testCertificate(t.TempDir(), func(ctx context.Context) error {
+	c, requested := testCertificate(t.TempDir(), func(ctx context.Context) error {
 		busy.Store(true)
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if err := c.whileIdle(t.Context(), busy.Load); !errors.Is(err, errBusy) || asked.Load() != 1 || c.Current() != nil {
-		t.Errorf("got %v after %d", err, asked.Load())
+	if err := c.whileIdle(t.Context(), busy.Load); !errors.Is(err, errBusy) || requested.Load() != 1 || c.Current() != nil {
+		t.Errorf("got %v after %d", err, requested.Load())
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
-// ConnectionOpener// ConnectionOpener are the saved ones.
+// ConnectionOpener are the saved ones.
 type ConnectionOpener interface {
 	auth.Store
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)

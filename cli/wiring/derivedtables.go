@@ -283,8 +283,8 @@ func (t *Tables) Drop(ctx context.Context, name string) error {
 		return opened
 	}
 	if gone {
-		if left, looked := db.HasTable(ctx, name); looked != nil || !left {
-			return errors.Join(looked, err)
+		if left, checked := db.HasTable(ctx, name); checked != nil || !left {
+			return errors.Join(checked, err)
 		}
 		return db.Drop(ctx, name)
 	}

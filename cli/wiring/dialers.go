@@ -175,7 +175,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 		return nil, nil, nil, err
 	}
 	var fixed []protocol.Dialer
-	var places []discovery.Provider
+	var positions []discovery.Provider
 	seen := map[string]bool{}
 	for _, text := range flags.Nodes {
 		if discovery.IsDNS(text) {
@@ -183,7 +183,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 			if err != nil {
 				return nil, nil, nil, engine.InvalidField("--nodes", fmt.Sprintf("%q is no name in DNS", text), err.Error())
 			}
-			places = append(places, name)
+			positions = append(positions, name)
 			continue
 		}
 		address, err := membership.CheckAddress("--nodes", text)
@@ -204,11 +204,11 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 		fixed = append(fixed, d)
 	}
 	if s.options.Serves {
-		places = append(places, s.catalog(seen))
+		positions = append(positions, s.catalog(seen))
 	}
 	var source nodes.Source
-	if len(places) > 0 {
-		source = discovery.New(discovery.Options{Providers: places, Dial: w.dial, Log: s.Log})
+	if len(positions) > 0 {
+		source = discovery.New(discovery.Options{Providers: positions, Dial: w.dial, Log: s.Log})
 	}
 	// A run of the command line has no other nodes than its own.
 	if flags.LocalCapacity == 0 && s.options.Serves {

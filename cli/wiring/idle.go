@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
-// BusyReason// BusyReason says why nothing should be refreshed beside a node: it carries a run, whose figures would be of the
+// BusyReason says why nothing should be refreshed beside a node: it carries a run, whose figures would be of the
 // refresh too. Without a node nothing is ever in the way.
 func BusyReason(node *worker.Node) func() string {
 	if node == nil {

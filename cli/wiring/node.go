@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
-// StreamNodeOptions// StreamNodeOptions are what the streams of a node are made of.
+// StreamNodeOptions are what the streams of a node are made of.
 type StreamNodeOptions struct {
 	// ID is the node's name.
 	ID      string
@@ -44,7 +44,7 @@ type StreamNode struct {
 	runs map[string]*runSource
 }
 
-// OpenStreamNode// OpenStreamNode waits for fragments. Their files lie in the folder streams of the data directory.
+// OpenStreamNode waits for fragments. Their files lie in the folder streams of the data directory.
 func OpenStreamNode(o StreamNodeOptions) (*StreamNode, error) {
 	folder, err := openFolder(o.DataDir)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
-// NodeMetrics// NodeMetrics are the metrics of a node, and the address where they are read.
+// NodeMetrics are the metrics of a node, and the address where they are read.
 type NodeMetrics struct {
 	*metrics.Node
 	// Read is the node's state; it is set when there is a node.
@@ -51,7 +51,7 @@ func (m *NodeMetrics) queue(ctx context.Context) (refresh.Load, error) {
 	return refresh.Load{}, errNoQueue
 }
 
-// NewNodeMetrics// NewNodeMetrics returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
+// NewNodeMetrics returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
 func NewNodeMetrics(version string, traces *otlp.Sender) *NodeMetrics {
 	m := &NodeMetrics{version: version, traces: traces}
 	m.Node = metrics.NewNode(traces.Tracer(), func() worker.NodeState { return m.Read() })

@@ -46,7 +46,7 @@ func (f SpoolFlags) Bytes() int64 {
 
 // openLocalNode starts the node in this process. It outlives ctx: runs are stopped by
 // Close, not by the signal that asks for it.
-func (s *Services) openLocalNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
+func (s *Services) openLocalNode(ctx context.Context, flags NodeFlags, route *protocol.Memory,
 	recordings worker.Recordings) {
 	s.localMetrics = metrics.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.localNode.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
@@ -58,7 +58,7 @@ func (s *Services) openLocalNode(ctx context.Context, flags NodeFlags, way *prot
 	s.localNode = node
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
-	go func() { served <- node.Listen(background, way) }() // room: for the one end of it
+	go func() { served <- node.Listen(background, route) }() // room: for the one end of it
 	s.onClose(func(context.Context) error {
 		cancel()
 		if err := <-served; err != nil && !errors.Is(err, context.Canceled) {

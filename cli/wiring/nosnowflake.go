@@ -50,11 +50,11 @@ func (noSnowflake) Name() string { return "snowflake" }
 
 func (noSnowflake) Open(target.Config) (target.Database, error) { return nil, ErrNoSnowflake }
 
-// Redact implements target.SecretKeeper: what was saved by another build is shown to nobody.
+// Redact implements target.SecretRedactor: what was saved by another build is shown to nobody.
 func (noSnowflake) Redact(string) (shown string, secrets []string) { return target.Mask, nil }
 
-// Rejoin implements target.SecretKeeper.
-func (noSnowflake) Rejoin(_, _ string) (string, error) { return "", ErrNoSnowflake }
+// RestoreSecrets implements target.SecretRedactor.
+func (noSnowflake) RestoreSecrets(_, _ string) (string, error) { return "", ErrNoSnowflake }
 
-// Readable implements target.SecretKeeper.
-func (noSnowflake) Readable(string) error { return ErrNoSnowflake }
+// Validate implements target.SecretRedactor.
+func (noSnowflake) Validate(string) error { return ErrNoSnowflake }

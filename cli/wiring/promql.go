@@ -60,7 +60,7 @@ func (s *Services) serveQueryWork() func(worker.Disk) worker.Queries {
 	}
 }
 
-// OpenQueryWork// OpenQueryWork has a node of another process take the work of queries: over segments that servers bring, in cache.
+// OpenQueryWork has a node of another process take the work of queries: over segments that servers bring, in cache.
 func OpenQueryWork(id string, m *metrics.Node, log zerolog.Logger) (queries func(worker.Disk) worker.Queries,
 	cache func() *promql.Cache) {
 	var c *promql.Cache

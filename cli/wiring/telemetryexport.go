@@ -24,7 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// ExportFlags// ExportFlags say where the metrics of live runs are sent.
+// ExportFlags say where the metrics of live runs are sent.
 type ExportFlags struct {
 	RemoteWrite             []string `name:"remote-write" placeholder:"URL" sep:"none" env:"LOADSTONE_REMOTE_WRITE" help:"Send the metrics of live runs to this receiver of Prometheus' remote-write (Prometheus, Mimir, Thanos, VictoriaMetrics, Grafana Cloud). May be repeated (default: none)."`
 	RemoteWriteToken        string   `name:"remote-write-token" placeholder:"TOKEN" env:"LOADSTONE_REMOTE_WRITE_TOKEN" help:"Bearer token of the receivers. Other users of this machine can read arguments: better the environment, or --remote-write-token-file."`

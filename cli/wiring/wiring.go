@@ -299,17 +299,17 @@ func (s *Services) openDrivers() {
 
 // memoryBound is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
 // memory, at least so many MB, and below 0 there is none.
-func memoryBound(flag, share, least int64) int64 {
+func memoryBound(flag, share, minimum int64) int64 {
 	switch {
 	case flag > 0:
 		return flag << 20
 	case flag < 0:
 		return 0
 	}
-	return max(share, least<<20)
+	return max(share, minimum<<20)
 }
 
-// CompiledPluginDir// CompiledPluginDir is the folder of compiled plugins of a data directory. Tests start many
+// CompiledPluginDir is the folder of compiled plugins of a data directory. Tests start many
 // servers and keep one folder for all: the race detector makes compiling ten times slower.
 var CompiledPluginDir = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
 

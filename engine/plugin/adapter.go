@@ -144,7 +144,7 @@ type LoadTarget struct {
 	Final string `json:"final,omitempty"`
 }
 
-// GenerateStatement// GenerateStatement is one statement that makes so many rows.
+// GenerateStatement is one statement that makes so many rows.
 type GenerateStatement struct {
 	SQL  string `json:"sql"`
 	Rows int64  `json:"rows"`

@@ -27,7 +27,7 @@ type Run interface {
 	OwnedEpoch(leased bool) (epoch int64, owned bool)
 }
 
-// ActiveRuns// ActiveRuns knows the runs that this process starts and carries. Its methods are safe
+// ActiveRuns knows the runs that this process starts and carries. Its methods are safe
 // for concurrent use.
 type ActiveRuns[R Run] struct {
 	mu       sync.Mutex

@@ -11,10 +11,10 @@ import (
 
 type run struct{}
 
-func (*run) Current() engine.Run              { return engine.Run{} }
-func (*run) Payload() *engine.LiveState       { return nil }
-func (*run) StartedBy() string                { return "ada" }
-func (*run) Owned(bool) (epoch int64, _ bool) { return 0, false }
+func (*run) Current() engine.Run                   { return engine.Run{} }
+func (*run) LiveState() *engine.LiveState          { return nil }
+func (*run) StartedBy() string                     { return "ada" }
+func (*run) OwnedEpoch(bool) (epoch int64, _ bool) { return 0, false }
 
 // TestWhoAsksForARunThatIsBeingStartedWaits until it is live here or will not be, or the limit has passed.
 func TestWhoAsksForARunThatIsBeingStartedWaits(t *testing.T) {

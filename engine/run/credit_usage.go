@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// CreditUsage// CreditUsage adds up what a run uses of its warehouse: each poll holds until the next.
+// CreditUsage adds up what a run uses of its warehouse: each poll holds until the next.
 type CreditUsage struct {
 	since   time.Time
 	perHour float64 // of the latest poll

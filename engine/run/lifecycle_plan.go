@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// LifecyclePlan// LifecyclePlan is what a run is to do, as far as its life depends on it.
+// LifecyclePlan is what a run is to do, as far as its life depends on it.
 func LifecyclePlan(run engine.Run, workers []string) lifecycle.Plan {
 	w, sc := run.Scenario.Workload, run.Scenario
 	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,

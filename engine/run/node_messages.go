@@ -70,7 +70,7 @@ type recoveryHost struct {
 	s *Service
 }
 
-// RestoreTarget// RestoreTarget undoes what the preparation of a run started.
+// RestoreTarget undoes what the preparation of a run started.
 func (c recoveryHost) RestoreTarget(run engine.Run, plan *engine.Plan) string {
 	return c.s.restoreTarget(run, plan)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// ControlStore is what the orchestrator needs of the control store.
+// ControlStore is what a service needs of the control store.
 type ControlStore interface {
 	store.Runs
 	store.Admissions
@@ -97,7 +97,7 @@ type Content interface {
 
 // NodeWatcher is told of nodes. It is called in order, while the fleet waits, and must not ask the fleet for anything.
 type NodeWatcher interface {
-	Watch(e nodes.NodeEvent)
+	RecordEvent(e nodes.NodeEvent)
 }
 
 // Network says which nodes reach the database of a DSN.
@@ -150,7 +150,7 @@ func fleetOptions(opts Options) nodes.Options {
 		o.Module, o.Segment = opts.Content.ReadPlugin, opts.Content.Segment
 	}
 	if opts.Watcher != nil {
-		o.Watch = opts.Watcher.Watch
+		o.Watch = opts.Watcher.RecordEvent
 	}
 	if opts.Network != nil {
 		o.Reachability = opts.Network.Reachability
@@ -158,7 +158,7 @@ func fleetOptions(opts Options) nodes.Options {
 	return o
 }
 
-// authorize is what the doorman asks, nil where all may begin.
+// authorize is what the admission asks, nil where all may begin.
 func authorize(a Authorizer) func(ctx context.Context, runID string) error {
 	if a == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// PendingStart// PendingStart are run workers whose row is on its way to the store. None is given to a node before it is there: should
+// PendingStart are run workers whose row is on its way to the store. None is given to a node before it is there: should
 // this server end, whoever goes on with the run has to know of each that may bear load, or it would give the name
 // and the slot of one to another.
 type PendingStart struct {
@@ -26,7 +26,7 @@ type RowWrite interface {
 	Err() error
 }
 
-// PendingStarts// PendingStarts are those that enter, in the order of their rows. The zero PendingStarts has none.
+// PendingStarts are those that enter, in the order of their rows. The zero PendingStarts has none.
 type PendingStarts struct{ waiting []PendingStart }
 
 // Add has run workers begin once their row is stored.

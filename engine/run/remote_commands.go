@@ -35,7 +35,7 @@ const (
 	maxAnswerPoll = 200 * time.Millisecond
 )
 
-// RemoteCommandOptions// RemoteCommandOptions are what a relay is made of; all of them are needed.
+// RemoteCommandOptions are what a relay is made of; all of them are needed.
 type RemoteCommandOptions struct {
 	Store store.RunCommands
 	// Server names this server.
@@ -61,7 +61,7 @@ type RemoteCommands struct {
 	inFlight map[int64]bool
 }
 
-// NewRemoteCommands// NewRemoteCommands returns a relay; nothing is read or written before Keep and Ask.
+// NewRemoteCommands returns a relay; nothing is read or written before Run and Request.
 func NewRemoteCommands(opts RemoteCommandOptions) *RemoteCommands {
 	return &RemoteCommands{opts: opts, wake: make(chan struct{}, 1), inFlight: map[int64]bool{}}
 }

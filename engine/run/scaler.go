@@ -248,7 +248,7 @@ func (s *scaler) replacements(lost int) (n int, why string) {
 
 // ledger says what a run worker holds, as the ledger of the nodes has it.
 type ledger interface {
-	Held(workerID, node string, connections int) engine.Reservation
+	Reserved(workerID, node string, connections int) engine.Reservation
 }
 
 // changedReservations are what the run workers of an elastic run or a search hold now, those alone that hold another
@@ -263,7 +263,7 @@ func (s *scaler) changedReservations(in ledger) []engine.Reservation {
 		if w.State.Status.Ended() && !s.run.LostWorkers.HoldsLoad(w.ID) {
 			held = append(held, engine.Reservation{WorkerID: w.ID})
 		} else if !w.State.Status.Ended() && w.Node != nil {
-			held = append(held, in.Held(w.ID, w.State.NodeID, w.Connections))
+			held = append(held, in.Reserved(w.ID, w.State.NodeID, w.Connections))
 		}
 	}
 	return s.account.Changed(held)

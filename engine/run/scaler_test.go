@@ -156,7 +156,7 @@ func TestScalerSeesAMissedRate(t *testing.T) {
 // namedLedger knows nodes by other names.
 type namedLedger struct{}
 
-func (namedLedger) Held(workerID, node string, connections int) engine.Reservation {
+func (namedLedger) Reserved(workerID, node string, connections int) engine.Reservation {
 	return engine.Reservation{WorkerID: workerID, NodeID: "ledger:" + node, Connections: connections}
 }
 

@@ -113,7 +113,7 @@ func pollOnce(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run e
 	return a, p
 }
 
-// RestoreTarget// RestoreTarget undoes what the preparation of a run started: a warehouse that was suspended
+// RestoreTarget undoes what the preparation of a run started: a warehouse that was suspended
 // is suspended again. It returns a sentence when that failed. Its time is its own: the
 // process may be shutting down. Where it is needed for others it is left.
 func RestoreTarget(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, log zerolog.Logger) (failed string) {

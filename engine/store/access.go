@@ -35,7 +35,7 @@ func (a Access) MayChange(u User) bool {
 	return u.Role == RoleAdmin || u.Role == RoleOperator && (a.OwnerID == u.UserID || a.OwnerID == "" && !a.Restricted)
 }
 
-// NotOwnerError// NotOwnerError is the refusal of who may not use a connection or a template.
+// NotOwnerError is the refusal of who may not use a connection or a template.
 func NotOwnerError(what, name string, a Access) error {
 	whose := "an admin"
 	if a.Owner != "" {

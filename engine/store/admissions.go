@@ -15,7 +15,7 @@ type Admission struct {
 	On map[string]string
 }
 
-// QueuedRun// QueuedRun is a run that waits for room on the nodes.
+// QueuedRun is a run that waits for room on the nodes.
 type QueuedRun struct {
 	RunID   string
 	RunName string // is not written

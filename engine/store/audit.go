@@ -68,7 +68,7 @@ type Audit interface {
 	PruneAudit(ctx context.Context, most int) (int, error)
 }
 
-// MinAuditDays// MinAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
+// MinAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
 const MinAuditDays = 30
 
 // CheckAuditDays refuses a time for which no log is kept.
@@ -79,7 +79,7 @@ func CheckAuditDays(days int) error {
 	return nil
 }
 
-// AuditDaysChangedError// AuditDaysChangedError refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
+// AuditDaysChangedError refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
 // was seen, nil when that was not told.
 func AuditDaysChangedError(was *int, before int) error {
 	if was == nil || *was == before {

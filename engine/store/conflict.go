@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ConcurrentEditError// ConcurrentEditError is the ErrConflict about a thing that somebody else has saved since it was read.
+// ConcurrentEditError is the ErrConflict about a thing that somebody else has saved since it was read.
 func ConcurrentEditError(what, name, by string, at engine.Time, current int64) error {
 	if by == "" {
 		by = "somebody else"

@@ -19,7 +19,7 @@ type StartGrant struct {
 	GrantedAt engine.Time
 }
 
-// GrantChange// GrantChange is a grant with the one whose place it took, nil for none.
+// GrantChange is a grant with the one whose place it took, nil for none.
 type GrantChange struct {
 	StartGrant
 	Previous *StartGrant

@@ -14,7 +14,7 @@ func BuiltinConnectionError(name string) error {
 		Hint:    "Save another connection under a name of its own."}
 }
 
-// ConnectionInUseError// ConnectionInUseError is ErrInUse: so many templates and runs name a connection, which cannot be deleted or renamed.
+// ConnectionInUseError is ErrInUse: so many templates and runs name a connection, which cannot be deleted or renamed.
 func ConnectionInUseError(name, done string, templates, runs int) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrInUse,
 		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
@@ -25,7 +25,7 @@ func ConnectionInUseError(name, done string, templates, runs int) error {
 // maxListedSinks is how many sinks an error names.
 const maxListedSinks = 10
 
-// SinkConnectionError// SinkConnectionError is ErrInUse: sinks of continuous queries write to a connection, which cannot be deleted. There is
+// SinkConnectionError is ErrInUse: sinks of continuous queries write to a connection, which cannot be deleted. There is
 // one at least.
 func SinkConnectionError(name string, sinks []string) error {
 	writes := "the sink " + sinks[0] + " writes"

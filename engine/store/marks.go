@@ -30,7 +30,7 @@ const (
 	MaxMarkText = 200
 )
 
-// ExpectedMark// ExpectedMark is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
+// ExpectedMark is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
 // told.
 type ExpectedMark struct {
 	Text string

@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// MatrixTransition// MatrixTransition is a conditional change of a matrix.
+// MatrixTransition is a conditional change of a matrix.
 type MatrixTransition struct {
 	MatrixID string
 	// From lists the statuses the change is allowed from; another one is ErrConflict.

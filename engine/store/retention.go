@@ -48,7 +48,7 @@ type Expiry struct {
 	Line AuditEntry
 }
 
-// PendingDeletion// PendingDeletion is a run whose files are still to be removed from a place.
+// PendingDeletion is a run whose files are still to be removed from a place.
 type PendingDeletion struct {
 	RunID string
 	// Location is where; empty where that is not known.
@@ -107,7 +107,7 @@ type Retention interface {
 	DeletionBacklogs(ctx context.Context) ([]LeftPlace, error)
 }
 
-// TooRecentReason// TooRecentReason is why a run stays that has not ended so long ago.
+// TooRecentReason is why a run stays that has not ended so long ago.
 func TooRecentReason(bound time.Duration) string {
 	return "it ended less than " + bound.String() + " ago"
 }

@@ -105,20 +105,20 @@ func CheckTags(tags map[string]string) error {
 	return nil
 }
 
-// BaselineError// BaselineError is the ErrConflict about a run that cannot be the baseline of a template.
+// BaselineError is the ErrConflict about a run that cannot be the baseline of a template.
 func BaselineError(why string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "This run cannot be the baseline: " +
 		why + ".",
 		Hint: "Choose a completed run of the same template."}
 }
 
-// TagsChangedError// TagsChangedError is the ErrConflict about tags that somebody has set since they were read.
+// TagsChangedError is the ErrConflict about tags that somebody has set since they were read.
 func TagsChangedError() error {
 	return concurrentChangeError("The tags of the run were changed by somebody else, after you had opened them.",
 		"are no longer the tags of the run")
 }
 
-// LiveRunTagsError// LiveRunTagsError is the ErrConflict about the tags of a live run.
+// LiveRunTagsError is the ErrConflict about the tags of a live run.
 func LiveRunTagsError() error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: "The tags of a run are changed before it starts or after it has ended.",

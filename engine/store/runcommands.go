@@ -6,7 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// RunCommandKind// RunCommandKind is what is wanted of a run.
+// RunCommandKind is what is wanted of a run.
 type RunCommandKind string
 
 // What can be wanted of a run.
@@ -15,7 +15,7 @@ const (
 	CommandStopEnrichment RunCommandKind = "STOP_ENRICHMENT"
 )
 
-// RunCommand// RunCommand is what somebody wants of a run, asked at a server that does not carry it.
+// RunCommand is what somebody wants of a run, asked at a server that does not carry it.
 type RunCommand struct {
 	// Seq rises with each wish that is noted.
 	Seq   int64
@@ -29,13 +29,13 @@ type RunCommand struct {
 	AckedBy string
 }
 
-// RunCommands// RunCommands bring what is wanted of a run from the server that is asked to the one that carries
+// RunCommands bring what is wanted of a run from the server that is asked to the one that carries
 // it, or that takes it over.
 type RunCommands interface {
 	// EnqueueRunCommand notes a wish and returns its Seq; the same that is noted already and not
 	// answered is that one. ErrNotFound: there is no such run.
 	EnqueueRunCommand(ctx context.Context, w RunCommand) (seq int64, err error)
-	// RunCommand// RunCommand reads one; ErrNotFound when its run is deleted.
+	// RunCommand reads one; ErrNotFound when its run is deleted.
 	RunCommand(ctx context.Context, seq int64) (RunCommand, error)
 	// PendingRunCommands returns those that nobody has answered, oldest first.
 	PendingRunCommands(ctx context.Context) ([]RunCommand, error)

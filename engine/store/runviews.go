@@ -27,7 +27,7 @@ type RunView struct {
 	UpdatedAt engine.Time `json:"updated_at"`
 }
 
-// MaxRunViews// MaxRunViews is how many views a user keeps.
+// MaxRunViews is how many views a user keeps.
 const MaxRunViews = 200
 
 // RunViews keeps lists of runs under names. A user has one of a name; others may have another one.
@@ -84,7 +84,7 @@ func TooManyRunViews() error {
 		Hint:    "Delete one first."}
 }
 
-// OwnerlessViewError// OwnerlessViewError is the ErrConflict about a shared view of a user that is gone, which somebody wants to keep for
+// OwnerlessViewError is the ErrConflict about a shared view of a user that is gone, which somebody wants to keep for
 // itself.
 func OwnerlessViewError(name string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,

@@ -25,7 +25,7 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFenced: the caller's owner epoch is no longer the run's.
 	ErrFenced = errors.New("fenced: another server owns the run")
-	// ErrLeaseHeld// ErrLeaseHeld: another owner's lease has not expired.
+	// ErrLeaseHeld: another owner's lease has not expired.
 	ErrLeaseHeld = errors.New("another server holds the run")
 	// ErrDamaged: what is stored is not what was given to be stored.
 	ErrDamaged = errors.New("damaged")
@@ -33,13 +33,13 @@ var (
 	ErrUnavailable = errors.New("control store unavailable")
 	// ErrClaimLost: the claim on a refresh has expired, or another worker has one with a higher epoch.
 	ErrClaimLost = errors.New("the claim on the refresh is lost")
-	// ErrNoCapacity// ErrNoCapacity: the nodes have no room for all that was asked for, or others wait for it before.
+	// ErrNoCapacity: the nodes have no room for all that was asked for, or others wait for it before.
 	ErrNoCapacity = errors.New("no room on the nodes")
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
 
-// IsTransient// IsTransient reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
+// IsTransient reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
 // or it was removed a moment ago. The call may be repeated.
 func IsTransient(err error) bool {
 	var file *fs.PathError

@@ -94,7 +94,7 @@ type UserChange struct {
 	Expected ExpectedUser
 }
 
-// ExpectedUser// ExpectedUser is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
+// ExpectedUser is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
 // nil was not looked at.
 type ExpectedUser struct {
 	Role     *Role

@@ -16,7 +16,7 @@ type Window struct {
 }
 
 const (
-	// RollupSeconds// RollupSeconds is how many seconds points of a coarse series stand for, or a multiple of them:
+	// RollupSeconds is how many seconds points of a coarse series stand for, or a multiple of them:
 	// so many are rolled up when they are written.
 	RollupSeconds = 10
 	// minPoints is how many points each of many run workers has at least.

@@ -9,7 +9,7 @@ import (
 // Mask stands in a connection string where a secret was.
 const Mask = "***"
 
-// SecretRedactor// SecretRedactor is an optional ability of a Driver: it tells the secrets of its
+// SecretRedactor is an optional ability of a Driver: it tells the secrets of its
 // connection strings from the rest. It reads them as Open does, so that what is
 // compared and shown is what would be connected to.
 type SecretRedactor interface {
@@ -37,7 +37,7 @@ var ErrOtherAddress = &engine.Error{Code: engine.CodeInvalid,
 // knows none, and hides everything.
 type Secrets struct{ redactors map[string]SecretRedactor }
 
-// NewSecrets// NewSecrets returns the abilities of drivers; one without it has its connection strings hidden altogether.
+// NewSecrets returns the abilities of drivers; one without it has its connection strings hidden altogether.
 func NewSecrets(drivers map[string]Driver) Secrets {
 	s := Secrets{map[string]SecretRedactor{}}
 	for name, d := range drivers {

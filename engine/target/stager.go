@@ -10,7 +10,7 @@ type Stager interface {
 	InTransaction(ctx context.Context, f func(Tx) error) error
 }
 
-// Tx// Tx is a transaction.
+// Tx is a transaction.
 type Tx interface {
 	Exec(ctx context.Context, sql string, args ...any) error
 	Query(ctx context.Context, sql string, args ...any) (*ResultSet, error)

@@ -47,10 +47,10 @@ type Traits struct {
 	History, Warehouses bool
 }
 
-// TraitsProvider// TraitsProvider is an optional ability of a Driver: it tells the traits of its databases.
+// TraitsProvider is an optional ability of a Driver: it tells the traits of its databases.
 type TraitsProvider interface{ Traits() Traits }
 
-// DriverTraits// DriverTraits are those of a driver's databases, none when it tells none.
+// DriverTraits are those of a driver's databases, none when it tells none.
 func DriverTraits(d Driver) Traits {
 	t := Traits{Title: "The target"}
 	if d, ok := d.(TraitsProvider); ok {
@@ -258,7 +258,7 @@ type Swapper interface {
 	Swap(ctx context.Context, statements []string) error
 }
 
-// WriteTarget// WriteTarget is a table that statements write to, or what else they may change.
+// WriteTarget is a table that statements write to, or what else they may change.
 type WriteTarget struct {
 	// Table is its name with its schema, quoted where SQL wants it so.
 	Table string `json:"table"`

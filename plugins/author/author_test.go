@@ -37,12 +37,12 @@ func TestProjectsBuild(t *testing.T) {
 				compilerOfTheSDK(t, dir)
 			}
 			// What stands under the module's name is written to, not replaced.
-			link, elsewhere := filepath.Join(dir, "my-items_2.wasm"), filepath.Join(t.TempDir(), "module")
-			if err := os.Symlink(elsewhere, link); err != nil {
+			link, remote := filepath.Join(dir, "my-items_2.wasm"), filepath.Join(t.TempDir(), "module")
+			if err := os.Symlink(remote, link); err != nil {
 				t.Fatal(err)
 			}
 			out, err := Build(t.Context(), dir)
-			if to, linkErr := os.Readlink(link); linkErr != nil || to != elsewhere {
+			if to, linkErr := os.Readlink(link); linkErr != nil || to != remote {
 				t.Errorf("the link was replaced: %q %v", to, linkErr)
 			}
 			if err != nil {

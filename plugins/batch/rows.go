@@ -39,13 +39,13 @@ func (r *rows) Value(i, c int) any {
 }
 
 // Rows checks a batch of sample rows against the columns of its table. The rows keep data.
-func Rows(data []byte, columns []plugin.LogicalColumn, most int) (plugin.Rows, error) {
+func Rows(data []byte, columns []plugin.LogicalColumn, limit int) (plugin.Rows, error) {
 	nops, err := abi.Header(data)
 	if err != nil {
 		return nil, err
 	}
-	if nops == 0 || int64(nops) > int64(most) {
-		return nil, fmt.Errorf("it holds %d rows, 1 to %d were asked for", nops, most)
+	if nops == 0 || int64(nops) > int64(limit) {
+		return nil, fmt.Errorf("it holds %d rows, 1 to %d were asked for", nops, limit)
 	}
 	types := make([]uint8, len(columns))
 	for i, c := range columns {

@@ -35,9 +35,9 @@ func TestInfosAreTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]plugin.Info{}
+	message := map[string]plugin.Info{}
 	for _, info := range list {
-		said[info.SHA256] = info
+		message[info.SHA256] = info
 	}
 	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestInfosAreTrue(t *testing.T) {
 	defer func() { _ = h.Close(t.Context()) }()
 	for name, wasm := range files {
 		sum := sha256.Sum256(wasm)
-		a, _ := json.Marshal(said[hex.EncodeToString(sum[:])])
+		a, _ := json.Marshal(message[hex.EncodeToString(sum[:])])
 		b, _ := json.Marshal(infos[name])
 		if string(a) != string(b) {
 			t.Errorf("%s is %s, and was written down as %s", name, a, b)
@@ -81,10 +81,10 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.Close(t.Context()) }()
-	asked := map[string]int{}
+	requested := map[string]int{}
 	for name, module := range modules {
 		err := h.Enlist(func() ([]byte, error) {
-			asked[name]++
+			requested[name]++
 			if name == "sql.wasm" {
 				return modules["ycsb.wasm"]()
 			}
@@ -94,8 +94,8 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(asked) != 0 {
-		t.Errorf("enlisting read %v", asked)
+	if len(requested) != 0 {
+		t.Errorf("enlisting read %v", requested)
 	}
 	for range 2 {
 		w, err := h.Workload(t.Context(), "mix")
@@ -109,8 +109,8 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 	if _, err := h.Workload(t.Context(), "sql"); !errors.Is(err, plugin.ErrRefused) {
 		t.Errorf("other bytes under the name of sql: %v", err)
 	}
-	if len(asked) != 2 || asked["mix.wasm"] != 1 {
-		t.Errorf("read %v, expected mix once and sql", asked)
+	if len(requested) != 2 || requested["mix.wasm"] != 1 {
+		t.Errorf("read %v, expected mix once and sql", requested)
 	}
 }
 

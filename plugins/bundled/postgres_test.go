@@ -263,12 +263,12 @@ func TestLargeSparseTable(t *testing.T) {
 		`INSERT INTO sparse SELECT g * 97, 'x' FROM generate_series(1, 100000) g`,
 		`CREATE TABLE wide (code text PRIMARY KEY, v int)`,
 		`INSERT INTO wide SELECT repeat(md5(g::text), 10), g FROM generate_series(1, 10000) g`)
-	for table, least := range map[string]int{"sparse": 5000, "wide": 1000} {
+	for table, minimum := range map[string]int{"sparse": 5000, "wide": 1000} {
 		plan, err := b.plan(table, everything, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(plan.Pools) != 1 || len(plan.Pools[0].Rows) < least {
+		if len(plan.Pools) != 1 || len(plan.Pools[0].Rows) < minimum {
 			t.Fatalf("%s: the pools are %d", table, len(plan.Pools))
 		}
 		doc, err := json.Marshal(plan.Pools)

@@ -45,14 +45,14 @@ func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 					}
 					break // the warehouse that it asked for is not there
 				}
-				asked := answer.Queries
+				requested := answer.Queries
 				if answer.Enrich != nil {
-					asked = append(asked, plugin.Query{SQL: answer.Enrich.Page})
+					requested = append(requested, plugin.Query{SQL: answer.Enrich.Page})
 					if answer.Enrich.Aggregate != "" {
-						asked = append(asked, plugin.Query{SQL: answer.Enrich.Aggregate})
+						requested = append(requested, plugin.Query{SQL: answer.Enrich.Aggregate})
 					}
 				}
-				for _, q := range asked {
+				for _, q := range requested {
 					results[q.ID] = plugin.QueryResult{}
 					if !plugin.Allows(sends.Query, q.SQL, m.Dialect, tables) {
 						t.Errorf("%s asks %s with what it does not declare: %s", name, op, q.SQL)

@@ -179,9 +179,9 @@ func TestSnowflakeTables(t *testing.T) {
 				}
 			}
 			// What is there is taken as it is, whatever the adapter of another type thinks of it.
-			again := s.prepare(sc)
-			if again.Plan.Tables[0].PhysicalName != made.PhysicalName {
-				t.Errorf("%s, then %s", made.PhysicalName, again.Plan.Tables[0].PhysicalName)
+			second := s.prepare(sc)
+			if second.Plan.Tables[0].PhysicalName != made.PhysicalName {
+				t.Errorf("%s, then %s", made.PhysicalName, second.Plan.Tables[0].PhysicalName)
 			}
 			if c.adapter != "snowflake_standard" {
 				sc.Target.Adapter, sc.Target.Params = "snowflake_standard", nil

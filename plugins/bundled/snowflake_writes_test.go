@@ -71,9 +71,9 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 		name := "OURS_" + strings.ToUpper(adapter[len("snowflake_"):])
 		prep := &engine.Prepare{Rows: 100, IfExists: engine.IfExistsUse}
 		s.prepare(s.asking(adapter, "mix", name, writing, prep))
-		again := s.look(s.asking(adapter, "mix", name, writing, prep))
-		if !again.OK || found(again, "writes", "ok") == nil {
-			t.Fatalf("%s: a table of Loadstone's own: %+v", adapter, again.Checks)
+		second := s.look(s.asking(adapter, "mix", name, writing, prep))
+		if !second.OK || found(second, "writes", "ok") == nil {
+			t.Fatalf("%s: a table of Loadstone's own: %+v", adapter, second.Checks)
 		}
 	}
 	mark := s.one("SELECT COMMENT FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'OURS_STANDARD'")

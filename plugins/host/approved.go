@@ -25,9 +25,9 @@ type approvedShape struct {
 }
 
 func newCompiled(s moduleShape, sha string, m *wasm.Module, e *compiler) *compiled {
-	least, most := m.Memory()
-	return &compiled{shape: s, name: sha[:12], sha: sha, compiler: e, minPages: uint64(least) * abi.PageSize,
-		maxPages: uint64(min(most, abi.MaxMemoryPages)) * abi.PageSize}
+	minimum, limit := m.Memory()
+	return &compiled{shape: s, name: sha[:12], sha: sha, compiler: e, minPages: uint64(minimum) * abi.PageSize,
+		maxPages: uint64(min(limit, abi.MaxMemoryPages)) * abi.PageSize}
 }
 
 // approved compiles what this program let through before, or returns nil where that is

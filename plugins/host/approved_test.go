@@ -36,8 +36,8 @@ func inspected(t *testing.T, wasm []byte) plugin.Info {
 func reusedApproval(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 	t.Helper()
 	h := newHost(t, o)
-	asked := false
-	if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+	requested := false
+	if err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, info, true); err != nil {
 		t.Fatal(err)
 	}
 	w, err := h.Workload(t.Context(), info.SHA256)
@@ -52,7 +52,7 @@ func reusedApproval(t *testing.T, o Options, wasm []byte, info plugin.Info) bool
 		r.module.sha != info.SHA256 || r.module.minPages == 0 || r.module.maxPages == 0 {
 		t.Errorf("the shape is %+v", r.module)
 	}
-	return asked
+	return requested
 }
 
 // TestAnApprovalHoldsForItsBytesAndProgram: a file that this program let through before is not
@@ -90,10 +90,10 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	}
 	code := codeOf(t, o, info.SHA256)
 	// Where it would be on another kind of processor.
-	elsewhere := ""
+	remote := ""
 	for _, name := range codeNames(approvalOf(t, o, info.SHA256).Module) {
 		if name != filepath.Base(code) {
-			elsewhere = filepath.Join(filepath.Dir(code), name)
+			remote = filepath.Join(filepath.Dir(code), name)
 		}
 	}
 	flipped := func(at int) func() {
@@ -148,14 +148,14 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 			}
 		},
 		"there is code for another processor": func() {
-			if err := os.WriteFile(elsewhere, []byte("traps"), 0o600); err != nil {
+			if err := os.WriteFile(remote, []byte("traps"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"it was approved on another processor": func() {
 			a := approvalOf(t, o, info.SHA256)
-			a.Shape = bytes.Replace(a.Shape, []byte(filepath.Base(code)), []byte(filepath.Base(elsewhere)), 1)
-			if err := errors.Join(os.Rename(code, elsewhere), approvals(t, o).Put(info.SHA256, a)); err != nil {
+			a.Shape = bytes.Replace(a.Shape, []byte(filepath.Base(code)), []byte(filepath.Base(remote)), 1)
+			if err := errors.Join(os.Rename(code, remote), approvals(t, o).Put(info.SHA256, a)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -231,14 +231,14 @@ func TestCodeOfOneModuleIsNotAnothers(t *testing.T) {
 		}{{plugintest.Unreachable, plugin.ErrTrapped}, {plugintest.Forever, plugin.ErrOutOfFuel}} {
 			wasm := plugintest.Guest{Rows: []byte{0}, Code: map[string][]byte{"ls_rows": c.code}}.Build()
 			h := newHost(t, o)
-			asked := false
-			err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, inspected(t, wasm), true)
+			requested := false
+			err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, inspected(t, wasm), true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w, err := h.Workload(t.Context(), shaOf(wasm))
-			if err != nil || asked != (turn == 0) {
-				t.Fatalf("turn %d: %v, judged %v", turn, err, asked)
+			if err != nil || requested != (turn == 0) {
+				t.Fatalf("turn %d: %v, judged %v", turn, err, requested)
 			}
 			if _, err := w.Rows(t.Context(), nil, 0, 1, 1); !errors.Is(err, c.want) {
 				t.Errorf("turn %d: %v, expected %v", turn, err, c.want)
@@ -267,13 +267,13 @@ func TestAnApprovedGuestDoesTheSame(t *testing.T) {
 	var rows [2]string
 	for i := range rows {
 		h := newHost(t, o)
-		asked := false
-		if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+		requested := false
+		if err := h.Enlist(func() ([]byte, error) { requested = true; return wasm, nil }, info, true); err != nil {
 			t.Fatal(err)
 		}
 		w, err := h.Workload(t.Context(), "mix")
-		if err != nil || asked != (i == 0) {
-			t.Fatalf("%v, judged %v", err, asked)
+		if err != nil || requested != (i == 0) {
+			t.Fatalf("%v, judged %v", err, requested)
 		}
 		made, err := w.Rows(t.Context(), nil, 0, 0, 50)
 		if err != nil || made.Len() != 50 {

@@ -157,12 +157,12 @@ func TestMixRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := w.Rows(ctx, json.RawMessage(`{}`), 0, 100, 10)
+	second, err := w.Rows(ctx, json.RawMessage(`{}`), 0, 100, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for c := range 6 {
-		if !reflect.DeepEqual(rows.Value(100, c), again.Value(0, c)) {
+		if !reflect.DeepEqual(rows.Value(100, c), second.Value(0, c)) {
 			t.Errorf("column %d of row 100 depends on where the call began", c)
 		}
 	}

@@ -29,28 +29,28 @@ func refuse(format string, args ...any) error {
 // trap explains why a call into a guest did not return.
 func (i *instance) trap(export string, err error) error {
 	name := i.module.name
-	said := ""
+	message := ""
 	if s := i.log.failureText(); s != "" {
-		said = " It said: " + s
+		message = " It said: " + s
 	}
 	short, exit := new(engine.Error), new(sys.ExitError)
 	refused := errors.As(i.tank.short, &short)
-	words := said
+	words := message
 	if refused {
-		said += " It was refused memory before: " + short.Message
+		message += " It was refused memory before: " + short.Message
 	}
 	switch {
 	case !refused && errors.As(err, &exit):
-		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
+		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, message)
 	case i.tank.late:
 		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s",
-			name, timeFor(export), export, said)
+			name, timeFor(export), export, message)
 	case i.tank.fuel != nil && i.tank.remaining() < 0:
 		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than its "+
-			"%d million units of fuel last, perhaps without end.%s", name, export, i.tank.given/1_000_000, said)
+			"%d million units of fuel last, perhaps without end.%s", name, export, i.tank.given/1_000_000, message)
 	case i.tank.depth != nil && i.tank.tooDeep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
 		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s (the limit is %d calls, "+
-			"fewer with large frames), perhaps a recursion without end.%s", name, export, callDepth, said)
+			"fewer with large frames), perhaps a recursion without end.%s", name, export, callDepth, message)
 	case refused:
 		// However it ended then, by a trap or with exit(2) as Go's runtime does, that is the reason.
 		ended := *short
@@ -61,7 +61,7 @@ func (i *instance) trap(export string, err error) error {
 	reason, _, _ := strings.Cut(err.Error(), "\n")
 	reason = strings.TrimPrefix(reason, "wasm error: ")
 	return fail(plugin.ErrTrapped, "Plugin %s trapped in %s: %s.%s", name, export, manifest.Clean([]byte(reason), 300),
-		said)
+		message)
 }
 
 // ErrReported is an ErrFailed that the guest itself asked for, through ls_error.
@@ -83,9 +83,9 @@ func (i *instance) reported(export string) error {
 		message = "it gave no reason"
 	}
 	if refused := new(engine.Error); errors.As(short, &refused) {
-		said := *refused
-		said.Message += " In " + export + " it reported: " + message
-		return &said
+		output := *refused
+		output.Message += " In " + export + " it reported: " + message
+		return &output
 	}
 	return fail(ErrReported, "Plugin %s reports: %s", i.module.name, message)
 }

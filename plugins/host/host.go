@@ -214,7 +214,7 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	return r, nil
 }
 
-// AsRefused// AsRefused makes every failure while a file is examined an ErrRefused too.
+// AsRefused makes every failure while a file is examined an ErrRefused too.
 func AsRefused(err error) error {
 	if errors.Is(err, plugin.ErrRefused) || isContext(err) {
 		return err

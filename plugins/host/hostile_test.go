@@ -245,7 +245,7 @@ func TestEndlessLater(t *testing.T) {
 		if n != 20 || !errors.Is(err, plugin.ErrOutOfFuel) || !strings.Contains(err.Error(), "fuel") {
 			t.Errorf("after %d batches: %v", n, err)
 		}
-		if again := s.Fill(&b, 16); again == nil {
+		if second := s.Fill(&b, 16); second == nil {
 			t.Error("a stopped stream goes on")
 		}
 		if err := s.Close(); err != nil {

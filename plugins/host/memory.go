@@ -120,11 +120,11 @@ type movingMemory struct{ buf []byte }
 
 func (v *movingMemory) grow(m *guestMemory, size uint64) []byte {
 	if size > uint64(cap(v.buf)) {
-		most, room := m.module.maxPages, size
+		limit, room := m.module.maxPages, size
 		if v.buf != nil {
-			room = most
-			if size <= most/doublesUpTo {
-				room = min(most, max(size, uint64(cap(v.buf))*2))
+			room = limit
+			if size <= limit/doublesUpTo {
+				room = min(limit, max(size, uint64(cap(v.buf))*2))
 			}
 		}
 		if m.reserve(room) != nil {
@@ -148,15 +148,15 @@ func (v *movingMemory) grow(m *guestMemory, size uint64) []byte {
 func (c *compiled) moduleMemoryError(size uint64) error {
 	const most = abi.MaxMemoryPages * abi.PageSize
 	e := &engine.Error{Code: engine.CodePlugin, Cause: plugin.ErrOutOfMemory}
-	asked, may := megabytes(int64(size)), megabytes(int64(c.maxPages))
+	requested, may := megabytes(int64(size)), megabytes(int64(c.maxPages))
 	if c.maxPages < most {
 		e.Message = fmt.Sprintf("Plugin %s needs more memory than its own file allows: it asked for %s and declares at "+
-			"most %s.", c.name, asked, may)
+			"most %s.", c.name, requested, may)
 		e.Hint = "Build the plugin with a larger maximum of memory; " + megabytes(most) + " is the most there is."
 		return e
 	}
 	e.Message = fmt.Sprintf("Plugin %s needs more memory than a plugin may have: it asked for %s, and each instance of "+
-		"it may have %s.", c.name, asked, may)
+		"it may have %s.", c.name, requested, may)
 	e.Hint = "This limit is the same for every plugin and cannot be raised. Lower the parameters that size what the " +
 		"plugin keeps, or have it compute its values instead of keeping them."
 	return e

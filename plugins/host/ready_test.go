@@ -21,9 +21,9 @@ func TestAPluginIsCompiledOnceWhoeverCannotWait(t *testing.T) {
 	wasm := guest.Build()
 	info := inspected(t, wasm)
 	h := newHost(t, Options{CacheDir: t.TempDir(), Program: "this"})
-	var asked atomic.Int32
+	var requested atomic.Int32
 	go1 := make(chan struct{})
-	if err := h.Enlist(func() ([]byte, error) { asked.Add(1); <-go1; return wasm, nil }, info, true); err != nil {
+	if err := h.Enlist(func() ([]byte, error) { requested.Add(1); <-go1; return wasm, nil }, info, true); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -44,7 +44,7 @@ func TestAPluginIsCompiledOnceWhoeverCannotWait(t *testing.T) {
 	if _, err := h.Workload(t.Context(), info.SHA256); err != nil {
 		t.Fatal(err)
 	}
-	if n := asked.Load(); n != 1 {
+	if n := requested.Load(); n != 1 {
 		t.Errorf("compiled %d times", n)
 	}
 }

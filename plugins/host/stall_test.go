@@ -173,7 +173,7 @@ func startProbe() *probe {
 }
 
 // end returns how late it was at P99.9 and at worst.
-func (p *probe) end() (most, worst time.Duration) {
+func (p *probe) end() (limit, worst time.Duration) {
 	close(p.stop)
 	p.done.Wait()
 	slices.Sort(p.late)
@@ -201,10 +201,10 @@ func TestStallsOfOthers(t *testing.T) {
 						t.Fatal("it ended")
 					}
 				}
-				most, worst := busy.end()
-				line := fmt.Sprintf("P99.9 %v over %v, worst %v over %v", most, idleMost, worst, idleWorst)
+				limit, worst := busy.end()
+				line := fmt.Sprintf("P99.9 %v over %v, worst %v over %v", limit, idleMost, worst, idleWorst)
 				t.Log(line)
-				if most-idleMost <= 5*time.Millisecond && worst-idleWorst <= 50*time.Millisecond {
+				if limit-idleMost <= 5*time.Millisecond && worst-idleWorst <= 50*time.Millisecond {
 					return
 				}
 				// A busy machine may spoil a try, but not three.

@@ -176,7 +176,7 @@ func (s *stream) FuelSpent() int64 { return s.instance.tank.given - s.instance.t
 func (s *stream) MemoryBytes() int64 { return int64(s.instance.memory.Size()) }
 
 // Fill takes the next batch.
-func (s *stream) Fill(b *plugin.Batch, most int) error {
+func (s *stream) Fill(b *plugin.Batch, limit int) error {
 	b.Reset()
 	if !s.refs.acquire() {
 		return fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
@@ -192,16 +192,16 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	case s.ended:
 		return plugin.ErrEnded
 	}
-	most = max(1, min(most, abi.MaxBatchOps))
+	limit = max(1, min(limit, abi.MaxBatchOps))
 	i := s.instance
-	v, err := i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
+	v, err := i.call(i.fillFn, abi.ExportFill, fuelFor(limit), uint64(limit))
 	for fed := 0; err == nil && int64(v) == abi.FillFeedMe; fed++ {
 		if err = s.feedOnce(fed); err == nil {
-			v, err = i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
+			v, err = i.call(i.fillFn, abi.ExportFill, fuelFor(limit), uint64(limit))
 		}
 	}
 	if err == nil {
-		err = s.take(b, int64(v), most)
+		err = s.take(b, int64(v), limit)
 	}
 	if err != nil && !errors.Is(err, plugin.ErrEnded) {
 		b.Reset()
@@ -211,7 +211,7 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	return err
 }
 
-func (s *stream) take(b *plugin.Batch, v int64, most int) error {
+func (s *stream) take(b *plugin.Batch, v int64, limit int) error {
 	i := s.instance
 	if v == abi.FillError {
 		return i.reported(abi.ExportFill)
@@ -228,7 +228,7 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 	if b.Data, ok = i.appendMemory(b.Data[:0], ptr, n); !ok {
 		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
 	}
-	if err := s.frozen.Decode(b, most); err != nil {
+	if err := s.frozen.Decode(b, limit); err != nil {
 		return invalid(i, err)
 	}
 	if b.Ops[len(b.Ops)-1].Statement < abi.FirstControl || !onlyDelays(b.Ops) {
@@ -271,13 +271,13 @@ func (s *stream) free() error {
 }
 
 // Rows writes sample rows.
-func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, limit int) (plugin.Rows,
 	error) {
 	if !w.registered.module.shape.has(abi.ExportRows) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.",
 			w.registered.module.name)
 	}
-	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(most, abi.MaxRowsPerCall)))
+	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(limit, abi.MaxRowsPerCall)))
 }
 
 // idleTime is how long an instance that nobody uses is kept.
@@ -296,7 +296,7 @@ type sampleInstance struct {
 	idle   *time.Timer
 }
 
-func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table int, first int64, limit int) (plugin.Rows,
 	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +316,7 @@ func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table
 	if table < 0 || table >= len(s.tables) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s has no table %d.", i.module.name, table)
 	}
-	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(most)))
+	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(limit)))
 	if err != nil {
 		s.closeLocked()
 		return nil, err
@@ -337,7 +337,7 @@ func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table
 			"Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
 			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
-	rows, err := batch.Rows(data, s.tables[table].Columns, most)
+	rows, err := batch.Rows(data, s.tables[table].Columns, limit)
 	if err != nil {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.",

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ErrNoMemory// ErrNoMemory says that the system gives no mapping, or no memory for one.
+// ErrNoMemory says that the system gives no mapping, or no memory for one.
 var ErrNoMemory = errors.New("the system refuses memory")
 
 // maxIdle is how many mappings wait for the next guest. They hold addresses and no memory,

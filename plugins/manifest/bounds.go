@@ -11,7 +11,7 @@ import (
 const (
 	// maxManifestValues is for manifests, tables and statements.
 	maxManifestValues = 200_000
-	// MaxAnswerValues// MaxAnswerValues is for what adapters answer, which may be a sample of keys.
+	// MaxAnswerValues is for what adapters answer, which may be a sample of keys.
 	MaxAnswerValues = 1_000_000
 )
 
@@ -22,9 +22,9 @@ func (e *MalformedError) Error() string { return e.cause.Error() }
 func (e *MalformedError) Unwrap() error { return e.cause }
 
 // Unmarshal reads a document of a guest that holds at most so many values, and no member of an object twice.
-func Unmarshal(doc []byte, into any, most int) error {
-	if n := values(doc, most); n > most {
-		return fmt.Errorf("it holds more than %d values", most)
+func Unmarshal(doc []byte, into any, limit int) error {
+	if n := values(doc, limit); n > limit {
+		return fmt.Errorf("it holds more than %d values", limit)
 	}
 	if err := jsonx.Read(doc, into); err != nil {
 		return err
@@ -34,9 +34,9 @@ func Unmarshal(doc []byte, into any, most int) error {
 
 // values counts what begins a value in a list or an object, up to one above most;
 // in what is no JSON, anything.
-func values(doc []byte, most int) int {
+func values(doc []byte, limit int) int {
 	n, quoted := 0, false
-	for i := 0; i < len(doc) && n <= most; i++ {
+	for i := 0; i < len(doc) && n <= limit; i++ {
 		switch c := doc[i]; {
 		case quoted && c == '\\':
 			i++

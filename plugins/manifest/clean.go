@@ -62,7 +62,7 @@ func checkName(what, name string) error {
 }
 
 // checkTexts refuses SQL by dialect that cannot be shown, or is longer than any statement.
-func checkTexts(what string, texts map[string]string, most int) error {
+func checkTexts(what string, texts map[string]string, limit int) error {
 	for dialect, text := range texts {
 		if err := checkName("the dialect of "+what, dialect); err != nil {
 			return err
@@ -70,8 +70,8 @@ func checkTexts(what string, texts map[string]string, most int) error {
 		if !plainLines(text) {
 			return fmt.Errorf("%s contains control characters", what)
 		}
-		if n := utf8.RuneCountInString(text); n > most {
-			return fmt.Errorf("%s has %d characters, the limit is %d", what, n, most)
+		if n := utf8.RuneCountInString(text); n > limit {
+			return fmt.Errorf("%s has %d characters, the limit is %d", what, n, limit)
 		}
 	}
 	return nil

@@ -169,29 +169,29 @@ func placeBinds(s *plugin.Statement, t *plugin.LogicalTable) {
 			return
 		}
 	}
-	var places []string
+	var positions []string
 	switch s.Kind {
 	case engine.KindPointLookup, engine.KindDelete, engine.KindRangeScan:
-		places = t.Key
+		positions = t.Key
 	case engine.KindUpdate:
-		places = append(slices.Clone(s.Columns), t.Key...)
+		positions = append(slices.Clone(s.Columns), t.Key...)
 	case engine.KindInsert:
-		if places = s.Columns; len(places) == 0 {
+		if positions = s.Columns; len(positions) == 0 {
 			for _, c := range t.Columns {
-				places = append(places, c.Name)
+				positions = append(positions, c.Name)
 			}
 		}
 	default:
 		return
 	}
-	want := len(places)
+	want := len(positions)
 	if s.Kind == engine.KindRangeScan && s.Limit == 0 {
 		want++ // the number of rows
 	}
 	if len(s.Binds) != want {
 		return
 	}
-	for i, p := range places {
+	for i, p := range positions {
 		s.Binds[i].Column = p
 	}
 }

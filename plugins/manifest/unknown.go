@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// UnknownMembersMembers names what a manifest says that nobody reads: a misspelt member
+// UnknownMembers names what a manifest says that nobody reads: a misspelt member
 // would be without effect and without a word. Members that begin with "x-" are the
 // author's own. A document that is no JSON has none.
 func UnknownMembers(doc []byte) []string {

@@ -182,7 +182,7 @@ func (q *Quarantine) child(ctx context.Context, wasm []byte) childResult {
 
 // evaluate turns every way in which a child may end into an answer or one sentence.
 func (o *childResult) evaluate(wall time.Duration) (plugin.Info, error) {
-	said := o.stderr.text()
+	message := o.stderr.text()
 	var exit *exec.ExitError
 	switch {
 	case o.stdout.over:
@@ -197,9 +197,9 @@ func (o *childResult) evaluate(wall time.Duration) (plugin.Info, error) {
 		return plugin.Info{}, busy("the machine was too busy to start another process")
 	case !errors.As(o.err, &exit):
 		return plugin.Info{}, fmt.Errorf("starting the quarantine process: %w", o.err)
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+	case strings.Contains(message, "out of memory"), strings.Contains(message, "cannot allocate memory"):
 		return plugin.Info{}, refuse(memoryExceeded)
-	case strings.Contains(said, "stack exceeds"), strings.Contains(said, "stack overflow"):
+	case strings.Contains(message, "stack exceeds"), strings.Contains(message, "stack overflow"):
 		return plugin.Info{}, refuse("it is nested too deeply to be compiled")
 	case killed(exit) && o.cpu >= ProcessorLimit-time.Second:
 		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it used more than %v of processor time",

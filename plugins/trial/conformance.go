@@ -252,8 +252,8 @@ func workloadChecks(ctx context.Context, r *Report, w plugin.Workload, params js
 		first.operations)) {
 		return
 	}
-	again, err := sampleStream(ctx, w, req, frozen, 64)
-	if err == nil && first != again {
+	second, err := sampleStream(ctx, w, req, frozen, 64)
+	if err == nil && first != second {
 		err = errors.New("two streams of the same document differ: a stream may depend on the ls_open document only")
 	}
 	r.add("stream is repeatable", err, "The same document gives the same stream.")

@@ -26,7 +26,7 @@ func TestConformanceKnowsParameters(t *testing.T) {
 		stream := false
 		for _, check := range r.Checks {
 			stream = stream || check.Name == "stream" && !check.Skipped
-			if asked := strings.Contains(check.Message, "--params"); check.Skipped && asked != (c.params == "") {
+			if requested := strings.Contains(check.Message, "--params"); check.Skipped && requested != (c.params == "") {
 				t.Errorf("params %s: %s", c.params, check.Message)
 			}
 		}

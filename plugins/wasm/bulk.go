@@ -60,9 +60,9 @@ func (w *meter) bulkHelpers() [][]byte {
 	next := func(l byte) []byte { return concat(get(l), get(piece), []byte{opI32Add, opLocalSet, l}) }
 	// pieces calls the host and does one piece, until nothing is left.
 	pieces := func(step ...[]byte) []byte {
-		most := appendS64([]byte{opI32Const}, chunk)
+		limit := appendS64([]byte{opI32Const}, chunk)
 		return concat([]byte{opLoop, blockNothing, opCall}, appendU32(nil, w.slice),
-			get(length), most, get(length), most, []byte{opI32LtU, opSelect, opLocalSet, piece},
+			get(length), limit, get(length), limit, []byte{opI32LtU, opSelect, opLocalSet, piece},
 			get(length), get(piece), []byte{opI32Sub, opLocalSet, length},
 			concat(step...), get(length), []byte{opBrIf, 0, opEnd})
 	}

@@ -70,19 +70,19 @@ func TestJoinedDataIsTheSameMemory(t *testing.T) {
 // TestDataIsJoined: what is close together becomes one segment, what is not stays apart, and
 // what instructions name, or lies over another, stays as it is.
 func TestDataIsJoined(t *testing.T) {
-	place := func(at int32, content string) []byte { return code(0, i32(at), opEnd, sized([]byte(content))) }
+	position := func(at int32, content string) []byte { return code(0, i32(at), opEnd, sized([]byte(content))) }
 	for _, c := range []struct {
 		name  string
 		datas [][]byte
 		count bool
 		want  uint32
 	}{
-		{"apart by what is filled", [][]byte{place(0, "ab"), place(2+mergeGapBytes, "cd")}, false, 1},
-		{"apart by one more", [][]byte{place(0, "ab"), place(3+mergeGapBytes, "cd")}, false, 2},
-		{"in another order", [][]byte{place(300, "e"), place(20, "cd"), place(0, "ab"), place(290, "d")}, false, 2},
-		{"one over another", [][]byte{place(0, "abc"), place(2, "cd"), place(9, "x")}, false, 3},
-		{"counted", [][]byte{place(0, "ab"), place(2, "cd")}, true, 2},
-		{"passive", [][]byte{place(0, "ab"), place(2, "cd"), code(1, sized([]byte("p")))}, false, 3},
+		{"apart by what is filled", [][]byte{position(0, "ab"), position(2+mergeGapBytes, "cd")}, false, 1},
+		{"apart by one more", [][]byte{position(0, "ab"), position(3+mergeGapBytes, "cd")}, false, 2},
+		{"in another order", [][]byte{position(300, "e"), position(20, "cd"), position(0, "ab"), position(290, "d")}, false, 2},
+		{"one over another", [][]byte{position(0, "abc"), position(2, "cd"), position(9, "x")}, false, 3},
+		{"counted", [][]byte{position(0, "ab"), position(2, "cd")}, true, 2},
+		{"passive", [][]byte{position(0, "ab"), position(2, "cd"), code(1, sized([]byte("p")))}, false, 3},
 		{"none", [][]byte{}, false, 0},
 	} {
 		m, err := Parse(built{funcs: []fn{{typ: void}}, datas: c.datas, count: c.count}.bytes(), wide)

@@ -38,7 +38,7 @@ func (m *Module) Meter() []byte {
 	added := []byte{1, 2, 6, 7}
 	for _, s := range m.sections {
 		for _, id := range added {
-			if _, place := sectionOrder(s.id); place > int(id)*10 && wrote < id {
+			if _, position := sectionOrder(s.id); position > int(id)*10 && wrote < id {
 				w.added(id, nil)
 				wrote = id
 			}

@@ -41,7 +41,7 @@ type generator struct {
 	tables    []int  // the places in labels of the loops around a table
 }
 
-func (g *generator) n(most int, what string) int { return rapid.IntRange(0, most).Draw(g.t, what) }
+func (g *generator) n(limit int, what string) int { return rapid.IntRange(0, limit).Draw(g.t, what) }
 
 // value is code that leaves one i64.
 func (g *generator) value() []byte {
@@ -193,7 +193,7 @@ func TestJumpsGoThroughNoTable(t *testing.T) {
 	}
 	back := code(opLocalGet, 0, i64(5), 0x55, opIf, 0x40, opLocalGet, 0, i64(1), opI64Sub, opLocalSet, 0, jump(1, 2),
 		opEnd)
-	ahead, again := jump(2, 4), code(i64(1), opLocalSet, 0)
+	ahead, second := jump(2, 4), code(i64(1), opLocalSet, 0)
 	for _, c := range []struct {
 		name        string
 		first, last []byte
@@ -203,9 +203,9 @@ func TestJumpsGoThroughNoTable(t *testing.T) {
 		{"ahead", ahead, nil, 0, 1, 1},
 		{"none", ahead, nil, 3, 11, 1},
 		{"back", ahead, back, 7, 33, 3},
-		{"a number that is not set", code(again, i32(0), opLocalSet, 1, i32(2), opBr, 4), nil, 0, 11, 2},
-		{"another variable", code(again, i32(2), opLocalSet, 3, opBr, 4), nil, 0, 11, 2},
-		{"set before something else", code(again, i32(2), opLocalSet, 1, 0x01, opBr, 4), nil, 0, 1, 2},
+		{"a number that is not set", code(second, i32(0), opLocalSet, 1, i32(2), opBr, 4), nil, 0, 11, 2},
+		{"another variable", code(second, i32(2), opLocalSet, 3, opBr, 4), nil, 0, 11, 2},
+		{"set before something else", code(second, i32(2), opLocalSet, 1, 0x01, opBr, 4), nil, 0, 1, 2},
 	} {
 		m := metered(t, module(c.first, c.last))
 		m.slices.always = true

@@ -48,7 +48,7 @@ const maxPages = 65_536
 
 // Memory is how many pages of 64 KB the module's memory begins with, and how many it may have by its
 // own word. What Meter writes is not bound by the second.
-func (m *Module) Memory() (least, most uint32) { return m.minPages, min(m.maxPages, maxPages) }
+func (m *Module) Memory() (minimum, limit uint32) { return m.minPages, min(m.maxPages, maxPages) }
 
 // Export is one export.
 type Export struct {

@@ -58,15 +58,15 @@ func (r *reader) u32() uint32 {
 
 // skipSigned passes a signed LEB128 number of the given bits.
 func (r *reader) skipSigned(bits int) {
-	most := (bits + 6) / 7
-	for n := 1; n <= most; n++ {
+	limit := (bits + 6) / 7
+	for n := 1; n <= limit; n++ {
 		c := r.byte()
 		if c >= 0x80 {
 			continue
 		}
 		// The bits of the last possible byte that do not belong to the number repeat its sign.
-		if n == most {
-			used := bits - 7*(most-1)
+		if n == limit {
+			used := bits - 7*(limit-1)
 			sign := int8(c<<1) >> used
 			if sign != 0 && sign != -1 {
 				break

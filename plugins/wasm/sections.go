@@ -158,7 +158,7 @@ func (p *parser) imported(r *reader) {
 }
 
 // limits reads the limits of the table or the memory.
-func (r *reader) limits(what, unit string, limit int) (least, most uint32) {
+func (r *reader) limits(what, unit string, limit int) (minimum, maximum uint32) {
 	flags := r.byte()
 	switch {
 	case flags > 1 && flags < 4:
@@ -168,16 +168,16 @@ func (r *reader) limits(what, unit string, limit int) (least, most uint32) {
 	case flags >= 8:
 		r.fail("its %s has unknown limits", what)
 	}
-	least, most = r.u32(), 1<<32-1
-	if r.err == nil && int64(least) > int64(limit) {
-		r.fail("its %s starts with %d %s, the limit is %d", what, least, unit, limit)
+	minimum, maximum = r.u32(), 1<<32-1
+	if r.err == nil && int64(minimum) > int64(limit) {
+		r.fail("its %s starts with %d %s, the limit is %d", what, minimum, unit, limit)
 	}
 	if flags == 1 {
-		if most = r.u32(); r.err == nil && most < least {
+		if maximum = r.u32(); r.err == nil && maximum < minimum {
 			r.fail("its %s may not be as large as it starts", what)
 		}
 	}
-	return least, most
+	return minimum, maximum
 }
 
 // constant reads a constant expression: one constant.

@@ -20,7 +20,7 @@ type Comparer interface {
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
-// MaxCompared// MaxCompared is how many runs the report of a comparison holds: so many have a colour of their own.
+// MaxCompared is how many runs the report of a comparison holds: so many have a colour of their own.
 const MaxCompared = 8
 
 // comparisonDocument is what the report of a comparison shows; ui/src/report reads it.
@@ -90,7 +90,7 @@ func (m *ReportMaker) Comparison(ctx context.Context, ids []string, tolerancePct
 	return r, nil
 }
 
-// CheckComparable// CheckComparable refuses what is no comparison; field is what named the runs.
+// CheckComparable refuses what is no comparison; field is what named the runs.
 func CheckComparable(field string, ids []string) error {
 	if len(ids) < 2 || len(ids) > MaxCompared {
 		return engine.InvalidField(field, fmt.Sprintf("names %d runs", len(ids)),

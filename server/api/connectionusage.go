@@ -49,7 +49,7 @@ type usageBody struct{ Body ConnectionUse }
 // maxRunsScanned bounds the runs among which one that worked is looked for.
 const maxRunsScanned = 50
 
-// StreamCatalogReader// StreamCatalogReader is that of continuous queries.
+// StreamCatalogReader is that of continuous queries.
 type StreamCatalogReader interface {
 	Contents(ctx context.Context) (catalog.Contents, error)
 }

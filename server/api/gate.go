@@ -2,7 +2,7 @@ package api
 
 import "context"
 
-// Throttled// Throttled is a handler that waits for a place of the gate.
+// Throttled is a handler that waits for a place of the gate.
 func Throttled[I, O any](a *API, h func(ctx context.Context, in *I) (*O, error)) func(ctx context.Context, in *I) (*O,
 	error) {
 	return func(ctx context.Context, in *I) (*O, error) {

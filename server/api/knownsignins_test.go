@@ -65,9 +65,9 @@ func TestKnownIsBounded(t *testing.T) {
 // TestWhoWasKnownBefore: sign-ins of before the process began are read once there is an answer, and once.
 func TestWhoWasKnownBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, away := 0, true
+		requested, away := 0, true
 		k := knownSignIns{readAudit: func(ctx context.Context, add func(name, address string)) bool {
-			asked++
+			requested++
 			if away {
 				<-ctx.Done()
 				return false
@@ -81,8 +81,8 @@ func TestWhoWasKnownBefore(t *testing.T) {
 		}
 		began := time.Now()
 		first, second := ask(), ask()
-		if first || second || asked != 1 || time.Since(began) > 2*time.Second {
-			t.Errorf("a log that does not answer was asked %d times in %v", asked, time.Since(began))
+		if first || second || requested != 1 || time.Since(began) > 2*time.Second {
+			t.Errorf("a log that does not answer was asked %d times in %v", requested, time.Since(began))
 		}
 		away = false
 		time.Sleep(auditRetryDelay)
@@ -92,8 +92,8 @@ func TestWhoWasKnownBefore(t *testing.T) {
 			}
 			time.Sleep(auditRetryDelay)
 		}
-		if asked != 2 {
-			t.Errorf("the log was asked %d times", asked)
+		if requested != 2 {
+			t.Errorf("the log was asked %d times", requested)
 		}
 		if _, before := k.account(t.Context(), "ada", "elsewhere"); before {
 			t.Error("an address that nobody came from is known")

@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// LoadChanger// LoadChanger is what can change the load of runs.
+// LoadChanger is what can change the load of runs.
 type LoadChanger interface {
 	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
 }

@@ -187,9 +187,9 @@ func checkMarkTime(ctx context.Context, a *API, m engine.Mark) error {
 }
 
 func markNotFound(err error, runID, mark string) error {
-	var told *engine.Error
+	var message *engine.Error
 	switch {
-	case !errors.Is(err, store.ErrNotFound), errors.As(err, &told):
+	case !errors.Is(err, store.ErrNotFound), errors.As(err, &message):
 		return err
 	case mark != "":
 		return httpx.NotFound("mark", mark)

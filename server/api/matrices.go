@@ -87,12 +87,12 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 	}
 	a.audit.Record(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
 	if in.Body.Start {
-		begun, err := startAs(ctx, a, "", state.MatrixID, production, a.Matrices.Start)
+		started, err := startAs(ctx, a, "", state.MatrixID, production, a.Matrices.Start)
 		if err != nil {
 			return nil, err
 		}
 		a.audit.Record(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
-		state = begun
+		state = started
 	}
 	return a.matrixBody(state), nil
 }

@@ -14,7 +14,7 @@ import (
 
 const nodeAccessTag = "Nodes"
 
-// NodeAccess// NodeAccess decides who is a node, and where nodes are dialled.
+// NodeAccess decides who is a node, and where nodes are dialled.
 type NodeAccess interface {
 	Token(ctx context.Context, by string, uses int, valid time.Duration) (secret string, t store.NodeToken, err error)
 	Tokens(ctx context.Context) ([]store.NodeToken, error)

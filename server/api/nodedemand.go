@@ -14,10 +14,10 @@ import (
 
 // NodeDemandRuns say how many nodes the runs want.
 type NodeDemandRuns interface {
-	Scaling(ctx context.Context) (admission.ScalingNeeds, error)
+	ScalingNeeds(ctx context.Context) (admission.ScalingNeeds, error)
 }
 
-// RefreshQueue// RefreshQueue say how much there is to refresh.
+// RefreshQueue say how much there is to refresh.
 type RefreshQueue interface {
 	Load(ctx context.Context) (refresh.Load, error)
 }
@@ -39,7 +39,7 @@ func RegisterNodeDemand(a *API, runs NodeDemandRuns, refreshes RefreshQueue) {
 		"pending_refresh_count for workers that refresh tables) and others. All servers on one control " +
 		"store answer the same, as far as they see the same nodes."
 	Handle(a, o, func(ctx context.Context, _ *struct{}) (*demandBody, error) {
-		needs, err := runs.Scaling(ctx)
+		needs, err := runs.ScalingNeeds(ctx)
 		if err != nil {
 			return nil, query.StoreError(err)
 		}

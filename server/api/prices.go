@@ -65,11 +65,11 @@ func RegisterPrices(a *API, s *cost.Source) {
 		if err != nil {
 			return nil, err
 		}
-		said := "what was saved is taken away"
+		message := "what was saved is taken away"
 		if l.From == cost.FromSaved {
-			said = fmt.Sprintf("a credit costs %g %s", l.Prices.CreditPrice, l.Prices.Currency)
+			message = fmt.Sprintf("a credit costs %g %s", l.Prices.CreditPrice, l.Prices.Currency)
 		}
-		a.Audit(ctx, "prices.save", pricePath, said)
+		a.Audit(ctx, "prices.save", pricePath, message)
 		return &priceBody[PriceList]{priceListOf(l)}, nil
 	})
 }

@@ -37,7 +37,7 @@ func (s told) Detail(context.Context, string) (engine.RunDetail, error) { return
 
 func (s told) RunNote(context.Context, string) (store.RunNote, error) { return store.RunNote{}, nil }
 
-func (s told) Marks(context.Context, string) ([]engine.Mark, error) {
+func (s told) ListMarks(context.Context, string) ([]engine.Mark, error) {
 	return []engine.Mark{{MarkID: "m", Text: "index <b>created</b>", MadeBy: canary, ChangedBy: canary}}, nil
 }
 
@@ -65,21 +65,21 @@ func (s told) Compare(_ context.Context, a, b []string, o compare.Options) (comp
 	if !slices.Equal(a, []string{"r"}) || !slices.Equal(b, []string{"other"}) || o.TolerancePct != 7 {
 		return compare.Comparison{}, fmt.Errorf("%v is compared with %v, %+v", b, a, o)
 	}
-	elsewhere := *s.d.Summary
-	elsewhere.Environment.Hostname = canary + "-too"
-	return compare.Comparison{Notes: compare.Notes([]engine.Summary{*s.d.Summary}, []engine.Summary{elsewhere})}, nil
+	remote := *s.d.Summary
+	remote.Environment.Hostname = canary + "-too"
+	return compare.Comparison{Notes: compare.Notes([]engine.Summary{*s.d.Summary}, []engine.Summary{remote})}, nil
 }
 
 // full is a run with a canary wherever a value, a person or a machine may be.
 func full() told {
 	quoted := `Key (email)=(` + canary + `) of '` + canary + `' exists`
 	params := json.RawMessage(`{"x":"` + canary + `"}`)
-	least := int64(4711471147)
+	minimum := int64(4711471147)
 	plan := &engine.Plan{Driver: "postgres", Session: []string{"SET x = '" + canary + "'"},
 		Restore: []string{"SET y = '" + canary + "'"},
 		Pools:   []engine.Pool{{Table: "t", Columns: []string{"email"}, Rows: [][]any{{canary}}}},
 		Tables: []engine.Table{{Name: "t", PhysicalName: "public.orders", Columns: []engine.Column{{Name: "email"}},
-			KeyMin: &least, KeyMax: &least, DenseMax: &least}},
+			KeyMin: &minimum, KeyMax: &minimum, DenseMax: &minimum}},
 		Statements: []engine.Statement{{ID: "s", SQL: "SELECT a FROM t WHERE b = '" + canary + "' AND c = $1"}}}
 	figures := engine.Figures{Operations: 7,
 		Errors: engine.ErrorFigures{Top: []engine.ErrorGroup{{Count: 1,

@@ -227,16 +227,16 @@ func registerSavedQueries(a *API, t Tables) {
 	Handle(a, save, func(ctx context.Context, in *savedQueryInput) (*tableBody[SavedQuery], error) {
 		b := in.Body
 		given := query.SavedQuery{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
-		said := ""
+		message := ""
 		if b.Name != "" && b.Name != given.Name {
 			if b.Version == 0 {
 				return nil, engine.InvalidField("version", "is left out", "give that of the query that is renamed")
 			}
-			given.Name, given.PreviousName, said = b.Name, given.Name, "was "+given.Name
+			given.Name, given.PreviousName, message = b.Name, given.Name, "was "+given.Name
 		}
 		q, err := t.SaveQuery(ctx, given)
 		if err == nil {
-			a.Audit(ctx, "query.save", q.Name, said)
+			a.Audit(ctx, "query.save", q.Name, message)
 		}
 		return &tableBody[SavedQuery]{SavedQuery(q)}, err
 	})

@@ -53,8 +53,8 @@ func (a *API) hideSource(source []byte, parsed engine.Scenario) []byte {
 	if hidden = []byte(template.MaskRulesIn(string(hidden), parsed.Rules)); !inline && len(hidden) > 0 {
 		return hidden
 	}
-	again, err := template.Parse(hidden)
-	if err == nil && !slices.ContainsFunc(again.Connections(), func(c engine.Connection) bool {
+	second, err := template.Parse(hidden)
+	if err == nil && !slices.ContainsFunc(second.Connections(), func(c engine.Connection) bool {
 		return c.Ref.DSN != "" && c.Ref.DSN != a.Secrets.Hide(c.Ref.Driver, c.Ref.DSN)
 	}) {
 		return hidden

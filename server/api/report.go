@@ -190,11 +190,11 @@ func (m *ReportMaker) collect(ctx context.Context, d engine.RunDetail, room repo
 }
 
 // kinds are those of a run over time, nil where it was not taken in, or measured nothing.
-func (m *ReportMaker) kinds(ctx context.Context, runID string, most int) (*compare.KindCurves, error) {
+func (m *ReportMaker) kinds(ctx context.Context, runID string, limit int) (*compare.KindCurves, error) {
 	if m.Kinds == nil {
 		return nil, nil
 	}
-	c, err := m.Kinds.Curves(ctx, runID, most)
+	c, err := m.Kinds.Curves(ctx, runID, limit)
 	if engine.HasCode(err, engine.CodeConflict) {
 		return nil, nil
 	}

@@ -257,12 +257,12 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed au
 	}
 	a.audit.Record(ctx, user.UserID, "run.create", run.RunID, run.RunName)
 	if start {
-		begun, err := startAs(ctx, a, run.RunID, "", production, a.Runs.Start)
+		started, err := startAs(ctx, a, run.RunID, "", production, a.Runs.Start)
 		if err != nil {
 			return nil, err
 		}
 		a.audit.Record(ctx, user.UserID, "run.start", run.RunID, run.RunName)
-		run = begun
+		run = started
 	}
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
@@ -296,7 +296,7 @@ func (a *API) exists(ctx context.Context, id string) error {
 	if !wellFormedID(id) {
 		return httpx.NotFound("run", id)
 	}
-	if a.Runs.Live(id) != nil {
+	if a.Runs.LiveState(id) != nil {
 		return nil
 	}
 	_, err := a.Store.Run(ctx, id)

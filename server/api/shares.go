@@ -37,7 +37,7 @@ const (
 	reportCacheSize = 8
 )
 
-// RedactSharePath// RedactSharePath is a path as logs may have it: whoever has the secret of a link sees what it shows.
+// RedactSharePath is a path as logs may have it: whoever has the secret of a link sees what it shows.
 func RedactSharePath(path string) string {
 	if strings.HasPrefix(path, sharedPath) {
 		return sharedPath + "…"

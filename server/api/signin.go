@@ -139,9 +139,9 @@ func (h *userHandlers) registerSignIn() {
 		http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}
 	Handle(a, signIn, h.signIn)
-	ways := NewOperation(http.MethodGet, providersPath, "ways-in", userTag, "Which ways there are to sign in")
-	ways.Security = []map[string][]string{{}}
-	Handle(a, ways, func(context.Context, *struct{}) (*userBody[Ways], error) {
+	paths := NewOperation(http.MethodGet, providersPath, "ways-in", userTag, "Which ways there are to sign in")
+	paths.Security = []map[string][]string{{}}
+	Handle(a, paths, func(context.Context, *struct{}) (*userBody[Ways], error) {
 		return &userBody[Ways]{Ways{Provider: a.Provider}}, nil
 	})
 	signOut := NewOperation(http.MethodPost, "/api/auth/signout", "sign-out", userTag, "End the session")
@@ -185,10 +185,10 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 	var secret string
 	var id auth.Identity
 	var err error
-	way := "with a password"
+	route := "with a password"
 	switch {
 	case b.Token != "" && b.Name == "" && b.Invitation == "" && b.Password == "":
-		way = "by a link"
+		route = "by a link"
 		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
 	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
 		leave, busy := hashing.Acquire(ctx, address)
@@ -199,7 +199,7 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 		if b.Name != "" {
 			secret, id, err = h.a.Auth.SignInWithPassword(ctx, b.Name, b.Password, b.Code)
 		} else {
-			way = "by an invitation"
+			route = "by an invitation"
 			secret, id, err = h.a.Auth.Accept(ctx, b.Invitation, b.Password)
 		}
 	default:
@@ -221,9 +221,9 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 		h.known.add(strings.ToLower(b.Name), address)
 	}
 	if b.Invitation != "" {
-		h.a.AuditLog().Record(ctx, id.User.UserID, "user.password", id.User.Name, way)
+		h.a.AuditLog().Record(ctx, id.User.UserID, "user.password", id.User.Name, route)
 	}
-	h.a.AuditLog().Record(ctx, id.User.UserID, "auth.signin", id.User.Name, way)
+	h.a.AuditLog().Record(ctx, id.User.UserID, "auth.signin", id.User.Name, route)
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
 }
 

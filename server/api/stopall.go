@@ -67,7 +67,7 @@ func RegisterStopAll(a *API, runs StopAllRuns) {
 	})
 }
 
-// StopAll// StopAll stops all that can be reached.
+// StopAll stops all that can be reached.
 func StopAll(ctx context.Context, a *API, runs StopAllRuns, by string) StopReport {
 	r := StopReport{Here: []StoppedRun{}, Elsewhere: []StoppedRun{}, Matrices: []string{}}
 	// Before their runs: a matrix would begin the next one.
@@ -77,9 +77,9 @@ func StopAll(ctx context.Context, a *API, runs StopAllRuns, by string) StopRepor
 	held := runs.Held()
 	r.Here = append(r.Here, stopEach(ctx, a, held, runs, by)...)
 
-	asked, cancel := context.WithTimeout(ctx, storeTimeout)
+	requested, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	others, err := remoteRuns(asked, a, held)
+	others, err := remoteRuns(requested, a, held)
 	if r.StoreAnswered = err == nil; err != nil {
 		return r
 	}
@@ -156,12 +156,12 @@ func isConflict(err error) bool {
 // stopEach stops runs side by side: one that does not answer keeps none of the others.
 func stopEach(ctx context.Context, a *API, ids []string, runs StopAllRuns, by string) []StoppedRun {
 	out := make([]StoppedRun, len(ids))
-	places := make(chan struct{}, maxConcurrentStops)
+	positions := make(chan struct{}, maxConcurrentStops)
 	var group sync.WaitGroup
 	for i, id := range ids {
-		places <- struct{}{}
+		positions <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-positions }()
 			out[i] = stopAllOne(ctx, a, id, runs, by)
 		})
 	}

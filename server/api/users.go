@@ -90,11 +90,11 @@ func (h *userHandlers) registerUserAdmin() {
 		a.Audit(ctx, "user.create", u.Name, string(u.Role))
 		return h.invitation(ctx, u)
 	})
-	again := NewOperation(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
+	second := NewOperation(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
 		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound,
 		http.StatusConflict)
-	again.DefaultStatus = http.StatusCreated
-	Handle(a, again, func(ctx context.Context, in *IDInput) (*userBody[Invitation], error) {
+	second.DefaultStatus = http.StatusCreated
+	Handle(a, second, func(ctx context.Context, in *IDInput) (*userBody[Invitation], error) {
 		if err := a.Admin(ctx, "make a link for a user"); err != nil {
 			return nil, err
 		}

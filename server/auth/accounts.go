@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// InviteTTL// InviteTTL is how long an invitation waits for its user.
+// InviteTTL is how long an invitation waits for its user.
 const InviteTTL = 72 * time.Hour
 
 // SignInWithPassword lets a user in by name and password, and by a code where the user has a second factor.
@@ -106,8 +106,8 @@ func (s *Service) Accept(ctx context.Context, invitation, password string) (secr
 	}
 	if err != nil {
 		// The invitation is good for another try.
-		if _, again := s.users.CreateToken(ctx, t, secretHash); again != nil {
-			s.log.Warn().Err(again).Str("user_id", u.UserID).Msg("an invitation was used up without a password")
+		if _, second := s.users.CreateToken(ctx, t, secretHash); second != nil {
+			s.log.Warn().Err(second).Str("user_id", u.UserID).Msg("an invitation was used up without a password")
 		}
 		return "", Identity{}, err
 	}

@@ -26,7 +26,7 @@ type AuditLog struct {
 	refused failureCounter
 }
 
-// NewAuditLogLog returns a trail whose lines wait for the store until life ends.
+// NewAuditLog returns a trail whose lines wait for the store until life ends.
 func NewAuditLog(life context.Context, s store.Audit, log zerolog.Logger) *AuditLog {
 	return &AuditLog{store: s, log: log, life: life}
 }

@@ -51,11 +51,11 @@ const (
 const (
 	SessionTTL = 14 * 24 * time.Hour
 	SignInTTL  = time.Hour
-	// TokenTTL// TokenTTL is how long an API token lives when nobody says otherwise.
+	// TokenTTL is how long an API token lives when nobody says otherwise.
 	TokenTTL = 90 * 24 * time.Hour
-	// CacheTTL// CacheTTL bounds how long a token revoked by another server still works here.
+	// CacheTTL bounds how long a token revoked by another server still works here.
 	CacheTTL = 20 * time.Second
-	// GracePeriod// GracePeriod bounds how long a caller that was known is believed while the store
+	// GracePeriod bounds how long a caller that was known is believed while the store
 	// does not answer: who watches a run must be able to stop it.
 	GracePeriod = 15 * time.Minute
 	// storeTimeout bounds how long the store is asked about a caller that was known.

@@ -96,7 +96,7 @@ func (j Authorizer) AuthorizeOrphan(ctx context.Context, u store.User, run engin
 // isNotFound tells that a thing is not there; a refusal is none such.
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
-// AuthorizeConnection// AuthorizeConnection is an error when the user may not use a connection.
+// AuthorizeConnection is an error when the user may not use a connection.
 func AuthorizeConnection(u store.User, c store.Connection) error {
 	if c.Access.MayUse(u) {
 		return nil
@@ -104,7 +104,7 @@ func AuthorizeConnection(u store.User, c store.Connection) error {
 	return store.NotOwnerError("connection", c.Name, c.Access)
 }
 
-// AuthorizeTemplate// AuthorizeTemplate is an error when the user may not use a template.
+// AuthorizeTemplate is an error when the user may not use a template.
 func AuthorizeTemplate(u store.User, t store.Template) error {
 	if t.Access.MayUse(u) {
 		return nil
@@ -196,16 +196,16 @@ func (n *Names) UnmarshalJSON(text []byte) error {
 
 // Schema describes both forms.
 func (Names) Schema(huma.Registry) *huma.Schema {
-	longest, most := 100, 50
+	longest, limit := 100, 50
 	one := &huma.Schema{Type: huma.TypeString, MaxLength: &longest}
-	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one, MaxItems: &most}},
+	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one, MaxItems: &limit}},
 		Description: "The names of the production connections that this loads, typed by whoever starts it: one, or a list."}
 }
 
 // confirmHint begins the hint that names what is to be typed; the page reads the name behind it.
 const confirmHint = "confirm by typing its name: "
 
-// CheckConfirmed// CheckConfirmed is an error that names the production connections whose names were not typed.
+// CheckConfirmed is an error that names the production connections whose names were not typed.
 func CheckConfirmed(production []store.Connection, typed Names) error {
 	var missing []engine.FieldError
 	for _, c := range production {

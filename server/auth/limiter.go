@@ -62,16 +62,16 @@ func (l *Limiter) RecordFailure(caller string) {
 
 // evict makes room: of some callers, which the order of a map chooses, the one that has spent the least goes.
 func (l *Limiter) evict() {
-	least, found, seen := "", math.Inf(1), 0
+	minimum, found, seen := "", math.Inf(1), 0
 	for other := range l.callers {
 		if a := l.outstanding(other).attempts; a < found {
-			least, found = other, a
+			minimum, found = other, a
 		}
 		if seen++; seen == evictionSample {
 			break
 		}
 	}
-	delete(l.callers, least)
+	delete(l.callers, minimum)
 }
 
 // sweep forgets who has regained everything, at most once every Refill.

@@ -42,14 +42,14 @@ const (
 	recoveryBytes   = 7 // 56 bits, 12 characters
 )
 
-// ErrCodeRequired// ErrCodeRequired is what signing in without a code gives where one is needed; it is said to who has typed the right
+// ErrCodeRequired is what signing in without a code gives where one is needed; it is said to who has typed the right
 // password alone.
 var ErrCodeRequired = &engine.Error{Code: engine.CodeUnauthorized,
 	Message: "The password is right. A code is needed, too.",
 	Hint:    "Type the six digits that your authenticator app shows, or a recovery code.",
 	Fields:  []engine.FieldError{{Field: "code", Message: "is needed"}}}
 
-// ErrWrongCodeCode is what a wrong or used code gives.
+// ErrWrongCode is what a wrong or used code gives.
 var ErrWrongCode = &engine.Error{Code: engine.CodeUnauthorized, Message: "The code is wrong, or it was used already.",
 	Hint:   "Wait for the next one in your app, and check that its clock is right. Each recovery code works once.",
 	Fields: []engine.FieldError{{Field: "code", Message: "is wrong, or was used already"}}}

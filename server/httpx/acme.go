@@ -32,7 +32,7 @@ type ACME struct {
 	Dir string
 }
 
-// ACMEProtocol// ACMEProtocol is the protocol in TLS by which an authority sees that a name leads here.
+// ACMEProtocol is the protocol in TLS by which an authority sees that a name leads here.
 const ACMEProtocol = acme.ALPNProto
 
 // acmeTimeout bounds one request to the authority.

@@ -32,8 +32,8 @@ type Gate struct {
 
 // NewGate makes a gate for so many requests at once, so many in all, and so many of each caller; the last two
 // count those that wait too.
-func NewGate(atOnce, most, each int) *Gate {
-	return &Gate{slots: make(chan struct{}, atOnce), maxTotal: most, maxPerCaller: each, timeout: gateTimeout,
+func NewGate(atOnce, limit, each int) *Gate {
+	return &Gate{slots: make(chan struct{}, atOnce), maxTotal: limit, maxPerCaller: each, timeout: gateTimeout,
 		callers: map[string]int{}}
 }
 

@@ -100,8 +100,8 @@ func TestSelfSignedIsKept(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	again, _, made, err := httpx.SelfSigned(dir, []string{"127.0.0.1"})
-	if err != nil || made || httpx.Fingerprint(first) != httpx.Fingerprint(again) {
+	second, _, made, err := httpx.SelfSigned(dir, []string{"127.0.0.1"})
+	if err != nil || made || httpx.Fingerprint(first) != httpx.Fingerprint(second) {
 		t.Errorf("another one: %v, %v", made, err)
 	}
 	more, _, made, err := httpx.SelfSigned(dir, []string{"127.0.0.1", "bench.example"})

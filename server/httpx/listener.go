@@ -89,8 +89,8 @@ const plainText = "This address speaks TLS: open it with https.\n" +
 	"What was sent has crossed the network in the clear: a secret in it is to be replaced.\n"
 
 // answerPlain answers the request that begins with what was read of it.
-func answerPlain(c io.ReadWriter, begun []byte, hosts Hosts) error {
-	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(begun), io.LimitReader(c, maxPlainBytes))))
+func answerPlain(c io.ReadWriter, started []byte, hosts Hosts) error {
+	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(started), io.LimitReader(c, maxPlainBytes))))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
 	}

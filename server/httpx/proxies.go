@@ -58,8 +58,8 @@ type ClientInfo struct {
 // Resolve looks at a request: its client is the rightmost address that is not a trusted proxy's.
 func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) ClientInfo {
 	peer, ok := netip.AddrFromSlice(ctx.RemoteIP())
-	asked := string(ctx.Request.Host())
-	s := ClientInfo{IP: peer.Unmap().String(), Secure: ctx.IsTLS(), Host: asked, RequestHost: asked}
+	requested := string(ctx.Request.Host())
+	s := ClientInfo{IP: peer.Unmap().String(), Secure: ctx.IsTLS(), Host: requested, RequestHost: requested}
 	if !ok || !p.trusts(peer) {
 		return s
 	}

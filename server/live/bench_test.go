@@ -13,7 +13,7 @@ import (
 
 type oneRun struct{ updates chan *engine.LiveState }
 
-func (o *oneRun) Live(string) *engine.LiveState { return sample(0) }
+func (o *oneRun) LiveState(string) *engine.LiveState { return sample(0) }
 func (o *oneRun) Subscribe(string) (<-chan *engine.LiveState, func(), error) {
 	return o.updates, func() {}, nil
 }

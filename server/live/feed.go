@@ -159,7 +159,7 @@ func (f *runFeed) follow() (last *engine.LiveState, stopped bool) {
 		return nil, false
 	}
 	defer cancel()
-	if p := f.hub.opts.Source.Live(f.runID); p != nil {
+	if p := f.hub.opts.Source.LiveState(f.runID); p != nil {
 		last = p
 		f.publish(p)
 	}

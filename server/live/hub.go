@@ -36,7 +36,7 @@ import (
 // Source is what the hub needs of the runs.
 type Source interface {
 	// Live returns the latest payload of a live run, else nil.
-	Live(runID string) *engine.LiveState
+	LiveState(runID string) *engine.LiveState
 	// Subscribe returns a channel that holds the newest payload, the present one at
 	// once, and is closed after the final one.
 	Subscribe(runID string) (updates <-chan *engine.LiveState, cancel func(), err error)

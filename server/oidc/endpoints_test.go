@@ -71,11 +71,11 @@ func TestAddressesOfAProviderWhereSomebodyMayBeBetween(t *testing.T) {
 
 // TestNothingSecretIsSentWhereAProviderLeads: the code and the client's secret go to the provider alone.
 func TestNothingSecretIsSentWhereAProviderLeads(t *testing.T) {
-	var told atomic.Int32
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { told.Add(1) }))
-	defer elsewhere.Close()
+	var message atomic.Int32
+	remote := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { message.Add(1) }))
+	defer remote.Close()
 	p := provider(t, nil, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, remote.URL, http.StatusTemporaryRedirect)
 	})
 	c := newClient(options(p.URL))
 	_, cookie, err := c.begin(t.Context(), "", "")
@@ -87,11 +87,11 @@ func TestNothingSecretIsSentWhereAProviderLeads(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = c.finish(context.Background(), "", cookie, callbackParams{Code: "c", State: f.State})
-	if !engine.HasCode(err, engine.CodeUnauthorized) || told.Load() != 0 {
-		t.Errorf("%v, and somebody else was told %d times", err, told.Load())
+	if !engine.HasCode(err, engine.CodeUnauthorized) || message.Load() != 0 {
+		t.Errorf("%v, and somebody else was told %d times", err, message.Load())
 	}
 	// What is read may be elsewhere, where nobody is between.
-	for to, followed := range map[string]bool{elsewhere.URL: true, "http://login.example": false,
+	for to, followed := range map[string]bool{remote.URL: true, "http://login.example": false,
 		"ftp://127.0.0.1": false} {
 		first := httptest.NewRequest(http.MethodGet, p.URL, nil)
 		next := httptest.NewRequest(http.MethodGet, to, nil)

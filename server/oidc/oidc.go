@@ -162,16 +162,16 @@ func (c *client) discover(ctx context.Context) (*oidc.Provider, error) {
 
 // checkEndpoints refuses a provider that names addresses where somebody may be between: the client's secret goes there.
 func checkEndpoints(p *oidc.Provider) error {
-	var said struct {
+	var message struct {
 		Auth     string `json:"authorization_endpoint"`
 		Token    string `json:"token_endpoint"`
 		Keys     string `json:"jwks_uri"`
 		UserInfo string `json:"userinfo_endpoint"`
 	}
-	if err := p.Claims(&said); err != nil {
+	if err := p.Claims(&message); err != nil {
 		return fmt.Errorf("reading the addresses of the provider: %w", err)
 	}
-	for _, at := range []string{said.Auth, said.Token, said.Keys, said.UserInfo} {
+	for _, at := range []string{message.Auth, message.Token, message.Keys, message.UserInfo} {
 		if u, err := url.Parse(at); at != "" && (err != nil || !isPrivate(u)) {
 			return fmt.Errorf("the provider names %q, which is no address of https", at)
 		}

@@ -33,7 +33,7 @@ var JSON = huma.Format{
 	Unmarshal: jsonx.Read,
 }
 
-// DescribeProblems// DescribeProblems describes the answers of an operation that are problems.
+// DescribeProblems describes the answers of an operation that are problems.
 func DescribeProblems(doc *huma.OpenAPI, responses map[string]*huma.Response, statuses ...int) {
 	schema := doc.Components.Schemas.Schema(problemType, true, "Problem")
 	for _, status := range statuses {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/httpx"
@@ -26,6 +27,19 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[plugin.Use]():       "PluginUse",
 	reflect.TypeFor[matrix.State]():     "MatrixState",
 	reflect.TypeFor[matrix.Report]():    "MatrixReport",
+	// The published document keeps the names that these types had first.
+	reflect.TypeFor[engine.LiveState]():           "Payload",
+	reflect.TypeFor[engine.OpsRate]():             "PayloadOps",
+	reflect.TypeFor[engine.ReadWriteRates]():      "PayloadOperations",
+	reflect.TypeFor[engine.ErrorStats]():          "PayloadErrors",
+	reflect.TypeFor[engine.ConnectionStats]():     "PayloadConnections",
+	reflect.TypeFor[engine.WorkerState]():         "PayloadWorker",
+	reflect.TypeFor[engine.WorkerMetrics]():       "PayloadWorkerMetrics",
+	reflect.TypeFor[engine.LoadStart]():           "Beginning",
+	reflect.TypeFor[engine.ObservedError]():       "SeenError",
+	reflect.TypeFor[admission.ScalingNeeds]():     "Needs",
+	reflect.TypeFor[admission.NodeReservations](): "NodeRoom",
+	reflect.TypeFor[admission.WaitingRun]():       "WaitingInfo",
 }
 
 func schemaName(t reflect.Type, hint string) string {

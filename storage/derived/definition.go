@@ -29,7 +29,7 @@ func wrapDefinition(definition string) string {
 // The limits of looking at a definition before it is a table's.
 var previewLimits = Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20}
 
-// NormalizeDefinition// NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is refused
+// NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is refused
 // in words; the database refuses the same by its privileges.
 func NormalizeDefinition(text string) (string, error) {
 	tokens, err := sqltext.Tokens(text, sqltext.DialectOf("postgres"))

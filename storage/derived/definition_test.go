@@ -98,8 +98,8 @@ func TestAnErrorHasItsPlace(t *testing.T) {
 		{"SELECT 1 FORM rollup.runs", 1, 15},
 	} {
 		_, defined := d.Inspect(t.Context(), c.sql, "runs")
-		_, asked := d.Query(t.Context(), c.sql, 10)
-		for field, err := range map[string]error{"definition": defined, "sql": asked} {
+		_, requested := d.Query(t.Context(), c.sql, 10)
+		for field, err := range map[string]error{"definition": defined, "sql": requested} {
 			var e *engine.Error
 			if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Field != field || e.Fields[0].Line != c.line ||
 				e.Fields[0].Column != c.column || e.Fields[0].Message == "" {

@@ -86,12 +86,12 @@ func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 	return d, nil
 }
 
-func pool(ctx context.Context, flag, dsn string, most int32, params map[string]string) (*pgxpool.Pool, error) {
+func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]string) (*pgxpool.Pool, error) {
 	config, err := parseURL(flag, dsn)
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns, config.MaxConnIdleTime = most, time.Minute
+	config.MaxConns, config.MaxConnIdleTime = limit, time.Minute
 	config.ConnConfig.RuntimeParams["application_name"] = "loadstone"
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	for name, value := range params {
@@ -155,12 +155,12 @@ func (d *Database) apply(ctx context.Context) error {
 			ON CONFLICT (reader_role) DO UPDATE SET schema_sha256 = excluded.schema_sha256`, d.readerRole, want)
 		return err
 	})
-	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == "42704" {
-		return invalidURL(readerFlag, err, "names a role of another server than "+ownerFlag+": "+said.Message,
+	var message *pgconn.PgError
+	if errors.As(err, &message) && message.Code == "42704" {
+		return invalidURL(readerFlag, err, "names a role of another server than "+ownerFlag+": "+message.Message,
 			"name the same database, as its reader")
 	}
-	if errors.As(err, &said) && (said.Code == "42501" || said.Code == codeTooOld) {
+	if errors.As(err, &message) && (message.Code == "42501" || message.Code == codeTooOld) {
 		return connectError(ownerFlag, err)
 	}
 	return wrapError("applying the schema of the results database", err)
@@ -204,7 +204,7 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 	return wrapError("beginning a refresh", err)
 }
 
-// OpenRaisingEpochs// OpenRaisingEpochs is Open, and raises the epochs of claims above the highest that has written there: a control store that was
+// OpenRaisingEpochs is Open, and raises the epochs of claims above the highest that has written there: a control store that was
 // made anew or restored counts from 1, and what it claims would write nothing.
 func OpenRaisingEpochs(ctx context.Context, owner, reader string,
 	raise func(ctx context.Context, above int64) (raised bool, err error)) (*Database, error) {

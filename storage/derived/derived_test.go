@@ -48,11 +48,11 @@ func open(t testing.TB) (d *derived.Database, owner, reader *pgx.Conn) {
 		DROP SCHEMA tables CASCADE; DROP TABLE staging.applied`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	again, err := derived.Open(t.Context(), ownerDSN, readerDSN)
+	second, err := derived.Open(t.Context(), ownerDSN, readerDSN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Close()
+	second.Close()
 	return d, owner, reader
 }
 

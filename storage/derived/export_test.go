@@ -15,23 +15,23 @@ func LimitRows(t *testing.T, rows int64) {
 }
 
 // LimitPreview lowers how long a preview may take, for one test.
-func LimitPreview(t *testing.T, most time.Duration) {
+func LimitPreview(t *testing.T, limit time.Duration) {
 	before := previewLimits
-	previewLimits.Statement = most
+	previewLimits.Statement = limit
 	t.Cleanup(func() { previewLimits = before })
 }
 
 // SetStepHook makes d ask f at each step of taking executions in.
 func (d *Database) SetStepHook(f func(step string) error) { d.stepHook = f }
 
-// LimitPartitionsPerPart// LimitPartitionsPerPart has a table divided that has few partitions, for one test.
+// LimitPartitionsPerPart has a table divided that has few partitions, for one test.
 func LimitPartitionsPerPart(t *testing.T, keys int) {
 	before := partitionsPerPart
 	partitionsPerPart = keys
 	t.Cleanup(func() { partitionsPerPart = before })
 }
 
-// LimitRowsInMemory// LimitRowsInMemory lowers how many bytes of rows are kept in memory, for one test.
+// LimitRowsInMemory lowers how many bytes of rows are kept in memory, for one test.
 func LimitRowsInMemory(t *testing.T, bytes int) {
 	before := maxRowsInMemory
 	maxRowsInMemory = bytes

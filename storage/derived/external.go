@@ -109,21 +109,21 @@ func (d *Database) checkSame(ctx context.Context) error {
 
 // connectError is an error of the first connections of a role: what somebody has to change is said in words.
 func connectError(flag string, err error) error {
-	var said *pgconn.PgError
+	var message *pgconn.PgError
 	if what, hint := dberr.TLS(err); what != "" {
 		return invalidURL(flag, err, "leads to a server that "+what, hint)
 	}
-	if errors.As(err, &said) {
-		switch said.Code {
+	if errors.As(err, &message) {
+		switch message.Code {
 		case "28P01", "28000":
 			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The results database refuses the login of " +
-				flag + ".", Hint: "Check user and password there, and pg_hba.conf: " + said.Message + "."}
+				flag + ".", Hint: "Check user and password there, and pg_hba.conf: " + message.Message + "."}
 		case codeTooOld:
-			return &engine.Error{Code: engine.CodeUnavailable, Cause: err, Message: said.Message}
+			return &engine.Error{Code: engine.CodeUnavailable, Cause: err, Message: message.Message}
 		case "3D000":
 			return invalidURL(flag, err, "names a database that does not exist", "CREATE DATABASE results OWNER …")
 		case "42501":
-			return invalidURL(flag, err, "names a role that may not do that: "+said.Message,
+			return invalidURL(flag, err, "names a role that may not do that: "+message.Message,
 				"the owner owns the database or has CREATE on it, the reader has CONNECT")
 		}
 	}
@@ -141,9 +141,9 @@ func unavailableError(err error) error {
 	e := &engine.Error{Code: engine.CodeUnavailable, Message: "The results database cannot be reached.",
 		Hint:  "Try again in a few seconds; runs go on, and are taken in when it is back.",
 		Cause: errors.Join(store.ErrUnavailable, err)}
-	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == codeDiskFull {
-		e.Message = "The disk of the results database is full: " + said.Message + "."
+	var message *pgconn.PgError
+	if errors.As(err, &message) && message.Code == codeDiskFull {
+		e.Message = "The disk of the results database is full: " + message.Message + "."
 		e.Hint = "Make room there, or delete runs. What waits is done then; what was begun has left nothing."
 	}
 	return e

@@ -134,9 +134,9 @@ func TestAResultsDatabaseOfSomebodyElses(t *testing.T) {
 // used: with least rights it does what the embedded one does: readers see results and nothing else, it may go away and
 // come back, and its schema may be an older one.
 func (o *outside) used(t *testing.T, keeper, reader string) {
-	way := newWay(t, net.JoinHostPort(o.Host, "5432"))
+	route := newWay(t, net.JoinHostPort(o.Host, "5432"))
 	around := func(url string) string {
-		url = strings.Replace(url, o.Host+":5432", way.addr, 1)
+		url = strings.Replace(url, o.Host+":5432", route.addr, 1)
 		return strings.Replace(url, "sslmode=verify-full&sslrootcert="+o.ca, "sslmode=require", 1)
 	}
 	d, err := derived.Open(t.Context(), around(keeper), around(reader))
@@ -161,7 +161,7 @@ func (o *outside) used(t *testing.T, keeper, reader string) {
 	if err := ask(); err != nil {
 		t.Fatal(err)
 	}
-	way.cut(t)
+	route.cut(t)
 	for range 8 { // connections that were open are noticed one by one
 		if err = ask(); err == nil || !engine.HasCode(err, engine.CodeUnavailable) {
 			t.Errorf("while it is away: %v", err)
@@ -170,7 +170,7 @@ func (o *outside) used(t *testing.T, keeper, reader string) {
 	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "results database cannot be reached") {
 		t.Errorf("while it is away: %v", err)
 	}
-	way.open(t)
+	route.open(t)
 	if err := ask(); err != nil {
 		t.Errorf("when it is back: %v", err)
 	}

@@ -71,8 +71,8 @@ func TestATableInParts(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if again := must(first.Parts[0]); again.Rows == 0 {
-		t.Errorf("a part that was done before: %+v", again)
+	if second := must(first.Parts[0]); second.Rows == 0 {
+		t.Errorf("a part that was done before: %+v", second)
 	}
 	if r := must(""); !slices.Equal(r.Parts, first.Parts[3:]) || r.ReplaceParts {
 		t.Errorf("one part is missing, and %+v is to be done", r)

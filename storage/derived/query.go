@@ -50,14 +50,14 @@ func checkReadOnly(sql string) error {
 }
 
 // Query implements query.Querier, in a session of the reader.
-func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Answer, err error) {
+func (d *Database) Query(ctx context.Context, sql string, limit int) (a query.Answer, err error) {
 	if err := checkReadOnly(sql); err != nil {
 		return a, err
 	}
 	began := time.Now()
 	a.Columns, a.Rows = []query.Column{}, [][]any{}
 	limits := queryLimits
-	limits.Rows = min(limits.Rows, int64(max(most, 1)))
+	limits.Rows = min(limits.Rows, int64(max(limit, 1)))
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := limitStatements(ctx, tx, limits.Statement); err != nil {
 			return err
@@ -88,8 +88,8 @@ func (d *Database) Cancel(ctx context.Context, session string) error {
 		err = as.QueryRow(ctx, `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
 			WHERE datname = current_database() AND usename = $1 AND application_name = $2 AND pid <> pg_backend_pid()`,
 			d.readerRole, session).Scan(&found)
-		var said *pgconn.PgError
-		if !errors.As(err, &said) || said.Code != "42501" {
+		var message *pgconn.PgError
+		if !errors.As(err, &message) || message.Code != "42501" {
 			break
 		}
 	}
@@ -172,6 +172,6 @@ func value(oid uint32, text []byte) any {
 
 // timeoutError says that a statement came to the end of its time.
 func timeoutError(err error) bool {
-	var said *pgconn.PgError
-	return errors.As(err, &said) && said.Code == "57014"
+	var message *pgconn.PgError
+	return errors.As(err, &message) && message.Code == "57014"
 }

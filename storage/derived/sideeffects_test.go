@@ -65,8 +65,8 @@ func TestNothingDoesMoreThanRead(t *testing.T) {
 	for _, sql := range all {
 		_, defined := d.Inspect(t.Context(), sql, "runs")
 		_, seen := d.Preview(t.Context(), sql, "runs")
-		_, asked := d.Query(t.Context(), sql, 10)
-		for what, err := range map[string]error{"a definition": defined, "a preview": seen, "a query": asked} {
+		_, requested := d.Query(t.Context(), sql, 10)
+		for what, err := range map[string]error{"a definition": defined, "a preview": seen, "a query": requested} {
 			if !engine.HasCode(err, engine.CodeInvalid) || len(engine.ErrorText(err)) < 20 {
 				t.Errorf("as %s: %s: %v", what, sql, err)
 			}
@@ -81,10 +81,10 @@ func TestNothingDoesMoreThanRead(t *testing.T) {
 	// What only says no when it is executed is planned, and refused then.
 	secret := "SELECT current_setting('data_directory') AS x"
 	_, seen := d.Preview(t.Context(), secret, "runs")
-	_, asked := d.Query(t.Context(), secret, 10)
+	_, requests := d.Query(t.Context(), secret, 10)
 	_, refreshed := d.Materialize(t.Context(), refresh.Table{Name: "x", Kind: refresh.SQL, Definition: secret, Version: 1},
 		claim("x", "", 2), held)
-	for _, err := range []error{seen, asked, refreshed} {
+	for _, err := range []error{seen, requests, refreshed} {
 		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "refuses the SQL") {
 			t.Errorf("%s: %v", secret, err)
 		}

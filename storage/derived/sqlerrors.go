@@ -20,26 +20,26 @@ func definitionError(err error, text string) error {
 
 // sqlError puts the refusal of the database into words. The text begins after so many characters of what was sent.
 func sqlError(err error, field, text string, before int) error {
-	var said *pgconn.PgError
-	if !errors.As(err, &said) || strings.HasPrefix(said.Code, "57P") ||
-		strings.HasPrefix(said.Code, "53") && said.Code != codeLimit {
+	var message *pgconn.PgError
+	if !errors.As(err, &message) || strings.HasPrefix(message.Code, "57P") ||
+		strings.HasPrefix(message.Code, "53") && message.Code != codeLimit {
 		return wrapError("executing SQL", err)
 	}
-	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + said.Message +
+	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + message.Message +
 		".",
-		Hint: said.Hint}
-	switch said.Code {
+		Hint: message.Hint}
+	switch message.Code {
 	case "57014":
 		e.Message, e.Hint = "The SQL took longer than it may.", "Ask for less: fewer runs, fewer rows."
 	case codeLimit:
-		e.Message = "The SQL needs more temporary files than it may have: " + said.Message + "."
+		e.Message = "The SQL needs more temporary files than it may have: " + message.Message + "."
 		e.Hint = "Sort and join fewer rows: fewer runs, or what is added up already."
 	case "42501", "25006":
 		e.Hint = "Results can be read; nothing can be written, and functions with side effects cannot be called."
 	}
-	if line, column := lineAndColumn(text, int(said.Position)-before); line > 0 {
+	if line, column := lineAndColumn(text, int(message.Position)-before); line > 0 {
 		e.Message = "The database refuses the SQL."
-		e.Fields = []engine.FieldError{{Field: field, Message: said.Message, Hint: e.Hint, Line: line, Column: column}}
+		e.Fields = []engine.FieldError{{Field: field, Message: message.Message, Hint: e.Hint, Line: line, Column: column}}
 		e.Hint = ""
 	}
 	return e
@@ -48,13 +48,13 @@ func sqlError(err error, field, text string, before int) error {
 // dependencyError words the refusal to make a table anew, or to drop it, on which something depends that is not Loadstone's: a
 // view, say, that an administrator has made. Other errors stay as they are.
 func dependencyError(err error, table string) error {
-	var said *pgconn.PgError
-	if !errors.As(err, &said) || said.Code != "2BP01" {
+	var message *pgconn.PgError
+	if !errors.As(err, &message) || message.Code != "2BP01" {
 		return err
 	}
 	return &engine.Error{Code: engine.CodeConflict, Cause: err,
 		Message: fmt.Sprintf("Something in the results database depends on the table %q, which is to be made anew "+
-			"or dropped: %s.", table, strings.ReplaceAll(strings.TrimSpace(said.Detail), "\n", "; ")),
+			"or dropped: %s.", table, strings.ReplaceAll(strings.TrimSpace(message.Detail), "\n", "; ")),
 		Hint: "Drop or change that there first."}
 }
 

@@ -154,20 +154,20 @@ func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows i
 }
 
 // limitStatements bounds the statements of a transaction.
-func limitStatements(ctx context.Context, tx pgx.Tx, most time.Duration) error {
+func limitStatements(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
 	_, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL work_mem = '32MB'",
-		most.Milliseconds()),
+		limit.Milliseconds()),
 		pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
 // limitDefinition is limit of a definition, which does not see the seconds of runs that are going on: a table
 // would show them as they were at some moment.
-func limitDefinition(ctx context.Context, tx pgx.Tx, most time.Duration) error {
+func limitDefinition(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL loadstone.live = 'off'", pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
-	return limitStatements(ctx, tx, most)
+	return limitStatements(ctx, tx, limit)
 }
 
 func (d *Database) write(ctx context.Context, stage pgx.Identifier, from io.Reader) error {

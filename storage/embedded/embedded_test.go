@@ -114,8 +114,8 @@ func TestStartStopAndStartAgain(t *testing.T) {
 	if left := runningProcesses(pg.place.cluster); len(left) > 0 {
 		t.Errorf("processes after Stop: %v", left)
 	}
-	again := begin(t, dir)
-	if _, err := query(t, again.DSN(ControlDatabase), "SELECT 'back'"); err != nil {
+	second := begin(t, dir)
+	if _, err := query(t, second.DSN(ControlDatabase), "SELECT 'back'"); err != nil {
 		t.Error(err)
 	}
 }
@@ -236,8 +236,8 @@ func TestUnreachableFolderMovesTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(t, pg)
-	if again := begin(t, dir); again.Dir() != pg.Dir() {
-		t.Errorf("once the folder could be entered, an empty cluster was made in %s", again.Dir())
+	if second := begin(t, dir); second.Dir() != pg.Dir() {
+		t.Errorf("once the folder could be entered, an empty cluster was made in %s", second.Dir())
 	}
 }
 

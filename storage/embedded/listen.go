@@ -87,11 +87,11 @@ func (p layout) remoteAccess() string {
 	if p.listen == nil || p.password == "" {
 		return ""
 	}
-	way := "host"
+	route := "host"
 	if p.listen.Cert != "" {
-		way = "hostssl"
+		route = "hostssl"
 	}
-	return "host all " + ResultsReader + " all reject\n" + way + " " + ResultsDatabase + " +" + ResultsReader +
+	return "host all " + ResultsReader + " all reject\n" + route + " " + ResultsDatabase + " +" + ResultsReader +
 		" all scram-sha-256\n"
 }
 

@@ -123,16 +123,16 @@ func TestQueryListenWithACertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said string
+	var message string
 	if err := conn.QueryRow(ctx, "SELECT current_user || ' ' || version FROM pg_stat_ssl WHERE pid = pg_backend_pid()").
 		Scan(
-			&said); err != nil || said != "query_grafana TLSv1.3" {
-		t.Errorf("connected as %q, %v", said, err)
+			&message); err != nil || message != "query_grafana TLSv1.3" {
+		t.Errorf("connected as %q, %v", message, err)
 	}
 	wrong := func(c *pgx.ConnConfig) { c.Password = "wrong" }
-	var stranger x509.UnknownAuthorityError
+	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
-	if _, err := connect("verify-full", "127.0.0.1", pgtest.NewAuthority(t).PEM, nil); !errors.As(err, &stranger) {
+	if _, err := connect("verify-full", "127.0.0.1", pgtest.NewAuthority(t).PEM, nil); !errors.As(err, &unknown) {
 		t.Errorf("with another authority: %v", err)
 	}
 	if _, err := connect("verify-full", "localhost", ca.PEM, nil); !errors.As(err, &host) {
@@ -168,10 +168,10 @@ func TestQueryListenWithACertificate(t *testing.T) {
 	if more != 32 || !errors.As(err, &refused) || refused.Code != "53300" {
 		t.Errorf("%d more connections, then %v", more, err)
 	}
-	var most int
+	var limit int
 	if err := admin.QueryRow(ctx, `SELECT current_setting('max_connections')::int - datconnlimit FROM pg_database
-		WHERE datname = 'results' AND datconnlimit > 0`).Scan(&most); err != nil || most < 100 {
-		t.Errorf("the results database leaves %d connections, %v", most, err)
+		WHERE datname = 'results' AND datconnlimit > 0`).Scan(&limit); err != nil || limit < 100 {
+		t.Errorf("the results database leaves %d connections, %v", limit, err)
 	}
 	// The session of a client that reads nothing ends, and what it holds with it.
 	large := "SELECT repeat('x', 10000) FROM generate_series(1, 1000000)"

@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// RunningDSNDSN is how a database is reached of the Postgres that another process runs on a data directory.
+// RunningDSN is how a database is reached of the Postgres that another process runs on a data directory.
 func RunningDSN(dataDir, database string) (dsn string, err error) {
 	away := &engine.Error{Code: engine.CodeUnavailable, Message: "No Postgres of a server runs in " + dataDir + ".",
 		Hint: "Name the server's data directory with --data-dir."}

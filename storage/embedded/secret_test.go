@@ -67,12 +67,12 @@ func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
 	checkPasswordRequired(t, pg)
 	first := pg.place.password
 	end(t, pg)
-	again := beginReal(t, dir)
-	if again.place.password != first {
+	second := beginReal(t, dir)
+	if second.place.password != first {
 		t.Error("the password changed with a restart")
 	}
-	checkPasswordRequired(t, again)
-	end(t, again)
+	checkPasswordRequired(t, second)
+	end(t, second)
 	// A secret that was lost is made anew, and the data stays.
 	if err := os.Remove(filepath.Join(dir, "postgres.secret")); err != nil {
 		t.Fatal(err)

@@ -128,17 +128,17 @@ func TestADiskThatIsFullAtAnyStepOfStoring(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, path, content := big(t)
-		asked := 0
+		requested := 0
 		f.fault = func(at string) error {
 			if at == step {
-				asked++
+				requested++
 				return &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 			}
 			return nil
 		}
 		err = f.Put(t.Context(), a, record.LocalFile(path))
-		if asked != 1 || !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "The disk is full") {
-			t.Errorf("%s: asked %d times: %v", step, asked, err)
+		if requested != 1 || !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "The disk is full") {
+			t.Errorf("%s: asked %d times: %v", step, requested, err)
 		}
 		if left := f.leftovers(t); len(left) != 0 {
 			t.Errorf("%s: left behind: %v", step, left)

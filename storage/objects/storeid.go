@@ -14,7 +14,7 @@ import (
 const idFile = ".place"
 
 // ID implements Store. The name is made when it is first asked for.
-func (f *Folder) ID() (place, label string, err error) {
+func (f *Folder) ID() (position, label string, err error) {
 	path := filepath.Join(f.dir, idFile)
 	name, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

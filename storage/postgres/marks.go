@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// MarkStore// MarkStore implements store.Marks. Its calls last as long as their context and the pool allow.
+// MarkStore implements store.Marks. Its calls last as long as their context and the pool allow.
 type MarkStore struct{ Pool *pgxpool.Pool }
 
 var _ store.Marks = MarkStore{}

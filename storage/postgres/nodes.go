@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// NodeStore// NodeStore implements nodes.Nodes. Its calls last as long as their context and the pool allow.
+// NodeStore implements nodes.Nodes. Its calls last as long as their context and the pool allow.
 type NodeStore struct{ Pool *pgxpool.Pool }
 
 var _ nodes.Nodes = NodeStore{}

@@ -32,7 +32,7 @@ type RefreshQueue struct {
 // get more done. Who claims or releases a single one takes none: commits of many sessions share one write to the disk.
 type ClaimLimiter chan struct{}
 
-// NewClaimLimiter// NewClaimLimiter are for the claimers of one process.
+// NewClaimLimiter are for the claimers of one process.
 func NewClaimLimiter() ClaimLimiter {
 	const atOnce = 8
 	return make(ClaimLimiter, atOnce) // room: whoever finds none waits with its context

@@ -18,7 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// RunArtifacts// RunArtifacts implements store.RunArtifacts. Its calls last as long as their context and the pool allow.
+// RunArtifacts implements store.RunArtifacts. Its calls last as long as their context and the pool allow.
 type RunArtifacts struct{ Pool *pgxpool.Pool }
 
 var _ store.RunArtifacts = RunArtifacts{}

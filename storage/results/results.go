@@ -68,7 +68,7 @@ func isExecutionsFile(name string) bool {
 }
 
 // Place names where the parts of all runs are, the same for all servers that share it, and says to people what it is.
-func (f *Results) Place() (place, label string, err error) { return f.objects.ID() }
+func (f *Results) Place() (position, label string, err error) { return f.objects.ID() }
 
 // HasExecutions reports whether there is something that DeleteExecutions would remove.
 func (f *Results) HasExecutions(ctx context.Context, runID string) (bool, error) {

@@ -66,10 +66,10 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 	t := &timeline{}
 	for _, p := range parts {
 		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success []bool) {
-			for i, begun := range due {
+			for i, started := range due {
 				ns := nanoseconds(elapsed[i])
 				// The cut itself begins what follows it; the last one ends all.
-				n, exact := slices.BinarySearch(at, begun+ns)
+				n, exact := slices.BinarySearch(at, started+ns)
 				if !exact || n == len(found) {
 					n--
 				}

@@ -128,18 +128,18 @@ func TestNoisyAndSlowRunsDoNotStandStill(t *testing.T) {
 				slots[i]++
 			}
 		}
-		least := math.Inf(1)
+		minimum := math.Inf(1)
 		for i := 0; i+10 <= len(slots); i++ {
 			n := 0.0
 			for _, c := range slots[i : i+10] {
 				n += c
 			}
-			least = min(least, n)
+			minimum = min(minimum, n)
 		}
 		pace := float64(len(recs)) / 30 // and more than what is answered
-		if least >= pace/20 && least > 0 && len(fig.Stalls) > 0 {
+		if minimum >= pace/20 && minimum > 0 && len(fig.Stalls) > 0 {
 			t.Errorf("%d: %d connections, %.1f ms, spread %.2f: each second has %.0f of %.0f: %+v", seed, connections,
-				median/1e6, spread, least, pace, fig.Stalls)
+				median/1e6, spread, minimum, pace, fig.Stalls)
 		}
 		for _, s := range fig.Stalls {
 			if s.MissedOperations < 20 || float64(s.AnsweredOperations) > 0.021*float64(s.MissedOperations) || s.Seconds < 1 {

@@ -275,7 +275,7 @@ const paceWindow = int64(5 * time.Second)
 // pace is how many ended in a second beside a gap: before it or after it, whichever is
 // slower. It is 0 when nothing is known.
 func (e *endTimes) pace(gap interval) float64 {
-	least := 0.0
+	minimum := 0.0
 	for _, side := range []interval{{gap.from - paceWindow, gap.from}, {gap.to, gap.to + paceWindow}} {
 		var ended, bins float64
 		for i := max(0, (side.from-e.from+binLength-1)/binLength); i < int64(len(e.count)); i++ {
@@ -286,22 +286,22 @@ func (e *endTimes) pace(gap interval) float64 {
 			bins++
 		}
 		if bins > 0 {
-			if pace := ended / (bins * time.Duration(binLength).Seconds()); least == 0 || pace < least {
-				least = pace
+			if pace := ended / (bins * time.Duration(binLength).Seconds()); minimum == 0 || pace < minimum {
+				minimum = pace
 			}
 		}
 	}
-	return least
+	return minimum
 }
 
 // gaps are the times of at least that length in which nothing ended.
-func (e *endTimes) gaps(least time.Duration) (out []interval) {
+func (e *endTimes) gaps(minimum time.Duration) (out []interval) {
 	if e == nil {
 		return nil
 	}
 	last := e.from
 	note := func(until int64) {
-		if until-last >= int64(least) {
+		if until-last >= int64(minimum) {
 			out = append(out, interval{last, until})
 		}
 	}

@@ -42,10 +42,10 @@ func TestALoadThatEndsByItselfSaysWhenItWasMeasured(t *testing.T) {
 		if !fig.MeasuredFrom.Equal(after(100)) || !fig.MeasuredTo.Equal(after(1_002)) || fig.DrainSeconds != 0 {
 			t.Errorf("measured from %v to %v", fig.MeasuredFrom, fig.MeasuredTo)
 		}
-		again, err := f.FiguresIn(context.Background(), "run", "",
+		second, err := f.FiguresIn(context.Background(), "run", "",
 			engine.Window{From: fig.MeasuredFrom.Time, To: fig.MeasuredTo.Time})
-		if err != nil || again.Operations != 900 || again.FinishedLate != 0 {
-			t.Errorf("in what was measured, %d operations, %d late: %v", again.Operations, again.FinishedLate, err)
+		if err != nil || second.Operations != 900 || second.FinishedLate != 0 {
+			t.Errorf("in what was measured, %d operations, %d late: %v", second.Operations, second.FinishedLate, err)
 		}
 	}
 }
@@ -105,24 +105,24 @@ func TestFiguresAreOfTheTimesThatTheyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told engine.Figures
-	if err := json.Unmarshal(text, &told); err != nil {
+	var message engine.Figures
+	if err := json.Unmarshal(text, &message); err != nil {
 		t.Fatal(err)
 	}
 	late := int64(0)
 	for _, r := range recs {
-		if r.DueAt+r.Elapsed > told.MeasuredTo.UnixNano() {
+		if r.DueAt+r.Elapsed > message.MeasuredTo.UnixNano() {
 			late++
 		}
 	}
-	if told.FinishedLate != late || workers[0].FinishedLate+workers[1].FinishedLate != late ||
-		told.QPS != float64(100-late) {
-		t.Errorf("%d are late, %d and %d by run worker, %v/s; %d ended after %s", told.FinishedLate, workers[0].FinishedLate,
-			workers[1].FinishedLate, told.QPS, late, text)
+	if message.FinishedLate != late || workers[0].FinishedLate+workers[1].FinishedLate != late ||
+		message.QPS != float64(100-late) {
+		t.Errorf("%d are late, %d and %d by run worker, %v/s; %d ended after %s", message.FinishedLate, workers[0].FinishedLate,
+			workers[1].FinishedLate, message.QPS, late, text)
 	}
-	if drain := float64(recs[99].DueAt+recs[99].Elapsed-told.MeasuredTo.UnixNano()) / 1e9; told.DrainSeconds != drain ||
-		told.DurationSeconds != told.MeasuredTo.Sub(told.MeasuredFrom.Time).Seconds() {
-		t.Errorf("a drain of %v s, want %v; %v s measured", told.DrainSeconds, drain, told.DurationSeconds)
+	if drain := float64(recs[99].DueAt+recs[99].Elapsed-message.MeasuredTo.UnixNano()) / 1e9; message.DrainSeconds != drain ||
+		message.DurationSeconds != message.MeasuredTo.Sub(message.MeasuredFrom.Time).Seconds() {
+		t.Errorf("a drain of %v s, want %v; %v s measured", message.DrainSeconds, drain, message.DurationSeconds)
 	}
 }
 

@@ -88,7 +88,7 @@ func (w *world) Reports(_ context.Context, _ string, fn func(*rollup.Report)) er
 	return nil
 }
 
-func (w *world) LeaveOver(_ context.Context, l store.PendingDeletion) error {
+func (w *world) QueueDeletion(_ context.Context, l store.PendingDeletion) error {
 	w.left = append(w.left, l)
 	return nil
 }

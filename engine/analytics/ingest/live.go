@@ -51,7 +51,7 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
-// LiveOptions// LiveOptions are what live seconds are made with.
+// LiveOptions are what live seconds are made with.
 type LiveOptions struct {
 	// Target opens the results database, each time anew where it may be away.
 	Target func(ctx context.Context) (LiveTarget, error)

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nobody takes what nodes say of runs: there are none.
 type nobody struct{}
 
-func (nobody) Hear(string, nodes.Node, protocol.FromNode) bool { return false }
-func (nobody) Stranger(nodes.Node, protocol.WorkerState)       {}
-func (nobody) Owned(bool) []protocol.OwnedRun                  { return nil }
-func (nobody) Aside(protocol.QuarantinedPart)                  {}
+func (nobody) Receive(string, nodes.Node, protocol.FromNode) bool { return false }
+func (nobody) UnknownWorker(nodes.Node, protocol.WorkerState)     {}
+func (nobody) OwnedRuns(bool) []protocol.OwnedRun                 { return nil }
+func (nobody) PartQuarantined(protocol.QuarantinedPart)           {}
 
 // cluster is a server with nodes behind gRPC and HTTP on loopback, and with one in its own process.
 type cluster struct {

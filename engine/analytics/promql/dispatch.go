@@ -15,7 +15,7 @@ type Catalog interface {
 	Segments(ctx context.Context, from, to int64) ([]Segment, error)
 }
 
-// LeafEvaluator// LeafEvaluator evaluates leaves where their series are.
+// LeafEvaluator evaluates leaves where their series are.
 type LeafEvaluator interface {
 	// Evaluate hands each answer to fn, in any order and one at a time; an answer belongs to whoever gets it. It
 	// returns when all are there, or with the first error.

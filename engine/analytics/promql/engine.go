@@ -73,7 +73,7 @@ func (e *Engine) query(_ context.Context, l LeafEvaluator, text string, start, e
 	return q, nil
 }
 
-// Query// Query is one query; it is executed once.
+// Query is one query; it is executed once.
 type Query struct {
 	// OnResult, where it is not nil, is called with each piece once its answer is there, one at a time; it may ask for
 	// what the query comes to so far.

@@ -37,7 +37,7 @@ type Segment struct {
 	To   int64 `json:"to"`
 }
 
-// SegmentReader// SegmentReader reads the series of a segment. fetched is how many bytes of it came from the server for that, 0 where it was at
+// SegmentReader reads the series of a segment. fetched is how many bytes of it came from the server for that, 0 where it was at
 // hand.
 type SegmentReader func(context.Context, Segment) (set *series.Set, fetched int64, err error)
 

@@ -36,14 +36,14 @@ type Disk interface {
 	Apply(h diskbudget.Event) (refused bool)
 }
 
-// WorkMeter// WorkMeter takes measurements, and returns at once.
+// WorkMeter takes measurements, and returns at once.
 type WorkMeter interface {
 	// WorkFinished is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it did
 	// not.
 	WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, failed string)
 }
 
-// ExecutorOptions// ExecutorOptions are what a node answers with.
+// ExecutorOptions are what a node answers with.
 type ExecutorOptions struct {
 	NodeID   string
 	Evaluate *Evaluator
@@ -54,7 +54,7 @@ type ExecutorOptions struct {
 	Log   zerolog.Logger
 }
 
-// Executor// Executor carries out the work of queries. Its methods are safe for concurrent use.
+// Executor carries out the work of queries. Its methods are safe for concurrent use.
 type Executor struct {
 	o ExecutorOptions
 

@@ -9,5 +9,5 @@ const (
 	NoNodeTimeout  = noNodeTimeout
 )
 
-// MergeGrids// MergeGrids is what a selector that is wanted on several grids reads.
+// MergeGrids is what a selector that is wanted on several grids reads.
 var MergeGrids = mergeGrids

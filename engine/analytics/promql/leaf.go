@@ -58,7 +58,7 @@ func (t Task) Edges(p parser.Parser) (e series.Edges, ok bool) {
 		Range: window.Range.Milliseconds()}, true
 }
 
-// EngineOptions// EngineOptions are those of the engines of the server and of the nodes, which have to agree.
+// EngineOptions are those of the engines of the server and of the nodes, which have to agree.
 type EngineOptions struct {
 	Parser parser.Parser
 	// SubqueryStep is in milliseconds that of a subquery which names none.

@@ -478,7 +478,7 @@ func Key(selector []*labels.Matcher) string {
 // for each level, and the parser's time grows with the square of operators in a row.
 const maxDepth = 1000
 
-// ErrTooDeep// ErrTooDeep says that an expression is nested too deeply to be looked at.
+// ErrTooDeep says that an expression is nested too deeply to be looked at.
 var ErrTooDeep = fmt.Errorf("the expression is nested more than %d levels deep, or has more than %d operators", maxDepth,
 	maxDepth)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Diff// Diff says in what two results differ, "" where they are equal: the order in which numbers are added may differ
+// Diff says in what two results differ, "" where they are equal: the order in which numbers are added may differ
 // in the last digits.
 func Diff(a, b *promql.Result) string {
 	switch {

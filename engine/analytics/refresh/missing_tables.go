@@ -49,7 +49,7 @@ const (
 	buildPollInterval = 200 * time.Millisecond
 )
 
-// AwaitBuilt// AwaitBuilt asks, and asks again while what is asked reads a derived table that is being made, until that has taken too
+// AwaitBuilt asks, and asks again while what is asked reads a derived table that is being made, until that has taken too
 // long or ctx ends. The error is that of the last time, in the words of Unmade.
 func AwaitBuilt(ctx context.Context, state func(context.Context) (State, error), ask func() error) error {
 	made := ""

@@ -110,7 +110,7 @@ func (t Table) Lag(now engine.Time) (seconds float64, made bool) {
 	return max(0, now.Sub(t.BehindSince.Time).Seconds()), true
 }
 
-// MaxFailing// MaxFailing is how many of a table's failing runs or parts are listed.
+// MaxFailing is how many of a table's failing runs or parts are listed.
 const MaxFailing = 20
 
 // Failing is a run or a part of a table whose last refresh failed.

@@ -22,7 +22,7 @@ var (
 // WaitDecay is what is left of how long a table's refreshes have waited when the next one does not wait.
 const WaitDecay = 0.9
 
-// MaxFailures// MaxFailures is how often in a row the refresh of a table may fail.
+// MaxFailures is how often in a row the refresh of a table may fail.
 const MaxFailures = 5
 
 // AfterFailure says what becomes of a task whose refresh has failed so often in a row: when it is tried
@@ -194,7 +194,7 @@ func Check(t Table) error {
 // no pause of the process.
 type ClaimLease struct{ confirmed time.Time }
 
-// NewClaimLease// NewClaimLease is that of a claim that was asked for at the time.
+// NewClaimLease is that of a claim that was asked for at the time.
 func NewClaimLease(asked time.Time) *ClaimLease { return &ClaimLease{asked} }
 
 // Confirm notes a heartbeat that was sent at the time and has succeeded.

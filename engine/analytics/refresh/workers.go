@@ -29,7 +29,7 @@ type Worker struct {
 	SeenAt engine.Time `json:"seen_at"`
 }
 
-// WorkerTTL// WorkerTTL is how long a worker counts that says nothing more.
+// WorkerTTL is how long a worker counts that says nothing more.
 const WorkerTTL = 30 * time.Second
 
 // Load is how much there is to refresh, as a scaler of workers wants to know it.
@@ -49,7 +49,7 @@ type Load struct {
 	IngestLagSeconds float64
 }
 
-// DurationSamples// DurationSamples is how many of the newest refreshes P95Seconds is of.
+// DurationSamples is how many of the newest refreshes P95Seconds is of.
 const DurationSamples = 500
 
 // MissingWorkers says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a worker.

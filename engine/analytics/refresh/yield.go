@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// StarvationLimit// StarvationLimit is how long something may wait where something is always in the way. Then it is done in spite of
+// StarvationLimit is how long something may wait where something is always in the way. Then it is done in spite of
 // that, one refresh at a time: tables that nobody refreshes for hours are worse than a measurement that is disturbed.
 const StarvationLimit = 15 * time.Minute
 

@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// SQLAccount// SQLAccount is where the tables are made, and the views over them.
+// SQLAccount is where the tables are made, and the views over them.
 type SQLAccount interface {
 	Exec(ctx context.Context, sql ...string) error
 	Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error)
@@ -19,9 +19,9 @@ type SQLAccount interface {
 
 // Codes of errors of an account.
 const (
-	// CodeAccessDenied// CodeAccessDenied: the role may not do that, or something of that name is another role's.
+	// CodeAccessDenied: the role may not do that, or something of that name is another role's.
 	CodeAccessDenied = "003001"
-	// CodeNameTaken// CodeNameTaken and CodeOtherKind: something of another kind has the name.
+	// CodeNameTaken and CodeOtherKind: something of another kind has the name.
 	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ViewMark// ViewMark begins the comment of a view that Loadstone has made; the version of the text follows.
+// ViewMark begins the comment of a view that Loadstone has made; the version of the text follows.
 const ViewMark = "Loadstone view "
 
 // Version rises with each change of a text below sql.
@@ -38,13 +38,13 @@ func All() []View {
 	return all
 }
 
-// ViewStatus// ViewStatus says which views are there, and in sentences why others are not.
+// ViewStatus says which views are there, and in sentences why others are not.
 type ViewStatus struct {
 	Views   []string
 	Problem string
 }
 
-// MakeViews// MakeViews makes the views in the schema of the account's sessions, as far as they are not there and the tables that they
+// MakeViews makes the views in the schema of the account's sessions, as far as they are not there and the tables that they
 // read are Loadstone's. One that the account refuses is left out, and named with the cure; an error is of an account
 // that cannot be asked.
 func MakeViews(ctx context.Context, a SQLAccount, read TableStatus) (made ViewStatus, err error) {

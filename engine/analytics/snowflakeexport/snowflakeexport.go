@@ -59,7 +59,7 @@ type Account interface {
 	target.Stager
 }
 
-// ExportStatus// ExportStatus is what of a run is in the account, as far as its last attempt came.
+// ExportStatus is what of a run is in the account, as far as its last attempt came.
 type ExportStatus struct {
 	// Place is the schema in which it is.
 	Place      string

@@ -136,7 +136,7 @@ func (a *account) Put(ctx context.Context, path string, content []byte) error {
 	return a.step(func() error { return a.Account.Put(ctx, path, content) })
 }
 
-func (a *account) Together(ctx context.Context, f func(target.Tx) error) error {
+func (a *account) InTransaction(ctx context.Context, f func(target.Tx) error) error {
 	return a.step(func() error {
 		return a.Account.InTransaction(ctx, func(t target.Tx) error { return f(within{t, a}) })
 	})

@@ -16,7 +16,7 @@ import (
 // and what it should hold, and no type of this program. The original is in the chain.
 func Read(text []byte, into any) error { return Explain(json.Unmarshal(text, into)) }
 
-// Explain// Explain rewrites an error of encoding/json for a user; others stay as they are.
+// Explain rewrites an error of encoding/json for a user; others stay as they are.
 func Explain(err error) error {
 	var (
 		mistyped *json.UnmarshalTypeError
@@ -42,7 +42,7 @@ func Explain(err error) error {
 	return err
 }
 
-// ExplainIn// ExplainIn replaces what encoding/json said of err within a longer text.
+// ExplainIn replaces what encoding/json said of err within a longer text.
 func ExplainIn(text string, err error) string {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {

@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// CheckDefaults// CheckDefaults checks every default that a schema has, also those that Complete comes to
+// CheckDefaults checks every default that a schema has, also those that Complete comes to
 // only where a document gives what is around them, against the part of the schema that
 // it stands in. It returns what is wrong with the first, its field named by the way to it,
 // or nil.

@@ -60,7 +60,7 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled: compiled, doc: doc}, nil
 }
 
-// MaxErrors// MaxErrors is how many wrong fields are reported. Nobody reads more at once, and a
+// MaxErrors is how many wrong fields are reported. Nobody reads more at once, and a
 // document may have thousands, each of which costs a search for what was meant.
 const MaxErrors = 100
 

@@ -27,7 +27,7 @@ type (
 		Node, Session string
 		Key           Key
 	}
-	// AckArtifact// AckArtifact says that the node may delete an artifact.
+	// AckArtifact says that the node may delete an artifact.
 	AckArtifact struct {
 		Node, Session string
 		Key           Key
@@ -37,7 +37,7 @@ type (
 	Drain struct{ Node, Session string }
 	// Resume tells a node to take work again.
 	Resume struct{ Node, Session string }
-	// RejectNode// RejectNode ends a stream whose node is not wanted.
+	// RejectNode ends a stream whose node is not wanted.
 	RejectNode struct{ Node, Session, Link, Reason string }
 )
 
@@ -71,7 +71,7 @@ type (
 		Key    Key
 		Reason string
 	}
-	// NoCapacity// NoCapacity answers Submitted together, when there is no room; nothing has changed.
+	// NoCapacity answers Submitted together, when there is no room; nothing has changed.
 	NoCapacity struct {
 		Keys   []Key
 		Reason string

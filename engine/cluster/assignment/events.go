@@ -2,13 +2,13 @@ package assignment
 
 import "time"
 
-// Event// Event is what happens to nodes and work; the set is closed.
+// Event is what happens to nodes and work; the set is closed.
 type Event interface{ event() }
 
 // What nodes say, and what becomes of their streams. Session names one stream:
 // each has another, also of the same process.
 type (
-	// HelloReceived// HelloReceived says that a node has introduced itself on a new stream.
+	// HelloReceived says that a node has introduced itself on a new stream.
 	HelloReceived struct {
 		Node, Session string
 		// Link is where the stream leads to: two links with one node are two processes
@@ -28,12 +28,12 @@ type (
 		// node behind a long way would all be late.
 		RTT time.Duration
 	}
-	// StatusReceived// StatusReceived is a node's status.
+	// StatusReceived is a node's status.
 	StatusReceived struct {
 		Node, Session       string
 		Accepting, Draining bool
 	}
-	// PongReceived// PongReceived is the answer to the Ping of that number.
+	// PongReceived is the answer to the Ping of that number.
 	PongReceived struct {
 		Node, Session string
 		Seq           int64
@@ -80,7 +80,7 @@ type (
 	}
 	// Adopted gives works that nodes have been given by somebody else before.
 	Adopted struct{ Works []HeldWork }
-	// CancelRequested// CancelRequested ends a work, or everything of its Query when Leaf and Work are empty.
+	// CancelRequested ends a work, or everything of its Query when Leaf and Work are empty.
 	CancelRequested struct{ Key Key }
 	// Fetched says that the artifact of a Fetch is stored for good.
 	Fetched struct {
@@ -98,7 +98,7 @@ type (
 	// HedgeRequested says that its owner will not wait any longer for the node that has a work: another one is to do it, too,
 	// where there is one, and the first that completes it wins.
 	HedgeRequested struct{ Key Key }
-	// Released// Released says that nobody will ask about a query any more; Elsewhere, that nobody here will, and
+	// Released says that nobody will ask about a query any more; Elsewhere, that nobody here will, and
 	// that another server has its work: that is left as it is.
 	Released struct {
 		Query  string
@@ -114,16 +114,16 @@ type HeldWork struct {
 
 // What operators say, and the clock.
 type (
-	// DrainRequested// DrainRequested takes a node out of rotation, also one that has not been heard of yet; it
+	// DrainRequested takes a node out of rotation, also one that has not been heard of yet; it
 	// ends what it has.
 	DrainRequested struct{ Node string }
-	// ResumeRequested// ResumeRequested undoes DrainRequested.
+	// ResumeRequested undoes DrainRequested.
 	ResumeRequested struct{ Node string }
 	// Removed takes a node out for good; Added lets it come back.
 	Removed struct{ Node string }
 	// Added undoes Removed.
 	Added struct{ Node string }
-	// DialStopped// DialStopped says that no way leads to a node any more; what comes from it later is as of
+	// DialStopped says that no way leads to a node any more; what comes from it later is as of
 	// one that has not been heard of. One that carries work, or that an operator wants
 	// something of, is kept.
 	DialStopped struct{ Node string }

@@ -87,15 +87,15 @@ func events() []Event {
 
 // TestTheTablesHoldEveryMessage: a type that is added has its lines in the tables.
 func TestTheTablesHoldEveryMessage(t *testing.T) {
-	source, err := os.ReadFile("happenings.go")
+	source, err := os.ReadFile("events.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	used := map[string]bool{}
 	for _, h := range events() {
-		used[strings.TrimPrefix(fmt.Sprintf("%T", h), "workcoord.")] = true
+		used[strings.TrimPrefix(fmt.Sprintf("%T", h), "assignment.")] = true
 	}
-	for _, m := range regexp.MustCompile(`func \((\w+)\) happening\(\)`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`func \((\w+)\) event\(\)`).FindAllStringSubmatch(string(source), -1) {
 		if !used[m[1]] {
 			t.Errorf("%s is in no table", m[1])
 		}
@@ -131,7 +131,7 @@ func show(c *course) string {
 	}
 	var done []string
 	for _, a := range c.last {
-		done = append(done, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "workcoord."))
+		done = append(done, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "assignment."))
 	}
 	if len(done) == 0 {
 		return state
@@ -153,7 +153,7 @@ func table(t *testing.T, file string, names []string, states map[string]func() *
 			if after == before {
 				after = "(nothing)"
 			}
-			fmt.Fprintf(&text, "    %s%v: %s\n", strings.TrimPrefix(fmt.Sprintf("%T", h), "workcoord."), h, after)
+			fmt.Fprintf(&text, "    %s%v: %s\n", strings.TrimPrefix(fmt.Sprintf("%T", h), "assignment."), h, after)
 		}
 	}
 	if *update {

@@ -18,9 +18,9 @@ func (k Key) compare(o Key) int {
 type OnLoss int
 
 const (
-	// Reassign// Reassign gives it to another node at once: the node has cancelled it, or may as well.
+	// Reassign gives it to another node at once: the node has cancelled it, or may as well.
 	Reassign OnLoss = iota
-	// StayInPlace// StayInPlace keeps it where it is, because the node goes on with it; it is Lost when the
+	// StayInPlace keeps it where it is, because the node goes on with it; it is Lost when the
 	// node must have stopped by itself, or has restarted without it.
 	StayInPlace
 )

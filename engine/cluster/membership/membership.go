@@ -36,7 +36,7 @@ const RefreshInterval = 2 * time.Second
 const (
 	DefaultTokenLife = time.Hour
 	MaxTokenLife     = 30 * 24 * time.Hour
-	// MaxTokenUses// MaxTokenUses is how many nodes may join with one token.
+	// MaxTokenUses is how many nodes may join with one token.
 	MaxTokenUses = 1000
 )
 

@@ -40,7 +40,7 @@ const (
 	localSeparator = "@"
 )
 
-// FleetControl// FleetControl is what the roster needs of engine/cluster/nodes. Each method returns at once, and
+// FleetControl is what the roster needs of engine/cluster/nodes. Each method returns at once, and
 // repeating one is harmless.
 type FleetControl interface {
 	Nodes() []NodeInfo
@@ -50,7 +50,7 @@ type FleetControl interface {
 	Admit(id string)
 }
 
-// AdminOptions// AdminOptions are what a roster is made of.
+// AdminOptions are what a roster is made of.
 type AdminOptions struct {
 	Store Nodes
 	// Server names this server in the events that it sees.
@@ -79,7 +79,7 @@ type Admin struct {
 	desired int
 }
 
-// NewAdmin// NewAdmin returns a roster; nothing is read or written before Keep.
+// NewAdmin returns a roster; nothing is read or written before Keep.
 func NewAdmin(opts AdminOptions) *Admin {
 	return &Admin{opts: opts, wake: make(chan struct{}, 1), done: map[string]DesiredState{}}
 }

@@ -222,7 +222,7 @@ type late struct {
 	read *atomic.Bool
 }
 
-func (s late) NodeWishes(ctx context.Context) (map[string]nodes.DesiredState, error) {
+func (s late) NodeDesiredStates(ctx context.Context) (map[string]nodes.DesiredState, error) {
 	wishes, err := s.Nodes.NodeDesiredStates(ctx)
 	if s.read.CompareAndSwap(false, true) {
 		<-s.goOn

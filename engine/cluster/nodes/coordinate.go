@@ -109,7 +109,7 @@ func (f *Fleet) requiresLocal(w engine.Workload, dsn string) string {
 	return protocol.OwnNode
 }
 
-// AdoptedWorker// AdoptedWorker is a run worker that a node carries for a server whose run is taken over.
+// AdoptedWorker is a run worker that a node carries for a server whose run is taken over.
 type AdoptedWorker struct {
 	protocol.AssignRun
 	// Node names it.

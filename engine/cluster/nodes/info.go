@@ -27,7 +27,7 @@ const (
 	NodeRemoved NodeState = "REMOVED"
 )
 
-// NodeInfo// NodeInfo is a node as one server sees it.
+// NodeInfo is a node as one server sees it.
 type NodeInfo struct {
 	NodeID  string        `json:"node_id" doc:"The node's own name; empty while nobody has introduced itself at the address."`
 	Address string        `json:"address" doc:"Where the server dials it; empty for the node of the server's own process."`
@@ -79,7 +79,7 @@ func NodeHealth(age time.Duration) engine.Health {
 	return engine.HealthHealthy
 }
 
-// DesiredState// DesiredState is what an operator wants of a node.
+// DesiredState is what an operator wants of a node.
 type DesiredState string
 
 // The wishes; none is the empty one.
@@ -96,7 +96,7 @@ type NodeEventKind string
 const (
 	// NodeChangedState: a server sees it in another state.
 	NodeChangedState NodeEventKind = "STATE"
-	// NodeRequested// NodeRequested: an operator has asked for something.
+	// NodeRequested: an operator has asked for something.
 	NodeRequested NodeEventKind = "OPERATOR"
 	// NodeRefused: somebody with its name was sent away.
 	NodeRefused NodeEventKind = "REFUSED"

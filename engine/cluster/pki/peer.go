@@ -22,7 +22,7 @@ var (
 	ErrRole = errors.New("its certificate is for another purpose")
 	// ErrRevoked: the certificate was revoked.
 	ErrRevoked = errors.New("its certificate was revoked")
-	// ErrCertificateRejected// ErrCertificateRejected: a server has refused this node's certificate.
+	// ErrCertificateRejected: a server has refused this node's certificate.
 	ErrCertificateRejected = errors.New("it does not believe this node's certificate, which was revoked or has expired")
 	// ErrNoCertificate: there is none.
 	ErrNoCertificate = errors.New("it shows no certificate")

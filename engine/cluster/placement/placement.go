@@ -43,7 +43,7 @@ func Pool(works []engine.WorkerDemand) string {
 	return ""
 }
 
-// BypassAfter// BypassAfter is how long nodes that could carry a run may be away before those that wait behind it
+// BypassAfter is how long nodes that could carry a run may be away before those that wait behind it
 // are let by: as long as a node that comes back at all usually takes, and one that lost its server
 // may still bear load.
 const BypassAfter = time.Minute
@@ -181,7 +181,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// WrittenReservations// WrittenReservations is what is known to be written of what the run workers of one run hold.
+// WrittenReservations is what is known to be written of what the run workers of one run hold.
 type WrittenReservations map[string]engine.Reservation
 
 // Changed are those that hold another thing than is written. They count as written from then on.

@@ -18,7 +18,7 @@ func (k FragmentKey) Before(o FragmentKey) bool {
 	return k.QueryID == o.QueryID && (k.Epoch < o.Epoch || k.Epoch == o.Epoch && k.Attempt < o.Attempt)
 }
 
-// FragmentMessage// FragmentMessage is a word between a fragment and its owner; the package fragment says what they mean.
+// FragmentMessage is a word between a fragment and its owner; the package fragment says what they mean.
 type FragmentMessage struct {
 	Kind int64
 	Body []byte

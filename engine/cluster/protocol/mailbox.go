@@ -21,7 +21,7 @@ const (
 	MayDrop
 )
 
-// MaxWaiting// MaxWaiting is how many messages of one kind that may be dropped wait in a mailbox.
+// MaxWaiting is how many messages of one kind that may be dropped wait in a mailbox.
 const MaxWaiting = 4096
 
 // Subject is what a message is about: messages of one subject replace each other, or

@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 )
 
-// FirstReportDelay// FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that. Those of a
+// FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that. Those of a
 // run are assigned at once: they would all report in the same tenth of each second, and what the server has to do in it
 // would wait for a thousand reports.
 func FirstReportDelay(group int) time.Duration {
@@ -23,19 +23,19 @@ const (
 	HeartbeatInterval = time.Second
 	// StateInterval is the cadence of RunState.
 	StateInterval = 5 * time.Second
-	// ContactTimeout// ContactTimeout is how long a run worker bears load without contact: since its node has
+	// ContactTimeout is how long a run worker bears load without contact: since its node has
 	// sent the last Status that the run's owner acknowledged.
 	ContactTimeout = 60 * time.Second
-	// ReassignAfter// ReassignAfter is how long after the last word of a run worker others may have its load: it has
+	// ReassignAfter is how long after the last word of a run worker others may have its load: it has
 	// stopped by itself by then. More than ContactTimeout by what a heartbeat on its way takes, what
 	// is in flight at the deadline, and a margin.
 	ReassignAfter = ContactTimeout + 10*time.Second
-	// StartTimeout// StartTimeout is how long a placed run worker may take until it is ready, and
+	// StartTimeout is how long a placed run worker may take until it is ready, and
 	// how long a ready one waits for START.
 	StartTimeout = 120 * time.Second
-	// DrainTimeout// DrainTimeout is how long operations in flight may take to end after STOP.
+	// DrainTimeout is how long operations in flight may take to end after STOP.
 	DrainTimeout = 120 * time.Second
-	// CancelTimeout// CancelTimeout is the same when a user has stopped the run: nobody waits for the
+	// CancelTimeout is the same when a user has stopped the run: nobody waits for the
 	// figures of what is in flight, and somebody waits for the end.
 	CancelTimeout = 5 * time.Second
 )
@@ -43,7 +43,7 @@ const (
 // OwnNode is the name of the node in a server's own process, which ends with it.
 const OwnNode = "local"
 
-// DrainTimeoutFor// DrainTimeoutFor returns how long operations in flight may take after a STOP for a
+// DrainTimeoutFor returns how long operations in flight may take after a STOP for a
 // reason, in a workload that does not say it.
 func DrainTimeoutFor(reason engine.StopReason) time.Duration {
 	if reason == engine.StopUserRequested {
@@ -52,7 +52,7 @@ func DrainTimeoutFor(reason engine.StopReason) time.Duration {
 	return DrainTimeout
 }
 
-// DrainTimeoutOf// DrainTimeoutOf returns the same for a workload, which may have a limit of its own. It
+// DrainTimeoutOf returns the same for a workload, which may have a limit of its own. It
 // is more than 0: 0 s cancel what is in flight at once.
 func DrainTimeoutOf(w engine.Workload, reason engine.StopReason) time.Duration {
 	if s := w.Stop; s != nil && s.DrainSeconds != nil {
@@ -215,7 +215,7 @@ type Hello struct {
 	Queries bool
 }
 
-// QuarantinedPart// QuarantinedPart is a part that cannot be opened now.
+// QuarantinedPart is a part that cannot be opened now.
 type QuarantinedPart struct{ RunID, WorkerID, Name, Reason string }
 
 // Status is the node's heartbeat; StatusAck answers each.
@@ -328,7 +328,7 @@ type WorkReady struct {
 	Totals *engine.Totals
 }
 
-// PluginRequest// PluginRequest asks for a plugin that a run worker needs and the node does not have.
+// PluginRequest asks for a plugin that a run worker needs and the node does not have.
 // The server answers by a call beside the stream.
 type PluginRequest struct{ SHA256 string }
 

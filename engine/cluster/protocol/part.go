@@ -18,7 +18,7 @@ const MaxPart = 4 << 30
 // ErrAnnounced says that a node announces what it cannot have made.
 var ErrAnnounced = errors.New("not the announcement of a part")
 
-// PartWorkID// PartWorkID is the work id of a part.
+// PartWorkID is the work id of a part.
 func PartWorkID(a engine.Artifact) string { return a.RunID + "/" + a.WorkerID + "/" + a.Name }
 
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -42,7 +42,7 @@ type NodeEnd interface {
 	Close() error
 }
 
-// SendTimeout// SendTimeout bounds every send on the transport in memory.
+// SendTimeout bounds every send on the transport in memory.
 const SendTimeout = 5 * time.Second
 
 // isStalled tells a stream that may go on from one that is over.

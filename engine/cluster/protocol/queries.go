@@ -21,7 +21,7 @@ func (k WorkKey) Artifact() engine.Artifact {
 	return engine.Artifact{Kind: KindLeaf, RunID: k.QueryID, WorkerID: k.LeafID, Name: k.WorkID + ".parquet"}
 }
 
-// ArtifactWork// ArtifactWork is the work that has made an artifact, where that is one of a query.
+// ArtifactWork is the work that has made an artifact, where that is one of a query.
 func ArtifactWork(a engine.Artifact) (k WorkKey, ok bool) {
 	return WorkKey{a.RunID, a.WorkerID, strings.TrimSuffix(a.Name, ".parquet")}, a.Kind == KindLeaf
 }
@@ -61,15 +61,15 @@ type WorkFailed struct {
 	Cancelled bool
 }
 
-// SegmentRequest// SegmentRequest asks for a segment that a work needs and the node does not have. The server answers by a call beside
+// SegmentRequest asks for a segment that a work needs and the node does not have. The server answers by a call beside
 // the stream.
 type SegmentRequest struct{ RunID, Name, SHA256 string }
 
-// ErrNotWanted// ErrNotWanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
+// ErrNotWanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
 // for it.
 var ErrNotWanted = errors.New("the segment is not wanted")
 
-// ErrAborted// ErrAborted says that a node did not take a segment to its end, and that those who waited for it there know.
+// ErrAborted says that a node did not take a segment to its end, and that those who waited for it there know.
 var ErrAborted = errors.New("the node gave the segment up")
 
 // SegmentTaker is a ServerEnd whose node takes segments, by calls that the server makes.
@@ -89,7 +89,7 @@ func (WorkRejected) fromNode()   {}
 func (WorkFailed) fromNode()     {}
 func (SegmentRequest) fromNode() {}
 
-// IsQueryMessage// IsQueryMessage reports whether a message to a node is about a query: it counts on the stream that it was meant for, and on
+// IsQueryMessage reports whether a message to a node is about a query: it counts on the stream that it was meant for, and on
 // no later one.
 func IsQueryMessage(m ToNode) bool {
 	switch m.(type) {

@@ -50,7 +50,7 @@ type Listener interface {
 	Accept(ctx context.Context) (NodeEnd, error)
 }
 
-// StoreListener// StoreListener is a Listener whose node works for the servers of one control store at a time. It asks
+// StoreListener is a Listener whose node works for the servers of one control store at a time. It asks
 // held whether the node still holds something of them that those of another store would end or
 // take away; Ask comes before the first Accept.
 type StoreListener interface {
@@ -58,7 +58,7 @@ type StoreListener interface {
 	SetHeld(held func() bool)
 }
 
-// TimedStream// TimedStream is a ServerEnd that knows how long its opening was on its way there and back.
+// TimedStream is a ServerEnd that knows how long its opening was on its way there and back.
 type TimedStream interface{ RoundTrip() time.Duration }
 
 // PluginReceiver is a ServerEnd whose node is another process: plugins travel beside the

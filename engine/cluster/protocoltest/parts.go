@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// Announcement// Announcement is the announcement of a part with that content.
+// Announcement is the announcement of a part with that content.
 func Announcement(content []byte) protocol.WorkReady {
 	sum := sha256.Sum256(content)
 	a := engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "executions-worker-0-00001.parquet",

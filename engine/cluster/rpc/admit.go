@@ -117,7 +117,7 @@ func (l *Listener) InstallCertificate(ctx context.Context, r *pb.InstallCertific
 	return &pb.InstallCertificateResponse{}, nil
 }
 
-// LogRejected// LogRejected says in a log why somebody who connected was not let in, in words for operators.
+// LogRejected says in a log why somebody who connected was not let in, in words for operators.
 func LogRejected(err error) *engine.Error {
 	e := &engine.Error{Code: engine.CodeForbidden, Cause: err,
 		Message: "A server was not let in: " + err.Error() + "."}

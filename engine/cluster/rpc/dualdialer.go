@@ -17,7 +17,7 @@ type DualDialer struct {
 	joined atomic.Bool
 }
 
-// NewDualDialer// NewDualDialer prepares both ways; the address must be of this machine, unless Security allows more.
+// NewDualDialer prepares both ways; the address must be of this machine, unless Security allows more.
 func NewDualDialer(opts DialOptions) (*DualDialer, error) {
 	trusted, err := NewDialer(opts)
 	if err != nil {

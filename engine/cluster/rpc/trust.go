@@ -36,7 +36,7 @@ var (
 	// ErrNotTLS says that a node speaks without TLS.
 	ErrNotTLS = errors.New("what listens there has no TLS: a node that was started without --join TOKEN (loadstone node " +
 		"token makes one), or another program")
-	// ErrServerRejected// ErrServerRejected says that the node has ended a handshake, because it does not believe this server.
+	// ErrServerRejected says that the node has ended a handshake, because it does not believe this server.
 	ErrServerRejected = errors.New("the node does not believe this server")
 )
 

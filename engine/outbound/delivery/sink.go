@@ -17,7 +17,7 @@ type Sink[T Item] struct {
 	Client *Client
 }
 
-// OpenSink// OpenSink begins to deliver with a client, which is the outlet's from then on.
+// OpenSink begins to deliver with a client, which is the outlet's from then on.
 func OpenSink[T Item](c *Client, l Limits, send Send[T], log zerolog.Logger) Sink[T] {
 	return Sink[T]{Queue: Open(c.To(), l, send, log), Client: c}
 }

@@ -31,7 +31,7 @@ const (
 // Setting names the setting that has the hooks.
 const Setting = "notifications"
 
-// MaxHooks// MaxHooks is how many hooks there can be.
+// MaxHooks is how many hooks there can be.
 const MaxHooks = 50
 
 // Hook is whom is told, and what.

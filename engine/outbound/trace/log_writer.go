@@ -12,7 +12,7 @@ type LogWriter struct {
 	on atomic.Bool
 }
 
-// NewLogWriter// NewLogWriter writes to to, as it is until On.
+// NewLogWriter writes to to, as it is until On.
 func NewLogWriter(to io.Writer) *LogWriter { return &LogWriter{to: to} }
 
 // Enable says that there are traces to be found.

@@ -42,7 +42,7 @@ const (
 	spanEnrich    = "enrichment"
 )
 
-// NewRunTrace// NewRunTrace begins to follow a run. It is nil where no spans are made.
+// NewRunTrace begins to follow a run. It is nil where no spans are made.
 func NewRunTrace(t *Tracer, run engine.Run) *RunTrace {
 	if t == nil {
 		return nil

@@ -19,7 +19,7 @@ func (p *Prepared) MaxConnections() int {
 	return p.Server.MaxConnections
 }
 
-// TraitsLookup// TraitsLookup tells the traits of the database that a run with a plan has; none before there is a plan.
+// TraitsLookup tells the traits of the database that a run with a plan has; none before there is a plan.
 func TraitsLookup(drivers map[string]target.Driver) func(plan *engine.Plan) target.Traits {
 	return func(plan *engine.Plan) target.Traits {
 		if plan == nil {

@@ -123,7 +123,7 @@ func scalarAt(root *yaml.Node, field string) *yaml.Node {
 // maskURL is an address as it may be shown.
 func maskURL(url string) string { return connector.Masked("SINK.URL", url) }
 
-// MaskRules// MaskRules leaves of the addresses of rules what may be shown.
+// MaskRules leaves of the addresses of rules what may be shown.
 func MaskRules(s *engine.Scenario) {
 	for i := range s.Rules {
 		if r := &s.Rules[i]; r.URL != "" {
@@ -132,7 +132,7 @@ func MaskRules(s *engine.Scenario) {
 	}
 }
 
-// MaskRulesIn// MaskRulesIn does the same in the text of a template, which is empty when it cannot be done for certain.
+// MaskRulesIn does the same in the text of a template, which is empty when it cannot be done for certain.
 func MaskRulesIn(source string, rules []engine.Rule) string {
 	hidden := false
 	for _, r := range rules {

@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// MaskSecrets// MaskSecrets removes the secrets of a connection from the document that holds
+// MaskSecrets removes the secrets of a connection from the document that holds
 // it. When one remains, because the document spells it another way, nothing of
 // the document is kept: an empty source means "write it from the config".
 func MaskSecrets(source string, ref engine.ConnectionRef, secrets target.Secrets) string {

@@ -60,7 +60,7 @@ func ParseSet(source []byte, fields []Assignment) (engine.Scenario, error) {
 	return s, WithoutLines(err)
 }
 
-// WithoutLines// WithoutLines takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
+// WithoutLines takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
 // has seen. The path of a field is what its reader gave.
 func WithoutLines(err error) error {
 	var e *engine.Error

@@ -207,7 +207,7 @@ func AddCoverage(results []engine.ThresholdResult, covered, planned float64) {
 	}
 }
 
-// CoverageNote// CoverageNote says of a threshold that passed on a run which did not complete what it covers; "" of any other.
+// CoverageNote says of a threshold that passed on a run which did not complete what it covers; "" of any other.
 func CoverageNote(s *engine.Summary, t engine.ThresholdResult) string {
 	switch {
 	case !t.Passed || s.Status == engine.StatusCompleted:

@@ -18,7 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// RunDetails// RunDetails know everything that belongs to a run.
+// RunDetails know everything that belongs to a run.
 type RunDetails interface {
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 }

@@ -16,7 +16,7 @@ type Second = engine.MeasuredSecond
 // Run is the measurement of one run, in whole seconds.
 type Run []Second
 
-// MaxSeconds// MaxSeconds is how many elements the runs of one comparison should have in all: it
+// MaxSeconds is how many elements the runs of one comparison should have in all: it
 // costs about their number, and no interval gets better by more of them.
 const MaxSeconds = 7200
 
@@ -131,7 +131,7 @@ const (
 	minBlocks = 8
 )
 
-// MinSeconds// MinSeconds is how long a measurement takes at least whose figures can be held against others.
+// MinSeconds is how long a measurement takes at least whose figures can be held against others.
 const MinSeconds = 20
 
 // TooShort reports that so many seconds of measurement are too few to judge by. Those of a run's edges may be a little

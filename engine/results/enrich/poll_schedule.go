@@ -51,7 +51,7 @@ type PollSchedule struct {
 	failed     int // in a row
 }
 
-// Decision// Decision is what a poll led to.
+// Decision is what a poll led to.
 type Decision struct {
 	// Done: no further poll. Status and Reason are then set.
 	Done   bool
@@ -61,7 +61,7 @@ type Decision struct {
 	Wait time.Duration
 }
 
-// NewPollSchedule// NewPollSchedule begins with what is matched already.
+// NewPollSchedule begins with what is matched already.
 func NewPollSchedule(p Policy, executions, matched int64) *PollSchedule {
 	return &PollSchedule{policy: p, executions: executions, matched: matched}
 }

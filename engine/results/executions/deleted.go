@@ -26,7 +26,7 @@ type DeletedError struct{ Sentence string }
 
 func (d DeletedError) Error() string { return d.Sentence }
 
-// WithDeletionCheck// WithDeletionCheck is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
+// WithDeletionCheck is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
 // what was deleted meanwhile would look like parts that are lost, and replace what was taken in before. The error is a
 // DeletedError.
 func WithDeletionCheck(prove func(context.Context) error, runID string,

@@ -58,7 +58,7 @@ type Query struct {
 	After *Position
 }
 
-// MaxPageSize// MaxPageSize bounds Query.Limit.
+// MaxPageSize bounds Query.Limit.
 const MaxPageSize = 500
 
 // Position is where an execution is: what it is sorted by (ns), and its row in the record, which tells apart

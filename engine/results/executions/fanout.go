@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Fanout// Fanout tells several listeners what the run workers of a process record: some of all runs, some of one. It is
+// Fanout tells several listeners what the run workers of a process record: some of all runs, some of one. It is
 // itself Taps. The zero value has no listeners, and is ready.
 type Fanout struct {
 	mu        sync.Mutex

@@ -191,7 +191,7 @@ func validPrefix(data []byte) int {
 	return len(data)
 }
 
-// AddStatementTexts// AddStatementTexts adds to what was kept what the plan of the run says of it: texts of statements, names and places of
+// AddStatementTexts adds to what was kept what the plan of the run says of it: texts of statements, names and places of
 // parameters.
 func AddStatementTexts(kept []KeptExecution, statements []engine.Statement) {
 	byID := make(map[string]*engine.Statement, len(statements))

@@ -19,19 +19,19 @@ const (
 
 // The bounds of what is kept.
 const (
-	// MaxSlowest// MaxSlowest is how many of the slowest executions of a statement are kept. Executions, statements inside
+	// MaxSlowest is how many of the slowest executions of a statement are kept. Executions, statements inside
 	// transactions and transactions are told apart.
 	MaxSlowest = 20
-	// MaxPerError// MaxPerError is how many executions of each error of a statement are kept, MaxWarmupPerError how many of them are of the
+	// MaxPerError is how many executions of each error of a statement are kept, MaxWarmupPerError how many of them are of the
 	// warm-up.
 	MaxPerError       = 10
 	MaxWarmupPerError = 3
-	// MaxErrors// MaxErrors is how many errors of statements a run worker tells apart.
+	// MaxErrors is how many errors of statements a run worker tells apart.
 	MaxErrors = 400
-	// MaxBytes// MaxBytes is what all run workers of a run keep together, and leastBytes what one may keep whatever their number.
+	// MaxBytes is what all run workers of a run keep together, and leastBytes what one may keep whatever their number.
 	MaxBytes = 8 << 20
 	minBytes = 64 << 10
-	// MaxTextBytes// MaxTextBytes is how many bytes of a text are kept, MaxValues how many parameters of an execution, and MaxCalls
+	// MaxTextBytes is how many bytes of a text are kept, MaxValues how many parameters of an execution, and MaxCalls
 	// how many statements of a transaction.
 	MaxTextBytes = 1 << 10
 	MaxValues    = 200

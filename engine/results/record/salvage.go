@@ -27,7 +27,7 @@ type QuarantinedPart struct {
 	Err  error
 }
 
-// QuarantineError// QuarantineError is Salvage's error when it has set parts aside; the parts that it
+// QuarantineError is Salvage's error when it has set parts aside; the parts that it
 // returns beside it are whole.
 type QuarantineError struct{ Parts []QuarantinedPart }
 

@@ -22,10 +22,10 @@ const (
 // MetaSchemaVersion is the key of a file's metadata under which the version of its columns stands.
 const MetaSchemaVersion = metaSchemaVersion
 
-// HoldsExecutions// HoldsExecutions reports whether files of a kind tell of single executions: they go where these are deleted.
+// HoldsExecutions reports whether files of a kind tell of single executions: they go where these are deleted.
 func HoldsExecutions(kind string) bool { return kind == KindExecutions || kind == KindParams }
 
-// ExecutionKinds// ExecutionKinds are the kinds that HoldsExecutions is true of.
+// ExecutionKinds are the kinds that HoldsExecutions is true of.
 func ExecutionKinds() []string { return []string{KindExecutions, KindParams} }
 
 // Metadata is what a file that lies beside the parts says of itself, so that it is known for what it is when its

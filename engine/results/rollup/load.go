@@ -40,7 +40,7 @@ type Report struct {
 	Load
 }
 
-// NewReport// NewReport is the report in a snapshot.
+// NewReport is the report in a snapshot.
 func NewReport(w *engine.WorkerSnapshot) Report {
 	r := Report{Worker: w.WorkerID, Phase: w.Phase, At: w.Timestamp.Time, TickSeconds: w.TickSeconds, Load: Load{
 		Node: w.NodeID, Counts: Counts{w.Scheduled, w.Dropped, w.Retries}, Connections: w.ActiveConnections,

@@ -29,18 +29,18 @@ type (
 		Moment
 		Kind string
 	}
-	// StatementKey// StatementKey is a statement in a second.
+	// StatementKey is a statement in a second.
 	StatementKey struct {
 		Moment
 		Statement, Kind string
 		InTransaction   bool
 	}
-	// WorkerKey// WorkerKey is a run worker in a second.
+	// WorkerKey is a run worker in a second.
 	WorkerKey struct {
 		Moment
 		Worker string
 	}
-	// ErrorKey// ErrorKey is one kind of error in a second.
+	// ErrorKey is one kind of error in a second.
 	ErrorKey struct {
 		Moment
 		Class, Code, Kind string
@@ -118,7 +118,7 @@ type Segment struct {
 	SizeBytes, Rows int64
 }
 
-// CreditRateFunc// CreditRateFunc says what an hour of a warehouse as it was polled takes, in credits; false when nobody knows.
+// CreditRateFunc says what an hour of a warehouse as it was polled takes, in credits; false when nobody knows.
 type CreditRateFunc func(engine.Warehouse) (credits float64, known bool)
 
 // WarehouseSecond is what a warehouse was when it was asked, once for a second at most.

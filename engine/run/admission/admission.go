@@ -61,7 +61,7 @@ type Options struct {
 	Log        zerolog.Logger
 }
 
-// Controller// Controller lets runs in. Its methods are safe for concurrent use.
+// Controller lets runs in. Its methods are safe for concurrent use.
 type Controller struct {
 	opts Options
 	// wake has it look before its time.

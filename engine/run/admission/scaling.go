@@ -27,7 +27,7 @@ type ScalingNeeds struct {
 	Waiting         []WaitingRun       `json:"waiting" nullable:"false" doc:"The runs that wait, the longest first."`
 }
 
-// NodeReservations// NodeReservations is a node in the ledger.
+// NodeReservations is a node in the ledger.
 type NodeReservations struct {
 	NodeID        string `json:"node_id" doc:"The own node of a server has the server's name behind an @."`
 	AcceptingWork bool   `json:"accepting_work" doc:"It takes run workers from the server that answers."`
@@ -36,7 +36,7 @@ type NodeReservations struct {
 	Runs          int    `json:"runs"`
 }
 
-// WaitingRun// WaitingRun is a run that waits.
+// WaitingRun is a run that waits.
 type WaitingRun struct {
 	RunID   string `json:"run_id"`
 	RunName string `json:"test_name"`

@@ -55,14 +55,14 @@ type Evidence struct {
 	changes []engine.Event
 }
 
-// RecordUnreachable// RecordUnreachable says that the record of a run is not within reach.
+// RecordUnreachable says that the record of a run is not within reach.
 const RecordUnreachable = "The record of the run lies in the data directory of the server that carried it. It is " +
 	"taken in, and the figures are computed again, when that server is started there."
 
 // ServerWasDown is the detail of the cause when the record ends before the run.
 const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
 
-// Result// Result is what processing gave.
+// Result is what processing gave.
 type Result struct {
 	// Summary is nil when the process ended before it was there.
 	Summary *engine.Summary

@@ -21,7 +21,7 @@ type (
 		IDs    []string
 		Reason string
 	}
-	// SendTargets// SendTargets tells the run workers their first targets.
+	// SendTargets tells the run workers their first targets.
 	SendTargets struct{}
 	// BeginStage says that the stage of that index has begun, at that time.
 	BeginStage struct {
@@ -37,7 +37,7 @@ type (
 	}
 	// MeasureStep asks for StepMeasured now, with what there is.
 	MeasureStep struct{ Number int }
-	// RecordStep// RecordStep keeps a step that has been judged.
+	// RecordStep keeps a step that has been judged.
 	RecordStep struct{ Step engine.FindMaxStep }
 	// ComputeFigures follows when all run workers have left; FiguresReady answers.
 	ComputeFigures struct{}

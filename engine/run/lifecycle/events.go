@@ -7,13 +7,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/findmax"
 )
 
-// Event// Event is what happens to a run; the set is closed.
+// Event is what happens to a run; the set is closed.
 type Event interface{ event() }
 
 type (
 	// RunStarted says that the run has become RUNNING.
 	RunStarted struct{}
-	// RunResumed// RunResumed says that another process goes on with the run.
+	// RunResumed says that another process goes on with the run.
 	RunResumed struct{}
 	// Prepared says that the target is ready. MostLevel is the highest level that a search may try.
 	Prepared struct{ MaxLevel float64 }
@@ -32,7 +32,7 @@ type (
 	WorkerJoined struct{ ID string }
 	// WorkersLost says that the run workers have not been heard of for too long.
 	WorkersLost struct{ IDs []string }
-	// StopRequested// StopRequested says that a user, a guardrail or the server wants the run to end.
+	// StopRequested says that a user, a guardrail or the server wants the run to end.
 	StopRequested struct {
 		Reason  engine.StopReason
 		Message string
@@ -40,19 +40,19 @@ type (
 	}
 	// Tick says that time has passed.
 	Tick struct{}
-	// StepMeasured// StepMeasured is what the step of that number gave.
+	// StepMeasured is what the step of that number gave.
 	StepMeasured struct {
 		Number      int
 		Observation findmax.Observation
 		// Length is the longest time that a run worker has measured.
 		Length time.Duration
 	}
-	// StepInvalid// StepInvalid says that the step of that number is to be measured again, under the
+	// StepInvalid says that the step of that number is to be measured again, under the
 	// next number; what it gave says nothing.
 	StepInvalid struct{ Number int }
-	// FiguresReady// FiguresReady says that the figures are there. Enrich: the target's history is to be asked.
+	// FiguresReady says that the figures are there. Enrich: the target's history is to be asked.
 	FiguresReady struct{ Enrich bool }
-	// EnrichmentDone// EnrichmentDone says that the history has been asked.
+	// EnrichmentDone says that the history has been asked.
 	EnrichmentDone struct{}
 )
 

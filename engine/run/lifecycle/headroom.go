@@ -22,7 +22,7 @@ type ScaleLimits struct {
 	Paused bool
 }
 
-// HeadroomForRate// HeadroomForRate is how many run workers may join, and how many connections all may hold together.
+// HeadroomForRate is how many run workers may join, and how many connections all may hold together.
 func HeadroomForRate(sc engine.Scenario, b ScaleLimits) (Headroom, int) {
 	connections, why, passing := sc.Scaling.Capacity(), "that is as many connections as a run may have", false
 	if b.Allowed > 0 && b.Allowed-b.Spare < connections {

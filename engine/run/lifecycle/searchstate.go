@@ -57,7 +57,7 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 	return st
 }
 
-// FinishedSearchState// FinishedSearchState is the state of a search that is over.
+// FinishedSearchState is the state of a search that is over.
 func FinishedSearchState(r *engine.FindMaxResult) *engine.FindMaxState {
 	if r == nil {
 		return nil
@@ -80,7 +80,7 @@ func FinishedSearchState(r *engine.FindMaxResult) *engine.FindMaxState {
 	return st
 }
 
-// RecoverResult// RecoverResult is the answer of a search whose process has ended: what its judged steps say.
+// RecoverResult is the answer of a search whose process has ended: what its judged steps say.
 func RecoverResult(sc engine.Scenario, state *engine.FindMaxState) *engine.FindMaxResult {
 	if !sc.Workload.IsSearch() {
 		return nil

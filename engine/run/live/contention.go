@@ -12,7 +12,7 @@ const busyPercent = 95
 // cpuContention counts the seconds in which a node's machine had no processor left, and the node itself used less than half.
 type cpuContention struct{ seconds, total int }
 
-// TargetIsLocal// TargetIsLocal is noted where the target is one of the others that work on the machine.
+// TargetIsLocal is noted where the target is one of the others that work on the machine.
 const TargetIsLocal = "The target is on the same machine as the load generator."
 
 // observeContention looks whether others work on a node's machine.

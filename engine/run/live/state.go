@@ -92,7 +92,7 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 	return t
 }
 
-// FinishedState// FinishedState is the payload of a run that no loop publishes: one that has not
+// FinishedState is the payload of a run that no loop publishes: one that has not
 // started, or whose load is over. That of a live run is its own.
 func FinishedState(d *engine.RunDetail, now time.Time) *engine.LiveState {
 	if d.Live != nil {
@@ -177,7 +177,7 @@ func credits(d *engine.RunDetail) *float64 {
 	return &c
 }
 
-// ApplyWarehouse// ApplyWarehouse shows the warehouse as last polled, and what the run has used of it so
+// ApplyWarehouse shows the warehouse as last polled, and what the run has used of it so
 // far. A run without one (nil) keeps both empty.
 func ApplyWarehouse(p *engine.LiveState, w *engine.Warehouse, credits *float64) {
 	if w == nil {
@@ -207,7 +207,7 @@ func ApplyPoint(p *engine.LiveState, at engine.Point) {
 	r.HostCPUPercent, r.HostMemoryPercent = at.HostCPUPercent, at.HostMemoryPercent
 }
 
-// ConnectProgress// ConnectProgress is the progress of run workers that open their connections.
+// ConnectProgress is the progress of run workers that open their connections.
 func ConnectProgress(open, want int64) *engine.PrepareProgress {
 	return &engine.PrepareProgress{Step: "connect", Message: "Opening the connections of the run workers", RowsDone: open,
 		RowsTotal: want}

@@ -333,7 +333,7 @@ func (v *Validity) ClockStepped(from, to time.Time, phase engine.Phase, step tim
 	})
 }
 
-// ClockStepNote// ClockStepNote says by how much the wall clock was set.
+// ClockStepNote says by how much the wall clock was set.
 func ClockStepNote(step time.Duration) string {
 	direction := "forward"
 	if step < 0 {

@@ -45,7 +45,7 @@ func InUseError(run engine.Run) error {
 // releaseTimeout is how long AwaitReleased waits: longer than the figures of most runs take.
 const releaseTimeout = 10 * time.Second
 
-// AwaitReleased// AwaitReleased waits until nobody has a run in hand that has ended: its figures are shown a moment before
+// AwaitReleased waits until nobody has a run in hand that has ended: its figures are shown a moment before
 // its end is stored. refused says why it is not free yet, and whether it has ended.
 func AwaitReleased(ctx context.Context, refused func() (ended bool, err error)) error {
 	for begin := time.Now(); ; {

@@ -74,7 +74,7 @@ func (r *Reader) AwaitStart(ctx context.Context, runID string) error {
 	}
 }
 
-// NotStartedReason// NotStartedReason says of a run that has ended before it was started why it has no figures.
+// NotStartedReason says of a run that has ended before it was started why it has no figures.
 func NotStartedReason(r engine.Run) *engine.Error {
 	e := &engine.Error{Code: engine.CodeUnavailable,
 		Message: "The run was ended before it was started, and has no figures."}

@@ -31,7 +31,7 @@ type bufferedLine struct {
 	engine.LogEntry
 }
 
-// NewBufferAfter// NewBufferAfter goes on after the line of that number.
+// NewBufferAfter goes on after the line of that number.
 func NewBufferAfter(seq int64) Buffer { return Buffer{seq: seq} }
 
 // Add gives a line its number; a second that has too many loses the others, counted.

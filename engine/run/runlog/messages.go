@@ -6,7 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// StatusMessage// StatusMessage says in the run's log what a new status means.
+// StatusMessage says in the run's log what a new status means.
 func StatusMessage(s engine.Status) string {
 	switch s {
 	case engine.StatusRunning:
@@ -26,7 +26,7 @@ func StatusMessage(s engine.Status) string {
 	}
 }
 
-// PhaseMessage// PhaseMessage says in the run's log what a new phase means.
+// PhaseMessage says in the run's log what a new phase means.
 func PhaseMessage(p engine.Phase) string {
 	switch p {
 	case engine.PhasePreparing:

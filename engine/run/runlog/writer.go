@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/writer"
 )
 
-// Writer// Writer writes the log of one run. What was said is in Logbook until it is stored.
+// Writer writes the log of one run. What was said is in Logbook until it is stored.
 type Writer struct {
 	RunID     string
 	StartedAt time.Time

@@ -14,7 +14,7 @@ const (
 	defaultMaxRate = 10_000_000
 )
 
-// MaxLevel// MaxLevel is the highest level that a search may try: what the template
+// MaxLevel is the highest level that a search may try: what the template
 // says, and no more connections than the run workers and the target hold.
 func MaxLevel(sc engine.Scenario, targetHolds int) (level float64, why string) {
 	f := sc.FindMax
@@ -55,14 +55,14 @@ func WorkerWorkload(sc engine.Scenario) engine.Workload {
 	return w
 }
 
-// WorkerWorkloadWith// WorkerWorkloadWith is Load with the completed parameters of its plugin.
+// WorkerWorkloadWith is Load with the completed parameters of its plugin.
 func WorkerWorkloadWith(sc engine.Scenario, params json.RawMessage) engine.Workload {
 	w := WorkerWorkload(sc)
 	w.Params = params
 	return w
 }
 
-// UnitName// UnitName names what the levels of a search are.
+// UnitName names what the levels of a search are.
 func UnitName(u engine.FindMaxUnit) string {
 	if u == engine.FindMaxRate {
 		return "operations per second"

@@ -100,7 +100,7 @@ func Decide(s State, to LoadRequest, by string) (Change, error) {
 // userSuffix is the end of the words about a change.
 var userSuffix = regexp.MustCompile(`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`)
 
-// WithoutUser// WithoutUser takes the user out of the words about a change; other texts stay as they are.
+// WithoutUser takes the user out of the words about a change; other texts stay as they are.
 func WithoutUser(words string) string { return userSuffix.ReplaceAllString(words, "$1.") }
 
 func unchanged(words string) error {
@@ -131,7 +131,7 @@ func checkChangeable(s State) error {
 	return nil
 }
 
-// EffectiveWorkload// EffectiveWorkload is the workload of a run after the changes among its events; changed says that there are some.
+// EffectiveWorkload is the workload of a run after the changes among its events; changed says that there are some.
 func EffectiveWorkload(w engine.Workload, events []engine.Event) (after engine.Workload, changed bool) {
 	for _, e := range events {
 		if e.Type != engine.EventLoadChanged {
@@ -196,7 +196,7 @@ func MeanRate(w engine.Workload, events []engine.Event, from, to time.Time) floa
 	return (area + rate*to.Sub(at).Seconds()) / whole
 }
 
-// MaxParts// MaxParts bounds how many parts of a measurement are told apart; of more none are.
+// MaxParts bounds how many parts of a measurement are told apart; of more none are.
 const MaxParts = 200
 
 // Parts are the stretches of a measurement under one load each, with what that load was; nil without a change in it.
@@ -231,7 +231,7 @@ func Parts(w engine.Workload, events []engine.Event, from, to time.Time) []engin
 	return parts
 }
 
-// NotLocalError// NotLocalError says that another server carries the run, or nobody does.
+// NotLocalError says that another server carries the run, or nobody does.
 func NotLocalError(run engine.Run) error {
 	if run.Status.Terminal() || run.Status == engine.StatusPrepared {
 		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s; it has no load.", run.Status),

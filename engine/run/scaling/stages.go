@@ -16,7 +16,7 @@ const (
 	JoinLead = 5 * time.Second
 	// RetireAfter is how long a run worker must not be needed to be sent away.
 	RetireAfter = 15 * time.Second
-	// JoinRetryDelay// JoinRetryDelay keeps a place that could not be filled from being tried all the time.
+	// JoinRetryDelay keeps a place that could not be filled from being tried all the time.
 	JoinRetryDelay = 10 * time.Second
 )
 
@@ -26,7 +26,7 @@ func Staged(sc engine.Scenario) bool {
 	return sc.Scaling.Elastic() && w.LoadMode == engine.LoadConcurrency && len(w.Stages) > 0
 }
 
-// StagesDriven// StagesDriven reports whether the run itself follows its stages, and not each run worker.
+// StagesDriven reports whether the run itself follows its stages, and not each run worker.
 func StagesDriven(sc engine.Scenario) bool {
 	return Staged(sc) || ScalesWithRate(sc) && len(sc.Workload.Stages) > 0
 }

@@ -18,7 +18,7 @@ type Target struct {
 	engine.WorkerTarget
 }
 
-// TargetChange// TargetChange is what the targets of one change have in common.
+// TargetChange is what the targets of one change have in common.
 type TargetChange struct {
 	Reason string
 	// At is when the change takes effect, Ramp how long it takes.

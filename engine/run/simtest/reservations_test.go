@@ -24,7 +24,7 @@ func (s controlStore) Ledger(ctx context.Context) (store.Ledger, error) {
 }
 
 func (s controlStore) MarkFeasible(ctx context.Context, runIDs []string) error {
-	_, err := call(s, ctx, "Fit", anyRun, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, "MarkFeasible", anyRun, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.Store.MarkFeasible(ctx, runIDs)
 	})
 	return err
@@ -61,15 +61,15 @@ func (s controlStore) EnqueueRunCommand(ctx context.Context, w store.RunCommand)
 }
 
 func (s controlStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
-	return asked(s, ctx, "RunWish", func(ctx context.Context) (store.RunCommand, error) { return s.Store.RunCommand(ctx, seq) })
+	return asked(s, ctx, "RunCommand", func(ctx context.Context) (store.RunCommand, error) { return s.Store.RunCommand(ctx, seq) })
 }
 
 func (s controlStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
-	return asked(s, ctx, "OpenRunWishes", s.Store.PendingRunCommands)
+	return asked(s, ctx, "PendingRunCommands", s.Store.PendingRunCommands)
 }
 
 func (s controlStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
-	_, err := call(s, ctx, "AnswerRunWish", anyRun, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, "AckRunCommand", anyRun, func(ctx context.Context) (struct{}, error) {
 		if s.srv.sim.without == withoutAnswers {
 			return struct{}{}, nil
 		}

@@ -308,11 +308,11 @@ func (s controlStore) SaveFindMax(ctx context.Context, p store.FindMaxProgress) 
 }
 
 func (s controlStore) PendingEnrichments(ctx context.Context) ([]string, error) {
-	return asked(s, ctx, "Enriching", s.Store.PendingEnrichments)
+	return asked(s, ctx, "PendingEnrichments", s.Store.PendingEnrichments)
 }
 
 func (s controlStore) PendingAggregates(ctx context.Context) ([]string, error) {
-	return asked(s, ctx, "AwaitingAggregates", s.Store.PendingAggregates)
+	return asked(s, ctx, "PendingAggregates", s.Store.PendingAggregates)
 }
 
 func (s controlStore) SaveResult(ctx context.Context, rows ...engine.RunResult) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// StoreTimeout// StoreTimeout bounds one attempt to reach the control store.
+// StoreTimeout bounds one attempt to reach the control store.
 const StoreTimeout = 10 * time.Second
 
 // The patience of a keeper.

@@ -51,7 +51,7 @@ type pending struct {
 	enqueued time.Time
 }
 
-// NewRefreshQueue// NewRefreshQueue returns an empty queue over the runs of a store.
+// NewRefreshQueue returns an empty queue over the runs of a store.
 func NewRefreshQueue(runs func() (over map[string]time.Time, all func(id string) bool)) *RefreshQueue {
 	return &RefreshQueue{runs: runs, tables: map[string]*refresh.Table{}, subtasks: map[refresh.Task]subtask{},
 		pending: map[refresh.Task]pending{}, claims: map[refresh.Task]refresh.Claim{}, changed: make(chan struct{}),

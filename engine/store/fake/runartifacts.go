@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// RunArtifacts// RunArtifacts implements store.RunArtifacts but for TagRun. It is safe for concurrent use.
+// RunArtifacts implements store.RunArtifacts but for TagRun. It is safe for concurrent use.
 type RunArtifacts struct {
 	// Run and Template look into the rest of the store.
 	Run      func(ctx context.Context, runID string) (engine.Run, error)

@@ -2,7 +2,7 @@
 
 package fake
 
-// SinkCatalog// SinkCatalog tells which sinks write to a connection.
+// SinkCatalog tells which sinks write to a connection.
 type SinkCatalog interface {
 	// LockSinks calls do with their names, in their order, and lets none be made or dropped until it returns. Its error
 	// is that of do.

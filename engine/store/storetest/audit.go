@@ -75,7 +75,7 @@ func Audit(t *testing.T, s Store) {
 	}
 }
 
-// AuditRetention// AuditRetention removes what is older than the log is kept, and nothing else.
+// AuditRetention removes what is older than the log is kept, and nothing else.
 func AuditRetention(t *testing.T, s Store) {
 	ctx := t.Context()
 	for i, days := range []int{400, 100, 20, 0} {

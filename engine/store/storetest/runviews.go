@@ -125,7 +125,7 @@ func Views(t *testing.T, s Store) {
 	wantViewError(t, "reading it then", err, store.ErrNotFound)
 }
 
-// ViewsOfDeletedUser// ViewsOfDeletedUser deletes a user: what it has shared stays for the others, and is nobody's.
+// ViewsOfDeletedUser deletes a user: what it has shared stays for the others, and is nobody's.
 func ViewsOfDeletedUser(t *testing.T, s Store) {
 	ctx := t.Context()
 	ada, bob := users(t, s)

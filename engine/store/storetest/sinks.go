@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// RunSinks// RunSinks tests a store with the catalog beside it; open returns both, empty.
+// RunSinks tests a store with the catalog beside it; open returns both, empty.
 func RunSinks(t *testing.T, open func(t *testing.T) (store.Connections, catalog.Store)) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +50,7 @@ func CreateSink(ctx context.Context, k catalog.Store, name string, to store.Conn
 	})
 }
 
-// WantConnectionGone// WantConnectionGone checks that a sink was refused since its connection is not there any more.
+// WantConnectionGone checks that a sink was refused since its connection is not there any more.
 func WantConnectionGone(t *testing.T, name, sink string, err error) {
 	t.Helper()
 	var refused *sql.Error

@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// UnstartedRun// UnstartedRun ends a run that nobody carries: its log says why, once, behind what it had, and no other run's does.
+// UnstartedRun ends a run that nobody carries: its log says why, once, behind what it had, and no other run's does.
 func UnstartedRun(t *testing.T, s Store) {
 	ctx := t.Context()
 	for _, id := range []string{"r1", "r2"} {

@@ -14,7 +14,7 @@ type Scope struct {
 	Names []string
 }
 
-// ScopeOf// ScopeOf returns the queries that statements look at.
+// ScopeOf returns the queries that statements look at.
 func ScopeOf(list []sql.Parsed) (n Scope) {
 	name := func(given sql.Name) {
 		n.Names = append(n.Names, given.Text)

@@ -44,7 +44,7 @@ type TableSchema struct {
 	Err                        error
 }
 
-// UncheckedConnectionError// UncheckedConnectionError asks for a connection to be judged for the author.
+// UncheckedConnectionError asks for a connection to be judged for the author.
 type UncheckedConnectionError struct{ Ref string }
 
 // Error is what is missing.
@@ -52,7 +52,7 @@ func (e *UncheckedConnectionError) Error() string {
 	return fmt.Sprintf("whether the connection %s may be written to was not asked", e.Ref)
 }
 
-// UncheckedTableError// UncheckedTableError asks for a table to be looked at.
+// UncheckedTableError asks for a table to be looked at.
 type UncheckedTableError struct{ ConnectionID, Schema, Name string }
 
 // Error is what is missing.
@@ -198,7 +198,7 @@ func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, si
 	return nil
 }
 
-// ConnectionDeleted// ConnectionDeleted refuses a sink whose connection was deleted after it was judged.
+// ConnectionDeleted refuses a sink whose connection was deleted after it was judged.
 func ConnectionDeleted(s Sink) *sql.Error {
 	return sql.Errorf(sql.InvalidConfig, "", -1, "GET /api/connections lists them: give a name or an id",
 		"the connection %s of the sink %s is not there any more", s.Config.String("SINK.CONNECTION"), s.Name)

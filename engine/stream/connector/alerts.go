@@ -82,7 +82,7 @@ func (t AlertFunc) send(a Alert, err error) {
 // maxValueLength is how much of a value is told.
 const maxValueLength = 100
 
-// RowText// RowText is a row as text: names and values, long ones cut.
+// RowText is a row as text: names and values, long ones cut.
 func RowText(columns []column.Column, b *column.Batch, i int) string {
 	var parts []string
 	for c := range b.Cols {

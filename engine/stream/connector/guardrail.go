@@ -42,7 +42,7 @@ func RunColumn(columns []column.Column) int {
 	return -1
 }
 
-// NewGuardrail// NewGuardrail returns a sink that stops the run of its setting, or else the one that each row names. A run is stopped
+// NewGuardrail returns a sink that stops the run of its setting, or else the one that each row names. A run is stopped
 // once.
 func NewGuardrail(query string, c Config, columns []column.Column, stop StopRun, tell AlertFunc) Sink {
 	return &guardrail{query, c.String("SINK.RUN_ID"), columns, stop, tell, map[string]bool{}}

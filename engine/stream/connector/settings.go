@@ -55,7 +55,7 @@ const (
 var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents, KindStatistics,
 	StatementStatistics, Executions}
 
-// PerNode// PerNode reports whether each node tells a stream of itself. The others are told where the server of a run has them.
+// PerNode reports whether each node tells a stream of itself. The others are told where the server of a run has them.
 func PerNode(stream string) bool { return stream == Executions || stream == StatementStatistics }
 
 // SourceTypes and SinkTypes are all that there are.

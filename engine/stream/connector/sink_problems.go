@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SinkProblem// SinkProblem is what keeps a sink from taking rows; it is tried again.
+// SinkProblem is what keeps a sink from taking rows; it is tried again.
 type SinkProblem struct {
 	// Since is when the first attempt has failed, and Attempts how many have since.
 	Since    time.Time
@@ -13,7 +13,7 @@ type SinkProblem struct {
 	Message  string
 }
 
-// SinkProblems// SinkProblems keep what sinks of queries wait for. The zero value is empty; it is safe for concurrent use.
+// SinkProblems keep what sinks of queries wait for. The zero value is empty; it is safe for concurrent use.
 type SinkProblems struct {
 	mu sync.Mutex
 	of map[int64]SinkProblem

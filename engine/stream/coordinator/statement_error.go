@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// StatementError// StatementError is what is wrong with a statement as users of the API see it: the field sql, with line and column. Other
+// StatementError is what is wrong with a statement as users of the API see it: the field sql, with line and column. Other
 // errors stay what they are.
 func StatementError(err error) error {
 	var e *sql.Error

@@ -101,7 +101,7 @@ func TestWatch(t *testing.T) {
 // deaf hears nothing of changes, as one whose connection was cut without a word.
 type deaf struct{ *catalogtest.Store }
 
-func (deaf) HearCatalog(ctx context.Context, heard func()) error {
+func (deaf) WatchCatalog(ctx context.Context, heard func()) error {
 	heard()
 	<-ctx.Done()
 	return ctx.Err()

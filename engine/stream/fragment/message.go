@@ -53,7 +53,7 @@ func newMessage(k int64, v any) Message {
 	return Message{Kind: k, Body: body}
 }
 
-// ParseCounts// ParseCounts reads a Report.
+// ParseCounts reads a Report.
 func ParseCounts(w Message) (c exec.Counts, err error) {
 	if err := json.Unmarshal(w.Body, &c); err != nil {
 		return c, fmt.Errorf("reading what a fragment reports: %w", err)
@@ -64,7 +64,7 @@ func ParseCounts(w Message) (c exec.Counts, err error) {
 // maxFailureLength bounds the error of a fragment, in characters: it comes from another machine, and is kept with its query.
 const maxFailureLength = 4 << 10
 
-// ParseEnd// ParseEnd reads an End. Its failure has nothing that would be obeyed rather than shown.
+// ParseEnd reads an End. Its failure has nothing that would be obeyed rather than shown.
 func ParseEnd(w Message) (e EndReport, err error) {
 	if err := json.Unmarshal(w.Body, &e); err != nil {
 		return e, fmt.Errorf("reading what a fragment came to: %w", err)

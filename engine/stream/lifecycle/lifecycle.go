@@ -22,7 +22,7 @@ import (
 
 // The bounds of a query's life.
 const (
-	// DeployTimeout// DeployTimeout is how long a query may be DEPLOYING on workers that are there; then it fails.
+	// DeployTimeout is how long a query may be DEPLOYING on workers that are there; then it fails.
 	DeployTimeout = 2 * time.Minute
 	// StuckAfter is how long a query may be STOPPING until it is called stuck.
 	StuckAfter = 30 * time.Second

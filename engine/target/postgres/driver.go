@@ -37,7 +37,7 @@ const (
 // NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
-// NewDriverWithPolicy// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
+// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
 func NewDriverWithPolicy(p *egress.Policy) target.Driver { return driver{dsn.Reader{Egress: p}} }
 
 // Strict is how a server treats connection strings, which come from others than the

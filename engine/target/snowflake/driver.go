@@ -36,7 +36,7 @@ const (
 // NewDriver returns the driver named "snowflake".
 func NewDriver() target.Driver { return snowflakeDriver{} }
 
-// NewDriverWithPolicy// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
+// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
 func NewDriverWithPolicy(p *egress.Policy) target.Driver { return snowflakeDriver{egress: p} }
 
 type snowflakeDriver struct {

@@ -112,7 +112,7 @@ func (b *Budget) Spool() int64 { return b.used - b.cache }
 // Policy is what New was given.
 func (b *Budget) Policy() Policy { return b.policy }
 
-// Event// Event is what a Budget is told.
+// Event is what a Budget is told.
 type Event interface{ event() }
 
 // Grow asks for more bytes of a file, before they are written. The first makes the file known.
@@ -151,7 +151,7 @@ type Used struct{ Key string }
 // Gone says that a file is not on the disk any more.
 type Gone struct{ Key string }
 
-// RequestCancelled// RequestCancelled says that nobody waits for an answer about a file any more.
+// RequestCancelled says that nobody waits for an answer about a file any more.
 type RequestCancelled struct{ Key string }
 
 // Tick says that time has passed.

@@ -6,7 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// ErrDeadlinePassed// ErrDeadlinePassed is the error of a group whose deadline has passed.
+// ErrDeadlinePassed is the error of a group whose deadline has passed.
 var ErrDeadlinePassed = &engine.Error{Code: engine.CodeUnavailable,
 	Message: "The time until which load may be issued has passed.",
 	Hint:    "The server that owns the run could not be heard."}

@@ -32,7 +32,7 @@ type filled struct {
 	err   error
 }
 
-// NewPrefetcher// NewPrefetcher fills from a source until stopping is closed.
+// NewPrefetcher fills from a source until stopping is closed.
 func NewPrefetcher(source *Source, stopping <-chan struct{}) *Prefetcher {
 	return &Prefetcher{source: source, stopping: stopping, filled: make(chan filled, prefetchBatches)}
 }

@@ -281,7 +281,7 @@ func (p *OpBatch) Take(u *Unit, kinds []engine.Kind) (ok bool, err error) {
 	return false, fmt.Errorf("%w: a transaction begins at operation %d and does not end", plugin.ErrInvalidBatch, first)
 }
 
-// InvalidUnitError// InvalidUnitError is the error of a batch that take refuses.
+// InvalidUnitError is the error of a batch that take refuses.
 func InvalidUnitError(err error) *engine.Error {
 	return &engine.Error{Code: engine.CodePlugin, Cause: err,
 		Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",

@@ -76,9 +76,9 @@ func FuzzParseName(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseName(n.sql())
-		if err != nil || again.schema != n.schema || again.table != n.table {
-			t.Errorf("%q became %s, which reads as %+v, %v", in, n.sql(), again, err)
+		second, err := parseName(n.sql())
+		if err != nil || second.schema != n.schema || second.table != n.table {
+			t.Errorf("%q became %s, which reads as %+v, %v", in, n.sql(), second, err)
 		}
 	})
 }

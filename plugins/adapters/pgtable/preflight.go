@@ -116,7 +116,7 @@ func writeChecks(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subj
 		fine = false
 	}
 	var names, all []string
-	judged := map[string]bool{}
+	evaluated := map[string]bool{}
 	for i, s := range list {
 		r, schema := sdk.ResultOf(req, "rights:"+strconv.Itoa(i)), sdk.ResultOf(req, "schema:"+strconv.Itoa(i))
 		there := r.Err == "" && r.Rows.Len() > 0
@@ -126,22 +126,22 @@ func writeChecks(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subj
 			switch {
 			case schema.Err != "":
 			case schema.Rows.Len() == 0 && where == "":
-				if !judged[""] {
+				if !evaluated[""] {
 					failed("No schema of the search path is there, or the user "+user+" may use none: a table cannot be made.",
 						"write schema.table, or GRANT USAGE, CREATE ON SCHEMA … TO "+role, "target.table_name")
 				}
 			case schema.Rows.Len() == 0:
-				if !judged[where] {
+				if !evaluated[where] {
 					failed("There is no schema "+quoted(where)+".", "CREATE SCHEMA "+quoted(where)+", or correct target.table_name",
 						"target.table_name")
 				}
 			case !isTrue(schema.Rows.At(0).At(1)):
-				if where = schema.Rows.At(0).At(0).Str(); !judged[where] {
+				if where = schema.Rows.At(0).At(0).Str(); !evaluated[where] {
 					failed("The user "+user+" may not make tables in the schema "+quoted(where)+".",
 						"GRANT CREATE ON SCHEMA "+quoted(where)+" TO "+role, "target.prepare")
 				}
 			}
-			judged[where] = true
+			evaluated[where] = true
 		}
 		if !there {
 			continue

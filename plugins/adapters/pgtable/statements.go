@@ -295,13 +295,13 @@ func scanSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	if len(binds) == 0 {
 		return "", errors.New("a range scan needs a key to begin at")
 	}
-	var names, places []string
+	var names, positions []string
 	for i, b := range binds {
 		names = append(names, quoted(b.Column))
-		places = append(places, "$"+strconv.Itoa(i+1))
+		positions = append(positions, "$"+strconv.Itoa(i+1))
 	}
 	order := strings.Join(names, ", ")
-	left, right := order, strings.Join(places, ", ")
+	left, right := order, strings.Join(positions, ", ")
 	if len(names) > 1 {
 		left, right = "("+left+")", "("+right+")"
 	}
@@ -313,12 +313,12 @@ func insertSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	if len(s.Binds) == 0 {
 		return "INSERT INTO " + t.PhysicalName + " DEFAULT VALUES", nil
 	}
-	var names, places []string
+	var names, positions []string
 	for i, b := range s.Binds {
 		names = append(names, quoted(b.Column))
-		places = append(places, "$"+strconv.Itoa(i+1))
+		positions = append(positions, "$"+strconv.Itoa(i+1))
 	}
-	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(places, ", ") +
+	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(positions, ", ") +
 		")", nil
 }
 

@@ -144,8 +144,8 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	case Hybrid:
 		err = m.hybrid()
 	case Interactive:
-		var asked bool
-		if asked, err = m.interactive(req, w); asked {
+		var requested bool
+		if requested, err = m.interactive(req, w); requested {
 			return nil
 		}
 	default:
@@ -328,7 +328,7 @@ func (m *ddlWriter) hybrid() error {
 // is, and the interactive one of it when the rows are in: CREATE … AS SELECT is
 // how static interactive tables are filled, and INSERT OVERWRITE the only DML that
 // every release takes. It needs a standard warehouse.
-func (m *ddlWriter) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, err error) {
+func (m *ddlWriter) interactive(req *jsondoc.Value, w *jsondoc.Writer) (requested bool, err error) {
 	names := m.o.clusterBy
 	if len(names) == 0 {
 		names = m.t.Key
@@ -340,8 +340,8 @@ func (m *ddlWriter) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bo
 	if err != nil {
 		return false, err
 	}
-	serves, finish, asked := m.warehouses(req, w)
-	if asked {
+	serves, finish, requested := m.warehouses(req, w)
+	if requested {
 		return true, nil
 	}
 	if serves != "" && m.o.loadWarehouse == "" {
@@ -367,19 +367,19 @@ func (m *ddlWriter) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bo
 
 // throughStandard has a table that an interactive warehouse is to read made and
 // filled by the standard one of target.params.load_warehouse.
-func (m *ddlWriter) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bool) {
-	_, finish, asked := m.warehouses(req, w)
+func (m *ddlWriter) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (requested bool) {
+	_, finish, requested := m.warehouses(req, w)
 	if m.name != m.final {
 		m.finish = finish // the warehouse is to hold the new table, not the one that goes
-		return asked
+		return requested
 	}
 	m.after = append(m.after, finish...)
-	return asked
+	return requested
 }
 
 // warehouses chooses the warehouse that makes the table. serves is the session's own
 // when that is interactive, finish what goes back to it and adds the table to it.
-func (m *ddlWriter) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, asked bool) {
+func (m *ddlWriter) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, requested bool) {
 	own := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
 	if r := sdk.ResultOf(req, "warehouse"); own != "" && !r.Asked {
 		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + dialect.Pattern(own)})

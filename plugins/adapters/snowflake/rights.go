@@ -147,9 +147,9 @@ func (s *account) privilege(r sdk.Result, right string, byPrimary bool) (h privi
 		case isRole(r, i) && name == s.role:
 			better(held, "")
 		case isRole(r, i):
-			in, asked := s.roles[name]
+			in, requested := s.roles[name]
 			switch {
-			case !asked:
+			case !requested:
 				better(mayHold, "through the role "+name)
 			case in && byPrimary && name != "PUBLIC" && (s.secondary != "" || !s.secondaryKnown):
 				better(mayHold, "through the role "+name+", if that is not only a secondary role of the session: the primary "+

@@ -154,11 +154,11 @@ func (g *generator) one(b *sdk.Batch) error {
 	switch kind {
 	case scan:
 		// Scans that would run off the end start earlier, to read their full length.
-		place := k.place(g.rand)
-		if place < k.base {
-			place = min(place, max(0, k.base-g.params.scanLength))
+		position := k.place(g.rand)
+		if position < k.base {
+			position = min(position, max(0, k.base-g.params.scanLength))
 		}
-		k.put(b, place)
+		k.put(b, position)
 	case insert:
 		for i := range g.fill {
 			g.put(b, &g.fill[i])

@@ -115,15 +115,15 @@ func (k *keySource) place(r *gen.Rand) int64 {
 }
 
 // put writes the key at a place.
-func (k *keySource) put(b *sdk.Batch, place int64) {
+func (k *keySource) put(b *sdk.Batch, position int64) {
 	switch {
-	case place >= k.base:
-		k.maker.put(b, place-k.base)
+	case position >= k.base:
+		k.maker.put(b, position-k.base)
 	case k.ranged:
-		b.I64(k.first + place)
+		b.I64(k.first + position)
 	default:
 		for _, c := range k.columns {
-			c.put(b, place)
+			c.put(b, position)
 		}
 	}
 }

@@ -202,9 +202,9 @@ func (s *stream) Feed(chunk []byte) error {
 }
 
 // Fill writes the next operations, transactions whole.
-func (s *stream) Fill(b *sdk.Batch, most int) error {
+func (s *stream) Fill(b *sdk.Batch, limit int) error {
 	inside := false
-	for b.Len() < most || inside {
+	for b.Len() < limit || inside {
 		if len(s.ops) == 0 {
 			if s.ended {
 				return nil

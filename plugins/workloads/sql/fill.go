@@ -55,8 +55,8 @@ func newStream(p *parsed, req *sdk.OpenRequest) (*stream, error) {
 
 // Fill writes the next statements and transactions. A transaction is written
 // whole, and so may end past most.
-func (s *stream) Fill(b *sdk.Batch, most int) error {
-	for b.Len() < most && b.Size() < maxBatch {
+func (s *stream) Fill(b *sdk.Batch, limit int) error {
+	for b.Len() < limit && b.Size() < maxBatch {
 		x, i := s.rand.Float64()*s.total, 0
 		for i < len(s.groups)-1 && x >= s.groups[i].bound {
 			i++

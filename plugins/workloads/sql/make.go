@@ -220,8 +220,8 @@ func (m *maker) redraw(r *gen.Rand) {
 // put writes the next value. row is the same for all of a transaction.
 func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 	if m.shared {
-		again := m.seed
-		r = &again
+		second := m.seed
+		r = &second
 	}
 	if m.nulls > 0 && r.Float64()*100 < m.nulls {
 		b.Null()
@@ -264,8 +264,8 @@ func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 			m.at(b, r.Int64n(m.keyCount))
 		}
 	case fromRow:
-		place, _ := bits.Mul64(row, uint64(m.keyCount))
-		m.at(b, int64(place))
+		position, _ := bits.Mul64(row, uint64(m.keyCount))
+		m.at(b, int64(position))
 	case fromRef:
 		b.Ref(m.refK, m.refC)
 	}
@@ -367,19 +367,19 @@ func (m *maker) value(b *sdk.Batch, v *value) {
 }
 
 // at writes the value of a place among the keys or the sampled rows.
-func (m *maker) at(b *sdk.Batch, place int64) {
+func (m *maker) at(b *sdk.Batch, position int64) {
 	if m.missing == nil {
-		b.I64(m.keyMin + place)
+		b.I64(m.keyMin + position)
 		return
 	}
-	v := value{null: m.missing[place]}
+	v := value{null: m.missing[position]}
 	switch {
 	case m.floats != nil:
-		v.f = m.floats[place]
+		v.f = m.floats[position]
 	case m.ints != nil:
-		v.i = m.ints[place]
+		v.i = m.ints[position]
 	default:
-		v.text = m.texts[place]
+		v.text = m.texts[position]
 	}
 	m.value(b, &v)
 }

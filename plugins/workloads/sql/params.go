@@ -144,7 +144,7 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 	r.Choice("kind", kinds, &kind)
 	r.Bool("writes", &s.writes)
 	s.columns = r.Value("columns").Strings()
-	told := r.Has("writes")
+	message := r.Has("writes")
 	binds, err := readBinds(r, path)
 	if err == nil {
 		err = r.Done()
@@ -162,15 +162,15 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 		return s, errors.New(path + ".sql (" + s.id + "): " + err.Error())
 	}
 	p.usesTable = p.usesTable || strings.Contains(sql, "{table}")
-	if err := s.classify(kind, told); err != nil {
+	if err := s.classify(kind, message); err != nil {
 		return s, err
 	}
 	return s, s.match(binds, shared, p)
 }
 
 // classify decides what kind of operation the statement is.
-func (s *statement) classify(kind int, told bool) error {
-	said := s.writes
+func (s *statement) classify(kind int, message bool) error {
+	output := s.writes
 	s.writes, s.kind = s.text.Writes, sdk.GenericSQL
 	switch s.text.Verb {
 	case "INSERT":
@@ -180,11 +180,11 @@ func (s *statement) classify(kind int, told bool) error {
 	case "DELETE":
 		s.kind = sdk.Delete
 	}
-	if told {
-		if s.writes && !said && s.text.Verb != "CALL" {
+	if message {
+		if s.writes && !output && s.text.Verb != "CALL" {
 			return errors.New(s.path + ".writes is false, and " + s.id + " is " + s.text.Verb)
 		}
-		s.writes = said
+		s.writes = output
 	}
 	if kind < 0 {
 		return nil

@@ -36,10 +36,10 @@ type lengthSource struct {
 	zipf     *gen.Zipf
 }
 
-func newLengths(least, most int64, skewed bool) lengthSource {
-	l := lengthSource{min: least, max: most}
+func newLengths(minimum, limit int64, skewed bool) lengthSource {
+	l := lengthSource{min: minimum, max: limit}
 	if skewed {
-		l.zipf = gen.NewZipf(most-least+1, theta)
+		l.zipf = gen.NewZipf(limit-minimum+1, theta)
 	}
 	return l
 }
@@ -52,11 +52,11 @@ func (l *lengthSource) next(r *gen.Rand) int64 {
 }
 
 func (o *options) fieldLengthsOf() lengthSource {
-	least := o.minField
+	minimum := o.minField
 	if o.fieldLengths == 0 {
-		least = o.fieldLength
+		minimum = o.fieldLength
 	}
-	return newLengths(least, o.fieldLength, lengthDistributions[o.fieldLengths] == "zipfian")
+	return newLengths(minimum, o.fieldLength, lengthDistributions[o.fieldLengths] == "zipfian")
 }
 
 // Open starts a stream.
@@ -118,9 +118,9 @@ func unusedNumber(req *sdk.OpenRequest, t *sdk.Table, base int64) int64 {
 }
 
 // Fill writes the next operations.
-func (s *stream) Fill(b *sdk.Batch, most int) error {
+func (s *stream) Fill(b *sdk.Batch, limit int) error {
 	s.visible, s.previous = s.previous, s.inserted
-	for b.Len() < most && b.Size() < maxBatch {
+	for b.Len() < limit && b.Size() < maxBatch {
 		if s.owed {
 			s.owed = false
 			s.update(b, s.plan.modifyWrite, s.owedPlace)
@@ -154,18 +154,18 @@ func (s *stream) one(b *sdk.Batch, op int) {
 		s.putKey(b, s.place())
 		b.I64(s.scans.next(s.rand))
 	case opModify:
-		place := s.place()
+		position := s.place()
 		if s.options.modify == inTransaction {
 			b.Begin()
 		}
 		b.Op(s.anyField(s.plan.at[op], s.options.readAll))
-		s.putKey(b, place)
+		s.putKey(b, position)
 		if s.options.modify == inTransaction {
-			s.update(b, s.plan.modifyWrite, place)
+			s.update(b, s.plan.modifyWrite, position)
 			b.Commit()
 			return
 		}
-		s.owed, s.owedPlace = true, place
+		s.owed, s.owedPlace = true, position
 	}
 }
 
@@ -179,7 +179,7 @@ func (s *stream) anyField(first uint16, all bool) uint16 {
 	return first + uint16(s.rand.Int64n(int64(len(s.plan.fields))))
 }
 
-func (s *stream) update(b *sdk.Batch, first uint16, place int64) {
+func (s *stream) update(b *sdk.Batch, first uint16, position int64) {
 	b.Op(s.anyField(first, s.options.writeAll))
 	n := 1
 	if s.options.writeAll {
@@ -188,18 +188,18 @@ func (s *stream) update(b *sdk.Batch, first uint16, place int64) {
 	for range n {
 		s.putField(b)
 	}
-	s.putKey(b, place)
+	s.putKey(b, position)
 }
 
 func (s *stream) putField(b *sdk.Batch) {
 	s.rand.Letters(b.TextSpace(int(s.lengths.next(s.rand))))
 }
 
-func (s *stream) putKey(b *sdk.Batch, place int64) {
-	if place >= s.choose.base {
-		place = s.firstNew + (place-s.choose.base)*s.step
+func (s *stream) putKey(b *sdk.Batch, position int64) {
+	if position >= s.choose.base {
+		position = s.firstNew + (position-s.choose.base)*s.step
 	}
-	s.putNumber(b, place)
+	s.putNumber(b, position)
 }
 
 func (s *stream) putNumber(b *sdk.Batch, number int64) {

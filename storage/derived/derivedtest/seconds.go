@@ -32,7 +32,7 @@ var rollUps = []struct{ name, of, keys, where, counted, written string }{
 		"position = 0 AND NOT success", "count(*)", "errors"},
 }
 
-// CompareSeconds// CompareSeconds compares the roll-ups of a run with its single executions, put into seconds as the documentation says,
+// CompareSeconds compares the roll-ups of a run with its single executions, put into seconds as the documentation says,
 // second by second, and says in sentences what is in the one and not in the other.
 func CompareSeconds(ctx context.Context, conn *pgx.Conn, runID string) (all []string, err error) {
 	for _, r := range rollUps {

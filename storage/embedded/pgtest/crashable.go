@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-// CrashableServer// CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its socket,
+// CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its socket,
 // whatever its password.
 type CrashableServer struct {
 	t    testing.TB
@@ -24,7 +24,7 @@ type CrashableServer struct {
 	more map[string]string
 }
 
-// StartCrashable// StartCrashable starts a cluster with these settings, which is stopped when the test ends.
+// StartCrashable starts a cluster with these settings, which is stopped when the test ends.
 func StartCrashable(t testing.TB, settings map[string]string) *CrashableServer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", prefix+fmt.Sprint(os.Getpid())+"-")

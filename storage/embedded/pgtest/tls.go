@@ -37,7 +37,7 @@ type TLSServer struct {
 	Authority *Authority
 }
 
-// StartTLS// StartTLS starts a cluster that is stopped when the test ends.
+// StartTLS starts a cluster that is stopped when the test ends.
 func StartTLS(t testing.TB) *TLSServer {
 	t.Helper()
 	s := &TLSServer{Host: fmt.Sprintf("127.%d.%d.%d", 100+os.Getpid()>>16&0x3f, os.Getpid()>>8&0xff, 1+os.Getpid()&0x7f),

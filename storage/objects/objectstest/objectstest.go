@@ -116,9 +116,9 @@ func testStored(t *testing.T, s objects.Store) {
 	if err != nil || len(names) != len(Sizes) || !slices.IsSorted(names) {
 		t.Errorf("names %v: %v", names, err)
 	}
-	place, label, err := s.ID()
-	if again, _, err := s.ID(); err != nil || place == "" || label == "" || again != place {
-		t.Errorf("its place is %q, %q, and then %q: %v", place, label, again, err)
+	position, label, err := s.ID()
+	if second, _, err := s.ID(); err != nil || position == "" || label == "" || second != position {
+		t.Errorf("its place is %q, %q, and then %q: %v", position, label, second, err)
 	}
 	if err != nil {
 		t.Error(err)
@@ -185,8 +185,8 @@ func testRepeatedPut(t *testing.T, s objects.Store) {
 		if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatalf("when the source is gone: %v", err)
 		}
-		again, path := File(t, "run", a.Name, content)
-		if err := s.Put(t.Context(), again, record.LocalFile(path)); err != nil {
+		second, path := File(t, "run", a.Name, content)
+		if err := s.Put(t.Context(), second, record.LocalFile(path)); err != nil {
 			t.Fatalf("the same content: %v", err)
 		}
 		if !bytes.Equal(Read(t, s, "run", a.Name), content) {

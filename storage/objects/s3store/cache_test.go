@@ -142,25 +142,25 @@ func TestReadingAgainAsksForNothing(t *testing.T) {
 	if n := proxy.Sent.Load() - sent; n > blockSize(f.Size()) {
 		t.Errorf("%d bytes were sent for the last 8", n)
 	}
-	asked := proxy.Requests.Load()
+	requested := proxy.Requests.Load()
 	if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
 		t.Error("another content")
 	}
-	if n := proxy.Requests.Load() - asked; n > 10 {
+	if n := proxy.Requests.Load() - requested; n > 10 {
 		t.Errorf("%d requests for 20 MB from front to back", n)
 	}
-	asked = proxy.Requests.Load()
+	requested = proxy.Requests.Load()
 	_ = objectstest.Read(t, s, "run", "part.parquet")
-	if n := proxy.Requests.Load() - asked; n != 0 {
+	if n := proxy.Requests.Load() - requested; n != 0 {
 		t.Errorf("%d requests for what is cached", n)
 	}
 	// Nor does the next process, but for what the object is.
 	s = at(t, proxy.Server, "", opts)
-	asked = proxy.Requests.Load()
+	requested = proxy.Requests.Load()
 	if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
 		t.Error("another content")
 	}
-	if n := proxy.Requests.Load() - asked; n != 1 {
+	if n := proxy.Requests.Load() - requested; n != 1 {
 		t.Errorf("%d requests of the next process", n)
 	}
 	if err := s.Delete(t.Context(), "run"); err != nil {

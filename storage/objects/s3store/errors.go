@@ -88,10 +88,10 @@ func (s *Store) explain(err error, doing string) error {
 		return e
 	}
 	out := &engine.Error{Code: engine.CodeUnavailable, Hint: retryHint, Cause: err}
-	code, said := refusal(err), status(err)
+	code, message := refusal(err), status(err)
 	if code == "" || code == "Forbidden" || code == "NotFound" {
 		// An answer to HEAD has no body that says more.
-		switch said {
+		switch message {
 		case http.StatusForbidden, http.StatusUnauthorized:
 			code = "AccessDenied"
 		case http.StatusMovedPermanently, http.StatusTemporaryRedirect:
@@ -106,12 +106,12 @@ func (s *Store) explain(err error, doing string) error {
 		return fmt.Errorf("%s: %w", strings.ToLower(doing[:1])+doing[1:], err)
 	case known:
 		sentence, out.Hint = cause.sentence, cause.hint
-	case said == http.StatusServiceUnavailable || said == http.StatusTooManyRequests:
-		sentence = fmt.Sprintf("it is overloaded (%d) and stays so", said)
-	case said >= http.StatusInternalServerError:
-		sentence = fmt.Sprintf("it answers with an error of its own (%d %s)", said, code)
-	case said != 0:
-		sentence = fmt.Sprintf("it refuses with %d %s", said, code)
+	case message == http.StatusServiceUnavailable || message == http.StatusTooManyRequests:
+		sentence = fmt.Sprintf("it is overloaded (%d) and stays so", message)
+	case message >= http.StatusInternalServerError:
+		sentence = fmt.Sprintf("it answers with an error of its own (%d %s)", message, code)
+	case message != 0:
+		sentence = fmt.Sprintf("it refuses with %d %s", message, code)
 	case throttled(err):
 		sentence = "it is too slow, or does not answer"
 	default:
@@ -142,7 +142,7 @@ func innermost(err error) string {
 
 // unreachable reports whether nobody answered, or nobody who could: the next one need not wait as long.
 func unreachable(err error) bool {
-	said := status(err)
-	return !errors.Is(err, context.Canceled) && refusal(err) == "" && said == 0 ||
-		said >= http.StatusInternalServerError || said == http.StatusTooManyRequests
+	message := status(err)
+	return !errors.Is(err, context.Canceled) && refusal(err) == "" && message == 0 ||
+		message >= http.StatusInternalServerError || message == http.StatusTooManyRequests
 }

@@ -71,10 +71,10 @@ func (s *Store) Open(ctx context.Context, runID, name string) (objects.File, err
 	i := s.objectInfos[key]
 	s.mu.Unlock()
 	if i == nil {
-		asked, cancel := s.withTransferTimeout(ctx, 0)
+		requested, cancel := s.withTransferTimeout(ctx, 0)
 		defer cancel()
 		var err error
-		if i, err = s.headObject(asked, key); err != nil {
+		if i, err = s.headObject(requested, key); err != nil {
 			if isAbsent(err) {
 				return nil, fmt.Errorf("opening part %s: %w", name, store.ErrNotFound)
 			}

@@ -169,12 +169,12 @@ func (s *Store) configure(ctx context.Context) (aws.Config, error) {
 		}
 		cfg.Region = "us-east-1"
 	}
-	asked, cancel := context.WithTimeout(ctx, 15*time.Second)
+	requested, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	if cfg.Credentials == nil {
 		return cfg, noCredentials(errors.New("there is no chain of credentials"))
 	}
-	if _, err := cfg.Credentials.Retrieve(asked); err != nil {
+	if _, err := cfg.Credentials.Retrieve(requested); err != nil {
 		return cfg, noCredentials(err)
 	}
 	return cfg, nil
@@ -241,7 +241,7 @@ func (s *Store) Location(runID string) string {
 }
 
 // ID implements objects.Store.
-func (s *Store) ID() (place, label string, err error) { return s.String(), s.String(), nil }
+func (s *Store) ID() (position, label string, err error) { return s.String(), s.String(), nil }
 
 // String is the address, for people.
 func (s *Store) String() string { return s.address.String() }

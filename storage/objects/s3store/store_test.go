@@ -368,11 +368,11 @@ func TestWhatIsDamagedInS3IsToldAndNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.Open(t.Context(), "run", "flipped.parquet")
+	repeated, err := s.Open(t.Context(), "run", "flipped.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.ReadAt(b, 0); err != nil || !bytes.Equal(b, content[:len(b)]) {
+	if _, err := repeated.ReadAt(b, 0); err != nil || !bytes.Equal(b, content[:len(b)]) {
 		t.Errorf("behind a damaged cache: %v", err)
 	}
 }

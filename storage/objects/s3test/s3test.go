@@ -42,7 +42,7 @@ func (s Server) Environment(t testing.TB) {
 	ClearEnvironment(t)
 }
 
-// ClearEnvironment// ClearEnvironment keeps the machine's own configuration away.
+// ClearEnvironment keeps the machine's own configuration away.
 func ClearEnvironment(t testing.TB) {
 	for _, name := range []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
 		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -252,7 +252,7 @@ func AccessDenied(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	return true
 }
 
-// IgnoreConditions// IgnoreConditions is a server that does not look at conditions of writes.
+// IgnoreConditions is a server that does not look at conditions of writes.
 func IgnoreConditions(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	r.Header.Del("If-None-Match")
 	return false

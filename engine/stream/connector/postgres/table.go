@@ -34,7 +34,7 @@ type Column struct {
 	Denied bool
 }
 
-// MismatchError// MismatchError says why rows do not fit, and what to do about it.
+// MismatchError says why rows do not fit, and what to do about it.
 type MismatchError struct {
 	// Missing says that there is no such table.
 	Missing bool

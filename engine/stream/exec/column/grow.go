@@ -3,7 +3,7 @@ package column
 // growStep is how many values are moved in one piece.
 const growStep = 1 << 14
 
-// GrowSlice// GrowSlice is s with room for so many more values. They are moved in pieces: while one copy of many megabytes goes on
+// GrowSlice is s with room for so many more values. They are moved in pieces: while one copy of many megabytes goes on
 // the collector can not stop the world, all that run meanwhile wait for it, and a run beside it is no longer VALID.
 func GrowSlice[T any](s []T, more int) []T {
 	need := len(s) + more

@@ -27,7 +27,7 @@ type Vec struct {
 	Null []bool
 }
 
-// MaxText// MaxText is how many bytes of text a vector holds that is computed: Ends count up to 2 GiB, and a batch of rows with
+// MaxText is how many bytes of text a vector holds that is computed: Ends count up to 2 GiB, and a batch of rows with
 // long texts would take more.
 const MaxText = 256 << 20
 

@@ -9,7 +9,7 @@ import (
 // ErrWire says that what came from another process is not what it should be.
 var ErrWire = errors.New("rows from another process cannot be read")
 
-// MaxWireRows// MaxWireRows bounds the rows of a batch on its way between processes.
+// MaxWireRows bounds the rows of a batch on its way between processes.
 const MaxWireRows = 1 << 17
 
 // AppendWire appends the values of rows from … until-1 as they travel between processes. The type does not travel: who

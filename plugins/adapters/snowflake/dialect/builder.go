@@ -182,20 +182,20 @@ func (b *builder) insert() (string, error) {
 	if len(b.columns) == 0 {
 		return "", errors.New("the database fills every column itself, which Snowflake has no INSERT for")
 	}
-	var names, places []string
+	var names, positions []string
 	parsed := false
 	for i, c := range b.columns {
-		place := b.mark(i)
+		position := b.mark(i)
 		if json := parser(c.DBType); json != "" {
-			place, parsed = json+"("+place+")", true
+			position, parsed = json+"("+position+")", true
 		}
-		names, places = append(names, c.Name), append(places, place)
+		names, positions = append(names, c.Name), append(positions, position)
 	}
 	head := "INSERT INTO " + b.t.PhysicalName + " (" + QuotedList(names) + ") "
 	if parsed {
-		return head + "SELECT " + strings.Join(places, ", "), nil
+		return head + "SELECT " + strings.Join(positions, ", "), nil
 	}
-	return head + "VALUES (" + strings.Join(places, ", ") + ")", nil
+	return head + "VALUES (" + strings.Join(positions, ", ") + ")", nil
 }
 
 // parser is the function that makes a value of a semi-structured type of text.
@@ -217,11 +217,11 @@ func (b *builder) update() (string, error) {
 	}
 	var list []string
 	for i, c := range b.columns[:set] {
-		place := b.mark(i)
+		position := b.mark(i)
 		if json := parser(c.DBType); json != "" {
-			place = json + "(" + place + ")"
+			position = json + "(" + position + ")"
 		}
-		list = append(list, Quoted(c.Name)+" = "+place)
+		list = append(list, Quoted(c.Name)+" = "+position)
 	}
 	where, err := b.equals(set)
 	return "UPDATE " + b.t.PhysicalName + " SET " + strings.Join(list, ", ") + where, err

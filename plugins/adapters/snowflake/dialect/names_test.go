@@ -110,9 +110,9 @@ func FuzzParseName(f *testing.F) {
 			parts++
 			rest = strings.TrimPrefix(rest, ".")
 		}
-		again, err := ParseName(n.SQL())
-		if err != nil || again.SQL() != n.SQL() || parts > 3 {
-			t.Fatalf("%q became %s and then %s, %v", in, n.SQL(), again.SQL(), err)
+		second, err := ParseName(n.SQL())
+		if err != nil || second.SQL() != n.SQL() || parts > 3 {
+			t.Fatalf("%q became %s and then %s, %v", in, n.SQL(), second.SQL(), err)
 		}
 		for _, text := range []string{Literal(n.Table.Name()), Pattern(n.Table.Name())} {
 			if end := literalEnd(text); end != len(text) {

@@ -77,20 +77,20 @@ func formats(l *list) {
 
 // counts claim 2³²−1 of something.
 func counts(l *list) {
-	most := u(maxU32)
+	limit := u(maxU32)
 	sectionNames := []string{0: "custom", 1: "type", 2: "import", 3: "function", 4: "table", 5: "memory", 6: "global",
 		7: "export",
 		8: "start", 9: "element", 10: "code", 11: "data", 12: "data-count"}
 	for id := byte(1); id <= 12; id++ {
 		l.add(Gate, "section-"+sectionNames[id], "", func() []byte {
 			m := plugin{}.module()
-			m.replace(id, most)
+			m.replace(id, limit)
 			return m.bytes()
 		})
 		// A length that reaches past the end of the file.
-		l.raw(Gate, "length-"+sectionNames[id], "cut off", join([]byte(header), []byte{id}, most, repeat(8, 0)))
+		l.raw(Gate, "length-"+sectionNames[id], "cut off", join([]byte(header), []byte{id}, limit, repeat(8, 0)))
 	}
-	l.raw(Gate, "length-custom", "cut off", join([]byte(header), []byte{0}, most, []byte{1, 'x'}))
+	l.raw(Gate, "length-custom", "cut off", join([]byte(header), []byte{0}, limit, []byte{1, 'x'}))
 	for id := byte(1); id <= 11; id++ {
 		if id == 8 {
 			continue
@@ -108,22 +108,22 @@ func counts(l *list) {
 			return m.bytes()
 		})
 	}
-	nested("parameters-of-a-type", "parameters", 1, []byte{1, 0x60}, most, repeat(64, i32t))
-	nested("results-of-a-type", "results", 1, []byte{1, 0x60, 0}, most, repeat(64, i32t))
-	nested("name-of-an-import", "", 2, []byte{1}, most, []byte("ls"))
-	nested("name-of-an-export", "", 7, []byte{1}, most, []byte("memory"))
-	nested("elements-of-a-segment", "", 9, []byte{1, 0}, i32(0), end, most)
-	nested("functions-of-a-passive-segment", "elements", 9, []byte{1, 1, 0}, most)
-	nested("bytes-of-a-data-segment", "", 11, []byte{1, 0}, i32(0), end, most)
-	nested("bytes-of-a-passive-data-segment", "", 11, []byte{1, 1}, most)
-	nested("size-of-a-function", "", 10, []byte{6}, most, repeat(32, 0x0b))
-	nested("groups-of-locals", "locals", 10, []byte{6}, u(20), most, repeat(64, 0x7f))
-	nested("table-entries", "", 4, []byte{1, funcref, 0}, most)
-	nested("pages-of-memory", "memory", 5, []byte{1, 0}, most)
-	nested("type-of-a-function", "", 3, []byte{6}, most, repeat(5, 0))
-	nested("index-of-an-export", "", 7, []byte{1}, text("ls_fill"), []byte{0}, most)
-	nested("index-of-start", "", 8, most)
-	nested("branch-targets", "", 10, []byte{6}, u(16), []byte{0, 0x41, 0, 0x0e}, most, repeat(64, 0))
+	nested("parameters-of-a-type", "parameters", 1, []byte{1, 0x60}, limit, repeat(64, i32t))
+	nested("results-of-a-type", "results", 1, []byte{1, 0x60, 0}, limit, repeat(64, i32t))
+	nested("name-of-an-import", "", 2, []byte{1}, limit, []byte("ls"))
+	nested("name-of-an-export", "", 7, []byte{1}, limit, []byte("memory"))
+	nested("elements-of-a-segment", "", 9, []byte{1, 0}, i32(0), end, limit)
+	nested("functions-of-a-passive-segment", "elements", 9, []byte{1, 1, 0}, limit)
+	nested("bytes-of-a-data-segment", "", 11, []byte{1, 0}, i32(0), end, limit)
+	nested("bytes-of-a-passive-data-segment", "", 11, []byte{1, 1}, limit)
+	nested("size-of-a-function", "", 10, []byte{6}, limit, repeat(32, 0x0b))
+	nested("groups-of-locals", "locals", 10, []byte{6}, u(20), limit, repeat(64, 0x7f))
+	nested("table-entries", "", 4, []byte{1, funcref, 0}, limit)
+	nested("pages-of-memory", "memory", 5, []byte{1, 0}, limit)
+	nested("type-of-a-function", "", 3, []byte{6}, limit, repeat(5, 0))
+	nested("index-of-an-export", "", 7, []byte{1}, text("ls_fill"), []byte{0}, limit)
+	nested("index-of-start", "", 8, limit)
+	nested("branch-targets", "", 10, []byte{6}, u(16), []byte{0, 0x41, 0, 0x0e}, limit, repeat(64, 0))
 	for _, sub := range []struct {
 		name string
 		id   byte
@@ -131,14 +131,14 @@ func counts(l *list) {
 		// wazero makes room for that many names before it reads the first: the process would
 		// die of it. Whatever runs a plugin must not show the compiler these sections.
 		l.add(Harmless, "debug-"+sub.name, "", func() []byte {
-			return join(Honest(), custom("name", section(sub.id, most)))
+			return join(Honest(), custom("name", section(sub.id, limit)))
 		})
 	}
 	l.add(Harmless, "debug-names-of-one-function", "", func() []byte {
-		return join(Honest(), custom("name", section(2, join(u(1), u(0), most))))
+		return join(Honest(), custom("name", section(2, join(u(1), u(0), limit))))
 	})
 	l.add(Harmless, "debug-name-past-the-end", "", func() []byte {
-		return join(Honest(), custom("name", join([]byte{0}, most, most)))
+		return join(Honest(), custom("name", join([]byte{0}, limit, limit)))
 	})
 	l.add(Harmless, "dwarf-garbage", "", func() []byte {
 		return join(Honest(), custom(".debug_info", repeat(64, 0xff)), custom(".debug_abbrev", repeat(64, 0x80)),

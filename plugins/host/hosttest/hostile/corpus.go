@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Stage// Stage is where a file is stopped.
+// Stage is where a file is stopped.
 type Stage string
 
 // The stations, in the order in which a file meets them.
