@@ -50,7 +50,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-oidc check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-oidc check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh check-bench soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -112,7 +112,7 @@ $(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o
 
 # What each bundled plugin is, so that a server need not compile them all to know, and the
 # plugins compressed. Whatever else lay there is removed: all of the folder is embedded.
-$(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins/batch/*.go plugins/wasm/*.go plugins/bundled/bundled.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
+$(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins/wasm/*.go plugins/bundled/bundled.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
 	@echo "Describing and compressing the bundled plugins."
 	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst plugins/bundled/snowflake/*.zst
 	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath $(LAZY) ./plugins/bundled/describe plugins/bundled/dist $(WASM)
@@ -199,6 +199,8 @@ test-snowflake-emulator: need-toolchain need-postgres plugins
 
 lint: need-toolchain $(GOLANGCI) plugins ui/node_modules/.package-lock.json
 	$(GOLANGCI) run ./...
+	cd bench && "$(CURDIR)/$(GOLANGCI)" run ./...
+	cd deploy && "$(CURDIR)/$(GOLANGCI)" run ./acceptance
 	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
 	@deploy/deadcode.sh
 	cd ui && npm run --silent lint
@@ -217,15 +219,15 @@ $(GOTESTSUM):
 
 check: lint test check-pages check-api check-proto check-promql test-s3 check-acme check-oidc check-nosnowflake check-chart check-ecs check-observability
 
-# Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
-# tests, so that make test runs them on a stand-in, and on the server where it is built.
+# Results on a real S3 server. Building it takes longer than all of its tests, so that make test runs
+# them on a stand-in, and on the server where it is built.
 S3SERVER := $(CACHE)/bin/s3server
 s3-server: $(S3SERVER)
 
-$(S3SERVER): deploy/s3server/main.go deploy/s3server/go.mod deploy/s3server/go.sum | need-toolchain
+$(S3SERVER): deploy/s3server/main.go deploy/go.mod deploy/go.sum | need-toolchain
 	@echo "Building the S3 server of the tests; this takes a minute, once."
 	@mkdir -p $(dir $@)
-	@cd deploy/s3server && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" .
+	@cd deploy && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" ./s3server
 
 test-s3: $(S3SERVER) need-postgres plugins
 	LOADSTONE_S3_SERVER=1 $(GO) test -race -count=1 ./storage/objects/...
@@ -265,9 +267,9 @@ $(PROMTOOL): deploy/promsuite/go.mod deploy/promsuite/go.sum | need-toolchain
 	@cd deploy/promsuite && GOFLAGS= $(GOBUILD) -tags remove_all_sd -ldflags '-s -w' -o "$(CURDIR)/$@" \
 		github.com/prometheus/prometheus/cmd/promtool
 
-# Certificates of an ACME authority, Pebble: a module of its own, on loopback.
+# Certificates of an ACME authority, Pebble, on loopback.
 check-acme: build need-postgres
-	cd deploy/acmesuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
+	cd deploy && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 ./acmesuite
 
 # Sign-in by a real OpenID Connect provider, npm's oidc-provider, in a browser and with forged tokens; the packages are
 # fetched with npm, once, and so outside make lint test.
@@ -286,7 +288,7 @@ check-proto: need-toolchain
 
 # A server and two nodes in processes of their own, on a real Postgres: each line PASS or FAIL, with what was seen.
 acceptance: build need-postgres
-	@$(GO) run -trimpath ./deploy/acceptance -program bin/loadstone $(if $(PROVE),-prove)
+	@cd deploy && $(GO) run -trimpath ./acceptance -program ../bin/loadstone $(if $(PROVE),-prove)
 
 check-arm64: need-toolchain plugins ui
 	@mkdir -p $(CACHE)/bin
@@ -299,10 +301,10 @@ image-test:
 
 # The Helm chart, rendered by the real helm and held to the schemas of Kubernetes and KEDA.
 HELM := $(CACHE)/bin/helm
-$(HELM): deploy/helmtool/go.mod deploy/helmtool/go.sum | need-toolchain
+$(HELM): deploy/go.mod deploy/go.sum | need-toolchain
 	@echo "Building helm; this takes some minutes, once."
 	@mkdir -p $(dir $@)
-	@cd deploy/helmtool && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" helm.sh/helm/v3/cmd/helm
+	@cd deploy && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" helm.sh/helm/v3/cmd/helm
 
 check-chart: build $(HELM)
 	@deploy/helm/check.sh $(HELM) bin/loadstone
@@ -311,21 +313,25 @@ check-chart: build $(HELM)
 check-ecs: build
 	@deploy/ecs/check.sh bin/loadstone
 
-bench: need-postgres build examples s3-server
+# The benchmarks' own tests; bench is a module of its own, and what tests the program leaves it out.
+check-bench: need-toolchain
+	cd bench && $(GO) test ./...
+
+bench: check-bench need-postgres build examples s3-server
 	@deploy/setup.sh sysbench
 	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./storage/objects/... ./server/live/... ./cli
-	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
-	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
-	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like
+	cd bench && $(GO) run ./peers -rounds 5 -seconds 5 -connections 16
+	cd bench && $(GO) run ./peers -rounds 5 -seconds 5 -connections 64
+	cd bench && $(GO) run ./peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like
 
-# What a server makes of many nodes; see go doc ./bench/nodes for single figures.
+# What a server makes of many nodes; cd bench && go doc ./nodes names single figures.
 bench-nodes: need-postgres build
-	$(GO) run ./bench/nodes
+	cd bench && $(GO) run ./nodes
 
 # How fast refreshes are claimed and released, and a run of ten million executions is taken into the results database.
 bench-refresh: need-postgres build
 	$(GO) test -run '^$$' -bench Claims -timeout 30m ./storage/postgres
-	$(GO) run ./bench/refresh
+	cd bench && $(GO) run ./refresh
 
 # Needs a network; without one it says what it could not look at, and fails.
 audit: need-toolchain

@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
-	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -24,7 +24,7 @@ import (
 // The program is built without the race detector, and nothing of this package runs beside it: the
 // measurement gives up after its five seconds, which is what it should do on a machine that is too slow.
 func TestAServerMeasuresItsMachineOnce(t *testing.T) {
-	binary := quarantine.Binary(t)
+	binary := quarantinetest.Binary(t)
 	message, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
-	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 // growthLimit is how much memory the corpus may cost the server for good.
@@ -40,7 +40,7 @@ type testServer struct {
 
 func startServer(t *testing.T) *testServer {
 	t.Helper()
-	binary := quarantine.Binary(t)
+	binary := quarantinetest.Binary(t)
 	dir, err := os.MkdirTemp("", "loadstone-hostile-")
 	if err != nil {
 		t.Fatal(err)
@@ -276,13 +276,13 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 		beside = s.run(concurrentOpenLoop)
 		time.Sleep(5 * time.Second) // its table is loaded
 	}
-	if status, _, body := s.upload(hostile.Honest()); status != http.StatusCreated {
+	if status, _, body := s.upload(hostiletest.Honest()); status != http.StatusCreated {
 		t.Fatalf("an honest file: %d %s", status, body)
 	}
 	before, peak := s.resident(), int64(0)
 	health := s.watchHealth()
 	began, answered, slow := time.Now(), map[int]int{}, 0
-	for _, f := range hostile.Corpus() {
+	for _, f := range hostiletest.Corpus() {
 		if f.Slow || f.Large {
 			if slow++; !all && slow%slowFileStride != 0 {
 				continue
@@ -313,7 +313,7 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 			detail.Summary.Accounting)
 	}
 
-	status, _, body := s.upload(hostile.Runnable())
+	status, _, body := s.upload(hostiletest.Runnable())
 	var entry struct {
 		SHA256 string `json:"sha256"`
 	}
@@ -333,29 +333,29 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 }
 
 // checkAnswer compares an answer with what the corpus expects of a file.
-func checkAnswer(t *testing.T, f hostile.File, status int, media string, body []byte) {
+func checkAnswer(t *testing.T, f hostiletest.File, status int, media string, body []byte) {
 	t.Helper()
 	refused := status >= 400 && status < 500
 	switch f.Stage {
-	case hostile.Gate, hostile.Quarantine:
+	case hostiletest.Gate, hostiletest.Quarantine:
 		if !refused {
 			t.Errorf("%s was answered with %d", f.Name, status)
 			return
 		}
-	case hostile.Run:
+	case hostiletest.Run:
 		// The suite takes more batches than one, and may find what it does later.
 		if status >= 500 {
 			t.Errorf("%s was answered with %d: %s", f.Name, status, body)
 			return
 		}
-	case hostile.Harmless:
+	case hostiletest.Harmless:
 		// Another file of the same name may be there already.
 		if status != http.StatusCreated && status != http.StatusOK && status != http.StatusConflict &&
 			status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s was answered with %d: %s", f.Name, status, body)
 			return
 		}
-	case hostile.Bounded:
+	case hostiletest.Bounded:
 		if status >= 500 {
 			t.Errorf("%s was answered with %d: %s", f.Name, status, body)
 			return

@@ -12,8 +12,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
@@ -88,7 +89,7 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 // quarantine leave no room for a test binary.
 func withQuarantine(t *testing.T) {
 	t.Helper()
-	binary, made := quarantine.Binary(t), newQuarantine
+	binary, made := quarantinetest.Binary(t), newQuarantine
 	t.Cleanup(func() { newQuarantine = made })
 	newQuarantine = func(o quarantine.Options) (*quarantine.Quarantine, error) {
 		o.Program = []string{binary, quarantine.Command}
@@ -114,11 +115,11 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		t.Fatal("the machine is too busy to examine a file")
 		return 0, ""
 	}
-	if code, output := test(hostile.Honest()); code != 0 ||
+	if code, output := test(hostiletest.Honest()); code != 0 ||
 		!strings.Contains(output, "pass  upload: A server examines it within 256 MB and 10s of processor time.") {
 		t.Errorf("an honest file: exit %d, %s", code, output)
 	}
-	for _, f := range hostile.Corpus() {
+	for _, f := range hostiletest.Corpus() {
 		if f.Name != "compiler/64-arguments-in-every-call" {
 			continue
 		}
@@ -135,7 +136,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {
 	// In the program itself: with the race detector the conformance suite takes half a minute of a processor.
-	binary := quarantine.Binary(t)
+	binary := quarantinetest.Binary(t)
 	invoke := func(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		t.Helper()
 		var out, err bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -22,7 +22,7 @@ func TestANodeLacksAPlugin(t *testing.T) {
 		t.Skip("a node waits a minute for its plugin; make soak sets LOADSTONE_SOAK")
 	}
 	t.Parallel()
-	dir, wasm := reachable(t), hostile.Runnable()
+	dir, wasm := reachable(t), hostiletest.Runnable()
 	n := clitest.StartNode(t, t.TempDir(), "")
 	r := newNetProxy(t, "tcp", n.Address)
 	// A bit of each transfer is flipped, as long as there are some to be.

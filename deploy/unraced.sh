@@ -20,10 +20,10 @@ if [ "${1:-}" = -own ]; then
 	exit
 fi
 processes='"github.com/loadstone-db/loadstone/cli/clitest"'
-concurrent='(^|[[:space:]])go (func|[A-Za-z_.]+\()|"sync"|"sync/atomic"|"testing/synctest"|errgroup|\.Parallel\(\)|\.Go\(|"net"|"net/http|/storage/|/hosttest|/pgtest'
+concurrent='(^|[[:space:]])go (func|[A-Za-z_.]+\()|"sync"|"sync/atomic"|"testing/synctest"|errgroup|\.Parallel\(\)|\.Go\(|"net"|"net/http|/storage/|/hosttest|/bundledtest|/pgtest'
 # Files of a generator, written and compared; batches of modules in four languages, one after the other; projects that are
 # built and judged in processes.
-single=' plugins/host/hosttest/hostile examples/plugins/orders/go plugins/author '
+single=' plugins/host/hostiletest examples/plugins/orders/go plugins/author '
 module=$(go list -m)
 go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' ./... | while read -r dir path; do
 	[ "$path" = "$module" ] && path=$module/.

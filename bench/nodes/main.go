@@ -1,7 +1,7 @@
 // Command nodes measures what a server makes of many nodes, and nodes of a server: over
 // real gRPC streams with TLS on loopback, between processes as they are in production.
 //
-//	go run ./bench/nodes [-rounds 5] [FIGURE...]
+//	go run ./nodes [-rounds 5] [FIGURE...]
 //
 // Each figure starts servers (the binary, with their own Postgres) and nodes of its own, in a folder
 // that is removed afterwards, and prints what was measured beside the goal. Nodes live in
@@ -16,7 +16,6 @@
 //	reconnect  all streams (-nodes, 500) break at once in a run
 //	pairs      two nodes beside a server against the node of a server's own process, on a Postgres, in pairs
 //	outflow    a server that sends the metrics of its runs by remote-write against one that does not, in pairs
-//	live       what snapshots and live series cost the server's Postgres, in pairs with and without a run
 //	sockets    what 200 pages that follow a run cost the server, some of which stop to read
 //	spool      10 GB of records through a node with a budget of 2 GB, and how fast they are fetched
 //	queries    20 continuous queries, or rules, over every execution of a run against none, in pairs
@@ -69,7 +68,6 @@ var figures = []figure{
 	{"takeover", takeover},
 	{"pairs", pairs},
 	{"outflow", outflow},
-	{"live", live},
 	{"sockets", sockets},
 	{"spool", spool},
 	{"queries", queries},
@@ -78,7 +76,7 @@ var figures = []figure{
 
 func main() {
 	var b bench
-	flag.StringVar(&b.loadstone, "loadstone", "bin/loadstone", "the binary (make build makes it)")
+	flag.StringVar(&b.loadstone, "loadstone", "../bin/loadstone", "the binary (make build makes it)")
 	flag.IntVar(&b.rounds, "rounds", 0, "rounds of a figure; 0 is as many as it takes")
 	flag.IntVar(&b.seconds, "seconds", 0, "how long a figure measures; 0 is as long as it takes")
 	flag.IntVar(&b.nodes, "nodes", 0, "how many nodes; 0 is as many as the figure is about")

@@ -7,7 +7,7 @@
 // medians and ranges over the rounds, and says so when the rounds of a client
 // differ too much for the table to mean anything:
 //
-//	go run ./bench/peers -rounds 5 -seconds 10 -connections 16
+//	go run ./peers -rounds 5 -seconds 10 -connections 16
 //
 // TPS are operations per second. Client CPU is user plus system time of the
 // client process divided by its operations. For Loadstone that is its own
@@ -96,7 +96,7 @@ func main() {
 		"what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
 	flag.StringVar(&c.peers, "peers", "pgbench,sysbench", "whom to compare with")
 	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
-	flag.StringVar(&c.loadstone, "loadstone", "bin/loadstone", "the binary; empty leaves Loadstone out")
+	flag.StringVar(&c.loadstone, "loadstone", "../bin/loadstone", "the binary; empty leaves Loadstone out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,14 +1,13 @@
 // Command refresh measures how a run is taken into the results database: real parts, made by the recorder, on a disk;
 // a Postgres as the server starts one.
 //
-//	go run ./bench/refresh [-executions 10000000] [-rounds 3] [-runs 10000]
+//	go run ./refresh [-executions 10000000] [-rounds 3]
 //
 // It prints, for each round, how long the ingest takes as a server does it (roll-ups and segment, and beside them the
 // single executions), and its steps alone: parts into the bytes of a segment, and rows into Postgres. Reading the
-// parts from a cold disk is not in it: they have just been written. Then it makes partitions of so many runs, and
-// measures what it costs to ask for the executions of one of them.
+// parts from a cold disk is not in it: they have just been written.
 //
-//	go run ./bench/refresh -tables 1000 [-workers 2] [-for 10m] [-every 5s]
+//	go run ./refresh -tables 1000 [-workers 2] [-for 10m] [-every 5s]
 //
 // keeps so many tables fresh while runs come in, and prints how old what refreshes brought was, against target lags.
 package main
@@ -56,7 +55,6 @@ var begun = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func main() {
 	executions := flag.Int("executions", 10_000_000, "executions of the run")
 	rounds := flag.Int("rounds", 3, "rounds")
-	runs := flag.Int("runs", 10_000, "runs with a partition of executions, of which one is asked for; 0 leaves it out")
 	dir := flag.String("dir", "", "where the folder of the benchmark is made; empty is the system's for temporary files")
 	var f freshness
 	flag.IntVar(&f.tables, "tables", 0, "measure how fresh so many tables are kept, and nothing else")
@@ -67,7 +65,7 @@ func main() {
 	// The Postgres and the folder go also when the benchmark is stopped.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	measured := func() error { return run(ctx, *dir, *executions, *rounds, *runs) }
+	measured := func() error { return run(ctx, *dir, *executions, *rounds) }
 	if f.tables > 0 {
 		measured = func() error { return fresh(ctx, *dir, f) }
 	}
@@ -86,7 +84,7 @@ type bench struct {
 	epoch    int64
 }
 
-func run(ctx context.Context, parent string, n, rounds, runs int) (err error) {
+func run(ctx context.Context, parent string, n, rounds int) (err error) {
 	dir, err := os.MkdirTemp(parent, "loadstone-bench-")
 	if err != nil {
 		return err
@@ -97,10 +95,8 @@ func run(ctx context.Context, parent string, n, rounds, runs int) (err error) {
 		return err
 	}
 	fmt.Printf("%s, %d processors\n", measure.Machine(), runtime.NumCPU())
-	if n > 0 {
-		if err := b.record(ctx, filepath.Join(dir, "spool")); err != nil {
-			return err
-		}
+	if err := b.record(ctx, filepath.Join(dir, "spool")); err != nil {
+		return err
 	}
 	pg, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(dir, "postgres"), Log: zerolog.Nop()})
 	if err != nil {
@@ -115,15 +111,7 @@ func run(ctx context.Context, parent string, n, rounds, runs int) (err error) {
 		return err
 	}
 	defer b.database.Close()
-	if n > 0 {
-		if err := b.ingests(ctx, rounds); err != nil {
-			return err
-		}
-	}
-	if runs > 0 {
-		return b.partitions(ctx, owner, reader, runs)
-	}
-	return nil
+	return b.ingests(ctx, rounds)
 }
 
 // ingests measures the ingest of the run and its steps.

@@ -16,8 +16,9 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine/cluster/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -36,7 +37,7 @@ const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
 // returns
 // its exit code. It does not return.
 func Main(m *testing.M, program func(args []string) int) {
-	wiring.CompiledPluginDir = func(string) string { return precompiled.CacheDir() }
+	wiring.CompiledPluginDir = func(string) string { return bundledtest.CacheDir() }
 	if limit, err := time.ParseDuration(os.Getenv(LeaseEnv)); err == nil {
 		store.LeaseDuration, lease.RenewInterval = limit, limit/5
 	}
@@ -48,12 +49,12 @@ func Main(m *testing.M, program func(args []string) int) {
 	if os.Getenv(ProgramEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
 		os.Exit(program(os.Args[1:]))
 	}
-	if err := precompiled.Bundled(precompiled.CacheDir()); err != nil {
+	if err := bundledtest.Compile(bundledtest.CacheDir()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := pgtest.Main(m)
-	quarantine.Clean()
+	quarantinetest.Clean()
 	if withoutRace.dir != "" {
 		_ = os.RemoveAll(withoutRace.dir)
 	}
@@ -72,7 +73,7 @@ var withoutRace struct {
 // is built without it. The soak has the detector in them too.
 func ProgramFile(t *testing.T) string {
 	t.Helper()
-	if !precompiled.Race || os.Getenv("LOADSTONE_SOAK") != "" {
+	if !bundledtest.Race || os.Getenv("LOADSTONE_SOAK") != "" {
 		return os.Args[0]
 	}
 	withoutRace.once.Do(func() {

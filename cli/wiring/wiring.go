@@ -40,7 +40,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/engine/worker/replay"
-	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	pluginshost "github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
@@ -327,7 +326,7 @@ func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
-	h, err := pluginshost.New(ctx, pluginshost.Options{CacheDir: cache, Program: approval.Program(), Log: log,
+	h, err := pluginshost.New(ctx, pluginshost.Options{CacheDir: cache, Program: pluginshost.Program(), Log: log,
 		PluginMemory:  memoryBound(flags.PluginMemory, host.Memory()/8, 256),
 		PluginsMemory: memoryBound(flags.PluginsMemory, host.Memory()/4, 512)})
 	if err != nil {

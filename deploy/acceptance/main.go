@@ -2,7 +2,7 @@
 // with what was seen. It starts the program as operators do (a server and two nodes in processes of their own, on a
 // real Postgres), speaks to it over its API and its socket, and looks for what it says in the control store.
 //
-//	go run ./deploy/acceptance -program bin/loadstone
+//	go run ./acceptance -program ../bin/loadstone
 //
 // With -prove it breaks something real before each line and expects that line to fail: a check that
 // cannot fail shows nothing.
@@ -60,7 +60,7 @@ var checklist = []line{
 }
 
 func main() {
-	program := flag.String("program", "bin/loadstone", "the program that is tried")
+	program := flag.String("program", "../bin/loadstone", "the program that is tried")
 	prove := flag.Bool("prove", false, "break something before each line, and expect that it fails")
 	flag.Parse()
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -44,9 +44,6 @@ func NewCreator(opts CreatorOptions) *Creator { return &Creator{opts: opts} }
 // Preflight is what a run would do, found out without changing the target.
 type Preflight = prepare.Preflight
 
-// CheckResult is one line of a preflight.
-type CheckResult = prepare.CheckResult
-
 // Create stores a PREPARED run of a valid scenario. The plugins, the parameters
 // and the connection's name are checked; the target is not contacted.
 func (d *Creator) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	enginerun "github.com/loadstone-db/loadstone/engine/run"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -332,7 +332,7 @@ func TestPreflightChangesNothing(t *testing.T) {
 		t.Fatal("preflight created the table")
 	}
 	p, err = f.svc.Preflight(t.Context(), f.scenario(func(sc *engine.Scenario) { sc.Target.Prepare = nil }))
-	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c enginerun.CheckResult) bool {
+	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c prepare.CheckResult) bool {
 		return c.Name == "table" && c.Outcome == "failed" && c.Fix != ""
 	}) {
 		t.Fatalf("%+v, %v", p, err)

@@ -16,7 +16,6 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // TestInfosAreTrue: what was written down when the plugins were built is what
@@ -39,7 +38,7 @@ func TestInfosAreTrue(t *testing.T) {
 	for _, info := range list {
 		message[info.SHA256] = info
 	}
-	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(t.Context(), host.Options{CacheDir: bundledtest.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosttest.Bundled(t) // fills the folder of compiled code
-	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(t.Context(), host.Options{CacheDir: bundledtest.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // conditions are the consistency conditions of clause 3.3.2, each as a query that
@@ -106,7 +106,7 @@ var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stoc
 // specification, runs all five transactions, first as they are and then serializable, and checks the
 // consistency conditions before and after.
 func TestTpcc(t *testing.T) {
-	if precompiled.Race && os.Getenv("LOADSTONE_SOAK") == "" {
+	if bundledtest.Race && os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("loading whole warehouses is one goroutine's work: make test does it without the race detector")
 	}
 	b := newBench(t, hosttest.Bundled(t))

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/wasm"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
@@ -79,7 +78,7 @@ func (h *Host) approve(c *compiled, metered []byte) {
 	}
 	text, err := json.Marshal(k)
 	if err == nil {
-		err = h.approvals.Put(c.sha, approval.Approval{Shape: text, Module: module})
+		err = h.approvals.Put(c.sha, approval{Shape: text, Module: module})
 	}
 	if err != nil {
 		// The next start takes a little longer.

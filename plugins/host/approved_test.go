@@ -14,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/approval"
 )
 
 func shaOf(wasm []byte) string {
@@ -190,16 +189,16 @@ func removeFiles(t *testing.T, path string) {
 	}
 }
 
-func approvals(t *testing.T, o Options) approval.Folder {
+func approvals(t *testing.T, o Options) approvalFolder {
 	t.Helper()
-	folder, err := approval.Open(o.CacheDir, o.Program)
+	folder, err := openApprovals(o.CacheDir, o.Program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return folder
 }
 
-func approvalOf(t *testing.T, o Options, sha string) approval.Approval {
+func approvalOf(t *testing.T, o Options, sha string) approval {
 	t.Helper()
 	a, ok := approvals(t, o).Get(sha)
 	if !ok {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 )
 
@@ -171,33 +170,6 @@ func TestMixRows(t *testing.T) {
 	}
 }
 
-func BenchmarkMixFill(b *testing.B) {
-	for name, params := range map[string]string{
-		"uniform_lookups": `{"weights":{"POINT_LOOKUP":1}}`,
-		"zipfian_lookups": `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`,
-		"default":         `{"weights":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10}}`,
-		"inserts":         `{"weights":{"INSERT":1}}`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			h := newHost(b, Options{})
-			s, _ := openMix(b, mixWorkload(b, h), params, 1_000_000)
-			var batch plugin.Batch
-			for range 100 {
-				if err := s.Fill(&batch, 128); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			for n := 0; n < b.N; n += 128 {
-				if err := s.Fill(&batch, 128); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkMixRows(b *testing.B) {
 	h := newHost(b, Options{})
 	w := mixWorkload(b, h)
@@ -269,7 +241,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := newHost(b, Options{})
 			s, list := openMix(b, mixWorkload(b, h), params, 1_000_000)
-			f, err := batch.Freeze(list)
+			f, err := freezeStatements(list)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -10,8 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
+	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
 )
 
@@ -23,8 +22,8 @@ func TestHostileAtTheGate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	seen := map[string]bool{}
-	for _, f := range hostile.Corpus() {
-		if precompiled.Race && seen[f.Class] {
+	for _, f := range hostiletest.Corpus() {
+		if bundledtest.Race && seen[f.Class] {
 			continue
 		}
 		seen[f.Class] = true
@@ -33,11 +32,11 @@ func TestHostileAtTheGate(t *testing.T) {
 		}
 		err := Gate(f.Bytes())
 		switch {
-		case f.Stage == hostile.Gate && !errors.Is(err, plugin.ErrRefused):
+		case f.Stage == hostiletest.Gate && !errors.Is(err, plugin.ErrRefused):
 			t.Errorf("%s passed: %v", f.Name, err)
-		case f.Stage == hostile.Gate && !strings.Contains(err.Error(), f.Message):
+		case f.Stage == hostiletest.Gate && !strings.Contains(err.Error(), f.Message):
 			t.Errorf("%s: %v, expected %q", f.Name, err, f.Message)
-		case f.Stage != hostile.Gate && err != nil:
+		case f.Stage != hostiletest.Gate && err != nil:
 			t.Errorf("%s was stopped too early: %v", f.Name, err)
 		case err != nil && !sentence(err):
 			t.Errorf("%s: %q is no sentence to be shown", f.Name, err)
@@ -55,13 +54,13 @@ func sentence(err error) bool {
 // TestHostileTruncations: no prefix of a small plugin passes, and few of a real one are tried.
 func TestHostileTruncations(t *testing.T) {
 	try := func(name string, whole []byte, step int) {
-		hostile.Truncations(whole, step, func(n int, b []byte) {
+		hostiletest.Truncations(whole, step, func(n int, b []byte) {
 			if err := Gate(b); !errors.Is(err, plugin.ErrRefused) {
 				t.Errorf("the first %d bytes of %s: %v", n, name, err)
 			}
 		})
 	}
-	try("an honest plugin", hostile.Honest(), 1)
+	try("an honest plugin", hostiletest.Honest(), 1)
 	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +70,7 @@ func TestHostileTruncations(t *testing.T) {
 	switch {
 	case soaks():
 		prefixes = 50
-	case precompiled.Race:
+	case bundledtest.Race:
 		prefixes = 2
 	}
 	for name, wasm := range files {
@@ -83,13 +82,13 @@ func TestHostileTruncations(t *testing.T) {
 // the contract, and others go on.
 func TestHostileInARun(t *testing.T) {
 	h := newHost(t, Options{})
-	for _, f := range hostile.Corpus() {
-		if f.Stage != hostile.Run && f.Class != "later" {
+	for _, f := range hostiletest.Corpus() {
+		if f.Stage != hostiletest.Run && f.Class != "later" {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			err := runHostile(h, f.Bytes())
-			if f.Stage == hostile.Harmless {
+			if f.Stage == hostiletest.Harmless {
 				if err != nil && !errors.Is(err, plugin.ErrEnded) {
 					t.Errorf("it does no harm, and failed: %v", err)
 				}

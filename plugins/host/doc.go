@@ -6,9 +6,9 @@
 // instruction, imports and export signatures. The module is then rewritten so that
 // it runs on fuel and counts its nested calls, and only that is compiled
 // (runtime.go). What a guest returns is checked byte by byte against what was frozen
-// (plugins/batch), and what it says of itself against the contract (plugins/manifest).
+// (batch_decode.go), and what it says of itself against the contract (plugins/manifest).
 // What the gate said of a file is kept for the next start of the same program, beside the
-// compiled code (plugins/approval, code.go).
+// compiled code (approval.go, code.go).
 //
 // Trust: a guest may be hostile. It has linear memory up to a limit, fuel for each
 // call (fuel.go), a handful of host functions that do a bounded amount of work and

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -42,7 +41,7 @@ func (s *stream) feedOnce(fed int) error {
 	case err != nil:
 		return err
 	default:
-		if err := batch.Encode(&f.batch, &f.from); err != nil {
+		if err := encodeBatch(&f.batch, &f.from); err != nil {
 			return err
 		}
 		data = f.batch.Bytes()

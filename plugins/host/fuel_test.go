@@ -14,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/plugins/sample"
 	"github.com/loadstone-db/loadstone/sdk/gen"
 )
@@ -58,7 +57,7 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 	if err := i.open(ctx, doc); err != nil {
 		tb.Fatal(err)
 	}
-	f, err := batch.Freeze(list)
+	f, err := freezeStatements(list)
 	if err != nil {
 		tb.Fatal(err)
 	}

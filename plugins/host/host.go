@@ -15,8 +15,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/approval"
-	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
@@ -27,7 +25,7 @@ type Options struct {
 	// is executed: it is made with mode 0700, and New refuses a link, a folder of
 	// another user, and one that others can write.
 	CacheDir string
-	// Program names the running program by its content (approval.Program). With it, and
+	// Program names the running program by its content (Program). With it, and
 	// CacheDir, what the gate said of a file is kept there too; "" judges each anew.
 	Program string
 	Log     zerolog.Logger
@@ -44,10 +42,10 @@ type Host struct {
 	log       zerolog.Logger
 	fuel      int64
 	compiler  *compiler
-	approvals approval.Folder
+	approvals approvalFolder
 	codeDir   string // where the compiler keeps its code
 	quota     quota
-	mappings  *linear.Pool
+	mappings  *mappingPool
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
 	watch func(computes bool)
 
@@ -88,7 +86,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	approvals, err := approval.Open(o.CacheDir, o.Program)
+	approvals, err := openApprovals(o.CacheDir, o.Program)
 	if err != nil {
 		return nil, errors.Join(err, e.close(ctx))
 	}
@@ -96,7 +94,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	return &Host{life: life, end: end, log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
 		codeDir:  codeFolder(o.CacheDir),
 		quota:    quota{perPlugin: o.PluginMemory, overall: o.PluginsMemory},
-		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
+		mappings: newMappingPool(abi.MaxMemoryPages * abi.PageSize)}, nil
 }
 
 // Close frees all compiled code. Streams must have been closed before.
@@ -116,7 +114,7 @@ func (h *Host) Close(ctx context.Context) error {
 		r.samples.close()
 		r.pool.close()
 	}
-	if n := h.mappings.InUse(); n > 0 {
+	if n := h.mappings.Lent(); n > 0 {
 		h.log.Warn().Int("instances", n).Msg("the plugin host is closed while instances are open")
 	}
 	h.mappings.Close()
@@ -214,7 +212,7 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	return r, nil
 }
 
-// AsRefused makes every failure while a file is examined an ErrRefused too.
+// AsRefused makes every failure while a file is examined an ErrNoMemory too.
 func AsRefused(err error) error {
 	if errors.Is(err, plugin.ErrRefused) || isContext(err) {
 		return err

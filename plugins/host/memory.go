@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -18,7 +17,7 @@ type guestMemory struct {
 	tank   *fuelTank
 	quota  *quota
 	module *compiled
-	mapped *linear.Mapping // nil where there is none
+	mapped *mapping // nil where there is none
 	// moving is used where there is no mapping.
 	moving movingMemory
 	// counted is what the quota knows of.
@@ -35,7 +34,7 @@ func memoryOf(c *compiled, h *Host, t *fuelTank) (*guestMemory, error) {
 	mapped, err := h.mappings.Take()
 	if err == nil {
 		if _, err = mapped.Grow(int(c.minPages)); err != nil {
-			mapped.Release()
+			mapped.GiveBack()
 			mapped = nil
 		}
 	}
@@ -101,7 +100,7 @@ func (m *guestMemory) Free() {}
 func (m *guestMemory) release() {
 	m.moving.buf = nil
 	if m.mapped != nil {
-		m.mapped.Release()
+		m.mapped.GiveBack()
 	}
 	m.quota.release(m.module, m.counted)
 	m.counted = 0

@@ -10,7 +10,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -60,7 +59,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 	first := quiet()
 	want := whole(t, first)
 	first.close()
-	lent, rounds, seen := h.mappings.InUse(), 10, 0
+	lent, rounds, seen := h.mappings.Lent(), 10, 0
 	for range rounds {
 		a := scribbles()
 		began, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -109,7 +108,7 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 	if seen < rounds {
 		t.Errorf("only %d times was an instance looked at while a closed one ran", seen)
 	}
-	if n := h.mappings.InUse(); n != lent || h.quota.total != 0 {
+	if n := h.mappings.Lent(); n != lent || h.quota.total != 0 {
 		t.Errorf("%d mappings are in use, and %d bytes counted", n-lent, h.quota.total)
 	}
 }
@@ -119,15 +118,15 @@ func TestAMemoryIsGivenBackOnlyWhenNoCallRuns(t *testing.T) {
 func TestClosingTheModuleGivesNoMemoryBack(t *testing.T) {
 	h := newHost(t, Options{})
 	i := guestOf(t, h, plugintest.Guest{Manifest: plugintest.ManifestOf("quiet")})()
-	lent := h.mappings.InUse()
+	lent := h.mappings.Lent()
 	if err := i.guest.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if n := h.mappings.InUse(); n != lent || lent == 0 && mapsMemory() {
+	if n := h.mappings.Lent(); n != lent || lent == 0 && mapsMemory() {
 		t.Errorf("%d mappings are in use, %d were", n, lent)
 	}
 	i.close()
-	if n := h.mappings.InUse(); n != 0 || h.quota.total != 0 {
+	if n := h.mappings.Lent(); n != 0 || h.quota.total != 0 {
 		t.Errorf("%d mappings are in use, %d bytes are counted", n, h.quota.total)
 	}
 }
@@ -175,7 +174,7 @@ func TestAStreamIsClosedWhileItIsFilled(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("a closed stream is filled for ever")
 		}
-		if n := h.mappings.InUse(); n != 0 || h.quota.total != 0 || f.closed != 1 {
+		if n := h.mappings.Lent(); n != 0 || h.quota.total != 0 || f.closed != 1 {
 			t.Fatalf("%d mappings are in use, %d bytes are counted, the feed was closed %d times", n, h.quota.total, f.closed)
 		}
 	}
@@ -217,7 +216,7 @@ func TestWhatAGuestSaidOutlivesItsMemory(t *testing.T) {
 // TestMemoriesWithoutMappings: where the system maps nothing, memories are Go's, and all is as it was.
 func TestMemoriesWithoutMappings(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
-	h.mappings = linear.NewPool(1 << 50) // more addresses than there are
+	h.mappings = newMappingPool(1 << 50) // more addresses than there are
 	open := opener(t, h, growingGuest("grows", 48))
 	s, err := open()
 	if err != nil {
@@ -253,7 +252,7 @@ func TestMemoryThatTheSystemRefuses(t *testing.T) {
 		t.Skip("memories are Go's here")
 	}
 	h := newHost(t, Options{})
-	h.mappings = linear.NewPool(2 << 20)
+	h.mappings = newMappingPool(2 << 20)
 	s, err := opener(t, h, growingGuest("refused", 48))()
 	if err != nil {
 		t.Fatal(err)

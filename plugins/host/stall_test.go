@@ -16,13 +16,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
 	"github.com/loadstone-db/loadstone/plugins/sample"
 )
 
 // stalled runs a module that never ends in a phase until that phase is over, and
 // returns how it ended. The module is registered already where another phase is meant.
-func stalled(h *Host, s hostile.Stall, r *registered) error {
+func stalled(h *Host, s hostiletest.Stall, r *registered) error {
 	ctx := context.Background()
 	if r == nil {
 		_, err := h.Register(ctx, s.Wasm, false)
@@ -51,7 +51,7 @@ func stalled(h *Host, s hostile.Stall, r *registered) error {
 func beforeManifest(phase string) bool { return phase == "_initialize" || phase == "ls_describe" }
 
 // prepared registers a module, unless that is the phase in which it never ends.
-func prepared(t *testing.T, h *Host, s hostile.Stall) *registered {
+func prepared(t *testing.T, h *Host, s hostiletest.Stall) *registered {
 	t.Helper()
 	if beforeManifest(s.Phase) {
 		return nil
@@ -110,7 +110,7 @@ func soaks() bool { return os.Getenv("LOADSTONE_SOAK") != "" }
 func TestStallsEnd(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, s := range hostile.Stalls() {
+	for _, s := range hostiletest.Stalls() {
 		// Every kind in one phase, and every phase with one kind; the soak has all.
 		if s.Phase != "ls_open" && s.Kind != "recursion" && !soaks() {
 			continue
@@ -186,7 +186,7 @@ func TestStallsOfOthers(t *testing.T) {
 	if !soaks() {
 		t.Skip("it measures for minutes: LOADSTONE_SOAK=1")
 	}
-	for _, s := range hostile.Stalls() {
+	for _, s := range hostiletest.Stalls() {
 		t.Run(s.Kind+" in "+s.Phase, func(t *testing.T) {
 			h := newHost(t, Options{})
 			r := prepared(t, h, s)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
@@ -122,7 +121,7 @@ func openDocument(req plugin.OpenRequest) ([]byte, error) {
 // Open starts a stream on an instance of its own.
 func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engine.Statement) (plugin.Stream, error) {
 	c := w.registered.module
-	f, err := batch.Freeze(list)
+	f, err := freezeStatements(list)
 	if err != nil {
 		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
 	}
@@ -147,7 +146,7 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 // stream is one opened instance.
 type stream struct {
 	instance *instance
-	frozen   *batch.Frozen
+	frozen   *frozenStatements
 	// emptyBatches is how many batches in a row held nothing but delays.
 	emptyBatches int
 	ended        bool
@@ -337,7 +336,7 @@ func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table
 			"Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
 			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
-	rows, err := batch.Rows(data, s.tables[table].Columns, limit)
+	rows, err := decodeRows(data, s.tables[table].Columns, limit)
 	if err != nil {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.",

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 type cleanupMain struct{ m *testing.M }
 
 func (c cleanupMain) Run() int {
-	defer Clean()
+	defer quarantinetest.Clean()
 	return c.m.Run()
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 // one is a batch of one operation without arguments, which only a plugin that declares such a statement may return.
@@ -28,7 +29,7 @@ const testWall = 2 * time.Minute
 
 func withBinary(t *testing.T) *Quarantine {
 	t.Helper()
-	q, err := New(Options{Program: []string{Binary(t), Command}, Wall: testWall, Log: zerolog.Nop()})
+	q, err := New(Options{Program: []string{quarantinetest.Binary(t), Command}, Wall: testWall, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

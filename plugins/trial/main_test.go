@@ -11,16 +11,15 @@ import (
 
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // cacheDir is shared by all tests, also those of other packages, so that each module is compiled once.
-var cacheDir = precompiled.CacheDir()
+var cacheDir = bundledtest.CacheDir()
 
 type cachedMain struct{ m *testing.M }
 
 func (c cachedMain) Run() int {
-	if err := precompiled.Bundled(cacheDir); err != nil {
+	if err := bundledtest.Compile(cacheDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -270,9 +270,6 @@ func (a *API) Operation(method, path string) (operation, object string) {
 	return operation, object
 }
 
-// Routes lists every address that is registered.
-func (a *API) Routes() []Route { return append([]Route(nil), a.routes...) }
-
 // op describes an operation; errors lists the statuses it may answer beyond those that
 // every address under /api has: an address that cannot be read (400), a caller who is not
 // known (401), a parameter that cannot be used (422), 500, and a store that is away (503).

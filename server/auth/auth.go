@@ -404,11 +404,6 @@ func (s *Service) create(ctx context.Context, t store.Token, prefix string, expi
 	return secret, t, nil
 }
 
-// APITokens lists a user's API tokens.
-func (s *Service) APITokens(ctx context.Context, userID string) ([]store.Token, error) {
-	return s.users.ListTokens(ctx, userID, KindAPI)
-}
-
 // Revoke deletes a token of the user; it stops working here at once.
 func (s *Service) Revoke(ctx context.Context, userID, tokenID string) error {
 	err := s.users.DeleteToken(ctx, userID, tokenID)

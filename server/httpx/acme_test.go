@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
@@ -23,7 +24,7 @@ func TestADirectoryThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "--tls-acme-directory") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	if err := open("https://acme.example/dir"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -27,7 +28,7 @@ func TestAProviderThatLeadsToTheLink(t *testing.T) {
 			t.Errorf("%s: %v", issuer, err)
 		}
 	}
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	_, _, err := newClient(options("https://login.example")).begin(t.Context(), "", "")
 	if !errors.Is(err, egress.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("a name: %v", err)

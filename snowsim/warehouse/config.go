@@ -141,9 +141,8 @@ const (
 	// docs: planned from 24 hours to this one for 2026-11-17 (bcr-2473).
 	minInteractiveSuspend = time.Hour
 	interactiveTimeout    = 5 * time.Second // docs: SELECT on an interactive warehouse
-	defaultAutoSuspend    = 10 * time.Minute
-	defaultConcurrency    = 8   // docs: MAX_CONCURRENCY_LEVEL
-	newGeneration         = "2" // docs: what new standard warehouses are
+	defaultConcurrency    = 8               // docs: MAX_CONCURRENCY_LEVEL
+	newGeneration         = "2"             // docs: what new standard warehouses are
 	standardChecks        = 2
 	economyChecks         = 5
 	maxThrottleWait       = 10 * time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 )
 
 func policy(t *testing.T, list ...string) *egress.Policy {
@@ -107,7 +108,7 @@ func TestRedirectsAreDialledToo(t *testing.T) {
 
 // TestANameThatLeadsToTheLink: what is judged is what the name led to, when it is dialled.
 func TestANameThatLeadsToTheLink(t *testing.T) {
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	for _, p := range []*egress.Policy{egress.Unrestricted(), policy(t, "db.example.com")} {
 		if _, err := p.Dial(t.Context(), "tcp", "db.example.com:80"); !errors.Is(err, egress.ErrRefused) {
 			t.Errorf("dialled: %v", err)

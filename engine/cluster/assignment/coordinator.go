@@ -7,17 +7,8 @@ import (
 	"time"
 )
 
-// Coordination is all that runs, queries and refreshes need of a Coordinator:
-// they say what has happened, and do what comes back.
-type Coordination interface {
-	// Apply takes what has happened at now into account and returns what is to be
-	// done, in order. now never goes back.
-	Apply(now time.Time, h Event) []Action
-	// Due is when Ticked is wanted next; the zero time while nothing waits.
-	Due() time.Time
-}
-
-// Coordinator is the one implementation of Coordination. One goroutine at a time may use it.
+// Coordinator is told by runs, queries and refreshes what has happened, and says what is to be done.
+// One goroutine at a time may use it.
 type Coordinator struct {
 	policy Policy
 	nodes  map[string]*node
@@ -35,7 +26,7 @@ func New(p Policy) *Coordinator {
 	return &Coordinator{policy: p, nodes: map[string]*node{}, works: map[Key]*work{}}
 }
 
-// Apply implements Coordination.
+// Apply takes what has happened at now into account and returns what is to be done, in order. now never goes back.
 func (c *Coordinator) Apply(now time.Time, h Event) []Action {
 	c.now, c.out = now, nil
 	switch h := h.(type) {
@@ -118,7 +109,7 @@ func (c *Coordinator) applyWork(h Event) {
 	}
 }
 
-// Due implements Coordination.
+// Due is when Ticked is wanted next; the zero time while nothing waits.
 func (c *Coordinator) Due() time.Time {
 	var due time.Time
 	sooner := func(t time.Time) {

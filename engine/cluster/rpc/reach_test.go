@@ -11,12 +11,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 )
 
 // TestANodeThatLeadsToTheLink: an address that a node announced, or that a name leads to, is judged when it is dialled.
 func TestANodeThatLeadsToTheLink(t *testing.T) {
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	for _, address := range []string{"node.example:7000", "169.254.169.254:80"} {
 		d, err := NewDialer(DialOptions{Address: address, Security: Security{Plain: true}})
 		if err != nil {

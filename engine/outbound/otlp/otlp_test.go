@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlptest"
 	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 )
@@ -185,7 +185,7 @@ func TestACollectorThatLeadsToTheLink(t *testing.T) {
 		engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	for _, at := range []string{"http://collector.example:4318", "http://collector.example:4317"} {
 		exporter, err := exporter(t.Context(), at, at)
 		if err != nil {

@@ -72,11 +72,6 @@ type State struct {
 	Runs []store.RunRow `json:"runs"`
 }
 
-// Simulated reports whether a stand-in answered any of the runs.
-func (s State) Simulated() bool {
-	return slices.ContainsFunc(s.Runs, func(r store.RunRow) bool { return r.Simulated })
-}
-
 // pollInterval is how often a run under way is looked at.
 const pollInterval = 200 * time.Millisecond
 

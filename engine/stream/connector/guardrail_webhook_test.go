@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
@@ -251,7 +252,7 @@ func TestANameThatLeadsWhereNobodyIsSent(t *testing.T) {
 	reached := false
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	defer s.Close()
-	egress.StubDNS(t, netip.MustParseAddr("127.0.0.1"))
+	egresstest.StubDNS(t, netip.MustParseAddr("127.0.0.1"))
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package bundledtest hands the bundled plugins to tests.
+// Package bundledtest hands the bundled plugins to tests, and compiles them beforehand.
 package bundledtest
 
 import "github.com/loadstone-db/loadstone/plugins/bundled"

@@ -14,7 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // sharedHost is a host of the test binary.
@@ -29,10 +28,10 @@ var registered, enlisted sharedHost
 func (s *sharedHost) get(tb testing.TB, fill func(*host.Host) error) *host.Host {
 	tb.Helper()
 	s.once.Do(func() {
-		if s.err = precompiled.Bundled(precompiled.CacheDir()); s.err != nil {
+		if s.err = bundledtest.Compile(bundledtest.CacheDir()); s.err != nil {
 			return
 		}
-		s.host, s.err = host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+		s.host, s.err = host.New(context.Background(), host.Options{CacheDir: bundledtest.CacheDir(), Log: zerolog.Nop()})
 		if s.err == nil {
 			s.err = fill(s.host)
 		}

@@ -141,22 +141,6 @@ func TestBadParameters(t *testing.T) {
 	}
 }
 
-func BenchmarkFill(b *testing.B) {
-	g, err := tpcb{}.Open(sdk.OpenRequest{Seed: 1, KeySlots: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var batch sdk.Batch
-	n := 0
-	for n < b.N {
-		batch.Reset()
-		if err := g.Fill(&batch, 128); err != nil {
-			b.Fatal(err)
-		}
-		n += batch.Len()
-	}
-}
-
 // TestFillsAreTheRows: what the tables say about their values makes the rows that Rows writes.
 func TestFillsAreTheRows(t *testing.T) {
 	plugin := open(t, object{"scale": 2})

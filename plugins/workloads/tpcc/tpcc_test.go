@@ -279,20 +279,3 @@ func TestBadParameters(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkFill(b *testing.B) {
-	g, err := tpcc{}.Open(sdk.OpenRequest{Seed: 1, KeySlots: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	var batch sdk.Batch
-	n := 0
-	for n < b.N {
-		batch.Reset()
-		if err := g.Fill(&batch, 128); err != nil {
-			b.Fatal(err)
-		}
-		n += batch.Len()
-	}
-}

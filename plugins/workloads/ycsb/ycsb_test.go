@@ -12,7 +12,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/abi"
-	"github.com/loadstone-db/loadstone/sdk/gen"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )
 
@@ -463,26 +462,4 @@ func TestEveryParameterWorks(t *testing.T) {
 			}
 		}
 	})
-}
-
-func BenchmarkKey(b *testing.B) {
-	var batch sdk.Batch
-	for n := range b.N {
-		if n%128 == 0 {
-			batch.Reset()
-			batch.Row()
-		}
-		putKey(&batch, uint64(n), 0, 1)
-	}
-}
-
-func BenchmarkScrambled(b *testing.B) {
-	r, c := gen.NewRand(1, 0), newChooser(&options{distribution: zipfian}, &sdk.OpenRequest{KeySlots: 1}, 1_000_000)
-	var last int64
-	for range b.N {
-		last ^= c.place(r, 0)
-	}
-	if last < 0 {
-		b.Fatal(last)
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
@@ -191,7 +192,7 @@ func TestAnEndpointThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	egress.StubDNS(t, egress.Metadata)
+	egresstest.StubDNS(t, egresstest.Metadata)
 	if err := open("http://s3.example"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	} else if e := engine.AsError(err); !strings.Contains(e.Message, "address of the link") {

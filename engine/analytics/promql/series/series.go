@@ -54,9 +54,6 @@ func (s *Set) Labels() labels.Labels { return s.run }
 // Bytes is about how much memory the set takes.
 func (s *Set) Bytes() int64 { return s.bytes }
 
-// Times are when the first and the last sample are, in milliseconds since the epoch of Unix.
-func (s *Set) Times() (from, to int64) { return s.from, s.to }
-
 // seriesRelations are the relations that there are series of: what a run did is the sum of its kinds.
 var seriesRelations = []string{segment.KindSeconds, segment.StatementSeconds, segment.ErrorSeconds, segment.WorkerSeconds,
 	segment.WarehouseSeconds, segment.LoadSeconds}

@@ -21,8 +21,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/trial"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -78,7 +78,7 @@ func built(t testing.TB) *loaded {
 	if modules.host != nil {
 		return &modules
 	}
-	h, err := host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(context.Background(), host.Options{CacheDir: bundledtest.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

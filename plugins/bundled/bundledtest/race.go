@@ -1,0 +1,6 @@
+//go:build race
+
+package bundledtest
+
+// Race reports that the race detector watches.
+const Race = true

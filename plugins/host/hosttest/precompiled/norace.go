@@ -1,6 +1,0 @@
-//go:build !race
-
-package precompiled
-
-// Race reports that the race detector watches.
-const Race = false
