@@ -106,8 +106,8 @@ func environmentOf(version string, calibration *engine.Calibration, crew *Worker
 func evidenceOf(workers []*Worker) []finalize.Worker {
 	out := make([]finalize.Worker, len(workers))
 	for i, w := range workers {
-		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.DeadReason,
-			LoadStart: w.State.LoadStart()}
+		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals,
+			Failure: w.DeadReason, LoadStart: w.State.LoadStart()}
 		if w.State.Err != nil {
 			out[i].Failure = w.State.Err.Message
 		}

@@ -144,7 +144,8 @@ func (defaults) Ticked(string, time.Duration) {}
 
 // fleetOptions are those of the nodes.
 func fleetOptions(opts Options) nodes.Options {
-	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource, Version: opts.Version, Meter: opts.Metrics,
+	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource,
+		Version: opts.Version, Meter: opts.Metrics,
 		Jitter: opts.Rand, Clock: opts.Clock}
 	if opts.Content != nil {
 		o.Module, o.Segment = opts.Content.ReadPlugin, opts.Content.Segment

@@ -57,7 +57,8 @@ func TestPollerKeepsTheWarehouseWhenAPollFails(t *testing.T) {
 
 func TestPollerWithoutAWarehouse(t *testing.T) {
 	p := newPoller()
-	if got := p.onPoll(WarehousePoll{Absent: true}, time.Unix(100, 0), cost.Default()); got != (pollResult{}) || p.warehouse != nil {
+	got := p.onPoll(WarehousePoll{Absent: true}, time.Unix(100, 0), cost.Default())
+	if got != (pollResult{}) || p.warehouse != nil {
 		t.Errorf("%+v, %+v", got, p.warehouse)
 	}
 }

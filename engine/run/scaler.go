@@ -23,7 +23,8 @@ type scaler struct {
 	lastScaleOut ScaleOut
 	// userChanged says that a user has changed the load: its run workers are told their rates also where they are fixed.
 	userChanged bool
-	// increasesPending says that somebody is to have more, once others have less; bounded, that run workers were told the most
+	// increasesPending says that somebody is to have more, once others have less; boundsOnly, that run workers were told
+	// the most
 	// alone since all were told what they have.
 	increasesPending, boundsOnly bool
 	// nextJoin is when the next run worker may join, after one that could not.
@@ -129,8 +130,8 @@ func (s *scaler) redistribute(now time.Time) []*Worker {
 // canRaise reports whether somebody may be owed more than it has by now.
 func (s *scaler) canRaise() bool { return s.increasesPending && s.run.carriesOn() && !s.joining }
 
-// rebalanceWhenReady takes that everybody who joins is ready, or has failed to be, and reports whether that was so and the load is
-// to be shared anew. A run that does not grow any more says why.
+// rebalanceWhenReady takes that everybody who joins is ready, or has failed to be, and reports whether that was so and
+// the load is to be shared anew. A run that does not grow any more says why.
 func (s *scaler) rebalanceWhenReady(now time.Time) (settled bool, why string) {
 	if !s.joining || !s.run.AllReady() || s.run.life.Stopping() {
 		return false, ""

@@ -196,7 +196,8 @@ func TestScalerChangesTheLoad(t *testing.T) {
 	if !slices.Equal(parts(workers), []int{3, 3}) {
 		t.Errorf("they have %v", parts(workers))
 	}
-	if _, _, err = s.change(loadBegan, loadBegan, "ada", scaling.LoadRequest{Connections: &six}); err == nil || s.pool != 6 {
+	_, _, err = s.change(loadBegan, loadBegan, "ada", scaling.LoadRequest{Connections: &six})
+	if err == nil || s.pool != 6 {
 		t.Error("it has them already")
 	}
 }
@@ -215,15 +216,17 @@ func TestScalerFollowsARateThatRises(t *testing.T) {
 		t.Fatalf("the first stage has %v/s", own())
 	}
 	s.joining = true
-	if changed, _ := s.followRate(loadBegan.Add(70 * time.Second)); len(changed) != 0 || own() != low || !s.increasesPending {
+	changed, _ := s.followRate(loadBegan.Add(70 * time.Second))
+	if len(changed) != 0 || own() != low || !s.increasesPending {
 		t.Errorf("while somebody joins it has %v/s, owed more: %v", own(), s.increasesPending)
 	}
 	s.joining = false
-	if changed, _ := s.followRate(loadBegan.Add(71 * time.Second)); len(changed) != 1 || own() != high || s.increasesPending {
+	changed, _ = s.followRate(loadBegan.Add(71 * time.Second))
+	if len(changed) != 1 || own() != high || s.increasesPending {
 		t.Errorf("the second stage has %v/s, owed more: %v", own(), s.increasesPending)
 	}
 	f.life.Apply(loadBegan.Add(72*time.Second), lifecycle.StopRequested{Reason: engine.StopUserRequested})
-	if changed, _ := s.followRate(loadBegan.Add(10 * time.Second)); changed != nil || s.canRaise() {
+	if changed, _ = s.followRate(loadBegan.Add(10 * time.Second)); changed != nil || s.canRaise() {
 		t.Error("a run that ends follows nothing")
 	}
 }

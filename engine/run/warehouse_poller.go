@@ -76,7 +76,8 @@ func (l *runLoop) watchWarehouse(ctx context.Context) {
 	if !l.svc.traits(l.plan.Plan).Warehouses {
 		return
 	}
-	l.poller.start(l.svc.logContext(ctx, l.runID), l.svc.routines.Go, WarehousePollInterval(l.svc.opts.PollInterval, l.sc, l.life.Search() != nil),
+	every := WarehousePollInterval(l.svc.opts.PollInterval, l.sc, l.life.Search() != nil)
+	l.poller.start(l.svc.logContext(ctx, l.runID), l.svc.routines.Go, every,
 		l.svc.deps(), l.run, l.plan.Plan)
 }
 
