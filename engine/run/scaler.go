@@ -24,8 +24,7 @@ type scaler struct {
 	// userChanged says that a user has changed the load: its run workers are told their rates also where they are fixed.
 	userChanged bool
 	// increasesPending says that somebody is to have more, once others have less; boundsOnly, that run workers were told
-	// the most
-	// alone since all were told what they have.
+	// the most alone since all were told what they have.
 	increasesPending, boundsOnly bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
