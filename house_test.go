@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,38 +40,6 @@ func everySource(t *testing.T, fn func(path string)) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestEveryPackageIsListedInTheArchitecture: a newcomer finds each room of the house
-// in docs/architecture.md, by its whole path or below a heading like `engine/store`.
-func TestEveryPackageIsListedInTheArchitecture(t *testing.T) {
-	text, err := os.ReadFile("docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]bool{".": true}
-	for _, m := range regexp.MustCompile("`([a-z0-9_./]+)`").FindAllStringSubmatch(string(text), -1) {
-		listed[strings.TrimSuffix(m[1], "/")] = true
-	}
-	seen := map[string]bool{}
-	sources(t, func(path string) {
-		dir := filepath.ToSlash(filepath.Dir(path))
-		if seen[dir] || listed[dir] {
-			return
-		}
-		seen[dir] = true
-		t.Errorf("docs/architecture.md does not say what lives in %s", dir)
-	})
-	for dir := range listed {
-		if first, _, nested := strings.Cut(dir, "/"); nested {
-			if _, err := os.Stat(first); err != nil {
-				continue // an address, or a file of somebody's
-			}
-			if _, err := os.Stat(dir); err != nil {
-				t.Errorf("docs/architecture.md lists %s, which is not there", dir)
-			}
-		}
 	}
 }
 

@@ -27,6 +27,7 @@ func TestABackupSaysHowMany(t *testing.T) {
 
 // TestWhatRestsIsNamed: who restores a backup is told which continuous queries do not run any more, and the cure.
 func TestWhatRestsIsNamed(t *testing.T) {
+	t.Parallel()
 	from, to := pgtest.Start(t).NewDatabase(t), pgtest.Start(t).NewDatabase(t)
 	if err := schema.Apply(t.Context(), from); err != nil {
 		t.Fatal(err)

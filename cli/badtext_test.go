@@ -225,6 +225,7 @@ func controlSequenceAt(text string) string {
 // what is answered; then at everything that shows what was stored. A field that is new is tried without being named
 // here; an operation that is new needs a body in which the rest is right.
 func TestBadTextsInEveryField(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s := clitest.NewProgram(t).Serve("--allow-targets", "127.0.0.1", "--log-format", "json", "--refresh-workers", "1")
 	k := &textFixture{LiveServer: s, ids: map[string]string{}}

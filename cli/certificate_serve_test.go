@@ -24,6 +24,7 @@ import (
 // The program is built without the race detector, and nothing of this package runs beside it: the
 // measurement gives up after its five seconds, which is what it should do on a machine that is too slow.
 func TestAServerMeasuresItsMachineOnce(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	binary := quarantinetest.Binary(t)
 	message, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 // Postgres that knows its users by them alone. What is wrong with one is said with its cure, and nothing of a key is
 // shown, logged or written down in the open.
 func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	secure := pgtest.StartTLS(t)
 	cert, key := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User})

@@ -65,6 +65,7 @@ const someID, otherID = "0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4
 
 // TestAComparisonIsHandedOnAsAFile makes two runs, and the report of their comparison from this machine’s data.
 func TestAComparisonIsHandedOnAsAFile(t *testing.T) {
+	t.Parallel()
 	p := clitest.NewProgram(t)
 	template := p.Write("short.yaml", `name: short
 target: {connection: playground, adapter: postgres, table_name: compared, prepare: {rows: 100, if_exists: use}}

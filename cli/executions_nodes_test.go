@@ -85,6 +85,7 @@ func (s streamsServer) hosts(name string) []string {
 // TestExecutionsOfNodes: the executions of a run on two nodes and on the server's own one, added up where they are, are
 // those of its account to the last one; kinds of statements too.
 func TestExecutionsOfNodes(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, p := streamNodes(t, 2, "--local-capacity", "2")
@@ -121,7 +122,13 @@ func TestExecutionsOfNodes(t *testing.T) {
 
 // TestNodesComeAndGoUnderAQuery: a node that comes is read from then on, one that is killed no more, and the query goes
 // on with the others; of one that drains the last row is told, and the query does not begin anew for it.
+//
+// It fails now and then beside other tests and passes alone (issue 40 looks for the cause), and nothing is run again until
+// it passes: so it is neither in make test nor in make check-ci, and make check runs it alone.
 func TestNodesComeAndGoUnderAQuery(t *testing.T) {
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("make check runs it alone, with LOADSTONE_SOAK")
+	}
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

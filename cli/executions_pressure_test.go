@@ -92,6 +92,7 @@ func (s streamsServer) complete(d engine.RunDetail) int64 {
 // one that may leave rows out does and counts them, one that groups by what is of each execution fails with its limit;
 // a query and a rule beside them have every execution.
 func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}
@@ -148,6 +149,7 @@ func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
 
 // TestWhatIsLeftOutOnANodeIsCounted: the same over the wire, at the head that runs there.
 func TestWhatIsLeftOutOnANodeIsCounted(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, p := streamNodes(t, 1, "--local-capacity", "0")
@@ -167,6 +169,7 @@ func TestWhatIsLeftOutOnANodeIsCounted(t *testing.T) {
 // TestOddTimesAndValuesOfExecutions: times of the far future, of the past and none are counted, each; values that
 // cannot be computed are NULL and counted, NaN is a value. What is left adds up to the account of the run.
 func TestOddTimesAndValuesOfExecutions(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}
@@ -212,6 +215,7 @@ func TestOddTimesAndValuesOfExecutions(t *testing.T) {
 
 // TestFiftyQueriesAtOnce: each has every execution of a run.
 func TestFiftyQueriesAtOnce(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}

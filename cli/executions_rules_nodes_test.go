@@ -39,6 +39,7 @@ func (s streamsServer) rulesOver(runID string) (d engine.RunDetail) {
 // none of another run that goes on beside it there; one that a row of a node breaks stops the run; when a node is
 // killed the rules go on with the others.
 func TestRulesReadExecutionsOfNodes(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, _ := streamNodes(t, 2, "--local-capacity", "4")

@@ -72,6 +72,7 @@ func stopDelay(t *testing.T, reason *string, end engine.Time) time.Duration {
 // TestARunIsStoppedByARuleOverItsExecutions: loadstone run, and a run of a server: within two seconds, with the row as
 // its reason in the result, the log and what the page shows; rules that nothing breaks end with the run.
 func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	code, text, summary := p.Run(p.Write("rules.yaml", quickAndSlowRun("playground", slowStatement)))

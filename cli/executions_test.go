@@ -50,6 +50,7 @@ func (s streamsServer) sum(rows [][]string, column int) (n int64) {
 // executions are told and no other, the warm-up apart; quantiles are those of the exact figures, within the error of
 // the histogram; kinds and statements add up to them.
 func TestExecutionsAreThoseOfTheAccount(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}
@@ -132,6 +133,7 @@ workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, load_mode: QPS, 
 
 // TestARuleStopsARunWithinTwoSeconds: from the execution that breaks the rule until the run has ended.
 func TestARuleStopsARunWithinTwoSeconds(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done(`CREATE SINK stop_run TYPE GUARDRAIL;

@@ -85,6 +85,7 @@ func freeOf(t *testing.T, dir string) int64 {
 // TestAFullDisk fills the disk under a server with its own Postgres, up to the reserve and,
 // in a soak, then beyond it. What it says of the run holds, and it works again once there is space.
 func TestAFullDisk(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	const reserve = 200 << 20
 	dir := smallDisk(t, 640)

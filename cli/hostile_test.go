@@ -264,10 +264,8 @@ const slowFileStride = 10
 // each file with a sentence, lives, keeps its memory, and serves an honest plugin
 // afterwards.
 func TestHostileFilesOnALiveServer(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it starts a server")
-	}
 	s := startServer(t)
 	pid := s.cmd.Process.Pid
 	all := os.Getenv(clitest.Soak) != ""

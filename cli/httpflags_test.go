@@ -21,6 +21,7 @@ import (
 // TestServeOverTLS: the program with a certificate of its own, its operator's commands, a command of somebody else who
 // has the certificate, and a plain probe; and the same fingerprint after a restart.
 func TestServeOverTLS(t *testing.T) {
+	t.Parallel()
 	p := clitest.NewProgram(t)
 	fingerprint := regexp.MustCompile(`SHA-256 +((?:[0-9A-F]{2}:){31}[0-9A-F]{2})`)
 	var seen []string
@@ -82,6 +83,7 @@ func TestServeOverTLS(t *testing.T) {
 
 // TestServeRefusesToBeSeenThrough: what cannot work together, and plain HTTP where others can listen in.
 func TestServeRefusesToBeSeenThrough(t *testing.T) {
+	t.Parallel()
 	p := clitest.NewProgram(t)
 	cert, key, err := httpx.Sign([]string{"a.example"}, time.Hour)
 	if err != nil {

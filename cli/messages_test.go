@@ -67,6 +67,7 @@ func reportContent(t *testing.T, page string) string {
 // that shows the run, neither while it goes on nor afterwards. Where the template keeps values, who asks for them
 // reads the message as it came.
 func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	db := pgtest.Start(t).NewDatabase(t)
 	conn, err := pgx.Connect(t.Context(), db)

@@ -15,6 +15,7 @@ import (
 
 // TestRunsAreTold: a run whose threshold does not hold, on the real program, to a webhook.
 func TestRunsAreTold(t *testing.T) {
+	t.Parallel()
 	message := make(chan notify.Notice, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -32,6 +32,7 @@ workload:
 // TestARunThatIsSlowerThanItsBaselineIsTold: run, baseline, a slower run of the same template, and one that fails, each
 // told to a webhook and a chat as what it is.
 func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	message, chat := make(chan notify.Notice, 20), make(chan string, 20)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -129,6 +130,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 // TestReceiversThatDoNotTake: one that answers 500, one that leads elsewhere, one that nobody listens at, one that
 // never answers and one whose answer a terminal would obey. Each is said in words; nobody is told what was for another.
 func TestReceiversThatDoNotTake(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	var remote, came atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { remote.Add(1) }))

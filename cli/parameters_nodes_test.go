@@ -55,6 +55,7 @@ func checkParameterLimit(t *testing.T, kept []params.KeptExecution) (workers map
 // nothing but errors. Each keeps the first of them, all of it reaches the server, and of all together the first are
 // told; a backup with executions has them, and a server that it is restored to tells the same.
 func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	db := pgtest.Start(t).NewDatabase(t)
 	p := clitest.NewProgram(t)
@@ -137,6 +138,7 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 
 // TestParametersOfAReplay: the line of the feed that failed is told by its values.
 func TestParametersOfAReplay(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	db := pgtest.Start(t).NewDatabase(t)
 	p := clitest.NewProgram(t)
@@ -184,6 +186,7 @@ workload:
 
 // TestParametersOfTheStandIn: a Snowflake account's errors have theirs, too, and its messages no values.
 func TestParametersOfTheStandIn(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	account := p.StandIn("--listen", "127.0.0.1:0")

@@ -76,6 +76,7 @@ func bindsFiles(t *testing.T, dir string) (all []byte, n int) {
 // that failed and the slowest, with the parameters that made them so; masked unless they are asked for, and each
 // look at the values is noted. What a killed server had kept is found by the next.
 func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := p.Serve()

@@ -16,6 +16,7 @@ import (
 // server starts with it; what a table of somebody else's kept out of earlier runs follows with the next run that is
 // taken there whole, and when a server starts. Nothing is there twice.
 func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := p.StandIn("--listen", "127.0.0.1:0", "--password-file", p.Write("password", "hunter2\n"), "--time-scale", "10")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 	"github.com/loadstone-db/loadstone/plugins/host/hostiletest"
@@ -100,6 +101,7 @@ func withQuarantine(t *testing.T) {
 // TestWhatAServerRefusesFailsTheSuite: a file that keeps the contract, but whose
 // compilation needs more than an upload is given, fails plugin test as it fails the upload.
 func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
+	clitest.Long(t, "the compiler takes seconds for a file of the hostile corpus")
 	withQuarantine(t)
 	test := func(wasm []byte) (int, string) {
 		file := filepath.Join(t.TempDir(), "x.wasm")
@@ -132,9 +134,10 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 	t.Error("the file that needs too much memory is no longer in the corpus")
 }
 
-// TestAuthorsCommands makes, builds and measures a plugin in C, the quickest to compile;
+// TestAuthorsCommands makes, builds and measures a plugin in Go, whose compiler is there;
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {
+	t.Parallel()
 	// In the program itself: with the race detector the conformance suite takes half a minute of a processor.
 	binary := quarantinetest.Binary(t)
 	invoke := func(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -148,7 +151,7 @@ func TestAuthorsCommands(t *testing.T) {
 		return cmd.ProcessState.ExitCode(), out.String(), err.String()
 	}
 	dir := filepath.Join(t.TempDir(), "shelf")
-	if code, out, err := invoke(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 ||
+	if code, out, err := invoke(t, "plugin", "new", "shelf", "--language", "go", "--dir", dir); code != 0 ||
 		!strings.Contains(out, "loadstone plugin build") {
 		t.Fatalf("exit %d: %s%s", code, out, err)
 	}

@@ -24,6 +24,7 @@ import (
 // client as Grafana is one connects to a real server, reads every result table, and can do nothing else: no other
 // relation, no table of the control store by any name, no other database.
 func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	authority := pgtest.NewAuthority(t)

@@ -14,6 +14,7 @@ import (
 // TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The
 // other one has the table at once, not when the claim would have expired, and nothing has failed.
 func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	s, requested, route := newRefreshCluster(t)
 	servers := map[string]*clitest.Process{}
 	for range 2 {

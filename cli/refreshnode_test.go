@@ -43,6 +43,7 @@ func startRefreshNode(t *testing.T, control, owner, reader string) (*worker.Node
 // TestANodeRefreshesTables: a node that knows the databases takes what waits, of the kinds that it can; while it is
 // drained it takes nothing, and when it ends it is no worker any more.
 func TestANodeRefreshesTables(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	server := pgtest.Start(t)
 	control := server.NewDatabase(t)
@@ -104,6 +105,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 // nothing: what is wrong there counts as no table's failure, of which five would end it for all.
 // TestDatabasesThatAreNotAsTheyShouldBe is the same with processes and passwords.
 func TestANodeThatMayNotReadFailsNoTable(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	server := pgtest.Start(t)
 	control := server.NewDatabase(t)

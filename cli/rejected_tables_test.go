@@ -317,6 +317,8 @@ func TestDefinitionsWithoutEnd(t *testing.T) {
 // TestWhoAsksWhatIsBeingMade: a query of a table whose first refresh is under way waits for it, so that the first one
 // after a start is answered; where nobody refreshes, or the refresh failed, it hears that.
 func TestWhoAsksWhatIsBeingMade(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
+	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := tableServer{p.Serve("--refresh-workers", "0")}
 	ask := func(table string) string {

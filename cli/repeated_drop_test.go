@@ -13,6 +13,8 @@ import (
 // still there. The drop, repeated, removes them; repeated once more there is no such table. A table of that name that
 // is made before that has its own rows alone.
 func TestADropThatEndedHalfway(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
+	t.Parallel()
 	in := startIngestCluster(t, s3test.Server{}, "--refresh-workers", "1", "--results", t.TempDir())
 	made := func(definition string) {
 		t.Helper()

@@ -15,6 +15,8 @@ import (
 // database that was kept, its epochs are lower than those that have written there. They rise above them when a server
 // starts; else no table would be refreshed, and none would fail.
 func TestAResultsDatabaseThatIsAheadOfTheControlStore(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
+	t.Parallel()
 	args := []string{"--refresh-workers", "2", "--results", t.TempDir()}
 	in := startIngestCluster(t, s3test.Server{}, args...)
 	table := func() (d struct{ Table refresh.Table }) {

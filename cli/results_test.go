@@ -31,6 +31,7 @@ import (
 // stores the record; the next one goes on. Figures, downloads and seconds are those of the
 // same record in a folder, and nothing of a deleted run is left.
 func TestARunKeepsItsRecordInS3(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Run("stand-in", func(t *testing.T) { checkKeptInS3(t, s3test.NewStandIn(t, "bench").Server) })
 	t.Run("real", func(t *testing.T) { checkKeptInS3(t, s3test.Real(t, "bench")) })
 }

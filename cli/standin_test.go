@@ -22,6 +22,7 @@ import (
 // TestSnowsimTakesTheCredentialsOfItsFlags, and no others: each way to log in is tried
 // with what was registered, with something else, and without its flag.
 func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
+	t.Parallel()
 	p := clitest.NewProgram(t)
 	private, public := p.KeyPair("rsa.pub")
 	unknown, _ := p.KeyPair("stranger.pub")
@@ -88,6 +89,7 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 // TestHistoryOutlivesTheStandIn: a run's enrichment finds its rows after the stand-in
 // was started again on its files, and a run under way says what it has cost so far.
 func TestHistoryOutlivesTheStandIn(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	secret := p.Write("password", "hunter2\n")

@@ -12,6 +12,7 @@ import (
 // TestHostileStatementsOverHTTP: what nobody writes by hand is refused at once, with a place, and leaves nothing; names
 // of any letters are kept as they are written. The server lives.
 func TestHostileStatementsOverHTTP(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done("CREATE LOGICAL SOURCE a(ts INT64, k TEXT); CREATE SINK s TYPE PRINT")

@@ -14,6 +14,7 @@ import (
 // TestAMetricOfAQueryIsScraped: the newest row of each set of labels is a gauge of the server, whose number moves
 // with the next row, and which is gone with its query. Labels are what a source sends: hostile ones are escaped.
 func TestAMetricOfAQueryIsScraped(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	source, err := net.Listen("tcp", "127.0.0.1:0")

@@ -143,6 +143,7 @@ const perHost = "SELECT start, host, COUNT(*) AS n, SUM(v) AS s, MAX(v) AS m FRO
 // TestAQueryOverTwoNodes: files of two nodes and one of the server are added up where they are, and merged at the
 // server: what is written is what one process gives for the same rows.
 func TestAQueryOverTwoNodes(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s, nodes, p := streamNodes(t, 2)
 	var whole strings.Builder
@@ -252,6 +253,7 @@ func (s streamsServer) only(name string) (q struct {
 // without it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that
 // nothing runs.
 func TestANodeIsLostAndComesBack(t *testing.T) {
+	clitest.Long(t, "the simulation plays it in virtual time")
 	t.Parallel()
 	s, nodes, _ := streamNodes(t, 2)
 	var sends []func(string)
@@ -333,6 +335,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 // TestSinksOfNodes: a file of a node, from a source of another one through the server, and from one of the server's;
 // what a node may not open ends the query with the reason, and a graceful drop loses nothing.
 func TestSinksOfNodes(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s, nodes, p := streamNodes(t, 2)
 	writeStream(t, nodes[0].dir, "a.csv", rowsOf("h0", 30, 10))
@@ -418,6 +421,7 @@ func TestSinksOfNodes(t *testing.T) {
 // TestANodeThatJoinedRunsFragments: its rows come over TLS, from the node of the stream; once it is revoked nothing of
 // it runs on.
 func TestANodeThatJoinedRunsFragments(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	s := streamsServer{p.Serve()}

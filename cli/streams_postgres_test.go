@@ -20,6 +20,7 @@ import (
 // has not confirmed that it is production, is refused for the sink as for the query; what changes meanwhile counts when
 // the query begins anew. The password is shown nowhere.
 func TestPostgresSinkOnAServer(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	pg := pgtest.StartCrashable(t, nil)
 	dsn := pg.DSN("postgres")
@@ -208,6 +209,7 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 // there once. A query that runs on is judged again when it has to connect anew: once the connection is production, and
 // nobody has confirmed that, it fails.
 func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	pg := pgtest.StartCrashable(t, nil)
 	admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))

@@ -34,6 +34,7 @@ func (s streamsServer) saves(name, dsn string) {
 // TestPostgresSinkWithCertificates: rows are written over TLS to a server of an own authority that knows its users by
 // their certificates. Of an authority or a certificate that is not accepted the statement says so, and no key is shown.
 func TestPostgresSinkWithCertificates(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	secure := pgtest.StartTLS(t)
 	config, err := pgx.ParseConfig(secure.Admin)
@@ -129,6 +130,7 @@ func startTCPSource(t *testing.T, rate int) *tcpSource {
 // there once afterwards; the other one drops, and each row is there once or counted. Both say meanwhile what they wait
 // for. With make soak the outage is one of a minute.
 func TestAnOutageUnderLoad(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	pg := pgtest.StartCrashable(t, nil)
 	conn, err := pgx.Connect(t.Context(), pg.DSN("postgres"))

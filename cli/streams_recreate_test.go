@@ -13,6 +13,7 @@ import (
 // TestOneNameIsTakenAgainAndAgain: a query and its sink are created and dropped 200 times under one name. The
 // catalog is what it was, and the server has no more goroutines than before.
 func TestOneNameIsTakenAgainAndAgain(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s := streamsServer{clitest.NewProgram(t).Serve()}
 	count := regexp.MustCompile(`(?m)^go_goroutines (\d+)`)

@@ -171,6 +171,7 @@ var refusals = []struct {
 // TestErrorsOfStatementsOverHTTP: each error of the catalog by a statement, on the real program, with line, column, a
 // caret under the place and the cure; nothing of a group that is refused is kept.
 func TestErrorsOfStatementsOverHTTP(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done(streamsBefore)
@@ -285,6 +286,7 @@ func TestBundles(t *testing.T) {
 // TestSinksThatReachOut: rows are posted to an address and tried again; a refusal, an address that may not be reached
 // and a file with a second name end the query, with what is wrong.
 func TestSinksThatReachOut(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	p := clitest.NewProgram(t)
 	var mu sync.Mutex

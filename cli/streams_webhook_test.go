@@ -14,6 +14,7 @@ import (
 // TestAnAddressThatTakesNoRows: a query whose rows are not taken says so while it tries again, and can be dropped then,
 // whether the address answers or not; so can one that drains. A server with such a query ends at once.
 func TestAnAddressThatTakesNoRows(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	at, _ := clitest.WebhookReceiver(t)
 	p := clitest.NewProgram(t)
@@ -74,6 +75,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 // TestARuleWhoseAddressHangs: a run carries its whole load beside a rule whose rows are not answered and one whose
 // address is busy. Both are FAILED when it is over, which its log says; a rule with a good address has posted.
 func TestARuleWhoseAddressHangs(t *testing.T) {
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	at, posted := clitest.WebhookReceiver(t)
 	s := clitest.NewProgram(t).Serve()

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { clitest.Main(m, Main) }
 // TestTwoServersShareAControlStore runs load in one process while others come and
 // go on the same store: its run is nobody's but its own until its lease expires.
 func TestTwoServersShareAControlStore(t *testing.T) {
+	clitest.Long(t, "the simulation plays it in virtual time")
 	t.Parallel()
 	server := pgtest.Start(t)
 	control, load := server.NewDatabase(t), server.NewDatabase(t)

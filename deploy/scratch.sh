@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command of the tests with its temporary files in memory, where the machine has room for them, and removes them
 # when it ends. What tests make are throw-away clusters of Postgres, a thousand small files each, and hundreds of databases
-# in them: on a disk the kernel spends several times on those files what Postgres does (docs/decisions/0036). Go's own
+# in them: on a disk the kernel spends several times on those files what Postgres does (docs/decisions/0032). Go's own
 # temporary files, which are large, stay on the disk, and with them what a test makes by T.TempDir: those are of GOTMPDIR.
 #   deploy/scratch.sh COMMAND [ARGUMENT …]
 set -euo pipefail

@@ -25,6 +25,7 @@ func (b *bench) mint(scope string) (secret, id string) {
 
 // TestTokensCannotMintOthers holds what each scope may do with tokens and links.
 func TestTokensCannotMintOthers(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	writer, writerID := b.mint(auth.ScopeWrite)
 	admin, _ := b.mint(auth.ScopeAdmin)
@@ -58,6 +59,7 @@ func TestTokensCannotMintOthers(t *testing.T) {
 
 // TestOneSignInLinkAtATime makes links as the operator does, and holds that only the newest works, for an hour.
 func TestOneSignInLinkAtATime(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	operator := b.srv.Operator()
 	link := func() string {
@@ -87,6 +89,7 @@ func TestOneSignInLinkAtATime(t *testing.T) {
 
 // TestRefusalsDoNotFillTheAuditLog lets strangers of many addresses guess.
 func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Proxies = loopbackProxy(t) })
 	for i := range 300 {
 		address := fmt.Sprintf("10.0.%d.%d", i/200, i%200)
@@ -100,6 +103,7 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 
 // TestSocketsEndWithTheirToken revokes, signs out and lets expire what opened a socket.
 func TestSocketsEndWithTheirToken(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("watched")
 	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)

@@ -22,6 +22,7 @@ func (b *bench) lines(query string) []store.AuditEntry {
 // TestTheAuditLogHasWhoDidWhat makes changes, tests, downloads and sign-ins, allowed, refused and failed, and reads who
 // did them from where, by which token.
 func TestTheAuditLogHasWhoDidWhat(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c, tpl := o.fresh(0)
 	o.as("ada", "POST", "/api/connections/"+c.ConnectionID+"/test", nil).want(t, 200)
@@ -82,6 +83,7 @@ func TestTheAuditLogHasWhoDidWhat(t *testing.T) {
 // TestSlashesAtTheEndHideNothing: an address that ends in slashes is served as the one without, and judged and kept in
 // the log as it.
 func TestSlashesAtTheEndHideNothing(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c, _ := o.fresh(0)
 	at := "/api/connections/" + c.ConnectionID + "/test"
@@ -100,6 +102,7 @@ func TestSlashesAtTheEndHideNothing(t *testing.T) {
 
 // TestTheAuditLogIsReadInPagesAndFiles pages through the log, filters and exports it; formulas are text there.
 func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	for i := range 30 {
 		if err := o.store.AppendAudit(t.Context(), store.AuditEntry{Action: "x.y", UserName: "=HYPERLINK(1)",
@@ -168,6 +171,7 @@ func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
 
 // TestAFloodOfRefusalsDoesNotFillTheLog asks for what it may not, a thousand times.
 func TestAFloodOfRefusalsDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	for range 300 {
 		o.as("vic", "POST", "/api/runs", "{}").want(t, 403)

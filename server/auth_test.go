@@ -15,6 +15,7 @@ import (
 // TestEveryRouteRefusesAStranger goes through what is registered, so that a new
 // route cannot be forgotten.
 func TestEveryRouteRefusesAStranger(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	open := map[string]bool{"GET /healthz": true, "GET /readyz": true, "POST /api/auth/signin": true,
 		"GET /shared/:id": true, "GET /api/auth/ways": true}
@@ -55,6 +56,7 @@ func TestEveryRouteRefusesAStranger(t *testing.T) {
 }
 
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	link, err := b.srv.SignInLink(context.Background())
 	if err != nil {
@@ -93,6 +95,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestSignInIsLimited(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	var a answer
 	for range 11 {
@@ -105,6 +108,7 @@ func TestSignInIsLimited(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	made := decode[map[string]any](t,
 		b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci", "expires_in_days": 30}).want(t, 201))
@@ -138,6 +142,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestCrossSiteRequestsAreRefused(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.PublicURL = "" })
 	cookie := b.session()
 	host := strings.TrimPrefix(b.base, "http://")
@@ -172,6 +177,7 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 }
 
 func TestBehindAProxy(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) {
 		o.Proxies, o.PublicURL, o.Hosts = loopbackProxy(t), "https://load.example/", hosts(t, "load.example")
 	})
@@ -191,6 +197,7 @@ func TestBehindAProxy(t *testing.T) {
 // TestATokenThatLetsNobodyInSaysSo: to a program, in the same words whatever is wrong with it, and with nothing of a
 // browser's sign-in.
 func TestATokenThatLetsNobodyInSaysSo(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	expired, err := b.srv.APIToken(context.Background(), "old", time.Now().Add(-time.Second))
 	if err != nil {

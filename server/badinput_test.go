@@ -20,6 +20,7 @@ import (
 
 // TestBadInput sends what must be refused, and names the field that must be blamed.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("x")
 	long := strings.Repeat("x", 200)
@@ -128,6 +129,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestInternalsDoNotLeak(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	b.runs.panics = true
 	p := b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}).problem(t, 500, engine.CodeInternal)
@@ -158,6 +160,7 @@ func TestInternalsDoNotLeak(t *testing.T) {
 
 // TestProbesOfStrangersAskOnce asks for readiness many times at once: the store is asked once a second.
 func TestProbesOfStrangersAskOnce(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	begin := time.Now()
 	var wg sync.WaitGroup
@@ -173,6 +176,7 @@ func TestProbesOfStrangersAskOnce(t *testing.T) {
 }
 
 func TestSlowBodyIsRefused(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.ReadTimeout = 300 * time.Millisecond })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
 	if err != nil {
@@ -200,6 +204,7 @@ func eventually(t *testing.T, ok func() bool, what string) {
 
 // TestHugeBodies sends more than is read at all: the server says so and lives.
 func TestHugeBodies(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	for _, size := range []int{2 << 20, 3 << 20} {
 		b.do("POST", "/api/templates", bytes.Repeat([]byte("x"), size)).problem(t, 413, engine.CodeTooLarge)
@@ -225,6 +230,7 @@ func TestHugeBodies(t *testing.T) {
 // TestStrangersSendNothing announces bodies without a token and holds that none of
 // them is waited for or read, and that the connection goes on with the next request.
 func TestStrangersSendNothing(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ask := func(head, text string) (status int, seen string) {
 		t.Helper()

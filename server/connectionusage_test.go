@@ -12,6 +12,7 @@ import (
 
 // TestWhatUsesAConnection names its templates and its newest run, and when the database last answered.
 func TestWhatUsesAConnection(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	save := func(name string) store.Connection {
 		return decode[store.Connection](t, b.do("POST", "/api/connections", map[string]any{"name": name,

@@ -16,6 +16,7 @@ import (
 
 // TestACrowdOfStrangersShutsNobodyOut opens more connections than there is room for.
 func TestACrowdOfStrangersShutsNobodyOut(t *testing.T) {
+	t.Parallel()
 	const room = 40
 	b := start(t, func(o *server.Options) { o.MaxConnections = room })
 	watching := b.watch("/ws/runs/" + b.liveRun())

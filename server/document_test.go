@@ -17,6 +17,7 @@ var updateDocument = flag.Bool("update", false, "write docs/openapi.json anew")
 // TestTheDocumentInTheDocsIsTheServers: the page's types are made from the file, so
 // what the server answers otherwise is first said there. `make api` writes it.
 func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
+	t.Parallel()
 	const path = "../docs/openapi.json"
 	b := start(t, func(o *server.Options) {
 		o.PreflightSample, o.Version, o.Matrices = run.Preflight{}, "unreleased", &lineup{}

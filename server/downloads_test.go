@@ -29,6 +29,7 @@ func (b *bench) recorded(parts int, size int) engine.Run {
 }
 
 func TestDownloads(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.recorded(2, 300_000)
 	path := "/api/runs/" + run.RunID + "/executions"
@@ -79,6 +80,7 @@ func TestDownloads(t *testing.T) {
 // TestAPanicEndsItsDownloadOnly lets what writes a download panic, in the goroutine
 // that has no handler above it, and what reads a part.
 func TestAPanicEndsItsDownloadOnly(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.recorded(1, 10)
 	b.files.mu.Lock()
@@ -104,6 +106,7 @@ func TestAPanicEndsItsDownloadOnly(t *testing.T) {
 
 // TestFewExportsAtATime holds that CSV downloads are counted while they last.
 func TestFewExportsAtATime(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.recorded(1, 10)
 	b.files.endless = true
@@ -134,6 +137,7 @@ func TestFewExportsAtATime(t *testing.T) {
 }
 
 func TestHangingUpEndsTheDownload(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.recorded(1, 10)
 	b.files.endless = true
@@ -154,6 +158,7 @@ func TestHangingUpEndsTheDownload(t *testing.T) {
 }
 
 func TestShutdownCutsAnEndlessDownload(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.ShutdownTimeout = 600 * time.Millisecond })
 	run := b.recorded(1, 10)
 	b.files.endless = true

@@ -74,6 +74,7 @@ func read[T any](t *testing.T, a answer) (v T) {
 }
 
 func TestExecutionsArePagedAndFiltered(t *testing.T) {
+	t.Parallel()
 	b, id := withRecord(t)
 	ask := func(query string) executions.ExecutionPage {
 		t.Helper()
@@ -110,6 +111,7 @@ func TestExecutionsArePagedAndFiltered(t *testing.T) {
 }
 
 func TestWhatIsAskedOfRecordsIsChecked(t *testing.T) {
+	t.Parallel()
 	b, id := withRecord(t)
 	path := "/api/v1/runs/" + id + "/executions?"
 	for query, field := range map[string]string{"kind=NONE": "kind", "cursor=x": "cursor", "sort=rows": "sort",
@@ -130,6 +132,7 @@ func TestWhatIsAskedOfRecordsIsChecked(t *testing.T) {
 }
 
 func TestFailuresAreToldByStatement(t *testing.T) {
+	t.Parallel()
 	b, id := withRecord(t)
 	path := "/api/v1/runs/" + id + "/failures"
 	f := read[executions.Failures](t, b.do("GET", path, nil))
@@ -147,6 +150,7 @@ func TestFailuresAreToldByStatement(t *testing.T) {
 
 // TestALostRecordIsNotComplete: neither one that is lost as a whole, nor one of which parts are.
 func TestALostRecordIsNotComplete(t *testing.T) {
+	t.Parallel()
 	b, id := withRecord(t)
 	b.runs.move(id, engine.PhaseMeasurement, engine.StatusRunning, engine.StatusStopping)
 	b.runs.move(id, engine.PhaseNone, engine.StatusCompleted)

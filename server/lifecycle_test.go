@@ -13,6 +13,7 @@ import (
 
 // TestShutdownWaitsForHandlers lets one request be in flight when the server stops.
 func TestShutdownWaitsForHandlers(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	release := make(chan struct{})
 	b.store.mu.Lock()
@@ -48,6 +49,7 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 }
 
 func TestListenRefusesATakenPort(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	other, err := server.New(server.Options{Addr: strings.TrimPrefix(b.base, "http://"), Runs: b.runs, Store: b.store,
 		Files: b.files, Plugins: plugins{}})
@@ -62,6 +64,7 @@ func TestListenRefusesATakenPort(t *testing.T) {
 
 // TestEndBeforeTheStart ends the context before the listener accepts anything.
 func TestEndBeforeTheStart(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	for range 20 {
 		srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: b.runs, Store: b.store, Files: b.files,

@@ -73,19 +73,21 @@ func (l lasting) ends(within time.Duration) bool {
 // TestWhatLastsEndsWithItsCaller: streams and sockets end when the token that opened them is revoked or expires, when
 // its session signs out, and when its user is given another role, locked out or deleted; those of others go on.
 func TestWhatLastsEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	other := b.streamed("Authorization", "Bearer "+b.token)
-	short, err := b.srv.APIToken(t.Context(), "short", time.Now().Add(1500*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
 	secret, token := b.mint(auth.ScopeRead)
 	ada, hers := b.join("ada", store.RoleOperator)
 	bob, his := b.join("bob", store.RoleAdmin)
 	eve, theirs := b.join("eve", store.RoleOperator)
 	cookie := b.session()
 	session := []string{"Authorization", "", "Cookie", cookie.Name + "=" + cookie.Value}
+	// After all that takes long to be made: it is to be good when the stream begins.
+	short, err := b.srv.APIToken(t.Context(), "short", time.Now().Add(1500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
 	patch := func(u store.User, to map[string]any) func() {
 		return func() { b.do("PATCH", "/api/users/"+u.UserID, to).want(t, http.StatusOK) }
 	}
@@ -138,6 +140,7 @@ func TestWhatLastsEndsWithItsCaller(t *testing.T) {
 
 // TestAPartEndsWithItsCaller: the download of a single part is cut short when the token that asked for it is revoked.
 func TestAPartEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	const size = 64 << 20 // more than lies on the way to a client that does not read
 	run := b.recorded(1, size)
@@ -166,6 +169,7 @@ func TestAPartEndsWithItsCaller(t *testing.T) {
 // TestALinkEndsWithWhoMadeIt: what somebody may share no more is shown by no link of its own, until it may again; a
 // link of who was deleted is gone, also when another comes of the same name.
 func TestALinkEndsWithWhoMadeIt(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	root, session := b.join("root", store.RoleAdmin)
 	ada, hers := b.join("ada", store.RoleOperator)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	prepared := b.createRun("not yet")
 	path := func(id string) string { return "/api/v1/runs/" + id + "/marks" }

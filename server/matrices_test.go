@@ -109,6 +109,7 @@ func (l *lineup) Report(ctx context.Context, id string, o compare.Options) (matr
 
 // TestMatrices walks a matrix through the API, from its template to its end.
 func TestMatrices(t *testing.T) {
+	t.Parallel()
 	all := &lineup{}
 	b := start(t, func(o *server.Options) { o.Matrices, all.kept = all, o.Store.(store.Matrices) })
 	if got := decode[struct{ Matrices []engine.MatrixRun }](t,

@@ -72,6 +72,7 @@ func (noNodes) Capacity() nodes.Capacity { return nodes.Capacity{} }
 // TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
 // names what there is no end of.
 func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
+	t.Parallel()
 	traces, err := otlp.Open(t.Context(), otlp.Options{Endpoint: "http://127.0.0.1:1", Service: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +125,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 
 // TestTheDashboardAndTheRulesNameWhatIsExported: a panel of a metric that does not exist stays empty for ever.
 func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
+	t.Parallel()
 	known := append(tableOf(t, "### On a server"), tableOf(t, "### On a node")...)
 	seen := 0
 	for _, file := range []string{"dashboard.json", "alerts.yaml", "alerts_test.yaml"} {
@@ -150,6 +152,7 @@ func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
 // TestScalersAskForWhatThereIs: the chart's objects for KEDA and the HPA scale by fields of GET /api/v1/scaling and by
 // metrics of /metrics that a server has. By others they would scale nothing, without a word.
 func TestScalersAskForWhatThereIs(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Tables, o.Scaling = noTables{}, demand{} })
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
 	var fields map[string]any

@@ -66,6 +66,7 @@ func (g *gatekeeper) Catalog(context.Context) ([]store.NodeAddress, error) { ret
 // TestOnlyAnAdminLetsNodesJoin: a token of the scope write carries the load of runs, and gives
 // nobody the passwords of targets.
 func TestOnlyAnAdminLetsNodesJoin(t *testing.T) {
+	t.Parallel()
 	g := &gatekeeper{}
 	b := start(t, func(o *server.Options) { o.NodeAccess = g })
 	writer, _ := b.mint(auth.ScopeWrite)

@@ -63,6 +63,7 @@ type nodeEvents struct {
 
 // TestNodesAreListedDrainedAndRemoved through the API, and what became of them is told.
 func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
+	t.Parallel()
 	rtt := 0.4
 	m := &machines{all: []nodes.NodeInfo{{NodeID: "local", Local: true, State: nodes.NodeActive},
 		{NodeID: "n-1", Address: "10.0.0.1:9090", State: nodes.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
@@ -108,6 +109,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 
 // TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
 func TestOnlyAnAdminDrainsNodes(t *testing.T) {
+	t.Parallel()
 	r := newRoster(t, &machines{all: []nodes.NodeInfo{{NodeID: "n-1", State: nodes.NodeActive}}})
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {

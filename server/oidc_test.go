@@ -185,6 +185,7 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 // TestSingleSignOnOverTLS: the cookie of a flow has the prefix that keeps other names' pages from setting it, and
 // without the prefix it is none.
 func TestSingleSignOnOverTLS(t *testing.T) {
+	t.Parallel()
 	b := singleOn(t, func(change func(*server.Options)) *bench { b, _ := overTLS(t, change); return b })
 	v, cookie := b.begin("/")
 	if cookie == "" {
@@ -221,6 +222,7 @@ func session(a answer) bool {
 
 // TestSignInByProvider signs in, again with another role, and after being locked out.
 func TestSignInByProvider(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	a := b.whole("/runs/1?tab=log").want(t, 303)
 	if a.Header.Get("Location") != "/runs/1?tab=log" {
@@ -271,6 +273,7 @@ func TestSignInByProvider(t *testing.T) {
 
 // TestTokensOfAHostileProviderAreRefused makes ID tokens that are wrong in one way each.
 func TestTokensOfAHostileProviderAreRefused(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -326,6 +329,7 @@ func TestTokensOfAHostileProviderAreRefused(t *testing.T) {
 
 // TestReplayedAndForgedReturnsAreRefused comes back twice, by another browser, with another state, or unasked.
 func TestReplayedAndForgedReturnsAreRefused(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	v, cookie := b.begin("/")
 	if !session(b.back(v, cookie).want(t, 303)) {
@@ -361,6 +365,7 @@ func TestReplayedAndForgedReturnsAreRefused(t *testing.T) {
 
 // TestNobodyIsSentElsewhere tries addresses that lead away from the page.
 func TestNobodyIsSentElsewhere(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example",
 		"javascript:alert(1)", "", "evil", "/api/auth/signout", "/signin?next=/", "/" + strings.Repeat("x", 2000),
@@ -375,6 +380,7 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 
 // TestAProviderThatIsAway keeps nobody from signing in by password.
 func TestAProviderThatIsAway(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	b.p.away = true
 	b.do("GET", "/api/auth/oidc/start", nil, "Authorization", "").want(t, 503)
@@ -393,6 +399,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 }
 
 func TestProvidersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	good := oidc.Options{Issuer: "https://login.example/realm", ClientID: "x", DefaultRole: store.RoleViewer}
 	if err := good.Check(); err != nil {
 		t.Error(err)
@@ -414,6 +421,7 @@ func TestProvidersThatCannotBeUsed(t *testing.T) {
 // TestBadTextsOfAProvider: whatever a provider writes into its claims signs nobody in under a name that cannot be read,
 // gives no role that was not given, and leaves nothing in the log, the audit log or the page that is obeyed.
 func TestBadTextsOfAProvider(t *testing.T) {
+	t.Parallel()
 	b := single(t)
 	texts := []string{"<script>owned()</script>", "a\x1b]8;;http://x\x07b\x1b[2J\u009b31m", "\u202egnp.exe\u2066",
 		"a\u200bb\ufeff", strings.Repeat("x", 10_000), "=HYPERLINK(\"http://x\")", "\t=1+1", "\r\nSet-Cookie: a=b",

@@ -84,6 +84,7 @@ func (d document) conforms(t *testing.T, method, path string, a answer) {
 }
 
 func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	d := openDocument(t, b)
 	if d.doc["openapi"] != "3.1.0" || at(d.doc, "info", "title") == "" || at(d.doc, "info", "version") != "1.2.3" {
@@ -204,6 +205,7 @@ func refs(t *testing.T, doc, v any) {
 
 // TestAnswersConform compares real answers with the document.
 func TestAnswersConform(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	d := openDocument(t, b)
 	tpl := b.do("POST", "/api/templates", map[string]any{"source": yamlText})
@@ -277,6 +279,7 @@ func TestAnswersConform(t *testing.T) {
 // TestEveryRefusalIsDescribed asks every address what it answers to a stranger, to an
 // unknown id, to a query that cannot be read and to a parameter it does not know.
 func TestEveryRefusalIsDescribed(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	d := openDocument(t, b)
 	open := []string{"GET /healthz", "GET /readyz", "POST /api/auth/signin", "GET /shared/{id}",
@@ -306,6 +309,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 
 // TestSecondsBeyondAnyRunAreRefused: the store's numbers end before those of JSON.
 func TestSecondsBeyondAnyRunAreRefused(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	d := openDocument(t, b)
 	run := b.createRun("short")

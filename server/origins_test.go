@@ -12,6 +12,7 @@ import (
 // TestOriginsThatLookAlike: a page of another origin changes nothing and opens no socket, however near its name is to
 // the server's own: by another scheme, port or dot, by what is before and behind the name, and by no origin at all.
 func TestOriginsThatLookAlike(t *testing.T) {
+	t.Parallel()
 	plain := start(t)
 	host := strings.TrimPrefix(plain.base, "http://")
 	name, port, _ := strings.Cut(host, ":")

@@ -16,6 +16,7 @@ import (
 )
 
 func TestPage(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	b.token = ""
 	anonymous := []string{"Authorization", ""}
@@ -65,6 +66,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestPageThatIsNotBuilt(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.UI = fstest.MapFS{".gitkeep": {}} })
 	a := b.do("GET", "/", nil, "Accept", "text/html").want(t, 503)
 	if !strings.Contains(string(a.body), "make build") {
@@ -74,6 +76,7 @@ func TestPageThatIsNotBuilt(t *testing.T) {
 }
 
 func TestProbesAndMetrics(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("measured")
 	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
@@ -103,6 +106,7 @@ func TestProbesAndMetrics(t *testing.T) {
 // TestAServerIsReadyWithoutANode: a probe that takes it out of service would take away the page on
 // which nodes are added and resumed.
 func TestAServerIsReadyWithoutANode(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Nodes = func() int { return 0 } })
 	text := string(b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200).body)
 	if !strings.Contains(text, `"nodes":0`) {

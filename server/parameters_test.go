@@ -60,6 +60,7 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 
 // TestValuesAreShownToWhoMayAndAsks: nobody else sees one, by no address, and each look is noted.
 func TestValuesAreShownToWhoMayAndAsks(t *testing.T) {
+	t.Parallel()
 	b, id := withBinds(t, params.Plain)
 	path := "/api/v1/runs/" + id + "/binds"
 	_, viewer := b.join("vera", store.RoleViewer)
@@ -113,6 +114,7 @@ func (a answer) artifacts(t *testing.T) []engine.Artifact {
 
 // TestParametersAreFiltered: by each word that there is, and what is no such word is refused.
 func TestParametersAreFiltered(t *testing.T) {
+	t.Parallel()
 	b, id := withBinds(t, params.Masked)
 	path := "/api/v1/runs/" + id + "/binds"
 	for query, want := range map[string]int{"": 60, "why=failed": 20, "why=slow": 40, "statement=insert": 30,

@@ -223,6 +223,7 @@ func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Dur
 // TestWhoMayWhat goes through every route that is registered, as every caller, and holds the answer against the table:
 // role, scope of the token, and whose the thing is. The table is what docs/permissions.md shows.
 func TestWhoMayWhat(t *testing.T) {
+	t.Parallel()
 	o := ownBy(t, func(opts *server.Options) {
 		opts.Tables, opts.NodeAccess, opts.Scaling = noTables{}, &gatekeeper{}, demand{}
 		opts.OIDC = &oidc.Options{Issuer: "http://127.0.0.1:1"}

@@ -42,7 +42,6 @@ type shelf struct {
 func openShelf(t *testing.T, limits store.PluginLimits, quarantine library.Quarantine) *shelf {
 	t.Helper()
 	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	t.Setenv(keyring.KeyEnv, "")
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +123,7 @@ func (s *shelf) upload(wasm []byte, status int) plugin.Entry {
 }
 
 func TestPluginLife(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	e := s.upload(guest("counters", "1.0.0", ""), 201)
 	if e.Enabled || e.State != plugin.StateDisabled || e.Origin != plugin.OriginUploaded || e.UploadedBy != "admin" ||
@@ -236,6 +236,7 @@ func TestPluginLife(t *testing.T) {
 
 // TestPluginOfALiveRun keeps what a run has frozen, whatever its name means by then.
 func TestPluginOfALiveRun(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	e := s.upload(guest("counters", "1.0.0", ""), 201)
 	s.do("POST", "/api/plugins/counters/enable", nil).want(t, 200)
@@ -268,6 +269,7 @@ func TestPluginOfALiveRun(t *testing.T) {
 
 // TestDamagedPlugin changes files behind the server's back.
 func TestDamagedPlugin(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	wasm := guest("counters", "1.0.0", "")
 	e := s.upload(wasm, 201)
@@ -355,6 +357,7 @@ type forgedStore struct {
 func (f forgedStore) PluginFile(context.Context, string) ([]byte, error) { return f.wasm, nil }
 
 func TestOnlyAdminsDecide(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	token := s.plainUser(t)
 	mine := []string{"Authorization", "Bearer " + token}
@@ -374,6 +377,7 @@ func TestOnlyAdminsDecide(t *testing.T) {
 
 // TestVersionWithBuild: every version that a manifest may have can be asked for by name.
 func TestVersionWithBuild(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	version := "1.0.0+" + strings.Repeat("b", 58)
 	name := strings.Repeat("a", 64)

@@ -11,6 +11,7 @@ import (
 
 // A database that is slow to answer is called that: it is no server that shuts down.
 func TestAPreflightThatTakesTooLongNamesTheDatabase(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) {
 		o.Preflight = func(context.Context, engine.Scenario) (any, error) {
 			return nil, fmt.Errorf("inspecting the target: %w", context.DeadlineExceeded)

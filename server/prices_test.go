@@ -12,6 +12,7 @@ import (
 
 // TestPrices: the list is read with what it says, saved over what was edited, refused by its fields, and taken away.
 func TestPrices(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	const path = "/api/v1/prices"
 	read := decode[map[string]any](t, b.do("GET", path, nil).want(t, http.StatusOK))

@@ -10,6 +10,7 @@ import (
 // TestRefusalsOfPrometheusAPI: what is refused before its handlers are asked has Prometheus' form too, which is all
 // that Grafana and promtool read, and names the limit.
 func TestRefusalsOfPrometheusAPI(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	const form = "application/x-www-form-urlencoded"
 	for name, c := range map[string]struct {

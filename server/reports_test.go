@@ -68,6 +68,7 @@ const hostile = `</script><script>alert(1)</script>"><img src=x onerror=alert(1)
 
 // TestReportOfARun reads the file: it holds the run, loads nothing, and nothing of the run can be taken for a script.
 func TestReportOfARun(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	id := b.over(hostile)
 	b.do("PUT", "/api/runs/"+id+"/note", map[string]any{"text": hostile, "version": 0}).want(t, 200)
@@ -99,6 +100,7 @@ func TestReportOfARun(t *testing.T) {
 
 // TestAReportHasNoSecret looks for the password of an inline connection in every form of it.
 func TestAReportHasNoSecret(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	const secret = "s3cr3t-pass"
 	s := scenario("secret")
@@ -126,6 +128,7 @@ func (b *bench) share(id string) (api.NewShare, string) {
 
 // TestAShareShowsItsReportAndNothingElse opens a link as a stranger, and tries its secret at every other address.
 func TestAShareShowsItsReportAndNothingElse(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	id := b.over("shared")
 	s, path := b.share(id)
@@ -192,6 +195,7 @@ func TestAShareShowsItsReportAndNothingElse(t *testing.T) {
 
 // TestALinkSaysWhyItShowsNothing opens links that are over, of runs that are gone or go on.
 func TestALinkSaysWhyItShowsNothing(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	says := func(path string, status int, words string) {
 		t.Helper()
@@ -242,6 +246,7 @@ func TestALinkSaysWhyItShowsNothing(t *testing.T) {
 
 // TestNotesTagsAndBaselinesOverHTTP writes about a run, tags it, and makes it the baseline of its template.
 func TestNotesTagsAndBaselinesOverHTTP(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	tpl := decode[store.Template](t, b.do("POST", "/api/templates", map[string]any{"source": yamlText}).want(t, 201))
 	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID, "start": true}).
@@ -310,6 +315,7 @@ func TestNotesTagsAndBaselinesOverHTTP(t *testing.T) {
 
 // TestATokenMakesNoLinks asks for a link with a token that may write: it would outlive the token.
 func TestATokenMakesNoLinks(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	id := b.over("shared")
 	writer, _ := b.mint(auth.ScopeWrite)
@@ -321,6 +327,7 @@ func TestATokenMakesNoLinks(t *testing.T) {
 
 // TestALinkIsNotedOnce opens a link several times: the audit log has one line of it.
 func TestALinkIsNotedOnce(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	_, path := b.share(b.over("shared"))
 	for range 4 {
@@ -334,6 +341,7 @@ func TestALinkIsNotedOnce(t *testing.T) {
 // TestASharedReportKnowsWhatWasWritten: a report that was opened a moment ago is not shown after its note or its tags
 // have changed.
 func TestASharedReportKnowsWhatWasWritten(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	id := b.over("written")
 	_, path := b.share(id)
@@ -356,6 +364,7 @@ func TestASharedReportKnowsWhatWasWritten(t *testing.T) {
 
 // TestAReportSaysWhereItsLogEnds: only when it is cut.
 func TestAReportSaysWhereItsLogEnds(t *testing.T) {
+	t.Parallel()
 	const most = 2000
 	b := start(t, withReports)
 	id := b.over("talkative")
@@ -387,6 +396,7 @@ func TestAReportSaysWhereItsLogEnds(t *testing.T) {
 
 // TestReportOfAComparison reads the file: it holds the runs in their order, loads nothing, and refuses what is none.
 func TestReportOfAComparison(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	one, other := b.over(hostile), b.over("other")
 	a := b.do("GET", "/api/v1/compare/report?tolerance_pct=7&runs="+other+","+one, nil).want(t, 200)
@@ -416,6 +426,7 @@ func TestReportOfAComparison(t *testing.T) {
 
 // TestReportsOfSeveralRuns unpacks the archive: a file for each run that has figures, and a word about the others.
 func TestReportsOfSeveralRuns(t *testing.T) {
+	t.Parallel()
 	b := start(t, withReports)
 	one, other := b.over(hostile), b.over("../../etc/passwd")
 	fresh := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}).want(t, 201))

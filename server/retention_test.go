@@ -11,6 +11,7 @@ import (
 
 // TestRetention: rules are previewed, saved over what was edited, and refused by their field.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ctx := t.Context()
 	for _, id := range []string{"r1", "r2"} {
@@ -53,6 +54,7 @@ func TestRetention(t *testing.T) {
 
 // TestDeletedExecutionsAreTold wherever somebody asks for them.
 func TestDeletedExecutionsAreTold(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ctx := t.Context()
 	if err := b.store.CreateRun(ctx, engine.Run{RunID: "r1", ResultID: "r1", RunName: "r"}); err != nil {

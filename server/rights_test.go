@@ -164,6 +164,7 @@ func (o owned) askAs(header []string, route string, n int) answer {
 
 // TestWhoseAThingIs gives things away, restricts them, and holds who may.
 func TestWhoseAThingIs(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c, _ := o.fresh(0)
 	if c.Access.Owner != "ada" || !c.Access.Restricted || len(c.Access.Users) != 1 || c.Access.Users[0].Name != "bob" {
@@ -219,6 +220,7 @@ func TestWhoseAThingIs(t *testing.T) {
 // TestAChangeOfWhatOthersHaveChanged is a form that was opened before an admin marked and restricted the connection:
 // saving it undoes nothing of that, whoever saves it.
 func TestAChangeOfWhatOthersHaveChanged(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c, _ := o.fresh(0)
 	put := func(who string, version int64, more map[string]any) answer {
@@ -253,6 +255,7 @@ func TestAChangeOfWhatOthersHaveChanged(t *testing.T) {
 // TestADeletionOfWhatOthersHaveChanged asks for the deletion of a connection as it was before an admin changed it, and
 // has an admin restrict one between the check of who may delete it and the deletion.
 func TestADeletionOfWhatOthersHaveChanged(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	made := func(name string) (c store.Connection, change func(more map[string]any) store.Connection) {
 		c = decode[store.Connection](t, o.as("ada", "POST", "/api/connections", map[string]any{"name": name,
@@ -311,6 +314,7 @@ func TestADeletionOfWhatOthersHaveChanged(t *testing.T) {
 
 // TestProductionIsConfirmed starts runs and matrices against a production connection without and with its name.
 func TestProductionIsConfirmed(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c := decode[store.Connection](t, o.as("ada", "POST", "/api/connections", map[string]any{"name": "orders, prod",
 		"driver": "postgres", "dsn": restrictedDSN, "production": true}).want(t, 201))
@@ -371,6 +375,7 @@ func TestProductionIsConfirmed(t *testing.T) {
 // TestATemplateThatIsGoneOpensNothing deletes the restricted template of a run with an inline connection: the run is
 // its maker's and admins' from then on.
 func TestATemplateThatIsGoneOpensNothing(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	config := scenario("inline")
 	config["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": restrictedDSN}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestRunsOverHTTP(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	tpl := decode[store.Template](t, b.do("POST", "/api/templates", map[string]any{"source": yamlText}).want(t, 201))
 
@@ -93,6 +94,7 @@ func TestRunsOverHTTP(t *testing.T) {
 }
 
 func TestTemplatesOverHTTP(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	made := decode[store.Template](t, b.do("POST", "/api/templates", map[string]any{"source": yamlText}).want(t, 201))
 	if made.Source != yamlText || made.Config.Workload.ConcurrentConnections == 0 {
@@ -144,6 +146,7 @@ func TestTemplatesOverHTTP(t *testing.T) {
 
 // TestNamesThatStandForNothingAreWarnings: a template may be written before its connection is.
 func TestNamesThatStandForNothingAreWarnings(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	b.do("POST", "/api/connections", map[string]any{"name": "orders db", "driver": "postgres",
 		"dsn": "postgres://u:p@h:5432/d"}).want(t, 201)
@@ -166,6 +169,7 @@ func TestNamesThatStandForNothingAreWarnings(t *testing.T) {
 
 // TestSecretsNeverLeave writes passwords in every form and looks for them in every answer.
 func TestSecretsNeverLeave(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	const secret = "s3cr3t-pass"
 	hides := func(a answer) answer {
@@ -246,6 +250,7 @@ func TestSecretsNeverLeave(t *testing.T) {
 }
 
 func TestConnectionsAndPlugins(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	made := decode[store.Connection](t,
 		b.do("POST", "/api/connections", map[string]any{"name": "c", "driver": "postgres", "dsn": "postgres://h/d"}).want(t,
@@ -293,6 +298,7 @@ func TestConnectionsAndPlugins(t *testing.T) {
 
 // TestPathsArePercentDecoded asks for names as clients write them that escape more than they must.
 func TestPathsArePercentDecoded(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("x")
 	for _, path := range []string{"/api/plugins/mix%401.0.0", "/api/plugins/%6dix",
@@ -305,6 +311,7 @@ func TestPathsArePercentDecoded(t *testing.T) {
 
 // TestAllowIsCompleteAndOnce compares the header of a wrong method with the routes.
 func TestAllowIsCompleteAndOnce(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "POST",
 		"/api/auth/signin":      "POST",

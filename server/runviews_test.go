@@ -18,6 +18,7 @@ const viewsPath = "/api/v1/run-views"
 // TestViewsOfRuns: each keeps its own, a viewer too; an operator shows one to everybody, who see it and do not change
 // it; two tabs; a user that is deleted; one view more than may be.
 func TestViewsOfRuns(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	keep := func(who, name, query string) answer {
 		return o.as(who, "POST", viewsPath, map[string]any{"name": name, "query": query})

@@ -17,6 +17,7 @@ import (
 // TestASavedPasswordIsNotSentElsewhere asks every route that takes a masked
 // connection string to send its password to a listener of the attacker's.
 func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
+	t.Parallel()
 	canary, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +27,12 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/httpx"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 )
 
 func TestMain(m *testing.M) {
+	// A key of whoever runs the tests is none of theirs, and tests that run side by side set no variable.
+	_ = os.Unsetenv(keyring.KeyEnv)
 	goleak.VerifyTestMain(pgtest.M{M: m},
 		// fasthttp caches the date and cleans its pools for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),

@@ -86,6 +86,7 @@ func TestAFloodLocksNobodyOut(t *testing.T) {
 // TestAddressesThatAreMadeUp: nobody gets further guesses by what it says of itself, nor by one of the many addresses
 // of its network.
 func TestAddressesThatAreMadeUp(t *testing.T) {
+	t.Parallel()
 	wrong := strings.Repeat("horse ", 50) // too long to be compared, which takes time
 	for name, c := range map[string]struct {
 		trusted bool

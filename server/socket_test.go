@@ -80,6 +80,7 @@ func wantClose(t *testing.T, conn *websocket.Conn, code int) {
 }
 
 func TestSocketFollowsARun(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	first, second := b.watch("/ws/runs/"+id), b.watch("/ws/test/"+id)
@@ -112,6 +113,7 @@ func TestSocketFollowsARun(t *testing.T) {
 }
 
 func TestSocketOfAFinishedRun(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("done")
 	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
@@ -132,6 +134,7 @@ func TestSocketOfAFinishedRun(t *testing.T) {
 }
 
 func TestSocketWaitsForAPreparedRun(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	run := b.createRun("prepared")
 	conn := b.watch("/ws/runs/" + run.RunID)
@@ -148,6 +151,7 @@ func TestSocketWaitsForAPreparedRun(t *testing.T) {
 }
 
 func TestSocketRefusals(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	cookie := b.session()
@@ -179,6 +183,7 @@ func TestSocketRefusals(t *testing.T) {
 }
 
 func TestLargeMessageClosesTheSocket(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	conn := b.watch("/ws/runs/" + id)
@@ -199,6 +204,7 @@ func TestLargeMessageClosesTheSocket(t *testing.T) {
 
 // TestSlowReader lets one client stop reading: the other one misses nothing.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	slow := b.watch("/ws/runs/" + id)
@@ -228,6 +234,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestShutdownClosesSockets(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	id := b.liveRun()
 	conn := b.watch("/ws/runs/" + id)

@@ -14,6 +14,7 @@ import (
 // TestWhatBeginsLaterIsJudgedThen starts a run and a matrix as bob, who may use ada's connection then, and asks whether
 // they may begin after each thing that can come between.
 func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
+	t.Parallel()
 	type between struct {
 		o   owned
 		c   store.Connection
@@ -69,6 +70,7 @@ func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
 
 // TestWhatWasConfirmedBegins: a run against production whose name was typed, and one that nobody's request began.
 func TestWhatWasConfirmedBegins(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c := decode[store.Connection](t, o.as("ada", "POST", "/api/connections", map[string]any{"name": "prod",
 		"driver": "postgres", "dsn": restrictedDSN, "production": true}).want(t, http.StatusCreated))
@@ -100,6 +102,7 @@ func TestWhatWasConfirmedBegins(t *testing.T) {
 
 // TestWithoutAGrantWhoMadeItIsJudged: runs that waited when the server was upgraded have no grant.
 func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
+	t.Parallel()
 	o := own(t)
 	c, tpl := o.fresh(1)
 	made := decode[engine.Run](t, o.as("bob", "POST", "/api/runs",

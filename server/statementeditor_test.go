@@ -30,6 +30,7 @@ func (b *trials) Catalog(_ context.Context, ref engine.ConnectionRef) (dryrun.Re
 
 // TestStatementsAreTriedByThoseWhoMay: a reader may not, production has to be confirmed, unknown fields are refused.
 func TestStatementsAreTriedByThoseWhoMay(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	reader, _ := b.mint(auth.ScopeRead)
 	for _, name := range []string{"try", "samples", "catalog"} {

@@ -37,6 +37,7 @@ func (c *carried) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 
 // TestEverythingIsStopped stops the runs of this server and those of others, as operator, and without the store.
 func TestEverythingIsStopped(t *testing.T) {
+	t.Parallel()
 	var c *carried
 	b := start(t, func(o *server.Options) {
 		c = &carried{orchestra: o.Runs.(*orchestra), held: []string{"here-1", "here-2"}}
@@ -72,6 +73,7 @@ func TestEverythingIsStopped(t *testing.T) {
 
 // TestARunThatIsBeingStartedIsStopped tells a run to stop that cannot hear it yet: it is told again until it does.
 func TestARunThatIsBeingStartedIsStopped(t *testing.T) {
+	t.Parallel()
 	var c *carried
 	b := start(t, func(o *server.Options) {
 		c = &carried{orchestra: o.Runs.(*orchestra), busy: 2}

@@ -42,8 +42,8 @@ func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error)
 
 // TestOnTheRealStore repeats on Postgres what depends on how the store answers.
 func TestOnTheRealStore(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	t.Setenv(keyring.KeyEnv, "")
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)

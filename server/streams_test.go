@@ -57,6 +57,7 @@ func newStreaming(t *testing.T) *streaming {
 
 // TestStatementsOverHTTP: a group is carried out, and what is wrong with one has a place.
 func TestStatementsOverHTTP(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	execute := func(sql string) answer {
 		return b.do("POST", "/api/v1/streams/statements", map[string]any{"sql": sql})

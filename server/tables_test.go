@@ -96,6 +96,7 @@ func (noTables) RemoveReader(context.Context, string) error { return nil }
 
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {
+	t.Parallel()
 	failing := func() delivery.Counts {
 		return delivery.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{delivery.LostRejected: 3}, Failing: true,
 			LastError: "it says <no>"}
@@ -176,6 +177,7 @@ func (s slowTables) Query(ctx context.Context, _ string, _ int) (query.Answer, e
 
 // TestAQueryIsCancelledByItsCaller: who asked ends a query by the name that it was given.
 func TestAQueryIsCancelledByItsCaller(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 2)
 	b := start(t, func(o *server.Options) { o.Tables = slowTables{asked: asked} })
 	token, _ := b.mint(auth.ScopeRead)

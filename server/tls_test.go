@@ -56,6 +56,7 @@ func overTLS(t *testing.T, change ...func(*server.Options)) (*bench, *tls.Config
 
 // TestOverTLS: the API, the session, the page's headers and a socket.
 func TestOverTLS(t *testing.T) {
+	t.Parallel()
 	b, trust := overTLS(t)
 	if !strings.HasPrefix(b.srv.URL(), "https://") {
 		t.Errorf("URL %s", b.srv.URL())
@@ -99,6 +100,7 @@ func TestOverTLS(t *testing.T) {
 
 // TestOldTLSIsRefused: 1.2 at least.
 func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
 	b, trust := overTLS(t)
 	for version, refused := range map[uint16]bool{tls.VersionTLS11: true, tls.VersionTLS12: false,
 		tls.VersionTLS13: false} {
@@ -116,6 +118,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 
 // TestPlainHTTPIsSentToTLS: on the port of TLS, who reads is redirected, who brings something is told.
 func TestPlainHTTPIsSentToTLS(t *testing.T) {
+	t.Parallel()
 	b, _ := overTLS(t)
 	addr := strings.TrimPrefix(b.base, "https://")
 	for request, says := range map[string][]string{
@@ -148,6 +151,7 @@ func TestPlainHTTPIsSentToTLS(t *testing.T) {
 
 // TestAnotherHost: names that were made to lead here are refused, on every address.
 func TestAnotherHost(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Hosts = hosts(t, "load.example", ".bench.example", "192.0.2.7") })
 	_, port, _ := strings.Cut(strings.TrimPrefix(b.base, "http://"), ":")
 	for _, host := range []string{"localhost", "127.0.0.1", "127.5.5.5:99", "[::1]:" + port, "load.example:" + port,
@@ -170,6 +174,7 @@ func TestAnotherHost(t *testing.T) {
 
 // TestBehindProxies: TLS and the name are those that a trusted proxy says, and nobody else.
 func TestBehindProxies(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Proxies, o.Hosts = loopbackProxy(t), hosts(t, "load.example") })
 	unknown := start(t)
 	const hsts = "Strict-Transport-Security"

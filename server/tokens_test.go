@@ -13,6 +13,7 @@ import (
 
 // TestAdminsEndTheTokensOfOthers lists everybody's tokens and sessions, and ends some.
 func TestAdminsEndTheTokensOfOthers(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ada, session := b.join("ada", store.RoleOperator)
 	_, root := b.join("root", store.RoleAdmin)
@@ -70,6 +71,7 @@ func TestAdminsEndTheTokensOfOthers(t *testing.T) {
 
 // TestWhatATokenOfAPipelineMay holds the scopes run and metrics by what they are for, to the end of a run.
 func TestWhatATokenOfAPipelineMay(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	secret, _ := b.mint(auth.ScopeRun)
 	ci := []string{"Authorization", "Bearer " + secret}

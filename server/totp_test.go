@@ -27,6 +27,7 @@ func codeAt(t *testing.T, secret string, periods int) string {
 
 // TestASecondFactor enrols a user, signs it in, and turns the factor off; an admin removes another.
 func TestASecondFactor(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	u, session := b.join("ada", store.RoleViewer)
 	me := func(method, path string, in any) answer {
@@ -132,6 +133,7 @@ func TestASecondFactor(t *testing.T) {
 
 // TestCodesAreGuessedSlowly, by who knows the password: as passwords are.
 func TestCodesAreGuessedSlowly(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	_, session := b.join("ada", store.RoleOperator)
 	started := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", nil, session...).want(t, http.StatusCreated))

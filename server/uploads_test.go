@@ -24,6 +24,7 @@ import (
 
 // TestUploadLimits sends many files: what is kept is bounded, and says so.
 func TestUploadLimits(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{Versions: 3, Files: 5, Bytes: 1 << 20}, nil)
 	for i := range 3 {
 		s.upload(guest("counters", fmt.Sprintf("1.%d.0", i), ""), 201)
@@ -46,6 +47,7 @@ func TestUploadLimits(t *testing.T) {
 
 // TestUploadsWaitTheirTurn holds quarantine: a bounded number wait, the others are told.
 func TestUploadsWaitTheirTurn(t *testing.T) {
+	t.Parallel()
 	held := make(chan struct{})
 	s := openShelf(t, store.PluginLimits{}, func(ctx context.Context, _ []byte) (plugin.Info, error) {
 		select {
@@ -84,6 +86,7 @@ func form(field string, files ...[]byte) (body []byte, contentType string) {
 
 // TestBadUploads sends what must be refused, with a sentence, and what must not.
 func TestBadUploads(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	honest := guest("counters", "1.0.0", "")
 	ok, okType := form("file", honest)
@@ -171,6 +174,7 @@ func (s *shelf) raw(t *testing.T, request string, body []byte) string {
 }
 
 func TestUploadsOnTheWire(t *testing.T) {
+	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	wasm := guest("counters", "1.0.0", "")
 	large := append(guest("counters", "1.1.0", ""),
@@ -213,6 +217,7 @@ func TestUploadsOnTheWire(t *testing.T) {
 
 // TestSlowUpload is cut off, whether it stops at its beginning or later, and holds nobody up.
 func TestSlowUpload(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change    func(o *server.Options)
 		announced int

@@ -56,6 +56,7 @@ func (b *bench) signIn(name, password string, header ...string) answer {
 
 // TestFromInvitationToSignIn goes the way of a new user.
 func TestFromInvitationToSignIn(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ada, invitation := b.invite("ada@example.com", store.RoleOperator)
 	b.do("POST", "/api/users", map[string]any{"name": "ADA@example.com", "role": "viewer"}).
@@ -121,6 +122,7 @@ func TestFromInvitationToSignIn(t *testing.T) {
 
 // TestWhatAUserMayChangesAtOnce changes roles, locks users out and deletes them, while they are signed in.
 func TestWhatAUserMayChangesAtOnce(t *testing.T) {
+	t.Parallel()
 	b := start(t)
 	ada, session := b.join("ada", store.RoleOperator)
 	create := func() answer { return b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}, session...) }
@@ -193,6 +195,7 @@ func TestWhatAUserMayChangesAtOnce(t *testing.T) {
 
 // TestAFloodOfPasswords guesses one user's password from many addresses, and many users' from one.
 func TestAFloodOfPasswords(t *testing.T) {
+	t.Parallel()
 	b := start(t, func(o *server.Options) { o.Proxies = loopbackProxy(t) })
 	b.join("ada", store.RoleViewer)
 	b.join("eve", store.RoleViewer)

@@ -31,6 +31,16 @@ const LeaseEnv = "LOADSTONE_TEST_LEASE"
 // Soak is the variable that has tests take as long, and try as much, as the soak does.
 const Soak = "LOADSTONE_SOAK"
 
+// Long leaves a test out of make test, which says go test -short, and to make check-ci: it takes many seconds, or asserts
+// with processes and a real clock what the simulation asserts of the same code in virtual time. Why is said to who reads
+// the output. It stands first in the test.
+func Long(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make check-ci: " + why)
+	}
+}
+
 const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
 
 // Main is the TestMain of a package whose tests start the program: program is the program with its arguments, and

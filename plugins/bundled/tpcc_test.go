@@ -106,8 +106,11 @@ var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stoc
 // specification, runs all five transactions, first as they are and then serializable, and checks the
 // consistency conditions before and after.
 func TestTpcc(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: two warehouses are loaded for half a minute")
+	}
 	if bundledtest.Race && os.Getenv("LOADSTONE_SOAK") == "" {
-		t.Skip("loading whole warehouses is one goroutine's work: make test does it without the race detector")
+		t.Skip("loading whole warehouses is one goroutine's work: make check-ci does it without the race detector")
 	}
 	b := newBench(t, hosttest.Bundled(t))
 	warehouses := 2

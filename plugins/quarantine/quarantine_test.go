@@ -37,6 +37,9 @@ func withBinary(t *testing.T) *Quarantine {
 }
 
 func TestHonestFilesPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: each bundled plugin is compiled anew, for seconds")
+	}
 	q := withBinary(t)
 	files := map[string][]byte{"guest": plugintest.Guest{Batch: one}.Build()}
 	bundledFiles, err := bundledtest.Files()

@@ -30,6 +30,7 @@ func (k fakeUsageStore) ListAudit(context.Context, store.AuditFilter) ([]store.A
 
 // TestWhenAConnectionLastWorked: a run counts when the database answered something, until it stopped asking.
 func TestWhenAConnectionLastWorked(t *testing.T) {
+	t.Parallel()
 	at := func(minute int) engine.Time {
 		return engine.At(time.Date(2026, 11, 24, 12, minute, 0, 0, time.UTC))
 	}

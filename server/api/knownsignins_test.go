@@ -10,6 +10,7 @@ import (
 )
 
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	for ip, want := range map[string]string{"203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
 		"2001:db8:1:2::1": "2001:db8:1:2::/64", "::ffff:203.0.113.7": "::ffff:203.0.113.7", "fe80::1%eth0": "fe80::/64",
 		"": "", "nonsense": "nonsense"} {
@@ -27,6 +28,7 @@ func accountOf(h *userHandlers, name, address string) string {
 // TestStrangersDoNotLockOut guesses one user's password from many addresses: further guesses wait, and so does the user
 // from an address that it never came from; from one that it did it does not.
 func TestStrangersDoNotLockOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &userHandlers{addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second)}
 		h.known.add("ada", "home")
@@ -53,6 +55,7 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 }
 
 func TestKnownIsBounded(t *testing.T) {
+	t.Parallel()
 	var k knownSignIns
 	for i := range maxKnownSignIns + 5 {
 		k.add("ada", time.Duration(i).String())
@@ -64,6 +67,7 @@ func TestKnownIsBounded(t *testing.T) {
 
 // TestWhoWasKnownBefore: sign-ins of before the process began are read once there is an answer, and once.
 func TestWhoWasKnownBefore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		requested, away := 0, true
 		k := knownSignIns{readAudit: func(ctx context.Context, add func(name, address string)) bool {

@@ -151,6 +151,7 @@ func harmless(t *testing.T, r api.Report, shown ...string) {
 // TestAReportHoldsNoValues looks for what is private in all that a report holds, and sees that it is still there for
 // those who may see it.
 func TestAReportHoldsNoValues(t *testing.T) {
+	t.Parallel()
 	s, untouched := full(), full()
 	r, err := api.NewReportMaker(s, s, pages, "1").Report(t.Context(), "r")
 	if err != nil {
@@ -166,6 +167,7 @@ func TestAReportHoldsNoValues(t *testing.T) {
 
 // TestAComparisonHoldsNoValues of any of its runs, nor the name of the machines that its notes tell apart.
 func TestAComparisonHoldsNoValues(t *testing.T) {
+	t.Parallel()
 	s, untouched := full(), full()
 	r, err := api.NewReportMaker(s, s, pages, "1").Comparison(t.Context(), []string{"r", "other"}, 7)
 	if err != nil {

@@ -18,6 +18,7 @@ func entry(kind, name, version string) plugin.Entry {
 
 // TestUnknownNamesAreToldWithTheNearest holds every kind of name, in documents that are valid and in others.
 func TestUnknownNamesAreToldWithTheNearest(t *testing.T) {
+	t.Parallel()
 	here := api.KnownNames{
 		Plugins: []plugin.Entry{entry("workload", "mix", "1.0.0"), entry("workload", "sql", "1.0.0"),
 			entry("adapter", "postgres", "1.0.0")},

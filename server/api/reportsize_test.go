@@ -108,6 +108,7 @@ func anHour(t testing.TB, s storetest.Store) stored {
 // TestTheReportOfAnHourIsSmall makes the report of an hour with 100 million executions with the page as it is built.
 // How long it takes is told by BenchmarkReportOfAnHour.
 func TestTheReportOfAnHourIsSmall(t *testing.T) {
+	t.Parallel()
 	if _, err := fs.Stat(ui.Dist(), "report/report.js"); err != nil {
 		t.Skip("the page is not built: make ui builds it")
 	}

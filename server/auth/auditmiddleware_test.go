@@ -50,6 +50,7 @@ func watched(t *testing.T) (ask func(path string), lines func(outcome string) []
 
 // TestAPanicLeavesALine: what a handler did before it broke is not known, and who asked is.
 func TestAPanicLeavesALine(t *testing.T) {
+	t.Parallel()
 	ask, lines := watched(t)
 	ask("/panic")
 	if got := lines(store.OutcomeFailed); len(got) != 1 || got[0].UserName != "ada" || got[0].Object != "/panic" ||
@@ -60,6 +61,7 @@ func TestAPanicLeavesALine(t *testing.T) {
 
 // TestAFloodOfBadRequestsHidesNoPanic: what breaks here has lines of its own, which are bounded too.
 func TestAFloodOfBadRequestsHidesNoPanic(t *testing.T) {
+	t.Parallel()
 	ask, lines := watched(t)
 	for range 100 {
 		ask("/failed")
@@ -86,6 +88,7 @@ func TestAFloodOfBadRequestsHidesNoPanic(t *testing.T) {
 
 // TestAFloodOfFailuresHidesNoRefusal, nor the other way round, and neither fills the log.
 func TestAFloodOfFailuresHidesNoRefusal(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][3]string{{"/failed", "/refused", store.OutcomeRefused},
 		{"/refused", "/failed", store.OutcomeFailed}, {"/refused", "/panic", store.OutcomeFailed}} {
 		ask, lines := watched(t)

@@ -62,6 +62,7 @@ func (u *users) DeleteToken(context.Context, string, string) error {
 }
 
 func TestCache(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		s := New(u, zerolog.Nop())
@@ -89,6 +90,7 @@ func TestCache(t *testing.T) {
 // TestRevocationDuringACheck lets the store's yes arrive after the revocation:
 // it must not be remembered.
 func TestRevocationDuringACheck(t *testing.T) {
+	t.Parallel()
 	u := &users{}
 	s := New(u, zerolog.Nop())
 	secret, _ := NewSecret(PrefixAPI)
@@ -102,6 +104,7 @@ func TestRevocationDuringACheck(t *testing.T) {
 }
 
 func TestGarbageDoesNotReachTheStore(t *testing.T) {
+	t.Parallel()
 	u := &users{}
 	s := New(u, zerolog.Nop())
 	for _, secret := range []string{"", "lst_", "lst_x", "lss_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
@@ -116,6 +119,7 @@ func TestGarbageDoesNotReachTheStore(t *testing.T) {
 }
 
 func TestLimiter(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(3, time.Second)
 		for range 3 {
@@ -153,6 +157,7 @@ func TestLimiter(t *testing.T) {
 // TestAKnownCallerIsBelievedDuringAStoreOutage holds that who was verified a short
 // while ago can act, nobody else, and no one who was revoked.
 func TestAKnownCallerIsBelievedDuringAStoreOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		s := New(u, zerolog.Nop())
@@ -207,6 +212,7 @@ func (u *users) EnsureAdmin(ctx context.Context, name string) (store.User, error
 
 // TestTheOperatorActsWithoutTheStore: who reads the server's own files can stop it in an emergency, and soon.
 func TestTheOperatorActsWithoutTheStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{down: store.ErrUnavailable}
 		s := New(u, zerolog.Nop())
@@ -235,6 +241,7 @@ func TestTheOperatorActsWithoutTheStore(t *testing.T) {
 // TestEnds: what another server has revoked, or whose user it has given another role, ends within lookEvery, what
 // expires at its time, and what is stopped never.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		s := New(u, zerolog.Nop())

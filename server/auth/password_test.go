@@ -13,6 +13,7 @@ import (
 )
 
 func TestPasswords(t *testing.T) {
+	t.Parallel()
 	const right = "correct horse battery"
 	hash := hashPassword(right)
 	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || hash == hashPassword(right) {
@@ -44,6 +45,7 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestCheckPassword(t *testing.T) {
+	t.Parallel()
 	for text, ok := range map[string]bool{"correct horse battery": true, "eleven char": false, "aaaaaaaaaaaaaa": false,
 		"ada@example.com": false, "ada@example.com and a horse": true, strings.Repeat("ü", 12): false,
 		"zwölf Zeichen": true, strings.Repeat("word ", 50): false, "bad \xff utf-8 text": false} {
@@ -72,6 +74,7 @@ func (m *concurrentChange) UserCredentials(ctx context.Context, name string) (st
 // TestASignInBesideAnotherPassword: while a password is compared the user gets another, or is locked out. No session
 // is begun by the old one.
 func TestASignInBesideAnotherPassword(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(s store.Users, id string) error{
 		"another password": func(s store.Users, id string) error {
 			return s.SetPassword(t.Context(), id, hashPassword("another horse battery"))

@@ -23,6 +23,7 @@ var ada = store.User{UserID: "1", Name: "ada"}
 // TestCodesAreThoseOfTheRFC holds the codes of RFC 6238, appendix B, for SHA-1: the last six of its eight digits, for
 // that is what is asked for here.
 func TestCodesAreThoseOfTheRFC(t *testing.T) {
+	t.Parallel()
 	secret := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("12345678901234567890"))
 	for unix, code := range map[int64]string{59: "94287082", 1111111109: "07081804", 1111111111: "14050471",
 		1234567890: "89005924", 2000000000: "69279037", 20000000000: "65353130"} {
@@ -97,6 +98,7 @@ func (p *phone) code(t *testing.T) string {
 
 // TestEachCodeIsGoodOnce: that of the app, also the one that confirmed, and every recovery code.
 func TestEachCodeIsGoodOnce(t *testing.T) {
+	t.Parallel()
 	p, codes := enrolledUser(t)
 	check := func(code string, want error) {
 		t.Helper()
@@ -130,6 +132,7 @@ func TestEachCodeIsGoodOnce(t *testing.T) {
 
 // TestOneOfManyIsLetIn: many send the same code at once, as somebody does who looks over a shoulder.
 func TestOneOfManyIsLetIn(t *testing.T) {
+	t.Parallel()
 	p, _ := enrolledUser(t)
 	p.at = p.at.Add(period)
 	code := p.code(t)
@@ -149,6 +152,7 @@ func TestOneOfManyIsLetIn(t *testing.T) {
 }
 
 func TestThePictureIsBlackOnWhite(t *testing.T) {
+	t.Parallel()
 	svg, err := qrCode("otpauth://totp/Loadstone:ada?secret=ABC&issuer=Loadstone")
 	if err != nil || !strings.HasPrefix(svg, "<svg ") || strings.Count(svg, "M") < 100 || len(svg) > 40_000 {
 		t.Errorf("%d bytes, %v", len(svg), err)

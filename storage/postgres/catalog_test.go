@@ -42,6 +42,7 @@ func keys(t *testing.T) *keyring.Keyring {
 // TestAnAddressIsSealed: what is behind the host of a webhook is read back, but stands nowhere in the clear; with
 // another key the sink is there without it, and can be dropped.
 func TestAnAddressIsSealed(t *testing.T) {
+	t.Parallel()
 	const address = "https://hooks.example.com/services/T0/canary"
 	pool := catalogOpen(t)
 	rows := postgres.NewCatalogStore(pool, keys(t))
@@ -78,11 +79,13 @@ func TestAnAddressIsSealed(t *testing.T) {
 }
 
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	catalogtest.Run(t, func(t *testing.T) catalog.Store { return postgres.NewCatalogStore(catalogOpen(t), keys(t)) })
 }
 
 // TestTheDatabaseHoldsReferences: constraints stand behind what is checked before.
 func TestTheDatabaseHoldsReferences(t *testing.T) {
+	t.Parallel()
 	pool := catalogOpen(t)
 	rows := postgres.NewCatalogStore(pool, keys(t))
 	err := catalogtest.Apply(t.Context(), rows, `CREATE LOGICAL SOURCE a(x INT64);

@@ -198,6 +198,7 @@ func (c *crowd) check(t testing.TB, jobs int) {
 
 // TestManyClaimers: 64 claimers of many jobs never hold one at the same time, and leave none. make soak has 100 000.
 func TestManyClaimers(t *testing.T) {
+	t.Parallel()
 	jobs := 600
 	if os.Getenv("LOADSTONE_SOAK") != "" {
 		jobs = 100_000
@@ -271,6 +272,7 @@ func serverCPU(t testing.TB, dsn string) (total time.Duration) {
 
 // TestWhatIsGivenBackForLater: it is claimed by nobody until then, and a lost claim puts nothing off.
 func TestWhatIsGivenBackForLater(t *testing.T) {
+	t.Parallel()
 	_, dsn := open(t)
 	q := queueOf(t, dsn, 4)
 	fill(t, q, 0, 1)
@@ -305,6 +307,7 @@ func TestWhatIsGivenBackForLater(t *testing.T) {
 
 // TestAPartThatFailsForGood: without it nothing of the table is put in place, and the table has failed.
 func TestAPartThatFailsForGood(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	must := func(err error) {

@@ -11,6 +11,7 @@ import (
 // TestADeletedRunIsLookedForInTheResults: also one that was never taken in: its seconds may be there, from while it
 // went on, or while nothing was taken in. One that was not started has left nothing.
 func TestADeletedRunIsLookedForInTheResults(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
 	must := func(err error) {

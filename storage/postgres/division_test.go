@@ -9,6 +9,7 @@ import (
 // TestADivisionIsAsOfWhenItWasMade: what has changed since is not in its parts, however late they are claimed; and of
 // one whose own claim could not say so any more nobody knows whether it has the last change.
 func TestADivisionIsAsOfWhenItWasMade(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
 	must := func(err error) {

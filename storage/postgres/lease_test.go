@@ -11,6 +11,7 @@ import (
 // TestOnlyExpiredLeasesAreTakenOver lets leases expire by turning them back, which
 // by the database's clock is the same as waiting.
 func TestOnlyExpiredLeasesAreTakenOver(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	conn := connect(t, dsn)

@@ -19,6 +19,7 @@ func certificateOf(serial, node string, key byte) store.NodeCertificate {
 }
 
 func TestAServersAuthorityIsOneAndSealed(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	var made sync.Map
 	var work sync.WaitGroup
@@ -62,6 +63,7 @@ func TestAServersAuthorityIsOneAndSealed(t *testing.T) {
 }
 
 func TestANodesTokenIsUsedOnce(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	token := func(id byte, uses int, valid time.Duration) [32]byte {
@@ -115,6 +117,7 @@ func TestANodesTokenIsUsedOnce(t *testing.T) {
 }
 
 func TestARevokedNodeIsNotRenewed(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
 	for n := range byte(2) {
@@ -165,6 +168,7 @@ func TestARevokedNodeIsNotRenewed(t *testing.T) {
 }
 
 func TestTheCatalogOfNodesIsShared(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
 	for _, address := range []string{"b:9090", "a:9090"} {
@@ -188,6 +192,7 @@ func TestTheCatalogOfNodesIsShared(t *testing.T) {
 
 // TestARevocationBesideARenewalEndsWhatWasRenewed: it waits for the renewal that it has met.
 func TestARevocationBesideARenewalEndsWhatWasRenewed(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	if _, err := s.CreateNodeToken(ctx, store.NodeToken{TokenID: "a", Uses: 1}, [32]byte{0}, time.Hour); err != nil {
@@ -242,6 +247,7 @@ func TestARevocationBesideARenewalEndsWhatWasRenewed(t *testing.T) {
 
 // TestARevokedNodeDoesNotJoinAgainByItsToken, whatever uses are left, with another key or name.
 func TestARevokedNodeDoesNotJoinAgainByItsToken(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
 	for n := range byte(2) {
@@ -272,6 +278,7 @@ func TestARevokedNodeDoesNotJoinAgainByItsToken(t *testing.T) {
 
 // TestATokenIsListedAndEnded: those by which nodes can join now, without their secrets.
 func TestATokenIsListedAndEnded(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
 	for n, of := range []struct {

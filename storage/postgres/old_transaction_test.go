@@ -31,6 +31,7 @@ func openTransaction(t testing.TB, dsn string) pgx.Tx {
 // TestAClaimPassesByDeadEntries: while a transaction stays open somewhere, the entries that were claimed and released
 // stay in the index; a claim does not read them.
 func TestAClaimPassesByDeadEntries(t *testing.T) {
+	t.Parallel()
 	_, dsn := open(t)
 	q := queueOf(t, dsn, 1)
 	const jobs = 1500
@@ -88,6 +89,7 @@ func entriesRead(t testing.TB, q postgres.RefreshQueue, dsn string) int64 {
 // TestAReleaseReadsNoTableInWhole: sessions keep their plans, and one that was made while the queue was empty would
 // read all dead rows of it later, at every release.
 func TestAReleaseReadsNoTableInWhole(t *testing.T) {
+	t.Parallel()
 	_, dsn := open(t)
 	q := queueOf(t, dsn, 1)
 	if ask[int](t, dsn, "SELECT current_setting('server_version_num')::int") < 150000 {
@@ -129,6 +131,7 @@ func TestAReleaseReadsNoTableInWhole(t *testing.T) {
 // TestClaimsBesideAnOldTransaction is an hour of 50 jobs a second with a transaction of 15 minutes in it, at six times
 // the pace: as many jobs, as many dead rows. It belongs to make soak, and says what it measured.
 func TestClaimsBesideAnOldTransaction(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("ten minutes: make soak")
 	}

@@ -12,6 +12,7 @@ import (
 
 // TestPingHasItsOwnConnection lets every connection of the store wait for a lock.
 func TestPingHasItsOwnConnection(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	conn := connect(t, dsn)
 	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE audit_log"); err != nil {

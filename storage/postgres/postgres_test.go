@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,13 +18,16 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) {
+	// A key of whoever runs the tests is none of theirs, and tests that run side by side set no variable.
+	_ = os.Unsetenv(keyring.KeyEnv)
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
 
 // open returns a store on a fresh database, and the database's DSN.
 func open(t testing.TB) (*storagepostgres.Store, string) {
 	t.Helper()
 	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	t.Setenv(keyring.KeyEnv, "")
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +51,7 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Store {
 		s, _ := open(t)
 		return s

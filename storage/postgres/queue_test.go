@@ -9,6 +9,7 @@ import (
 
 // TestARunWithoutNodesIsLetBy, as in memory.
 func TestARunWithoutNodesIsLetBy(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	db := connect(t, dsn)
 	storetest.QueueBypass(t, s, func(runID string, by time.Duration) {

@@ -15,6 +15,7 @@ import (
 // TestReportsAreWhatRunWorkersReported: what snapshots say of connections, schedule and machine is read as it was, in
 // the order of each one's ticks; what an earlier version has not stored is unknown.
 func TestReportsAreWhatRunWorkersReported(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
 	if err := s.CreateRun(ctx, engine.Run{RunID: "r"}); err != nil {
@@ -65,6 +66,7 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 
 // TestRunsAreTakenInAgain: though nothing of them has changed, once, and no others.
 func TestRunsAreTakenInAgain(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
 	must := func(err error) {
@@ -127,6 +129,7 @@ func TestRunsAreTakenInAgain(t *testing.T) {
 // TestARunThatIsGivenUp: a run that fails too often is not tried again by itself, and the table is behind since it
 // ended and says why, until the run changes, somebody resumes the table, or the run is deleted.
 func TestARunThatIsGivenUp(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
 	must := func(err error) {

@@ -121,6 +121,7 @@ func beside(t *testing.T, conn *pgx.Conn, what string, waiting int, f func(conte
 // TestWhatKeepsARunIsJudgedWithItsDeletion: who makes something that keeps a run is waited for by who deletes it, and
 // waits for who does.
 func TestWhatKeepsARunIsJudgedWithItsDeletion(t *testing.T) {
+	t.Parallel()
 	for name, k := range keepers {
 		t.Run(name+" comes first", func(t *testing.T) {
 			s, dsn := open(t)
@@ -173,6 +174,7 @@ func TestWhatKeepsARunIsJudgedWithItsDeletion(t *testing.T) {
 
 // TestADeletionWithoutItsLineIsNone: what cannot be told in the audit log is not done.
 func TestADeletionWithoutItsLineIsNone(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	conn := connect(t, dsn)
 	old(t, s, conn)

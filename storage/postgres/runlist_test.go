@@ -11,6 +11,7 @@ import (
 // TestRunsOfAConnection are those that name it, in both stores: not those of a longer name, nor of a connection that is
 // spelled out.
 func TestRunsOfAConnection(t *testing.T) {
+	t.Parallel()
 	onPostgres, _ := open(t)
 	for name, s := range map[string]store.Runs{"Postgres": onPostgres, "memory": fake.New()} {
 		for id, ref := range map[string]engine.ConnectionRef{"a": {Name: "shop"}, "b": {Name: "shop 2"},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -29,6 +28,7 @@ func exec(t testing.TB, conn *pgx.Conn, text string, args ...any) {
 }
 
 func TestUnreachableServer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		dsn  string
 		code engine.Code
@@ -53,10 +53,12 @@ func TestUnreachableServer(t *testing.T) {
 }
 
 func TestServerGoesAway(t *testing.T) {
-	s, _ := open(t)
-	conn := connect(t, pgtest.Start(t).DSN("postgres"))
+	t.Parallel()
+	s, dsn := open(t)
+	conn := connect(t, dsn)
 	ctx := context.Background()
-	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'`); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'loadstone'`); err != nil {
 		t.Fatal(err)
 	}
 	// The pool notices a dead connection at its next use; after that it works again.
@@ -83,6 +85,7 @@ func TestServerGoesAway(t *testing.T) {
 
 // TestDatabaseRefusesForbiddenTransitions proves that the trigger's table is engine.Status's.
 func TestDatabaseRefusesForbiddenTransitions(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	conn := connect(t, dsn)
 	paths := map[engine.Status][]engine.Status{
@@ -112,6 +115,7 @@ func TestDatabaseRefusesForbiddenTransitions(t *testing.T) {
 }
 
 func TestDatabaseGuards(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	if err := s.CreateRun(ctx, engine.Run{RunID: "r1"}); err != nil {
@@ -173,6 +177,7 @@ func TestDatabaseGuards(t *testing.T) {
 }
 
 func TestRollBackOfTransition(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	if err := s.CreateRun(t.Context(), engine.Run{RunID: "r1"}); err != nil {
 		t.Fatal(err)
@@ -192,6 +197,7 @@ func TestRollBackOfTransition(t *testing.T) {
 }
 
 func TestPlayground(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	ctx := t.Context()
 	for _, dsn := range []string{"host=/one dbname=playground", "host=/one dbname=playground",
@@ -222,6 +228,7 @@ func playground(dsn string) store.Connection {
 }
 
 func TestBuiltinLeavesWhatAUserSaved(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	mine := playground("host=/mine")
 	if _, err := s.SaveConnection(t.Context(), mine); err != nil {
@@ -236,6 +243,7 @@ func TestBuiltinLeavesWhatAUserSaved(t *testing.T) {
 }
 
 func TestLostKey(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	if err := s.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
 		t.Fatal(err)
@@ -265,6 +273,7 @@ func TestLostKey(t *testing.T) {
 
 // TestNoPasswordInTheDatabase looks for a password in every row of every table.
 func TestNoPasswordInTheDatabase(t *testing.T) {
+	t.Parallel()
 	s, dsn := open(t)
 	ctx := t.Context()
 	number := 0

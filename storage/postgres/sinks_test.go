@@ -10,6 +10,7 @@ import (
 )
 
 func TestSinksHoldTheirConnections(t *testing.T) {
+	t.Parallel()
 	storetest.RunSinks(t, func(t *testing.T) (store.Connections, catalog.Store) {
 		s, _ := open(t)
 		return s, s.Streams()
@@ -18,6 +19,7 @@ func TestSinksHoldTheirConnections(t *testing.T) {
 
 // TestAConnectionGoesWhileItsSinkIsMade: it is deleted by another transaction, when that of the sink has begun.
 func TestAConnectionGoesWhileItsSinkIsMade(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	c, err := s.SaveConnection(t.Context(), store.Connection{Name: "gone", Driver: "postgres", DSN: "host=/shop"})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // TestWaitsForWorkersAreKnown: a table knows how long its refresh has waited for a worker; when the next one does not
 // wait, that fades.
 func TestWaitsForWorkersAreKnown(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t)
 	for name, s := range map[string]refresh.Refreshes{"Postgres": s, "memory": fake.New()} {
 		ctx := t.Context()

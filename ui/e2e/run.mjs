@@ -2,6 +2,7 @@
 //   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
 //     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author, --receiver URL, to
 //     which the server sends metrics by remote-write (receiver.mjs)
+//   the same with --smoke                                          a short one, in a minute at most
 //   npm run e2e -- --mock                                          the states and pages, on the mock server (needs
 // npm run build); pictures of the pages come to e2e-pages
 import { spawn } from 'node:child_process';
@@ -16,6 +17,7 @@ const { values: flags } = parseArgs({
     plugin: { type: 'string' },
     receiver: { type: 'string' },
     mock: { type: 'boolean', default: false },
+    smoke: { type: 'boolean', default: false },
   },
 });
 if (!flags.mock && !(flags['base-url'] && flags.token)) {
@@ -37,7 +39,7 @@ const files = (
         'memory.spec.mjs',
         'pages.spec.mjs',
       ]
-    : ['journey.spec.mjs']
+    : [flags.smoke ? 'smoke.spec.mjs' : 'journey.spec.mjs']
 ).map((f) => fileURLToPath(new URL(f, import.meta.url)));
 const child = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-concurrency=1', ...files], {
   stdio: 'inherit',

@@ -11,6 +11,7 @@ import (
 
 // TestWhatAStatementWritesIsReadFromItsWords, in every form that names a target.
 func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
+	t.Parallel()
 	s := standIn(t, nil)
 	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
 	if err != nil {
@@ -79,6 +80,7 @@ func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 
 // TestASwapThatFailsPutsBackWhatItDid: all new tables are in their place, or none.
 func TestASwapThatFailsPutsBackWhatItDid(t *testing.T) {
+	t.Parallel()
 	s := standIn(t, nil)
 	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
 	if err != nil {
