@@ -10,10 +10,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
@@ -40,6 +42,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[admission.ScalingNeeds]():     "Needs",
 	reflect.TypeFor[admission.NodeReservations](): "NodeRoom",
 	reflect.TypeFor[admission.WaitingRun]():       "WaitingInfo",
+	reflect.TypeFor[nodes.NodeInfo]():             "Node",
+	reflect.TypeFor[target.WriteTarget]():         "Written",
 }
 
 func schemaName(t reflect.Type, hint string) string {
@@ -52,6 +56,9 @@ func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	if strings.HasPrefix(t.PkgPath(), "github.com/loadstone-db/loadstone/server/api") && name != "" {
 		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	if name == "NotificationSaveInputBody" { // a name of the document too
+		return "SaveInputBody"
 	}
 	return name
 }

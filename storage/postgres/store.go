@@ -17,7 +17,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -30,7 +29,7 @@ type (
 	retentionRepo = RetentionStore
 )
 
-// Store implements storetest.Store. It is safe for concurrent use.
+// Store is the control store: it implements what storetest.Store lists. It is safe for concurrent use.
 type Store struct {
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
@@ -51,8 +50,6 @@ type Store struct {
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
-
-var _ storetest.Store = (*Store)(nil)
 
 const (
 	// defaultTimeout bounds calls whose context has no deadline.
