@@ -56,7 +56,8 @@ var named = map[string]string{
 // has to be added to.
 func TestTheCoreNamesNoProduct(t *testing.T) {
 	drivers := regexp.MustCompile(
-		`^engine/target/(postgres|snowflake|nullpg)/|^engine/stream/connector/postgres/|^engine/(store/storetest|plugin/plugintest)/`)
+		`^engine/target/(postgres|snowflake|nullpg)/|^engine/stream/connector/postgres/|^engine/(store/storetest|plugin/plugintest)/`,
+	)
 	product := regexp.MustCompile(`(?i)postgres|snowflake`)
 	used := map[string]bool{}
 	sources(t, func(path string) {

@@ -59,7 +59,13 @@ func (f ApplyFlags) Run(e *terminal.Env, do APICall) error {
 		text.WriteString(p.text + statementDivider)
 	}
 	var results statementResults
-	if err := do(e.Ctx, http.MethodPost, statementsPath, statementsRequest(text.String(), f.Confirm), &results); err != nil {
+	if err := do(
+		e.Ctx,
+		http.MethodPost,
+		statementsPath,
+		statementsRequest(text.String(), f.Confirm),
+		&results,
+	); err != nil {
 		return atPiece(pieces, err)
 	}
 	for _, r := range results.Results {

@@ -171,7 +171,13 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 			return fmt.Errorf("writing the key: %w", err)
 		}
 	}
-	_, _ = fmt.Fprintf(e.Stdout, "Restored %s of %s: %s.\n", c.File, b.CreatedAt.Format(time.RFC3339), backupSummary(b.Manifest))
+	_, _ = fmt.Fprintf(
+		e.Stdout,
+		"Restored %s of %s: %s.\n",
+		c.File,
+		b.CreatedAt.Format(time.RFC3339),
+		backupSummary(b.Manifest),
+	)
 	if n := len(b.Stopped); n > 0 {
 		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
 			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))

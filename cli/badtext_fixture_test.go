@@ -118,7 +118,11 @@ func (k *textFixture) prepare() {
 	}
 	k.ids["runs"], k.ids["tests"], k.startedAt = run.RunID, run.RunID, run.StartTime
 	k.ids["templates"] = of.TemplateID
-	if a := k.Exchange(http.MethodPut, "/api/templates/"+of.TemplateID+"/baseline", `{"run_id":"`+run.RunID+`"}`); a.Status/
+	if a := k.Exchange(
+		http.MethodPut,
+		"/api/templates/"+of.TemplateID+"/baseline",
+		`{"run_id":"`+run.RunID+`"}`,
+	); a.Status/
 		100 != 2 {
 		k.T.Fatalf("a baseline: %d %s", a.Status, a.Body)
 	}

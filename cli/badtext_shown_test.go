@@ -117,7 +117,10 @@ func (k *textFixture) secondRun() string {
 	file := p.Write("run.yaml", string(text))
 	junit, out := p.Path("junit.xml"), p.Path("out.json")
 	code, message := p.Command("run", file, "--server", k.Base, "--token", k.secret, "--junit", junit, "--out", out)
-	if wrong := controlSequenceAt(strings.ReplaceAll(message, "\r", "")); wrong != "" || code > 1 || strings.Contains(message, "panic") {
+	if wrong := controlSequenceAt(
+		strings.ReplaceAll(message, "\r", ""),
+	); wrong != "" || code > 1 ||
+		strings.Contains(message, "panic") {
 		k.T.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, message)
 	}
 	raw, err := os.ReadFile(junit)

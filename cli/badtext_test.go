@@ -132,9 +132,12 @@ func (d document) textFields() (list []textField) {
 			var found [][]string
 			d.texts(d.at(o, "requestBody", "content", "application/json", "schema"), nil, &found)
 			for _, route := range found {
-				if f := (textField{strings.ToUpper(method), path, "body", route}); !slices.ContainsFunc(list, func(o textField) bool {
-					return o.String() == f.String()
-				}) {
+				if f := (textField{strings.ToUpper(method), path, "body", route}); !slices.ContainsFunc(
+					list,
+					func(o textField) bool {
+						return o.String() == f.String()
+					},
+				) {
 					list = append(list, f)
 				}
 			}

@@ -79,9 +79,13 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	test.OK = false
 	loaded := func(when string) engine.RunDetail {
 		t.Helper()
-		run := runTemplate(t, s, "name: with certificates\ntarget: {connection: secure, adapter: postgres, table_name: orders, "+
-			"prepare: {rows: 1000, if_exists: use}}\nworkload: {plugin: mix, concurrent_connections: 4, duration_seconds: 2, "+
-			"warmup_seconds: 0}\n")
+		run := runTemplate(
+			t,
+			s,
+			"name: with certificates\ntarget: {connection: secure, adapter: postgres, table_name: orders, "+
+				"prepare: {rows: 1000, if_exists: use}}\nworkload: {plugin: mix, concurrent_connections: 4, duration_seconds: 2, "+
+				"warmup_seconds: 0}\n",
+		)
 		if run.Status != engine.StatusCompleted || run.Summary.Operations == 0 || run.Summary.Errors.Count != 0 {
 			t.Errorf("%s: %s, %+v", when, run.Status, run.Summary)
 		}

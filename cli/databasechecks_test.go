@@ -202,8 +202,19 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				n := clitest.StartNode(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader,
-					c.reader)
+				n := clitest.StartNode(
+					t,
+					t.TempDir(),
+					"",
+					"--refresh-workers",
+					"1",
+					ofControl,
+					c.control,
+					ofOwner,
+					c.owner,
+					ofReader,
+					c.reader,
+				)
 				const not, does = "this node refreshes no tables yet; it tries again", "this node refreshes derived tables"
 				clitest.Until(t, clitest.StartTimeout, func() bool {
 					return strings.Contains(n.Out.String(), not) || strings.Contains(n.Out.String(), does)
@@ -223,9 +234,19 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 	s.checkUntouched("after nodes that refresh nothing")
 	s.do(s.control, `INSERT INTO dynamic_tables (name, kind, definition, target_lag_seconds, refresh_mode)
 		VALUES ('of others', 'SQL', 'SELECT 7 AS seven', 3600, 'FULL')`)
-	mended := clitest.StartNode(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, control, ofOwner, withWrongPassword(owner),
+	mended := clitest.StartNode(
+		t,
+		t.TempDir(),
+		"",
+		"--refresh-workers",
+		"1",
+		ofControl,
+		control,
+		ofOwner,
+		withWrongPassword(owner),
 		ofReader,
-		reader)
+		reader,
+	)
 	clitest.Until(t, clitest.StartTimeout, func() bool {
 		return strings.Contains(mended.Out.String(), "refuses the login")
 	}, mended.Out.String)

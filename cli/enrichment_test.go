@@ -50,7 +50,10 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 					}
 					return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, running}, nil
 				})
-			if took := time.Since(begin); err != nil || took < c.took || took > c.took+enrichmentPollInterval || len(states) != 2 {
+			if took := time.Since(
+				begin,
+			); err != nil || took < c.took || took > c.took+enrichmentPollInterval ||
+				len(states) != 2 {
 				t.Errorf("%s: %v, %v", c.name, took, err)
 			}
 			if shown := strings.Contains(out.String(), "30 of 1 200 executions"); shown != (c.took > 0) {

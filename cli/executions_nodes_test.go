@@ -171,7 +171,11 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 		return s.counted(p, first.RunID)[[2]string{nodes[0].id, "MEASUREMENT"}] > before
 	})
 	s.AwaitEnd(first.RunID)
-	s.exact(p, s.AwaitEnd(s.StartRun(clitest.TemplateOnNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
+	s.exact(
+		p,
+		s.AwaitEnd(s.StartRun(clitest.TemplateOnNodes(load, "second", 3, 4)).RunID),
+		[]*streamNode{nodes[0], nodes[1], late},
+	)
 
 	third := s.StartRun(clitest.TemplateOnNodes(load, "third", 3, 20))
 	clitest.WaitFor(t, time.Minute, "rows of the third run", message(third.RunID, nodes[1]))

@@ -106,8 +106,12 @@ func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
 func TestRulesOverExecutionsAreCheckedBefore(t *testing.T) {
 	t.Parallel()
 	p := clitest.NewProgram(t)
-	bad := strings.Replace(quickAndSlowRun("playground", slowStatement), "QUANTILE(latencyMs, 0.99) AS p99 FROM executions\n",
-		"QUANTILE(latncyMs, 0.99) AS p99 FROM executions\n", 1)
+	bad := strings.Replace(
+		quickAndSlowRun("playground", slowStatement),
+		"QUANTILE(latencyMs, 0.99) AS p99 FROM executions\n",
+		"QUANTILE(latncyMs, 0.99) AS p99 FROM executions\n",
+		1,
+	)
 	code, text, summary := p.Run(p.Write("rules.yaml", bad))
 	if code == 0 || summary != nil || !strings.Contains(text, "there is no column latncyMs") ||
 		!strings.Contains(text, "did you mean latencyMs?") || !strings.Contains(text, "line 18") {

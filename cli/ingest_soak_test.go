@@ -107,10 +107,15 @@ func (in *ingestCluster) node() *clitest.RemoteNode {
 func (in *ingestCluster) run() (engine.RunDetail, int64) {
 	in.t.Helper()
 	var run engine.Run
-	in.netProxyTo.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
-		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: 3, "+
-		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", in.load)}, &run)
+	in.netProxyTo.Do(
+		"POST",
+		"/api/runs",
+		map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
+			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: 3, "+
+			"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", in.load)},
+		&run,
+	)
 	d := in.netProxyTo.AwaitEnd(run.RunID, in.served)
 	if d.Status != engine.StatusCompleted || d.Summary.Accounting.Recorded < 300 {
 		in.t.Fatalf("%s: %v, %+v\n%s", d.Status, d.CancellationReason, d.Summary, in.served.Out.String())

@@ -257,7 +257,10 @@ func (ask NodeAPI) awaitIdle(e *terminal.Env, id string, limit time.Duration) er
 		case <-ticker.C:
 		case <-ctx.Done():
 			if e.Ctx.Err() != nil {
-				return &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", nodeCell(id), e.Ctx.Err())}
+				return &terminal.ExitError{
+					Code: terminal.ExitFailed,
+					Err:  fmt.Errorf("waiting for %s: %w", nodeCell(id), e.Ctx.Err()),
+				}
 			}
 			return &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
 				Message: fmt.Sprintf("%s still carries %s after %s; it stays drained.", nodeCell(id), formatNodeLoad(last), limit),
@@ -293,7 +296,10 @@ func (ask NodeAPI) Resume(e *terminal.Env, called string) error {
 		select {
 		case <-time.After(drainPollInterval):
 		case <-e.Ctx.Done():
-			return &terminal.ExitError{Code: terminal.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", nodeName(n), e.Ctx.Err())}
+			return &terminal.ExitError{
+				Code: terminal.ExitFailed,
+				Err:  fmt.Errorf("waiting for %s: %w", nodeName(n), e.Ctx.Err()),
+			}
 		}
 		l, err := ask.nodes(e.Ctx)
 		if err != nil {

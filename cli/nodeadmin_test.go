@@ -65,8 +65,22 @@ func ms(v float64) *float64 { return &v }
 
 func fleet() []clusternodes.NodeInfo {
 	return []clusternodes.NodeInfo{
-		{NodeID: "local", Local: true, State: clusternodes.NodeActive, AcceptingWork: true, Capacity: 100, Used: 3, Version: "v1"},
-		{NodeID: "b", Address: "10.0.0.8:9090", State: clusternodes.NodeUnreachable, OutReason: "no\x1b[31m answer", Capacity: 0},
+		{
+			NodeID:        "local",
+			Local:         true,
+			State:         clusternodes.NodeActive,
+			AcceptingWork: true,
+			Capacity:      100,
+			Used:          3,
+			Version:       "v1",
+		},
+		{
+			NodeID:    "b",
+			Address:   "10.0.0.8:9090",
+			State:     clusternodes.NodeUnreachable,
+			OutReason: "no\x1b[31m answer",
+			Capacity:  0,
+		},
 		{NodeID: "a", Address: "10.0.0.7:9090", State: clusternodes.NodeActive, AcceptingWork: true, RTTMs: ms(0.25),
 			ClockOffsetMs: ms(-3), ClockErrorMs: ms(0.5), Workers: []clusternodes.NodeRunWorker{{RunID: "r1", WorkerID: "1"},
 				{RunID: "r1", WorkerID: "2"}, {RunID: "r2", WorkerID: "1"}}},
@@ -115,7 +129,11 @@ func TestNodesAreListedForAPerson(t *testing.T) {
 // TestTextsOfNodesAreNotObeyed: neither by the terminal nor by the table, whatever a node calls itself and its version.
 func TestTextsOfNodesAreNotObeyed(t *testing.T) {
 	bad := "a\x1b]52;c;aGk=\x07\u009b31m\x7f\u202egnp\u200b\r\nb\tc" + strings.Repeat("x", 10_000)
-	s := &fakeServer{nodes: []clusternodes.NodeInfo{{NodeID: bad, Address: bad, Version: bad, State: clusternodes.NodeActive, OutReason: bad}}}
+	s := &fakeServer{
+		nodes: []clusternodes.NodeInfo{
+			{NodeID: bad, Address: bad, Version: bad, State: clusternodes.NodeActive, OutReason: bad},
+		},
+	}
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
 		if err := NodeAPI(s.do).List(t.Context(), &out, asJSON); err != nil {
@@ -202,7 +220,14 @@ func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 func TestADrainOfTheLastNodeIsSaid(t *testing.T) {
 	s := &fakeServer{nodes: fleet()[:2]}
 	e, _, message := env(t.Context())
-	if err := NodeAPI(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(message.String(), "No other node takes work") {
+	if err := NodeAPI(
+		s.do,
+	).Drain(
+		e,
+		"local",
+		0,
+	); err != nil ||
+		!strings.Contains(message.String(), "No other node takes work") {
 		t.Errorf("%v: %s", err, message)
 	}
 }
@@ -210,7 +235,13 @@ func TestADrainOfTheLastNodeIsSaid(t *testing.T) {
 func TestAResumedNodeThatTakesNoWorkYetSaysWhy(t *testing.T) {
 	s := &fakeServer{nodes: fleet()}
 	e, out, _ := env(t.Context())
-	if err := NodeAPI(s.do).Resume(e, "b"); err != nil || !strings.Contains(out.String(), "It takes none yet: no[31m answer") {
+	if err := NodeAPI(
+		s.do,
+	).Resume(
+		e,
+		"b",
+	); err != nil ||
+		!strings.Contains(out.String(), "It takes none yet: no[31m answer") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out.Reset()

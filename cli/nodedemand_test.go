@@ -81,7 +81,10 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	for i := range c.proxies {
 		c.checkPending(i, second.RunID, 1, "waits for 8 connections; 0 are free on 1 node")
 		c.checkPending(i, third.RunID, 2, "and 1 run waits before it")
-		if s := c.nodeDemand(i); s.QueueDepth != 2 || s.ReservedConnections != 8 || s.WaitingConnections != 12 || s.WantedNodes != 3 {
+		if s := c.nodeDemand(
+			i,
+		); s.QueueDepth != 2 || s.ReservedConnections != 8 || s.WaitingConnections != 12 ||
+			s.WantedNodes != 3 {
 			t.Errorf("server %d: %+v", i, s)
 		}
 	}

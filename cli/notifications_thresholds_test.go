@@ -118,7 +118,8 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		"1/(SELECT 0) + pg_sleep(", 1))
 	failed := second()
 	v, text := next("one that fails")
-	if failed.Status != engine.StatusFailed || v.Event != notify.Failed || v.Baseline != nil || v.RunName != failed.RunName {
+	if failed.Status != engine.StatusFailed || v.Event != notify.Failed || v.Baseline != nil ||
+		v.RunName != failed.RunName {
 		t.Errorf("one that fails: %s, %+v", failed.Status, v)
 	}
 	if !strings.HasPrefix(text, "Run held]8;;http://x &lt;!channel&gt; &lt;http://x|y&gt; &amp; @ here [z] (http://z) "+

@@ -91,7 +91,11 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	}
 	kept := s.Parameters("POST", d.RunID, "").Executions
 	checkParameterLimit(t, kept)
-	if failed := s.Parameters("GET", d.RunID, "why=failed&statement=fails"); failed.Total != params.MaxPerError+params.MaxWarmupPerError {
+	if failed := s.Parameters(
+		"GET",
+		d.RunID,
+		"why=failed&statement=fails",
+	); failed.Total != params.MaxPerError+params.MaxWarmupPerError {
 		t.Errorf("%d are told of one error", failed.Total)
 	}
 	for _, e := range kept {

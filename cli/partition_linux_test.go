@@ -147,7 +147,12 @@ func (p *partitionedCluster) id(t *testing.T, k int) string {
 }
 
 // enteredState is when a server first saw a node in a state after a time.
-func (p *partitionedCluster) enteredState(server int, id string, state nodes.NodeState, after time.Time) (at time.Time) {
+func (p *partitionedCluster) enteredState(
+	server int,
+	id string,
+	state nodes.NodeState,
+	after time.Time,
+) (at time.Time) {
 	p.t.Helper()
 	clitest.Until(p.t, 2*time.Minute, func() bool {
 		for line := range bytes.Lines([]byte(p.servers[server].Out.String())) {

@@ -283,7 +283,10 @@ func (a *promCluster) killServer() {
 	end := make(chan struct{})
 	go func() {
 		defer close(end)
-		_, _ = a.query(`count(count_over_time(quantile_over_time(0.9, loadstone_operations_total[20m])[25m:16ms]))`, queryInstant)
+		_, _ = a.query(
+			`count(count_over_time(quantile_over_time(0.9, loadstone_operations_total[20m])[25m:16ms]))`,
+			queryInstant,
+		)
 	}()
 	held := func(n *clitest.RemoteNode) (begun, ended int, last time.Time) {
 		for line := range strings.Lines(n.Out.String()) {

@@ -14,7 +14,11 @@ import (
 type issuedOperations struct{ due, began []int64 }
 
 // recordedOperations reads what all run workers of a run recorded, from the results and from the nodes.
-func recordedOperations(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode) map[string]*issuedOperations {
+func recordedOperations(
+	t *testing.T,
+	runID, results string,
+	nodes ...*clitest.RemoteNode,
+) map[string]*issuedOperations {
 	t.Helper()
 	all := map[string]*issuedOperations{}
 	parts, _ := filepath.Glob(filepath.Join(results, runID, "executions-*.parquet"))

@@ -76,7 +76,12 @@ func TestANodeRefreshesTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.WaitFor(t, clitest.StartTimeout, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
+	clitest.WaitFor(
+		t,
+		clitest.StartTimeout,
+		"refresh by the node",
+		func() bool { return !state().Tables[0].AsOf.IsZero() },
+	)
 	history, err := store.RefreshHistory(t.Context(), "of a node", 10)
 	if err != nil || len(history) != 1 || history[0].Worker != "the-node" || history[0].Rows != 1 {
 		t.Errorf("history %+v, %v", history, err)
@@ -245,11 +250,13 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(fmt.Sprintf(`INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection, table_name, status, verdict,
+	exec(
+		fmt.Sprintf(`INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection, table_name, status, verdict,
 		simulated, load_mode, warehouse, warehouse_size, currency, tags, created_by, parts, part_problems, executions,
 		fingerprint, version) SELECT 'shared-' || lpad(i::text, 4, '0'), CASE i WHEN 500 THEN '0' ELSE '1' END, '', '', '', '',
 		'COMPLETED', 'VALID', false, '', '', '', '', '{}', '', 0, '{}', 0, '', nextval('staging.run_versions')
-		FROM generate_series(1, %d) i`, runs))
+		FROM generate_series(1, %d) i`, runs),
+	)
 	t.Cleanup(func() {
 		_, _ = db.Exec(context.Background(), "DELETE FROM rollup.runs WHERE run_id LIKE 'shared-%'")
 	})

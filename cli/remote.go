@@ -130,7 +130,12 @@ func (c *client) read(ctx context.Context, method, path, media string, body io.R
 }
 
 // roundTrip is read, where the answer is not refused and take is there: it is given the answer then.
-func (c *client) roundTrip(ctx context.Context, method, path, media string, body io.Reader, take func(io.Reader) error) (
+func (c *client) roundTrip(
+	ctx context.Context,
+	method, path, media string,
+	body io.Reader,
+	take func(io.Reader) error,
+) (
 	[]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -173,9 +178,16 @@ var maxServerDowntime = 2 * time.Minute
 // serverLostError is the end of following what was begun on a server that does not answer any
 // more: nobody knows how it ended, so it has not passed.
 func serverLostError(what string, err error) error {
-	e := &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", maxServerDowntime, what),
-		Hint:    "when the server is back, its page and API say what became of it", Cause: err}
+	e := &engine.Error{
+		Code: engine.CodeUnavailable,
+		Message: fmt.Sprintf(
+			"The server has not answered for %s: giving up on %s, whose end is not known.",
+			maxServerDowntime,
+			what,
+		),
+		Hint:  "when the server is back, its page and API say what became of it",
+		Cause: err,
+	}
 	return &terminal.ExitError{Code: terminal.ExitFailed, Err: e}
 }
 

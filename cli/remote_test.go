@@ -98,7 +98,8 @@ func TestEnableAsksWithTheHash(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"plugin", "enable", c.ref, "--server", server.URL, "--token", "x"}, &out,
 			&errs)
-		if message := out.String() + errs.String(); code != c.code || enabled != c.path || !strings.Contains(message, c.says) {
+		if message := out.String() + errs.String(); code != c.code || enabled != c.path ||
+			!strings.Contains(message, c.says) {
 			t.Errorf("enable %s: exit %d, enabled %q\n%s", c.ref, code, enabled, message)
 		}
 	}
@@ -125,7 +126,14 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		var out, errs bytes.Buffer
 		return run(t.Context(), func() {}, args, &out, &errs), out.String() + errs.String()
 	}
-	if code, message := call("plugin", "list", "--server", server.URL, "--token-file", token); code != terminal.ExitPassed ||
+	if code, message := call(
+		"plugin",
+		"list",
+		"--server",
+		server.URL,
+		"--token-file",
+		token,
+	); code != terminal.ExitPassed ||
 		got != "Bearer s3cret" {
 		t.Errorf("exit %d, %q\n%s", code, got, message)
 	}

@@ -63,12 +63,20 @@ func (f *ReportFlags) report(e *terminal.Env, read ServerGet) (api.Report, error
 		r, err := fetchReport(e.Ctx, read, f.ID)
 		return r, RunNotFound(f.ID, err)
 	}
-	r, err := makeLocalReport(e, f.StoreFlags, func(m *api.ReportMaker) (api.Report, error) { return m.Report(e.Ctx, f.ID) })
+	r, err := makeLocalReport(
+		e,
+		f.StoreFlags,
+		func(m *api.ReportMaker) (api.Report, error) { return m.Report(e.Ctx, f.ID) },
+	)
 	return r, RunNotFound(f.ID, err)
 }
 
 // makeLocalReport has a report made over this machine's data directory.
-func makeLocalReport(e *terminal.Env, flags wiring.StoreFlags, make1 func(*api.ReportMaker) (api.Report, error)) (api.Report,
+func makeLocalReport(
+	e *terminal.Env,
+	flags wiring.StoreFlags,
+	make1 func(*api.ReportMaker) (api.Report, error),
+) (api.Report,
 	error) {
 	s, done, err := OpenDataDir(e, flags)
 	if err != nil {

@@ -121,7 +121,8 @@ func TestReportShowsNoInternals(t *testing.T) {
 	var b bytes.Buffer
 	code := exitCode(&b, &engine.Error{Code: engine.CodeTarget, Message: "It is away.", Hint: "start it",
 		Cause: errors.New("dial tcp")})
-	if code != terminal.ExitUsage || strings.Contains(b.String(), "dial tcp") || !strings.Contains(b.String(), "start it") {
+	if code != terminal.ExitUsage || strings.Contains(b.String(), "dial tcp") ||
+		!strings.Contains(b.String(), "start it") {
 		t.Errorf("exit %d: %s", code, b.String())
 	}
 }

@@ -188,7 +188,8 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count,
 				sum.KeysReplaced, message)
 		}
-		if (inserts.NoRows > 0) != (table == "silent") || strings.Contains(message, "inserted no row") != (table == "silent") {
+		if (inserts.NoRows > 0) != (table == "silent") ||
+			strings.Contains(message, "inserted no row") != (table == "silent") {
 			t.Errorf("%s: %+v\n%s", table, inserts, message)
 		}
 	}

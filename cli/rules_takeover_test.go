@@ -15,9 +15,14 @@ import (
 func (c *cluster) startWithRules(server int, rules string) (run engine.Run) {
 	c.t.Helper()
 	c.awaitNodes(server, 1)
-	c.proxies[server].Do("POST", "/api/runs", map[string]any{"start": true, "source": clitest.TemplateOnNodes(c.load, "ruled", 2,
-		100) +
-		"rules:\n" + rules}, &run)
+	c.proxies[server].Do(
+		"POST",
+		"/api/runs",
+		map[string]any{"start": true, "source": clitest.TemplateOnNodes(c.load, "ruled", 2,
+			100) +
+			"rules:\n" + rules},
+		&run,
+	)
 	c.awaitRuleReads(server, run, 0)
 	return run
 }

@@ -207,7 +207,10 @@ func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err
 	}
 	if c.Calibrate != "off" {
 		// The folder of this run alone has none, but the machine's may.
-		if kept := wiring.ReadCertificate(filepath.Join(wiring.DefaultDataDir(), wiring.CertificateFile), version); kept != nil &&
+		if kept := wiring.ReadCertificate(
+			filepath.Join(wiring.DefaultDataDir(), wiring.CertificateFile),
+			version,
+		); kept != nil &&
 			s.Certificate.Current() == nil {
 			s.Certificate.Adopt(kept)
 		}

@@ -51,7 +51,8 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		}
 		change(control, c.sql)
 		code, says := start(control)
-		if code != terminal.ExitUsage || !strings.Contains(says, c.says) || !strings.Contains(says, "loadstone schema apply") {
+		if code != terminal.ExitUsage || !strings.Contains(says, c.says) ||
+			!strings.Contains(says, "loadstone schema apply") {
 			t.Errorf("%s: exit %d, %s", c.sql, code, says)
 		}
 	}

@@ -63,7 +63,17 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clitest.LeasesOf.Store(t.Name(), "3s")
-			one, other := clitest.StartNodeOf(t, programs.one, t.TempDir(), ""), clitest.StartNodeOf(t, programs.other, t.TempDir(), "")
+			one, other := clitest.StartNodeOf(
+				t,
+				programs.one,
+				t.TempDir(),
+				"",
+			), clitest.StartNodeOf(
+				t,
+				programs.other,
+				t.TempDir(),
+				"",
+			)
 			c := newClusterOf(t, func(int) []string { return []string{"--nodes", one.Address + "," + other.Address} },
 				programs.dies, programs.goesOn)
 			c.node, c.nodeDir = one, one.Dir

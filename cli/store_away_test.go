@@ -48,7 +48,13 @@ func newFaultyStoreCluster(t *testing.T) *faultyStoreCluster {
 	var paths [2]string
 	for i := range a.storeProxies {
 		a.storeProxies[i] = newNetProxy(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port))
-		paths[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.storeProxies[i].address(), c.Database)
+		paths[i] = fmt.Sprintf(
+			"postgres://%s:%s@%s/%s?sslmode=disable",
+			c.User,
+			c.Password,
+			a.storeProxies[i].address(),
+			c.Database,
+		)
 	}
 	dir := t.TempDir()
 	n := clitest.StartNode(t, dir, "")

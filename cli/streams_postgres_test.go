@@ -317,7 +317,12 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("on", "FAILED")
-	if q := s.query("on"); !strings.Contains(q.Failure, `the connection "shop" is production now, and nobody has confirmed`) {
+	if q := s.query(
+		"on",
+	); !strings.Contains(
+		q.Failure,
+		`the connection "shop" is production now, and nobody has confirmed`,
+	) {
 		t.Errorf("%+v", q)
 	}
 	s.Stop()

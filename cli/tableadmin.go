@@ -94,8 +94,19 @@ func (c TableList) Run(e *terminal.Env, do APICall) error {
 		if lag, made := t.Lag(all.At); made {
 			behind = formatNumber(lag)
 		}
-		rows = append(rows, []any{t.Name, string(t.Kind), string(t.Status), behind,
-			formatNumber(t.TargetLagSeconds), formatTime(t.AsOf), formatTime(t.NextDue), formatCount(int64(working[t.Name])), formatText(t.Error)})
+		rows = append(rows, []any{
+			t.Name,
+			string(t.Kind),
+			string(t.Status),
+			behind,
+			formatNumber(
+				t.TargetLagSeconds,
+			),
+			formatTime(t.AsOf),
+			formatTime(t.NextDue),
+			formatCount(int64(working[t.Name])),
+			formatText(t.Error),
+		})
 	}
 	err := c.write(e.Stdout, began, []query.Column{{Name: "name", Type: "text"}, {Name: "kind", Type: "text"},
 		{Name: "status", Type: "text"}, {Name: "lag_seconds", Type: "float8"}, {Name: "target_lag_seconds", Type: "float8"},
@@ -253,7 +264,14 @@ func (c TableRefresh) Run(e *terminal.Env, do APICall) error {
 		return err
 	}
 	if c.Wait == 0 {
-		return tableAction(e, do, http.MethodPost, tablePath(c.Name, "/refresh"), "%s is refreshed as soon as a worker takes it.", c.Name)
+		return tableAction(
+			e,
+			do,
+			http.MethodPost,
+			tablePath(c.Name, "/refresh"),
+			"%s is refreshed as soon as a worker takes it.",
+			c.Name,
+		)
 	}
 	if err := do(e.Ctx, http.MethodPost, tablePath(c.Name, "/refresh"), nil, nil); err != nil {
 		return err
@@ -267,7 +285,12 @@ func (c TableRefresh) Run(e *terminal.Env, do APICall) error {
 		case err != nil:
 			return err
 		case now.Table.AsOf.After(before.At.Time):
-			_, err := fmt.Fprintf(e.Stdout, "%s was refreshed, in %.2f s.\n", terminal.StripControls(c.Name), now.Table.LastSeconds)
+			_, err := fmt.Fprintf(
+				e.Stdout,
+				"%s was refreshed, in %.2f s.\n",
+				terminal.StripControls(c.Name),
+				now.Table.LastSeconds,
+			)
 			return err
 		case now.Table.Failures > before.Table.Failures || now.Table.Status == refresh.Failed:
 			return &terminal.ExitError{Code: terminal.ExitFailed, Err: errors.New("the refresh failed: " + now.Table.Error)}
@@ -295,7 +318,13 @@ func (c TableHistory) Run(e *terminal.Env, do APICall) error {
 	}
 	began := time.Now()
 	var list struct{ Refreshes []refresh.Record }
-	if err := do(e.Ctx, http.MethodGet, tablePath(c.Name, fmt.Sprintf("/history?limit=%d", c.Limit)), nil, &list); err != nil {
+	if err := do(
+		e.Ctx,
+		http.MethodGet,
+		tablePath(c.Name, fmt.Sprintf("/history?limit=%d", c.Limit)),
+		nil,
+		&list,
+	); err != nil {
 		return err
 	}
 	var rows [][]any
@@ -304,9 +333,12 @@ func (c TableHistory) Run(e *terminal.Env, do APICall) error {
 		if r.LagSeconds != nil {
 			behind = formatNumber(*r.LagSeconds)
 		}
-		rows = append(rows, []any{formatTime(r.StartedAt), formatNumber(r.EndedAt.Sub(r.StartedAt.Time).Seconds()), formatText(r.Subtask),
-			formatText(string(r.Mode)), formatCount(r.Rows), formatCount(r.Bytes), behind, r.Worker, formatText(r.Note),
-			formatText(r.Error)})
+		rows = append(
+			rows,
+			[]any{formatTime(r.StartedAt), formatNumber(r.EndedAt.Sub(r.StartedAt.Time).Seconds()), formatText(r.Subtask),
+				formatText(string(r.Mode)), formatCount(r.Rows), formatCount(r.Bytes), behind, r.Worker, formatText(r.Note),
+				formatText(r.Error)},
+		)
 	}
 	return c.write(e.Stdout, began, []query.Column{{Name: "started_at", Type: "text"}, {Name: "seconds", Type: "float8"},
 		{Name: "subtask", Type: "text"}, {Name: "refresh_mode", Type: "text"}, {Name: "row_count", Type: "int8"},

@@ -201,8 +201,11 @@ func TestTablesAreAsAFileSays(t *testing.T) {
 	if output, code := apply(shown); code != 0 || output != "a b is as it should be.\n" {
 		t.Errorf("what was shown: exit %d, %q\n%s", code, output, shown)
 	}
-	if reported, code := apply(strings.Replace(shown, "2 AS two", "3 AS two", 1)); code != 0 || reported != "a b was changed.\n" ||
-		s.tables["a b"].Version != 2 || !strings.Contains(s.tables["a b"].Definition, "3 AS two") {
+	if reported, code := apply(
+		strings.Replace(shown, "2 AS two", "3 AS two", 1),
+	); code != 0 || reported != "a b was changed.\n" ||
+		s.tables["a b"].Version != 2 ||
+		!strings.Contains(s.tables["a b"].Definition, "3 AS two") {
 		t.Errorf("exit %d, %q, %+v", code, reported, s.tables["a b"])
 	}
 	s.unmade = 2

@@ -91,7 +91,9 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	}
 	drivers := workerDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
-	streams, err := wiring.OpenStreamNode(wiring.StreamNodeOptions{ID: id, DataDir: dir, Egress: allowed, Out: e.Stdout, Log: e.Log})
+	streams, err := wiring.OpenStreamNode(
+		wiring.StreamNodeOptions{ID: id, DataDir: dir, Egress: allowed, Out: e.Stdout, Log: e.Log},
+	)
 	if err != nil {
 		return err
 	}

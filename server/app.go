@@ -202,19 +202,44 @@ func New(opts Options) (*Server, error) {
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: s.isPublic}
-	s.app.Use(trimSlashes, s.observe, s.recoverPanic, secureHeaders, s.drainBody, s.resolveClient, s.auditMiddleware, guard.Handle, s.markAuthenticated,
-		s.readBody, compress)
+	s.app.Use(
+		trimSlashes,
+		s.observe,
+		s.recoverPanic,
+		secureHeaders,
+		s.drainBody,
+		s.resolveClient,
+		s.auditMiddleware,
+		guard.Handle,
+		s.markAuthenticated,
+		s.readBody,
+		compress,
+	)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
 	s.api = keeping.Register(s.app, keeping.Services{
-		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
-		Matrices: opts.Matrices, Nodes: opts.Roster,
-		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
-		Secrets: target.NewSecrets(opts.Drivers),
-		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log,
-		Streams:   s.streams,
-		UploadFor: opts.UploadTimeout, Version: opts.Version, Provider: providerInfo(opts.OIDC), RegisterMore: s.registerHandlers(),
+		Runs:            opts.Runs,
+		Store:           opts.Store,
+		Files:           opts.Files,
+		Plugins:         opts.Plugins,
+		Matrices:        opts.Matrices,
+		Nodes:           opts.Roster,
+		Preflight:       opts.Preflight,
+		PreflightSample: opts.PreflightSample,
+		Secrets:         target.NewSecrets(opts.Drivers),
+		Info:            s.info,
+		URL:             s.URL,
+		SignInLink:      s.SignInLink,
+		Auth:            s.auth,
+		Guard:           guard,
+		Hub:             s.hub,
+		Log:             opts.Log,
+		Streams:         s.streams,
+		UploadFor:       opts.UploadTimeout,
+		Version:         opts.Version,
+		Provider:        providerInfo(opts.OIDC),
+		RegisterMore:    s.registerHandlers(),
 	})
 	s.watcher = auth.NewWatcher(s.api.AuditLog(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
@@ -254,13 +279,21 @@ func (s *Server) registerHandlers() []func(*keeping.API) {
 	if p := s.opts.Prices; p != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterPrices(a, p) })
 	}
-	more = append(more, func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Destinations) }, keeping.RegisterExecutions, keeping.RegisterParameters,
-		keeping.RegisterLiveControl, keeping.RegisterStatementBreakdown, func(a *keeping.API) { keeping.RegisterConnectionUsage(a, s.opts.Streams) }, keeping.RegisterRunViews,
+	more = append(
+		more,
+		func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Destinations) },
+		keeping.RegisterExecutions,
+		keeping.RegisterParameters,
+		keeping.RegisterLiveControl,
+		keeping.RegisterStatementBreakdown,
+		func(a *keeping.API) { keeping.RegisterConnectionUsage(a, s.opts.Streams) },
+		keeping.RegisterRunViews,
 		func(a *keeping.API) {
 			maker := keeping.NewReportMaker(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = keeping.StatementBreakdownReader(a)
 			keeping.RegisterReport(a, s.app, maker, s.opts.Store)
-		})
+		},
+	)
 	if s.opts.StatementEditor != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterStatementEditor(a, s.opts.StatementEditor) })
 	}

@@ -96,7 +96,8 @@ func TestOnlyAnAdminLetsNodesJoin(t *testing.T) {
 			strings.Contains(string(a.body), "secret")) {
 			t.Errorf("%s", a.body)
 		}
-		if r.method == "POST" && r.path == "/api/v1/node-tokens" && !strings.Contains(string(a.body), `"secret":"lsn_secret"`) {
+		if r.method == "POST" && r.path == "/api/v1/node-tokens" &&
+			!strings.Contains(string(a.body), `"secret":"lsn_secret"`) {
 			t.Errorf("%s", a.body)
 		}
 	}

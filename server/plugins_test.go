@@ -317,7 +317,10 @@ func TestDamagedPlugin(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	second, err := library.Open(t.Context(), library.Options{Host: newHost(t), Store: s.db, Dir: s.dir, Log: zerolog.Nop()})
+	second, err := library.Open(
+		t.Context(),
+		library.Options{Host: newHost(t), Store: s.db, Dir: s.dir, Log: zerolog.Nop()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

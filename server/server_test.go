@@ -88,18 +88,27 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		log:    &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
-		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3",
-		Roster:       newRoster(t, &machines{}),
-		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
+		Addr:            "127.0.0.1:0",
+		Runs:            b.runs,
+		Store:           m,
+		Files:           b.files,
+		Plugins:         plugins{},
+		Version:         "1.2.3",
+		Roster:          newRoster(t, &machines{}),
+		ControlStore:    "embedded",
+		DataDir:         t.TempDir(),
+		Drivers:         drivers(),
 		Preflight:       func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
-		StatementEditor: b.trials, Streams: newStreaming(t),
+		StatementEditor: b.trials,
+		Streams:         newStreaming(t),
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},
 			"assets/index-B1c2D3e4.js":   {Data: []byte(strings.Repeat("console.log('loadstone');\n", 200))},
 			"assets/font-aaaabbbb.woff2": {Data: []byte("font")},
 			".gitkeep":                   {Data: nil},
 		},
-		Log: zerolog.New(b.log), ShutdownTimeout: 3 * time.Second,
+		Log:             zerolog.New(b.log),
+		ShutdownTimeout: 3 * time.Second,
 	}
 	message := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
 	t.Cleanup(message.Close)

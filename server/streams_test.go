@@ -21,7 +21,11 @@ type streaming struct {
 	hub system.Hub
 }
 
-func (s *streaming) Source(_ context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+func (s *streaming) Source(
+	_ context.Context,
+	p catalog.PhysicalSource,
+	columns []column.Column,
+) (connector.Source, error) {
 	return s.hub.Open(p.Config.String("SOURCE.STREAM"), columns), nil
 }
 

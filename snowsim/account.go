@@ -178,8 +178,13 @@ func (a *account) change(name string, do func(now time.Time) error) error {
 	case errors.Is(err, warehouse.ErrExists):
 		return protocol.CompilationError("002002", "42710", "Object '%s' already exists.", name)
 	case errors.Is(err, warehouse.ErrState):
-		return &protocol.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
-			".", Cause: err}
+		return &protocol.Error{
+			Code:  "090064",
+			State: "22000",
+			Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
+				".",
+			Cause: err,
+		}
 	}
 	return protocol.CompilationError("001008", "22023", "invalid value: %s", err.Error())
 }

@@ -58,8 +58,12 @@ func TestTableTypes(t *testing.T) {
 		"TIMESTAMP_TZ, v VARIANT)")
 	exec(t, db,
 		"CREATE OR REPLACE HYBRID TABLE hyb (id NUMBER(38,0) PRIMARY KEY, note VARCHAR(100), INDEX by_note (note))")
-	exec(t, db, "INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), 1 + MOD(ABS(HASH(SEQ8())), 100) FROM "+
-		"TABLE(GENERATOR(ROWCOUNT => 1000))")
+	exec(
+		t,
+		db,
+		"INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), 1 + MOD(ABS(HASH(SEQ8())), 100) FROM "+
+			"TABLE(GENERATOR(ROWCOUNT => 1000))",
+	)
 	exec(t, db, "CREATE OR REPLACE INTERACTIVE TABLE inter CLUSTER BY (id) AS SELECT id, note FROM std")
 	if n := number(t, db, "SELECT COUNT(*) FROM std WHERE id BETWEEN ? AND ?", 10, 19); n != 10 {
 		t.Errorf("%d rows", n)
@@ -208,9 +212,12 @@ func TestHistoryOfARun(t *testing.T) {
 	}
 	exec(t, conn, "ALTER SESSION UNSET QUERY_TAG")
 	_,
-		rows := table(t, conn,
+		rows := table(
+		t,
+		conn,
 		`SELECT query_id, total_elapsed_time, execution_status, warehouse_name, query_type FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 10000))
-		WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT' ORDER BY end_time`)
+		WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT' ORDER BY end_time`,
+	)
 	found := 0
 	for _, row := range rows {
 		standard, known := ids[row[0]]
@@ -231,8 +238,11 @@ func TestHistoryOfARun(t *testing.T) {
 	var calls int64
 	for deadline := time.Now().Add(10 * time.Second); calls != 20 &&
 		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		calls = number(t, conn,
-			`SELECT COALESCE(SUM(calls), 0) FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT'`)
+		calls = number(
+			t,
+			conn,
+			`SELECT COALESCE(SUM(calls), 0) FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT'`,
+		)
 	}
 	if calls != 20 {
 		t.Errorf("the aggregates have %d calls", calls)

@@ -42,8 +42,10 @@ func (j *job) run() {
 		j.fail(protocol.NotSimulated("several statements in one request"))
 		return
 	case len(statements) > 1:
-		j.fail(&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-			"the desired statement count 1.", len(statements))})
+		j.fail(
+			&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
+				"the desired statement count 1.", len(statements))},
+		)
 		return
 	case j.req.Async:
 		j.fail(protocol.NotSimulated("an asynchronous statement"))

@@ -253,8 +253,13 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 			sess.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
 		}
 	}
-	if problem := s.setNamespace(r.Context(), sess, canonicalName(q.Get("databaseName")), canonicalName(q.Get("schemaName")),
-		validate); problem != nil {
+	if problem := s.setNamespace(
+		r.Context(),
+		sess,
+		canonicalName(q.Get("databaseName")),
+		canonicalName(q.Get("schemaName")),
+		validate,
+	); problem != nil {
 		return nil, problem
 	}
 	s.mu.Lock()

@@ -102,7 +102,12 @@ func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration
 	return err
 }
 
-func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *translate.Plan, binds protocol.Bindings) (*protocol.Result,
+func (j *job) steps(
+	ctx context.Context,
+	conn *pgxpool.Conn,
+	p *translate.Plan,
+	binds protocol.Bindings,
+) (*protocol.Result,
 	error) {
 	if limit, ok := lockTimeout(j.session.view(), p); ok {
 		if err := setLockTimeout(ctx, conn, limit); err != nil {

@@ -108,7 +108,12 @@ func TestTypes(t *testing.T) {
 		gosnowflake.DataTypeDate, moment, gosnowflake.DataTypeTimestampNtz, moment, gosnowflake.DataTypeTimestampLtz,
 		moment.In(zone), gosnowflake.DataTypeBinary, []byte{0, 255})
 	exec(t, db, "INSERT INTO binds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", nil, nil, nil, nil, nil, nil, nil, nil)
-	if n := number(t, db, `SELECT count(*) FROM binds WHERE i = ? AND f = 0.5 AND s = 'it''s; ? "' AND b AND d = '2024-02-29' AND n = '2024-02-29 13:14:15.123456' AND l = '2024-02-29 13:14:15.123456+00' AND y = '\x00ff'`, int64(math.MinInt64)); n != 1 {
+	if n := number(
+		t,
+		db,
+		`SELECT count(*) FROM binds WHERE i = ? AND f = 0.5 AND s = 'it''s; ? "' AND b AND d = '2024-02-29' AND n = '2024-02-29 13:14:15.123456' AND l = '2024-02-29 13:14:15.123456+00' AND y = '\x00ff'`,
+		int64(math.MinInt64),
+	); n != 1 {
 		t.Errorf("%d rows have what was bound", n)
 	}
 	if n := number(t, db, "SELECT count(*) FROM binds WHERE i IS NULL AND f IS NULL AND s IS NULL AND y IS NULL"); n != 1 {

@@ -51,9 +51,17 @@ const (
 func (sess *session) view() *translate.Session {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	return &translate.Session{ID: sess.id, User: sess.user, Account: strings.ToUpper(sess.server.opts.Account), Role: sess.role,
-		Warehouse: sess.warehouse, Database: sess.database,
-		Schema: sess.schema, Parameters: maps.Clone(sess.parameters), Transaction: sess.transaction}
+	return &translate.Session{
+		ID:          sess.id,
+		User:        sess.user,
+		Account:     strings.ToUpper(sess.server.opts.Account),
+		Role:        sess.role,
+		Warehouse:   sess.warehouse,
+		Database:    sess.database,
+		Schema:      sess.schema,
+		Parameters:  maps.Clone(sess.parameters),
+		Transaction: sess.transaction,
+	}
 }
 
 // apply applies a plan's effect to the session.
@@ -270,7 +278,12 @@ func (s *Server) sweep() {
 }
 
 // setNamespace sets the database and the schema of a new session.
-func (s *Server) setNamespace(ctx context.Context, sess *session, database, schema string, validate bool) *protocol.Envelope {
+func (s *Server) setNamespace(
+	ctx context.Context,
+	sess *session,
+	database, schema string,
+	validate bool,
+) *protocol.Envelope {
 	use := func(sql, what string) *protocol.Envelope {
 		p, err := s.translator.Plan(ctx, sess.view(), sql, nil)
 		if err == nil && p.Local != nil {

@@ -52,8 +52,10 @@ func (a *stageArea) close() {
 // The forms that are understood; others are refused as not simulated.
 var (
 	ours = regexp.MustCompile(`(?is)^\s*(PUT|COPY\s+INTO|REMOVE|RM)\s`)
-	put  = regexp.MustCompile(`(?is)^\s*PUT\s+'?(file://[^\s']+)'?\s+'?@~/([^\s']*)'?((?:\s+(?:AUTO_COMPRESS\s*=\s*FALSE|` +
-		`OVERWRITE\s*=\s*TRUE|SOURCE_COMPRESSION\s*=\s*NONE))*)\s*;?\s*$`)
+	put  = regexp.MustCompile(
+		`(?is)^\s*PUT\s+'?(file://[^\s']+)'?\s+'?@~/([^\s']*)'?((?:\s+(?:AUTO_COMPRESS\s*=\s*FALSE|` +
+			`OVERWRITE\s*=\s*TRUE|SOURCE_COMPRESSION\s*=\s*NONE))*)\s*;?\s*$`,
+	)
 	copyInto = regexp.MustCompile(
 		`(?is)^\s*COPY\s+INTO\s+([\w$."]+)\s+FROM\s+'?@~/([^\s']*)'?\s+FILES\s*=\s*\(([^)]*)\)\s+` +
 			`FILE_FORMAT\s*=\s*\(\s*TYPE\s*=\s*PARQUET[^)]*\)\s+MATCH_BY_COLUMN_NAME\s*=\s*CASE_INSENSITIVE` +
@@ -92,7 +94,11 @@ func (a *stageArea) read(user, sql string) (*stageStatement, error) {
 // place is a file or folder of a user's stage.
 func (a *stageArea) place(user, path string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash("x/"+path)) || strings.Contains(path, "..") {
-		return "", &protocol.Error{Code: "001003", State: "42000", Message: fmt.Sprintf("Invalid path '%s' of a stage.", path)}
+		return "", &protocol.Error{
+			Code:    "001003",
+			State:   "42000",
+			Message: fmt.Sprintf("Invalid path '%s' of a stage.", path),
+		}
 	}
 	dir, err := a.folder()
 	if err != nil {

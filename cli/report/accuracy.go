@@ -32,8 +32,14 @@ func printAccuracy(p func(string, ...any), s *engine.Summary) {
 			worst = e.ErrorMs
 		}
 	}
-	p("generator\t%.1f µs of CPU for an operation, at most %s op/s; begins late by P99 %s at %s op/s; percentiles off "+
-		"by %+.3f ms at most",
-		c.CostNs/1000, terminal.ShortRate(c.MaxQPS), terminal.Millis(c.ScheduleLagP99Ms), terminal.ShortRate(c.ScheduleRate), worst)
+	p(
+		"generator\t%.1f µs of CPU for an operation, at most %s op/s; begins late by P99 %s at %s op/s; percentiles off "+
+			"by %+.3f ms at most",
+		c.CostNs/1000,
+		terminal.ShortRate(c.MaxQPS),
+		terminal.Millis(c.ScheduleLagP99Ms),
+		terminal.ShortRate(c.ScheduleRate),
+		worst,
+	)
 	p("\tmeasured on this machine at %s; see loadstone calibrate", c.At.Format("2006-01-02 15:04"))
 }

@@ -28,7 +28,15 @@ func Comparison(out io.Writer, c compare.Comparison) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
 	for _, m := range c.Metrics {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, metricText(m.A, m.Unit), metricText(m.B, m.Unit), m.Verdict, m.Reason)
+		_, _ = fmt.Fprintf(
+			w,
+			"%s\t%s\t%s\t%s\t  %s\n",
+			m.Name,
+			metricText(m.A, m.Unit),
+			metricText(m.B, m.Unit),
+			m.Verdict,
+			m.Reason,
+		)
 	}
 	_ = w.Flush() // the terminal's trouble
 	if c.SlowerProbability != nil {

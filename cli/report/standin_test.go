@@ -63,7 +63,13 @@ func TestAMatrixSaysWhatIsSimulatedAndWhatItCosts(t *testing.T) {
 		Status: engine.StatusCompleted}, Simulated: true,
 		Targets: []matrix.TargetReport{
 			{Label: "real", Status: engine.StatusCompleted, Summary: ofStandIn(false, false)},
-			{Label: "model", Status: engine.StatusCompleted, Simulated: true, Summary: ofStandIn(true, false), Comparison: against},
+			{
+				Label:      "model",
+				Status:     engine.StatusCompleted,
+				Simulated:  true,
+				Summary:    ofStandIn(true, false),
+				Comparison: against,
+			},
 			{Label: "gone", Status: engine.StatusFailed, Simulated: true},
 		}}
 	var text, junit bytes.Buffer

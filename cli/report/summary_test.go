@@ -127,9 +127,17 @@ func TestASearchInWords(t *testing.T) {
 			P95VsBaselinePct: &over, Outcome: engine.OutcomePlateau},
 	}
 	s := summary()
-	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &limit,
-		QPS: 12_300, P95LatencyMs: &p95,
-		Steps: 2, Reason: "The target sustains 6 connections.", History: steps}
+	s.FindMax = &engine.FindMaxResult{
+		Unit:           engine.FindMaxConnections,
+		Found:          true,
+		Confirmed:      true,
+		MaxConnections: &limit,
+		QPS:            12_300,
+		P95LatencyMs:   &p95,
+		Steps:          2,
+		Reason:         "The target sustains 6 connections.",
+		History:        steps,
+	}
 	var b bytes.Buffer
 	if err := Summary(&b, s); err != nil {
 		t.Fatal(err)
@@ -184,7 +192,8 @@ func TestAThresholdOfAPartHasNoTick(t *testing.T) {
 	}
 	evaluated := suite.Cases[len(suite.Cases)-3:]
 	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || evaluated[0].Skipped == nil || evaluated[0].Failure != nil ||
-		evaluated[0].Skipped.Message != "met so far, in 12 of 60 s" || evaluated[2].Failure == nil || evaluated[2].Skipped != nil {
+		evaluated[0].Skipped.Message != "met so far, in 12 of 60 s" || evaluated[2].Failure == nil ||
+		evaluated[2].Skipped != nil {
 		t.Errorf("%s", junit.String())
 	}
 }

@@ -86,7 +86,11 @@ func TestARunEndsTheMeasurementBesideAServer(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if err := c.whileIdle(t.Context(), busy.Load); !errors.Is(err, errBusy) || requested.Load() != 1 || c.Current() != nil {
+	if err := c.whileIdle(
+		t.Context(),
+		busy.Load,
+	); !errors.Is(err, errBusy) || requested.Load() != 1 ||
+		c.Current() != nil {
 		t.Errorf("got %v after %d", err, requested.Load())
 	}
 }

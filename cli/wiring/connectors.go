@@ -38,7 +38,11 @@ type Connectors struct {
 }
 
 // Source implements coordinator.Connectors.
-func (f *Connectors) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+func (f *Connectors) Source(
+	ctx context.Context,
+	s catalog.PhysicalSource,
+	columns []column.Column,
+) (connector.Source, error) {
 	if stream := s.Config.String("SOURCE.STREAM"); s.Type == connector.System {
 		if want, fits := system.Fits(stream, columns); !fits {
 			return nil, fmt.Errorf("%w: the columns of the stream %s are %s", coordinator.ErrUnusable, stream, want)
@@ -50,7 +54,12 @@ func (f *Connectors) Source(ctx context.Context, s catalog.PhysicalSource, colum
 }
 
 // Sink implements coordinator.Connectors.
-func (f *Connectors) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
+func (f *Connectors) Sink(
+	ctx context.Context,
+	q catalog.Query,
+	s catalog.Sink,
+	columns []column.Column,
+) (connector.Sink, error) {
 	var sink connector.Sink
 	var err error
 	switch s.Type {

@@ -61,8 +61,11 @@ func OpenContinuousQueries(ctx context.Context, o StreamOptions) (*Streams, erro
 	}
 	reached := tables{o.Connections, o.Reader}
 	f := &Connectors{Folder: folder, Hub: o.Hub, Egress: o.Egress, StopRun: o.stop, tables: reached}
-	c, err := coordinator.Open(ctx, coordinator.Options{Store: o.Catalog, Connectors: f, Runner: &fragmentRunner{nodes: o.Fragments},
-		Tables: reached, Owner: o.Owner, Workers: o.workers, HasLoad: o.hasRunWorker, Sources: system.Sources, Log: o.Log})
+	c, err := coordinator.Open(
+		ctx,
+		coordinator.Options{Store: o.Catalog, Connectors: f, Runner: &fragmentRunner{nodes: o.Fragments},
+			Tables: reached, Owner: o.Owner, Workers: o.workers, HasLoad: o.hasRunWorker, Sources: system.Sources, Log: o.Log},
+	)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
@@ -128,7 +131,11 @@ func (o StreamOptions) hasRunWorker(host string) bool {
 
 // stop stops a run as a guardrail does.
 func (o StreamOptions) stop(ctx context.Context, runID, sentence string) error {
-	_, err := o.Runs.StopAs(ctx, runID, lifecycle.StopRequested{Reason: engine.StopGuardrail, Message: sentence, By: "rule"})
+	_, err := o.Runs.StopAs(
+		ctx,
+		runID,
+		lifecycle.StopRequested{Reason: engine.StopGuardrail, Message: sentence, By: "rule"},
+	)
 	if engine.HasCode(err, engine.CodeConflict) {
 		return connector.ErrEnded
 	}

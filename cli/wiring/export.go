@@ -53,8 +53,14 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 			return r, err
 		}
 		b := &exportLog{db: db, connection: connection, tables: t}
-		e := &snowflakeexport.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, StatusStore: b,
-			RaiseEpochs: s.Store.RaiseRefreshEpochs}
+		e := &snowflakeexport.Export{
+			Store:       s.Store,
+			Record:      s.Results,
+			Detail:      s.Runs.Detail,
+			Account:     stager,
+			StatusStore: b,
+			RaiseEpochs: s.Store.RaiseRefreshEpochs,
+		}
 		r, err = e.Run(ctx, c, prove)
 		if err == nil && b.whole && t.pendingExports.CompareAndSwap(true, false) {
 			// What could not be written of others now can.

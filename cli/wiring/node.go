@@ -60,7 +60,11 @@ func OpenStreamNode(o StreamNodeOptions) (*StreamNode, error) {
 }
 
 // Source implements fragment.Connectors.
-func (n *StreamNode) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+func (n *StreamNode) Source(
+	ctx context.Context,
+	s catalog.PhysicalSource,
+	columns []column.Column,
+) (connector.Source, error) {
 	if run := s.Config.String("SOURCE.RUN_ID"); run != "" {
 		return n.openRunSource(ctx, run, s, columns)
 	}
@@ -68,7 +72,12 @@ func (n *StreamNode) Source(ctx context.Context, s catalog.PhysicalSource, colum
 }
 
 // Sink implements fragment.Connectors: files and what is printed. The others are a server's.
-func (n *StreamNode) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
+func (n *StreamNode) Sink(
+	_ context.Context,
+	_ catalog.Query,
+	s catalog.Sink,
+	columns []column.Column,
+) (connector.Sink, error) {
 	if s.Type != connector.File && s.Type != connector.Print {
 		return nil, fmt.Errorf("%w: a node has no sinks of the type %s", fragment.ErrUnusable, s.Type)
 	}

@@ -56,7 +56,9 @@ func (s *Services) serveQueryWork() func(worker.Disk) worker.Queries {
 		return nil
 	}
 	return func(d worker.Disk) worker.Queries {
-		return promql.NewExecutor(promql.ExecutorOptions{NodeID: protocol.OwnNode, Evaluate: s.series, Disk: d, Meter: s.localMetrics, Log: s.Log})
+		return promql.NewExecutor(
+			promql.ExecutorOptions{NodeID: protocol.OwnNode, Evaluate: s.series, Disk: d, Meter: s.localMetrics, Log: s.Log},
+		)
 	}
 }
 
@@ -89,7 +91,11 @@ func (s segmentCatalog) Segments(ctx context.Context, from, to int64) ([]promql.
 	}
 	// A run's last sample is later than its end by the rest of a second, a warehouse's by two polls.
 	const late = 20 * time.Second
-	found, err := db.Segments(ctx, time.UnixMilli(queryableTime(from)).Add(-late), time.UnixMilli(queryableTime(to)).Add(late))
+	found, err := db.Segments(
+		ctx,
+		time.UnixMilli(queryableTime(from)).Add(-late),
+		time.UnixMilli(queryableTime(to)).Add(late),
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,11 @@ func (c *refreshers) work(ctx context.Context, claim refresh.Claim, prove func(c
 	return result, err
 }
 
-func (c *refreshers) refresh(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
+func (c *refreshers) refresh(
+	ctx context.Context,
+	claim refresh.Claim,
+	prove func(context.Context) error,
+) (refresh.Result,
 	error) {
 	if claim.Table == snowflakeexport.Table {
 		if c.export == nil {

@@ -48,6 +48,9 @@ func (s *Services) openResults(ctx context.Context, flags StoreFlags) (err error
 		return err
 	}
 	s.Results, s.ResultsAt = results.New(kept), kept.String()
-	s.collectors = append(s.collectors, metrics.NewCache(func() metrics.CacheState { return metrics.CacheState(kept.Cache()) }))
+	s.collectors = append(
+		s.collectors,
+		metrics.NewCache(func() metrics.CacheState { return metrics.CacheState(kept.Cache()) }),
+	)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -397,8 +398,15 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
 	s.Plugins, err = library.Open(ctx,
-		library.Options{Host: s.host, Store: s.Store, Dir: filepath.Join(s.DataDir, "plugins"), Quarantine: guard.Examine,
-			Unavailable: snowflakeUnavailable, CheckSpace: func() error { return s.checkDiskSpace("Nothing can be uploaded now") }, Log: s.Log})
+		library.Options{
+			Host:        s.host,
+			Store:       s.Store,
+			Dir:         filepath.Join(s.DataDir, "plugins"),
+			Quarantine:  guard.Examine,
+			Unavailable: snowflakeUnavailable,
+			CheckSpace:  func() error { return s.checkDiskSpace("Nothing can be uploaded now") },
+			Log:         s.Log,
+		})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
@@ -419,24 +427,24 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if err := s.openTelemetryExport(s.options.Out); err != nil {
 		return err
 	}
+	server := runServer{s}
 	s.Runs = run.New(run.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: fixed, NodeSource: source, ReadPlugin: s.module,
-		Segment: s.Results.SegmentContent, Log: s.Log, Version: s.options.Version,
+		Recordings: recordings, Nodes: fixed, NodeSource: source,
+		Content: server, Log: s.Log, Version: s.options.Version,
 		TempDir:        filepath.Join(s.DataDir, "scratch"),
-		Prices:         s.prices.Prices,
+		Prices:         s.prices,
 		Owner:          s.owner,
 		Shared:         s.Embedded == nil,
 		Standalone:     !s.options.Serves,
 		MaxLivePerUser: s.options.MaxLiveRuns, WaitForNodes: nodes.WaitForNodes,
-		Authorize:      s.authorizeStart,
-		Calibration:    s.Certificate.Current,
-		CheckDiskSpace: s.checkDiskSpace,
-		Watch:          s.Roster.RecordEvent,
-		Metrics:        s.Metrics,
-		Egress:         s.egressFor,
-		OnTick:         s.Metrics.Ticked,
-		Traces:         s.traces.Tracer(),
+		Authorizer:  server,
+		Calibration: s.Certificate,
+		Disk:        server,
+		Watcher:     s.Roster,
+		Metrics:     s.Metrics,
+		Network:     server,
+		Traces:      s.traces.Tracer(),
 		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.CPUAccount(), Log: s.Log,
 			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Nodes().Fragments(id) }}),
@@ -447,7 +455,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		Authorize: s.authorizeStart, TakesOver: s.options.Serves})
+		Authorize: server.Authorize, TakesOver: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
@@ -456,12 +464,31 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	return nil
 }
 
-// authorizeStart is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
-func (s *Services) authorizeStart(ctx context.Context, runID string) error {
+// The loops of runs are measured too.
+var _ run.TickMeter = (*metrics.Server)(nil)
+
+// runServer is this server as its runs and their nodes see it.
+type runServer struct{ s *Services }
+
+// ReadPlugin reads a plugin that a node wants.
+func (r runServer) ReadPlugin(ctx context.Context, sha256 string) ([]byte, error) {
+	return r.s.module(ctx, sha256)
+}
+
+// Segment opens a segment that a node wants.
+func (r runServer) Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	return r.s.Results.SegmentContent(ctx, runID, name)
+}
+
+// Authorize is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
+func (r runServer) Authorize(ctx context.Context, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return auth.Authorizer{Store: s.Store}.RecheckStart(ctx, runID)
+	return auth.Authorizer{Store: r.s.Store}.RecheckStart(ctx, runID)
 }
+
+// CheckSpace is an error while the data directory's disk is down to the reserve.
+func (r runServer) CheckSpace(stopped string) error { return r.s.checkDiskSpace(stopped) }
 
 // checkDiskSpace is an error while the data directory's disk is down to the reserve.
 func (s *Services) checkDiskSpace(stopped string) error {
@@ -495,13 +522,13 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 	return d.Enrichment, nil
 }
 
-// egressFor says who reaches a database: the server's own sample database listens on a socket in its
+// Reachability says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (s *Services) egressFor(dsn string) clusternodes.Reachability {
+func (r runServer) Reachability(dsn string) clusternodes.Reachability {
 	switch {
 	case isStandIn(dsn):
 		return clusternodes.FromServerOnly
-	case s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase):
+	case r.s.Embedded != nil && dsn == r.s.Embedded.DSN(embedded.PlaygroundDatabase):
 		return clusternodes.FromSameMachine
 	}
 	return clusternodes.FromAnyNode

@@ -20,14 +20,11 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 )
 
 // heavy are queries that each touch over a million samples of 100 runs of an hour.

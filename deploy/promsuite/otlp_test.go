@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 )
 
 // nodes evaluates each leaf on several nodes, each of which has some of the series of a storage, and carries the

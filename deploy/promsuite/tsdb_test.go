@@ -13,10 +13,8 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 )
 
 // fill appends every sample of the runs to a TSDB, histograms included.

@@ -12,7 +12,7 @@ import (
 // apply tells what has happened and carries out what is decided.
 func (l *runLoop) apply(ctx context.Context, h lifecycle.Event) {
 	now := l.clock.Now()
-	l.time.checkStall(now)
+	l.checkStall(now)
 	decided := l.life.Apply(now, h)
 	l.spans.Handle(now, h, decided)
 	for _, a := range decided {
@@ -24,25 +24,25 @@ func (l *runLoop) apply(ctx context.Context, h lifecycle.Event) {
 		case lifecycle.AssignWorkers:
 			l.assignWorkers()
 		case lifecycle.Change:
-			l.sender.change(writer.Transition(a), a.Urgent)
+			l.storeChange(writer.Transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
 				l.markLost(l.Worker(id), a.Reason, now)
 			}
 		case lifecycle.BeginStep:
-			l.search.nextStep(ctx, a)
+			l.nextStep(ctx, a)
 		case lifecycle.MeasureStep:
-			if !l.search.beginPending() {
-				l.search.measure(ctx)
+			if !l.beginPendingStep() {
+				l.measure(ctx)
 			}
 		case lifecycle.RecordStep:
-			l.search.recordStep(a.Step)
+			l.keepStep(a.Step)
 		case lifecycle.SendTargets:
-			l.sender.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, l.Workers)
+			l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, l.Workers)
 		case lifecycle.BeginStage:
-			l.scale.beginStage(a)
+			l.beginStage(a)
 		case lifecycle.ComputeFigures:
-			l.finisher.start(ctx)
+			l.computeFigures(ctx)
 		case lifecycle.StartEnrichment:
 			l.finisher.enriching = l.svc.enrichments.Begin(l.run, l.plan.Plan)
 			close(l.figuresReady)

@@ -58,8 +58,15 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 	if changes != 1 || len(told(d, engine.TargetChange)) != 2 {
 		t.Errorf("%d changes, targets %+v", changes, told(d, engine.TargetChange))
 	}
-	if _, err = f.svc.ChangeLoad(t.Context(), run.RunID, "ada", scaling.LoadRequest{TargetQPS: &rate}); !engine.HasCode(err,
-		engine.CodeConflict) {
+	if _, err = f.svc.ChangeLoad(
+		t.Context(),
+		run.RunID,
+		"ada",
+		scaling.LoadRequest{TargetQPS: &rate},
+	); !engine.HasCode(
+		err,
+		engine.CodeConflict,
+	) {
 		t.Errorf("of a run that is over: %v", err)
 	}
 }

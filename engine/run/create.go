@@ -20,14 +20,19 @@ import (
 
 // CreatorOptions are what a desk is made of.
 type CreatorOptions struct {
-	Store store.Runs
-	Deps  func() prepare.Deps
-	// CheckCapacity refuses a scenario that the nodes can never carry.
-	CheckCapacity func(ctx context.Context, sc engine.Scenario) error
-	// CheckReachable says whether nodes reach the database of a DSN.
-	CheckReachable func(sc engine.Scenario, dsn string) error
-	// ReadRun reads a run as it is stored.
-	ReadRun func(ctx context.Context, runID string) (engine.Run, error)
+	Store  store.Runs
+	Server intakeServer
+}
+
+// intakeServer is the server that runs are taken in for.
+type intakeServer interface {
+	deps() prepare.Deps
+	// checkCapacity refuses a scenario that the nodes can never carry.
+	checkCapacity(ctx context.Context, sc engine.Scenario) error
+	// checkNodesReach refuses one whose database, with that DSN, the nodes do not reach.
+	checkNodesReach(sc engine.Scenario, dsn string) error
+	// Run reads a run as it is stored.
+	Run(ctx context.Context, runID string) (engine.Run, error)
 }
 
 // Creator takes runs in. Its methods are safe for concurrent use.
@@ -55,10 +60,10 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := d.opts.CheckCapacity(ctx, sc); err != nil {
+	if err := d.opts.Server.checkCapacity(ctx, sc); err != nil {
 		return engine.Run{}, err
 	}
-	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
+	if err := prepare.Check(ctx, d.opts.Server.deps(), sc); err != nil {
 		return engine.Run{}, query.StoreError(err)
 	}
 	if err := d.checkReachable(ctx, sc); err != nil {
@@ -71,17 +76,17 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err := d.opts.Store.CreateRun(ctx, run); err != nil {
 		return engine.Run{}, query.StoreError(fmt.Errorf("creating the run: %w", err))
 	}
-	return d.opts.ReadRun(ctx, id)
+	return d.opts.Server.Run(ctx, id)
 }
 
 // checkReachable checks the scenario's connection against the nodes. One that cannot be opened is
 // checked elsewhere, where it is said what is wrong with it.
 func (d *Creator) checkReachable(ctx context.Context, sc engine.Scenario) error {
-	_, dsn, err := d.opts.Deps().Connections.OpenDSN(ctx, sc.Target.Connection)
+	_, dsn, err := d.opts.Server.deps().Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
 		return nil //nolint:nilerr // prepare.Check says it, and by field
 	}
-	return d.opts.CheckReachable(sc, dsn)
+	return d.opts.Server.checkNodesReach(sc, dsn)
 }
 
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
@@ -90,14 +95,14 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.opts.CheckCapacity(ctx, one); err != nil {
+		if err := d.opts.Server.checkCapacity(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 		if err := d.checkReachable(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 	}
-	f, err := prepare.InspectAll(ctx, d.opts.Deps(), sc)
+	f, err := prepare.InspectAll(ctx, d.opts.Server.deps(), sc)
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
 	}
@@ -106,7 +111,7 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 
 // CheckConnection connects once and returns what answered.
 func (d *Creator) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
-	return prepare.CheckConnection(ctx, d.opts.Deps().Drivers, driver, dsn)
+	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
 }
 
 // Cancel ends a run that has not been started, with the reason, which is all that its log has then.

@@ -109,11 +109,16 @@ func (w *Worker) Acknowledge(epoch, sequence int64, now time.Time) (less bool) {
 	if epoch != 0 && epoch < w.assigned.epoch {
 		return false // events of another server have these numbers too
 	}
-	connections, rate, doubt := w.assigned.connections.upperBound(now), w.assigned.rate.upperBound(now), w.assigned.isUnknown()
+	connections, rate, doubt := w.assigned.connections.upperBound(
+		now,
+	), w.assigned.rate.upperBound(
+		now,
+	), w.assigned.isUnknown()
 	w.assigned.acked = max(w.assigned.acked, sequence)
 	w.assigned.connections.acknowledge(sequence, now)
 	w.assigned.rate.acknowledge(sequence, now)
-	return w.assigned.connections.upperBound(now) < connections || w.assigned.rate.upperBound(now) < rate || doubt && !w.assigned.isUnknown()
+	return w.assigned.connections.upperBound(now) < connections || w.assigned.rate.upperBound(now) < rate ||
+		doubt && !w.assigned.isUnknown()
 }
 
 // assignedLoad is what a run worker may bear.
@@ -276,7 +281,13 @@ type shareInput struct {
 }
 
 func newShareInput(told float64, b *possibleLoad, w *Worker, now time.Time) shareInput {
-	return shareInput{target: told, upperBound: b.upperBound(now), overdue: b.overdue(now), unknown: w.assigned.isUnknown(), leaving: w.Retiring}
+	return shareInput{
+		target:     told,
+		upperBound: b.upperBound(now),
+		overdue:    b.overdue(now),
+		unknown:    w.assigned.isUnknown(),
+		leaving:    w.Retiring,
+	}
 }
 
 // divide says what each has of a total, of which so much is held by others; owed is that somebody is to

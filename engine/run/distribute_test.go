@@ -131,7 +131,9 @@ func (b *loadSimulation) nodeOf(w *Worker) *remoteWorker {
 // totalLoad is what all bear that have not stopped.
 func (b *loadSimulation) totalLoad() (connections, rate float64) {
 	for _, f := range b.all {
-		if gone := !f.cutAt.IsZero() && b.now.Sub(f.cutAt) >= detectAfter+stopAfter; gone || f.cutAt.IsZero() && f.State.Status.Ended() {
+		if gone := !f.cutAt.IsZero() &&
+			b.now.Sub(f.cutAt) >= detectAfter+stopAfter; gone ||
+			f.cutAt.IsZero() && f.State.Status.Ended() {
 			continue
 		}
 		connections += f.connections.at(b.now)
@@ -204,8 +206,11 @@ func (b *loadSimulation) stored() storedState {
 func (b *loadSimulation) state() {
 	for _, w := range b.crew.Workers {
 		f := b.nodeOf(w)
-		f.to = append(f.to, delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, state: true,
-			connections: float64(w.Connections), rate: *w.Rate, atMost: b.crew.HasUnknownLoad()}})
+		f.to = append(
+			f.to,
+			delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, state: true,
+				connections: float64(w.Connections), rate: *w.Rate, atMost: b.crew.HasUnknownLoad()}},
+		)
 	}
 }
 
@@ -235,7 +240,11 @@ func (b *loadSimulation) lose() {
 
 func (b *loadSimulation) divide() {
 	before := b.stored()
-	changed, owed := b.crew.Distribute(b.now, b.crew.ActiveWorkers(), SharedLoad{Connections: b.connections, Rate: &b.rate})
+	changed, owed := b.crew.Distribute(
+		b.now,
+		b.crew.ActiveWorkers(),
+		SharedLoad{Connections: b.connections, Rate: &b.rate},
+	)
 	if b.storedStates = append(b.storedStates, before); len(b.storedStates) > 3 {
 		b.storedStates = b.storedStates[1:]
 	}
@@ -251,8 +260,11 @@ func (b *loadSimulation) sendTargets(ramp time.Duration, workers ...*Worker) {
 		e := engine.Event{Type: engine.EventSetWorkerTarget, SequenceID: b.sequence, CreatedAt: engine.At(b.now),
 			Data: engine.EventData{TargetConnections: &n, TargetQPS: &own, RampSeconds: ramp.Seconds()}}
 		w.RecordSent(e)
-		f.to = append(f.to, delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, ramp: ramp,
-			connections: float64(n), rate: own, atMost: b.crew.HasUnknownLoad()}})
+		f.to = append(
+			f.to,
+			delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, ramp: ramp,
+				connections: float64(n), rate: own, atMost: b.crew.HasUnknownLoad()}},
+		)
 	}
 }
 

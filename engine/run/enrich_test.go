@@ -204,8 +204,14 @@ func newAccount(t *testing.T) (*fixture, *account) {
 	f := newFixture(t)
 	a := &account{Driver: f.driver}
 	f.driver, f.plugins = a, accountHost{f.plugins, a}
-	f.enrichment = enrich.Policy{PageSize: 10_000, Interval: 50 * time.Millisecond, Timeout: 30 * time.Second, TargetRatio: 0.9,
-		MaxStuckPolls: 3, StuckRatio: 0.5}
+	f.enrichment = enrich.Policy{
+		PageSize:      10_000,
+		Interval:      50 * time.Millisecond,
+		Timeout:       30 * time.Second,
+		TargetRatio:   0.9,
+		MaxStuckPolls: 3,
+		StuckRatio:    0.5,
+	}
 	return f, a
 }
 

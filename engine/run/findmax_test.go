@@ -175,7 +175,10 @@ func TestARepeatedSearch(t *testing.T) {
 		sc.Workload.Repeat = 2
 		sc.FindMax.MaxConcurrency, sc.FindMax.StepDurationSeconds = &most, 0.5
 	})
-	live := f.until(run.RunID, func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 })
+	live := f.until(
+		run.RunID,
+		func(p *engine.LiveState) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 },
+	)
 	if s := live.FindMax; s.Repetition != 2 || s.Repeat != 2 || s.Repetitions[0].Level == nil {
 		t.Errorf("live state %+v", s)
 	}

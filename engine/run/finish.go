@@ -3,21 +3,23 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/writer"
 )
 
-// finisher does what follows the end of a run: figures, enrichment.
+// finisher keeps what the figures of a run are made of until it is over: which parts of the record are where, and
+// which ends of run workers are known.
 type finisher struct {
-	*runLoop
 	// livePercentiles are the percentiles of the measurement so far.
 	livePercentiles finalize.LivePercentiles
 	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
@@ -26,36 +28,73 @@ type finisher struct {
 	storing    []nodes.Part
 	earlyStore finalize.EarlyStore
 	// endAcks tell nodes that the ends of their run workers are known.
-	endAcks []func()
+	endAcks []endAck
 	results chan *finalize.Result
 	// enriching is nil before the figures are there, and where there is no history.
 	enriching *enrichment.Job
 }
 
-// saveStart stores the plan, the environment and a row for each run worker.
-func (l *finisher) saveStart() *writer.Write {
-	env := l.finisher.environment()
-	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
-		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
-	rows := []engine.RunResult{parent}
-	for _, w := range l.Workers {
-		rows = append(rows, l.finisher.row(w))
-	}
-	return l.writer.SaveResults("the plan", rows, nil)
+func newFinisher() finisher {
+	return finisher{parts: map[string]nodes.Part{}, results: make(chan *finalize.Result, 1)}
 }
 
-func (l *finisher) environment() engine.Environment {
-	e := host.Environment(l.svc.opts.Version)
-	if read := l.svc.opts.Calibration; read != nil {
-		e.Calibration = read()
+// endAck tells a node that the end of a run worker is stored: until then the node says it again, also to a server
+// that takes the run over.
+type endAck struct {
+	node nodes.Node
+	ack  protocol.WorkerAck
+}
+
+func (a endAck) send() { _ = a.node.Send(a.ack) }
+
+// collect takes all parts that are not stored out of those that nodes hold: they are being stored from now on, and
+// nothing more is stored beside the load.
+func (f *finisher) collect() []nodes.Part {
+	f.storing = f.earlyStore.Stop(f.parts)
+	for _, p := range f.storing {
+		delete(f.parts, p.WorkID)
 	}
-	e.Nodes = len(l.Nodes())
-	if l.plan != nil {
-		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
-		e.TargetMaxConnections = l.plan.Server.MaxConnections
-		e.Simulated, e.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
+	return f.storing
+}
+
+// markStored takes that parts are stored.
+func (f *finisher) markStored(workIDs []string) {
+	f.storing = slices.DeleteFunc(f.storing, func(p nodes.Part) bool { return slices.Contains(workIDs, p.WorkID) })
+}
+
+// unstored are the parts that are not known to be stored, in the order of their ids: who finishes the run needs them.
+func (f *finisher) unstored() []nodes.Part {
+	left := maps.Clone(f.parts)
+	for _, p := range f.storing {
+		left[p.WorkID] = p
 	}
-	for _, w := range l.Workers {
+	out := make([]nodes.Part, 0, len(left))
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		out = append(out, left[id])
+	}
+	return out
+}
+
+// enrichmentDone is closed when the enrichment has ended; nil where none is under way.
+func (f *finisher) enrichmentDone() <-chan struct{} {
+	if f.enriching == nil {
+		return nil
+	}
+	return f.enriching.Done()
+}
+
+// environmentOf is where a run takes place, the target once it is prepared.
+func environmentOf(version string, calibration *engine.Calibration, crew *WorkerTable,
+	plan *prepare.Prepared) engine.Environment {
+	e := host.Environment(version)
+	e.Calibration = calibration
+	e.Nodes = len(crew.Nodes())
+	if plan != nil {
+		e.Driver, e.ServerVersion, e.TargetIsLocal = plan.Plan.Driver, plan.Server.Version, plan.Server.Local
+		e.TargetMaxConnections = plan.Server.MaxConnections
+		e.Simulated, e.Emulated = plan.Server.Simulated, plan.Server.Emulated
+	}
+	for _, w := range crew.Workers {
 		if w.State.IOEngine != "" {
 			e.IOEngine = w.State.IOEngine
 		}
@@ -63,17 +102,69 @@ func (l *finisher) environment() engine.Environment {
 	return e
 }
 
-// start computes the results beside the loop.
-func (l *finisher) start(ctx context.Context) {
+// evidenceOf are the run workers as their results are computed.
+func evidenceOf(workers []*Worker) []finalize.Worker {
+	out := make([]finalize.Worker, len(workers))
+	for i, w := range workers {
+		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals,
+			Failure: w.DeadReason, LoadStart: w.State.LoadStart()}
+		if w.State.Err != nil {
+			out[i].Failure = w.State.Err.Message
+		}
+	}
+	return out
+}
+
+// countsOf are the rows of the run workers that have told what they counted.
+func countsOf(run engine.Run, workers []finalize.Worker) (rows []engine.RunResult) {
+	for _, w := range workers {
+		if w.Totals != nil {
+			rows = append(rows, w.CountedResult(run))
+		}
+	}
+	return rows
+}
+
+// saveStart stores the plan, the environment and a row for each run worker.
+func (l *runLoop) saveStart() *writer.Write {
+	env := l.environment()
+	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
+		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
+	rows := []engine.RunResult{parent}
+	for _, w := range l.Workers {
+		rows = append(rows, l.workerRow(w))
+	}
+	return l.writer.SaveResults("the plan", rows, nil)
+}
+
+// workerRow is a run worker's row of the results, before it has any.
+func (l *runLoop) workerRow(w *Worker) engine.RunResult {
+	group := w.Group
+	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
+		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
+}
+
+func (l *runLoop) environment() engine.Environment {
+	var calibration *engine.Calibration
+	if measured := l.svc.opts.Calibration; measured != nil {
+		calibration = measured.Current()
+	}
+	return environmentOf(l.svc.opts.Version, calibration, &l.WorkerTable, l.plan)
+}
+
+// computeFigures computes the results beside the loop.
+func (l *runLoop) computeFigures(ctx context.Context) {
 	l.poller.stop()
 	l.endLosses(l.clock.Now(), true)
-	environment := l.finisher.environment()
+	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.AddNote("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
-			"Linux and connections without TLS.")
+		l.validity.AddNote(
+			"workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
+				"Linux and connections without TLS.",
+		)
 	}
 	l.validity.AddNote(finalize.EndedEarly(l.run))
-	l.validity.AddNote(l.sender.line.Summary())
+	l.validity.AddNote(l.line.Summary())
 	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
 		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {
@@ -81,73 +172,48 @@ func (l *finisher) start(ctx context.Context) {
 	}
 	if s := l.life.Search(); s != nil {
 		e.Search = s.Series().Result()
-		l.search.save(nil)
+		l.saveSearch(nil)
 	}
 	if l.life.Placed() {
-		for _, w := range l.Workers {
-			c := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.DeadReason,
-				LoadStart: w.State.LoadStart()}
-			if w.State.Err != nil {
-				c.Failure = w.State.Err.Message
-			}
-			e.Workers = append(e.Workers, c)
-		}
+		e.Workers = evidenceOf(l.Workers)
 	}
-	e.Parts = l.finisher.earlyStore.Stop(l.finisher.parts)
-	l.finisher.storing = e.Parts
-	for _, p := range e.Parts {
-		delete(l.finisher.parts, p.WorkID)
-	}
-	l.finisher.saveCounts(e)
-	l.svc.routines.Go(func() { l.finisher.results <- l.svc.finalizer.Process(ctx, e) }) // room: begin runs once
-}
-
-// saveCounts stores what the workers counted, so that a restart while figures
-// are computed does not lose it.
-func (l *finisher) saveCounts(e finalize.Evidence) {
+	e.Parts = l.finisher.collect()
+	// What was counted is stored first, so that a restart while figures are computed does not lose it.
 	ends := l.finisher.endAcks
-	var rows []engine.RunResult
-	for _, c := range e.Workers {
-		if c.Totals != nil {
-			rows = append(rows, c.CountedResult(e.Run))
-		}
-	}
-	l.writer.SaveResults("the counts", rows, func() {
-		for _, acknowledge := range ends {
-			acknowledge()
+	l.writer.SaveResults("the counts", countsOf(e.Run, e.Workers), func() {
+		for _, end := range ends {
+			end.send()
 		}
 	})
+	results := l.finisher.results
+	l.svc.routines.Go(func() { results <- l.svc.finalizer.Process(ctx, e) }) // room: figures are computed once
 }
 
-// saveEnd stores what a run worker has counted, and tells its node that the end is known:
-// until then the node says it again, also to a server that takes the run over. Of a run
+// saveEnd stores what a run worker has counted, and tells its node that the end is known. Of a run
 // that ends that is done for all together.
-func (l *finisher) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
-	acknowledge := func() {
-		_ = from.Send(protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
-	}
+func (l *runLoop) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
+	end := endAck{from, protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID}}
 	switch {
 	case m.Totals == nil || l.life.Status().Terminal():
-		acknowledge() // there is nothing, or it is stored with the figures
+		end.send() // there is nothing, or it is stored with the figures
 	case l.life.Stopping():
-		l.finisher.endAcks = append(l.finisher.endAcks, acknowledge)
+		l.finisher.endAcks = append(l.finisher.endAcks, end)
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
 			LoadStart: m.LoadStart()}.CountedResult(l.run)
-		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
+		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
 	}
 }
 
-func (l *finisher) onResults(ctx context.Context, o *finalize.Result) {
+// onFigures takes the figures in, and ends the run if nothing follows them.
+func (l *runLoop) onFigures(ctx context.Context, o *finalize.Result) {
 	if o.Summary == nil {
 		return // the process ends; the next one finishes the run
 	}
 	for _, text := range o.Problems {
 		l.writeLog(engine.LogError, nil, "%s", text)
 	}
-	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p nodes.Part) bool {
-		return slices.Contains(o.Stored, p.WorkID)
-	})
+	l.finisher.markStored(o.Stored)
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)
@@ -158,7 +224,7 @@ func (l *finisher) onResults(ctx context.Context, o *finalize.Result) {
 }
 
 // onEnriched tells the log how the enrichment ended, and ends the run.
-func (l *finisher) onEnriched(ctx context.Context) {
+func (l *runLoop) onEnriched(ctx context.Context) {
 	l.WritePluginLines(l.plugins.Take())
 	e := l.finisher.enriching.State()
 	level := engine.LogInfo

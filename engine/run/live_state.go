@@ -49,7 +49,7 @@ func (l *runLoop) snapshot(now time.Time) *engine.LiveState {
 		p.Validity = sum.ValidityDetail
 	}
 	p.Guardrails, p.Rules = l.guard.State(), append([]engine.RuleState{}, l.rules.States()...)
-	p.FindMax = l.search.state()
+	p.FindMax = l.search.state(now)
 	p.Logs, p.LogsDropped = l.Buffer.Newest(now), l.Buffer.MissingLines(l.writer.LinesLost())
 	return p
 }

@@ -141,8 +141,17 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 			Warehouse: p.Warehouse}
 		d.Summary.Cost = &engine.Cost{RunCredits: 0.02}
 		// What only a live run has is null: latency of the last second, the phase, health by phase.
-		check("over", runlive.FinishedState(&d, time.Now()), "phase", "latency.p50", "latency.p95", "latency.p99", "latency.avg",
-			"find_max.qps_vs_prior_pct", "find_max.p95_vs_baseline_pct")
+		check(
+			"over",
+			runlive.FinishedState(&d, time.Now()),
+			"phase",
+			"latency.p50",
+			"latency.p95",
+			"latency.p99",
+			"latency.avg",
+			"find_max.qps_vs_prior_pct",
+			"find_max.p95_vs_baseline_pct",
+		)
 		run.Status, run.Phase, run.StartTime, run.EndTime = engine.StatusPrepared, engine.PhasePreparing, engine.Time{},
 			engine.Time{}
 		check("prepared", runlive.FinishedState(&engine.RunDetail{Run: run}, time.Now()), "latency.p50", "latency.p95",

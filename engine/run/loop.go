@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +15,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
-	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/guardrail"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	runclock "github.com/loadstone-db/loadstone/engine/run/recovery"
 	"github.com/loadstone-db/loadstone/engine/run/runlog"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/run/writer"
@@ -28,11 +26,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 )
 
-// runLoop is a run with its loop. Fields below the line belong to the loop; its subjects
-// (search, scale, …) are parts of it that have state of their own.
+// runLoop is a run with its loop. Fields below the line belong to the loop, which alone knows them all: its
+// parts (search, scale, sender, …) have state of their own, and are told what they need and asked what follows.
 type runLoop struct {
 	svc    *Service
-	runID  string
 	clock  *clock.Clock
 	log    zerolog.Logger
 	writer *writer.Writer
@@ -56,22 +53,24 @@ type runLoop struct {
 
 	// ----
 
+	// facts are what its parts may read of it; the id of the run never changes.
+	*facts
+
 	// onStart is the first thing that the loop does.
 	onStart func(ctx context.Context)
 
 	runlog.Writer
-	WorkerTable
 	search   searcher
 	scale    scaler
 	sender   sender
 	poller   poller
 	finisher finisher
-	time     clockMonitor
+	// watch notices that the time of this process jumps, line when the run workers have begun.
+	watch runclock.Monitor
+	line  clock.StartReport
 
 	run      engine.Run
-	sc       engine.Scenario
 	epoch    int64
-	life     *lifecycle.Machine
 	agg      *runlive.Aggregator
 	validity *runlive.Validity
 	// savedFindings is how many causes and notes have been stored.
@@ -82,7 +81,6 @@ type runLoop struct {
 
 	// untrustedNodes are the nodes that spoke for run workers of others.
 	untrustedNodes map[string]bool
-	plan           *prepare.Prepared
 	progress       *engine.PrepareProgress
 	cancelPrepare  context.CancelFunc
 	prepareDone    chan prepareResult
@@ -111,30 +109,28 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	by string,
 ) *runLoop {
 	run.Owner = s.opts.Owner
-	l := &runLoop{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, startedBy: by, epoch: run.OwnerEpoch,
+	l := &runLoop{facts: &facts{runID: run.RunID, sc: run.Scenario, life: life},
+		svc: s, clock: clock, run: run, startedBy: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewRunTrace(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		rules: s.opts.Rules.Start(run), life: life,
+		rules:         s.opts.Rules.Start(run),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
-	l.inbox = protocol.NewMailbox(func(f nodeMessage) (protocol.Policy, protocol.Subject) { return protocol.PolicyFromNode(f.message) },
+	l.inbox = protocol.NewMailbox(
+		func(f nodeMessage) (protocol.Policy, protocol.Subject) { return protocol.PolicyFromNode(f.message) },
 		func(f nodeMessage) {
 			if _, ok := f.message.(protocol.Log); ok {
 				l.linesLost.Add(1)
 			}
-		})
+		},
+	)
 	for _, w := range workers {
 		l.Register(w)
 	}
 	l.onStart = func(ctx context.Context) { l.apply(ctx, lifecycle.RunStarted{}) }
 	l.Writer = runlog.Writer{RunID: run.RunID, StartedAt: run.StartTime.Time, Clock: clock, Life: l.life}
-	l.search = searcher{runLoop: l}
-	l.search.meter.Begin(0, 0, nil)
-	l.scale = scaler{runLoop: l, reservations: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
-	l.sender, l.time = sender{runLoop: l}, clockMonitor{runLoop: l}
-	l.poller = poller{runLoop: l, polls: make(chan WarehousePoll), stop: func() {}}
-	l.finisher = finisher{runLoop: l, parts: map[string]nodes.Part{}, results: make(chan *finalize.Result, 1)}
+	l.search, l.scale, l.poller, l.finisher = newSearcher(l.facts), newScaler(l.facts), newPoller(), newFinisher()
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.StartObserving(clock.Now())
 	shown := run
@@ -198,12 +194,8 @@ func (l *runLoop) loop(ctx context.Context) {
 			over = l.sender.lastStore.Done()
 		}
 		var enriched <-chan struct{}
-		if l.finisher.enriching != nil && !l.life.Ended() {
-			enriched = l.finisher.enriching.Done()
-		}
-		var stored <-chan struct{}
-		if len(l.sender.pending) > 0 {
-			stored = l.sender.pending[0].job.Done()
+		if !l.life.Ended() {
+			enriched = l.finisher.enrichmentDone()
 		}
 		select {
 		case <-ctx.Done():
@@ -223,21 +215,21 @@ func (l *runLoop) loop(ctx context.Context) {
 			}
 		case r := <-l.requests:
 			r.do(ctx)
-			l.scale.failExpired(ctx, l.clock.Now())
-			l.sender.whenStored(r.stored)
+			l.failExpired(ctx, l.clock.Now())
+			l.sender.whenStored(l.svc.lifetime, r.stored)
 		case <-l.scale.pendingStarts.FirstStored():
-			l.scale.startStored(ctx)
+			l.startStored(ctx)
 		case r := <-l.scale.reservations:
-			l.scale.onReserved(ctx, r)
+			l.onReserved(ctx, r)
 		case p := <-l.prepareStep:
 			l.progress = &p
 			l.publish(false)
 		case r := <-l.prepareDone:
 			l.prepared(ctx, r)
 		case o := <-l.finisher.results:
-			l.finisher.onResults(ctx, o)
+			l.onFigures(ctx, o)
 		case p := <-l.poller.polls:
-			l.poller.onPoll(p)
+			l.onPoll(p)
 		case <-l.rules.Ready():
 			l.applyRuleResults(ctx)
 		case o := <-l.writer.Outages():
@@ -247,15 +239,15 @@ func (l *runLoop) loop(ctx context.Context) {
 				stopTimer()
 				return // the next process goes on with it
 			}
-			l.finisher.onEnriched(ctx)
-		case <-stored:
-			l.sender.flush(l.clock.Now())
+			l.onEnriched(ctx)
+		case <-l.sender.stored():
+			l.flush(l.clock.Now())
 		case <-due:
-			l.sender.flush(l.clock.Now())
+			l.flush(l.clock.Now())
 			l.apply(ctx, lifecycle.Tick{})
 		case due := <-ticker.C:
 			l.everySecond(ctx)
-			l.svc.opts.OnTick(l.runID, time.Since(due))
+			l.svc.ticks.Ticked(l.runID, time.Since(due))
 		}
 		stopTimer()
 	}
@@ -264,8 +256,8 @@ func (l *runLoop) loop(ctx context.Context) {
 // timer fires at the next decision by time.
 func (l *runLoop) timer() (<-chan time.Time, func()) {
 	next := l.life.Due()
-	if len(l.sender.pending) > 0 && (next.IsZero() || l.sender.pending[0].deadline.Before(next)) {
-		next = l.sender.pending[0].deadline
+	if send := l.sender.deadline(); !send.IsZero() && (next.IsZero() || send.Before(next)) {
+		next = send
 	}
 	if next.IsZero() {
 		return nil, func() {}
@@ -282,11 +274,8 @@ func (l *runLoop) release() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.ReleaseRun(l.runID)
 	}
-	for _, p := range l.finisher.storing {
-		l.finisher.parts[p.WorkID] = p
-	}
-	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
-		l.svc.recovery.AddPart(l.finisher.parts[id])
+	for _, p := range l.finisher.unstored() {
+		l.svc.recovery.AddPart(p)
 	}
 	l.forwardUnprocessed()
 	l.svc.hub.End(l.runID)
@@ -316,8 +305,14 @@ func (l *runLoop) markLost(w *Worker, why string, free time.Time) {
 	}
 	w.State.Status = engine.WorkerDead
 	l.validity.LostWorker(w.ID, why, w.LastSeen, l.clock.Now())
-	l.writeLogWith(runlog.Details{"last_heard": engine.At(w.LastSeen), "silent_seconds": l.clock.Now().Sub(w.LastSeen).Seconds()},
-		engine.LogCritical, w, "%s %s", w.ID, why)
+	l.writeLogWith(
+		runlog.Details{"last_heard": engine.At(w.LastSeen), "silent_seconds": l.clock.Now().Sub(w.LastSeen).Seconds()},
+		engine.LogCritical,
+		w,
+		"%s %s",
+		w.ID,
+		why,
+	)
 }
 
 // applyChange applies a transition to the run in memory.
@@ -370,7 +365,7 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 	if r.plan.Server.Local {
 		l.validity.AddNote(runlive.TargetIsLocal)
 	}
-	l.poller.start(ctx)
+	l.watchWarehouse(ctx)
 	most := 0.0
 	if l.life.Search() != nil {
 		var why string
@@ -383,10 +378,10 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 // assignWorkers assigns the run workers to nodes, evenly.
 func (l *runLoop) assignWorkers() {
 	begin := func(ctx context.Context) {
-		l.scale.assign(ctx, l.scale.reservedNodes, l.Workers...)
+		l.assign(ctx, l.scale.reservedNodes, l.Workers...)
 		l.publish(false)
 	}
-	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: l.finisher.saveStart(), Workers: l.Workers, Start: begin})
+	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: l.saveStart(), Workers: l.Workers, Start: begin})
 	l.publish(false)
 }
 
@@ -406,7 +401,9 @@ func (l *runLoop) receive(ctx context.Context, f nodeMessage) {
 			w.LastSeen = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
 				l.ObserveLosses(w.LogWorker(), &m.WorkerSnapshot)
-				l.search.add(ctx, &m.WorkerSnapshot)
+				if l.search.add(&m.WorkerSnapshot) {
+					l.measure(ctx)
+				}
 			}
 		}
 	case protocol.Log:
@@ -421,9 +418,9 @@ func (l *runLoop) receive(ctx context.Context, f nodeMessage) {
 	case protocol.RunRejected:
 		if w := l.Worker(m.WorkerID); w != nil {
 			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
-			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinRetryDelay)
+			l.scale.pauseJoins(l.clock.Now())
 			l.apply(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.ErrorText(m.Err)})
-			l.scale.rebalanceWhenReady()
+			l.settleLoad()
 		}
 	case protocol.WorkerState:
 		l.report(ctx, f.node, m)
@@ -443,7 +440,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 		w.Node = from // it was placed by another server, and not stored where
 	}
 	if m.Status.Ended() {
-		l.finisher.saveEnd(w, from, m)
+		l.saveEnd(w, from, m)
 	}
 	said := w.RecordReport(m.At, l.clock.Now())
 	l.Buffer.RecordDropped(m.NodeID, m.LogsDropped)
@@ -463,7 +460,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 	changed := w.State.Status != m.Status
 	w.State = m
 	if w.Acknowledge(m.Epoch, m.LastSequence, l.clock.Now()) {
-		l.scale.raiseUnderTarget(ctx, l.clock.Now())
+		l.raise(ctx, l.clock.Now())
 	}
 	if !changed {
 		return
@@ -483,12 +480,12 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 			l.markLost(w, message, l.clock.Now())
 			w.State.Totals = m.Totals
 			l.apply(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
-			l.scale.rebalanceWhenReady()
+			l.settleLoad()
 			l.publish(false)
 			return
 		}
 		l.writeLogWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
-		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinRetryDelay)
+		l.scale.pauseJoins(l.clock.Now())
 		if l.life.Started() {
 			l.validity.LostWorker(w.ID, message, said, l.clock.Now())
 		}
@@ -498,9 +495,9 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.validity.AddNote(l.sender.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
-	l.apply(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startLead()})
-	l.scale.onJoined()
+	l.validity.AddNote(l.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.apply(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.startLead()})
+	l.onJoined()
 	l.publish(false)
 }
 

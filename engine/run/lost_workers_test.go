@@ -45,7 +45,10 @@ func TestAnotherServerKnowsWhoMayStillBearLoad(t *testing.T) {
 				t.Fatalf("after %v %d connections are held, %v are free", at.Sub(now), held, connections)
 			}
 		}
-		if connections, some := c.ReleaseExpired(now.Add(protocol.ReassignAfter)); !slices.Equal(connections, []int{3}) || !some {
+		if connections, some := c.ReleaseExpired(
+			now.Add(protocol.ReassignAfter),
+		); !slices.Equal(connections, []int{3}) ||
+			!some {
 			t.Errorf("those of %v are free", connections)
 		}
 		if held, _ := c.HeldByLost(now.Add(protocol.ReassignAfter)); held != 0 || lost.Connections != 0 {
@@ -78,7 +81,10 @@ func TestWhoIsLostWithoutAPartIsReplaced(t *testing.T) {
 		w.Dead, w.State.Status = true, engine.WorkerDead
 		c.LostWorkers.MarkLost(w.ID, now.Add(protocol.ReassignAfter))
 	}
-	if connections, some := c.ReleaseExpired(now.Add(protocol.ReassignAfter)); !slices.Equal(connections, []int{0, 0}) || !some {
+	if connections, some := c.ReleaseExpired(
+		now.Add(protocol.ReassignAfter),
+	); !slices.Equal(connections, []int{0, 0}) ||
+		!some {
 		t.Errorf("those of %v are to be replaced; want the two without a part", connections)
 	}
 }

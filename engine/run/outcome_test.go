@@ -15,7 +15,8 @@ func TestARunOfErrorsIsDegraded(t *testing.T) {
 		sc.Target.TableName, sc.Target.Prepare = "", nil
 		sc.Workload.Plugin = "sql"
 		sc.Workload.Params = json.RawMessage(
-			`{"statements": [{"id": "broken", "sql": "SELECT 1 / (:n::int - :n::int)", "binds": [{"name": "n", "generator": "uniform", "min": 1, "max": 9}]}]}`)
+			`{"statements": [{"id": "broken", "sql": "SELECT 1 / (:n::int - :n::int)", "binds": [{"name": "n", "generator": "uniform", "min": 1, "max": 9}]}]}`,
+		)
 	})
 	sum := f.wait(run.RunID)
 	if sum.Status != engine.StatusCompleted || sum.Operations == 0 || sum.Errors.Count != sum.Operations ||

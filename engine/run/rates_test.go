@@ -112,10 +112,18 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 			fmt.Sprintf("the target's max_connections of %d leave no more", scaling.SpareSessions+6), func(v *virtualServer) {
 				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = scaling.SpareSessions + 6 })
 			}},
-		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtualServer) {
-			v.report(protocol.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
-			v.wait(time.Second)
-		}},
+		{
+			"the nodes' room",
+			engine.ScalingAuto,
+			0,
+			ten,
+			4,
+			"the nodes have no room for more connections",
+			func(v *virtualServer) {
+				v.report(protocol.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
+				v.wait(time.Second)
+			},
+		},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -41,9 +41,14 @@ type RemoteCommandOptions struct {
 	// Server names this server.
 	Server string
 	Log    zerolog.Logger
-	// Handle does what is wanted of a run that this server carries. It reports whether that is stored,
-	// or that there is nothing to do any more; otherwise it is asked again.
-	Handle func(ctx context.Context, w store.RunCommand) (done bool, err error)
+	// Handler does what is wanted.
+	Handler remoteHandler
+}
+
+// remoteHandler does what is wanted of a run that this server carries. It reports whether that is stored,
+// or that there is nothing to do any more; otherwise it is asked again.
+type remoteHandler interface {
+	handleRemoteCommand(ctx context.Context, w store.RunCommand) (done bool, err error)
 }
 
 // RemoteCommands is the server's end of it. Its methods are safe for concurrent use.
@@ -56,7 +61,7 @@ type RemoteCommands struct {
 	inFlight map[int64]bool
 }
 
-// NewRemoteCommands returns a relay; nothing is read or written before Keep and Ask.
+// NewRemoteCommands returns a relay; nothing is read or written before Run and Request.
 func NewRemoteCommands(opts RemoteCommandOptions) *RemoteCommands {
 	return &RemoteCommands{opts: opts, wake: make(chan struct{}, 1), inFlight: map[int64]bool{}}
 }
@@ -138,7 +143,7 @@ func (r *RemoteCommands) dispatchOpen(ctx context.Context, run func(func())) err
 func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 	ctx, cancel := context.WithTimeout(ctx, commandStoreTimeout)
 	defer cancel()
-	done, err := r.opts.Handle(ctx, w)
+	done, err := r.opts.Handler.handleRemoteCommand(ctx, w)
 	if done && err == nil {
 		err = r.opts.Store.AckRunCommand(ctx, w.Seq, r.opts.Server)
 	}
@@ -151,7 +156,10 @@ func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 // Request notes what is wanted of a run and waits until the server that carries it has done it. When
 // that does not answer, the wish stays noted, and the error says so.
 func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.RunCommandKind, by string) error {
-	seq, err := r.opts.Store.EnqueueRunCommand(ctx, store.RunCommand{RunID: runID, Kind: kind, By: by, Server: r.opts.Server})
+	seq, err := r.opts.Store.EnqueueRunCommand(
+		ctx,
+		store.RunCommand{RunID: runID, Kind: kind, By: by, Server: r.opts.Server},
+	)
 	if err != nil {
 		return fmt.Errorf("noting what is wanted of run %s: %w", runID, err)
 	}

@@ -32,7 +32,7 @@ type commandCarrier struct {
 	done []store.RunCommand
 }
 
-func (c *commandCarrier) do(_ context.Context, w store.RunCommand) (bool, error) {
+func (c *commandCarrier) handleRemoteCommand(_ context.Context, w store.RunCommand) (bool, error) {
 	if !c.carries.Load() {
 		return false, nil
 	}
@@ -52,8 +52,10 @@ func (c *commandCarrier) did() []store.RunCommand {
 }
 
 // commandInVirtualTime gives a test a store with the run r, and servers.
-func commandInVirtualTime(t *testing.T,
-	test func(t *testing.T, kept *fake.Store, serve func(name string, s store.RunCommands) (*RemoteCommands, *commandCarrier))) {
+func commandInVirtualTime(
+	t *testing.T,
+	test func(t *testing.T, kept *fake.Store, serve func(name string, s store.RunCommands) (*RemoteCommands, *commandCarrier)),
+) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
@@ -66,7 +68,7 @@ func commandInVirtualTime(t *testing.T,
 		}
 		test(t, kept, func(name string, s store.RunCommands) (*RemoteCommands, *commandCarrier) {
 			c := &commandCarrier{}
-			r := NewRemoteCommands(RemoteCommandOptions{Store: s, Server: name, Log: zerolog.Nop(), Handle: c.do})
+			r := NewRemoteCommands(RemoteCommandOptions{Store: s, Server: name, Log: zerolog.Nop(), Handler: c})
 			serving.Go(func() { r.Run(ctx) })
 			synctest.Wait()
 			return r, c
@@ -84,83 +86,92 @@ func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 		"not told": {func(s *fake.Store) store.RunCommands { return silentStore{s} }, commandPollInterval + 2*maxAnswerPoll},
 	} {
 		t.Run(name, func(t *testing.T) {
-			commandInVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
-				_, owner := serve("owner", c.of(kept))
-				owner.carries.Store(true)
-				asked, _ := serve("asked", c.of(kept))
-				time.Sleep(700 * time.Millisecond)
-				begin := time.Now()
-				if err := asked.Request(t.Context(), "r", store.CommandStop, "ada"); err != nil {
-					t.Fatal(err)
-				}
-				if took := time.Since(begin); took > c.within {
-					t.Errorf("it took %v", took)
-				}
-				did := owner.did()
-				if len(did) != 1 || did[0].RunID != "r" || did[0].Kind != store.CommandStop || did[0].By != "ada" ||
-					did[0].Server != "asked" {
-					t.Errorf("done is %+v", did)
-				}
-				time.Sleep(time.Minute)
-				if len(owner.did()) != 1 {
-					t.Error("it is done again")
-				}
-				if open, err := kept.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
-					t.Errorf("open are %+v, %v", open, err)
-				}
-			})
+			commandInVirtualTime(
+				t,
+				func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+					_, owner := serve("owner", c.of(kept))
+					owner.carries.Store(true)
+					asked, _ := serve("asked", c.of(kept))
+					time.Sleep(700 * time.Millisecond)
+					begin := time.Now()
+					if err := asked.Request(t.Context(), "r", store.CommandStop, "ada"); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(begin); took > c.within {
+						t.Errorf("it took %v", took)
+					}
+					did := owner.did()
+					if len(did) != 1 || did[0].RunID != "r" || did[0].Kind != store.CommandStop || did[0].By != "ada" ||
+						did[0].Server != "asked" {
+						t.Errorf("done is %+v", did)
+					}
+					time.Sleep(time.Minute)
+					if len(owner.did()) != 1 {
+						t.Error("it is done again")
+					}
+					if open, err := kept.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
+						t.Errorf("open are %+v, %v", open, err)
+					}
+				},
+			)
 		})
 	}
 }
 
 // TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver.
 func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
-	commandInVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
-		r, survivor := serve("survivor", kept)
-		begin := time.Now()
-		err := r.Request(t.Context(), "r", store.CommandStop, "ada")
-		if !engine.HasCode(err, engine.CodeUnavailable) || time.Since(begin) != commandTimeout {
-			t.Fatalf("after %v: %v", time.Since(begin), err)
-		}
-		// Somebody who is impatient asks once more, and leaves.
-		leaving, leave := context.WithTimeout(t.Context(), time.Second)
-		defer leave()
-		if err := r.Request(leaving, "r", store.CommandStop, "bob"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		// Between two looks by itself: one at the same moment would do what the first has not.
-		time.Sleep(time.Minute + commandPollInterval/2)
-		survivor.fails.Store(1)
-		survivor.carries.Store(true)
-		r.Wake()
-		synctest.Wait()
-		if len(survivor.did()) > 0 {
-			t.Error("what has failed is done")
-		}
-		time.Sleep(commandPollInterval)
-		synctest.Wait()
-		if did := survivor.did(); len(did) != 1 || did[0].By != "ada" {
-			t.Errorf("done is %+v", did)
-		}
-	})
+	commandInVirtualTime(
+		t,
+		func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+			r, survivor := serve("survivor", kept)
+			begin := time.Now()
+			err := r.Request(t.Context(), "r", store.CommandStop, "ada")
+			if !engine.HasCode(err, engine.CodeUnavailable) || time.Since(begin) != commandTimeout {
+				t.Fatalf("after %v: %v", time.Since(begin), err)
+			}
+			// Somebody who is impatient asks once more, and leaves.
+			leaving, leave := context.WithTimeout(t.Context(), time.Second)
+			defer leave()
+			if err := r.Request(leaving, "r", store.CommandStop, "bob"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			// Between two looks by itself: one at the same moment would do what the first has not.
+			time.Sleep(time.Minute + commandPollInterval/2)
+			survivor.fails.Store(1)
+			survivor.carries.Store(true)
+			r.Wake()
+			synctest.Wait()
+			if len(survivor.did()) > 0 {
+				t.Error("what has failed is done")
+			}
+			time.Sleep(commandPollInterval)
+			synctest.Wait()
+			if did := survivor.did(); len(did) != 1 || did[0].By != "ada" {
+				t.Errorf("done is %+v", did)
+			}
+		},
+	)
 }
 
 // TestAWishOfARunThatIsDeletedIsNotWaitedFor.
 func TestAWishOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
-	commandInVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
-		r, _ := serve("asked", kept)
-		if err := r.Request(t.Context(), "nobody", store.CommandStop, "ada"); !errors.Is(err, store.ErrNotFound) {
-			t.Error(err)
-		}
-		asked := make(chan error, 1)
-		go func() { asked <- r.Request(t.Context(), "r", store.CommandStop, "ada") }()
-		time.Sleep(time.Second)
-		if err := kept.DeleteRun(t.Context(), "r"); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		if err := <-asked; !errors.Is(err, store.ErrNotFound) || time.Since(begin) > maxAnswerPoll {
-			t.Errorf("after %v: %v", time.Since(begin), err)
-		}
-	})
+	commandInVirtualTime(
+		t,
+		func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+			r, _ := serve("asked", kept)
+			if err := r.Request(t.Context(), "nobody", store.CommandStop, "ada"); !errors.Is(err, store.ErrNotFound) {
+				t.Error(err)
+			}
+			asked := make(chan error, 1)
+			go func() { asked <- r.Request(t.Context(), "r", store.CommandStop, "ada") }()
+			time.Sleep(time.Second)
+			if err := kept.DeleteRun(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			if err := <-asked; !errors.Is(err, store.ErrNotFound) || time.Since(begin) > maxAnswerPoll {
+				t.Errorf("after %v: %v", time.Since(begin), err)
+			}
+		},
+	)
 }

@@ -26,10 +26,19 @@ func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	clock := clock.New(s.opts.Clock)
 	workers := make([]*Worker, len(r.Workers))
 	for i, w := range r.Workers {
-		workers[i] = &Worker{ID: w.ID, Group: w.Group, ResultID: w.ResultID, Connections: w.Target.TargetConnections,
-			Rate: w.Target.TargetQPS, Retiring: w.Retiring, LastSeen: w.LastSeen, DeadReason: w.Failure, Dead: w.Status == engine.WorkerDead,
+		workers[i] = &Worker{
+			ID:          w.ID,
+			Group:       w.Group,
+			ResultID:    w.ResultID,
+			Connections: w.Target.TargetConnections,
+			Rate:        w.Target.TargetQPS,
+			Retiring:    w.Retiring,
+			LastSeen:    w.LastSeen,
+			DeadReason:  w.Failure,
+			Dead:        w.Status == engine.WorkerDead,
 			State: protocol.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
-				Status: w.Status, Totals: w.Totals}}
+				Status: w.Status, Totals: w.Totals},
+		}
 	}
 	life, why := lifecycle.Rehydrate(LifecyclePlan(run, WorkerIDs(workers)), r.StoredRun)
 	if why != "" {
@@ -78,7 +87,7 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.Connections}})
 		}
 	}
-	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
+	for i, n := range l.svc.nodes.Adopt(l.state(), carried...) {
 		held[i].Node = n
 	}
 	said := l.recoverTimeline(ctx, held, r.LastSeen)
@@ -103,7 +112,7 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 	for _, f := range said {
 		l.receive(ctx, f)
 	}
-	l.poller.start(ctx)
+	l.watchWarehouse(ctx)
 	l.publish(false)
 }
 

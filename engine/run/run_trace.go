@@ -48,9 +48,19 @@ func NewRunTrace(t *trace.Tracer, run engine.Run) *RunTrace {
 	if t == nil {
 		return nil
 	}
-	return &RunTrace{t: t, run: run.RunID, startedAt: run.StartTime.Time, status: run.Status,
-		fields: []trace.Field{trace.String("run_id", run.RunID), trace.String("load_mode", string(run.Scenario.Workload.LoadMode)),
-			trace.String("template_name", run.Scenario.Name)}, phase: run.Phase, open: map[string]openSpan{}}
+	return &RunTrace{
+		t:         t,
+		run:       run.RunID,
+		startedAt: run.StartTime.Time,
+		status:    run.Status,
+		fields: []trace.Field{
+			trace.String("run_id", run.RunID),
+			trace.String("load_mode", string(run.Scenario.Workload.LoadMode)),
+			trace.String("template_name", run.Scenario.Name),
+		},
+		phase: run.Phase,
+		open:  map[string]openSpan{},
+	}
 }
 
 // Handle takes what has happened to the run, and what was decided.
@@ -143,7 +153,14 @@ func (l *RunTrace) end(name string, now time.Time, failed string) {
 		return
 	}
 	delete(l.open, name)
-	s := trace.Span{Name: name, Trace: l.run, Begin: b.at, End: now, Failed: failed, Fields: []trace.Field{trace.String("run_id", l.run)}}
+	s := trace.Span{
+		Name:   name,
+		Trace:  l.run,
+		Begin:  b.at,
+		End:    now,
+		Failed: failed,
+		Fields: []trace.Field{trace.String("run_id", l.run)},
+	}
 	switch {
 	case name == string(b.phase):
 		s.Name, s.Key = phaseKey(b.phase), phaseKey(b.phase)
@@ -174,8 +191,17 @@ func (l *RunTrace) Sent(now time.Time, node string, e engine.Event, err error) {
 	if l == nil || e.Type != engine.EventStart && e.Type != engine.EventStop {
 		return
 	}
-	s := trace.Span{Name: "send " + string(e.Type), Trace: l.run, Begin: e.CreatedAt.Time, End: now,
-		Fields: []trace.Field{trace.String("run_id", l.run), trace.String("node_id", node), trace.Number("sequence_id", e.SequenceID)}}
+	s := trace.Span{
+		Name:  "send " + string(e.Type),
+		Trace: l.run,
+		Begin: e.CreatedAt.Time,
+		End:   now,
+		Fields: []trace.Field{
+			trace.String("run_id", l.run),
+			trace.String("node_id", node),
+			trace.Number("sequence_id", e.SequenceID),
+		},
+	}
 	if e.Data.WorkerID != "" {
 		s.Fields = append(s.Fields, trace.String("worker_id", e.Data.WorkerID))
 	}

@@ -1,144 +1,175 @@
+// This part carries out what the scaler decides: it tells run workers their parts of the load, and has others join.
+
 package run
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cluster/placement"
-	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// scaler lets run workers join and leave while the run goes on, and shares its load
-// between those that are there.
-type scaler struct {
-	*runLoop
-	// growth decides whether run workers join a run over the rate.
-	growth lifecycle.Growth
-	// pool is how many connections all have together; joining says that some are under way.
-	pool         int
-	joining      bool
-	lastScaleOut ScaleOut
-	// userChanged says that a user has changed the load: its run workers are told their rates also where they are fixed.
-	userChanged bool
-	// increasesPending says that somebody is to have more, once others have less; bounded, that run workers were told the most
-	// alone since all were told what they have.
-	increasesPending, boundsOnly bool
-	// nextJoin is when the next run worker may join, after one that could not.
-	nextJoin time.Time
-	// pendingStarts are run workers that begin when the store knows them.
-	pendingStarts PendingStarts
-	// reservedNodes are the nodes that the first run workers have room on, account what the ledger has.
-	reservedNodes map[string]string
-	account       placement.WrittenReservations
-	// reservations are answers of the ledger.
-	reservations chan reservation
+// logRetirement tells the log who is not needed any more.
+func (l *runLoop) logRetirement(left retirement) {
+	for _, w := range left.workers {
+		l.writeLog(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
+	}
 }
 
-// assign gives run workers to nodes, all of them or none: to those that they have room on, or to
-// others when one of these has gone. The slot of each is its own
-// for good: keys that it inserts must not meet those of another, also of one that has left.
-func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*Worker) {
-	shares := len(l.Workers)
-	if l.scale.elastic() {
-		shares = 0 // each is told its own number of connections
+// warn tells the log and the verdict of something; empty is nothing.
+func (l *runLoop) warn(why string) {
+	if why != "" {
+		l.writeLog(engine.LogWarning, nil, "%s", why)
+		l.validity.AddNote(why)
 	}
-	assignments := make([]protocol.AssignRun, len(workers))
-	for i, w := range workers {
-		w.LastSeen = l.clock.Now()
-		assignments[i] = protocol.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
-			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.WorkerWorkloadWith(l.sc, l.plan.Params),
-			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
-	}
-	nodes, err := l.svc.nodes.AssignWorkers(on, assignments...)
-	if err != nil && on != nil {
-		nodes, err = l.svc.nodes.AssignWorkers(nil, assignments...)
-	}
-	if err == nil {
-		// Where they are is stored before they carry load: another server may have to find them.
-		where := l.logOnlyTick()
-		where.CurrentQPS, where.WorkersActive = l.run.CurrentQPS, l.run.WorkersActive
-		for i, w := range workers {
-			w.Node = nodes[i]
-			w.State.NodeID = w.Node.ID()
-			where.Workers = append(where.Workers, l.heartbeat(w))
-		}
-		l.rules.SetNodes(where.Workers, l.clock.Now())
-		l.writer.SaveTick(where)
+}
+
+// followStages brings the run workers to the level of the stages of connections.
+func (l *runLoop) followStages(ctx context.Context, now time.Time) {
+	if !scaling.Staged(l.sc) || !l.carriesOn() {
 		return
 	}
-	why := err.Error()
-	if errors.As(err, new(*engine.Error)) {
-		why = engine.ErrorText(err)
+	have := l.ActiveWorkers()
+	if missing := l.scale.missingWorkers(now, len(have)); missing > 0 && !l.writer.Away() {
+		// They have no connections before the stages ask for them.
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, l.addWorkers(ctx, make([]int, missing), 0))
 	}
-	if l.svc.nodes.Capacity().None {
-		why = "there is no node to carry the load"
+	changed, left := l.scale.distributeStage(now, have)
+	l.logRetirement(left)
+	if len(changed)+len(left.events) > 0 {
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed,
+			left.events...)
 	}
-	l.scale.rejectWorkers(ctx, why, workers...)
 }
 
-// elastic reports whether run workers join and leave while the run goes on.
-func (l *scaler) elastic() bool {
-	if l.life.Search() != nil {
-		return l.sc.Scaling.Elastic() && l.sc.FindMax.Unit != engine.FindMaxRate
+// followRates brings the run workers to the rate of the stages.
+func (l *runLoop) followRates(now time.Time) {
+	if changed, ramp := l.scale.followRate(now); len(changed) > 0 {
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetStage, At: now, Ramp: ramp}, changed)
 	}
-	return scaling.Staged(l.sc)
 }
 
-// join places a further run worker. It inherits the run's phase, and its target,
-// from the state that follows the assignment.
-func (l *scaler) join(ctx context.Context, connections int) *Worker {
-	slot := len(l.Workers)
-	w := &Worker{ID: scaling.WorkerID(slot), Group: slot, ResultID: uuid.NewString(), Connections: connections}
-	if l.scale.hasRateTargets() {
-		w.Rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
+// beginStage tells what a stage asks of each run worker. Run workers that
+// follow the stages by themselves do so to the millisecond, and take the events for a record.
+func (l *runLoop) beginStage(a lifecycle.BeginStage) {
+	if scaling.StagesDriven(l.sc) {
+		l.followRates(l.clock.Now())
+		return
 	}
-	l.Register(w)
-	l.apply(ctx, lifecycle.WorkerJoined{ID: w.ID})
-	if connections > 0 {
-		l.writeLog(engine.LogInfo, w, "%s joins with %d connections", w.ID, connections)
-	} else {
-		l.writeLog(engine.LogInfo, w, "%s joins", w.ID)
-	}
-	row := l.writer.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
-	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: row, Deadline: l.clock.Now().Add(workerRowTimeout),
-		Workers: []*Worker{w}, Start: func(ctx context.Context) { l.scale.requestReservation(ctx, w) }})
-	return w
+	workers, ramp := l.scale.shareStage(a.Index)
+	l.sendTargets(scaling.TargetChange{Reason: engine.TargetStage, At: a.At, Ramp: ramp}, workers)
 }
 
-// row is a run worker's row of the results, before it has any.
-func (l *finisher) row(w *Worker) engine.RunResult {
-	group := w.Group
-	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
-		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
+// judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
+func (l *runLoop) judgeRate(ctx context.Context, now time.Time) {
+	seen, ok := l.scale.observedRate(l.second)
+	if !ok || l.writer.Away() {
+		return
+	}
+	decide := func(have int, room lifecycle.Headroom) (int, string) {
+		return l.scale.growth.ObserveSecond(now, seen, have, room)
+	}
+	l.scaleOut(ctx, decide, seen)
 }
 
-// retire takes the run workers that the level does not need out of those that
-// carry it: they stop, drain, flush and leave. It keeps them when their slots
-// could run out, because a slot is never used again.
-func (l *scaler) retire(workers []*Worker, level int) (stay []*Worker, stop []engine.Event) {
-	need := l.sc.Scaling.Workers(level)
-	most := l.sc.Scaling.Workers(l.sc.PeakConnections(l.plan.Server.MaxConnections))
-	if !l.scale.elastic() || need >= len(workers) || len(l.Workers)+most-need > l.plan.Plan.KeySlots {
-		return workers, nil
+// scaleOut asks for a decision and carries it out; it reports whether run workers join.
+func (l *runLoop) scaleOut(ctx context.Context, decide func(have int, room lifecycle.Headroom) (int, string),
+	s lifecycle.RateSample) bool {
+	have := len(l.ActiveWorkers())
+	room, connections := l.scale.roomForRate(l.clock.Now(), have, l.svc.admission.FreeConnections())
+	add, why := decide(have, room)
+	l.warn(why)
+	if add == 0 {
+		return false
 	}
-	for _, w := range workers[need:] {
-		w.Retiring, w.Connections = true, 0
-		if w.Rate != nil {
-			w.Rate = new(float64)
-		}
-		l.writeLog(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
-		stop = append(stop, scaling.TargetChange{Reason: engine.TargetRetire, At: l.clock.Now()}.Events(
-			[]scaling.Target{{WorkerID: w.ID, Group: w.Group, WorkerTarget: w.Target()}})...)
-		stop = append(stop, engine.Event{Type: engine.EventStop,
-			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.ID,
-				Reason: string(engine.StopDurationElapsed), Detail: "retired",
-				DrainTimeoutSeconds: l.life.Drain(engine.StopDurationElapsed).Seconds()}})
+	shares, before := l.scale.scaleOut(have, add, connections)
+	l.writeLog(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
+		"connections in all", s.Target, s.Achieved, add, have, l.scale.pool)
+	joined := l.addWorkers(ctx, shares, l.scale.pool)
+	l.scale.lastScaleOut.Add(before, l.sc.Scaling.PerWorkerCapacity, joined)
+	l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, joined)
+	l.settleLoad()
+	return true
+}
+
+// settleLoad shares the load anew once everybody who joins is ready, or has failed to be.
+func (l *runLoop) settleLoad() {
+	settled, why := l.scale.rebalanceWhenReady(l.clock.Now())
+	l.warn(why)
+	if settled && l.life.Search() == nil {
+		l.redistribute()
 	}
-	return workers[:need], stop
+}
+
+// redistribute shares the connections of a run, and its rate if it has one, between the run workers that it has.
+func (l *runLoop) redistribute() {
+	if workers := l.scale.redistribute(l.clock.Now()); len(workers) > 0 {
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetRedistribute}, workers)
+	}
+}
+
+// raise gives run workers that bear too little their part of the load, as far as others bear less by now.
+func (l *runLoop) raise(ctx context.Context, now time.Time) {
+	if !l.scale.canRaise() {
+		return
+	}
+	searches := l.life.Search() != nil
+	if scaling.Staged(l.sc) {
+		l.followStages(ctx, now)
+		return
+	}
+	if !searches && scaling.StagesDriven(l.sc) {
+		l.followRates(now)
+		return
+	}
+	load := l.search.load
+	if !searches {
+		load = l.scale.sharedLoad(now)
+	}
+	changed := l.scale.distribute(now, l.ActiveWorkers(), load)
+	if searches {
+		l.search.checkFullLoad(now)
+	}
+	if len(changed) > 0 {
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetRedistribute}, changed)
+	}
+}
+
+// replaceLost gives the load of lost run workers that must have stopped by now to others: to
+// run workers that join in their place, or else to those that are left.
+func (l *runLoop) replaceLost(ctx context.Context) {
+	if !l.writer.Owns(true) || l.writer.Away() {
+		return // another server may own the run, and replace them; or nobody could join
+	}
+	lost, some := l.ReleaseExpired(l.clock.Now())
+	if !some || !l.scale.canReplaceLost() {
+		return
+	}
+	n, why := l.scale.replacements(len(lost))
+	if why != "" {
+		l.writeLog(engine.LogWarning, nil, "%d lost run worker(s) are not replaced: %s", len(lost)-n, why)
+	}
+	joined := l.addWorkers(ctx, lost[:n], l.scale.pool)
+	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
+		l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, joined)
+		l.settleLoad()
+	} else if !l.scale.joining {
+		l.redistribute()
+	}
+}
+
+// changeLoad takes what a user wants of the load, and returns its event.
+func (l *runLoop) changeLoad(by string, to scaling.LoadRequest) (engine.Event, error) {
+	now := l.clock.Now()
+	c, workers, err := l.scale.change(now, l.run.StartTime.Time, by, to)
+	if err != nil {
+		return c.Event, err
+	}
+	l.sendTargets(scaling.TargetChange{Reason: engine.TargetChange, At: now}, workers, c.Event)
+	l.writeLog(engine.LogWarning, nil, "%s", c.Message)
+	l.validity.LoadChanged(c.Message)
+	c.Event.RunID, c.Event.CreatedAt, c.Event.SequenceID = l.runID, engine.At(now), l.sender.sequence
+	return c.Event, nil
 }

@@ -67,7 +67,11 @@ func TestARunGrowsAfterItsNodeHasRefused(t *testing.T) {
 		v.mu.Lock()
 		n := len(v.rejectedAt)
 		for i := 2; i < n; i++ {
-			if before, after := v.rejectedAt[i-1].Sub(v.rejectedAt[i-2]), v.rejectedAt[i].Sub(v.rejectedAt[i-1]); after < before*3/2 {
+			if before, after := v.rejectedAt[i-1].Sub(
+				v.rejectedAt[i-2],
+			), v.rejectedAt[i].Sub(
+				v.rejectedAt[i-1],
+			); after < before*3/2 {
 				t.Errorf("tried again after %v and then after %v", before, after)
 			}
 		}

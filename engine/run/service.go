@@ -5,22 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
-	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
-	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
@@ -29,7 +21,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/run/recovery"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -50,75 +41,6 @@ const (
 	stopTimeoutStoreDown = 100 * time.Millisecond
 )
 
-// ControlStore is what the orchestrator needs of the control store.
-type ControlStore interface {
-	store.Runs
-	store.Admissions
-	store.RunCommands
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
-}
-
-// Options are what a service is made of. Nodes lead to the nodes that carry its runs.
-type Options struct {
-	Store   ControlStore
-	Results record.Results
-	Plugins plugin.Host
-	Drivers map[string]target.Driver
-	// Recordings are the runs that can be replayed; nil where there are none.
-	Recordings prepare.Recordings
-	Nodes      []protocol.Dialer
-	// NodeSource finds more of them while the service runs; nil finds none.
-	NodeSource nodes.Source
-	// ReadPlugin reads a plugin that a node of another process wants; nil where there is none.
-	ReadPlugin func(ctx context.Context, sha256 string) ([]byte, error)
-	// Segment is the fleet's.
-	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
-	Log     zerolog.Logger
-	Version string
-	// Watch, Meter and Reach are the fleet's, as nodes.Options say; each may be nil.
-	Watch   func(nodes.NodeEvent)
-	Metrics nodes.Meter
-	Egress  func(dsn string) nodes.Reachability
-	// OnTick takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
-	OnTick func(runID string, after time.Duration)
-	// Traces makes the spans of runs; nil makes none.
-	Traces *trace.Tracer
-	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
-	WaitForNodes time.Duration
-	// Authorize is the doorman's.
-	Authorize func(ctx context.Context, runID string) error
-	// MaxLivePerUser is how many live runs one user may have at a time; 0 means no bound.
-	MaxLivePerUser int
-	// TempDir is a folder for files under construction.
-	TempDir string
-	// CheckDiskSpace is an error while the disk has no space for more than the control store; its
-	// sentence begins with what has stopped. nil means that there is room.
-	CheckDiskSpace func(stopped string) error
-	// Enrichment says how a history is asked; zero means the default.
-	Enrichment enrich.Policy
-	// PollInterval is how often the warehouse of a run is asked for; zero means 5 s.
-	PollInterval time.Duration
-	// Prices is the price list that costs are reckoned with; nil means the default.
-	Prices func() cost.Prices
-	// Owner names this server in the leases of its runs, the same over restarts on
-	// one data directory; empty is a name of its own for all without one.
-	Owner string
-	// Shared says that other servers may have the control store too, and take runs over.
-	Shared bool
-	// Standalone says that the process has its own node only and ends after runs of its own.
-	Standalone bool
-	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
-	Clock func() time.Time
-	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
-	Calibration func() *engine.Calibration
-	// Plan prepares the target of a run; nil means prepare.Plan.
-	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
-	// Rules begins the rules of a run that this process carries from now on; nil begins none.
-	Rules rules.StartFunc
-	// Rand is that of nodes.Options.
-	Rand func(time.Duration) time.Duration
-}
-
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
 // may see are *engine.Error.
 type Service struct {
@@ -137,6 +59,7 @@ type Service struct {
 	// admission lets runs in where there is room for them.
 	admission *admission.Controller
 	hub       Hub
+	ticks     TickMeter
 	traits    func(*engine.Plan) target.Traits
 
 	enrichments    *enrichment.Service
@@ -148,30 +71,28 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: NewActiveRuns[*runLoop](), traits: prepare.TraitsLookup(opts.Drivers),
-		nodes: nodes.New(nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource,
-			Module: opts.ReadPlugin, Segment: opts.Segment, Version: opts.Version, Watch: opts.Watch, Meter: opts.Metrics,
-			Reachability: opts.Egress, Jitter: opts.Rand, Clock: opts.Clock})}
+		nodes: nodes.New(fleetOptions(opts)), ticks: defaults{}}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
 	s.opts.Enrichment = cmp.Or(opts.Enrichment, enrich.DefaultPolicy())
 	s.opts.Owner = cmp.Or(opts.Owner, "local")
 	if opts.Prices == nil {
-		s.opts.Prices = cost.Default
+		s.opts.Prices = defaults{}
 	}
-	if opts.OnTick == nil {
-		s.opts.OnTick = func(string, time.Duration) {}
+	if ticks, ok := opts.Metrics.(TickMeter); ok {
+		s.ticks = ticks
 	}
 	if opts.PollInterval <= 0 {
 		s.opts.PollInterval = DefaultPollInterval
 	}
-	if opts.CheckDiskSpace == nil {
-		s.opts.CheckDiskSpace = func(string) error { return nil }
+	if opts.Disk == nil {
+		s.opts.Disk = defaults{}
 	}
 	s.opts.TempDir = cmp.Or(opts.TempDir, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
-		TempDir: s.opts.TempDir, CheckDiskSpace: s.opts.CheckDiskSpace, Log: opts.Log,
+		TempDir: s.opts.TempDir, CheckDiskSpace: s.opts.Disk.CheckSpace, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
 		Detail:      func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
 		LogContext:  s.logContext,
@@ -182,21 +103,22 @@ func New(opts Options) *Service {
 		},
 		OnChanged: func(d *engine.RunDetail) { s.hub.Publish(d.RunID, runlive.FinishedState(d, time.Now()), false) }})
 	s.admission = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorize: opts.Authorize,
+		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorize: authorize(opts.Authorizer),
 		Fail: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},
 		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs.Current, Waiting: s.admission.Waiting})
-	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Deps: s.deps, CheckCapacity: s.checkCapacity,
-		CheckReachable: s.nodes.CheckReachable, ReadRun: s.Run})
+		Prices: s.opts.Prices.Prices, Live: s.runs.Current, Waiting: s.admission.Waiting})
+	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
 	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Finalizer: s.finalizer, Nodes: s.nodes,
 		Enrichments: s.enrichments, Runs: recoveryHost{s.runs, s}, Clock: opts.Clock})
-	s.remoteCommands = NewRemoteCommands(RemoteCommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handle: s.handleRemoteCommand})
+	s.remoteCommands = NewRemoteCommands(
+		RemoteCommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handler: s},
+	)
 	return s
 }
 

@@ -104,6 +104,11 @@ func (s *Service) checkCapacity(ctx context.Context, sc engine.Scenario) error {
 	return s.admission.CheckCapacity(sc, only)
 }
 
+// checkNodesReach refuses a scenario whose database, with that DSN, the nodes do not reach.
+func (s *Service) checkNodesReach(sc engine.Scenario, dsn string) error {
+	return s.nodes.CheckReachable(sc, dsn)
+}
+
 // soleNode is the node that alone can carry a scenario, empty where any can.
 func (s *Service) soleNode(ctx context.Context, sc engine.Scenario) string {
 	_, dsn, _ := s.opts.Store.OpenDSN(ctx, sc.Target.Connection) // where it cannot be opened the preparation says so

@@ -15,25 +15,24 @@ import (
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
 func (l *runLoop) everySecond(ctx context.Context) {
 	now := l.clock.Now()
-	l.time.checkStall(now)
+	l.checkStall(now)
 	l.WritePluginLines(l.plugins.Take())
 	if !l.life.Status().Terminal() {
-		l.time.checkClock(now)
-		l.scale.failExpired(ctx, now)
+		l.checkClock(now)
+		l.failExpired(ctx, now)
 		l.checkHealth(ctx, now)
-		if now.Sub(l.sender.lastState) >= protocol.StateInterval {
-			l.sender.lastState = now
-			l.sender.repeatState()
+		if l.sender.stateDue(now) {
+			l.repeatState()
 		}
 		if l.life.Started() {
 			l.validity.SetConcurrentRuns(l.svc.runs.CountOthers(l.runID))
 		}
-		l.scale.followStages(ctx, now)
-		l.scale.followRates(now)
-		l.scale.raiseUnderTarget(ctx, now)
+		l.followStages(ctx, now)
+		l.followRates(now)
+		l.raise(ctx, now)
 		l.aggregate(now)
-		l.scale.checkRate(ctx, now)
-		l.scale.saveReservations()
+		l.judgeRate(ctx, now)
+		l.saveReservations()
 		l.endLosses(now, false)
 		l.apply(ctx, lifecycle.Tick{})
 	} else if l.Buffer.Waiting() > 0 || l.rules.Dirty() {
@@ -50,15 +49,19 @@ func (l *runLoop) checkHealth(ctx context.Context, now time.Time) {
 	var lost []string
 	for _, w := range l.Workers {
 		if !w.State.Status.Ended() && now.Sub(w.LastSeen) > DeadAfter {
-			l.markLost(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.LastSeen).Seconds()), w.LastSeen.Add(protocol.ReassignAfter))
+			l.markLost(
+				w,
+				fmt.Sprintf("did not respond for %.0f s", now.Sub(w.LastSeen).Seconds()),
+				w.LastSeen.Add(protocol.ReassignAfter),
+			)
 			lost = append(lost, w.ID)
 		}
 	}
 	if len(lost) > 0 {
 		l.apply(ctx, lifecycle.WorkersLost{IDs: lost})
-		l.scale.rebalanceWhenReady()
+		l.settleLoad()
 	}
-	l.scale.replaceLost(ctx, now)
+	l.replaceLost(ctx)
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
@@ -118,7 +121,7 @@ func (l *runLoop) aggregate(now time.Time) {
 		t.Point = &p
 	}
 	if l.life.Started() {
-		t.FindMax = l.search.state()
+		t.FindMax = l.search.state(now)
 	}
 	l.rules.Tick(t, now)
 	l.writer.SaveTick(t)

@@ -116,7 +116,13 @@ func pollOnce(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run e
 // RestoreTarget undoes what the preparation of a run started: a warehouse that was suspended
 // is suspended again. It returns a sentence when that failed. Its time is its own: the
 // process may be shutting down. Where it is needed for others it is left.
-func RestoreTarget(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, log zerolog.Logger) (failed string) {
+func RestoreTarget(
+	deps prepare.Deps,
+	run engine.Run,
+	plan *engine.Plan,
+	needed bool,
+	log zerolog.Logger,
+) (failed string) {
 	if plan == nil || len(plan.Restore) == 0 {
 		return ""
 	}

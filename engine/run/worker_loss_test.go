@@ -30,7 +30,8 @@ func (v *virtualServer) offered() (workers, connections int, rate float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.workers {
-		if w.status == engine.WorkerRunning && (w.cutAt.IsZero() || time.Since(w.cutAt) < protocol.ContactTimeout+drainAfterCutoff) {
+		if w.status == engine.WorkerRunning &&
+			(w.cutAt.IsZero() || time.Since(w.cutAt) < protocol.ContactTimeout+drainAfterCutoff) {
 			workers++
 			connections += w.connections
 			rate += w.rate

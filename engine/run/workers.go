@@ -230,3 +230,12 @@ func (c *WorkerTable) ConnectionProgress() (open, want int64) {
 	}
 	return open, want
 }
+
+// Excuse forgives the run workers a time in which nobody could hear them: their silence is that much shorter.
+func (c *WorkerTable) Excuse(silence time.Duration, now time.Time) {
+	for _, w := range c.Workers {
+		if w.LastSeen = w.LastSeen.Add(silence); w.LastSeen.After(now) {
+			w.LastSeen = now
+		}
+	}
+}

@@ -68,3 +68,22 @@ func TestAWordWithoutATimeIsAsOldAsTheOneBefore(t *testing.T) {
 		t.Errorf("said at %v, heard %v", said, w.LastSeen)
 	}
 }
+
+func TestExcusedSilence(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, c := range map[string]struct{ silent, excused, left time.Duration }{
+		"silent before":            {40 * time.Second, 30 * time.Second, 10 * time.Second},
+		"silent only meanwhile":    {30 * time.Second, 30 * time.Second, 0},
+		"heard of meanwhile":       {5 * time.Second, 30 * time.Second, 0},
+		"nothing is to be excused": {5 * time.Second, 0, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var crew WorkerTable
+			crew.Register(&Worker{ID: "worker-0", LastSeen: now.Add(-c.silent)})
+			crew.Excuse(c.excused, now)
+			if left := now.Sub(crew.Workers[0].LastSeen); left != c.left {
+				t.Errorf("it is silent for %v, not %v", left, c.left)
+			}
+		})
+	}
+}

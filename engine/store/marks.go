@@ -43,8 +43,10 @@ func (w *ExpectedMark) Check(m engine.Mark) error {
 	if w == nil || w.Text == m.Text && exact(w.At) == exact(m.At) {
 		return nil
 	}
-	return concurrentChangeError("The mark was changed by "+cmp.Or(m.ChangedBy, "somebody else")+", after you had opened it.",
-		"is no longer the mark")
+	return concurrentChangeError(
+		"The mark was changed by "+cmp.Or(m.ChangedBy, "somebody else")+", after you had opened it.",
+		"is no longer the mark",
+	)
 }
 
 // CheckMark cleans the text of a mark, and refuses what no mark can be.

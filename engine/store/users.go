@@ -114,14 +114,23 @@ func (w ExpectedUser) Check(u User) error {
 	locked := !u.DisabledAt.IsZero()
 	switch {
 	case w.Role != nil && *w.Role != u.Role:
-		return concurrentChangeError(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
-			u.Name, u.Role), "is no longer the role of the user")
+		return concurrentChangeError(
+			fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
+				u.Name, u.Role),
+			"is no longer the role of the user",
+		)
 	case w.Disabled == nil || *w.Disabled == locked:
 		return nil
 	case locked:
-		return concurrentChangeError(u.Name+" was locked out by somebody else, after you had opened it.", "may no longer sign in")
+		return concurrentChangeError(
+			u.Name+" was locked out by somebody else, after you had opened it.",
+			"may no longer sign in",
+		)
 	}
-	return concurrentChangeError(u.Name+" was let in again by somebody else, after you had opened it.", "is no longer locked out")
+	return concurrentChangeError(
+		u.Name+" was let in again by somebody else, after you had opened it.",
+		"is no longer locked out",
+	)
 }
 
 // maxUserName bounds a user's name, in characters.

@@ -73,7 +73,12 @@ func (n *Node) reportTo(s *session) {
 func (n *Node) acknowledgedStatus(s *session, ack protocol.StatusAck) {
 	for _, run := range ack.Runs {
 		if len(n.workersOf(run.RunID)) > 0 {
-			n.dispatchRunMessage(s, run.RunID, run.Epoch, protocol.StatusAck{Sequence: ack.Sequence, Runs: []protocol.OwnedRun{run}})
+			n.dispatchRunMessage(
+				s,
+				run.RunID,
+				run.Epoch,
+				protocol.StatusAck{Sequence: ack.Sequence, Runs: []protocol.OwnedRun{run}},
+			)
 		}
 	}
 }

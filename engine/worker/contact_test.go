@@ -169,7 +169,8 @@ func TestNoLoadBeginsWithoutContact(t *testing.T) {
 		s.send(assign(), start(1))
 		time.Sleep(firstSampleTimeout + time.Second)
 		synctest.Wait()
-		if calls := s.load.callList(); len(calls) != 0 || s.last().Status != engine.WorkerReady || !s.load.deadline().IsZero() {
+		if calls := s.load.callList(); len(calls) != 0 || s.last().Status != engine.WorkerReady ||
+			!s.load.deadline().IsZero() {
 			t.Fatalf("%s, %v, deadline %v", s.last().Status, calls, s.load.deadline())
 		}
 		s.acknowledge(t.Context(), s.lastStatus(), 3)

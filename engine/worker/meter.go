@@ -22,9 +22,19 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 		return
 	}
 	now := time.Now()
-	m := EndedWorker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
-		Assigned: began, Ready: w.readyAt, LoadStarted: w.loadStartedAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
-		Ahead: w.ownerNow().Sub(now.Round(0))}
+	m := EndedWorker{
+		RunID:       w.a.RunID,
+		WorkerID:    w.a.WorkerID,
+		NodeID:      n.opts.NodeID,
+		TraceParent: w.a.TraceParent,
+		Assigned:    began,
+		Ready:       w.readyAt,
+		LoadStarted: w.loadStartedAt,
+		Stopped:     w.stoppedAt,
+		Drained:     w.drainedAt,
+		Ended:       now,
+		Ahead:       w.ownerNow().Sub(now.Round(0)),
+	}
 	if w.err != nil {
 		m.Failed = w.err.Message
 	}

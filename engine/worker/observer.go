@@ -37,8 +37,15 @@ func (w *runWorker) startObserver(r *resources) {
 	if r.observed == nil {
 		return
 	}
-	of := resultsexecutions.Stream{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: w.node.opts.NodeID, Statements: w.a.Plan.Statements,
-		Error: r.load.Error, Flush: func() bool { return false }, Now: w.line.Load().Now}
+	of := resultsexecutions.Stream{
+		RunID:      w.a.RunID,
+		WorkerID:   w.a.WorkerID,
+		NodeID:     w.node.opts.NodeID,
+		Statements: w.a.Plan.Statements,
+		Error:      r.load.Error,
+		Flush:      func() bool { return false },
+		Now:        w.line.Load().Now,
+	}
 	if l, is := r.load.(interface{ CatchUp() bool }); is {
 		of.Flush = l.CatchUp
 	}

@@ -38,8 +38,12 @@ func (w *runWorker) parameterFile(dir string) *parameterFile {
 	if keeper == nil {
 		return nil
 	}
-	return &parameterFile{sampler: keeper, dir: dir, of: params.FileInfo{RunID: w.a.RunID, ResultID: w.a.ResultID,
-		WorkerID: w.a.WorkerID, Name: params.FreeName(dir, w.a.WorkerID)}, quota: runQuota{w.node.disk, w.a.RunID, w.a.WorkerID},
+	return &parameterFile{sampler: keeper, dir: dir, of: params.FileInfo{
+		RunID:    w.a.RunID,
+		ResultID: w.a.ResultID,
+		WorkerID: w.a.WorkerID,
+		Name:     params.FreeName(dir, w.a.WorkerID),
+	}, quota: runQuota{w.node.disk, w.a.RunID, w.a.WorkerID},
 		log: w.node.opts.Log, say: w.log}
 }
 

@@ -191,7 +191,10 @@ func (n *Node) salvageSpool() {
 					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
 				n.disk.apply(diskbudget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: diskbudget.Record, Run: run,
 					Bytes: sizeOf(filepath.Join(dir, p.Name))})
-				n.quarantined = append(n.quarantined, protocol.QuarantinedPart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
+				n.quarantined = append(
+					n.quarantined,
+					protocol.QuarantinedPart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()},
+				)
 			}
 		case err != nil:
 			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")

@@ -22,7 +22,8 @@ func TestANodeTellsOfPartsThatItKeepsAside(t *testing.T) {
 	n := NewNode(Options{NodeID: "n", SpoolDir: spool, Log: zerolog.Nop()})
 	n.salvageSpool()
 	h := n.hello()
-	if len(h.Quarantined) != 1 || h.Quarantined[0].RunID != "run" || h.Quarantined[0].WorkerID != "worker-3" || h.Quarantined[0].Reason == "" {
+	if len(h.Quarantined) != 1 || h.Quarantined[0].RunID != "run" || h.Quarantined[0].WorkerID != "worker-3" ||
+		h.Quarantined[0].Reason == "" {
 		t.Fatalf("the node tells of %+v", h.Quarantined)
 	}
 	if _, err := os.Stat(filepath.Join(dir, h.Quarantined[0].Name)); err != nil {

@@ -97,8 +97,11 @@ func TestAnotherServerTakesARunOver(t *testing.T) {
 		if len(hellos) != 2 || len(hellos[1].Workers) != 1 || hellos[1].Workers[0].Status != engine.WorkerRunning {
 			t.Fatalf("the new owner heard %+v", hellos)
 		}
-		a.send(event(10, engine.EventStop, engine.EventData{Scope: engine.ScopeRun}), protocol.RunState{RunID: runID, Epoch: 3,
-			Status: engine.StatusCancelling, LastSequence: 99})
+		a.send(
+			event(10, engine.EventStop, engine.EventData{Scope: engine.ScopeRun}),
+			protocol.RunState{RunID: runID, Epoch: 3,
+				Status: engine.StatusCancelling, LastSequence: 99},
+		)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		// One more is of the end of the warm-up, which the new owner has told it of.
@@ -198,7 +201,13 @@ func TestARunThatIsLongOverIsForgotten(t *testing.T) {
 	s := o.open("a")
 	now := time.Now()
 	for i := range 3 * maxOwners {
-		if counts, fresh := o.acceptsEpoch(s, strings.Repeat("x", i), 1, now.Add(time.Duration(i)*time.Second)); !counts || !fresh {
+		if counts, fresh := o.acceptsEpoch(
+			s,
+			strings.Repeat("x", i),
+			1,
+			now.Add(time.Duration(i)*time.Second),
+		); !counts ||
+			!fresh {
 			t.Fatal("a new run does not count")
 		}
 	}

@@ -143,9 +143,12 @@ func (d *budgetActions) apply(h diskbudget.Event) {
 			used, all := d.b.Used()>>20, d.b.Policy().Budget>>20
 			d.log.Error().Str("run_id", a.Run).Int64("used_mb", used).Int64("budget_mb", all).
 				Msg("the record of a run is written faster than it is fetched; its load ends")
-			d.pressedRuns[a.Run] = &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Recording has stopped: the "+
-				"spool of the node holds %d MB of the %d MB that it may, which no server has fetched yet.", used, all),
-				Hint: "Give the node more room with --spool-budget, or find out why its server does not fetch."}
+			d.pressedRuns[a.Run] = &engine.Error{
+				Code: engine.CodeUnavailable,
+				Message: fmt.Sprintf("Recording has stopped: the "+
+					"spool of the node holds %d MB of the %d MB that it may, which no server has fetched yet.", used, all),
+				Hint: "Give the node more room with --spool-budget, or find out why its server does not fetch.",
+			}
 		}
 	}
 }

@@ -184,7 +184,9 @@ func TestALoadEndsWhenItsRecordMayNotFit(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		_, all := s.node.disk.used()
-		s.node.disk.apply(diskbudget.Grow{Key: "run-1/worker-1/x.parquet", Kind: diskbudget.Record, Run: runID, Bytes: all / 10 * 9})
+		s.node.disk.apply(
+			diskbudget.Grow{Key: "run-1/worker-1/x.parquet", Kind: diskbudget.Record, Run: runID, Bytes: all / 10 * 9},
+		)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		got, parts := s.last(), messages[protocol.WorkReady](s)

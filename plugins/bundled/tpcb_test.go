@@ -135,7 +135,11 @@ func (b *bench) balanced(transactions int) {
 	for _, c := range []struct{ table, id, balance string }{{"accounts", "aid", "abalance"},
 		{"tellers", "tid", "tbalance"}, {"branches", "bid", "bbalance"}} {
 		wrong := b.rows(fmt.Sprintf(
-			`SELECT count(*)::text FROM pgbench_%s AS t LEFT JOIN (SELECT %s AS id, sum(delta) AS s FROM pgbench_history GROUP BY 1) AS h ON h.id = t.%[2]s WHERE t.%[3]s <> coalesce(s, 0)`, c.table, c.id, c.balance))
+			`SELECT count(*)::text FROM pgbench_%s AS t LEFT JOIN (SELECT %s AS id, sum(delta) AS s FROM pgbench_history GROUP BY 1) AS h ON h.id = t.%[2]s WHERE t.%[3]s <> coalesce(s, 0)`,
+			c.table,
+			c.id,
+			c.balance,
+		))
 		if wrong[0][0] != "0" {
 			b.Errorf("%v %s have another balance than their history", wrong[0][0], c.table)
 		}

@@ -22,25 +22,31 @@ var conditions = []struct{ name, sql string }{
 LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS o FROM tpcc_orders GROUP BY 1, 2) AS o ON o_w_id = d_w_id AND o_d_id = d_id
 LEFT JOIN (SELECT no_w_id, no_d_id, max(no_o_id) AS n FROM tpcc_new_order GROUP BY 1, 2) AS n ON no_w_id = d_w_id AND no_d_id = d_id
 WHERE d_next_o_id - 1 IS DISTINCT FROM o OR d_next_o_id - 1 <> coalesce(n, d_next_o_id - 1)`},
-	{"3: new orders have no gap",
-		`SELECT count(*) FROM (SELECT 1 FROM tpcc_new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)) AS x`},
+	{
+		"3: new orders have no gap",
+		`SELECT count(*) FROM (SELECT 1 FROM tpcc_new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)) AS x`,
+	},
 	{"4: o_ol_cnt adds up to the order lines",
 		`SELECT count(*) FROM (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS s FROM tpcc_orders GROUP BY 1, 2) AS o
 FULL JOIN (SELECT ol_w_id, ol_d_id, count(*) AS n FROM tpcc_order_line GROUP BY 1, 2) AS l ON ol_w_id = o_w_id AND ol_d_id = o_d_id WHERE s IS DISTINCT FROM n`},
 	{"5: an order without a carrier is a new one",
 		`SELECT count(*) FROM tpcc_orders FULL JOIN tpcc_new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
 WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)`},
-	{"6: each order has o_ol_cnt lines",
+	{
+		"6: each order has o_ol_cnt lines",
 		`SELECT count(*) FROM tpcc_orders FULL JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS n FROM tpcc_order_line GROUP BY 1, 2, 3) AS l
-ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_ol_cnt IS DISTINCT FROM n`},
+ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_ol_cnt IS DISTINCT FROM n`,
+	},
 	{"7: lines have a delivery date when their order has a carrier",
 		`SELECT count(*) FROM tpcc_order_line JOIN tpcc_orders ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
 	{"8: w_ytd is the sum of the history",
 		`SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(h_amount) FROM tpcc_history WHERE h_w_id = w_id)`},
-	{"9: d_ytd is the sum of the history",
+	{
+		"9: d_ytd is the sum of the history",
 		`SELECT count(*) FROM tpcc_district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS h FROM tpcc_history GROUP BY 1, 2) AS h
-ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM h`},
+ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM h`,
+	},
 	{"11: what is not new was delivered", `SELECT count(*) FROM tpcc_district
 JOIN (SELECT o_w_id, o_d_id, count(*) AS o FROM tpcc_orders GROUP BY 1, 2) AS o ON o_w_id = d_w_id AND o_d_id = d_id
 LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS n FROM tpcc_new_order GROUP BY 1, 2) AS n ON no_w_id = d_w_id AND no_d_id = d_id
@@ -70,26 +76,41 @@ func (b *bench) tpcc(params string) engine.Scenario {
 
 // population are facts of clause 4.3.3.1 about one warehouse with all its rows.
 var population = []struct{ sql, want string }{
-	{`SELECT count(*), min(i_id), max(i_id), min(i_im_id) >= 1, max(i_im_id) <= 10000, min(i_price) >= 1, max(i_price) <= 100, min(length(i_name)), max(length(i_name)), min(length(i_data)), max(length(i_data)) FROM tpcc_item`,
-		"[100000 1 100000 true true true true 14 24 26 50]"},
+	{
+		`SELECT count(*), min(i_id), max(i_id), min(i_im_id) >= 1, max(i_im_id) <= 10000, min(i_price) >= 1, max(i_price) <= 100, min(length(i_name)), max(length(i_name)), min(length(i_data)), max(length(i_data)) FROM tpcc_item`,
+		"[100000 1 100000 true true true true 14 24 26 50]",
+	},
 	{`SELECT abs(count(*) - 10000) < 400 FROM tpcc_item WHERE i_data LIKE '%ORIGINAL%'`, "[true]"},
 	{`SELECT abs(count(*) - 10000) < 400 FROM tpcc_stock WHERE s_data LIKE '%ORIGINAL%'`, "[true]"},
-	{`SELECT count(*), count(DISTINCT s_i_id), min(s_quantity), max(s_quantity), min(length(s_dist_01)), max(length(s_dist_10)), max(s_ytd + s_order_cnt + s_remote_cnt) FROM tpcc_stock`, "[100000 100000 10 100 24 24 0]"},
+	{
+		`SELECT count(*), count(DISTINCT s_i_id), min(s_quantity), max(s_quantity), min(length(s_dist_01)), max(length(s_dist_10)), max(s_ytd + s_order_cnt + s_remote_cnt) FROM tpcc_stock`,
+		"[100000 100000 10 100 24 24 0]",
+	},
 	{`SELECT w_ytd = 300000, w_tax BETWEEN 0 AND 0.2, w_zip LIKE '____11111', length(w_state) FROM tpcc_warehouse`,
 		"[true true true 2]"},
 	{`SELECT count(*), bool_and(d_ytd = 30000), min(d_next_o_id), max(d_next_o_id) FROM tpcc_district`,
 		"[10 true 3001 3001]"},
-	{`SELECT count(*), count(DISTINCT c_last), bool_and(c_balance = -10), bool_and(c_middle = 'OE'), min(length(c_data)) >= 300, max(length(c_data)) <= 500, abs(count(*) FILTER (WHERE c_credit = 'BC') - 3000) < 200, bool_and(c_credit IN ('BC', 'GC')) FROM tpcc_customer`,
-		"[30000 1000 true true true true true true]"},
+	{
+		`SELECT count(*), count(DISTINCT c_last), bool_and(c_balance = -10), bool_and(c_middle = 'OE'), min(length(c_data)) >= 300, max(length(c_data)) <= 500, abs(count(*) FILTER (WHERE c_credit = 'BC') - 3000) < 200, bool_and(c_credit IN ('BC', 'GC')) FROM tpcc_customer`,
+		"[30000 1000 true true true true true true]",
+	},
 	{`SELECT string_agg(c_last, ' ' ORDER BY c_id) FROM tpcc_customer WHERE c_d_id = 3 AND c_id IN (1, 2, 372, 1000)`,
 		"[BARBARBAR BARBAROUGHT PRICALLYOUGHT EINGEINGEING]"},
 	{`SELECT count(*), min(h_amount), max(h_amount) FROM tpcc_history`, "[30000 10.00 10.00]"},
 	{`SELECT count(*), min(no_o_id), max(no_o_id) FROM tpcc_new_order`, "[9000 2101 3000]"},
-	{`SELECT count(*), count(DISTINCT (o_d_id, o_c_id)), min(o_ol_cnt), max(o_ol_cnt), count(*) FILTER (WHERE o_carrier_id IS NULL), max(o_id) FILTER (WHERE o_carrier_id IS NOT NULL) FROM tpcc_orders`, "[30000 30000 5 15 9000 2100]"},
-	{`SELECT max(abs(n - 30000 / 11.0)) < 200, count(*) FROM (SELECT count(*) AS n FROM tpcc_orders GROUP BY o_ol_cnt) AS x`, "[true 11]"},
+	{
+		`SELECT count(*), count(DISTINCT (o_d_id, o_c_id)), min(o_ol_cnt), max(o_ol_cnt), count(*) FILTER (WHERE o_carrier_id IS NULL), max(o_id) FILTER (WHERE o_carrier_id IS NOT NULL) FROM tpcc_orders`,
+		"[30000 30000 5 15 9000 2100]",
+	},
+	{
+		`SELECT max(abs(n - 30000 / 11.0)) < 200, count(*) FROM (SELECT count(*) AS n FROM tpcc_orders GROUP BY o_ol_cnt) AS x`,
+		"[true 11]",
+	},
 	{`SELECT abs(corr(o_id, o_c_id)) < 0.03 FROM tpcc_orders`, "[true]"},
-	{`SELECT count(*), bool_and(ol_quantity = 5), bool_and((ol_amount = 0) = (ol_o_id < 2101)), bool_and((ol_delivery_d IS NULL) = (ol_o_id >= 2101)), max(ol_amount) <= 9999.99, min(ol_i_id) >= 1, max(ol_i_id) <= 100000 FROM tpcc_order_line`,
-		"[300000 true true true true true true]"},
+	{
+		`SELECT count(*), bool_and(ol_quantity = 5), bool_and((ol_amount = 0) = (ol_o_id < 2101)), bool_and((ol_delivery_d IS NULL) = (ol_o_id >= 2101)), max(ol_amount) <= 9999.99, min(ol_i_id) >= 1, max(ol_i_id) <= 100000 FROM tpcc_order_line`,
+		"[300000 true true true true true true]",
+	},
 }
 
 // ofOneWarehouse narrows the tables of a query to the second warehouse.

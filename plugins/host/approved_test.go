@@ -69,7 +69,8 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	other := says.Build()
 	otherEntry := filepath.Join(o.CacheDir, "approved", shaOf(other))
 
-	if !reusedApproval(t, o, wasm, info) || reusedApproval(t, o, wasm, info) || !reusedApproval(t, o, other, inspected(t, other)) {
+	if !reusedApproval(t, o, wasm, info) || reusedApproval(t, o, wasm, info) ||
+		!reusedApproval(t, o, other, inspected(t, other)) {
 		t.Fatal("a file is judged once")
 	}
 	good, err := os.ReadFile(entry)

@@ -295,7 +295,13 @@ type sampleInstance struct {
 	idle   *time.Timer
 }
 
-func (s *sampleInstance) take(ctx context.Context, params json.RawMessage, table int, first int64, limit int) (plugin.Rows,
+func (s *sampleInstance) take(
+	ctx context.Context,
+	params json.RawMessage,
+	table int,
+	first int64,
+	limit int,
+) (plugin.Rows,
 	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -106,9 +106,17 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if o.Limits == (store.PluginLimits{}) {
 		o.Limits = DefaultLimits
 	}
-	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, checkSpace: o.CheckSpace, unavailable: o.Unavailable,
-		limits: o.Limits,
-		log:    o.Log, examine: make(chan struct{}, 1)}
+	l := &Library{
+		host:        o.Host,
+		store:       o.Store,
+		files:       f,
+		quarantine:  o.Quarantine,
+		checkSpace:  o.CheckSpace,
+		unavailable: o.Unavailable,
+		limits:      o.Limits,
+		log:         o.Log,
+		examine:     make(chan struct{}, 1),
+	}
 	infos, err := o.Host.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the plugins: %w", err)

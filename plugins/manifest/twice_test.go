@@ -29,7 +29,10 @@ func TestAMemberThatIsThereTwiceIsRefused(t *testing.T) {
 // TestWhatIsAnsweredTwiceIsRefused, as in a manifest: tables, statements, and what adapters answer.
 func TestWhatIsAnsweredTwiceIsRefused(t *testing.T) {
 	_, tables := manifest.Tables([]byte(`{"tables":[{"name":"a","columns":["k int64"],"rows":1,"rows":2}]}`))
-	_, _, statements := manifest.Statements([]byte(`{"statements":[{"id":"a","sql":"SELECT 1","sql":"DROP TABLE t"}]}`), nil)
+	_, _, statements := manifest.Statements(
+		[]byte(`{"statements":[{"id":"a","sql":"SELECT 1","sql":"DROP TABLE t"}]}`),
+		nil,
+	)
 	var answer struct{ SQL string }
 	adapter := manifest.Unmarshal([]byte(`{"sql":"SELECT 1","SQL":"DROP TABLE t"}`), &answer, manifest.MaxAnswerValues)
 	for what, err := range map[string]error{"tables": tables, "statements": statements, "an adapter": adapter} {

@@ -147,7 +147,10 @@ func TestEndsOfTheChild(t *testing.T) {
 // TestLate: a child that used the processor until the wall limit is the file's fault.
 func TestLate(t *testing.T) {
 	o := childResult{err: errors.New("signal: killed"), timedOut: true, cpu: 9 * time.Second}
-	if _, err := o.evaluate(WallLimit); !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), "within 1m0s") {
+	if _, err := o.evaluate(
+		WallLimit,
+	); !errors.Is(err, plugin.ErrRefused) ||
+		!strings.Contains(err.Error(), "within 1m0s") {
 		t.Errorf("%v", err)
 	}
 	o = childResult{err: fmt.Errorf("waiting: %w", exec.ErrWaitDelay)}

@@ -286,7 +286,13 @@ type streamSample struct {
 // maxSampleBytes bounds the bytes of one stream that are looked at.
 const maxSampleBytes = 64 << 20
 
-func sampleStream(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list []engine.Statement, size int) (t streamSample,
+func sampleStream(
+	ctx context.Context,
+	w plugin.Workload,
+	req plugin.OpenRequest,
+	list []engine.Statement,
+	size int,
+) (t streamSample,
 	err error) {
 	req.Feed = sample.NewFeed(list)
 	s, err := w.Open(ctx, req, list)

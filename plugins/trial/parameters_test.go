@@ -13,8 +13,11 @@ import (
 // TestConformanceKnowsParameters: a plugin may count on its defaults, and one that
 // requires parameters is asked for operations only with them.
 func TestConformanceKnowsParameters(t *testing.T) {
-	wasm := plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"type":"object","required":["mode"],"properties":{"mode":{"enum":["a"]}}},
-		"statements":[{"id":"a","sql":"SELECT 1"}]}`, Batch: []byte{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}}.Build()
+	wasm := plugintest.Guest{
+		Manifest: `{"kind":"workload","name":"x","parameters":{"type":"object","required":["mode"],"properties":{"mode":{"enum":["a"]}}},
+		"statements":[{"id":"a","sql":"SELECT 1"}]}`,
+		Batch: []byte{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0},
+	}.Build()
 	for _, c := range []struct {
 		params         string
 		passed, stream bool

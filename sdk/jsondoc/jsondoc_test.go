@@ -49,7 +49,9 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestAccessors(t *testing.T) {
-	v, err := Parse([]byte(`{"i":9223372036854775807,"s":"-12","f":2.5,"e":2e3,"b":true,"n":null,"a":["x",1],"o":{"k":"v"}}`))
+	v, err := Parse(
+		[]byte(`{"i":9223372036854775807,"s":"-12","f":2.5,"e":2e3,"b":true,"n":null,"a":["x",1],"o":{"k":"v"}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

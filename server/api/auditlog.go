@@ -131,8 +131,15 @@ func RegisterAuditLog(a *API) {
 		days, err := a.Store.AuditDays(ctx)
 		return &auditBody[AuditRetention]{AuditRetention{days}}, err
 	})
-	keep := NewOperation(http.MethodPut, "/api/audit/retention", "keep-audit", auditTag, "Say for how long the audit log is kept",
-		http.StatusForbidden, http.StatusConflict)
+	keep := NewOperation(
+		http.MethodPut,
+		"/api/audit/retention",
+		"keep-audit",
+		auditTag,
+		"Say for how long the audit log is kept",
+		http.StatusForbidden,
+		http.StatusConflict,
+	)
 	Handle(a, keep, func(ctx context.Context, in *auditRetentionInput) (*auditBody[AuditRetention], error) {
 		if err := a.Admin(ctx, "say how long the audit log is kept"); err != nil {
 			return nil, err
@@ -161,7 +168,11 @@ const (
 )
 
 // collectAuditLines are the lines of an export; more tells that there are others.
-func collectAuditLines(ctx context.Context, s store.Audit, f store.AuditFilter) (entries []store.AuditEntry, more bool, err error) {
+func collectAuditLines(
+	ctx context.Context,
+	s store.Audit,
+	f store.AuditFilter,
+) (entries []store.AuditEntry, more bool, err error) {
 	entries = []store.AuditEntry{}
 	for len(entries) < maxExported {
 		f.Limit = exportPageSize

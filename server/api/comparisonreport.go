@@ -56,7 +56,12 @@ func (m *ReportMaker) Comparison(ctx context.Context, ids []string, tolerancePct
 	if err := CheckComparable("runs", ids); err != nil {
 		return Report{}, err
 	}
-	c := comparisonDocument{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), TolerancePct: tolerancePct, LeftOut: []string{}}
+	c := comparisonDocument{
+		Version:      m.Version,
+		MadeAt:       engine.At(time.Now().UTC()),
+		TolerancePct: tolerancePct,
+		LeftOut:      []string{},
+	}
 	o := compare.Defaults()
 	o.TolerancePct = tolerancePct
 	for i, id := range ids {
@@ -105,7 +110,12 @@ func CheckComparable(field string, ids []string) error {
 }
 
 // comparedRun is a run of a comparison without its points.
-func (m *ReportMaker) comparedRun(ctx context.Context, comparer Comparer, first, id string, o compare.Options) (one comparedRun,
+func (m *ReportMaker) comparedRun(
+	ctx context.Context,
+	comparer Comparer,
+	first, id string,
+	o compare.Options,
+) (one comparedRun,
 	err error) {
 	if one.Run, err = m.Runs.Detail(ctx, id); err != nil {
 		return one, err
@@ -145,8 +155,16 @@ type comparedInput struct {
 
 func (h *reportHandlers) registerComparisons() {
 	a := h.a
-	o := NewOperation(http.MethodGet, "/api/v1/compare/report", "compare-report", reportTag, "A comparison of runs, one HTML file",
-		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
+	o := NewOperation(
+		http.MethodGet,
+		"/api/v1/compare/report",
+		"compare-report",
+		reportTag,
+		"A comparison of runs, one HTML file",
+		http.StatusNotFound,
+		http.StatusConflict,
+		http.StatusTooManyRequests,
+	)
 	o.Description = "Figures with intervals, kinds, statements and charts of 2 to 8 runs that are over. The file loads " +
 		"nothing from a network and sends nothing."
 	Attachment(&o, "The comparison.", fiber.MIMETextHTML)

@@ -109,7 +109,12 @@ func RegisterExecutions(a *API) {
 	}))
 }
 
-func registerExecutionSearch(ctx context.Context, a *API, f ExecutionFinder, id string) (engine.RunDetail, []engine.Artifact, error) {
+func registerExecutionSearch(
+	ctx context.Context,
+	a *API,
+	f ExecutionFinder,
+	id string,
+) (engine.RunDetail, []engine.Artifact, error) {
 	run, err := a.Run(ctx, id)
 	if err == nil {
 		err = executions.CheckDeleted(run.Run)

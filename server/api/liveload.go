@@ -27,8 +27,15 @@ type loadInput struct {
 
 func registerLoadChange(a *API) {
 	changer, _ := a.Runs.(LoadChanger)
-	o := NewOperation(http.MethodPut, "/api/v1/runs/{id}/load", "change-load", liveControlTag, "Change the load of a run that goes on",
-		http.StatusNotFound, http.StatusConflict)
+	o := NewOperation(
+		http.MethodPut,
+		"/api/v1/runs/{id}/load",
+		"change-load",
+		liveControlTag,
+		"Change the load of a run that goes on",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	o.Description = "The rate of a run of the mode QPS, or the connections of one of the mode CONCURRENCY, without " +
 		"stages. Answers the event LOAD_CHANGED; the verdict of the run says so, and comparisons with it."
 	Handle(a, o, func(ctx context.Context, in *loadInput) (*liveControlBody[engine.Event], error) {

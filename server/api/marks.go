@@ -83,16 +83,26 @@ const maxMarkAhead = time.Minute
 
 // RegisterLiveControl adds the routes.
 func RegisterLiveControl(a *API) {
-	Handle(a, NewOperation(http.MethodGet, marksPath, "list-marks", liveControlTag, "What is marked in a run", http.StatusNotFound),
+	Handle(
+		a,
+		NewOperation(http.MethodGet, marksPath, "list-marks", liveControlTag, "What is marked in a run", http.StatusNotFound),
 		func(ctx context.Context, in *IDInput) (*liveControlBody[MarkList], error) {
 			if _, err := startedRun(ctx, a, in.ID); err != nil && !engine.HasCode(err, engine.CodeConflict) {
 				return nil, err
 			}
 			list, err := a.Store.ListMarks(ctx, in.ID)
 			return &liveControlBody[MarkList]{MarkList{append([]engine.Mark{}, list...)}}, err
-		})
-	add := NewOperation(http.MethodPost, marksPath, "add-mark", liveControlTag, "Mark a moment of a run", http.StatusNotFound,
-		http.StatusConflict)
+		},
+	)
+	add := NewOperation(
+		http.MethodPost,
+		marksPath,
+		"add-mark",
+		liveControlTag,
+		"Mark a moment of a run",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	add.DefaultStatus = http.StatusCreated
 	add.Description = "It is drawn in every chart of the run. A run that is over takes marks too."
 	Handle(a, add, func(ctx context.Context, in *markAddInput) (*liveControlBody[engine.Mark], error) {
@@ -110,37 +120,52 @@ func RegisterLiveControl(a *API) {
 		a.Audit(ctx, "mark.add", in.ID, m.Text)
 		return &liveControlBody[engine.Mark]{m}, nil
 	})
-	Handle(a, NewOperation(http.MethodPut, markPath, "change-mark", liveControlTag, "Change a mark of a run", http.StatusNotFound,
-		http.StatusConflict), func(ctx context.Context, in *markChangeInput) (*liveControlBody[engine.Mark], error) {
-		m := engine.Mark{RunID: in.ID, MarkID: in.Mark, At: engine.At(in.Body.At), Text: in.Body.Text,
-			ChangedBy: a.Caller(ctx)}
-		if err := checkMarkTime(ctx, a, m); err != nil {
-			return nil, err
-		}
-		var was *store.ExpectedMark
-		if w := in.Body.Was; w != nil {
-			was = &store.ExpectedMark{Text: w.Text, At: engine.At(w.At)}
-		}
-		m, before, err := a.Store.ChangeMark(ctx, m, was)
-		if err != nil {
-			return nil, markNotFound(err, in.ID, in.Mark)
-		}
-		a.Audit(ctx, "mark.change", in.ID, markAuditText(before)+" → "+markAuditText(m))
-		return &liveControlBody[engine.Mark]{m}, nil
-	})
-	Handle(a, NewOperation(http.MethodDelete, markPath, "delete-mark", liveControlTag, "Delete a mark of a run", http.StatusNotFound,
-		http.StatusConflict), func(ctx context.Context, in *markDeleteInput) (*struct{}, error) {
-		was, err := in.expected()
-		if err != nil {
-			return nil, err
-		}
-		gone, err := a.Store.DeleteMark(ctx, in.ID, in.Mark, was)
-		if err != nil {
-			return nil, markNotFound(err, in.ID, in.Mark)
-		}
-		a.Audit(ctx, "mark.delete", in.ID, markAuditText(gone))
-		return &struct{}{}, nil
-	})
+	Handle(
+		a,
+		NewOperation(http.MethodPut, markPath, "change-mark", liveControlTag, "Change a mark of a run", http.StatusNotFound,
+			http.StatusConflict),
+		func(ctx context.Context, in *markChangeInput) (*liveControlBody[engine.Mark], error) {
+			m := engine.Mark{RunID: in.ID, MarkID: in.Mark, At: engine.At(in.Body.At), Text: in.Body.Text,
+				ChangedBy: a.Caller(ctx)}
+			if err := checkMarkTime(ctx, a, m); err != nil {
+				return nil, err
+			}
+			var was *store.ExpectedMark
+			if w := in.Body.Was; w != nil {
+				was = &store.ExpectedMark{Text: w.Text, At: engine.At(w.At)}
+			}
+			m, before, err := a.Store.ChangeMark(ctx, m, was)
+			if err != nil {
+				return nil, markNotFound(err, in.ID, in.Mark)
+			}
+			a.Audit(ctx, "mark.change", in.ID, markAuditText(before)+" → "+markAuditText(m))
+			return &liveControlBody[engine.Mark]{m}, nil
+		},
+	)
+	Handle(
+		a,
+		NewOperation(
+			http.MethodDelete,
+			markPath,
+			"delete-mark",
+			liveControlTag,
+			"Delete a mark of a run",
+			http.StatusNotFound,
+			http.StatusConflict,
+		),
+		func(ctx context.Context, in *markDeleteInput) (*struct{}, error) {
+			was, err := in.expected()
+			if err != nil {
+				return nil, err
+			}
+			gone, err := a.Store.DeleteMark(ctx, in.ID, in.Mark, was)
+			if err != nil {
+				return nil, markNotFound(err, in.ID, in.Mark)
+			}
+			a.Audit(ctx, "mark.delete", in.ID, markAuditText(gone))
+			return &struct{}{}, nil
+		},
+	)
 	registerLoadChange(a)
 }
 

@@ -99,7 +99,13 @@ func RegisterNodeAccess(a *API, gate NodeAccess) {
 		"can join again."
 	revoke.DefaultStatus = http.StatusNoContent
 	Handle(a, revoke, h.revokeNode)
-	list := NewOperation(http.MethodGet, "/api/v1/node-addresses", "list-node-addresses", nodeAccessTag, "The catalog of nodes")
+	list := NewOperation(
+		http.MethodGet,
+		"/api/v1/node-addresses",
+		"list-node-addresses",
+		nodeAccessTag,
+		"The catalog of nodes",
+	)
 	list.Description = "All servers of the control store dial these, beside those of their own flags."
 	Handle(a, list, func(ctx context.Context, _ *struct{}) (*nodeAccessBody[NodeAddressList], error) {
 		all, err := h.gate.Catalog(ctx)
@@ -108,8 +114,14 @@ func RegisterNodeAccess(a *API, gate NodeAccess) {
 		}
 		return &nodeAccessBody[NodeAddressList]{NodeAddressList{Addresses: append([]store.NodeAddress{}, all...)}}, nil
 	})
-	add := NewOperation(http.MethodPost, "/api/v1/node-addresses", "add-node-address", nodeAccessTag, "Add a node to the catalog",
-		http.StatusConflict)
+	add := NewOperation(
+		http.MethodPost,
+		"/api/v1/node-addresses",
+		"add-node-address",
+		nodeAccessTag,
+		"Add a node to the catalog",
+		http.StatusConflict,
+	)
 	add.Description = only + "All servers dial it within a few seconds."
 	add.DefaultStatus = http.StatusCreated
 	Handle(a, add, h.addNodeAddress)
@@ -121,7 +133,10 @@ func RegisterNodeAccess(a *API, gate NodeAccess) {
 	Handle(a, remove, h.removeNodeAddress)
 }
 
-func (h nodeAccessHandlers) createNodeToken(ctx context.Context, in *nodeTokenInput) (*nodeAccessBody[NewNodeToken], error) {
+func (h nodeAccessHandlers) createNodeToken(
+	ctx context.Context,
+	in *nodeTokenInput,
+) (*nodeAccessBody[NewNodeToken], error) {
 	if err := h.Admin(ctx, "let nodes join"); err != nil {
 		return nil, err
 	}
@@ -162,7 +177,10 @@ func (h nodeAccessHandlers) revokeNode(ctx context.Context, in *IDInput) (*nodeA
 	return &nodeAccessNothing{}, nil
 }
 
-func (h nodeAccessHandlers) addNodeAddress(ctx context.Context, in *nodeAddressInput) (*nodeAccessBody[store.NodeAddress], error) {
+func (h nodeAccessHandlers) addNodeAddress(
+	ctx context.Context,
+	in *nodeAddressInput,
+) (*nodeAccessBody[store.NodeAddress], error) {
 	if err := h.Admin(ctx, "add a node"); err != nil {
 		return nil, err
 	}

@@ -99,7 +99,11 @@ func (a *API) registerNodes() {
 	})
 }
 
-func (a *API) setNodeState(ctx context.Context, id, verb string, wish nodes.DesiredState) (*body[nodes.NodeInfo], error) {
+func (a *API) setNodeState(
+	ctx context.Context,
+	id, verb string,
+	wish nodes.DesiredState,
+) (*body[nodes.NodeInfo], error) {
 	if err := a.admin(ctx, verb+" a node"); err != nil {
 		return nil, err
 	}

@@ -59,8 +59,14 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		}
 		return out
 	}
-	read := NewOperation(http.MethodGet, notificationPath, "get-notifications", notificationTag, "Read who is told how runs ended (admins)",
-		http.StatusForbidden)
+	read := NewOperation(
+		http.MethodGet,
+		notificationPath,
+		"get-notifications",
+		notificationTag,
+		"Read who is told how runs ended (admins)",
+		http.StatusForbidden,
+	)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*notificationBody[Notifications], error) {
 		if err := a.Admin(ctx, what); err != nil {
 			return nil, err
@@ -71,8 +77,15 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		}
 		return shown(l), nil
 	})
-	save := NewOperation(http.MethodPut, notificationPath, "save-notifications", notificationTag, "Decide who is told how runs ended (admins)",
-		http.StatusForbidden, http.StatusConflict)
+	save := NewOperation(
+		http.MethodPut,
+		notificationPath,
+		"save-notifications",
+		notificationTag,
+		"Decide who is told how runs ended (admins)",
+		http.StatusForbidden,
+		http.StatusConflict,
+	)
 	Handle(a, save, func(ctx context.Context, in *notificationSaveInput) (*notificationBody[Notifications], error) {
 		if err := a.Admin(ctx, what); err != nil {
 			return nil, err

@@ -66,8 +66,16 @@ func RegisterParameters(a *API) {
 		}
 		return &parameterBody{explainParameters(kept, run)}, nil
 	}))
-	plain := NewOperation(http.MethodPost, path, "show-binds", "Runs", "Parameters of failed and slow executions, with values",
-		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
+	plain := NewOperation(
+		http.MethodPost,
+		path,
+		"show-binds",
+		"Runs",
+		"Parameters of failed and slow executions, with values",
+		http.StatusNotFound,
+		http.StatusConflict,
+		http.StatusTooManyRequests,
+	)
 	plain.Description = "For operators who may use the run's template and connection, where the template has values " +
 		"kept (`workload.binds: plain`). Each request is in the audit log."
 	Handle(a, plain, Throttled(a, func(ctx context.Context, in *parameterQuery) (*parameterBody, error) {
@@ -100,7 +108,12 @@ func explainParameters(kept KeptBinds, run engine.RunDetail) KeptBinds {
 }
 
 // collectParameters takes together what the run workers of a run have kept, as far as it was asked for.
-func collectParameters(ctx context.Context, a *API, reader ParameterReader, in *parameterQuery) (run engine.RunDetail, kept KeptBinds, err error) {
+func collectParameters(
+	ctx context.Context,
+	a *API,
+	reader ParameterReader,
+	in *parameterQuery,
+) (run engine.RunDetail, kept KeptBinds, err error) {
 	if run, err = a.Run(ctx, in.ID); err == nil {
 		err = executions.CheckDeleted(run.Run)
 	}

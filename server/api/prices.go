@@ -49,12 +49,25 @@ type priceBody[T any] struct{ Body T }
 
 // RegisterPrices adds the routes.
 func RegisterPrices(a *API, s *cost.Source) {
-	read := NewOperation(http.MethodGet, pricePath, "get-prices", priceTag, "Read the price list that costs are reckoned with")
+	read := NewOperation(
+		http.MethodGet,
+		pricePath,
+		"get-prices",
+		priceTag,
+		"Read the price list that costs are reckoned with",
+	)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*priceBody[PriceList], error) {
 		return &priceBody[PriceList]{priceListOf(s.Current(ctx))}, nil
 	})
-	save := NewOperation(http.MethodPut, pricePath, "save-prices", priceTag, "Save the price list for all servers (admins)",
-		http.StatusForbidden, http.StatusConflict)
+	save := NewOperation(
+		http.MethodPut,
+		pricePath,
+		"save-prices",
+		priceTag,
+		"Save the price list for all servers (admins)",
+		http.StatusForbidden,
+		http.StatusConflict,
+	)
 	save.Description = "Costs that are shown or taken into tables from now on follow it; wrong fields are named with " +
 		"their lines."
 	Handle(a, save, func(ctx context.Context, in *struct{ Body GivenPrices }) (*priceBody[PriceList], error) {

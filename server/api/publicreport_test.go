@@ -88,8 +88,12 @@ func full() told {
 	rate := 801.5
 	changed := "The rate was changed while the run went on, from 400/s to 801.5/s at 21 s by " + canary + "."
 	fewer := "The connections were changed while the run went on, from 4711 to 12 at 30 s by " + canary + "."
-	validity := engine.Validity{Verdict: engine.VerdictValid, Notes: []string{quoted, changed}, LiveNotes: []string{quoted},
-		Causes: []engine.ValidityCause{{Detail: quoted}}}
+	validity := engine.Validity{
+		Verdict:   engine.VerdictValid,
+		Notes:     []string{quoted, changed},
+		LiveNotes: []string{quoted},
+		Causes:    []engine.ValidityCause{{Detail: quoted}},
+	}
 	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
 	late := engine.Enrichment{Reason: quoted, Notes: []string{quoted}}
 	words := quoted

@@ -181,7 +181,11 @@ func registerQueries(a *API, t Tables) {
 		func(ctx context.Context, _ *struct{}) (*tableBody[QueryCatalog], error) {
 			list, err := t.Catalog(ctx)
 			return &tableBody[QueryCatalog]{QueryCatalog{asList(list, func(r query.Relation) QueryRelation {
-				return QueryRelation{r.Schema, r.Name, asList(r.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) })}
+				return QueryRelation{
+					r.Schema,
+					r.Name,
+					asList(r.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) }),
+				}
 			})}}, err
 		})
 	preview := NewOperation(http.MethodPost, "/api/v1/table-preview", "preview-table", tableTag,
@@ -189,7 +193,9 @@ func registerQueries(a *API, t Tables) {
 	preview.Description = "Nothing is made. The rows are left out when they take longer than two seconds."
 	Handle(a, preview, func(ctx context.Context, in *tableBody[TablePreviewInput]) (*tableBody[TablePreview], error) {
 		p, err := t.Preview(ctx, refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
-		return &tableBody[TablePreview]{TablePreview{p.Plan, append([]string{}, p.Sources...), queryAnswerOf(p.Answer), p.Note}}, err
+		return &tableBody[TablePreview]{
+			TablePreview{p.Plan, append([]string{}, p.Sources...), queryAnswerOf(p.Answer), p.Note},
+		}, err
 	})
 	registerSavedQueries(a, t)
 }
@@ -220,7 +226,9 @@ func registerSavedQueries(a *API, t Tables) {
 	Handle(a, NewOperation(http.MethodGet, base, "list-queries", tableTag, "List the saved queries"),
 		func(ctx context.Context, _ *struct{}) (*tableBody[SavedQueryList], error) {
 			list, err := t.SavedQueries(ctx)
-			return &tableBody[SavedQueryList]{SavedQueryList{asList(list, func(q query.SavedQuery) SavedQuery { return SavedQuery(q) })}}, err
+			return &tableBody[SavedQueryList]{
+				SavedQueryList{asList(list, func(q query.SavedQuery) SavedQuery { return SavedQuery(q) })},
+			}, err
 		})
 	save := NewOperation(http.MethodPut, base+"/{name}", "save-query", tableTag, "Save a query", http.StatusNotFound,
 		http.StatusConflict)
@@ -240,7 +248,14 @@ func registerSavedQueries(a *API, t Tables) {
 		}
 		return &tableBody[SavedQuery]{SavedQuery(q)}, err
 	})
-	remove := NewOperation(http.MethodDelete, base+"/{name}", "delete-query", tableTag, "Delete a saved query", http.StatusNotFound)
+	remove := NewOperation(
+		http.MethodDelete,
+		base+"/{name}",
+		"delete-query",
+		tableTag,
+		"Delete a saved query",
+		http.StatusNotFound,
+	)
 	Handle(a, remove, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		err := t.DeleteSavedQuery(ctx, in.name())
 		if err == nil {

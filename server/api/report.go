@@ -153,7 +153,11 @@ func (m *ReportMaker) collect(ctx context.Context, d engine.RunDetail, room repo
 		return nil, err
 	}
 	c.Marks = publicMarks(marked)
-	if c.Points, c.ResolutionSeconds, err = m.Store.Series(ctx, d.RunID, store.Window{MaxPoints: room.points}); err != nil {
+	if c.Points, c.ResolutionSeconds, err = m.Store.Series(
+		ctx,
+		d.RunID,
+		store.Window{MaxPoints: room.points},
+	); err != nil {
 		return nil, err
 	}
 	if room.workers > 0 && len(d.Workers) > 1 {

@@ -26,8 +26,16 @@ type reportArchiveInput struct {
 
 // registerArchive registers the reports of several runs as one archive.
 func (h *reportHandlers) registerArchive() {
-	o := NewOperation(http.MethodGet, "/api/v1/reports", "run-reports", reportTag, "The reports of several runs, one ZIP archive",
-		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
+	o := NewOperation(
+		http.MethodGet,
+		"/api/v1/reports",
+		"run-reports",
+		reportTag,
+		"The reports of several runs, one ZIP archive",
+		http.StatusNotFound,
+		http.StatusConflict,
+		http.StatusTooManyRequests,
+	)
 	o.Description = "One HTML file for each run that has figures. The others are named in " + missingFileName +
 		", with the reason; where that is all of them, the first reason is the answer."
 	Attachment(&o, "The archive.", "application/zip")

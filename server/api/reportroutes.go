@@ -105,8 +105,16 @@ func RegisterReport(a *API, app *fiber.App, m *ReportMaker, s ReportTemplates) {
 	h := &reportHandlers{a: a, maker: m, store: s, opener: shareOpener{gate: httpx.NewGate(2, 32, 4),
 		unknownLinks: auth.NewLimiter(10, unknownLinkRefill), opens: auth.NewLimiter(60, openRefill),
 		audited: auth.NewLimiter(1, shareAuditInterval)}}
-	report := NewOperation(http.MethodGet, "/api/runs/{id}/report", "run-report", reportTag, "The run's report, one HTML file",
-		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
+	report := NewOperation(
+		http.MethodGet,
+		"/api/runs/{id}/report",
+		"run-report",
+		reportTag,
+		"The run's report, one HTML file",
+		http.StatusNotFound,
+		http.StatusConflict,
+		http.StatusTooManyRequests,
+	)
 	report.Description = "Verdict, figures and charts of a run that is over. The file loads nothing from a " +
 		"network and sends nothing."
 	Attachment(&report, "The report.", fiber.MIMETextHTML)
@@ -152,11 +160,14 @@ func FileName(r Report) string {
 func (h *reportHandlers) registerNotes() {
 	a := h.a
 	const path = "/api/runs/{id}/note"
-	Handle(a, NewOperation(http.MethodGet, path, "run-note", reportTag, "What was written about a run", http.StatusNotFound),
+	Handle(
+		a,
+		NewOperation(http.MethodGet, path, "run-note", reportTag, "What was written about a run", http.StatusNotFound),
 		func(ctx context.Context, in *IDInput) (*reportBody[store.RunNote], error) {
 			n, err := h.store.RunNote(ctx, in.ID)
 			return &reportBody[store.RunNote]{n}, NotFoundAs(err, "run", in.ID)
-		})
+		},
+	)
 	Handle(a, NewOperation(http.MethodPut, path, "save-run-note", reportTag, "Write about a run", http.StatusNotFound,
 		http.StatusConflict),
 		func(ctx context.Context, in *noteInput) (*reportBody[store.RunNote], error) {
@@ -169,8 +180,10 @@ func (h *reportHandlers) registerNotes() {
 			a.Audit(ctx, "run.note", in.ID, "")
 			return &reportBody[store.RunNote]{n}, nil
 		})
-	Handle(a, NewOperation(http.MethodPut, "/api/runs/{id}/tags", "tag-run", reportTag, "Set the tags of a run that is not live",
-		http.StatusNotFound, http.StatusConflict),
+	Handle(
+		a,
+		NewOperation(http.MethodPut, "/api/runs/{id}/tags", "tag-run", reportTag, "Set the tags of a run that is not live",
+			http.StatusNotFound, http.StatusConflict),
 		func(ctx context.Context, in *tagsInput) (*reportBody[TaggedRun], error) {
 			tags := in.Body.Tags
 			if tags == nil {
@@ -182,7 +195,8 @@ func (h *reportHandlers) registerNotes() {
 			h.opener.invalidate(in.ID)
 			a.Audit(ctx, "run.tag", in.ID, "")
 			return &reportBody[TaggedRun]{TaggedRun{in.ID, tags}}, nil
-		})
+		},
+	)
 }
 
 // authorizeBaseline refuses callers who may not use a template to say what its runs are held against.
@@ -213,8 +227,14 @@ func (h *reportHandlers) baseline(ctx context.Context, in *IDInput) (*optionalBo
 func (h *reportHandlers) registerBaselines() {
 	a := h.a
 	const path = "/api/templates/{id}/baseline"
-	get := NewOperation(http.MethodGet, path, "baseline", "Templates", "The run that others of the template are held against",
-		http.StatusNotFound)
+	get := NewOperation(
+		http.MethodGet,
+		path,
+		"baseline",
+		"Templates",
+		"The run that others of the template are held against",
+		http.StatusNotFound,
+	)
 	get.Responses = map[string]*huma.Response{"204": {Description: "The template has no baseline."}}
 	Handle(a, get, h.baseline)
 	Handle(a, NewOperation(http.MethodPut, path, "set-baseline", "Templates", "Make a run the baseline of its template",

@@ -71,8 +71,14 @@ func RegisterRetention(a *API, k *retention.Janitor, s store.Settings) {
 		left, err := k.Leftovers(ctx)
 		return &retentionBody[Retention]{Retention{SavedRules: saved, OverBudget: over, LastPass: last, Leftovers: left}}, err
 	}
-	read := NewOperation(http.MethodGet, retentionPath, "get-retention", retentionTag, "Read which runs are deleted by themselves (admins)",
-		http.StatusForbidden)
+	read := NewOperation(
+		http.MethodGet,
+		retentionPath,
+		"get-retention",
+		retentionTag,
+		"Read which runs are deleted by themselves (admins)",
+		http.StatusForbidden,
+	)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*retentionBody[Retention], error) {
 		if err := a.Admin(ctx, retentionAction); err != nil {
 			return nil, err
@@ -83,8 +89,15 @@ func RegisterRetention(a *API, k *retention.Janitor, s store.Settings) {
 		}
 		return state(ctx, saved)
 	})
-	save := NewOperation(http.MethodPut, retentionPath, "save-retention", retentionTag, "Decide which runs are deleted by themselves (admins)",
-		http.StatusForbidden, http.StatusConflict)
+	save := NewOperation(
+		http.MethodPut,
+		retentionPath,
+		"save-retention",
+		retentionTag,
+		"Decide which runs are deleted by themselves (admins)",
+		http.StatusForbidden,
+		http.StatusConflict,
+	)
 	save.Description = "Runs with a note, a tag that keeps runs, or a link that has not expired stay, and so do " +
 		"baselines of templates, runs that are replayed, and all that are not over. Every deletion is in the audit log."
 	Handle(a, save, func(ctx context.Context, in *saveInput) (*retentionBody[Retention], error) {

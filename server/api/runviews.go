@@ -58,12 +58,25 @@ type (
 
 // RegisterRunViews adds the routes.
 func RegisterRunViews(a *API) {
-	list := NewOperation(http.MethodGet, runViewBase, "list-run-views", runViewTag, "List one's own views of runs, and those that are shared")
+	list := NewOperation(
+		http.MethodGet,
+		runViewBase,
+		"list-run-views",
+		runViewTag,
+		"List one's own views of runs, and those that are shared",
+	)
 	Handle(a, list, func(ctx context.Context, _ *struct{}) (*runViewBody[RunViewList], error) {
 		views, err := a.Store.RunViews(ctx, currentUser(ctx).UserID)
 		return &runViewBody[RunViewList]{RunViewList{append([]store.RunView{}, views...), store.MaxRunViews}}, err
 	})
-	add := NewOperation(http.MethodPost, runViewBase, "add-run-view", runViewTag, "Keep a view of runs under a name", http.StatusConflict)
+	add := NewOperation(
+		http.MethodPost,
+		runViewBase,
+		"add-run-view",
+		runViewTag,
+		"Keep a view of runs under a name",
+		http.StatusConflict,
+	)
 	add.DefaultStatus = http.StatusCreated
 	add.Description = "It is the caller's own, a viewer's too. A user has one view of a name."
 	Handle(a, add, func(ctx context.Context, in *runViewAddInput) (*runViewBody[store.RunView], error) {
@@ -75,8 +88,15 @@ func RegisterRunViews(a *API) {
 		}
 		return &runViewBody[store.RunView]{v}, err
 	})
-	change := NewOperation(http.MethodPut, runViewBase+"/{id}", "change-run-view", runViewTag, "Change a view of runs", http.StatusNotFound,
-		http.StatusConflict)
+	change := NewOperation(
+		http.MethodPut,
+		runViewBase+"/{id}",
+		"change-run-view",
+		runViewTag,
+		"Change a view of runs",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	change.Description = "It is for its owner and admins."
 	Handle(a, change, func(ctx context.Context, in *runViewChangeInput) (*runViewBody[store.RunView], error) {
 		v, err := ownRunView(ctx, a, in.ID)
@@ -86,8 +106,15 @@ func RegisterRunViews(a *API) {
 		v.Name, v.Query, v.Version = in.Body.Name, in.Body.Query, in.Body.Version
 		return runViewSaved(ctx, a, "run-view.change", v)
 	})
-	share := NewOperation(http.MethodPut, runViewBase+"/{id}/shared", "share-run-view", runViewTag, "Show a view of runs to everybody, or not",
-		http.StatusNotFound, http.StatusConflict)
+	share := NewOperation(
+		http.MethodPut,
+		runViewBase+"/{id}/shared",
+		"share-run-view",
+		runViewTag,
+		"Show a view of runs to everybody, or not",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	share.Description = "It is for its owner, where that is an operator, and for admins. Others see it and do not " +
 		"change it."
 	Handle(a, share, func(ctx context.Context, in *runViewShareInput) (*runViewBody[store.RunView], error) {
@@ -102,7 +129,14 @@ func RegisterRunViews(a *API) {
 		}
 		return runViewSaved(ctx, a, action, v)
 	})
-	remove := NewOperation(http.MethodDelete, runViewBase+"/{id}", "delete-run-view", runViewTag, "Delete a view of runs", http.StatusNotFound)
+	remove := NewOperation(
+		http.MethodDelete,
+		runViewBase+"/{id}",
+		"delete-run-view",
+		runViewTag,
+		"Delete a view of runs",
+		http.StatusNotFound,
+	)
 	remove.DefaultStatus = http.StatusNoContent
 	Handle(a, remove, func(ctx context.Context, in *IDInput) (*struct{}, error) {
 		v, err := ownRunView(ctx, a, in.ID)

@@ -141,7 +141,12 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 	address := auth.Network(auth.PeerOf(ctx).IP)
 	if wait := max(h.opener.unknownLinks.Wait(address), h.opener.opens.Wait(address)); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		return writeErrorPage(c, http.StatusTooManyRequests, "Too many links were opened", "Wait a moment, then load this page again.")
+		return writeErrorPage(
+			c,
+			http.StatusTooManyRequests,
+			"Too many links were opened",
+			"Wait a moment, then load this page again.",
+		)
 	}
 	h.opener.opens.RecordFailure(address)
 	s, err := h.share(ctx, c.Params("id"))
@@ -151,7 +156,12 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 		return writeErrorPage(c, http.StatusNotFound, "This link leads nowhere",
 			"It was ended, or a part of its address is missing. Ask who sent it for another one.")
 	case err != nil:
-		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
+		return writeErrorPage(
+			c,
+			http.StatusServiceUnavailable,
+			"The report cannot be read now",
+			"Load this page again in a moment.",
+		)
 	case s.RunDeleted:
 		return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
 	case !s.ExpiresAt.After(time.Now()):
@@ -166,7 +176,12 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 			return writeErrorPage(c, http.StatusGone, "This link shows nothing any more",
 				"Whoever made it may not share this report now. Ask who sent it for another one.")
 		}
-		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
+		return writeErrorPage(
+			c,
+			http.StatusServiceUnavailable,
+			"The report cannot be read now",
+			"Load this page again in a moment.",
+		)
 	}
 	leave, busy := h.opener.gate.Acquire(ctx, address)
 	if busy != nil {
@@ -182,7 +197,12 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 	case errors.Is(err, store.ErrNotFound):
 		return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
 	case err != nil:
-		return writeErrorPage(c, http.StatusServiceUnavailable, "The report cannot be made now", "Load this page again in a moment.")
+		return writeErrorPage(
+			c,
+			http.StatusServiceUnavailable,
+			"The report cannot be made now",
+			"Load this page again in a moment.",
+		)
 	}
 	// Once an hour for each network: whoever loads a page again and again does not fill the log.
 	if who := s.ShareID + " " + address; h.opener.audited.Wait(who) == 0 {

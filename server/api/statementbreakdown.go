@@ -57,17 +57,21 @@ func RegisterStatementBreakdown(a *API) {
 		"Compare the kinds and the statements of runs", http.StatusNotFound, http.StatusConflict,
 		http.StatusTooManyRequests)
 	parts.Description = "Each kind and each statement on its own, as `/api/compare` compares runs as a whole."
-	Handle(a, parts, Throttled(a, func(ctx context.Context, in *breakdownCompareInput) (*breakdownBody[compare.PartComparison],
-		error) {
-		if reader == nil {
-			return nil, none()
-		}
-		o := compare.Defaults()
-		o.TolerancePct = in.TolerancePct
-		c, err := reader.Compare(ctx, in.A, in.B, o)
-		if err != nil {
-			return nil, err
-		}
-		return &breakdownBody[compare.PartComparison]{c}, nil
-	}))
+	Handle(
+		a,
+		parts,
+		Throttled(a, func(ctx context.Context, in *breakdownCompareInput) (*breakdownBody[compare.PartComparison],
+			error) {
+			if reader == nil {
+				return nil, none()
+			}
+			o := compare.Defaults()
+			o.TolerancePct = in.TolerancePct
+			c, err := reader.Compare(ctx, in.A, in.B, o)
+			if err != nil {
+				return nil, err
+			}
+			return &breakdownBody[compare.PartComparison]{c}, nil
+		}),
+	)
 }

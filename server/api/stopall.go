@@ -57,7 +57,13 @@ type stopAllBody struct{ Body StopReport }
 
 // RegisterStopAll adds the route.
 func RegisterStopAll(a *API, runs StopAllRuns) {
-	o := NewOperation(http.MethodPost, "/api/stop-all", "stop-everything", "Runs", "Stop all runs and matrices, in an emergency")
+	o := NewOperation(
+		http.MethodPost,
+		"/api/stop-all",
+		"stop-everything",
+		"Runs",
+		"Stop all runs and matrices, in an emergency",
+	)
 	o.Description = "Tells the runs of this server to stop, also while the control store is away, and through the store " +
 		"those of other servers. They drain as with a stop of each. Asks nothing: whoever sends it means it."
 	Handle(a, o, func(ctx context.Context, _ *struct{}) (*stopAllBody, error) {
@@ -118,7 +124,12 @@ func remoteRuns(ctx context.Context, a *API, held []string) ([]string, error) {
 }
 
 // stopRemoteMatrices stops those of other servers: it returns the ids of the stopped, and a row for each that was not.
-func stopRemoteMatrices(ctx context.Context, a *API, known []string, by string) (stopped []string, failed []StoppedRun) {
+func stopRemoteMatrices(
+	ctx context.Context,
+	a *API,
+	known []string,
+	by string,
+) (stopped []string, failed []StoppedRun) {
 	s, ok := a.Store.(interface {
 		LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error)
 	})

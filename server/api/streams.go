@@ -194,7 +194,13 @@ func RegisterStream(a *API, app *fiber.App, c Coordinator, down httpx.Downloads)
 		}
 		return &streamBody[StatementResults]{out}, nil
 	})
-	show := NewOperation(http.MethodGet, "/api/v1/streams", "get-streams", streamTag, "The catalog of streams, with its queries")
+	show := NewOperation(
+		http.MethodGet,
+		"/api/v1/streams",
+		"get-streams",
+		streamTag,
+		"The catalog of streams, with its queries",
+	)
 	show.Description = "All of it as it was at one moment."
 	Handle(a, show, func(ctx context.Context, _ *struct{}) (*streamBody[StreamCatalog], error) {
 		contents, err := c.Contents(ctx)

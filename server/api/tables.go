@@ -171,7 +171,9 @@ func RegisterTable(a *API, t Tables) {
 				Workers: asList(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
 				Nobody:  refresh.MissingWorkers(s)}}, err
 		})
-	Handle(a, NewOperation(http.MethodGet, base+"/{name}", "get-table", tableTag, "Read a derived table", http.StatusNotFound),
+	Handle(
+		a,
+		NewOperation(http.MethodGet, base+"/{name}", "get-table", tableTag, "Read a derived table", http.StatusNotFound),
 		func(ctx context.Context, in *TableNameInput) (*tableBody[DerivedTableDetail], error) {
 			s, err := t.State(ctx)
 			if err != nil {
@@ -179,7 +181,8 @@ func RegisterTable(a *API, t Tables) {
 			}
 			d, err := tableDetail(s, in.name())
 			return &tableBody[DerivedTableDetail]{d}, err
-		})
+		},
+	)
 	Handle(a, NewOperation(http.MethodGet, base+"/{name}/history", "table-history", tableTag,
 		"What became of the refreshes of a table", http.StatusNotFound),
 		func(ctx context.Context, in *refreshHistoryInput) (*tableBody[RefreshHistory], error) {
@@ -203,8 +206,15 @@ func RegisterTable(a *API, t Tables) {
 		}
 		return &tableBody[DerivedTable]{DerivedTable(made)}, err
 	})
-	change := NewOperation(http.MethodPut, base+"/{name}", "update-table", tableTag, "Change a derived table", http.StatusNotFound,
-		http.StatusConflict)
+	change := NewOperation(
+		http.MethodPut,
+		base+"/{name}",
+		"update-table",
+		tableTag,
+		"Change a derived table",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	change.Description = "It is refreshed in whole then; one that has failed is active again."
 	Handle(a, change, func(ctx context.Context, in *tableChangeInput) (*tableBody[DerivedTable], error) {
 		b := in.Body
@@ -251,8 +261,15 @@ func tableDetail(s refresh.State, name string) (d DerivedTableDetail, err error)
 // registerTableActions are what is done with a table as a whole.
 func registerTableActions(a *API, t Tables) {
 	const base = "/api/v1/tables"
-	drop := NewOperation(http.MethodDelete, base+"/{name}", "drop-table", tableTag, "Drop a derived table", http.StatusNotFound,
-		http.StatusConflict)
+	drop := NewOperation(
+		http.MethodDelete,
+		base+"/{name}",
+		"drop-table",
+		tableTag,
+		"Drop a derived table",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	Handle(a, drop, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		err := t.Drop(ctx, in.name())
 		if err == nil {
@@ -278,7 +295,14 @@ func registerTableActions(a *API, t Tables) {
 // registerQueryLogins are the logins of programs that read results.
 func registerQueryLogins(a *API, t Tables) {
 	const base, only = "/api/v1/query-users", "Only an admin may: a session, or a token of the scope admin. "
-	add := NewOperation(http.MethodPost, base, "add-query-user", tableTag, "Make a login that reads results", http.StatusConflict)
+	add := NewOperation(
+		http.MethodPost,
+		base,
+		"add-query-user",
+		tableTag,
+		"Make a login that reads results",
+		http.StatusConflict,
+	)
 	add.Description = only + "It connects to the results database and to nothing else. A name that is there is 409, or " +
 		"gets another password with new_password."
 	Handle(a, add, func(ctx context.Context, in *queryLoginInput) (*tableBody[QueryLogin], error) {
@@ -292,8 +316,15 @@ func registerQueryLogins(a *API, t Tables) {
 		a.Audit(ctx, "query-user.add", in.Body.Name, "")
 		return &tableBody[QueryLogin]{QueryLogin{Name: in.Body.Name, DSN: dsn}}, nil
 	})
-	remove := NewOperation(http.MethodDelete, base+"/{name}", "remove-query-user", tableTag, "Remove a login that reads results",
-		http.StatusNotFound, http.StatusConflict)
+	remove := NewOperation(
+		http.MethodDelete,
+		base+"/{name}",
+		"remove-query-user",
+		tableTag,
+		"Remove a login that reads results",
+		http.StatusNotFound,
+		http.StatusConflict,
+	)
 	remove.Description = only + "Its sessions end."
 	Handle(a, remove, func(ctx context.Context, in *TableNameInput) (*struct{}, error) {
 		if err := a.Admin(ctx, "remove a login"); err != nil {

@@ -33,7 +33,13 @@ type telemetryBody struct{ Body Destinations }
 
 // RegisterTelemetryExport adds the route.
 func RegisterTelemetryExport(a *API, outlets []delivery.NamedSink) {
-	o := NewOperation(http.MethodGet, "/api/v1/out", "list-destinations", "Runs", "Read what became of what is sent elsewhere")
+	o := NewOperation(
+		http.MethodGet,
+		"/api/v1/out",
+		"list-destinations",
+		"Runs",
+		"Read what became of what is sent elsewhere",
+	)
 	o.Description = "What this server has sent of its own live runs with --remote-write, --otlp-metrics and " +
 		"--grafana-url. Other servers send what is of theirs."
 	Handle(a, o, func(context.Context, *struct{}) (*telemetryBody, error) {

@@ -46,8 +46,14 @@ func (h *userHandlers) registerTokenAdmin() {
 		}
 		return &userBody[OwnedTokens]{OwnedTokens{Tokens: owned[:min(len(owned), maxTokens)], Total: len(owned)}}, nil
 	})
-	end := NewOperation(http.MethodDelete, base+"/{id}", "end-token", tagUsers, "Revoke a token, or end a session, of anybody",
-		http.StatusNotFound)
+	end := NewOperation(
+		http.MethodDelete,
+		base+"/{id}",
+		"end-token",
+		tagUsers,
+		"Revoke a token, or end a session, of anybody",
+		http.StatusNotFound,
+	)
 	end.Description = only + "It is refused at once on the server that was asked, and within 20 s on the others; " +
 		"sockets that it has opened end."
 	end.DefaultStatus = http.StatusNoContent

@@ -17,8 +17,15 @@ import (
 
 // registerWatch adds the route of WATCH: server-sent events for as long as the client listens.
 func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) {
-	o := NewOperation(http.MethodGet, "/api/v1/streams/watch", "watch-streams", streamTag, "Watch a table of the catalog of streams",
-		http.StatusConflict, http.StatusUnprocessableEntity)
+	o := NewOperation(
+		http.MethodGet,
+		"/api/v1/streams/watch",
+		"watch-streams",
+		streamTag,
+		"Watch a table of the catalog of streams",
+		http.StatusConflict,
+		http.StatusUnprocessableEntity,
+	)
 	o.Description = "Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of " +
 		"an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken " +
 		"off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads " +

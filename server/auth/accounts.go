@@ -15,7 +15,10 @@ import (
 const InviteTTL = 72 * time.Hour
 
 // SignInWithPassword lets a user in by name and password, and by a code where the user has a second factor.
-func (s *Service) SignInWithPassword(ctx context.Context, name, password, code string) (secret string, id Identity, err error) {
+func (s *Service) SignInWithPassword(
+	ctx context.Context,
+	name, password, code string,
+) (secret string, id Identity, err error) {
 	u, hash, err := s.users.UserCredentials(ctx, name)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", Identity{}, fmt.Errorf("looking up a password: %w", err)

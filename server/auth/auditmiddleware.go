@@ -31,7 +31,11 @@ type Watcher struct {
 }
 
 // NewWatcher returns a watcher.
-func NewWatcher(t *AuditLog, operation func(method, path string) (string, string), reads func(path string) bool) *Watcher {
+func NewWatcher(
+	t *AuditLog,
+	operation func(method, path string) (string, string),
+	reads func(path string) bool,
+) *Watcher {
 	return &Watcher{Trail: t, Operation: operation, Reads: reads, refusals: NewLimiter(60, 2*time.Second),
 		failures: NewLimiter(60, 2*time.Second), breaks: NewLimiter(60, 2*time.Second)}
 }

@@ -17,8 +17,11 @@ import (
 func watched(t *testing.T) (ask func(path string), lines func(outcome string) []store.AuditEntry) {
 	t.Helper()
 	s := fake.New()
-	w := NewWatcher(NewAuditLog(t.Context(), s, zerolog.Nop()), func(_, path string) (string, string) { return "start-run", path },
-		func(string) bool { return false })
+	w := NewWatcher(
+		NewAuditLog(t.Context(), s, zerolog.Nop()),
+		func(_, path string) (string, string) { return "start-run", path },
+		func(string) bool { return false },
+	)
 	app := fiber.New()
 	app.Use(recover.New(), w.Handle, func(c *fiber.Ctx) error {
 		c.SetUserContext(WithIdentity(c.UserContext(), Identity{User: store.User{UserID: "1", Name: "ada"}}))

@@ -261,7 +261,12 @@ func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unkn
 }
 
 // queryStore asks the store; not for long where there is another answer.
-func (s *Service) queryStore(ctx context.Context, kind string, hash [32]byte, known bool) (store.Token, store.User, error) {
+func (s *Service) queryStore(
+	ctx context.Context,
+	kind string,
+	hash [32]byte,
+	known bool,
+) (store.Token, store.User, error) {
 	if known {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, storeTimeout)

@@ -34,7 +34,11 @@ type Authorizer struct{ Store Store }
 // AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one of its
 // matrix, is others'. It returns its connections that are production. What there is not, is for whoever
 // runs it to say.
-func (j Authorizer) AuthorizeUse(ctx context.Context, u store.User, s engine.Scenario) (production []store.Connection, err error) {
+func (j Authorizer) AuthorizeUse(
+	ctx context.Context,
+	u store.User,
+	s engine.Scenario,
+) (production []store.Connection, err error) {
 	if s.TemplateID != "" {
 		t, err := j.Store.Template(ctx, s.TemplateID)
 		if err == nil {
@@ -137,7 +141,12 @@ type AccessInput struct {
 
 // ApplyAccess returns what the access of a thing becomes by what was given; nil leaves it. Who may say so is its owner or
 // an admin; of what nobody owns, an admin.
-func (j Authorizer) ApplyAccess(ctx context.Context, u store.User, now store.Access, in *AccessInput) (store.Access, error) {
+func (j Authorizer) ApplyAccess(
+	ctx context.Context,
+	u store.User,
+	now store.Access,
+	in *AccessInput,
+) (store.Access, error) {
 	if in == nil {
 		return now, nil
 	}

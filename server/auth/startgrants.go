@@ -17,8 +17,13 @@ var processUsers = [...]string{"cli", "serve"}
 // RecordStart notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
 // begins later can be judged then, and starts it. The grant is there before; where the start is refused, who was to be
 // judged before is to be judged again.
-func (j Authorizer) RecordStart(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection,
-	start func() error) error {
+func (j Authorizer) RecordStart(
+	ctx context.Context,
+	u store.User,
+	runID, matrixID string,
+	production []store.Connection,
+	start func() error,
+) error {
 	g := store.StartGrant{RunID: runID, MatrixID: matrixID, UserID: u.UserID, UserName: u.Name}
 	for _, c := range production {
 		g.Confirmed = append(g.Confirmed, c.ConnectionID)
@@ -85,7 +90,9 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 	}
 	production, err := j.AuthorizeUse(ctx, users[i], run.Scenario)
 	if engine.HasCode(err, engine.CodeForbidden) {
-		return accessRevoked(fmt.Sprintf("%s, who started it, may not use its connection or its template any more", g.UserName))
+		return accessRevoked(
+			fmt.Sprintf("%s, who started it, may not use its connection or its template any more", g.UserName),
+		)
 	}
 	if err != nil {
 		return err

@@ -87,8 +87,10 @@ func (d Downloads) SendFile(c *fiber.Ctx, f io.ReadCloser, size int64) {
 		cancel()
 		return f.Close()
 	}
-	c.Context().Response.SetBodyStream(&deadlineReader{Reader: contextReader{ctx, f}, closer: closer, conn: c.Context().Conn()},
-		int(size))
+	c.Context().Response.SetBodyStream(
+		&deadlineReader{Reader: contextReader{ctx, f}, closer: closer, conn: c.Context().Conn()},
+		int(size),
+	)
 }
 
 // contextReader reads until its context ends.
@@ -139,7 +141,11 @@ func (d Downloads) Stream(c *fiber.Ctx, ended func(), produce func(ctx context.C
 
 // recoverPanic turns a panic of produce into an error: it runs in a goroutine of its own,
 // where nobody else would recover.
-func (d Downloads) recoverPanic(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (
+func (d Downloads) recoverPanic(
+	ctx context.Context,
+	w io.Writer,
+	produce func(ctx context.Context, w io.Writer) error,
+) (
 	err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -174,8 +174,11 @@ func TestSilentCallersHoldNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := httpx.Listener(inner, httpx.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil),
-		httpx.Hosts{})
+	l := httpx.Listener(
+		inner,
+		httpx.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }, nil),
+		httpx.Hosts{},
+	)
 	defer func() { _ = l.Close() }()
 	accepted := make(chan net.Conn, 2)
 	go func() {

@@ -90,7 +90,9 @@ const plainText = "This address speaks TLS: open it with https.\n" +
 
 // answerPlain answers the request that begins with what was read of it.
 func answerPlain(c io.ReadWriter, started []byte, hosts Hosts) error {
-	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(started), io.LimitReader(c, maxPlainBytes))))
+	req, err := http.ReadRequest(
+		bufio.NewReader(io.MultiReader(bytes.NewReader(started), io.LimitReader(c, maxPlainBytes))),
+	)
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
 	}

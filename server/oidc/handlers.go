@@ -53,8 +53,15 @@ func (h handlers) callbackURL() string { return h.a.URL() + callbackPath }
 // the whole server, which the prefix of its name over TLS asks for.
 func flowCookie(c *fiber.Ctx, value string, maxAge time.Duration) *http.Cookie {
 	peer := auth.PeerOf(c.UserContext())
-	out := &http.Cookie{Name: peer.PrefixedCookieName(cookieName), Value: value, Path: "/", HttpOnly: true, Secure: peer.Secure,
-		SameSite: http.SameSiteLaxMode, MaxAge: int(maxAge / time.Second)}
+	out := &http.Cookie{
+		Name:     peer.PrefixedCookieName(cookieName),
+		Value:    value,
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   peer.Secure,
+		SameSite: http.SameSiteLaxMode,
+		MaxAge:   int(maxAge / time.Second),
+	}
 	if value == "" {
 		out.MaxAge = -1
 	}

@@ -111,11 +111,19 @@ func newClient(o Options) *client {
 		// What servers do not share, one has to begin and end by itself.
 		_, _ = rand.Read(key[:])
 	}
-	return &client{opts: o, seal: newSealer(key), used: map[string]time.Time{},
-		http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: checkRedirect, Transport: limitedTransport{&http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: egress.Unrestricted().Dial, TLSHandshakeTimeout: 10 * time.Second,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-			IdleConnTimeout: 90 * time.Second}}}}
+	return &client{
+		opts: o,
+		seal: newSealer(key),
+		used: map[string]time.Time{},
+		http: &http.Client{
+			Timeout:       10 * time.Second,
+			CheckRedirect: checkRedirect,
+			Transport: limitedTransport{&http.Transport{
+				Proxy: http.ProxyFromEnvironment, DialContext: egress.Unrestricted().Dial, TLSHandshakeTimeout: 10 * time.Second,
+				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+				IdleConnTimeout: 90 * time.Second}},
+		},
+	}
 }
 
 // checkRedirect says which redirects of a provider are followed: what is asked for, never what is told, and not to where
@@ -232,7 +240,11 @@ type userInfo struct {
 }
 
 // finish takes a browser that came back, and says who it is.
-func (c *client) finish(ctx context.Context, callback, cookie string, r callbackParams) (who userInfo, next string, err error) {
+func (c *client) finish(
+	ctx context.Context,
+	callback, cookie string,
+	r callbackParams,
+) (who userInfo, next string, err error) {
 	f, err := c.seal.open(cookie)
 	switch {
 	case err != nil:
@@ -333,7 +345,13 @@ func (c *client) verifyToken(ctx context.Context, p *oidc.Provider, t *oauth2.To
 }
 
 // mergeUserInfo adds what userinfo says of the same person.
-func (c *client) mergeUserInfo(ctx context.Context, p *oidc.Provider, t *oauth2.Token, subject string, claims map[string]any) {
+func (c *client) mergeUserInfo(
+	ctx context.Context,
+	p *oidc.Provider,
+	t *oauth2.Token,
+	subject string,
+	claims map[string]any,
+) {
 	info, err := p.UserInfo(ctx, oauth2.StaticTokenSource(t))
 	if err != nil || info.Subject != subject {
 		return

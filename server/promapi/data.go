@@ -117,7 +117,12 @@ type leafStats struct {
 func leafStatsOf(q *analyticspromql.Query) []leafStats {
 	all := []leafStats{}
 	for _, l := range q.Leaves() {
-		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []analyticspromql.WorkStats{}}
+		s := leafStats{
+			Expr:     strings.TrimSpace(l.Expr),
+			Function: l.Func,
+			Instants: l.Grid.Steps(),
+			Pieces:   []analyticspromql.WorkStats{},
+		}
 		if l.Raw {
 			s.Instants = 1
 		}

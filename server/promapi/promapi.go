@@ -209,7 +209,10 @@ func queryText(c *fiber.Ctx) (string, error) {
 }
 
 // queryContext is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
-func queryContext(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) { //nolint:revive // as c's methods
+func queryContext(
+	c *fiber.Ctx,
+	ctx context.Context,
+) (context.Context, func(), error) { //nolint:revive // as c's methods
 	if formValue(c, "timeout") == "" {
 		ctx, stop := httpx.WatchDisconnect(ctx, c.Context().Conn())
 		return ctx, stop, nil
@@ -267,7 +270,10 @@ func (h handlers) overRange(c *fiber.Ctx) (queryBuilder, error) {
 	case end.Before(start):
 		return nil, badRequest("end", "end timestamp must not be before start time")
 	case step < time.Millisecond:
-		return nil, badRequest("step", "zero or negative query resolution step widths are not accepted. Try a positive integer")
+		return nil, badRequest(
+			"step",
+			"zero or negative query resolution step widths are not accepted. Try a positive integer",
+		)
 	case end.Sub(start)/step > maxSteps:
 		return nil, &failure{"bad_data", fmt.Errorf("exceeded maximum resolution of %d points per timeseries. "+
 			"Try decreasing the query resolution (?step=XX)", maxSteps)}

@@ -38,7 +38,10 @@ func TestClientsThatReadAByteASecond(t *testing.T) {
 	}
 	var large []string
 	for i := range 5 {
-		large = append(large, fmt.Sprintf(`label_replace({__name__=~"loadstone_.+",__name__!~".*_seconds"},"x","%d","","")`, i))
+		large = append(
+			large,
+			fmt.Sprintf(`label_replace({__name__=~"loadstone_.+",__name__!~".*_seconds"},"x","%d","","")`, i),
+		)
 	}
 	q := url.Values{"query": {strings.Join(large, " or ")}, "step": {"0.05"},
 		"start": {fmt.Sprint(promqltest.Noon.Unix())}, "end": {fmt.Sprint(promqltest.Noon.Unix() + 400)}}.Encode()

@@ -11,8 +11,14 @@ import (
 func syntaxTree(e parser.Expr) any {
 	switch n := e.(type) {
 	case *parser.AggregateExpr:
-		return map[string]any{"type": "aggregation", "op": n.Op.String(), "expr": syntaxTree(n.Expr), "param": syntaxTree(n.Param),
-			"grouping": orNone(n.Grouping), "without": n.Without}
+		return map[string]any{
+			"type":     "aggregation",
+			"op":       n.Op.String(),
+			"expr":     syntaxTree(n.Expr),
+			"param":    syntaxTree(n.Param),
+			"grouping": orNone(n.Grouping),
+			"without":  n.Without,
+		}
 	case *parser.BinaryExpr:
 		return map[string]any{"type": "binaryExpr", "op": n.Op.String(), "lhs": syntaxTree(n.LHS), "rhs": syntaxTree(n.RHS),
 			"matching": matching(n.VectorMatching), "bool": n.ReturnBool}
@@ -31,9 +37,18 @@ func syntaxTree(e parser.Expr) any {
 	case *parser.VectorSelector:
 		return selector(n, "vectorSelector")
 	case *parser.SubqueryExpr:
-		return map[string]any{"type": "subquery", "expr": syntaxTree(n.Expr), "range": n.Range.Milliseconds(), "rangeExpr": nil,
-			"offset": n.OriginalOffset.Milliseconds(), "offsetExpr": nil, "step": n.Step.Milliseconds(), "stepExpr": nil,
-			"timestamp": n.Timestamp, "startOrEnd": itemName(n.StartOrEnd)}
+		return map[string]any{
+			"type":       "subquery",
+			"expr":       syntaxTree(n.Expr),
+			"range":      n.Range.Milliseconds(),
+			"rangeExpr":  nil,
+			"offset":     n.OriginalOffset.Milliseconds(),
+			"offsetExpr": nil,
+			"step":       n.Step.Milliseconds(),
+			"stepExpr":   nil,
+			"timestamp":  n.Timestamp,
+			"startOrEnd": itemName(n.StartOrEnd),
+		}
 	case *parser.NumberLiteral:
 		return map[string]any{"type": "numberLiteral", "val": strconv.FormatFloat(n.Val, 'f', -1, 64)}
 	case *parser.StringLiteral:

@@ -84,7 +84,9 @@ func (p *parser) alteration(t, changed *tableEntry) []string {
 				return k.Kind == "PRIMARY KEY" &&
 					slices.Contains(k.Columns, column)
 			}) {
-			p.fail(protocol.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
+			p.fail(
+				protocol.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."),
+			)
 		}
 		return []string{altered + "DROP COLUMN " + quote(shortName(column))}
 	}

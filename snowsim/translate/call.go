@@ -97,7 +97,9 @@ func (p *parser) call(function string, a *arguments) expr {
 	case windowFunctions[function] != "":
 		sql := windowFunctions[function] + "(" + a.sql() + ")"
 		if !p.is("OVER") && !p.is("IGNORE") {
-			p.fail(protocol.CompilationError("002303", "42601", "Missing window specification for window function [%s].", function))
+			p.fail(
+				protocol.CompilationError("002303", "42601", "Missing window specification for window function [%s].", function),
+			)
 		}
 		e = expr{sql: sql}
 	case special[function] != nil:

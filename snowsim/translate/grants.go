@@ -113,7 +113,8 @@ func (g *grants) unrestricted(role string) bool {
 // inherits reports whether one role has the rights of another. The caller holds mu.
 func (g *grants) inherits(role, other string, depth int) bool {
 	return role == other || g.unrestricted(role) || other == rolePublic ||
-		depth < 16 && slices.ContainsFunc(g.roles[role], func(member string) bool { return g.inherits(member, other, depth+1) })
+		depth < 16 &&
+			slices.ContainsFunc(g.roles[role], func(member string) bool { return g.inherits(member, other, depth+1) })
 }
 
 // inSession reports whether one of the session's roles has the rights of a role.

@@ -232,13 +232,18 @@ func historyTable[T any](p *parser, what string, all []rowColumn[T],
 			") ON COMMIT DROP"); err != nil {
 			return err
 		}
-		_, err = conn.CopyFrom(ctx, pgx.Identifier{"pg_temp", table}, names, pgx.CopyFromSlice(len(made), func(row int) ([]any, error) {
-			values := make([]any, len(used))
-			for i, c := range used {
-				values[i] = c.value(&made[row])
-			}
-			return values, nil
-		}))
+		_, err = conn.CopyFrom(
+			ctx,
+			pgx.Identifier{"pg_temp", table},
+			names,
+			pgx.CopyFromSlice(len(made), func(row int) ([]any, error) {
+				values := make([]any, len(used))
+				for i, c := range used {
+					values[i] = c.value(&made[row])
+				}
+				return values, nil
+			}),
+		)
 		return err
 	})
 	return "pg_temp." + quote(table)

@@ -26,8 +26,10 @@ func (p *parser) alterSession() *Plan {
 		p.expectSymbol("=")
 		value := p.optionValue()
 		if key == "QUERY_TAG" && len(value) > 2000 {
-			p.fail(&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
-				"'QUERY_TAG': longer than 2000 characters."})
+			p.fail(
+				&protocol.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
+					"'QUERY_TAG': longer than 2000 characters."},
+			)
 		}
 		if booleans[key] {
 			switch value = strings.ToUpper(value); value {

@@ -20,30 +20,51 @@ type showScope struct {
 // listings are what SHOW lists from the catalog: the SQL without a condition,
 // and the order of its rows.
 var listings = map[string]struct{ sql, order string }{
-	"TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
+	"TABLES": {
+		`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time,
 		CASE WHEN cluster_by = '' THEN 'OFF' ELSE 'ON' END AS automatic_clustering, 'OFF'::text AS change_tracking, CASE WHEN entry ->> 'searched' = 'true' THEN 'ON' ELSE 'OFF' END AS search_optimization, NULL::text AS search_optimization_progress,
 		NULL::text AS search_optimization_bytes, 'N'::text AS is_external, 'N'::text AS enable_schema_evolution, 'ROLE'::text AS owner_role_type, 'N'::text AS is_event, NULL::text AS budget,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_iceberg, 'N'::text AS is_dynamic, 'N'::text AS is_immutable,
-		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables WHERE kind <> 'view'`, "name"},
-	"VIEWS": {`SELECT created_on, table_name AS name, ''::text AS reserved, database_name, schema_name, owner, comment, 'CREATE VIEW ' || table_name || ' AS ' || (entry ->> 'query') AS text,
-		'false'::text AS is_secure, 'false'::text AS is_materialized, 'ROLE'::text AS owner_role_type, 'OFF'::text AS change_tracking FROM snowsim.tables WHERE kind = 'view'`, "name"},
-	"OBJECTS": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
+		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables WHERE kind <> 'view'`,
+		"name",
+	},
+	"VIEWS": {
+		`SELECT created_on, table_name AS name, ''::text AS reserved, database_name, schema_name, owner, comment, 'CREATE VIEW ' || table_name || ' AS ' || (entry ->> 'query') AS text,
+		'false'::text AS is_secure, 'false'::text AS is_materialized, 'ROLE'::text AS owner_role_type, 'OFF'::text AS change_tracking FROM snowsim.tables WHERE kind = 'view'`,
+		"name",
+	},
+	"OBJECTS": {
+		`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time, 'ROLE'::text AS owner_role_type,
-		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_dynamic FROM snowsim.tables`, "name"},
-	"PRIMARY KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
-		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'PRIMARY KEY'`, "table_name, key_sequence"},
-	"UNIQUE KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
-		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'UNIQUE'`, "table_name, constraint_name, key_sequence"},
-	"IMPORTED KEYS": {`SELECT created_on, coalesce(target ->> 0, database_name) AS pk_database_name, coalesce(target ->> 1, schema_name) AS pk_schema_name, coalesce(target ->> 2, referenced) AS pk_table_name, NULL::text AS pk_column_name,
+		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_dynamic FROM snowsim.tables`,
+		"name",
+	},
+	"PRIMARY KEYS": {
+		`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
+		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'PRIMARY KEY'`,
+		"table_name, key_sequence",
+	},
+	"UNIQUE KEYS": {
+		`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
+		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'UNIQUE'`,
+		"table_name, constraint_name, key_sequence",
+	},
+	"IMPORTED KEYS": {
+		`SELECT created_on, coalesce(target ->> 0, database_name) AS pk_database_name, coalesce(target ->> 1, schema_name) AS pk_schema_name, coalesce(target ->> 2, referenced) AS pk_table_name, NULL::text AS pk_column_name,
 		database_name AS fk_database_name, schema_name AS fk_schema_name, table_name AS fk_table_name, c.column_name AS fk_column_name, c.position::numeric(9,0) AS key_sequence,
 		'NO ACTION'::text AS update_rule, 'NO ACTION'::text AS delete_rule, constraint_name AS fk_name, NULL::text AS pk_name, 'NOT DEFERRABLE'::text AS deferrability, 'false'::text AS rely,
 		NULL::text AS comment, database_name, schema_name, table_name FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position)
-		WHERE kind = 'FOREIGN KEY'`, "fk_table_name, fk_name, key_sequence"},
-	"INDEXES": {`SELECT created_on, index_name AS name, CASE WHEN is_unique THEN 'Y' ELSE 'N' END AS is_unique, snowsim.bracketed(columns) AS columns, snowsim.bracketed(include) AS included_columns,
+		WHERE kind = 'FOREIGN KEY'`,
+		"fk_table_name, fk_name, key_sequence",
+	},
+	"INDEXES": {
+		`SELECT created_on, index_name AS name, CASE WHEN is_unique THEN 'Y' ELSE 'N' END AS is_unique, snowsim.bracketed(columns) AS columns, snowsim.bracketed(include) AS included_columns,
 		table_name AS "table", database_name, schema_name, owner, 'ROLE'::text AS owner_role_type, 'ACTIVE'::text AS status, table_name AS "table_name~" FROM snowsim.indexes
 		UNION ALL SELECT created_on, constraint_name, 'Y', snowsim.bracketed(columns), '[]', table_name, database_name, schema_name, '', 'ROLE', 'ACTIVE', table_name
-		FROM snowsim.keys WHERE enforced AND kind <> 'FOREIGN KEY'`, `"table", name`},
+		FROM snowsim.keys WHERE enforced AND kind <> 'FOREIGN KEY'`,
+		`"table", name`,
+	},
 }
 
 // show reads SHOW ….
@@ -186,17 +207,49 @@ func like(pattern, s string) bool {
 }
 
 // warehouseColumns are those of SHOW WAREHOUSES.
-var warehouseColumns = []protocol.Column{protocol.Text("name"), protocol.Text("state"), protocol.Text("type"), protocol.Text("size"),
-	protocol.Number("min_cluster_count"), protocol.Number("max_cluster_count"),
-	protocol.Number("started_clusters"), protocol.Number("running"), protocol.Number("queued"), protocol.Text("is_default"),
-	protocol.Text("is_current"), protocol.Number("auto_suspend"), protocol.Text("auto_resume"),
-	protocol.Text("available"), protocol.Text("provisioning"), protocol.Text("quiescing"), protocol.Text("other"),
-	protocol.TimestampLTZ("created_on"), protocol.TimestampLTZ("resumed_on"), protocol.TimestampLTZ("updated_on"),
-	protocol.Text("owner"), protocol.Text("comment"), protocol.Text("enable_query_acceleration"),
-	protocol.Number("query_acceleration_max_scale_factor"), protocol.Text("resource_monitor"), protocol.Text("actives"),
-	protocol.Text("pendings"), protocol.Text("failed"), protocol.Text("suspended"), protocol.Text("uuid"), protocol.Text("scaling_policy"),
-	protocol.Text("budget"), protocol.Text("owner_role_type"), protocol.Text("resource_constraint"),
-	protocol.Text("generation"), protocol.Text("fallback_warehouse"), protocol.Text("tables")}
+var warehouseColumns = []protocol.Column{
+	protocol.Text("name"),
+	protocol.Text("state"),
+	protocol.Text("type"),
+	protocol.Text("size"),
+	protocol.Number("min_cluster_count"),
+	protocol.Number("max_cluster_count"),
+	protocol.Number(
+		"started_clusters",
+	),
+	protocol.Number("running"),
+	protocol.Number("queued"),
+	protocol.Text("is_default"),
+	protocol.Text("is_current"),
+	protocol.Number("auto_suspend"),
+	protocol.Text("auto_resume"),
+	protocol.Text("available"),
+	protocol.Text("provisioning"),
+	protocol.Text("quiescing"),
+	protocol.Text("other"),
+	protocol.TimestampLTZ("created_on"),
+	protocol.TimestampLTZ("resumed_on"),
+	protocol.TimestampLTZ("updated_on"),
+	protocol.Text("owner"),
+	protocol.Text("comment"),
+	protocol.Text("enable_query_acceleration"),
+	protocol.Number("query_acceleration_max_scale_factor"),
+	protocol.Text("resource_monitor"),
+	protocol.Text("actives"),
+	protocol.Text(
+		"pendings",
+	),
+	protocol.Text("failed"),
+	protocol.Text("suspended"),
+	protocol.Text("uuid"),
+	protocol.Text("scaling_policy"),
+	protocol.Text("budget"),
+	protocol.Text("owner_role_type"),
+	protocol.Text("resource_constraint"),
+	protocol.Text("generation"),
+	protocol.Text("fallback_warehouse"),
+	protocol.Text("tables"),
+}
 
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
 func (p *parser) showWarehouses() *Plan {

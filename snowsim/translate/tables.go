@@ -205,9 +205,15 @@ func (c *tableCache) hasSchema(ctx context.Context, database, schema string) (bo
 // readTable reads a table from Postgres; nil when there is none of that name.
 func readTable(ctx context.Context, q querier, n objectName) (*tableEntry, error) {
 	var comment string
-	err := q.QueryRow(ctx, `SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	err := q.QueryRow(
+		ctx,
+		`SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v') AND obj_description(c.oid, 'pg_class') IS NOT NULL`,
-		schemaName(n.database, n.schema), shortName(n.object)).Scan(&comment)
+		schemaName(n.database, n.schema),
+		shortName(n.object),
+	).Scan(
+		&comment,
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -91,8 +91,14 @@ func makeView(ctx context.Context, a *Account, conn *pgx.Conn, v *tableEntry, qu
 		return Error(err)
 	}
 	var stub string
-	if err := conn.QueryRow(ctx, `SELECT string_agg(format('NULL::%s AS %I', format_type(atttypid, atttypmod), attname), ', '
-		ORDER BY attnum) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0`, at).Scan(&stub); err != nil {
+	if err := conn.QueryRow(
+		ctx,
+		`SELECT string_agg(format('NULL::%s AS %I', format_type(atttypid, atttypmod), attname), ', '
+		ORDER BY attnum) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0`,
+		at,
+	).Scan(
+		&stub,
+	); err != nil {
 		return Error(err)
 	}
 	if err := execAll(ctx, conn, "CREATE OR REPLACE VIEW "+at+" AS SELECT "+stub+" WHERE false"); err != nil {

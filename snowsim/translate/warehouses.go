@@ -221,7 +221,9 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 // needsEnterprise refuses a property of a warehouse on Standard edition.
 func (p *parser) needsEnterprise(property, feature string) {
 	if p.account.contract.Standard {
-		p.fail(protocol.CompilationError("001423", "22023", "invalid property '%s'; feature '%s' not enabled", property, feature))
+		p.fail(
+			protocol.CompilationError("001423", "22023", "invalid property '%s'; feature '%s' not enabled", property, feature),
+		)
 	}
 }
 

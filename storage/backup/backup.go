@@ -93,15 +93,35 @@ type Options struct {
 }
 
 // transientTables are tables that are for the moment alone; the first three are not emptied either.
-var transientTables = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "run_rooms": true,
-	"run_queue": true, "run_wishes": true, "run_leftovers": true, "result_places": true, "refresh_subtasks": true,
+var transientTables = map[string]bool{
+	"schema_version":    true,
+	"server_turns":      true,
+	"run_rooms_turn":    true,
+	"run_rooms":         true,
+	"run_queue":         true,
+	"run_wishes":        true,
+	"run_leftovers":     true,
+	"result_places":     true,
+	"refresh_subtasks":  true,
 	"pending_refreshes": true,
-	"refresh_claims":    true, "refresh_history": true, "refresh_bounds": true, "refresh_workers": true}
+	"refresh_claims":    true,
+	"refresh_history":   true,
+	"refresh_bounds":    true,
+	"refresh_workers":   true,
+}
 
 // preservedTables are tables that a restore leaves as they are: the last five are words of the schema, which an older backup has
 // not, or not all of them.
-var preservedTables = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "worker_states": true,
-	"global_query_states": true, "query_fragment_states": true, "source_types": true, "sink_types": true}
+var preservedTables = map[string]bool{
+	"schema_version":        true,
+	"server_turns":          true,
+	"run_rooms_turn":        true,
+	"worker_states":         true,
+	"global_query_states":   true,
+	"query_fragment_states": true,
+	"source_types":          true,
+	"sink_types":            true,
+}
 
 var createdTable = regexp.MustCompile(`(?m)^CREATE TABLE IF NOT EXISTS ([a-z_]+)`)
 

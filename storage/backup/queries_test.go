@@ -33,14 +33,25 @@ func (f *feeds) Source(_ context.Context, s catalog.PhysicalSource, columns []co
 	return f.hub.Open(s.Config.String("SOURCE.STREAM"), columns), nil
 }
 
-func (f *feeds) Sink(_ context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
+func (f *feeds) Sink(
+	_ context.Context,
+	q catalog.Query,
+	s catalog.Sink,
+	columns []column.Column,
+) (connector.Sink, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, q.Name)
 	if s.Name == "bad" {
 		return nil, coordinator.ErrUnusable
 	}
-	return connector.OpenSink(connector.Print, connector.Config{"SINK.INPUT_FORMAT": "CSV"}, columns, nil, new(strings.Builder))
+	return connector.OpenSink(
+		connector.Print,
+		connector.Config{"SINK.INPUT_FORMAT": "CSV"},
+		columns,
+		nil,
+		new(strings.Builder),
+	)
 }
 
 // looksAfter is a server's share in continuous queries.

@@ -33,7 +33,12 @@ const (
 )
 
 func newStream(ctx context.Context, start time.Time) *copyStream {
-	s := &copyStream{ctx: ctx, startNs: start.UnixNano(), full: make(chan []byte, buffers), empty: make(chan []byte, buffers)}
+	s := &copyStream{
+		ctx:     ctx,
+		startNs: start.UnixNano(),
+		full:    make(chan []byte, buffers),
+		empty:   make(chan []byte, buffers),
+	}
 	for range buffers {
 		s.empty <- make([]byte, 0, bufferSize)
 	}

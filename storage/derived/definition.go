@@ -130,7 +130,13 @@ func (d *Database) Preview(ctx context.Context, definition, ingested string) (p 
 		return p, err
 	}
 	err = d.inspectTx(ctx, func(tx pgx.Tx) error {
-		return executeQuery(ctx, tx, fmt.Sprintf("%s LIMIT %d", wrapDefinition(definition), previewLimits.Rows+1), previewLimits, &p.Answer)
+		return executeQuery(
+			ctx,
+			tx,
+			fmt.Sprintf("%s LIMIT %d", wrapDefinition(definition), previewLimits.Rows+1),
+			previewLimits,
+			&p.Answer,
+		)
 	})
 	p.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
 	switch {
@@ -159,7 +165,11 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	undo := errors.New("nothing is kept")
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		// Postgres itself says what a view reads. It is never executed.
-		if _, err := tx.Exec(ctx, "CREATE TEMP VIEW definition AS "+wrapDefinition(definition), pgx.QueryExecModeExec); err != nil {
+		if _, err := tx.Exec(
+			ctx,
+			"CREATE TEMP VIEW definition AS "+wrapDefinition(definition),
+			pgx.QueryExecModeExec,
+		); err != nil {
 			return queryError(err, "")
 		}
 		rows, err := tx.Query(ctx, `SELECT DISTINCT CASE n.nspname WHEN 'tables' THEN c.relname ELSE $1 END

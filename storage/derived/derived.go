@@ -119,8 +119,13 @@ func (d *Database) apply(ctx context.Context) error {
 	}
 	want := hex.EncodeToString(sum.Sum(nil))
 	var there bool
-	err := d.owner.QueryRow(ctx, `SELECT to_regclass('staging.applied') IS NOT NULL AND to_regnamespace('tables') IS NOT NULL
-		AND to_regnamespace('rollup') IS NOT NULL`).Scan(&there)
+	err := d.owner.QueryRow(
+		ctx,
+		`SELECT to_regclass('staging.applied') IS NOT NULL AND to_regnamespace('tables') IS NOT NULL
+		AND to_regnamespace('rollup') IS NOT NULL`,
+	).Scan(
+		&there,
+	)
 	if err == nil && there {
 		err = d.owner.QueryRow(ctx, `SELECT EXISTS (SELECT FROM staging.applied
 			WHERE reader_role = $1 AND schema_sha256 = $2)`, d.readerRole, want).Scan(&there)

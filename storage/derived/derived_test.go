@@ -41,11 +41,14 @@ func open(t testing.TB) (d *derived.Database, owner, reader *pgx.Conn) {
 	}
 	t.Cleanup(d.Close)
 	owner, reader = connect(t, ownerDSN), connect(t, readerDSN)
-	if _, err := owner.Exec(t.Context(),
+	if _, err := owner.Exec(
+		t.Context(),
 		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, rollup.exports, staging.fences, staging.partitions,
 			staging.contents, staging.live_runs CASCADE;
 		DROP TABLE rollup.executions;
-		DROP SCHEMA tables CASCADE; DROP TABLE staging.applied`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		DROP SCHEMA tables CASCADE; DROP TABLE staging.applied`,
+		pgx.QueryExecModeSimpleProtocol,
+	); err != nil {
 		t.Fatal(err)
 	}
 	second, err := derived.Open(t.Context(), ownerDSN, readerDSN)

@@ -11,7 +11,12 @@ import (
 
 // NoteExport notes what of the run of a claim is in the account of a connection, for readers of rollup.exports. What an
 // attempt that failed does not know stays as it was.
-func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s snowflakeexport.ExportStatus) error {
+func (d *Database) NoteExport(
+	ctx context.Context,
+	c refresh.Claim,
+	connection string,
+	s snowflakeexport.ExportStatus,
+) error {
 	if err := d.Begin(ctx, c); err != nil {
 		return err
 	}
@@ -24,7 +29,9 @@ func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection s
 		if s.Failed {
 			status = "FAILED"
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO rollup.exports AS e (run_id, connection, place, status, executions, views, problem,
+		_, err := tx.Exec(
+			ctx,
+			`INSERT INTO rollup.exports AS e (run_id, connection, place, status, executions, views, problem,
 				whole)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (run_id) DO UPDATE SET connection = excluded.connection, status = excluded.status,
@@ -32,8 +39,15 @@ func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection s
 				place = CASE WHEN excluded.status = 'DONE' THEN excluded.place ELSE e.place END,
 				executions = CASE WHEN excluded.status = 'DONE' THEN excluded.executions ELSE e.executions END,
 				views = CASE WHEN excluded.status = 'DONE' THEN excluded.views ELSE e.views END`,
-			c.Subtask, connection, s.Place, status, s.Executions, append([]string{}, s.Views...), s.Problem,
-			s.Whole && !s.Failed)
+			c.Subtask,
+			connection,
+			s.Place,
+			status,
+			s.Executions,
+			append([]string{}, s.Views...),
+			s.Problem,
+			s.Whole && !s.Failed,
+		)
 		return err
 	})
 	return wrapError("noting what is in the results connection", err)

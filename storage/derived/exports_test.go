@@ -78,8 +78,13 @@ func TestThePageOfARunIsAnswered(t *testing.T) {
 	if _, _, err := d.PutRun(t.Context(), c, run, held); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", 2), "sf", snowflakeexport.ExportStatus{Place: "D.S", Executions: 7,
-		Views: []string{"V"}, Problem: "no right"}); err != nil {
+	if err := d.NoteExport(
+		t.Context(),
+		claim(snowflakeexport.Table, "r", 2),
+		"sf",
+		snowflakeexport.ExportStatus{Place: "D.S", Executions: 7,
+			Views: []string{"V"}, Problem: "no right"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]string{

@@ -292,10 +292,13 @@ func BenchmarkAnHourOfALiveRun(b *testing.B) {
 		columns := map[string]string{"kind_seconds": "kind", "statement_seconds": "statement_id, kind, in_transaction",
 			"worker_seconds": "worker_id"}[relation.name]
 		n := map[string]int{"kind_seconds": 3, "statement_seconds": 6, "worker_seconds": 4}[relation.name]
-		if _, err := owner.Exec(b.Context(), fmt.Sprintf(`INSERT INTO rollup.%[1]s (run_id, second, warmup, at, provisional, %[2]s, %[4]s)
+		if _, err := owner.Exec(
+			b.Context(),
+			fmt.Sprintf(`INSERT INTO rollup.%[1]s (run_id, second, warmup, at, provisional, %[2]s, %[4]s)
 			SELECT run_id, s, false, at + s * interval '1 s', true, %[3]s, %[4]s
 			FROM (SELECT * FROM rollup.%[1]s WHERE second = 0 LIMIT 1) one, generate_series(10, 3609) s, generate_series(1, %[5]d) n`,
-			relation.name, columns, relation.copied, relation.others, n)); err != nil {
+				relation.name, columns, relation.copied, relation.others, n),
+		); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,10 +27,22 @@ func (d *Database) startDivision(ctx context.Context, t refresh.Table, c refresh
 	err := d.withFence(ctx, c, prove, func(tx pgx.Tx) error {
 		var batch pgx.Batch
 		batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", t.Name)
-		batch.Queue(`INSERT INTO staging.plans (dynamic_table, epoch, definition_version, columns, partition_by, refresh_mode,
+		batch.Queue(
+			`INSERT INTO staging.plans (dynamic_table, epoch, definition_version, columns, partition_by, refresh_mode,
 				note, keys, run_ids, run_versions, run_days, gone) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			t.Name, c.Epoch, definitionVersion(t), columnNames(columns), ch.mode, string(r.Mode), r.Note, ch.keys, known, versions, days,
-			append([]string{}, ch.removed...))
+			t.Name,
+			c.Epoch,
+			definitionVersion(t),
+			columnNames(columns),
+			ch.mode,
+			string(r.Mode),
+			r.Note,
+			ch.keys,
+			known,
+			versions,
+			days,
+			append([]string{}, ch.removed...),
+		)
 		batch.Queue(`INSERT INTO staging.parts (dynamic_table, part, epoch, condition)
 			SELECT $1, p.name, $2, p.condition FROM unnest($3::text[], $4::text[]) AS p (name, condition)`, t.Name, c.Epoch,
 			names, conditions)
@@ -62,9 +74,24 @@ func (p division) current(t refresh.Table, columns []column) bool {
 func (d *Database) loadDivision(ctx context.Context, table string) (p division, there bool, err error) {
 	var known, days []string
 	var versions []int64
-	err = d.owner.QueryRow(ctx, `SELECT epoch, definition_version, columns, partition_by, refresh_mode, note, keys, run_ids,
-		run_versions, run_days, gone FROM staging.plans WHERE dynamic_table = $1`, table).Scan(&p.epoch, &p.edition,
-		&p.columns, &p.changes.mode, &p.mode, &p.note, &p.changes.keys, &known, &versions, &days, &p.changes.removed)
+	err = d.owner.QueryRow(
+		ctx,
+		`SELECT epoch, definition_version, columns, partition_by, refresh_mode, note, keys, run_ids,
+		run_versions, run_days, gone FROM staging.plans WHERE dynamic_table = $1`,
+		table,
+	).Scan(
+		&p.epoch,
+		&p.edition,
+		&p.columns,
+		&p.changes.mode,
+		&p.mode,
+		&p.note,
+		&p.changes.keys,
+		&known,
+		&versions,
+		&days,
+		&p.changes.removed,
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, false, nil
 	}

@@ -110,13 +110,22 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 	var types []string
 	var pseudo, rows []bool
 	// What a type is made of: of domains what they are of, of arrays their elements.
-	err = conn.QueryRow(ctx, `WITH RECURSIVE f AS (SELECT * FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS f (o, m, i)),
+	err = conn.QueryRow(
+		ctx,
+		`WITH RECURSIVE f AS (SELECT * FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS f (o, m, i)),
 			made AS (SELECT i, o FROM f UNION
 				SELECT i, CASE typtype WHEN 'd' THEN typbasetype ELSE typelem END FROM made JOIN pg_type t ON t.oid = o
 				WHERE typtype = 'd' OR typelem <> 0)
 		SELECT array_agg(format_type(t.oid, m) ORDER BY i), array_agg(typtype = 'p' ORDER BY i),
 			array_agg(EXISTS (SELECT FROM made JOIN pg_type p ON p.oid = made.o WHERE made.i = f.i AND p.typtype = 'c') ORDER BY i)
-		FROM f JOIN pg_type t ON t.oid = f.o`, oids, modifiers).Scan(&types, &pseudo, &rows)
+		FROM f JOIN pg_type t ON t.oid = f.o`,
+		oids,
+		modifiers,
+	).Scan(
+		&types,
+		&pseudo,
+		&rows,
+	)
 	if err == nil && len(types) != len(about.Fields) {
 		err = errors.New("a type is gone")
 	}

@@ -137,7 +137,8 @@ func TestADiskThatIsFullAtAnyStepOfStoring(t *testing.T) {
 			return nil
 		}
 		err = f.Put(t.Context(), a, record.LocalFile(path))
-		if requested != 1 || !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "The disk is full") {
+		if requested != 1 || !engine.HasCode(err, engine.CodeUnavailable) ||
+			!strings.Contains(err.Error(), "The disk is full") {
 			t.Errorf("%s: asked %d times: %v", step, requested, err)
 		}
 		if left := f.leftovers(t); len(left) != 0 {

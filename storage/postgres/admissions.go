@@ -55,7 +55,12 @@ func (b AdmissionQueue) serializable(ctx context.Context, f func(tx pgx.Tx) erro
 
 // Admit runs change, which starts a run, in a transaction, and in it takes the room that the
 // run needs. Without room nothing is changed: store.ErrNoCapacity. a is nil where none is needed.
-func (b AdmissionQueue) Admit(ctx context.Context, runID string, a *store.Admission, change func(tx pgx.Tx) error) error {
+func (b AdmissionQueue) Admit(
+	ctx context.Context,
+	runID string,
+	a *store.Admission,
+	change func(tx pgx.Tx) error,
+) error {
 	if a == nil {
 		return pgx.BeginFunc(ctx, b.Pool, change)
 	}
@@ -197,7 +202,12 @@ func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, 
 }
 
 // SetReservations implements store.Admissions.
-func (b AdmissionQueue) SetReservations(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error {
+func (b AdmissionQueue) SetReservations(
+	ctx context.Context,
+	runID string,
+	epoch int64,
+	held []engine.Reservation,
+) error {
 	err := pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error {
 		if err := fence(ctx, tx, runID, epoch); err != nil {
 			return err

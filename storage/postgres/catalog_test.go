@@ -46,7 +46,11 @@ func TestAnAddressIsSealed(t *testing.T) {
 	const address = "https://hooks.example.com/services/T0/canary"
 	pool := catalogOpen(t)
 	rows := postgres.NewCatalogStore(pool, keys(t))
-	if err := catalogtest.Apply(t.Context(), rows, "CREATE SINK w TYPE WEBHOOK SET('"+address+"' AS SINK.URL)"); err != nil {
+	if err := catalogtest.Apply(
+		t.Context(),
+		rows,
+		"CREATE SINK w TYPE WEBHOOK SET('"+address+"' AS SINK.URL)",
+	); err != nil {
 		t.Fatal(err)
 	}
 	read := func(r *postgres.CatalogStore) catalog.Contents {

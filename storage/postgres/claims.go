@@ -168,7 +168,13 @@ func scanClaim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 
 // ClaimRefreshes implements refresh.Refreshes. Where Postgres has ended it for a deadlock with another claimer, nothing
 // is claimed, and it is tried again.
-func (q RefreshQueue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
+func (q RefreshQueue) ClaimRefreshes(
+	ctx context.Context,
+	worker string,
+	life time.Duration,
+	most int,
+	kinds ...refresh.Kind,
+) (
 	claims []refresh.Claim, err error) {
 	back, err := q.Limiter.acquire(ctx, most)
 	if err != nil {
@@ -215,10 +221,16 @@ func (q RefreshQueue) RaiseRefreshEpochs(ctx context.Context, above int64) (rais
 
 // RenewRefresh implements refresh.Refreshes.
 func (q RefreshQueue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
-	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)
+	tag, err := q.Pool.Exec(
+		ctx,
+		`UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)
 		FROM (SELECT clock_timestamp() AS now) n
 		WHERE dynamic_table = $1 AND subtask = $2 AND epoch = $3 AND expires_at > clock_timestamp()`,
-		c.Table, c.Subtask, c.Epoch, life.Seconds())
+		c.Table,
+		c.Subtask,
+		c.Epoch,
+		life.Seconds(),
+	)
 	if err == nil && tag.RowsAffected() == 0 {
 		return lostClaim(c)
 	}
@@ -241,7 +253,16 @@ func (q RefreshQueue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r ref
 func (q RefreshQueue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	var held bool
 	err := retryDeadlocks(func() error {
-		return q.Pool.QueryRow(ctx, "SELECT divide_refresh($1, $2, $3, $4)", c.Table, c.Epoch, r.Parts, r.ReplaceParts).Scan(&held)
+		return q.Pool.QueryRow(
+			ctx,
+			"SELECT divide_refresh($1, $2, $3, $4)",
+			c.Table,
+			c.Epoch,
+			r.Parts,
+			r.ReplaceParts,
+		).Scan(
+			&held,
+		)
 	})
 	if err == nil && !held {
 		return lostClaim(c)
@@ -265,7 +286,10 @@ func (q RefreshQueue) release(ctx context.Context, c refresh.Claim, r refresh.Re
 
 // ReleaseRefreshes implements refresh.Refreshes. The claims end in the order of their tasks, so that two that end several
 // at once seldom wait for each other.
-func (q RefreshQueue) ReleaseRefreshes(ctx context.Context, ended []refresh.Completion) (lost []refresh.Claim, err error) {
+func (q RefreshQueue) ReleaseRefreshes(
+	ctx context.Context,
+	ended []refresh.Completion,
+) (lost []refresh.Claim, err error) {
 	if len(ended) == 1 {
 		err := q.release(ctx, ended[0].Claim, ended[0].Result)
 		if errors.Is(err, store.ErrClaimLost) {

@@ -131,13 +131,20 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 				return nil
 			}
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, builtin)
+		_, err = tx.Exec(
+			ctx,
+			`INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, builtin)
 			VALUES ($1, $2, $3, $4, $5, $6, true)
 			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
 				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now(),
 				version = connections.version + 1`,
-			id, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)),
-			c.Description)
+			id,
+			c.Name,
+			c.Driver,
+			s.secrets.Hide(c.Driver, c.DSN),
+			s.keys.Seal([]byte(c.DSN), connectionContext(id)),
+			c.Description,
+		)
 		return err
 	})
 	return dberr.Failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)

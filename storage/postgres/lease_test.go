@@ -17,7 +17,11 @@ func TestOnlyExpiredLeasesAreTakenOver(t *testing.T) {
 	conn := connect(t, dsn)
 	later := func(id string) {
 		t.Helper()
-		if _, err := conn.Exec(ctx, `UPDATE run_status SET lease_until = lease_until - interval '15.001 s', updated_at = updated_at - interval '15.001 s' WHERE run_id = $1`, id); err != nil {
+		if _, err := conn.Exec(
+			ctx,
+			`UPDATE run_status SET lease_until = lease_until - interval '15.001 s', updated_at = updated_at - interval '15.001 s' WHERE run_id = $1`,
+			id,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

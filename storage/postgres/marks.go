@@ -66,7 +66,11 @@ func (s MarkStore) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, err
 }
 
 // ChangeMark implements store.Marks.
-func (s MarkStore) ChangeMark(ctx context.Context, m engine.Mark, was *store.ExpectedMark) (now, before engine.Mark, err error) {
+func (s MarkStore) ChangeMark(
+	ctx context.Context,
+	m engine.Mark,
+	was *store.ExpectedMark,
+) (now, before engine.Mark, err error) {
 	if m, err = store.CheckMark(m); err != nil {
 		return m, before, err
 	}
@@ -96,11 +100,20 @@ func markOne(ctx context.Context, tx pgx.Tx, statement string, args ...any) (eng
 }
 
 // DeleteMark implements store.Marks.
-func (s MarkStore) DeleteMark(ctx context.Context, runID, markID string, was *store.ExpectedMark) (gone engine.Mark, err error) {
+func (s MarkStore) DeleteMark(
+	ctx context.Context,
+	runID, markID string,
+	was *store.ExpectedMark,
+) (gone engine.Mark, err error) {
 	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		// Nothing of it is gone where it is another than was seen: the transaction ends with the error.
-		if gone, err = markOne(ctx, tx, "DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2 RETURNING "+markColumns, runID,
-			markID); err != nil {
+		if gone, err = markOne(
+			ctx,
+			tx,
+			"DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2 RETURNING "+markColumns,
+			runID,
+			markID,
+		); err != nil {
 			return err
 		}
 		return was.Check(gone)

@@ -35,9 +35,17 @@ func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.pool.Exec(ctx, `INSERT INTO matrices (matrix_id, matrix_name, template_id, labels, stop_on_failure, created_by)
+	_, err = s.pool.Exec(
+		ctx,
+		`INSERT INTO matrices (matrix_id, matrix_name, template_id, labels, stop_on_failure, created_by)
 		VALUES ($1, $2, (SELECT template_id FROM test_templates WHERE template_id = $3), $4, $5, $6)`,
-		m.MatrixID, store.CleanText(m.Name), orNull(m.TemplateID), labels, m.StopOnFailure, m.CreatedBy)
+		m.MatrixID,
+		store.CleanText(m.Name),
+		orNull(m.TemplateID),
+		labels,
+		m.StopOnFailure,
+		m.CreatedBy,
+	)
 	return dberr.Failed("creating the matrix", err)
 }
 
@@ -94,11 +102,20 @@ func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransitio
 	if move.To.Terminal() {
 		column = "end_time"
 	}
-	tag, err := s.pool.Exec(ctx, "UPDATE matrices SET status = $2, "+column+" = coalesce($3, "+column+`),
+	tag, err := s.pool.Exec(
+		ctx,
+		"UPDATE matrices SET status = $2, "+column+" = coalesce($3, "+column+`),
 			owner = CASE WHEN $5 = '' THEN owner ELSE $5 END,
 			lease_until = CASE WHEN $5 = '' THEN lease_until ELSE clock_timestamp() + make_interval(secs => $7) END
 		WHERE matrix_id = $1 AND status = ANY($4::text[]) AND ($6 = '' OR owner = $6)`,
-		move.MatrixID, string(move.To), stamp(move.At), texts(move.From), move.Owner, move.Holder, store.LeaseDuration.Seconds())
+		move.MatrixID,
+		string(move.To),
+		stamp(move.At),
+		texts(move.From),
+		move.Owner,
+		move.Holder,
+		store.LeaseDuration.Seconds(),
+	)
 	if err != nil {
 		return dberr.Failed("changing the matrix", err)
 	}
@@ -122,9 +139,15 @@ const matrixLapsed = "coalesce(lease_until < clock_timestamp(), true)"
 func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	tag, err := s.pool.Exec(ctx, `UPDATE matrices SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4)
+	tag, err := s.pool.Exec(
+		ctx,
+		`UPDATE matrices SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4)
 		WHERE matrix_id = $1 AND status IN ('PREPARED', 'RUNNING', 'CANCELLING') AND (`+matrixLapsed+` OR $3 AND owner = $2)`,
-		matrixID, owner, reclaim, store.LeaseDuration.Seconds())
+		matrixID,
+		owner,
+		reclaim,
+		store.LeaseDuration.Seconds(),
+	)
 	if err != nil {
 		return dberr.Failed("claiming the matrix", err)
 	}

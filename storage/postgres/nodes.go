@@ -21,7 +21,12 @@ type NodeStore struct{ Pool *pgxpool.Pool }
 var _ nodes.Nodes = NodeStore{}
 
 // SetNodeDesiredState implements nodes.Nodes.
-func (r NodeStore) SetNodeDesiredState(ctx context.Context, nodeID string, wish nodes.DesiredState, by string) (err error) {
+func (r NodeStore) SetNodeDesiredState(
+	ctx context.Context,
+	nodeID string,
+	wish nodes.DesiredState,
+	by string,
+) (err error) {
 	if wish == nodes.DesiredNone {
 		_, err = r.Pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
 	} else {

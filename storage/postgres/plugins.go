@@ -85,9 +85,19 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 		if up.Replaced, err = makeRoom(ctx, tx, p, limits); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO plugins (sha256, kind, name, version, enabled, size_bytes, manifest, inspection, uploaded_by)
+		_, err = tx.Exec(
+			ctx,
+			`INSERT INTO plugins (sha256, kind, name, version, enabled, size_bytes, manifest, inspection, uploaded_by)
 			VALUES ($1, $2, $3, $4, false, $5, $6::json, $7::json, $8)`,
-			p.SHA256, p.Kind, p.Name, p.Version, len(wasm), jsonText(p.Manifest), jsonText(p.Inspection), p.UploadedBy)
+			p.SHA256,
+			p.Kind,
+			p.Name,
+			p.Version,
+			len(wasm),
+			jsonText(p.Manifest),
+			jsonText(p.Inspection),
+			p.UploadedBy,
+		)
 		if err != nil {
 			return err
 		}
@@ -135,8 +145,16 @@ func makeRoom(ctx context.Context, tx pgx.Tx, p store.Plugin, limits store.Plugi
 	}
 	var versions, files int
 	var bytes int64
-	err = tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE kind = $1 AND name = $2), count(*), coalesce(sum(size_bytes), 0) FROM plugins WHERE NOT bundled`,
-		p.Kind, p.Name).Scan(&versions, &files, &bytes)
+	err = tx.QueryRow(
+		ctx,
+		`SELECT count(*) FILTER (WHERE kind = $1 AND name = $2), count(*), coalesce(sum(size_bytes), 0) FROM plugins WHERE NOT bundled`,
+		p.Kind,
+		p.Name,
+	).Scan(
+		&versions,
+		&files,
+		&bytes,
+	)
 	if err != nil {
 		return "", err
 	}

@@ -76,7 +76,15 @@ func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 		&t.PartitionBy, &t.Partitions, &t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds,
 		&t.WaitSeconds,
 		&t.Failures, &t.Error, &t.Failing, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
-	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = refreshInstant(changed), refreshInstant(behind), refreshInstant(asOf), refreshInstant(due)
+	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = refreshInstant(
+		changed,
+	), refreshInstant(
+		behind,
+	), refreshInstant(
+		asOf,
+	), refreshInstant(
+		due,
+	)
 	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
 	return t, err
 }
@@ -264,8 +272,12 @@ func (q RefreshQueue) RefreshHistory(ctx context.Context, name string, limit int
 
 // PruneRefreshHistory implements refresh.Refreshes.
 func (q RefreshQueue) PruneRefreshHistory(ctx context.Context, keep int) error {
-	_, err := q.Pool.Exec(ctx, `DELETE FROM refresh_history h USING dynamic_tables t WHERE h.dynamic_table = t.name AND h.seq <=
-		(SELECT o.seq FROM refresh_history o WHERE o.dynamic_table = t.name ORDER BY o.seq DESC OFFSET $1 LIMIT 1)`, keep)
+	_, err := q.Pool.Exec(
+		ctx,
+		`DELETE FROM refresh_history h USING dynamic_tables t WHERE h.dynamic_table = t.name AND h.seq <=
+		(SELECT o.seq FROM refresh_history o WHERE o.dynamic_table = t.name ORDER BY o.seq DESC OFFSET $1 LIMIT 1)`,
+		keep,
+	)
 	if err != nil {
 		return dberr.Failed("deleting old lines of the history of derived tables", err)
 	}

@@ -46,7 +46,8 @@ func queueResult(batch *pgx.Batch, r engine.RunResult) error {
 	if r.Enrichment != nil {
 		r.EnrichmentStatus = r.Enrichment.Status
 	}
-	batch.Queue(`INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
+	batch.Queue(
+		`INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
 			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result, enrichment)
 		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (test_id) DO UPDATE SET
@@ -66,10 +67,25 @@ func queueResult(batch *pgx.Batch, r engine.RunResult) error {
 			enrichment = coalesce($18, old.enrichment),
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
-		r.ResultID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.RunName, orNull(r.Status), stamp(r.StartTime.Time),
+		r.ResultID,
+		r.RunID,
+		orNull(r.WorkerID),
+		r.WorkerGroupID,
+		r.RunName,
+		orNull(r.Status),
+		stamp(r.StartTime.Time),
 		stamp(r.EndTime.Time),
-		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
-		search, enrichment)
+		figures,
+		validity,
+		thresholds,
+		r.Passed,
+		plan,
+		environment,
+		r.EnrichmentStatus,
+		store.CleanText(r.FailureReason),
+		search,
+		enrichment,
+	)
 	return nil
 }
 

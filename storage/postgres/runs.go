@@ -156,10 +156,18 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var epoch int64
-	err := s.pool.QueryRow(ctx, `UPDATE run_status SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4),
+	err := s.pool.QueryRow(
+		ctx,
+		`UPDATE run_status SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4),
 			owner_epoch = owner_epoch + 1, updated_at = now()
 		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2) RETURNING owner_epoch`,
-		c.RunID, c.Owner, c.Reclaim, store.LeaseDuration.Seconds()).Scan(&epoch)
+		c.RunID,
+		c.Owner,
+		c.Reclaim,
+		store.LeaseDuration.Seconds(),
+	).Scan(
+		&epoch,
+	)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return epoch, dberr.Failed("claiming the run", err)
 	}
@@ -358,12 +366,22 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 }
 
 // sortKeys are what lists are in the order of, of the tables of selectRows.
-var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: `lower(r.test_name COLLATE "C")`,
-	store.SortThroughput: listedQPS, store.SortP50: "t.p50_latency_ms", store.SortP95: "t.p95_latency_ms",
-	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: listedErrors, store.SortOperations: "r.total_ops",
-	store.SortLength: "r.end_time - r.start_time", store.SortEnded: "r.end_time", store.SortStatus: `r.status COLLATE "C"`,
-	store.SortValidity: `t.verdict COLLATE "C"`, store.SortStartedBy: `nullif(lower(r.created_by COLLATE "C"), '')`,
-	store.SortConnected: "(r.scenario_overview -> 'workload' ->> 'concurrent_connections')::bigint"}
+var sortKeys = map[store.RunSort]string{
+	store.SortCreated:    "r.created_at",
+	store.SortName:       `lower(r.test_name COLLATE "C")`,
+	store.SortThroughput: listedQPS,
+	store.SortP50:        "t.p50_latency_ms",
+	store.SortP95:        "t.p95_latency_ms",
+	store.SortP99:        "t.p99_latency_ms",
+	store.SortErrorRate:  listedErrors,
+	store.SortOperations: "r.total_ops",
+	store.SortLength:     "r.end_time - r.start_time",
+	store.SortEnded:      "r.end_time",
+	store.SortStatus:     `r.status COLLATE "C"`,
+	store.SortValidity:   `t.verdict COLLATE "C"`,
+	store.SortStartedBy:  `nullif(lower(r.created_by COLLATE "C"), '')`,
+	store.SortConnected:  "(r.scenario_overview -> 'workload' ->> 'concurrent_connections')::bigint",
+}
 
 func orderOf(f store.RunFilter) string {
 	key, way := sortKeys[f.Sort], "DESC"

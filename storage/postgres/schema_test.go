@@ -183,7 +183,11 @@ func TestRollBackOfTransition(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := connect(t, dsn)
-	exec(t, conn, `CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk on fire' USING ERRCODE = '53100'; END $$`)
+	exec(
+		t,
+		conn,
+		`CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk on fire' USING ERRCODE = '53100'; END $$`,
+	)
 	exec(t, conn, `CREATE TRIGGER broken BEFORE INSERT ON run_control_events FOR EACH ROW EXECUTE FUNCTION broken()`)
 	_, err := s.Transition(t.Context(),
 		store.Transition{RunID: "r1", To: engine.StatusRunning, Events: []engine.Event{{Type: engine.EventStart}}})

@@ -61,7 +61,10 @@ func (r *CatalogStore) read(ctx context.Context, tx pgx.Tx, needs catalog.Scope)
 	if err != nil {
 		return c, err
 	}
-	c.Sinks, err = rows(ctx, tx, `SELECT name, schema, coalesce(placement, ''), sink_type, config FROM sinks ORDER BY name`,
+	c.Sinks, err = rows(
+		ctx,
+		tx,
+		`SELECT name, schema, coalesce(placement, ''), sink_type, config FROM sinks ORDER BY name`,
 		func(row pgx.CollectableRow) (s catalog.Sink, err error) {
 			var schema, config []byte
 			if err = row.Scan(&s.Name, &schema, &s.Placement, &s.Type, &config); err != nil {
@@ -72,7 +75,8 @@ func (r *CatalogStore) read(ctx context.Context, tx pgx.Tx, needs catalog.Scope)
 			}
 			r.open(s)
 			return s, err
-		})
+		},
+	)
 	if err != nil {
 		return c, err
 	}
@@ -132,21 +136,28 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog
 		query int64
 		catalog.Fragment
 	}
-	fragments, err := rows(ctx, tx, `SELECT query_id, host_name, plan, execution_state, attempts, retry_at, failure, terminal
-		FROM query_fragments WHERE $1 OR query_id = ANY ($2) ORDER BY query_id, host_name`, func(row pgx.CollectableRow) (f fragment, err error) {
-		var retry *time.Time
-		var plan []byte
-		if err = row.Scan(&f.query, &f.Host, &plan, &f.State, &f.Attempts, &retry, &f.Failure, &f.Terminal); err != nil {
+	fragments, err := rows(
+		ctx,
+		tx,
+		`SELECT query_id, host_name, plan, execution_state, attempts, retry_at, failure, terminal
+		FROM query_fragments WHERE $1 OR query_id = ANY ($2) ORDER BY query_id, host_name`,
+		func(row pgx.CollectableRow) (f fragment, err error) {
+			var retry *time.Time
+			var plan []byte
+			if err = row.Scan(&f.query, &f.Host, &plan, &f.State, &f.Attempts, &retry, &f.Failure, &f.Terminal); err != nil {
+				return f, err
+			}
+			if retry != nil {
+				f.RetryAt = retry.UTC()
+			}
+			var lines []string
+			err = json.Unmarshal(plan, &lines)
+			f.Plan = strings.Join(lines, "\n")
 			return f, err
-		}
-		if retry != nil {
-			f.RetryAt = retry.UTC()
-		}
-		var lines []string
-		err = json.Unmarshal(plan, &lines)
-		f.Plan = strings.Join(lines, "\n")
-		return f, err
-	}, needs.All, ids)
+		},
+		needs.All,
+		ids,
+	)
 	if err != nil {
 		return err
 	}

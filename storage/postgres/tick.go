@@ -72,7 +72,8 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), store.CleanText(w.Error),
 			stamp(w.LastHeartbeat)
 	}
-	batch.Queue(`INSERT INTO worker_heartbeats AS old (run_id, worker_id, worker_group_id, node_id, test_id, status, phase, last_heartbeat, error)
+	batch.Queue(
+		`INSERT INTO worker_heartbeats AS old (run_id, worker_id, worker_group_id, node_id, test_id, status, phase, last_heartbeat, error)
 		SELECT $1, w.id, w.grp, w.node, w.test, w.status, nullif(w.phase, ''), coalesce(w.beat, now()), w.error
 		FROM unnest($2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[])
 			AS w(id, grp, node, test, status, phase, beat, error)
@@ -80,7 +81,16 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 			test_id = excluded.test_id, status = excluded.status, phase = excluded.phase,
 			last_heartbeat = excluded.last_heartbeat, error = excluded.error
 		WHERE excluded.last_heartbeat >= old.last_heartbeat`,
-		t.RunID, ids, groups, nodes, results, statuses, phases, beats, faults)
+		t.RunID,
+		ids,
+		groups,
+		nodes,
+		results,
+		statuses,
+		phases,
+		beats,
+		faults,
+	)
 }
 
 func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
@@ -134,7 +144,8 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 			latency[k][i] = &ms
 		}
 	}
-	batch.Queue(`INSERT INTO worker_metrics_snapshots (run_id, worker_id, tick, test_id, worker_group_id, node_id, "timestamp",
+	batch.Queue(
+		`INSERT INTO worker_metrics_snapshots (run_id, worker_id, tick, test_id, worker_group_id, node_id, "timestamp",
 			elapsed_seconds, phase, status, qps, p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms,
 			total_queries, read_count, write_count, error_count, active_connections, target_connections, cpu_pct, memory_pct, custom_metrics)
 		SELECT $1, w.id, w.tick, w.test, w.grp, w.node, w.at,
@@ -147,9 +158,32 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 				total, reads, writes, errors, active, target, cpu, memory, custom)
 		WHERE r.run_id = $1
 		ON CONFLICT DO NOTHING`,
-		t.RunID, ids, ticks, results, groups, nodes, at, phaseSeconds, phases, statuses,
-		qps, latency[0], latency[1], latency[2], latency[3], latency[4],
-		total, reads, writes, faults, active, target, cpu, memory, custom)
+		t.RunID,
+		ids,
+		ticks,
+		results,
+		groups,
+		nodes,
+		at,
+		phaseSeconds,
+		phases,
+		statuses,
+		qps,
+		latency[0],
+		latency[1],
+		latency[2],
+		latency[3],
+		latency[4],
+		total,
+		reads,
+		writes,
+		faults,
+		active,
+		target,
+		cpu,
+		memory,
+		custom,
+	)
 	return nil
 }
 
@@ -171,7 +205,8 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 		return err
 	}
 	// A point that is there already is not rolled up again.
-	batch.Queue(`WITH new AS (INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
+	batch.Queue(
+		`WITH new AS (INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
 			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
 			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
@@ -185,11 +220,32 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 			errors_sum = r.errors_sum + excluded.errors_sum, latencies = r.latencies + excluded.latencies,
 			p50_sum = r.p50_sum + excluded.p50_sum, avg_sum = r.avg_sum + excluded.avg_sum,
 			p95_max = greatest(r.p95_max, excluded.p95_max), p99_max = greatest(r.p99_max, excluded.p99_max), max_max = greatest(r.max_max, excluded.max_max)`,
-		runID, p.Timestamp.UTC(), p.ElapsedSeconds, orNull(p.Phase), p.QPS, p.ReadsPerSec, p.WritesPerSec,
-		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries,
+		runID,
+		p.Timestamp.UTC(),
+		p.ElapsedSeconds,
+		orNull(p.Phase),
+		p.QPS,
+		p.ReadsPerSec,
+		p.WritesPerSec,
+		p.P50LatencyMs,
+		p.P95LatencyMs,
+		p.P99LatencyMs,
+		p.AvgLatencyMs,
+		p.MaxLatencyMs,
+		p.ErrorsPerSec,
+		p.TotalQueries,
 		p.ErrorCount,
-		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent,
-		p.HostMemoryPercent, load)
+		p.ActiveConnections,
+		p.TargetConnections,
+		kinds,
+		classes,
+		hist,
+		p.CPUPercent,
+		p.MemoryPercent,
+		p.HostCPUPercent,
+		p.HostMemoryPercent,
+		load,
+	)
 	return nil
 }
 

@@ -153,10 +153,18 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 		}
 		out[i], ids[i], kinds[i], data[i] = e, e.EventID, string(e.Type), string(body)
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id, created_at)
+	_, err := tx.Exec(
+		ctx,
+		`INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id, created_at)
 		SELECT e.id, $1, e.kind, e.data::jsonb, $2 + e.n - 1, e.at
 		FROM unnest($3::timestamptz[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS e(at, id, kind, data, n) ORDER BY e.n`,
-		runID, first, at, ids, kinds, data)
+		runID,
+		first,
+		at,
+		ids,
+		kinds,
+		data,
+	)
 	return out, err
 }
 

@@ -81,8 +81,10 @@ func (s Users) ExternalUser(ctx context.Context, externalID, name string, role s
 			return err
 		}
 		changed = before != role
-		u, err = scan(tx.QueryRow(ctx, "UPDATE users u SET role = $2 WHERE external_id = $1 RETURNING "+userColumns, externalID,
-			role))
+		u, err = scan(
+			tx.QueryRow(ctx, "UPDATE users u SET role = $2 WHERE external_id = $1 RETURNING "+userColumns, externalID,
+				role),
+		)
 		return err
 	})
 	if err != nil {

@@ -25,9 +25,16 @@ type span struct {
 
 // span finds the part of a run that a window asks for; ok is false when there is none.
 func (s *Store) span(ctx context.Context, runID string, w store.Window) (found span, ok bool, err error) {
-	err = s.pool.QueryRow(ctx, `(SELECT "timestamp", elapsed_seconds, (SELECT max("timestamp") FROM metrics_snapshots WHERE run_id = $1)
-		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp" LIMIT 1)`, runID).Scan(&found.from, &found.first,
-		&found.until)
+	err = s.pool.QueryRow(
+		ctx,
+		`(SELECT "timestamp", elapsed_seconds, (SELECT max("timestamp") FROM metrics_snapshots WHERE run_id = $1)
+		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp" LIMIT 1)`,
+		runID,
+	).Scan(
+		&found.from,
+		&found.first,
+		&found.until,
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, false, nil
 	}
@@ -77,12 +84,20 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 			step)
 	default:
 		first, last := int64(part.first/store.RollupSeconds), int64(part.last/store.RollupSeconds)
-		rows, err = s.pool.Query(ctx,
-			merged(`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
+		rows, err = s.pool.Query(
+			ctx,
+			merged(
+				`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
 				sum(errors_sum) / sum(points) AS errors, sum(p50_sum) / nullif(sum(latencies), 0) AS p50, sum(avg_sum) / nullif(sum(latencies), 0) AS mean,
 				max(p95_max) AS p95, max(p99_max) AS p99, max(max_max) AS most
 			FROM metrics_rollups WHERE run_id = $1 AND stretch BETWEEN $2 AND $3
-			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/store.RollupSeconds))
+			GROUP BY (stretch - $2) / $4, phase`,
+			),
+			runID,
+			first,
+			last,
+			int64(step/store.RollupSeconds),
+		)
 	}
 	if err != nil {
 		return nil, 0, dberr.Failed("reading points", err)

@@ -23,13 +23,28 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT fence_run($1, $2)", runID, epoch)
-	batch.Queue(`INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size,
+	batch.Queue(
+		`INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size,
 			started_clusters, running, queued, min_cluster_count, max_cluster_count, scaling_policy, raw_result, generation, fallback_warehouse)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING`,
-		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds,
-		store.CleanText(p.Name), store.CleanText(p.State), store.CleanText(p.Type), store.CleanText(p.Size),
-		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, store.CleanText(p.ScalingPolicy), raw,
-		store.CleanText(p.Generation), store.CleanText(p.FallbackWarehouse))
+		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()),
+		runID,
+		p.Timestamp.UTC(),
+		p.ElapsedSeconds,
+		store.CleanText(p.Name),
+		store.CleanText(p.State),
+		store.CleanText(p.Type),
+		store.CleanText(p.Size),
+		p.StartedClusters,
+		p.Running,
+		p.Queued,
+		p.MinClusterCount,
+		p.MaxClusterCount,
+		store.CleanText(p.ScalingPolicy),
+		raw,
+		store.CleanText(p.Generation),
+		store.CleanText(p.FallbackWarehouse),
+	)
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return dberr.Failed("saving a poll of the warehouse", err)
 }
@@ -119,13 +134,19 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 	if most <= 0 {
 		most = math.MaxInt32
 	}
-	rows, err := s.pool.Query(ctx,
+	rows, err := s.pool.Query(
+		ctx,
 		`WITH bounds AS (SELECT extract(epoch FROM coalesce(end_time, now()) - start_time)::double precision AS length FROM run_status WHERE run_id = $1),
 		step AS (SELECT greatest(1, ceil((CASE WHEN $4::double precision > 0 THEN least($4, length) ELSE length END - $3) / 5 / $2))::bigint AS n FROM bounds)
 		SELECT slot_start, elapsed_seconds, started_clusters, running,
 			CASE WHEN step.n = 1 THEN queued ELSE greatest(queued, (SELECT max(w.queued) FROM warehouse_poll_snapshots w
 				WHERE w.run_id = $1 AND w."timestamp" >= slot_start AND w."timestamp" < slot_start + step.n * interval '5 seconds')) END, qps
-		FROM v_warehouse_timeseries, step WHERE run_id = $1 AND elapsed_seconds > $3 - 5 AND ($4 <= 0 OR elapsed_seconds <= $4) AND slot % step.n = 0 ORDER BY slot`, runID, most, w.From, w.Until)
+		FROM v_warehouse_timeseries, step WHERE run_id = $1 AND elapsed_seconds > $3 - 5 AND ($4 <= 0 OR elapsed_seconds <= $4) AND slot % step.n = 0 ORDER BY slot`,
+		runID,
+		most,
+		w.From,
+		w.Until,
+	)
 	if err != nil {
 		return nil, dberr.Failed("reading the warehouse's slots", err)
 	}

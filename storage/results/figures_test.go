@@ -357,7 +357,9 @@ func TestFiguresAreExact(t *testing.T) {
 
 // TestPercentileInterpolates pins PERCENTILE_CONT to figures that Postgres gives.
 func TestPercentileInterpolates(t *testing.T) {
-	d := distribution{pieces: []sortedPiece{newPiece([]uint64{key(1), key(4)}, 0, 0), newPiece([]uint64{key(2), key(10)}, 0, 1)}}
+	d := distribution{
+		pieces: []sortedPiece{newPiece([]uint64{key(1), key(4)}, 0, 0), newPiece([]uint64{key(2), key(10)}, 0, 1)},
+	}
 	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.25: 1.75, 0.9: 8.2, 1: 10} {
 		if got := d.percentile(q); math.Abs(got-want) > 1e-12 {
 			t.Errorf("percentile_cont(%v) = %v, want %v", q, got, want)

@@ -298,7 +298,10 @@ func first(of []executions.Position, n int) []executions.Position {
 }
 
 // readExecutions reads all columns of the rows at these places.
-func (s *executionSearch) readExecutions(ctx context.Context, found []executions.Position) ([]executions.Execution, error) {
+func (s *executionSearch) readExecutions(
+	ctx context.Context,
+	found []executions.Position,
+) ([]executions.Execution, error) {
 	out := make([]executions.Execution, len(found))
 	type place struct {
 		part  string

@@ -69,10 +69,15 @@ func TestBindsOnS3(t *testing.T) {
 	}
 	dir, value := t.TempDir(), "Ann"
 	for _, worker := range []string{"worker-0", "worker-1"} {
-		a, err := params.Write(dir, params.FileInfo{RunID: "run", ResultID: worker, WorkerID: worker, Name: params.FreeName(dir, worker)},
+		a, err := params.Write(
+			dir,
+			params.FileInfo{RunID: "run", ResultID: worker, WorkerID: worker, Name: params.FreeName(dir, worker)},
 			[]params.KeptExecution{{Why: params.Failed, WorkerID: worker, StatementID: "s",
 				Calls: []params.KeptCall{{StatementID: "s",
-					Values: []params.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, 3, true)
+					Values: []params.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}},
+			3,
+			true,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,12 @@ func someRun(t testing.TB, f *Results) (all []foundExecution, parts []engine.Art
 }
 
 // aRun has so many executions of each of some run workers, one every 20 µs; each begins that long after the one before.
-func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all []foundExecution, parts []engine.Artifact) {
+func aRun(
+	t testing.TB,
+	f *Results,
+	workers, each int,
+	later time.Duration,
+) (all []foundExecution, parts []engine.Artifact) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := range workers {

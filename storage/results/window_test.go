@@ -117,10 +117,19 @@ func TestFiguresAreOfTheTimesThatTheyName(t *testing.T) {
 	}
 	if message.FinishedLate != late || workers[0].FinishedLate+workers[1].FinishedLate != late ||
 		message.QPS != float64(100-late) {
-		t.Errorf("%d are late, %d and %d by run worker, %v/s; %d ended after %s", message.FinishedLate, workers[0].FinishedLate,
-			workers[1].FinishedLate, message.QPS, late, text)
+		t.Errorf(
+			"%d are late, %d and %d by run worker, %v/s; %d ended after %s",
+			message.FinishedLate,
+			workers[0].FinishedLate,
+			workers[1].FinishedLate,
+			message.QPS,
+			late,
+			text,
+		)
 	}
-	if drain := float64(recs[99].DueAt+recs[99].Elapsed-message.MeasuredTo.UnixNano()) / 1e9; message.DrainSeconds != drain ||
+	if drain := float64(
+		recs[99].DueAt+recs[99].Elapsed-message.MeasuredTo.UnixNano(),
+	) / 1e9; message.DrainSeconds != drain ||
 		message.DurationSeconds != message.MeasuredTo.Sub(message.MeasuredFrom.Time).Seconds() {
 		t.Errorf("a drain of %v s, want %v; %v s measured", message.DrainSeconds, drain, message.DurationSeconds)
 	}

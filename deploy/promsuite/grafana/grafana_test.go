@@ -251,8 +251,14 @@ func (s *source) editor(method string, from, to time.Time) {
 	}
 	var texts []string
 	for _, method := range slices.Compact([]string{http.MethodGet, method}) { // by GET alone where it is set to that
-		if s.resource(method, "api/v1/labels", with(`{__name__="loadstone_operations_total"}`), &texts); !slices.Contains(texts,
-			"kind") || slices.Contains(texts, "worker") {
+		if s.resource(
+			method,
+			"api/v1/labels",
+			with(`{__name__="loadstone_operations_total"}`),
+			&texts,
+		); !slices.Contains(texts,
+			"kind") ||
+			slices.Contains(texts, "worker") {
 			t.Errorf("labels by %s: %v", method, texts)
 		}
 		var series []map[string]string

@@ -107,7 +107,13 @@ type tick struct {
 // StartLive begins to write.
 func StartLive(opts LiveOptions) *LiveWriter {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &LiveWriter{opts: opts, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), runs: map[string]*run{}}
+	s := &LiveWriter{
+		opts: opts,
+		stop: stop,
+		done: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+		runs: map[string]*run{},
+	}
 	go s.loop(ctx)
 	return s
 }

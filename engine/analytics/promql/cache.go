@@ -63,7 +63,13 @@ type wait struct {
 
 // NewCache returns the cache of a disk; what an earlier process has left there is in it.
 func NewCache(d Disk, log zerolog.Logger) *Cache {
-	return &Cache{disk: d, log: log, stallTimeout: segmentStallTimeout, known: map[string]int64{}, waits: map[string]*wait{}}
+	return &Cache{
+		disk:         d,
+		log:          log,
+		stallTimeout: segmentStallTimeout,
+		known:        map[string]int64{},
+		waits:        map[string]*wait{},
+	}
 }
 
 // sessionKey is of the session for whose work something is read.

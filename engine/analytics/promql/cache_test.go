@@ -28,7 +28,9 @@ func (s stuck) Read([]byte) (int, error) { <-s.call.Done(); return 0, s.call.Err
 func asked(t *testing.T) (*Cache, chan protocol.SegmentRequest) {
 	t.Helper()
 	c := NewCache(folder(t.TempDir()), zerolog.Nop())
-	a := NewExecutor(ExecutorOptions{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: NewEvaluator(c.Read, DefaultOptions(), 1)})
+	a := NewExecutor(
+		ExecutorOptions{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: NewEvaluator(c.Read, DefaultOptions(), 1)},
+	)
 	all := make(chan protocol.SegmentRequest, 100)
 	s := a.Serve(func(m protocol.FromNode) { all <- m.(protocol.SegmentRequest) })
 	t.Cleanup(s.Close)

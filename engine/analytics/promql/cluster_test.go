@@ -159,8 +159,10 @@ func (c *cluster) newNode(id string) *member {
 			if id == protocol.OwnNode {
 				cache, read = nil, c.catalog.Read
 			}
-			m.answers = analyticspromql.NewExecutor(analyticspromql.ExecutorOptions{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
-				Evaluate: analyticspromql.NewEvaluator(m.read(read), analyticspromql.DefaultOptions(), 256<<20)})
+			m.answers = analyticspromql.NewExecutor(
+				analyticspromql.ExecutorOptions{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
+					Evaluate: analyticspromql.NewEvaluator(m.read(read), analyticspromql.DefaultOptions(), 256<<20)},
+			)
 			return m.answers
 		}})
 	var l protocol.Listener
@@ -244,7 +246,12 @@ func newClusterOf(t *testing.T, made []promqltest.Run, ids ...string) *cluster {
 func (c *cluster) answersFrom(catalog promqltest.Catalog) {
 	o := analyticspromql.DefaultOptions()
 	own := analyticspromql.NewEvaluator(catalog.Read, o, 64<<20)
-	c.ours = analyticspromql.NewTelemetry(catalog, analyticspromql.Dispatcher{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
+	c.ours = analyticspromql.NewTelemetry(
+		catalog,
+		analyticspromql.Dispatcher{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()},
+		own,
+		o,
+	)
 }
 
 const sumByRun = `sum by (run, kind) (rate(loadstone_operations_total[10s]))`

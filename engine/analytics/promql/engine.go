@@ -51,12 +51,24 @@ func (e *Engine) Instant(ctx context.Context, l LeafEvaluator, text string, at t
 }
 
 // Range is a query at the instants from start to end.
-func (e *Engine) Range(ctx context.Context, l LeafEvaluator, text string, start, end time.Time, step time.Duration) (*Query,
+func (e *Engine) Range(
+	ctx context.Context,
+	l LeafEvaluator,
+	text string,
+	start, end time.Time,
+	step time.Duration,
+) (*Query,
 	error) {
 	return e.query(ctx, l, text, start, end, step)
 }
 
-func (e *Engine) query(_ context.Context, l LeafEvaluator, text string, start, end time.Time, step time.Duration) (*Query,
+func (e *Engine) query(
+	_ context.Context,
+	l LeafEvaluator,
+	text string,
+	start, end time.Time,
+	step time.Duration,
+) (*Query,
 	error) {
 	begin := time.Now()
 	p, err := NewPlan(text, start, end, step, PlanOptions{Parser: e.options.Parser, Lookback: e.lookback,

@@ -342,7 +342,11 @@ type diskFullError struct{ error }
 var errDiskFull = diskFullError{errors.New("the node's disk has no room within its budget")}
 
 // evaluate evaluates, and keeps what that came to.
-func (s *Session) evaluate(ctx context.Context, w *sessionWork, m protocol.AssignWork) (nodes.WorkCost, protocol.WorkReady, error) {
+func (s *Session) evaluate(
+	ctx context.Context,
+	w *sessionWork,
+	m protocol.AssignWork,
+) (nodes.WorkCost, protocol.WorkReady, error) {
 	var task Task
 	var segments []Segment
 	var ready protocol.WorkReady

@@ -24,7 +24,11 @@ type shuffled struct {
 	seed uint64
 }
 
-func (s shuffled) Evaluate(ctx context.Context, r *analyticspromql.Request, take func(analyticspromql.WorkStats, analyticspromql.LeafResult) error) error {
+func (s shuffled) Evaluate(
+	ctx context.Context,
+	r *analyticspromql.Request,
+	take func(analyticspromql.WorkStats, analyticspromql.LeafResult) error,
+) error {
 	type part struct {
 		leaf int
 		file []byte

@@ -479,8 +479,11 @@ func Key(selector []*labels.Matcher) string {
 const maxDepth = 1000
 
 // ErrTooDeep says that an expression is nested too deeply to be looked at.
-var ErrTooDeep = fmt.Errorf("the expression is nested more than %d levels deep, or has more than %d operators", maxDepth,
-	maxDepth)
+var ErrTooDeep = fmt.Errorf(
+	"the expression is nested more than %d levels deep, or has more than %d operators",
+	maxDepth,
+	maxDepth,
+)
 
 // Parse reads an expression, unless it is nested too deeply.
 func Parse(p parser.Parser, text string) (parser.Expr, error) {

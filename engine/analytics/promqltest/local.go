@@ -20,7 +20,11 @@ type Local struct {
 }
 
 // Evaluate implements promql.LeafEvaluator.
-func (l Local) Evaluate(ctx context.Context, r *promql.Request, fn func(promql.WorkStats, promql.LeafResult) error) error {
+func (l Local) Evaluate(
+	ctx context.Context,
+	r *promql.Request,
+	fn func(promql.WorkStats, promql.LeafResult) error,
+) error {
 	var works []work
 	for i := range r.Tasks {
 		segments, err := l.Catalog.Segments(ctx, r.Plan.Leaves[i].From, r.Plan.Leaves[i].To)
@@ -56,7 +60,11 @@ type work struct {
 	segments []promql.Segment
 }
 
-func (l Local) work(ctx context.Context, r *promql.Request, w work) (p promql.WorkStats, a promql.LeafResult, err error) {
+func (l Local) work(
+	ctx context.Context,
+	r *promql.Request,
+	w work,
+) (p promql.WorkStats, a promql.LeafResult, err error) {
 	if err := ctx.Err(); err != nil {
 		return p, a, err
 	}

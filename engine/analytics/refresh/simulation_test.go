@@ -356,8 +356,10 @@ func (w *world) run(runs int) {
 	var servers, buried []*refresh.Refresher
 	begin := func() (*process, *refresh.Refresher) {
 		p := &process{Store: w.store, w: w}
-		return p, refresh.Start(refresh.Options{Store: p, Work: p.refresh, Workers: 2, Name: fmt.Sprintf("s%d", len(buried)+len(servers)),
-			Log: zerolog.Nop()})
+		return p, refresh.Start(
+			refresh.Options{Store: p, Work: p.refresh, Workers: 2, Name: fmt.Sprintf("s%d", len(buried)+len(servers)),
+				Log: zerolog.Nop()},
+		)
 	}
 	for range 3 {
 		p, s := begin()

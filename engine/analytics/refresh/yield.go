@@ -141,7 +141,10 @@ func (r *Refresher) noteUnavailable(task Task, why string, took time.Duration) (
 	maps.DeleteFunc(r.unavailableTasks, func(_ Task, at time.Time) bool { return now.Sub(at) > 2*maxUnavailableDelay })
 	r.unavailableTasks[task] = now
 	others := float64(len(r.unavailableTasks) - 1)
-	return min(max(minUnavailableDelay, time.Duration(2*others*float64(min(took, minUnavailableDelay)+unavailablePause))), maxUnavailableDelay)
+	return min(
+		max(minUnavailableDelay, time.Duration(2*others*float64(min(took, minUnavailableDelay)+unavailablePause))),
+		maxUnavailableDelay,
+	)
 }
 
 func (r *Refresher) unavailableReason() string {

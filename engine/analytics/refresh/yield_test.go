@@ -65,8 +65,10 @@ func (b *beside) work(took time.Duration) refresh.Work {
 }
 
 func (b *beside) start(s *fake.Store, name string, took time.Duration, busy func() string) *refresh.Refresher {
-	return refresh.Start(refresh.Options{Store: s, Work: b.work(took), Workers: 2, Name: name, Busy: busy, Role: refresh.Server,
-		Log: zerolog.Nop()})
+	return refresh.Start(
+		refresh.Options{Store: s, Work: b.work(took), Workers: 2, Name: name, Busy: busy, Role: refresh.Server,
+			Log: zerolog.Nop()},
+	)
 }
 
 func (b *beside) tables(t *testing.T, s *fake.Store, n int) {
@@ -164,13 +166,15 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 		b.tables(t, s, 2)
 		deaf := make(chan struct{})
 		var isDeaf atomic.Bool
-		r := refresh.Start(refresh.Options{Store: s, Workers: 2, Name: "server", Busy: b.busy, Role: refresh.Server, Log: zerolog.Nop(),
-			Work: func(ctx context.Context, c refresh.Claim, p func(context.Context) error) (refresh.Result, error) {
-				if isDeaf.Load() {
-					<-deaf
-				}
-				return b.work(time.Hour)(ctx, c, p)
-			}})
+		r := refresh.Start(
+			refresh.Options{Store: s, Workers: 2, Name: "server", Busy: b.busy, Role: refresh.Server, Log: zerolog.Nop(),
+				Work: func(ctx context.Context, c refresh.Claim, p func(context.Context) error) (refresh.Result, error) {
+					if isDeaf.Load() {
+						<-deaf
+					}
+					return b.work(time.Hour)(ctx, c, p)
+				}},
+		)
 		defer r.Close()
 		claims := func() int {
 			state, err := s.RefreshState(t.Context(), 1)
@@ -191,7 +195,10 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 			t.Errorf("with nothing in the way it waited for %s, and %d are claimed, want 2", waited, n)
 		}
 		b.set("a run is carried")
-		if waited, n := waits(time.Minute), claims(); waited > refresh.YieldCheckInterval+refresh.YieldPollInterval || waited == 0 || n != 0 {
+		if waited, n := waits(
+			time.Minute,
+		), claims(); waited > refresh.YieldCheckInterval+refresh.YieldPollInterval || waited == 0 ||
+			n != 0 {
 			t.Errorf("it waited for %s, and %d are claimed, want none", waited, n)
 		}
 		isDeaf.Store(true)
@@ -272,17 +279,19 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 			b.tables(t, s, 3)
 			var away atomic.Bool
 			away.Store(true)
-			w := refresh.Start(refresh.Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
-				ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
-				if c.Table == "runs" && away.Load() {
-					refresh.Pause(ctx, nil, takes)
-					return refresh.Result{}, fmt.Errorf("reading: %w", &engine.Error{Code: engine.CodeUnavailable,
-						Message: "The bucket is away."})
-				}
-				r, err := b.work(time.Millisecond)(ctx, c, prove)
-				r.Gone = c.Table == "runs" // nothing looks for more of it then
-				return r, err
-			}})
+			w := refresh.Start(
+				refresh.Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
+					ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+					if c.Table == "runs" && away.Load() {
+						refresh.Pause(ctx, nil, takes)
+						return refresh.Result{}, fmt.Errorf("reading: %w", &engine.Error{Code: engine.CodeUnavailable,
+							Message: "The bucket is away."})
+					}
+					r, err := b.work(time.Millisecond)(ctx, c, prove)
+					r.Gone = c.Table == "runs" // nothing looks for more of it then
+					return r, err
+				}},
+			)
 			defer w.Close()
 			time.Sleep(30*time.Second + time.Duration(runs)*(takes+refresh.UnavailablePause)*3)
 			state, err := s.RefreshState(t.Context(), 1)
@@ -310,8 +319,15 @@ func TestWhoHasEndedIsNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := fake.New(), &beside{}
 		p := &process{Store: s, w: &world{healed: true}}
-		ended, dead := b.start(s, "ended", time.Second, nil), refresh.Start(refresh.Options{Store: p, Work: b.work(time.Second), Workers: 1,
-			Name: "dead", Role: refresh.Node, Kinds: []refresh.Kind{refresh.SQL}, Log: zerolog.Nop()})
+		ended, dead := b.start(
+			s,
+			"ended",
+			time.Second,
+			nil,
+		), refresh.Start(
+			refresh.Options{Store: p, Work: b.work(time.Second), Workers: 1,
+				Name: "dead", Role: refresh.Node, Kinds: []refresh.Kind{refresh.SQL}, Log: zerolog.Nop()},
+		)
 		looks := refresh.Start(refresh.Options{Store: s, Work: b.work(time.Second), Name: "looks", Log: zerolog.Nop()})
 		defer looks.Close()
 		workers := func(when string, want int) {

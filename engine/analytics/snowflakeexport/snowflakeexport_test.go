@@ -182,7 +182,10 @@ func newWorld(t *testing.T, denied ...translate.Denied) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	w := &world{record: &record{parts: map[string]int{"a": 100, "b": 50}}, account: &account{Account: d.(snowflakeexport.Account)}}
+	w := &world{
+		record:  &record{parts: map[string]int{"a": 100, "b": 50}},
+		account: &account{Account: d.(snowflakeexport.Account)},
+	}
 	w.restart()
 	return w
 }

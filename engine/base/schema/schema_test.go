@@ -20,7 +20,11 @@ func TestSchemasOfStrangersLoadNothing(t *testing.T) {
 }
 
 func TestCompleteDescends(t *testing.T) {
-	s, err := Compile([]byte(`{"type":"object","properties":{"a":{"default":{"b":1}},"c":{"type":"object","properties":{"d":{"default":[1]}}}}}`))
+	s, err := Compile(
+		[]byte(
+			`{"type":"object","properties":{"a":{"default":{"b":1}},"c":{"type":"object","properties":{"d":{"default":[1]}}}}}`,
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +114,9 @@ func TestNearest(t *testing.T) {
 }
 
 func TestMultiples(t *testing.T) {
-	s, err := Compile([]byte(`{"type":"object","properties":{"n":{"type":"integer","multipleOf":10,"description":"tens"}}}`))
+	s, err := Compile(
+		[]byte(`{"type":"object","properties":{"n":{"type":"integer","multipleOf":10,"description":"tens"}}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

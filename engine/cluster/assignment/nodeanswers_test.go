@@ -172,17 +172,33 @@ func TestWhatANodeMissedOfBeingResumedIsSaidAgain(t *testing.T) {
 	if away.apply(again); resumes(away) != 1 {
 		t.Error("a node that was resumed while it was away is not told")
 	}
-	broken := newCourse().apply(hello("a"), DrainRequested{"a"}, StatusReceived{"a", "a1", true, true}, ResumeRequested{"a"},
-		StreamLost{"a", "a1"})
+	broken := newCourse().apply(
+		hello("a"),
+		DrainRequested{"a"},
+		StatusReceived{"a", "a1", true, true},
+		ResumeRequested{"a"},
+		StreamLost{"a", "a1"},
+	)
 	if broken.apply(again); resumes(broken) != 1 {
 		t.Error("what may have been lost with the stream is not said again")
 	}
-	knows := newCourse().apply(hello("a"), DrainRequested{"a"}, ResumeRequested{"a"}, StatusReceived{"a", "a1", true, false},
-		StreamLost{"a", "a1"})
+	knows := newCourse().apply(
+		hello("a"),
+		DrainRequested{"a"},
+		ResumeRequested{"a"},
+		StatusReceived{"a", "a1", true, false},
+		StreamLost{"a", "a1"},
+	)
 	if knows.apply(again); resumes(knows) != 0 {
 		t.Error("a node that knows is told again")
 	}
-	drained := newCourse().apply(hello("a"), DrainRequested{"a"}, ResumeRequested{"a"}, DrainRequested{"a"}, StreamLost{"a", "a1"})
+	drained := newCourse().apply(
+		hello("a"),
+		DrainRequested{"a"},
+		ResumeRequested{"a"},
+		DrainRequested{"a"},
+		StreamLost{"a", "a1"},
+	)
 	if drained.apply(again); resumes(drained) != 0 {
 		t.Error("a node that is drained is resumed")
 	}
@@ -219,7 +235,10 @@ func TestAWorkCanBeLateAgain(t *testing.T) {
 			t.Fatalf("late, it is on %s", w.node.id)
 		}
 		c.apply(becomes...).apply(hello("c"))
-		if c.apply(HedgeRequested{key}); c.works[key].node.id == "b" || c.works[key].hedgeNode == nil || c.works[key].hedgeNode.id != "b" {
+		if c.apply(
+			HedgeRequested{key},
+		); c.works[key].node.id == "b" || c.works[key].hedgeNode == nil ||
+			c.works[key].hedgeNode.id != "b" {
 			t.Errorf("%s: late again, it stays on %s", name, c.works[key].node.id)
 		}
 	}

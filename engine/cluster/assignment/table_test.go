@@ -56,31 +56,71 @@ func (c *course) advance(d time.Duration) *course {
 }
 
 func hello(id string, held ...Key) HelloReceived {
-	return HelloReceived{Node: id, Session: id + "1", Link: id + ":9090", Process: id + "-p1", Accepting: true, Works: held}
+	return HelloReceived{
+		Node:      id,
+		Session:   id + "1",
+		Link:      id + ":9090",
+		Process:   id + "-p1",
+		Accepting: true,
+		Works:     held,
+	}
 }
 
 // events are one of each type, about the node a and the work key.
 func events() []Event {
 	a, s := "a", "a1"
 	return []Event{
-		hello(a), hello(a, key),
+		hello(a),
+		hello(a, key),
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true},
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true, Works: []Key{key}},
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
 		HelloReceived{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true, Unfit: "too old"},
-		StatusReceived{a, s, true, false}, StatusReceived{a, s, false, false}, StatusReceived{a, s, false, true}, StatusReceived{a, "old", false,
+		StatusReceived{
+			a,
+			s,
+			true,
+			false,
+		},
+		StatusReceived{a, s, false, false},
+		StatusReceived{a, s, false, true},
+		StatusReceived{a, "old", false,
 			true},
-		PongReceived{a, s, 1}, PongReceived{a, "old", 1}, StreamLost{a, s}, StreamLost{a, "old"},
-		Accepted{a, s, key}, Accepted{a, "old", key}, Rejected{a, s, key, "no room"},
-		Ready{a, s, key, "sum"}, Ready{a, s, key, "other"}, Ready{a, "old", key, "sum"},
-		Failed{a, s, key, "broken", false}, Failed{a, s, key, "broken", true}, Ended{a, s, key},
-		Submitted{[]Work{{Key: key, Weight: 2}}, false}, Submitted{[]Work{{Key: key, Weight: 2}}, true},
+		PongReceived{a, s, 1},
+		PongReceived{a, "old", 1},
+		StreamLost{a, s},
+		StreamLost{a, "old"},
+		Accepted{a, s, key},
+		Accepted{a, "old", key},
+		Rejected{a, s, key, "no room"},
+		Ready{a, s, key, "sum"},
+		Ready{a, s, key, "other"},
+		Ready{a, "old", key, "sum"},
+		Failed{a, s, key, "broken", false},
+		Failed{a, s, key, "broken", true},
+		Ended{a, s, key},
+		Submitted{[]Work{{Key: key, Weight: 2}}, false},
+		Submitted{[]Work{{Key: key, Weight: 2}}, true},
 		Adopted{[]HeldWork{{"a", Work{Key: key, Weight: 2, OnLoss: StayInPlace}}}},
-		CancelRequested{key}, CancelRequested{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
-			"503", false}, FetchFailed{key, "sum", "404", true},
-		FetchFailed{key, "other", "503", false}, HedgeRequested{key}, Released{Query: "q"}, Released{"q", true},
-		DrainRequested{a}, ResumeRequested{a}, Removed{a}, Added{a}, DialStopped{a},
+		CancelRequested{
+			key,
+		},
+		CancelRequested{Key{Query: "q"}},
+		Fetched{key, "sum"},
+		Fetched{key, "other"},
+		FetchFailed{key, "sum",
+			"503", false},
+		FetchFailed{key, "sum", "404", true},
+		FetchFailed{key, "other", "503", false},
+		HedgeRequested{key},
+		Released{Query: "q"},
+		Released{"q", true},
+		DrainRequested{a},
+		ResumeRequested{a},
+		Removed{a},
+		Added{a},
+		DialStopped{a},
 		Tick{},
 	}
 }

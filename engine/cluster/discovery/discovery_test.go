@@ -315,8 +315,13 @@ func (*silentServer) Addresses(ctx context.Context) ([]string, error) {
 func TestAPlaceThatDoesNotAnswerHidesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalog := &blockingProvider{fakeProvider{addresses: []string{"a:1"}, certain: true}}
-		d := New(Options{Providers: []Provider{&silentServer{}, catalog}, Dial: func(string) (protocol.Dialer, error) { return nil, nil },
-			Log: zerolog.Nop()})
+		d := New(
+			Options{
+				Providers: []Provider{&silentServer{}, catalog},
+				Dial:      func(string) (protocol.Dialer, error) { return nil, nil },
+				Log:       zerolog.Nop(),
+			},
+		)
 		w := &fakeDialers{active: map[string]bool{}, lost: make(chan struct{})}
 		if d.Discover(t.Context(), w); !w.active["a:1"] {
 			t.Error("an address of the catalog is not found")

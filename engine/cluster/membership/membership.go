@@ -229,7 +229,10 @@ func (m *Members) Node(shown []*x509.Certificate) (pki.Peer, error) {
 }
 
 // sign signs for a node, and returns what is to be noted of it.
-func (m *Members) sign(ctx context.Context, ask pki.CertificateRequest) (pki.SignedCertificate, store.NodeCertificate, error) {
+func (m *Members) sign(
+	ctx context.Context,
+	ask pki.CertificateRequest,
+) (pki.SignedCertificate, store.NodeCertificate, error) {
 	r, err := pki.ReadRequest(ask.Request)
 	if err != nil {
 		return pki.SignedCertificate{}, store.NodeCertificate{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
@@ -247,7 +250,11 @@ func (m *Members) sign(ctx context.Context, ask pki.CertificateRequest) (pki.Sig
 }
 
 // Admit signs for a node that joins. It implements rpc.Trust.
-func (m *Members) Admit(ctx context.Context, address string, ask pki.CertificateRequest) (pki.SignedCertificate, error) {
+func (m *Members) Admit(
+	ctx context.Context,
+	address string,
+	ask pki.CertificateRequest,
+) (pki.SignedCertificate, error) {
 	s, c, err := m.sign(ctx, ask)
 	if err == nil {
 		// Nobody has the certificate before the store has taken it.

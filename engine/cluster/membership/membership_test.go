@@ -29,7 +29,10 @@ type memoryStore struct {
 	valid     time.Duration
 }
 
-func (k *memoryStore) EnsureNodeAuthority(_ context.Context, fresh func() (store.NodeAuthority, error)) (store.NodeAuthority,
+func (k *memoryStore) EnsureNodeAuthority(
+	_ context.Context,
+	fresh func() (store.NodeAuthority, error),
+) (store.NodeAuthority,
 	error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +49,12 @@ func (k *memoryStore) EnsureNodeAuthority(_ context.Context, fresh func() (store
 	return *k.authority, nil
 }
 
-func (k *memoryStore) CreateNodeToken(_ context.Context, t store.NodeToken, _ [32]byte, valid time.Duration) (store.NodeToken,
+func (k *memoryStore) CreateNodeToken(
+	_ context.Context,
+	t store.NodeToken,
+	_ [32]byte,
+	valid time.Duration,
+) (store.NodeToken,
 	error) {
 	k.valid = valid
 	return t, k.down

@@ -62,8 +62,12 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		one, two := nodes.NewAdmin(nodes.AdminOptions{Store: s, Server: "s1", Log: zerolog.Nop()}), nodes.NewAdmin(nodes.AdminOptions{Store: s, Server: "s2",
-			Log: zerolog.Nop()})
+		one, two := nodes.NewAdmin(
+			nodes.AdminOptions{Store: s, Server: "s1", Log: zerolog.Nop()},
+		), nodes.NewAdmin(
+			nodes.AdminOptions{Store: s, Server: "s2",
+				Log: zerolog.Nop()},
+		)
 		f := told{nodes: []nodes.NodeInfo{{NodeID: "a"}, {NodeID: "before", DesiredState: nodes.DesiredRemove},
 			{NodeID: "local", Local: true}}}
 		var g told

@@ -144,7 +144,10 @@ func TestARunThatIsTooLargeForAMessageHarmsNoOther(t *testing.T) {
 		if !slices.Contains(f.messages, "a of huge") || !slices.Contains(f.rejected, "huge/worker-0") {
 			t.Errorf("heard %v, rejected %v", f.messages, f.rejected)
 		}
-		if _, err := f.AssignWorkers(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
+		if _, err := f.AssignWorkers(
+			nil,
+			protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8},
+		); err != nil {
 			t.Errorf("its room is not free again: %v", err)
 		}
 	})

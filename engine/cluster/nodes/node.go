@@ -293,9 +293,12 @@ func (n *node) handleHello(h protocol.Hello, end protocol.ServerEnd) {
 	}
 	// What was for the stream before does not count on this one.
 	n.out.RemoveMatching(protocol.IsQueryMessage)
-	tell, refused := f.decide(assignment.HelloReceived{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
-		Process: h.Session, Capacity: h.Capacity, Accepting: true, Works: held,
-		AcceptsQueries: h.Queries}, n)
+	tell, refused := f.decide(
+		assignment.HelloReceived{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
+			Process: h.Session, Capacity: h.Capacity, Accepting: true, Works: held,
+			AcceptsQueries: h.Queries},
+		n,
+	)
 	n.mu.Lock()
 	n.unfit = unfit
 	if refused {

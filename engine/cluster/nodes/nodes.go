@@ -124,13 +124,23 @@ func New(opts Options) *Fleet {
 	if opts.Jitter == nil {
 		opts.Jitter = rand.N[time.Duration]
 	}
-	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: clock.New(opts.Clock),
-		lost: make(chan struct{}, 1), dialing: make(chan struct{}, maxDialing),
-		found: map[string]*node{}, coord: assignment.New(assignment.DefaultPolicy()),
-		byID: map[string]*node{}, placed: map[assignment.Key]protocol.AssignRun{}, activeQueries: map[assignment.Key]time.Time{},
-		queries: map[string]*activeQuery{}, cancelled: map[Work]time.Time{},
-		handles: map[string]*handle{},
-		shown:   map[string]shownState{}, refused: map[string]string{}}
+	f := &Fleet{
+		opts:          opts,
+		changed:       make(chan struct{}, 1),
+		clock:         clock.New(opts.Clock),
+		lost:          make(chan struct{}, 1),
+		dialing:       make(chan struct{}, maxDialing),
+		found:         map[string]*node{},
+		coord:         assignment.New(assignment.DefaultPolicy()),
+		byID:          map[string]*node{},
+		placed:        map[assignment.Key]protocol.AssignRun{},
+		activeQueries: map[assignment.Key]time.Time{},
+		queries:       map[string]*activeQuery{},
+		cancelled:     map[Work]time.Time{},
+		handles:       map[string]*handle{},
+		shown:         map[string]shownState{},
+		refused:       map[string]string{},
+	}
 	if f.opts.Watch == nil {
 		f.opts.Watch = func(NodeEvent) {}
 	}

@@ -339,7 +339,10 @@ func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
 			t.Errorf("heard %+v", f.states)
 		}
 		// Its room is free again.
-		if on, err := f.AssignWorkers(nil, protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
+		if on, err := f.AssignWorkers(
+			nil,
+			protocol.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10},
+		); err != nil {
 			t.Errorf("%v, %v", on, err)
 		}
 	})
@@ -487,7 +490,10 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 	place := func(f *fleetTest, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
 		var all []protocol.AssignRun
 		for i := range workers {
-			all = append(all, protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w})
+			all = append(
+				all,
+				protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w},
+			)
 		}
 		nodes, err := f.AssignWorkers(nil, all...)
 		for _, n := range nodes {

@@ -132,8 +132,13 @@ func ReadRequest(der []byte) (Request, error) {
 
 // Sign makes the certificate that a node has asked for. Whether it may have it was decided before.
 func (a *Authority) Sign(r Request, now time.Time) (SignedCertificate, error) {
-	s := SignedCertificate{NodeID: r.NodeID, Authority: a.cert.Raw, Key: r.Key, NotBefore: now.Add(-skew).UTC().Truncate(time.Second),
-		NotAfter: now.Add(a.Life).UTC().Truncate(time.Second)}
+	s := SignedCertificate{
+		NodeID:    r.NodeID,
+		Authority: a.cert.Raw,
+		Key:       r.Key,
+		NotBefore: now.Add(-skew).UTC().Truncate(time.Second),
+		NotAfter:  now.Add(a.Life).UTC().Truncate(time.Second),
+	}
 	serial := newSerial()
 	s.Serial = serialOf(serial)
 	der, err := a.issue(roleNode, r.NodeID, serial, r.public, s.NotBefore, s.NotAfter, x509.ExtKeyUsageServerAuth)

@@ -92,7 +92,12 @@ func tight(a, b *candidate) bool {
 	return bounded && (!other || x < y)
 }
 
-func fill(nodes []engine.NodeCapacity, runID string, works []engine.WorkerDemand, better func(a, b *candidate) bool) map[string]string {
+func fill(
+	nodes []engine.NodeCapacity,
+	runID string,
+	works []engine.WorkerDemand,
+	better func(a, b *candidate) bool,
+) map[string]string {
 	places := make([]candidate, len(nodes))
 	for i, n := range nodes {
 		places[i].NodeCapacity = n

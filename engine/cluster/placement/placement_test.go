@@ -112,15 +112,28 @@ func TestANodeThatComesMovesOnlyItsOwn(t *testing.T) {
 func TestUnequalRunWorkersAreTriedTightly(t *testing.T) {
 	works := []engine.WorkerDemand{{ID: "1", Connections: 25}, {ID: "2", Connections: 24}, {ID: "3", Connections: 24}}
 	for i := range 20 {
-		if on := Assign([]engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 25}}, fmt.Sprint(i), works); len(on) != 3 {
+		if on := Assign(
+			[]engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 25}},
+			fmt.Sprint(i),
+			works,
+		); len(
+			on,
+		) != 3 {
 			t.Errorf("run %d: %v", i, on)
 		}
 	}
 }
 
 func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
-	nodes := WithReservations([]engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
-		[]engine.Reservation{{RunID: "r1", WorkerID: "w1", NodeID: "a", Connections: 16}, {RunID: "r2", WorkerID: "w1", NodeID: "b", Connections: 3}, {RunID: "r3", WorkerID: "w1", NodeID: "b", Connections: 5}}, "r3")
+	nodes := WithReservations(
+		[]engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
+		[]engine.Reservation{
+			{RunID: "r1", WorkerID: "w1", NodeID: "a", Connections: 16},
+			{RunID: "r2", WorkerID: "w1", NodeID: "b", Connections: 3},
+			{RunID: "r3", WorkerID: "w1", NodeID: "b", Connections: 5},
+		},
+		"r3",
+	)
 	if on := Assign(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 5}}); on["w"] != "b" {
 		t.Errorf("%v on %+v", on, nodes)
 	}
@@ -130,7 +143,8 @@ func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
 	if free := Free(nodes, ""); free != (FreeCapacity{Nodes: 2, Connections: 5}) {
 		t.Errorf("free %+v", free)
 	}
-	if !FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 8}}) || FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 9}}) {
+	if !FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 8}}) ||
+		FitsWhenEmpty(nodes, "r3", []engine.WorkerDemand{{ID: "w", Connections: 9}}) {
 		t.Error("what would fit on empty nodes")
 	}
 }
@@ -197,7 +211,10 @@ func TestWantedNodesHoldTheDemand(t *testing.T) {
 			return
 		}
 		if wanted < min(len(d.Reserved), 3) || wanted < (total+typical-1)/typical && total <= typical*len(works) &&
-			slices.MaxFunc(works, func(a, b engine.WorkerDemand) int { return a.Connections - b.Connections }).Connections <= typical {
+			slices.MaxFunc(
+				works,
+				func(a, b engine.WorkerDemand) int { return a.Connections - b.Connections },
+			).Connections <= typical {
 			t.Fatalf("%d are wanted: %+v", wanted, d)
 		}
 		more := d
@@ -221,8 +238,11 @@ func TestWantedNodesFromZeroAndBack(t *testing.T) {
 	if d.NodesNeeded() != 2 {
 		t.Errorf("%d are wanted", d.NodesNeeded())
 	}
-	d = Demand{Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 48}}, Reserved: []engine.Reservation{{RunID: "r", WorkerID: "1", NodeID: "a", Connections: 4},
-		{RunID: "s", WorkerID: "1", NodeID: "b", Connections: 4}}}
+	d = Demand{
+		Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 48}},
+		Reserved: []engine.Reservation{{RunID: "r", WorkerID: "1", NodeID: "a", Connections: 4},
+			{RunID: "s", WorkerID: "1", NodeID: "b", Connections: 4}},
+	}
 	if d.NodesNeeded() != 2 {
 		t.Errorf("two nodes carry something, and %d are wanted", d.NodesNeeded())
 	}

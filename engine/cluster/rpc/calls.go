@@ -86,7 +86,10 @@ func List(ctx context.Context, client pb.NodeServiceClient, process string, sinc
 }
 
 // Serve answers RunFragment on a node: the fragment runs as long as the call lasts.
-func Serve(s grpc.BidiStreamingServer[pb.RunFragmentRequest, pb.RunFragmentResponse], host protocol.FragmentHost) error {
+func Serve(
+	s grpc.BidiStreamingServer[pb.RunFragmentRequest, pb.RunFragmentResponse],
+	host protocol.FragmentHost,
+) error {
 	first, err := s.Recv()
 	if err != nil {
 		return err

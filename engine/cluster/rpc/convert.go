@@ -173,12 +173,27 @@ func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
 	switch w := w.GetMessage().(type) {
 	case *pb.FromNode_Hello:
 		p := w.Hello
-		return protocol.Hello{NodeID: p.GetNodeId(), Version: p.GetVersion(), Protocol: int(p.GetProtocol()),
+		return protocol.Hello{
+			NodeID:   p.GetNodeId(),
+			Version:  p.GetVersion(),
+			Protocol: int(p.GetProtocol()),
 			Session:  p.GetSession(),
-			Capacity: int(p.GetCapacity()), Queries: p.GetQueries(), Workers: listed(p.GetWorkers(), readWorkerState),
-			Parts: listed(p.GetParts(), readWorkReady), Quarantined: listed(p.GetAside(), func(a *pb.AsidePart) protocol.QuarantinedPart {
-				return protocol.QuarantinedPart{RunID: a.GetRunId(), WorkerID: a.GetWorkerId(), Name: a.GetName(), Reason: a.GetReason()}
-			})}, nil
+			Capacity: int(p.GetCapacity()),
+			Queries:  p.GetQueries(),
+			Workers:  listed(p.GetWorkers(), readWorkerState),
+			Parts: listed(
+				p.GetParts(),
+				readWorkReady,
+			),
+			Quarantined: listed(p.GetAside(), func(a *pb.AsidePart) protocol.QuarantinedPart {
+				return protocol.QuarantinedPart{
+					RunID:    a.GetRunId(),
+					WorkerID: a.GetWorkerId(),
+					Name:     a.GetName(),
+					Reason:   a.GetReason(),
+				}
+			}),
+		}, nil
 	case *pb.FromNode_Status:
 		p := w.Status
 		return protocol.Status{NodeID: p.GetNodeId(), Alive: p.GetAlive(), AcceptingWork: p.GetAcceptingWork(),

@@ -148,8 +148,12 @@ func (l *Listener) options() []grpc.ServerOption {
 		md, _ := metadata.FromIncomingContext(ctx)
 		return l.admit(ctx, strings.Join(md.Get(authorization), ""))
 	}
-	return []grpc.ServerOption{grpc.Creds(peerCredentials{insecure.NewCredentials()}), grpc.MaxRecvMsgSize(protocol.MaxMessage),
-		grpc.ConnectionTimeout(helloTimeout), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeaders),
+	return []grpc.ServerOption{
+		grpc.Creds(peerCredentials{insecure.NewCredentials()}),
+		grpc.MaxRecvMsgSize(protocol.MaxMessage),
+		grpc.ConnectionTimeout(helloTimeout),
+		grpc.MaxConcurrentStreams(maxCalls),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minKeepalive, PermitWithoutStream: true}),
 		// Before the message of a call is read, which may be large.
@@ -167,7 +171,8 @@ func (l *Listener) options() []grpc.ServerOption {
 				return err
 			}
 			return h(srv, s)
-		})}
+		}),
+	}
 }
 
 // mostCalls is how many calls a connection may have at a time, mostHeaders how large the

@@ -98,8 +98,10 @@ func TestANodeWithVeryManyPartsIntroducesItself(t *testing.T) {
 // TestAHelloThatWasBrokenOffBeginsAnew: what had come of it does not count twice.
 func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 	h := laden(3000)
-	h.Quarantined = []protocol.QuarantinedPart{{RunID: "r", WorkerID: "worker-0", Name: "x", Reason: strings.Repeat("y", 5<<20)},
-		{RunID: "r", WorkerID: "worker-0", Name: "z"}}
+	h.Quarantined = []protocol.QuarantinedPart{
+		{RunID: "r", WorkerID: "worker-0", Name: "x", Reason: strings.Repeat("y", 5<<20)},
+		{RunID: "r", WorkerID: "worker-0", Name: "z"},
+	}
 	pieces, err := piecesFromWire(h)
 	if err != nil || len(pieces) < 4 {
 		t.Fatal(len(pieces), err)
@@ -133,7 +135,10 @@ func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 // TestAServerHoldsNoEndlessHello: a node that never ends one is cut off.
 func TestAServerHoldsNoEndlessHello(t *testing.T) {
 	read := whole(func(*pb.FromNode) (protocol.FromNode, error) {
-		return protocol.Hello{Parts: make([]protocol.WorkReady, 1), Quarantined: make([]protocol.QuarantinedPart, maxParts/4)}, nil
+		return protocol.Hello{
+			Parts:       make([]protocol.WorkReady, 1),
+			Quarantined: make([]protocol.QuarantinedPart, maxParts/4),
+		}, nil
 	})
 	for piece := int64(0); ; piece++ {
 		_, err := read(&pb.FromNode{Message: &pb.FromNode_Hello{Hello: &pb.Hello{Piece: piece, More: true}}})

@@ -247,7 +247,12 @@ func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
 	if err := end.(protocol.PluginReceiver).PutPlugin(t.Context(), hash, wasm); err == nil || given != nil {
 		t.Fatalf("with a flipped bit: %v, %d bytes were taken", err, len(given))
 	}
-	if err := end.(protocol.PluginReceiver).PutPlugin(t.Context(), hash, make([]byte, maxPlugin+1)); err == nil || given != nil ||
+	if err := end.(protocol.PluginReceiver).PutPlugin(
+		t.Context(),
+		hash,
+		make([]byte, maxPlugin+1),
+	); err == nil ||
+		given != nil ||
 		!strings.Contains(err.Error(), "larger than plugins may be") {
 		t.Fatalf("one that is too large: %v, %d bytes were taken", err, len(given))
 	}

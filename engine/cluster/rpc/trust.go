@@ -298,7 +298,9 @@ func certify(ctx context.Context, client pb.NodeServiceClient,
 	if err != nil {
 		return withoutGRPC(err)
 	}
-	signed, refused := sign(pki.CertificateRequest{TokenID: r.GetTokenId(), Proof: r.GetTokenSecret(), Request: r.GetRequest()})
+	signed, refused := sign(
+		pki.CertificateRequest{TokenID: r.GetTokenId(), Proof: r.GetTokenSecret(), Request: r.GetRequest()},
+	)
 	answer := &pb.InstallCertificateRequest{Certificate: signed.Certificate, Authority: signed.Authority}
 	if refused != nil {
 		why := engine.AsError(refused)
@@ -327,7 +329,11 @@ func (d *Dialer) renewing(ctx context.Context, who pki.Peer) {
 		case <-timer.C:
 		}
 		limited, cancel := context.WithTimeout(ctx, joinTimeout)
-		err := certify(limited, d.client, func(a pki.CertificateRequest) (pki.SignedCertificate, error) { return r.sign(limited, a) })
+		err := certify(
+			limited,
+			d.client,
+			func(a pki.CertificateRequest) (pki.SignedCertificate, error) { return r.sign(limited, a) },
+		)
 		cancel()
 		next = r.who.RenewAt()
 		if err == nil {

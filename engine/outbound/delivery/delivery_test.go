@@ -105,11 +105,15 @@ func errorOf(failed bool) error {
 // TestAnEndDoesNotWait: what another side does not take is lost when the time is up, and counted.
 func TestAnEndDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := delivery.Open("there", delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Hour},
+		q := delivery.Open(
+			"there",
+			delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Hour},
 			func(ctx context.Context, _ []thing, _ int) delivery.Outcome {
 				<-ctx.Done()
 				return delivery.Outcome{Retry: true, Err: ctx.Err()}
-			}, zerolog.Nop())
+			},
+			zerolog.Nop(),
+		)
 		q.Enqueue(1, 2, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -130,8 +134,14 @@ func TestAnEndDoesNotWait(t *testing.T) {
 func TestWhatIsRefusedFails(t *testing.T) {
 	for why, again := range map[string]bool{delivery.LostRejected: false, delivery.LostExpired: true} {
 		synctest.Test(t, func(t *testing.T) {
-			q := delivery.Open("there", delivery.Limits{MaxItems: 10, MaxBytes: 1000, BatchSize: 1, MinBackoff: time.Second,
-				MaxBackoff: time.Second, RetryTimeout: time.Minute}, func(_ context.Context, things []thing, _ int) delivery.Outcome {
+			q := delivery.Open("there", delivery.Limits{
+				MaxItems:     10,
+				MaxBytes:     1000,
+				BatchSize:    1,
+				MinBackoff:   time.Second,
+				MaxBackoff:   time.Second,
+				RetryTimeout: time.Minute,
+			}, func(_ context.Context, things []thing, _ int) delivery.Outcome {
 				if things[0] == 2 {
 					return delivery.Outcome{}
 				}

@@ -174,7 +174,12 @@ func (a *Response) Retryable() (again bool, after time.Duration) {
 }
 
 // Post sends a body to a path below the endpoint, "" for itself. An error is of an endpoint that has not answered.
-func (c *Client) Post(ctx context.Context, path, contentType string, body []byte, headers ...string) (*Response, error) {
+func (c *Client) Post(
+	ctx context.Context,
+	path, contentType string,
+	body []byte,
+	headers ...string,
+) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	at := c.at

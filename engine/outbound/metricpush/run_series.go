@@ -97,11 +97,19 @@ type gauge struct {
 
 func newRunSeries(run engine.Run, epoch int64, now time.Time) *runSeries {
 	target := run.Scenario.Target
-	return &runSeries{epoch: epoch, baseMs: run.StartTime.UnixMicro() / 1000, lastSeen: now, groups: map[groupKey]*group{},
-		waiting: map[int32][]added{}, gauges: map[string]*gauge{}, nodes: map[string]string{}, loads: map[int32][]workerLoad{},
+	return &runSeries{
+		epoch:    epoch,
+		baseMs:   run.StartTime.UnixMicro() / 1000,
+		lastSeen: now,
+		groups:   map[groupKey]*group{},
+		waiting:  map[int32][]added{},
+		gauges:   map[string]*gauge{},
+		nodes:    map[string]string{},
+		loads:    map[int32][]workerLoad{},
 		labels: labels.FromMap(dropEmpty(map[string]string{"run": run.RunID, "run_name": run.RunName,
 			"template": run.Scenario.TemplateName, "table_type": target.Adapter, "target": target.Connection.Name,
-			"table": target.TableName}))}
+			"table": target.TableName})),
+	}
 }
 
 // dropEmpty leaves out labels that are empty, which are none.
@@ -172,7 +180,12 @@ func (f *runSeries) add(l rollup.Live, now time.Time) {
 		f.note(k.Moment, groupKey{worker: k.Worker, warmup: k.Warmup}, [3]int64{c.Operations, c.Errors}, c)
 	}
 	for k, n := range l.Seconds.Errors {
-		f.note(k.Moment, groupKey{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup}, [3]int64{n}, nil)
+		f.note(
+			k.Moment,
+			groupKey{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup},
+			[3]int64{n},
+			nil,
+		)
 	}
 	for _, p := range l.Warehouse {
 		f.poll(p)

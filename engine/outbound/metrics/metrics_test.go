@@ -75,8 +75,21 @@ func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	second := func(n int) time.Time { return at.Add(time.Hour + time.Duration(n)*time.Second) } // by the node's clock
 	parent := traces.Context("run-1", "assign worker-0 n")
-	w := worker.EndedWorker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
-		Ready: second(2), LoadStarted: second(3), Stopped: second(13), Drained: second(14), Ended: second(15), Ahead: -time.Hour}
+	w := worker.EndedWorker{
+		RunID:       "run-1",
+		WorkerID:    "worker-0",
+		NodeID:      "n",
+		TraceParent: parent,
+		Assigned:    second(0),
+		Ready: second(
+			2,
+		),
+		LoadStarted: second(3),
+		Stopped:     second(13),
+		Drained:     second(14),
+		Ended:       second(15),
+		Ahead:       -time.Hour,
+	}
 	m.Ended(w)
 	took := map[string]time.Duration{}
 	for _, s := range kept.GetSpans() {

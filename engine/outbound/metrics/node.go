@@ -24,7 +24,10 @@ func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	m := &Node{traces: traces}
 	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
 		longBuckets...)
-	m.cancel = m.histogram("loadstone_node_cancel_seconds", "From hearing STOP to the end of the run worker.", humanBuckets...)
+	m.cancel = m.histogram(
+		"loadstone_node_cancel_seconds",
+		"From hearing STOP to the end of the run worker.",
+		humanBuckets...)
 	m.deleted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_artifacts_deleted_total",
 		Help: "Files of the spool that were deleted, by why."}, []string{"reason"})
 	for _, reason := range []string{"CACHE", "ACKNOWLEDGED", "EXPIRED", "OLDEST"} {
@@ -93,16 +96,20 @@ func (m *Node) Ended(w worker.EndedWorker) {
 		if to.IsZero() || to.Before(from) {
 			to = w.Ended
 		}
-		m.traces.Record(trace.Span{Name: name, Trace: w.RunID, ParentKey: key, Parent: m.traces.ContextBelow(w.TraceParent, w.RunID, key),
-			Begin: runTime(w, from), End: runTime(w, to), Fields: about})
+		m.traces.Record(
+			trace.Span{Name: name, Trace: w.RunID, ParentKey: key, Parent: m.traces.ContextBelow(w.TraceParent, w.RunID, key),
+				Begin: runTime(w, from), End: runTime(w, to), Fields: about},
+		)
 	}
 	part("set-up", w.Assigned, earliestTime(w.Ready, w.Stopped))
 	part("wait for START", w.Ready, earliestTime(w.LoadStarted, w.Stopped))
 	part("load", w.LoadStarted, w.Stopped)
 	part("drain", w.Stopped, w.Drained)
 	part("finish record", w.Drained, w.Ended)
-	m.traces.Record(trace.Span{Name: "run worker", Trace: w.RunID, Key: key, Parent: w.TraceParent, Begin: runTime(w, w.Assigned),
-		End: runTime(w, w.Ended), Failed: w.Failed, Fields: about})
+	m.traces.Record(
+		trace.Span{Name: "run worker", Trace: w.RunID, Key: key, Parent: w.TraceParent, Begin: runTime(w, w.Assigned),
+			End: runTime(w, w.Ended), Failed: w.Failed, Fields: about},
+	)
 }
 
 // runTime is a time of the node's clock by that of the run: spans of several machines lie beside each other.

@@ -34,7 +34,10 @@ func (m *Node) makeWorkMetrics() {
 	a.took = m.histogram("loadstone_node_promql_work_seconds",
 		"Works of PromQL queries, from their assignment to their end.",
 		fastBuckets...)
-	a.wait = m.histogram("loadstone_node_promql_work_wait_seconds", "How long they waited for a processor.", fastBuckets...)
+	a.wait = m.histogram(
+		"loadstone_node_promql_work_wait_seconds",
+		"How long they waited for a processor.",
+		fastBuckets...)
 	a.read = m.histogram("loadstone_node_promql_segments_seconds",
 		"How long their segments took to be read, and to be brought where they were not on the node.", fastBuckets...)
 	a.fetchedB = m.counter("loadstone_node_promql_fetched_bytes_total", "Bytes of segments that servers have brought.")

@@ -14,7 +14,10 @@ import (
 
 // queries makes the metrics of queries over results.
 func (m *Server) queries() {
-	m.query = m.histogram("loadstone_query_seconds", "Queries over results, until their whole answer was there.", humanBuckets...)
+	m.query = m.histogram(
+		"loadstone_query_seconds",
+		"Queries over results, until their whole answer was there.",
+		humanBuckets...)
 	m.queryErrors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_query_errors_total",
 		Help: "Queries over results without an answer, by the code of their error."}, []string{"reason"})
 	// What nobody has seen yet is 0, and not missing.

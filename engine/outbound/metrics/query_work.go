@@ -43,7 +43,10 @@ func (m *Server) makeQueryWorkMetrics() {
 		"What works of PromQL queries came to and was not what was announced: another checksum, another size.")
 	w.failed = m.counter("loadstone_promql_artifact_fetch_failures_total",
 		"Fetches of what works of PromQL queries came to that failed for another reason.")
-	w.query = m.histogram("loadstone_promql_query_seconds", "PromQL queries, until their leaves were evaluated.", fastBuckets...)
+	w.query = m.histogram(
+		"loadstone_promql_query_seconds",
+		"PromQL queries, until their leaves were evaluated.",
+		fastBuckets...)
 	w.first = m.histogram("loadstone_promql_first_result_seconds",
 		"From the begin of a PromQL query until the first part of it was there.", fastBuckets...)
 	w.errors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_promql_query_errors_total",

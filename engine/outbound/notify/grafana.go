@@ -17,8 +17,14 @@ import (
 )
 
 // grafanaLimits: annotations are few, and one that is an hour late still says when it was.
-var grafanaLimits = delivery.Limits{MaxItems: 1000, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
-	RetryTimeout: time.Hour}
+var grafanaLimits = delivery.Limits{
+	MaxItems:     1000,
+	MaxBytes:     1 << 20,
+	BatchSize:    1,
+	MinBackoff:   time.Second,
+	MaxBackoff:   time.Minute,
+	RetryTimeout: time.Hour,
+}
 
 // grafanaReadTimeout bounds how long the control store may take to say what a run is.
 const grafanaReadTimeout = 5 * time.Second

@@ -194,7 +194,11 @@ func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, b
 			return HookList{}, err
 		}
 		if _, twice := secrets[h.ID]; twice {
-			return HookList{}, engine.InvalidField(fmt.Sprintf("hooks[%d].id", i), "is there twice", "leave it out for a new one")
+			return HookList{}, engine.InvalidField(
+				fmt.Sprintf("hooks[%d].id", i),
+				"is there twice",
+				"leave it out for a new one",
+			)
 		}
 		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hookSecrets{h.URL, h.Secret}
 	}

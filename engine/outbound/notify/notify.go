@@ -155,8 +155,14 @@ const (
 )
 
 // limits of one hook: what was not told for an hour is given up.
-var limits = delivery.Limits{MaxItems: 200, MaxBytes: 1 << 20, BatchSize: 1, MinBackoff: time.Second, MaxBackoff: time.Minute,
-	RetryTimeout: time.Hour}
+var limits = delivery.Limits{
+	MaxItems:     200,
+	MaxBytes:     1 << 20,
+	BatchSize:    1,
+	MinBackoff:   time.Second,
+	MaxBackoff:   time.Minute,
+	RetryTimeout: time.Hour,
+}
 
 // Start begins to tell of runs that end.
 func Start(o Options) *Notifier {

@@ -50,7 +50,11 @@ type Sender struct {
 
 // Open makes a sender, nil where nobody has named a collector. It does not wait for the collector.
 func Open(ctx context.Context, o Options) (*Sender, error) {
-	at := firstNonEmpty(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	at := firstNonEmpty(
+		o.Endpoint,
+		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+		os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"),
+	)
 	if at == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") ||
 		strings.EqualFold(os.Getenv("OTEL_TRACES_EXPORTER"), "none") {
 		return nil, nil

@@ -107,7 +107,12 @@ func writtenCount(h http.Header) (n int, says bool) {
 	return n, says
 }
 
-func (w *Writer) post(ctx context.Context, points []metricpush.Point, attempt int, first bool) (*delivery.Response, error) {
+func (w *Writer) post(
+	ctx context.Context,
+	points []metricpush.Point,
+	attempt int,
+	first bool,
+) (*delivery.Response, error) {
 	message := w.encoder.encode(points, first)
 	w.packed = snappy.Encode(w.packed[:cap(w.packed)], message)
 	kind, number := contentTypeV2, "2.0.0"

@@ -159,7 +159,11 @@ func TestTheFirstVersionIsKept(t *testing.T) {
 	a := &answers{script: []http.HandlerFunc{say(415), say(204)}}
 	s := httptest.NewServer(a)
 	defer s.Close()
-	w, err := open(delivery.Endpoint{URL: s.URL}, delivery.Limits{MaxItems: 100, MaxBytes: 1 << 20, BatchSize: 1}, zerolog.Nop())
+	w, err := open(
+		delivery.Endpoint{URL: s.URL},
+		delivery.Limits{MaxItems: 100, MaxBytes: 1 << 20, BatchSize: 1},
+		zerolog.Nop(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

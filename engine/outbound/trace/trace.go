@@ -120,7 +120,11 @@ func (t *Tracer) Record(s Span) {
 	ctx := context.Background()
 	parent, sent := parse(s.Parent)
 	if !sent {
-		c := trace.SpanContextConfig{TraceID: traceID(s.Trace), SpanID: spanID(s.Trace, cmp.Or(s.ParentKey, Root)), Remote: true}
+		c := trace.SpanContextConfig{
+			TraceID: traceID(s.Trace),
+			SpanID:  spanID(s.Trace, cmp.Or(s.ParentKey, Root)),
+			Remote:  true,
+		}
 		if t.sampled(c.TraceID) {
 			c.TraceFlags = trace.FlagsSampled
 		}

@@ -137,7 +137,12 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 // checkDeclaredSQL refuses statements of the workload that the adapter wrote otherwise than its
 // manifest declares. What the workload brought goes through the adapter unchanged, with
 // the tables' names put in.
-func checkDeclaredSQL(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement, tables []engine.Table) error {
+func checkDeclaredSQL(
+	adapter plugin.Info,
+	wanted []plugin.Statement,
+	list []engine.Statement,
+	tables []engine.Table,
+) error {
 	patterns, dialect := adapter.Manifest.Patterns().Statements, adapter.Manifest.Dialect
 	var names []string
 	for _, t := range tables {

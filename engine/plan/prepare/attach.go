@@ -17,7 +17,11 @@ type Attached struct{ r *resolved }
 // Attach opens the target of a run for what is asked beside its load. purpose is
 // what the database shows as the application. Nothing connects yet.
 func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan, purpose string) (*Attached, error) {
-	r := &resolved{session: plan.Session, classes: plan.ErrorClasses, server: target.ServerInfo{Lacks: plan.MissingCapabilities}}
+	r := &resolved{
+		session: plan.Session,
+		classes: plan.ErrorClasses,
+		server:  target.ServerInfo{Lacks: plan.MissingCapabilities},
+	}
 	var err error
 	// The run's own version of the adapter, or, where that was deleted, the one of its name.
 	if r.adapter, err = deps.Plugins.Adapter(ctx, plan.Adapter.SHA256); errors.Is(err, plugin.ErrNotFound) {

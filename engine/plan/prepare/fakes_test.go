@@ -59,7 +59,10 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{driver: "fake", tables: map[string]*engine.Table{}, maxConns: 100,
+	return &world{
+		driver:   "fake",
+		tables:   map[string]*engine.Table{},
+		maxConns: 100,
 		statement: func(s plugin.Statement) engine.Statement {
 			return engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds}
 		},

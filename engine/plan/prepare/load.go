@@ -277,7 +277,13 @@ func (l *tableLoader) load(ctx context.Context, i int, into *plugin.LoadTarget) 
 		given += int64(rows.Len())
 		return rows, nil
 	}
-	done, err := l.database.Load(ctx, into.Table, into.Columns, next, func(done int64) { l.reportProgress(i, done, done >= total) })
+	done, err := l.database.Load(
+		ctx,
+		into.Table,
+		into.Columns,
+		next,
+		func(done int64) { l.reportProgress(i, done, done >= total) },
+	)
 	switch {
 	case pluginErr != nil:
 		return pluginErr

@@ -57,7 +57,17 @@ var effects = []string{
 }
 
 // exactEffects are those of effects that are whole names: other functions begin so, too.
-var exactEffects = []string{"lo", "exec", "nextval", "setval", "setseed", "ts_stat", "ts_rewrite", "set_config", "connectby"}
+var exactEffects = []string{
+	"lo",
+	"exec",
+	"nextval",
+	"setval",
+	"setseed",
+	"ts_stat",
+	"ts_rewrite",
+	"set_config",
+	"connectby",
+}
 
 // effect is a function among the tokens that does more than compute, or "".
 func effect(tokens []sqltext.Token) string {

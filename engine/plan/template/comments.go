@@ -15,7 +15,8 @@ var (
 	addressSecret = regexp.MustCompile(`([^\s:@/'"]*:)([^\s/:][^\s]*|:[^\s]+)@([^\s])`)
 	// A password by its name: password=secret, PGPASSWORD: secret, "token": "secret".
 	namedSecret = regexp.MustCompile(
-		`(?i)(\w*(?:password|passwd|pwd|passphrase|secret|token|api_?key|private_?key)["']?\s*[:=]\s*)('[^']*'|"[^"]*"|[^\s&;,]+)`)
+		`(?i)(\w*(?:password|passwd|pwd|passphrase|secret|token|api_?key|private_?key)["']?\s*[:=]\s*)('[^']*'|"[^"]*"|[^\s&;,]+)`,
+	)
 )
 
 // MaskComments returns the document with what looks like a password in its

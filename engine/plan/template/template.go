@@ -277,8 +277,13 @@ func check(s engine.Scenario) []engine.FieldError {
 			add("scaling.min_workers", fmt.Sprintf("%d run workers cannot share %d connections", sc.MinWorkers,
 				w.ConcurrentConnections), "each run worker needs at least one connection")
 		case peak > sc.Capacity():
-			add("scaling.max_workers", fmt.Sprintf("%d connections do not fit: %d × scaling.per_worker_capacity %d = %d", peak,
-				sc.MaxWorkers, sc.PerWorkerCapacity, sc.Capacity()), "raise it or per_worker_capacity, or ask for fewer connections")
+			add("scaling.max_workers", fmt.Sprintf(
+				"%d connections do not fit: %d × scaling.per_worker_capacity %d = %d",
+				peak,
+				sc.MaxWorkers,
+				sc.PerWorkerCapacity,
+				sc.Capacity(),
+			), "raise it or per_worker_capacity, or ask for fewer connections")
 		}
 	}
 	fields = append(fields, checkRules(s.Rules)...)

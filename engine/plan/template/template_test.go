@@ -270,7 +270,11 @@ func TestSet(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
-	f.Add([]byte(`{"name":"x","target":{"connection":{"driver":"postgres","dsn":"postgres://h/d"},"table_name":"t"},"workload":{"plugin":"mix"}}`))
+	f.Add(
+		[]byte(
+			`{"name":"x","target":{"connection":{"driver":"postgres","dsn":"postgres://h/d"},"table_name":"t"},"workload":{"plugin":"mix"}}`,
+		),
+	)
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(t *testing.T, source []byte) {
 		s, err := Parse(source)

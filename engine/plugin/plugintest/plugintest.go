@@ -439,8 +439,11 @@ func tableList(t *testing.T, factory Factory) {
 		t.Errorf("tables that do not vary are %+v, %v", list, err)
 	}
 	const manifest = `{"kind":"workload","name":"guest","tables_vary":true,"statements":[{"id":"one","binds":["i64"]}]}`
-	_, w = register(t, factory, Guest{Manifest: manifest, Rows: Batch(Operation(0, Int(1)), Operation(0, Int(2))),
-		Answer: `{"tables":[{"name":"a","columns":["id i64"],"empty":true,"varies":true},{"name":"b","columns":["id i64"],"key":"id","rows":7,"sized_by":"n","computed_keys":true,"indexes":[{"columns":["id"],"unique":true}],"options":{"postgres":"x"}}]}`})
+	_, w = register(t, factory, Guest{
+		Manifest: manifest,
+		Rows:     Batch(Operation(0, Int(1)), Operation(0, Int(2))),
+		Answer:   `{"tables":[{"name":"a","columns":["id i64"],"empty":true,"varies":true},{"name":"b","columns":["id i64"],"key":"id","rows":7,"sized_by":"n","computed_keys":true,"indexes":[{"columns":["id"],"unique":true}],"options":{"postgres":"x"}}]}`,
+	})
 	list, err = w.Tables(ctx, json.RawMessage(`{"n":7}`))
 	if err != nil || len(list) != 2 || !list[0].Empty || !list[0].Varies || list[1].Rows != 7 || list[1].SizedBy != "n" ||
 		!list[1].ComputedKeys || !list[1].Indexes[0].Unique || list[1].Options["postgres"] != "x" {

@@ -65,7 +65,12 @@ func (r *BreakdownReader) Compare(ctx context.Context, a, b []string, o Options)
 	if c.Kinds, err = compareParts(ctx, sides, func(x runParts) *statementSeconds { return x.kinds }, o); err != nil {
 		return c, err
 	}
-	if c.Statements, err = compareParts(ctx, sides, func(x runParts) *statementSeconds { return x.statement }, o); err != nil {
+	if c.Statements, err = compareParts(
+		ctx,
+		sides,
+		func(x runParts) *statementSeconds { return x.statement },
+		o,
+	); err != nil {
 		return c, err
 	}
 	if n := len(c.Kinds) + len(c.Statements); n >= manyParts {
@@ -88,7 +93,12 @@ func (r *BreakdownReader) parts(ctx context.Context, id string, most int) (one r
 }
 
 // compareParts compares the parts that either side has, the most frequent first.
-func compareParts(ctx context.Context, sides [2][]runParts, of func(runParts) *statementSeconds, o Options) ([]ComparedPart, error) {
+func compareParts(
+	ctx context.Context,
+	sides [2][]runParts,
+	of func(runParts) *statementSeconds,
+	o Options,
+) ([]ComparedPart, error) {
 	all := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{}}
 	counts := map[PartKey]*[2]int64{}
 	for side, runs := range sides {

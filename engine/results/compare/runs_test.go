@@ -64,7 +64,14 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	if got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{edited}, Defaults()); err != nil || got.SameRun {
 		t.Errorf("an edited file is the same run: %v", err)
 	}
-	if _, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{none}, Defaults()); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := CompareRuns(
+		[]MeasuredRun{a},
+		[]MeasuredRun{none},
+		Defaults(),
+	); !engine.HasCode(
+		err,
+		engine.CodeConflict,
+	) {
 		t.Errorf("nothing to compare: %v", err)
 	}
 }

@@ -181,8 +181,10 @@ func bomb() string {
 }
 
 func TestPriceListsMayShare(t *testing.T) {
-	p, err := Parse([]byte(`{currency: EUR, credit_price: 2, warehouses: {A: &a {minimum_seconds: 60, credits_per_hour: &c {Small: 2}},
-  B: {<<: *a, minimum_seconds: 90}, C: {credits_per_hour: *c}}}`))
+	p, err := Parse(
+		[]byte(`{currency: EUR, credit_price: 2, warehouses: {A: &a {minimum_seconds: 60, credits_per_hour: &c {Small: 2}},
+  B: {<<: *a, minimum_seconds: 90}, C: {credits_per_hour: *c}}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +206,15 @@ func TestCostIsAdditive(t *testing.T) {
 		end := max(when, 2)
 		cut := rapid.Float64Range(0.1, 0.9).Draw(t, "cut") * end
 		whole := meanClusters(points, at(0).Time, at(end).Time) * end
-		halves := meanClusters(points, at(0).Time, at(cut).Time)*cut + meanClusters(points, at(cut).Time, at(end).Time)*(end-cut)
+		halves := meanClusters(
+			points,
+			at(0).Time,
+			at(cut).Time,
+		)*cut + meanClusters(
+			points,
+			at(cut).Time,
+			at(end).Time,
+		)*(end-cut)
 		if math.Abs(whole-halves) > 1e-2*whole {
 			t.Errorf("the whole has %v cluster seconds, its halves %v", whole, halves)
 		}

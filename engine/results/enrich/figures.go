@@ -67,7 +67,12 @@ func (x *index) figures(sums *[engine.NumKinds]serverTimes, kind engine.Kind, al
 			client, server = append(client, e.service), append(server, float64(e.server))
 		}
 	}
-	return &engine.ServerFigures{Matched: p.n, ClientMs: percentiles(client), ServerMs: percentiles(server), Split: p.split()}
+	return &engine.ServerFigures{
+		Matched:  p.n,
+		ClientMs: percentiles(client),
+		ServerMs: percentiles(server),
+		Split:    p.split(),
+	}
 }
 
 // percentiles sorts the values, of which there is one at least, and returns their figures (PERCENTILE_CONT).

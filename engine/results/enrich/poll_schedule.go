@@ -23,8 +23,14 @@ type Policy struct {
 
 // DefaultPolicy is what Snowflake's history needs.
 func DefaultPolicy() Policy {
-	return Policy{PageSize: 10_000, Interval: 10 * time.Second, Timeout: 240 * time.Second, TargetRatio: 0.9, MaxStuckPolls: 3,
-		StuckRatio: 0.5}
+	return Policy{
+		PageSize:      10_000,
+		Interval:      10 * time.Second,
+		Timeout:       240 * time.Second,
+		TargetRatio:   0.9,
+		MaxStuckPolls: 3,
+		StuckRatio:    0.5,
+	}
 }
 
 // MaxPages is how many pages one poll reads at most for so many executions.
@@ -109,8 +115,14 @@ func (c *PollSchedule) PollSucceeded(elapsed time.Duration, matched int64) Decis
 			fmt.Sprintf("%s of the executions were found; %d polls brought no more, so the history leaves the others out.",
 				percent(ratio), c.stuck))
 	case elapsed+c.policy.Interval > c.policy.Timeout && c.matched == 0:
-		return c.finish(engine.EnrichmentPartial,
-			fmt.Sprintf("None of %d executions was found in the history within %.0f s.", c.executions, c.policy.Timeout.Seconds()))
+		return c.finish(
+			engine.EnrichmentPartial,
+			fmt.Sprintf(
+				"None of %d executions was found in the history within %.0f s.",
+				c.executions,
+				c.policy.Timeout.Seconds(),
+			),
+		)
 	case elapsed+c.policy.Interval > c.policy.Timeout:
 		return c.finish(engine.EnrichmentPartial,
 			fmt.Sprintf("%s of the executions were found in the history within %.0f s.", percent(ratio),

@@ -250,8 +250,10 @@ func (w *jobRun) poll(ctx context.Context) (err error) {
 			cursor.Pages()))
 	}
 	if cursor.Gaps() > 0 {
-		w.addNote(fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
-			cursor.Gaps()))
+		w.addNote(
+			fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
+				cursor.Gaps()),
+		)
 	}
 	return nil
 }

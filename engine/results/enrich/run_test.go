@@ -153,8 +153,17 @@ func setup(t testing.TB, n int) (*record, *account, Job) {
 	clock := &fakeClock{now: base.Add(time.Duration(n)*time.Millisecond + time.Second)}
 	r := &record{n: n, warmup: n / 10, service: func(i int) float64 { return float64(2+i%5) + 0.5 }, dir: t.TempDir()}
 	a := &account{n: n, clock: clock, pageSize: 100}
-	return r, a, Job{RunID: "run-1", From: base.Add(-time.Minute), To: clock.now.Add(time.Minute), Policy: DefaultPolicy(),
-		Connect: func(context.Context) (History, error) { return a, nil }, Results: r, Dir: r.dir, StorePart: r.keep, Clock: clock}
+	return r, a, Job{
+		RunID:     "run-1",
+		From:      base.Add(-time.Minute),
+		To:        clock.now.Add(time.Minute),
+		Policy:    DefaultPolicy(),
+		Connect:   func(context.Context) (History, error) { return a, nil },
+		Results:   r,
+		Dir:       r.dir,
+		StorePart: r.keep,
+		Clock:     clock,
+	}
 }
 
 func run(t *testing.T, j Job) engine.Enrichment {

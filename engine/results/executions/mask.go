@@ -211,7 +211,10 @@ func (m *masker) tuple(at int) bool {
 // number tells whether a number begins at a place, which is not within a word.
 func (m *masker) number(at int) bool {
 	c := m.text[at]
-	if before, _ := utf8.DecodeLastRuneInString(m.text[:at]); at > 0 && (isWordRune(before) || before == '$' || before == '.') {
+	if before, _ := utf8.DecodeLastRuneInString(
+		m.text[:at],
+	); at > 0 &&
+		(isWordRune(before) || before == '$' || before == '.') {
 		return false
 	}
 	return isDigit(c) || (c == '-' || c == '+') && at+1 < len(m.text) && isDigit(m.text[at+1])

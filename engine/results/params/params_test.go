@@ -247,7 +247,13 @@ func TestOfMaskedValuesNothingIsWritten(t *testing.T) {
 		}
 		kept, _ := k.Samples("worker-0")
 		dir := t.TempDir()
-		a, err := Write(dir, FileInfo{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: FreeName(dir, "worker-0")}, kept, 3, true)
+		a, err := Write(
+			dir,
+			FileInfo{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: FreeName(dir, "worker-0")},
+			kept,
+			3,
+			true,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

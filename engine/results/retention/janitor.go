@@ -351,7 +351,10 @@ func (k *Janitor) execute(ctx context.Context, place string, rules SavedRules, p
 			continue
 		}
 		k.countDeleted(v, pass)
-		freed, err := k.removeFiles(ctx, store.PendingDeletion{RunID: v.RunID, Location: place, Whole: v.Whole, Bytes: v.Bytes})
+		freed, err := k.removeFiles(
+			ctx,
+			store.PendingDeletion{RunID: v.RunID, Location: place, Whole: v.Whole, Bytes: v.Bytes},
+		)
 		if pass.Bytes += freed; err != nil {
 			pass.FilesLeft++
 			errs = append(errs, err)

@@ -460,7 +460,10 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	if err := s.DeleteRun(ctx, "r9"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.QueueDeletion(ctx, store.PendingDeletion{RunID: "r8", Location: "p", Part: "segment-1.parquet"}); err != nil {
+	if err := s.QueueDeletion(
+		ctx,
+		store.PendingDeletion{RunID: "r8", Location: "p", Part: "segment-1.parquet"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.RunPass(ctx); err != nil || !strings.Contains(own.gone(), "all of r9, segment-1.parquet of r8") {

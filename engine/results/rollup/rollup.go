@@ -62,8 +62,15 @@ type Seconds struct {
 
 // New returns no seconds of a run that started at the time.
 func New(start time.Time) *Seconds {
-	return &Seconds{start: start, Run: map[Moment]*Cell{}, Kinds: map[KindKey]*Cell{}, Statements: map[StatementKey]*Cell{},
-		Workers: map[WorkerKey]*Cell{}, Errors: map[ErrorKey]int64{}, Loads: map[WorkerKey]*Load{}}
+	return &Seconds{
+		start:      start,
+		Run:        map[Moment]*Cell{},
+		Kinds:      map[KindKey]*Cell{},
+		Statements: map[StatementKey]*Cell{},
+		Workers:    map[WorkerKey]*Cell{},
+		Errors:     map[ErrorKey]int64{},
+		Loads:      map[WorkerKey]*Load{},
+	}
 }
 
 // At is when a second began.

@@ -211,12 +211,18 @@ func pendingRows(r *rollup.Run) []pendingRow {
 			second: k.Second, cell: c})
 	}
 	for k, n := range s.Errors {
-		all = append(all, pendingRow{labels: Labels{Relation: ErrorSeconds, Kind: k.Kind, ErrorClass: k.Class, ErrorCode: k.Code,
-			Warmup: k.Warmup}, second: k.Second, errors: n})
+		all = append(
+			all,
+			pendingRow{labels: Labels{Relation: ErrorSeconds, Kind: k.Kind, ErrorClass: k.Class, ErrorCode: k.Code,
+				Warmup: k.Warmup}, second: k.Second, errors: n},
+		)
 	}
 	for k, l := range s.Loads {
-		all = append(all, pendingRow{labels: Labels{Relation: LoadSeconds, WorkerID: k.Worker, Warmup: k.Warmup, NodeID: l.Node},
-			second: k.Second, load: l})
+		all = append(
+			all,
+			pendingRow{labels: Labels{Relation: LoadSeconds, WorkerID: k.Worker, Warmup: k.Warmup, NodeID: l.Node},
+				second: k.Second, load: l},
+		)
 	}
 	polls := r.WarehouseSeconds()
 	for i := range polls {

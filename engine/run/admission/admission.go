@@ -130,7 +130,10 @@ func (d *Controller) ReserveJoin(ctx context.Context, runID string, epoch int64,
 	if only != "" {
 		only = d.ledgerName(only)
 	}
-	a := &store.Admission{Nodes: d.ledgerNodes(), Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}}}
+	a := &store.Admission{
+		Nodes: d.ledgerNodes(),
+		Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}},
+	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if err := d.opts.Store.Reserve(ctx, runID, epoch, a); err != nil {
@@ -246,7 +249,10 @@ func (d *Controller) admit(ctx context.Context) error {
 			return err
 		}
 		if d.opts.Standalone {
-			l.Queued = slices.DeleteFunc(l.Queued, func(w store.QueuedRun) bool { return w.Pool != d.ledgerName(protocol.OwnNode) })
+			l.Queued = slices.DeleteFunc(
+				l.Queued,
+				func(w store.QueuedRun) bool { return w.Pool != d.ledgerName(protocol.OwnNode) },
+			)
 		} else if !d.graceGiven {
 			// The nodes of a server that has just begun are being dialled: it has not seen any go.
 			if err := d.markFitting(ctx, waitingIDs(l.Queued)); err != nil {

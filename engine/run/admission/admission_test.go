@@ -175,7 +175,10 @@ func TestARunThatFindsNoRoomIsStartedByAnyServer(t *testing.T) {
 		w.checkStatus("third", engine.StatusRunning)
 		w.end("second")
 		w.end("third")
-		if needs, err = w.controllers[0].ScalingNeeds(t.Context()); err != nil || needs.WantedNodes != 0 || needs.QueueDepth != 0 {
+		if needs, err = w.controllers[0].ScalingNeeds(
+			t.Context(),
+		); err != nil || needs.WantedNodes != 0 ||
+			needs.QueueDepth != 0 {
 			t.Errorf("idle: %+v, %v", needs, err)
 		}
 	})

@@ -17,7 +17,10 @@ import (
 const dialTimeout = 15 * time.Second
 
 // dialingNote is what a run that waits for them is told besides.
-var dialingNote = fmt.Sprintf("; the server has just started and its nodes are being dialled, for %s at most", dialTimeout)
+var dialingNote = fmt.Sprintf(
+	"; the server has just started and its nodes are being dialled, for %s at most",
+	dialTimeout,
+)
 
 // nodesPending reports whether nodes that were not there yet may come in a moment.
 func (d *Controller) nodesPending() bool {

@@ -24,7 +24,10 @@ func drawNodes(t *rapid.T, most int) []engine.NodeCapacity {
 
 func drawDemands(t *rapid.T) (all []engine.WorkerDemand) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "run workers") {
-		all = append(all, engine.WorkerDemand{ID: fmt.Sprint("w", i), Connections: rapid.IntRange(1, 16).Draw(t, "connections")})
+		all = append(
+			all,
+			engine.WorkerDemand{ID: fmt.Sprint("w", i), Connections: rapid.IntRange(1, 16).Draw(t, "connections")},
+		)
 	}
 	return all
 }
@@ -84,8 +87,11 @@ type queueSimulation struct {
 
 // visibleNodes are the nodes that are there.
 func (c *queueSimulation) visibleNodes() []engine.NodeCapacity {
-	return placement.WithReservations(slices.DeleteFunc(slices.Clone(c.nodes), func(n engine.NodeCapacity) bool { return c.away[n.ID] }),
-		c.held, "")
+	return placement.WithReservations(
+		slices.DeleteFunc(slices.Clone(c.nodes), func(n engine.NodeCapacity) bool { return c.away[n.ID] }),
+		c.held,
+		"",
+	)
 }
 
 func (c *queueSimulation) step(lasts func(runID string) int) {
@@ -122,8 +128,12 @@ func (c *queueSimulation) step(lasts func(runID string) int) {
 func TestNobodyWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const longest = 20
-		c := &queueSimulation{nodes: []engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}}, away: map[string]bool{},
-			ends: map[string]int{}, startedAt: map[string]int{}}
+		c := &queueSimulation{
+			nodes:     []engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
+			away:      map[string]bool{},
+			ends:      map[string]int{},
+			startedAt: map[string]int{},
+		}
 		lasts := func(string) int { return rapid.IntRange(1, longest).Draw(t, "seconds") }
 		back := rapid.IntRange(0, 100).Draw(t, "back")
 		c.away["b"] = back > 0

@@ -35,11 +35,15 @@ func noteExtent(v *live.Validity, f *engine.Figures, w engine.Workload) {
 			compare.MinSeconds))
 	}
 	if f.Operations < minOperations {
-		v.AddFigureNote(fmt.Sprintf("%s measured: P99 and what lies above rest on the slowest %d, and move with each of them.",
-			were(f.Operations), (f.Operations+99)/100))
+		v.AddFigureNote(
+			fmt.Sprintf("%s measured: P99 and what lies above rest on the slowest %d, and move with each of them.",
+				were(f.Operations), (f.Operations+99)/100),
+		)
 	}
 	if w.WarmupSeconds == 0 {
-		v.AddFigureNote("There was no warm-up: what the first operations met cold (connections, caches, plans) is in the figures.")
+		v.AddFigureNote(
+			"There was no warm-up: what the first operations met cold (connections, caches, plans) is in the figures.",
+		)
 	}
 }
 
@@ -54,14 +58,18 @@ func were(n int64) string {
 func addNotes(v *live.Validity, f *engine.Figures) {
 	if c := f.CoveredSeconds; c != nil && f.Operations > 0 {
 		if *c > 0 {
-			v.AddFigureNote(fmt.Sprintf("Parts of the record are lost: rates are taken over the %.3g s for which it is there.", *c))
+			v.AddFigureNote(
+				fmt.Sprintf("Parts of the record are lost: rates are taken over the %.3g s for which it is there.", *c),
+			)
 		} else {
 			v.AddFigureNote("Parts of the record are lost, and of no time is all of it there: there are no rates.")
 		}
 	}
 	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
-		v.AddFigureNote(fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
-			c.Lost, c.Refused))
+		v.AddFigureNote(
+			fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
+				c.Lost, c.Refused),
+		)
 	}
 	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
 		late := float64(f.FinishedLate) / float64(f.Operations)
@@ -78,8 +86,10 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 		}
 		share := float64(found.NoRows) / float64(found.Count)
 		if k == engine.KindInsert && share > noRowsNote {
-			v.AddFigureNote(fmt.Sprintf("%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's "+
-				"own count: a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.", 100*share))
+			v.AddFigureNote(
+				fmt.Sprintf("%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's "+
+					"own count: a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.", 100*share),
+			)
 		}
 		if expectsRows(k) && share > noRowsNote {
 			v.AddFigureNote(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than "+
@@ -105,9 +115,12 @@ func noteStatements(v *live.Validity, f *engine.Figures, plan []engine.Statement
 	for i := range f.ByStatement {
 		s := &f.ByStatement[i]
 		reads := slices.ContainsFunc(plan, func(p engine.Statement) bool { return p.ID == s.StatementID && !p.Writes })
-		if succeeded := s.Count - s.Errors; reads && s.Kind == engine.KindGenericSQL && s.Rows == 0 && succeeded >= minExecutions {
-			v.AddFigureNote(fmt.Sprintf("None of the %d executions of %s that succeeded returned a row: they are faster than those "+
-				"that return one.", succeeded, s.StatementID))
+		if succeeded := s.Count - s.Errors; reads && s.Kind == engine.KindGenericSQL && s.Rows == 0 &&
+			succeeded >= minExecutions {
+			v.AddFigureNote(
+				fmt.Sprintf("None of the %d executions of %s that succeeded returned a row: they are faster than those "+
+					"that return one.", succeeded, s.StatementID),
+			)
 		}
 	}
 }

@@ -90,7 +90,12 @@ func TestNothingIsAcknowledgedBeforeItIsSafe(t *testing.T) {
 			t.Errorf("failing %q: %v", fail, s.done)
 		}
 		s.done, s.fail = nil, ""
-		if err := svc.StorePart(ctx, k, part); err != nil || !slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
+		if err := svc.StorePart(
+			ctx,
+			k,
+			part,
+		); err != nil ||
+			!slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
 			t.Errorf("announced again after %q: %v, %v", fail, s.done, err)
 		}
 		k.Close()
@@ -108,7 +113,12 @@ func TestAPartOfDeletedExecutionsIsAcknowledged(t *testing.T) {
 	wait.Go(func() { k.Run(ctx) })
 	svc := New(Options{Store: s, Results: keptResults{s: s}, Log: zerolog.Nop()})
 	part := nodes.Part{WorkReady: protocoltest.Announcement([]byte("x")), Node: s}
-	if err := svc.StorePart(ctx, k, part); err != nil || !slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
+	if err := svc.StorePart(
+		ctx,
+		k,
+		part,
+	); err != nil ||
+		!slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
 		t.Errorf("%v, %v", s.done, err)
 	}
 	k.Close()

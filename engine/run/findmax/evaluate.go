@@ -50,7 +50,11 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 	}
 	if rate := step.ErrorRate * 100; s.tooManyErrors(rate) {
 		return engine.OutcomeErrorThreshold,
-			at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", formatNumber(rate), formatNumber(s.errorLimit()))
+			at + fmt.Sprintf(
+				"%s %% of the operations failed; %s %% are allowed.",
+				formatNumber(rate),
+				formatNumber(s.errorLimit()),
+			)
 	}
 	if o.Queued {
 		return engine.OutcomeQueueDetected, at + "the warehouse had queries waiting."
@@ -153,7 +157,10 @@ func (s *Search) foundMessage(level float64) string {
 	case s.limitReason != "":
 		return text + " " + s.limitReason
 	default:
-		return text + fmt.Sprintf(" That is the highest level that was tried; the limit lies above %s.", s.describeLevel(level))
+		return text + fmt.Sprintf(
+			" That is the highest level that was tried; the limit lies above %s.",
+			s.describeLevel(level),
+		)
 	}
 }
 

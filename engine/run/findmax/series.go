@@ -178,7 +178,10 @@ func (s *Series) summary(sp *engine.FindMaxSpread) string {
 	var list []string
 	for _, r := range s.ended {
 		if level, ok := r.Level(); ok {
-			list = append(list, strings.TrimSuffix(strings.TrimSuffix(s.current.describeLevel(level), " connections"), " connection"))
+			list = append(
+				list,
+				strings.TrimSuffix(strings.TrimSuffix(s.current.describeLevel(level), " connections"), " connection"),
+			)
 		} else {
 			list = append(list, "none")
 		}
@@ -187,10 +190,19 @@ func (s *Series) summary(sp *engine.FindMaxSpread) string {
 	if s.cfg.Unit == engine.FindMaxRate {
 		unit = ""
 	}
-	text := fmt.Sprintf("%d of %d searches were finished, and found %s%s", sp.Finished, sp.Requested, strings.Join(list, ", "),
-		unit)
+	text := fmt.Sprintf(
+		"%d of %d searches were finished, and found %s%s",
+		sp.Finished,
+		sp.Requested,
+		strings.Join(list, ", "),
+		unit,
+	)
 	if sp.Level != nil && sp.Level.CVPct != nil {
-		text += fmt.Sprintf(" (median %s, coefficient of variation %s %%)", formatNumber(sp.Level.Median), formatNumber(*sp.Level.CVPct))
+		text += fmt.Sprintf(
+			" (median %s, coefficient of variation %s %%)",
+			formatNumber(sp.Level.Median),
+			formatNumber(*sp.Level.CVPct),
+		)
 	}
 	return text + "."
 }

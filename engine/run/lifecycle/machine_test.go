@@ -150,8 +150,10 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 					l.apply(PrepareFailed{"no such table"})
 				}
 			case 2:
-				l.apply(StopRequested{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).
-					Draw(t, "reason"), Message: "because"})
+				l.apply(
+					StopRequested{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).
+						Draw(t, "reason"), Message: "because"},
+				)
 			case 3:
 				l.apply(WorkersLost{IDs: []string{rapid.SampledFrom(ids).Draw(t, "lost")}})
 			case 4, 5, 6:

@@ -144,7 +144,10 @@ func TestTheLongestSearch(t *testing.T) {
 	c.Apply(now, Prepared{40})
 	c.Apply(now, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 	ms := 1.0
-	c.Apply(now.Add(2*time.Second), StepMeasured{Number: 1, Observation: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
+	c.Apply(
+		now.Add(2*time.Second),
+		StepMeasured{Number: 1, Observation: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}},
+	)
 	c.Apply(now.Add(5*time.Second), Tick{})
 	r := c.plan.Search.series.Result()
 	if c.reason != engine.StopDurationElapsed || r == nil || !r.Found || r.Confirmed || *r.MaxConnections != 4 ||

@@ -123,10 +123,17 @@ func (v *Validity) observeStall(at time.Time, n NodeSample) {
 	}
 	from := at.Add(-time.Second - still)
 	v.processStalls.addSpan(n.NodeID, from, at)
-	v.mark(engine.CauseSnapshotGap, n.NodeID, from, at, n.Resources.MaxStallMs, func(worst float64, _ time.Duration) string {
-		return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
-			"processor for it", n.NodeID, worst/1e3)
-	})
+	v.mark(
+		engine.CauseSnapshotGap,
+		n.NodeID,
+		from,
+		at,
+		n.Resources.MaxStallMs,
+		func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
+				"processor for it", n.NodeID, worst/1e3)
+		},
+	)
 }
 
 // observeShortStall judges a stillness that is too short to be a cause by itself. Many of them take from a closed loop what it

@@ -369,8 +369,13 @@ func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes
 			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
 	}
 	if o.Ended && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
-		add(engine.CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
-			"in the figures", o.Dropped, o.Scheduled)
+		add(
+			engine.CauseDropped,
+			"%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
+				"in the figures",
+			o.Dropped,
+			o.Scheduled,
+		)
 	}
 	return causes, notes
 }
@@ -384,9 +389,21 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 			v.highCPU[n.NodeID] = since
 		}
 		if at.Sub(since) >= cpuHold {
-			v.mark(engine.CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent, func(worst float64, length time.Duration) string {
-				return fmt.Sprintf("%s: the generator used up to %.0f %% of its CPUs for %.0f s", n.NodeID, worst, length.Seconds())
-			})
+			v.mark(
+				engine.CauseGeneratorCPU,
+				n.NodeID,
+				since,
+				at,
+				r.CPUPercent,
+				func(worst float64, length time.Duration) string {
+					return fmt.Sprintf(
+						"%s: the generator used up to %.0f %% of its CPUs for %.0f s",
+						n.NodeID,
+						worst,
+						length.Seconds(),
+					)
+				},
+			)
 		}
 	} else {
 		delete(v.highCPU, n.NodeID)
@@ -394,9 +411,16 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	v.observeStall(at, n)
 	v.observeContention(n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
-		v.mark(engine.CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
-			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
-		})
+		v.mark(
+			engine.CauseGCPause,
+			n.NodeID,
+			at.Add(-time.Second),
+			at,
+			r.GCPauseMaxMs,
+			func(worst float64, _ time.Duration) string {
+				return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
+			},
+		)
 	}
 }
 
@@ -520,7 +544,10 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	for _, cause := range slices.Sorted(maps.Keys(v.unlisted)) {
 		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
-			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.unlisted[cause]))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.unlisted[cause]),
+			)
 		}
 	}
 	return out

@@ -58,7 +58,8 @@ func TestAdjoiningIntervalsAreOneCause(t *testing.T) {
 	}
 	v.Observe(epoch.Add(time.Minute), engine.PhaseMeasurement, pause)
 	got := v.Verdict()
-	if len(got.Causes) != 2 || got.Causes[0].Cause != engine.CauseGCPause || !got.Causes[0].To.Equal(epoch.Add(2*time.Second)) {
+	if len(got.Causes) != 2 || got.Causes[0].Cause != engine.CauseGCPause ||
+		!got.Causes[0].To.Equal(epoch.Add(2*time.Second)) {
 		t.Fatalf("%+v", got.Causes)
 	}
 }
@@ -146,7 +147,8 @@ func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
 		if len(tc.want) == 0 && len(got) == 0 {
 			continue
 		}
-		if len(got) != 1 || len(tc.want) == 0 || got[0].Cause != engine.CauseSnapshotGap || !got[0].From.Equal(at(tc.want[0])) ||
+		if len(got) != 1 || len(tc.want) == 0 || got[0].Cause != engine.CauseSnapshotGap ||
+			!got[0].From.Equal(at(tc.want[0])) ||
 			!got[0].To.Equal(at(tc.want[1])) {
 			t.Errorf("%s: %+v, want %v", name, got, tc.want)
 		}

@@ -335,7 +335,11 @@ func TestARunThatWaitsIsAskedForOnce(t *testing.T) {
 			m.Runs[1].Waiting.Reason != "waits for room" {
 			t.Errorf("%+v, %v", m.Runs, err)
 		}
-		if m, err = s.Wait(t.Context(), m.MatrixID); err != nil || m.Status != engine.StatusCompleted || w.startAttempts != 1 {
+		if m, err = s.Wait(
+			t.Context(),
+			m.MatrixID,
+		); err != nil || m.Status != engine.StatusCompleted ||
+			w.startAttempts != 1 {
 			t.Errorf("%s, asked %d times: %v", m.Status, w.startAttempts, err)
 		}
 	})
@@ -445,7 +449,10 @@ func TestEnrichmentHoldsNothingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Wait(t.Context(), m.MatrixID)
-		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*runDuration+3*time.Second ||
+		if took := time.Since(
+			begun,
+		); err != nil || got.Status != engine.StatusCompleted ||
+			took > 3*runDuration+3*time.Second ||
 			w.maxConcurrent > 1 {
 			t.Errorf("%s after %v, %d at once, %v", got.Status, took, w.maxConcurrent, err)
 		}

@@ -82,7 +82,11 @@ const awaitTimeout = 3 * time.Second
 
 // Await takes messages until all that are waited for have said what they know, some seconds at most. It
 // gives what hears makes of each message to the line, and returns the messages: nobody else has seen them.
-func Await[M any](ctx context.Context, l *Timeline, inbox *protocol.Mailbox[M], hears func(M) (protocol.WorkerState, bool),
+func Await[M any](
+	ctx context.Context,
+	l *Timeline,
+	inbox *protocol.Mailbox[M],
+	hears func(M) (protocol.WorkerState, bool),
 ) (said []M) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()

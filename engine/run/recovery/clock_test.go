@@ -19,12 +19,16 @@ func TestTheBestComparisonOfTheClocksCounts(t *testing.T) {
 		BeganAt: at, MeasuresSince: at.Add(50 * time.Millisecond)})
 	// The clocks are not compared yet, or it has not heard of the measurement: it will say more.
 	l.Observe(protocol.WorkerState{WorkerID: "worker-1", MeasuresSince: at})
-	l.Observe(protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1990 * time.Millisecond, LineError: 2 * time.Millisecond})
+	l.Observe(
+		protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1990 * time.Millisecond, LineError: 2 * time.Millisecond},
+	)
 	if len(l.waitingFor) != 1 || !l.Measured().Equal(at.Add(50*time.Millisecond)) {
 		t.Errorf("waits for %v, measured since %v", l.waitingFor, l.Measured())
 	}
-	l.Observe(protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1900 * time.Millisecond, LineError: 40 * time.Millisecond,
-		BeganAt: at.Add(time.Millisecond), MeasuresSince: at.Add(3 * time.Second)})
+	l.Observe(
+		protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1900 * time.Millisecond, LineError: 40 * time.Millisecond,
+			BeganAt: at.Add(time.Millisecond), MeasuresSince: at.Add(3 * time.Second)},
+	)
 	now := time.Unix(1_800_000_000, 0)
 	got := l.Offset(now, now.Add(time.Minute), now)
 	if len(l.waitingFor) != 0 || got != time.Minute+1990*time.Millisecond || !l.Began().Equal(at) {

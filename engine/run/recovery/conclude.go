@@ -52,8 +52,12 @@ func (s *Service) enrich(e orphanedRun, sum *engine.Summary) bool {
 		case <-under.Done():
 			return !under.Interrupted()
 		case <-ticker.C:
-			s.opts.Runs.Publish(e.Run.RunID, live.FinishedState(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
-				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
+			s.opts.Runs.Publish(
+				e.Run.RunID,
+				live.FinishedState(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
+					Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()),
+				false,
+			)
 		}
 	}
 }

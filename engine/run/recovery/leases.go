@@ -116,7 +116,11 @@ func (s *Service) retryUnfinished(ctx context.Context) error {
 func (s *Service) heldRuns() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Concat(s.opts.Runs.ActiveRunIDs(), s.opts.Enrichments.ActiveRunIDs(), slices.Collect(maps.Keys(s.finishing)))
+	return slices.Concat(
+		s.opts.Runs.ActiveRunIDs(),
+		s.opts.Enrichments.ActiveRunIDs(),
+		slices.Collect(maps.Keys(s.finishing)),
+	)
 }
 
 // isHandling reports whether this process has a run in its hands.

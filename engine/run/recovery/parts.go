@@ -216,8 +216,11 @@ func (s *Service) importParts(ctx context.Context, run engine.Run, parts []nodes
 	if err != nil {
 		return err
 	}
-	s.opts.Nodes.BroadcastAndWait(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
-		LastSequence: math.MaxInt64})
+	s.opts.Nodes.BroadcastAndWait(
+		ctx,
+		protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
+			LastSequence: math.MaxInt64},
+	)
 	e.Writer = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
 	s.opts.Go(func() { e.Writer.Run(s.opts.Lifetime) })

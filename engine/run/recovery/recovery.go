@@ -97,9 +97,16 @@ func New(o Options) *Service {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Service{opts: o, finishing: map[string]bool{}, parts: partSet{},
-		postponed: map[string]bool{}, quarantined: map[string][]protocol.QuarantinedPart{}, unknownWorkers: map[workerKey]unknownWorker{},
-		unfinished: map[string]string{}, retries: map[string]retry{}}
+	return &Service{
+		opts:           o,
+		finishing:      map[string]bool{},
+		parts:          partSet{},
+		postponed:      map[string]bool{},
+		quarantined:    map[string][]protocol.QuarantinedPart{},
+		unknownWorkers: map[workerKey]unknownWorker{},
+		unfinished:     map[string]string{},
+		retries:        map[string]retry{},
+	}
 }
 
 // partSet is parts by run. One is announced again until it is acknowledged, and counts once for each

@@ -98,7 +98,9 @@ func Decide(s State, to LoadRequest, by string) (Change, error) {
 }
 
 // userSuffix is the end of the words about a change.
-var userSuffix = regexp.MustCompile(`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`)
+var userSuffix = regexp.MustCompile(
+	`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`,
+)
 
 // WithoutUser takes the user out of the words about a change; other texts stay as they are.
 func WithoutUser(words string) string { return userSuffix.ReplaceAllString(words, "$1.") }

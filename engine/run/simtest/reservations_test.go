@@ -61,7 +61,12 @@ func (s controlStore) EnqueueRunCommand(ctx context.Context, w store.RunCommand)
 }
 
 func (s controlStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
-	return asked(s, ctx, "RunCommand", func(ctx context.Context) (store.RunCommand, error) { return s.Store.RunCommand(ctx, seq) })
+	return asked(
+		s,
+		ctx,
+		"RunCommand",
+		func(ctx context.Context) (store.RunCommand, error) { return s.Store.RunCommand(ctx, seq) },
+	)
 }
 
 func (s controlStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {

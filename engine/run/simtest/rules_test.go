@@ -144,8 +144,10 @@ func (p *process) streamsOf(n *node) resultsexecutions.Observers {
 		return n.own.recorded
 	}
 	var err error
-	p.streams, err = wired.OpenStreamNode(wired.StreamNodeOptions{ID: n.name, DataDir: filepath.Join(n.sim.dir, n.name+"-streams"),
-		Log: zerolog.Nop()})
+	p.streams, err = wired.OpenStreamNode(
+		wired.StreamNodeOptions{ID: n.name, DataDir: filepath.Join(n.sim.dir, n.name+"-streams"),
+			Log: zerolog.Nop()},
+	)
 	if err != nil {
 		panic(err)
 	}

@@ -77,7 +77,11 @@ type rowSource struct {
 var errGone = errors.New("connection reset by peer")
 
 // Source implements coordinator.Connectors.
-func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+func (f feeds) Source(
+	ctx context.Context,
+	p catalog.PhysicalSource,
+	columns []column.Column,
+) (connector.Source, error) {
 	s := f.at.world()
 	s.mu.Lock()
 	defer s.mu.Unlock()

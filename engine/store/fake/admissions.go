@@ -52,7 +52,12 @@ func (s *Store) reserve(r *run, a *store.Admission, held []engine.Reservation) e
 		return store.ErrNoCapacity
 	}
 	for _, w := range a.Works {
-		r.reservation[w.ID] = engine.Reservation{RunID: r.row.RunID, WorkerID: w.ID, NodeID: a.On[w.ID], Connections: w.Connections}
+		r.reservation[w.ID] = engine.Reservation{
+			RunID:       r.row.RunID,
+			WorkerID:    w.ID,
+			NodeID:      a.On[w.ID],
+			Connections: w.Connections,
+		}
 	}
 	return nil
 }
@@ -122,7 +127,10 @@ func (s *Store) Reserve(ctx context.Context, runID string, epoch int64, a *store
 	for _, w := range a.Works {
 		moving[w.ID] = true
 	}
-	held := slices.DeleteFunc(s.reserved(), func(h engine.Reservation) bool { return h.RunID == runID && moving[h.WorkerID] })
+	held := slices.DeleteFunc(
+		s.reserved(),
+		func(h engine.Reservation) bool { return h.RunID == runID && moving[h.WorkerID] },
+	)
 	if err := s.reserve(r, a, held); err != nil {
 		return fmt.Errorf("reserving room: %w", err)
 	}

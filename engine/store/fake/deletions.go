@@ -81,7 +81,10 @@ func (k *deletions) QueueDeletion(ctx context.Context, l store.PendingDeletion) 
 func (k *deletions) PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error) {
 	k.waiting.Lock()
 	defer k.waiting.Unlock()
-	rows := slices.DeleteFunc(slices.Clone(k.rows), func(r pendingDeletion) bool { return r.Location != "" && r.Location != place })
+	rows := slices.DeleteFunc(
+		slices.Clone(k.rows),
+		func(r pendingDeletion) bool { return r.Location != "" && r.Location != place },
+	)
 	slices.SortStableFunc(rows, func(a, b pendingDeletion) int {
 		return cmp.Or(a.tried.Compare(b.tried), a.since.Compare(b.since))
 	})

@@ -76,7 +76,11 @@ func (s *Marks) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
 }
 
 // ChangeMark implements store.Marks.
-func (s *Marks) ChangeMark(ctx context.Context, m engine.Mark, was *store.ExpectedMark) (now, before engine.Mark, err error) {
+func (s *Marks) ChangeMark(
+	ctx context.Context,
+	m engine.Mark,
+	was *store.ExpectedMark,
+) (now, before engine.Mark, err error) {
 	if m, err = store.CheckMark(m); err != nil {
 		return m, before, err
 	}
@@ -98,7 +102,11 @@ func (s *Marks) ChangeMark(ctx context.Context, m engine.Mark, was *store.Expect
 }
 
 // DeleteMark implements store.Marks.
-func (s *Marks) DeleteMark(ctx context.Context, runID, markID string, was *store.ExpectedMark) (gone engine.Mark, err error) {
+func (s *Marks) DeleteMark(
+	ctx context.Context,
+	runID, markID string,
+	was *store.ExpectedMark,
+) (gone engine.Mark, err error) {
 	if _, err := s.lock(ctx, runID); err != nil {
 		return gone, err
 	}

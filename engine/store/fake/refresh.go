@@ -506,7 +506,10 @@ func (s *RefreshQueue) PruneRefreshHistory(ctx context.Context, keep int) error 
 		return kept[r.Table] > keep
 	})
 	slices.Reverse(s.history)
-	maps.DeleteFunc(s.workers, func(_ string, w refresh.Worker) bool { return refreshNow().Sub(w.SeenAt.Time) > refresh.WorkerTTL })
+	maps.DeleteFunc(
+		s.workers,
+		func(_ string, w refresh.Worker) bool { return refreshNow().Sub(w.SeenAt.Time) > refresh.WorkerTTL },
+	)
 	return nil
 }
 

@@ -12,7 +12,10 @@ import (
 )
 
 // ReleaseRefreshes implements refresh.Refreshes.
-func (s *RefreshQueue) ReleaseRefreshes(ctx context.Context, ended []refresh.Completion) (lost []refresh.Claim, err error) {
+func (s *RefreshQueue) ReleaseRefreshes(
+	ctx context.Context,
+	ended []refresh.Completion,
+) (lost []refresh.Claim, err error) {
 	for _, e := range ended {
 		err := s.ReleaseRefresh(ctx, e.Claim, e.Result)
 		if errors.Is(err, store.ErrClaimLost) {

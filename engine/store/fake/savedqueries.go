@@ -31,7 +31,10 @@ func (s *QueryStore) SavedQueries(ctx context.Context) ([]query.SavedQuery, erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.byName), func(a, b query.SavedQuery) int { return cmp.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(
+		maps.Values(s.byName),
+		func(a, b query.SavedQuery) int { return cmp.Compare(a.Name, b.Name) },
+	), nil
 }
 
 // SaveQuery implements query.Queries.

@@ -216,13 +216,18 @@ func liveReservations(t *testing.T, s Store) {
 		{WorkerID: "worker-1", NodeID: move.On["worker-1"], Connections: 12}}))
 	l, err := s.Ledger(ctx)
 	must(t, err)
-	if len(l.Reserved) != 2 || l.Reserved[0] != (engine.Reservation{RunID: "r1", WorkerID: "worker-1", NodeID: move.On["worker-1"],
-		Connections: 12}) {
+	if len(l.Reserved) != 2 ||
+		l.Reserved[0] != (engine.Reservation{RunID: "r1", WorkerID: "worker-1", NodeID: move.On["worker-1"],
+			Connections: 12}) {
 		t.Errorf("%+v", l.Reserved)
 	}
 	ending(t, s, "r1")
 	wantError(t, s.Reserve(ctx, "r1", epoch, join()), store.ErrConflict)
-	wantError(t, s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "w", NodeID: "a"}}), store.ErrConflict)
+	wantError(
+		t,
+		s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "w", NodeID: "a"}}),
+		store.ErrConflict,
+	)
 	if on := used(t, s); on["a"]+on["b"] != 6 {
 		t.Errorf("held %v", on)
 	}

@@ -40,10 +40,16 @@ func matrices(t *testing.T, s Store) {
 	}
 	prepared, running := []engine.Status{engine.StatusPrepared},
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
-	wantError(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}),
-		store.ErrConflict)
-	wantError(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}),
-		store.ErrNotFound)
+	wantError(
+		t,
+		s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}),
+		store.ErrConflict,
+	)
+	wantError(
+		t,
+		s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}),
+		store.ErrNotFound,
+	)
 	begin := store.MatrixTransition{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon}
 	must(t, s.TransitionMatrix(ctx, begin))
 	wantError(t, s.TransitionMatrix(ctx, begin), store.ErrConflict)
@@ -106,8 +112,11 @@ func matrixLeases(t *testing.T, s Store) {
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Labels: []string{"x"}}))
 	wantError(t, s.ClaimMatrix(ctx, "none", "a", false), store.ErrNotFound)
-	must(t, s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon,
-		Owner: "a"}))
+	must(
+		t,
+		s.TransitionMatrix(ctx, store.MatrixTransition{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon,
+			Owner: "a"}),
+	)
 	wantError(t, s.ClaimMatrix(ctx, "m1", "b", true), store.ErrLeaseHeld)
 	wantError(t, s.ClaimMatrix(ctx, "m1", "a", false), store.ErrLeaseHeld)
 	must(t, s.ClaimMatrix(ctx, "m1", "a", true))

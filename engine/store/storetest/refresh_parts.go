@@ -91,7 +91,13 @@ func refreshFailedPart(t *testing.T, s Store) {
 	must(t, s.RequestRefresh(ctx, "a"))
 	whole := claimOne(t, s, "w")
 	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"2"}}))
-	if early, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9); whole.Subtask != "" || err != nil || len(early) != 0 {
+	if early, err := s.ClaimRefreshes(
+		ctx,
+		"w",
+		refresh.ClaimTTL,
+		9,
+	); whole.Subtask != "" || err != nil ||
+		len(early) != 0 {
 		t.Errorf("claimed %+v, and in its pause: %+v, %v", whole, early, err)
 	}
 	// A new division forgets what there was, and who still holds some of it.

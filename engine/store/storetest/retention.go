@@ -191,7 +191,12 @@ func expire(t *testing.T, s Store, list func(...string) map[string]store.EndedRu
 	refused(t, s.SaveArtifact(ctx, 0, part), store.ErrExecutionsDeleted)
 	part.Kind, part.Name = "enrichment", "enrichment-9.parquet"
 	retentionMust(t, s.SaveArtifact(ctx, 0, part))
-	if some, err := s.PendingDeletions(ctx, "", 9); err != nil || len(some) != 1 || some[0].RunID != "late" || some[0].Whole {
+	if some, err := s.PendingDeletions(
+		ctx,
+		"",
+		9,
+	); err != nil || len(some) != 1 || some[0].RunID != "late" ||
+		some[0].Whole {
 		t.Errorf("a part that came too late: %v, %v", some, err)
 	}
 	retentionMust(t, s.DeletionDone(ctx, store.PendingDeletion{RunID: "late"}))

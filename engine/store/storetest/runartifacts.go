@@ -32,8 +32,11 @@ func wantArtifactError(t testing.TB, err, want error) {
 
 func makeCompletedRun(t testing.TB, s Store, id, template string, path ...engine.Status) {
 	t.Helper()
-	artifactMust(t, s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: "run " + id, TemplateID: template,
-		Scenario: engine.Scenario{Name: id, Tags: map[string]string{"old": "yes"}}}))
+	artifactMust(
+		t,
+		s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: "run " + id, TemplateID: template,
+			Scenario: engine.Scenario{Name: id, Tags: map[string]string{"old": "yes"}}}),
+	)
 	for _, to := range path {
 		phase := engine.PhaseMeasurement
 		if to.Terminal() {
@@ -378,8 +381,11 @@ func columns(t *testing.T, s Store) {
 		verdict     engine.Verdict
 	}{{"bo", 9, completed, engine.VerdictValid}, {"Al", 100, nil, ""}, {"", 10, completed, engine.VerdictDegraded}} {
 		id := fmt.Sprintf("column-%d", i)
-		artifactMust(t, s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: c.by, Scenario: engine.Scenario{
-			Name: id, Workload: engine.Workload{ConcurrentConnections: c.connections}}}))
+		artifactMust(
+			t,
+			s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: c.by, Scenario: engine.Scenario{
+				Name: id, Workload: engine.Workload{ConcurrentConnections: c.connections}}}),
+		)
 		for _, to := range c.path {
 			phase := engine.PhaseNone
 			change := store.Transition{RunID: id, To: to, Phase: &phase, StartTime: time.Now()}
@@ -390,7 +396,10 @@ func columns(t *testing.T, s Store) {
 			artifactMust(t, err)
 		}
 		if c.verdict != "" {
-			artifactMust(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Validity: &engine.Validity{Verdict: c.verdict}}))
+			artifactMust(
+				t,
+				s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Validity: &engine.Validity{Verdict: c.verdict}}),
+			)
 		}
 	}
 	for by, want := range map[store.RunSort][]string{

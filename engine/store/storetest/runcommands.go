@@ -28,14 +28,23 @@ func runCommands(t *testing.T, s Store) {
 		}
 	}
 	wait("the beginning")
-	first, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "a\x00da", Server: "s1"})
+	first, err := s.EnqueueRunCommand(
+		ctx,
+		store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "a\x00da", Server: "s1"},
+	)
 	must(t, err)
 	wait("the first wish")
 	again, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "bob", Server: "s2"})
 	must(t, err)
-	other, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStopEnrichment, By: "ada", Server: "s1"})
+	other, err := s.EnqueueRunCommand(
+		ctx,
+		store.RunCommand{RunID: "r1", Kind: store.CommandStopEnrichment, By: "ada", Server: "s1"},
+	)
 	must(t, err)
-	second, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r2", Kind: store.CommandStop, By: "ada", Server: "s1"})
+	second, err := s.EnqueueRunCommand(
+		ctx,
+		store.RunCommand{RunID: "r2", Kind: store.CommandStop, By: "ada", Server: "s1"},
+	)
 	must(t, err)
 	if again != first || other <= first || second <= other {
 		t.Errorf("numbered %d, again %d, %d, %d", first, again, other, second)

@@ -38,10 +38,14 @@ func CreateSink(ctx context.Context, k catalog.Store, name string, to store.Conn
 	if err != nil {
 		return err
 	}
-	by := catalog.Author{Name: "ada",
-		Connections: []catalog.ConnectionGrant{{Ref: to.Name, Exists: true, ID: to.ConnectionID, Name: to.Name, Driver: to.Driver}},
+	by := catalog.Author{
+		Name: "ada",
+		Connections: []catalog.ConnectionGrant{
+			{Ref: to.Name, Exists: true, ID: to.ConnectionID, Name: to.Name, Driver: to.Driver},
+		},
 		Tables: []catalog.TableSchema{{ConnectionID: to.ConnectionID, Name: "t",
-			Table: postgres.Table{Schema: "public", Name: "t"}}}}
+			Table: postgres.Table{Schema: "public", Name: "t"}}},
+	}
 	return k.ChangeCatalog(ctx, catalog.ScopeOf(parsed), func(c *catalog.Catalog) error {
 		c.SetAuthor(by, time.Now())
 		c.SetDefaultHost(catalog.Server, 5)
@@ -104,7 +108,10 @@ func deletionBlocked(t *testing.T, s store.Connections, k catalog.Store) {
 	refused := func(c store.Connection, writes string) {
 		t.Helper()
 		err := s.DeleteConnection(ctx, c.ConnectionID, c.Version)
-		if want := `The connection "` + c.Name + `" cannot be deleted: ` + writes + " to it."; !errors.Is(err, store.ErrInUse) ||
+		if want := `The connection "` + c.Name + `" cannot be deleted: ` + writes + " to it."; !errors.Is(
+			err,
+			store.ErrInUse,
+		) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

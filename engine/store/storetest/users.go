@@ -175,13 +175,25 @@ func Roles(t *testing.T, s Store) {
 	_, ada, _ := makeUser(t, s)
 	viewer, admin := store.RoleViewer, store.RoleAdmin
 	OneWins(t, func() error {
-		_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer, Expected: store.ExpectedUser{Role: &ada.Role}})
+		_, _, err := s.ChangeUser(
+			ctx,
+			ada.UserID,
+			store.UserChange{Role: &viewer, Expected: store.ExpectedUser{Role: &ada.Role}},
+		)
 		return err
 	})
 	locked := true
-	_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &locked, Expected: store.ExpectedUser{Role: &admin}})
+	_, _, err := s.ChangeUser(
+		ctx,
+		ada.UserID,
+		store.UserChange{Disabled: &locked, Expected: store.ExpectedUser{Role: &admin}},
+	)
 	wantUserError(t, err, store.ErrConflict)
-	now, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &admin, Expected: store.ExpectedUser{Role: &viewer}})
+	now, before, err := s.ChangeUser(
+		ctx,
+		ada.UserID,
+		store.UserChange{Role: &admin, Expected: store.ExpectedUser{Role: &viewer}},
+	)
 	userMust(t, err)
 	if before.Role != viewer || now.Role != admin || !now.DisabledAt.IsZero() {
 		t.Errorf("%+v, before %+v", now, before)
@@ -196,7 +208,11 @@ func Roles(t *testing.T, s Store) {
 			return err
 		})
 	}
-	wantUserError(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &viewer, Disabled: &locked}), store.ErrConflict)
+	wantUserError(
+		t,
+		s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &viewer, Disabled: &locked}),
+		store.ErrConflict,
+	)
 	wantUserError(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &admin, Disabled: &in}), store.ErrConflict)
 	if known := named(t, s, ada.UserID); known.Role != admin || known.DisabledAt.IsZero() {
 		t.Errorf("after refusals: %+v", known)

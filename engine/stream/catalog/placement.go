@@ -71,7 +71,11 @@ func (c *Catalog) placeFragments(source string, at int, into string, p *plan.Pla
 	}
 	sink, _ := c.Sink(into)
 	tail := c.TailOf(sink)
-	if local := []string{connector.File, connector.Print}; !sql.SameName(tail, Server) && !slices.Contains(local, sink.Type) {
+	if local := []string{
+		connector.File,
+		connector.Print,
+	}; !sql.SameName(tail, Server) &&
+		!slices.Contains(local, sink.Type) {
 		return nil, sql.Errorf(sql.PlacementError, source, at, "leave ON "+tail+" out",
 			"the sink %s is of the type %s, which only the worker %s has, and is placed on %s", sink.Name, sink.Type,
 			Server, tail)

@@ -66,7 +66,10 @@ var ErrUnconfirmed = errors.New("a production connection was not confirmed")
 
 // connectionGrant returns a connection that is there, by name or id.
 func (c *Catalog) connectionGrant(source string, at int, named string) (ConnectionGrant, error) {
-	i := slices.IndexFunc(c.by.Connections, func(j ConnectionGrant) bool { return j.Ref == named || j.Exists && j.ID == named })
+	i := slices.IndexFunc(
+		c.by.Connections,
+		func(j ConnectionGrant) bool { return j.Ref == named || j.Exists && j.ID == named },
+	)
 	if i < 0 {
 		return ConnectionGrant{}, &UncheckedConnectionError{named}
 	}

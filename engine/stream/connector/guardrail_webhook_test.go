@@ -260,7 +260,10 @@ func TestANameThatLeadsWhereNobodyIsSent(t *testing.T) {
 	to := "http://hooks.example.com:" + at.Port() + "/canary"
 	w := opened(t, to, allowed(t, "10.0.0.0/8"), time.Minute, nil)
 	begun := time.Now()
-	if err := w.Write(alertRows("r")); !errors.Is(err, egress.ErrRefused) || reached || time.Since(begun) > 5*time.Second ||
+	if err := w.Write(
+		alertRows("r"),
+	); !errors.Is(err, egress.ErrRefused) || reached ||
+		time.Since(begun) > 5*time.Second ||
 		strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v after %v, reached %t", err, time.Since(begun), reached)
 	}

@@ -178,8 +178,15 @@ var settings = map[string][]setting{
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
 		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)}}, parser...),
 	"source " + System: {{path: "SOURCE.STREAM", check: streamName}},
-	"sink " + File: {{path: "SINK.FILE_PATH", check: inFolder},
-		{path: "SINK.INPUT_FORMAT", defaultValue: "CSV", check: format}, {path: "SINK.APPEND", defaultValue: false, check: anyValue}},
+	"sink " + File: {
+		{path: "SINK.FILE_PATH", check: inFolder},
+		{
+			path:         "SINK.INPUT_FORMAT",
+			defaultValue: "CSV",
+			check:        format,
+		},
+		{path: "SINK.APPEND", defaultValue: false, check: anyValue},
+	},
 	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", defaultValue: "CSV", check: format}},
 	"sink " + Webhook: {{path: "SINK.URL", check: address}},
 	"sink " + Postgres: {{path: "SINK.CONNECTION", check: notEmpty}, {path: "SINK.TABLE", check: notEmpty},

@@ -41,7 +41,12 @@ func (p *pipes) Source(_ context.Context, s catalog.PhysicalSource, columns []co
 	return p.hub.Open(s.Config.String("SOURCE.STREAM"), columns), nil
 }
 
-func (p *pipes) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, columns []column.Column) (connector.Sink, error) {
+func (p *pipes) Sink(
+	ctx context.Context,
+	_ catalog.Query,
+	_ catalog.Sink,
+	columns []column.Column,
+) (connector.Sink, error) {
 	p.mu.Lock()
 	late := p.late
 	p.opened++

@@ -47,7 +47,12 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	q := c.Queries()[0]
 	synctest.Test(t, func(t *testing.T) {
-		d := deploy(Options{Connectors: slow{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()}, q, c.Contents(), func() {})
+		d := deploy(
+			Options{Connectors: slow{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()},
+			q,
+			c.Contents(),
+			func() {},
+		)
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentStopped {

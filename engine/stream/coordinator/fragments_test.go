@@ -203,7 +203,10 @@ func TestFragmentsRunOnNodes(t *testing.T) {
 	execute(t, c, overNodes)
 	eventually(t, k, "q", catalog.Running)
 	all, err := c.Contents(t.Context())
-	if used := catalog.FromContents(all); err != nil || used.Used("a") != 1 || used.Used("b") != 1 || used.Used("server") != 1 {
+	if used := catalog.FromContents(
+		all,
+	); err != nil || used.Used("a") != 1 || used.Used("b") != 1 ||
+		used.Used("server") != 1 {
 		t.Errorf("%+v %v", all.Queries, err)
 	}
 	tell(nodes.feeds["a"], "START")

@@ -36,7 +36,12 @@ func (d *deployment) live() Live {
 	l := Live{Since: d.began, Fragments: map[string]LiveFragment{}}
 	for host, p := range d.parts {
 		c, r := p.counts, p.rates
-		l.Fragments[host] = LiveFragment{In: c.In + c.Received, Out: c.Out, InPerSecond: r.in + r.received, OutPerSecond: r.out}
+		l.Fragments[host] = LiveFragment{
+			In:           c.In + c.Received,
+			Out:          c.Out,
+			InPerSecond:  r.in + r.received,
+			OutPerSecond: r.out,
+		}
 		l.In, l.Received, l.Malformed, l.Dropped = l.In+c.In, l.Received+c.Received, l.Malformed+c.Malformed,
 			l.Dropped+c.Dropped
 		l.Late, l.Ahead, l.Timeless = l.Late+c.Late, l.Ahead+c.Ahead, l.Timeless+c.Timeless

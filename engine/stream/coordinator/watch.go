@@ -86,7 +86,13 @@ func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore 
 
 // answer is what a view shows now and where that is, and what it has shown at another position; nil where that is not
 // known. What it shows was read at a time, or later.
-func (c *Coordinator) answer(ctx context.Context, v *streamwatch.View, heard int64, after string, notBefore time.Time) (now,
+func (c *Coordinator) answer(
+	ctx context.Context,
+	v *streamwatch.View,
+	heard int64,
+	after string,
+	notBefore time.Time,
+) (now,
 	then streamwatch.ViewRows, position string, err error) {
 	w := c.watches
 	select {
@@ -116,7 +122,12 @@ func (c *Coordinator) answer(ctx context.Context, v *streamwatch.View, heard int
 // Watch tells how the answer of a view changes, until ctx ends or tell has an error, which it returns. It begins with
 // all of it, or with what is different since a position that was told before and is still known. tell may take its
 // time: what changes meanwhile is one change. Every few seconds in which nothing changes it is told nothing.
-func (c *Coordinator) Watch(ctx context.Context, v *streamwatch.View, after string, tell func([]streamwatch.Event) error) error {
+func (c *Coordinator) Watch(
+	ctx context.Context,
+	v *streamwatch.View,
+	after string,
+	tell func([]streamwatch.Event) error,
+) error {
 	if err := c.watches.enter(); err != nil {
 		return err
 	}
@@ -129,7 +140,12 @@ func (c *Coordinator) Watch(ctx context.Context, v *streamwatch.View, after stri
 	}
 	first := []streamwatch.Event{v.SnapshotEvent(was, position)}
 	if then != nil {
-		resumed := streamwatch.Event{Kind: streamwatch.Resumed, Columns: v.Columns, Position: after, Rows: v.SnapshotEvent(nil, "").Rows}
+		resumed := streamwatch.Event{
+			Kind:     streamwatch.Resumed,
+			Columns:  v.Columns,
+			Position: after,
+			Rows:     v.SnapshotEvent(nil, "").Rows,
+		}
 		first = append([]streamwatch.Event{resumed}, streamwatch.Changes(then, was, position)...)
 	}
 	for events := first; ; {

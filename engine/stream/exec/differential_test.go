@@ -541,11 +541,17 @@ func joins(t *testing.T, answer evaluate) {
 		query := fmt.Sprintf(`SELECT start, end, t.j, COUNT(*) AS n, SUM(u.v) AS s, MIN(t.d - u.d) AS m FROM t JOIN u ON %s
 			WHERE %s GROUP BY t.j WINDOW SLIDING(ts, SIZE %d ms, ADVANCE BY %d ms, LATENESS %d ms) INTO s`, on, where, size,
 			advance, disorder)
-		sql := fmt.Sprintf(`WITH tw AS (SELECT t.*, w FROM t, LATERAL generate_series(floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1,
+		sql := fmt.Sprintf(
+			`WITH tw AS (SELECT t.*, w FROM t, LATERAL generate_series(floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1,
 			floor(ts::numeric / %[1]d)::bigint) AS w), uw AS (SELECT u.*, w FROM u, LATERAL generate_series(
 			floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1, floor(ts::numeric / %[1]d)::bigint) AS w)
 			SELECT t.w * %[1]d, t.w * %[1]d + %[2]d, t.j, COUNT(*), SUM(u.v), MIN(t.d - u.d)
-			FROM tw t JOIN uw u ON t.w = u.w AND %[3]s WHERE %[4]s GROUP BY t.w, t.j`, advance, size, on, where)
+			FROM tw t JOIN uw u ON t.w = u.w AND %[3]s WHERE %[4]s GROUP BY t.w, t.j`,
+			advance,
+			size,
+			on,
+			where,
+		)
 		got, counts := answer(t, g.Rand, query, tables, disorder)
 		want := theirs(t, conn, sql)
 		if counts.Late != 0 {

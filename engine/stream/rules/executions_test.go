@@ -99,8 +99,11 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 // TestRulesThatEndedHearNothing: when the rules of a run are over its run workers tell nobody any more.
 func TestRulesThatEndedHearNothing(t *testing.T) {
 	e := &executions.Fanout{}
-	s := rules.Start([]engine.Rule{{Name: "all", When: "SELECT runId FROM executions WHERE rows > 5", Do: engine.RuleStop}},
-		nil, beside(e, "r"))
+	s := rules.Start(
+		[]engine.Rule{{Name: "all", When: "SELECT runId FROM executions WHERE rows > 5", Do: engine.RuleStop}},
+		nil,
+		beside(e, "r"),
+	)
 	w := opened(e, "r", "w0")
 	defer w.tap.Close()
 	if !s.Hub().HasReaders(connector.Executions) {
@@ -124,7 +127,11 @@ func TestRulesThatEndedHearNothing(t *testing.T) {
 
 // TestRulesOverRunWorkersElsewhereSaySo: rules that would not have all executions of their run fail and say what to do.
 func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
-	s := rules.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, beside(&executions.Fanout{}, "r"))
+	s := rules.Start(
+		[]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}},
+		nil,
+		beside(&executions.Fanout{}, "r"),
+	)
 	defer s.End(false)
 	here := store.WorkerRow{RunID: "r", WorkerID: "w0", NodeID: "local", Status: engine.WorkerRunning,
 		LastHeartbeat: time.Now()}

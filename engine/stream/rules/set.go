@@ -222,8 +222,10 @@ func (s *Set) end(i int, err error) {
 	case state.Status == engine.RuleTriggered: // what became of it afterwards is no matter
 	case err != nil && !s.fired[i]: // of one that has asked for a stop neither
 		state.Status, state.Failure = engine.RuleFailed, shortError(err)
-		s.addMessage(Message{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
-			state.Name, state.Failure)})
+		s.addMessage(
+			Message{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
+				state.Name, state.Failure)},
+		)
 	case state.Status == engine.RuleRunning:
 		state.Status = engine.RuleEnded
 	}

@@ -115,16 +115,21 @@ func TestARuleThatComesTooLateStopsNothing(t *testing.T) {
 func TestWhatIsLeftStopsNothing(t *testing.T) {
 	const when = "SELECT start, COUNT(*) AS n FROM heartbeats WINDOW TUMBLING(timestamp, SIZE 1 MIN)"
 	taken := make(chan int, 1)
-	s := rules.Start([]engine.Rule{{Name: "stops", When: when, Do: engine.RuleStop},
-		{Name: "tells", When: when, Do: engine.RuleWebhook, URL: "https://x.example/"}}, nil,
-		rules.Options{Webhook: func(_ context.Context, _ engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink,
-			error) {
-			return sink{func(b *column.Batch) error {
-				taken <- b.N
-				tell(connector.Alert{Row: connector.RowText(columns, b, 0), Rows: b.N})
-				return nil
-			}}, nil
-		}})
+	s := rules.Start(
+		[]engine.Rule{{Name: "stops", When: when, Do: engine.RuleStop},
+			{Name: "tells", When: when, Do: engine.RuleWebhook, URL: "https://x.example/"}},
+		nil,
+		rules.Options{
+			Webhook: func(_ context.Context, _ engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink,
+				error) {
+				return sink{func(b *column.Batch) error {
+					taken <- b.N
+					tell(connector.Alert{Row: connector.RowText(columns, b, 0), Rows: b.N})
+					return nil
+				}}, nil
+			},
+		},
+	)
 	s.Hub().Tick(tick(1, "w0"))
 	s.Hub().Tick(tick(2, "w0"))
 	s.Transition(store.Transition{To: engine.StatusCompleted}, time.Now())
@@ -148,14 +153,19 @@ func (s sink) Close() error                { return nil }
 
 // TestARuleThatFailsSaysSo: the others, and the run, go on.
 func TestARuleThatFailsSaysSo(t *testing.T) {
-	s := rules.Start([]engine.Rule{{Name: "sealed", When: dead, Do: engine.RuleWebhook},
-		{Name: "refused", When: dead, Do: engine.RuleWebhook}, {Name: "dead", When: dead, Do: engine.RuleStop}}, nil,
-		rules.Options{Webhook: func(_ context.Context, r engine.Rule, _ []column.Column, _ connector.AlertFunc) (connector.Sink, error) {
-			if r.Name == "sealed" {
-				return nil, connector.ErrSealed
-			}
-			return sink{func(*column.Batch) error { return errors.New("nobody is there") }}, nil
-		}})
+	s := rules.Start(
+		[]engine.Rule{{Name: "sealed", When: dead, Do: engine.RuleWebhook},
+			{Name: "refused", When: dead, Do: engine.RuleWebhook}, {Name: "dead", When: dead, Do: engine.RuleStop}},
+		nil,
+		rules.Options{
+			Webhook: func(_ context.Context, r engine.Rule, _ []column.Column, _ connector.AlertFunc) (connector.Sink, error) {
+				if r.Name == "sealed" {
+					return nil, connector.ErrSealed
+				}
+				return sink{func(*column.Batch) error { return errors.New("nobody is there") }}, nil
+			},
+		},
+	)
 	defer s.End(false)
 	s.Hub().Tick(tick(1, "w1"))
 	l := until(t, s, func(l []engine.RuleState) bool { return l[1].Status == engine.RuleFailed && l[2].Out == 1 })
@@ -196,7 +206,8 @@ func TestRowsThatNobodyTakes(t *testing.T) {
 						}
 					}
 				}}, nil
-			}}), asked
+			},
+		}), asked
 	}
 	s, asked := start()
 	s.Hub().Tick(tick(1, "w1"))
@@ -262,7 +273,8 @@ func TestNoRulesCostNothing(t *testing.T) {
 	s := rules.Start(nil, nil, rules.Options{})
 	s.Hub().Tick(tick(1, "w"))
 	s.Transition(store.Transition{To: engine.StatusFailed}, time.Now())
-	if s != nil || s.Ready() != nil || s.TakeMessages(false) != nil || s.States() != nil || s.Changed() != nil || s.Dirty() ||
+	if s != nil || s.Ready() != nil || s.TakeMessages(false) != nil || s.States() != nil || s.Changed() != nil ||
+		s.Dirty() ||
 		s.End(true) {
 		t.Error("there is something")
 	}

@@ -57,10 +57,12 @@ func followAt(h *system.Hub, worker string, now func() time.Time) *recorder {
 	r := &recorder{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tap = h.Observers().Open(executions.Stream{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
-		Flush: r.catchUp, Error: func(uint32) engine.ExecutionError {
-			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key 'secret'"}
-		}})
+	r.tap = h.Observers().Open(
+		executions.Stream{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
+			Flush: r.catchUp, Error: func(uint32) engine.ExecutionError {
+				return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key 'secret'"}
+			}},
+	)
 	return r
 }
 

@@ -166,7 +166,9 @@ func TestTheDesignsOwnExample(t *testing.T) {
 		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
 	a, err := v.Apply(catalog.FromContents(c).Rows()["workers"])
 	must(t, err)
-	if got := told([]watch.Event{v.SnapshotEvent(a, "0")}); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
+	if got := told(
+		[]watch.Event{v.SnapshotEvent(a, "0")},
+	); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
 		t.Error(got)
 	}
 }

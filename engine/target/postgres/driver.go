@@ -229,7 +229,12 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	defer closeQuietly(c)
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	rs, err := query(ctx, c, `SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid()`, nil)
+	rs, err := query(
+		ctx,
+		c,
+		`SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid()`,
+		nil,
+	)
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}

@@ -163,9 +163,12 @@ func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error
 	// its views have rules that do more than a plan shows.
 	for _, name := range targets(tokens) {
 		rs,
-			err := f.query(ctx,
+			err := f.query(
+			ctx,
 			`SELECT n.nspname, c.relname, c.oid::int8 < 16384 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid = pg_catalog.to_regclass($1)`, name.sql)
+WHERE c.oid = pg_catalog.to_regclass($1)`,
+			name.sql,
+		)
 		if err != nil {
 			return err
 		}
@@ -354,12 +357,16 @@ func (f *footprint) functions(ctx context.Context, statement string, tokens []sq
 		at := i
 		i = end - 1
 		rs,
-			err := f.query(ctx,
+			err := f.query(
+			ctx,
 			`SELECT DISTINCT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 WHERE p.prokind <> 'a' AND p.provolatile = 'v' AND ($2 OR n.nspname NOT IN ('pg_catalog', 'information_schema')
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'))
  AND CASE WHEN $1 LIKE '%.%' THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) = $1 OR $1 = '"' || n.nspname || '"."' || p.proname || '"'
-  ELSE $1 = '"' || p.proname || '"' AND pg_catalog.pg_function_is_visible(p.oid) END`, name, effect(name))
+  ELSE $1 = '"' || p.proname || '"' AND pg_catalog.pg_function_is_visible(p.oid) END`,
+			name,
+			effect(name),
+		)
 		if err != nil {
 			return err
 		}
@@ -406,7 +413,8 @@ func (f *footprint) describe(ctx context.Context, w *target.WriteTarget) error {
 		return nil
 	}
 	rs,
-		err := f.query(ctx,
+		err := f.query(
+		ctx,
 		`WITH RECURSIVE t AS (SELECT c.*, n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)),
  family(oid) AS (SELECT oid FROM t UNION SELECT i.inhrelid FROM family JOIN pg_catalog.pg_inherits i ON i.inhparent = family.oid),
  hit(oid) AS (SELECT oid FROM family UNION SELECT k.conrelid FROM hit JOIN pg_catalog.pg_constraint k ON k.confrelid = hit.oid AND k.contype = 'f' AND (k.confdeltype IN ('c','n','d') OR k.confupdtype IN ('c','n','d')))
@@ -420,7 +428,9 @@ SELECT pg_catalog.quote_ident(c.nspname) || '.' || pg_catalog.quote_ident(c.reln
   FROM hit JOIN pg_catalog.pg_class h ON h.oid = hit.oid JOIN pg_catalog.pg_namespace m ON m.oid = h.relnamespace WHERE h.oid NOT IN (SELECT oid FROM family) AND NOT h.relispartition),
  (SELECT count(*) - 1 FROM family)::int8, c.relkind = 'p',
  (SELECT s.srvname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid)::text, c.relkind = 'v'
-FROM t c`, w.Table)
+FROM t c`,
+		w.Table,
+	)
 	if err != nil || rs == nil || len(rs.Rows) == 0 {
 		return err
 	}

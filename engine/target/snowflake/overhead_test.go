@@ -35,7 +35,9 @@ func servePlainAccount() {
 	fmt.Println(l.Addr())
 	login := `{"success":true,"data":{"token":"t","masterToken":"m","sessionId":1,"parameters":[{"name":"CLIENT_TELEMETRY_ENABLED","value":false}]}}`
 	one := `{"success":true,"data":{"parameters":[],"rowtype":[{"name":"ID","type":"fixed","precision":38,"scale":0},{"name":"NAME","type":"text"},{"name":"AMOUNT","type":"fixed","precision":38,"scale":2},{"name":"AT","type":"timestamp_ntz","scale":9}],` +
-		`"rowset":[["4711","customer name of some length","12.50","1700000000.123456000"]],"total":1,"returned":1,"queryId":"` + queryID(1) + `","statementTypeId":4096,"queryResultFormat":"json"}}`
+		`"rowset":[["4711","customer name of some length","12.50","1700000000.123456000"]],"total":1,"returned":1,"queryId":"` + queryID(
+		1,
+	) + `","statementTypeId":4096,"queryResultFormat":"json"}}`
 	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")

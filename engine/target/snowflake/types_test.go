@@ -43,8 +43,10 @@ func TestTypesOfTables(t *testing.T) {
 	t.Parallel()
 	s := standIn(t, nil)
 	db := openDSN(t, s.DSN(), target.Config{})
-	if err := db.Exec(t.Context(),
-		`CREATE TABLE "lower; case" (id NUMBER(38,0), n NUMBER(38,10), f FLOAT, tz TIMESTAMP_TZ, ntz TIMESTAMP_NTZ, v VARIANT, d DATE, "we""ird" VARCHAR)`); err != nil {
+	if err := db.Exec(
+		t.Context(),
+		`CREATE TABLE "lower; case" (id NUMBER(38,0), n NUMBER(38,10), f FLOAT, tz TIMESTAMP_TZ, ntz TIMESTAMP_NTZ, v VARIANT, d DATE, "we""ird" VARCHAR)`,
+	); err != nil {
 		t.Fatal(err)
 	}
 	const read = `SELECT n, f, tz, ntz, v, d, "we""ird" FROM "lower; case" WHERE id = ?`

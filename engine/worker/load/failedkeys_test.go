@@ -65,9 +65,11 @@ func TestKeysOfFailedInsertsAreBounded(t *testing.T) {
 
 // The operations of a transaction stay together, whatever other slots learn in the meantime.
 func TestATransactionLooksForOneKey(t *testing.T) {
-	u := NewFailedInserts(&engine.Plan{Tables: []engine.Table{{Name: "t", Key: []string{"id"}}}, Statements: []engine.Statement{
-		{ID: "look", Kind: engine.KindPointLookup, Table: "t", Binds: []engine.Bind{{Column: "id"}}},
-		{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "id"}}}}})
+	u := NewFailedInserts(
+		&engine.Plan{Tables: []engine.Table{{Name: "t", Key: []string{"id"}}}, Statements: []engine.Statement{
+			{ID: "look", Kind: engine.KindPointLookup, Table: "t", Binds: []engine.Bind{{Column: "id"}}},
+			{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "id"}}}}},
+	)
 	insert := func(key int64, ok bool, rows int64) {
 		b := &plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: key}}}
 		u.Ended(b, plugin.Op{Statement: 1, NArgs: 1}, ok, rows)

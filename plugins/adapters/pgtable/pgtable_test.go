@@ -160,7 +160,12 @@ func TestDDL(t *testing.T) {
 	if err := sdktest.Adapter(Adapter{}).Call(request, &answer); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{`CREATE TABLE "s"."t" ("a" bigint NOT NULL, "b" bigint NOT NULL) WITH (fillfactor=100)`}; !slices.Equal(answer.DDL, want) {
+	if want := []string{
+		`CREATE TABLE "s"."t" ("a" bigint NOT NULL, "b" bigint NOT NULL) WITH (fillfactor=100)`,
+	}; !slices.Equal(
+		answer.DDL,
+		want,
+	) {
 		t.Errorf("%q", answer.DDL)
 	}
 	if want := []string{`ALTER TABLE "s"."t" ADD PRIMARY KEY ("a", "b")`, `CREATE INDEX ON "s"."t" ("b")`,

@@ -45,10 +45,13 @@ func dropImpactQueries(f foundTable) []sdk.Query {
  (SELECT coalesce(string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.pg_get_userbyid(a.grantee)::text END, ', '), '') FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) AS a WHERE c.oid = ` + oid + ` AND a.grantee <> c.relowner),
  (SELECT count(*)::text FROM pg_catalog.pg_inherits WHERE inhparent = ` + oid + ` OR inhrelid = ` + oid + `)`,
 			TimeoutMs: countTimeout},
-		{ID: "dependents", SQL: `SELECT 'the foreign key ' || quote_ident(k.conname) || ' of ' || k.conrelid::regclass::text FROM pg_catalog.pg_constraint k WHERE k.confrelid = ` + oid + ` AND k.contype = 'f' AND k.conrelid <> k.confrelid
+		{
+			ID: "dependents",
+			SQL: `SELECT 'the foreign key ' || quote_ident(k.conname) || ' of ' || k.conrelid::regclass::text FROM pg_catalog.pg_constraint k WHERE k.confrelid = ` + oid + ` AND k.contype = 'f' AND k.conrelid <> k.confrelid
 UNION SELECT CASE v.relkind WHEN 'm' THEN 'the materialized view ' ELSE 'the view ' END || v.oid::regclass::text FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
  JOIN pg_catalog.pg_class v ON v.oid = r.ev_class WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = ` + oid + ` AND v.oid <> ` + oid + `
-ORDER BY 1 LIMIT 20`},
+ORDER BY 1 LIMIT 20`,
+		},
 	}
 }
 

@@ -318,7 +318,13 @@ func insertSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 		names = append(names, quoted(b.Column))
 		positions = append(positions, "$"+strconv.Itoa(i+1))
 	}
-	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(positions, ", ") +
+	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(
+		names,
+		", ",
+	) + ") VALUES (" + strings.Join(
+		positions,
+		", ",
+	) +
 		")", nil
 }
 

@@ -373,15 +373,28 @@ func TestLoad(t *testing.T) {
 	}
 	copied := logical()
 	delete(copied["columns"].([]object)[3], "fill")
-	if a := converse(t, Standard, object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10},
-		emptySession("WH", "STANDARD")); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" ||
+	if a := converse(
+		t,
+		Standard,
+		object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10},
+		emptySession(
+			"WH",
+			"STANDARD",
+		),
+	); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" ||
 		a.Load.Columns[9].Name != "Odd Name" {
 		t.Errorf("%+v", a.Load)
 	}
 	for _, f := range []object{{"as": "magic"}, {"as": "integer", "min": 2, "max": 1}, {"as": "decimal"}, {"as": "choice"},
 		{"as": "letters", "min": 3, "max": 2}, {"as": "block"}, {"as": "constant", "values": []string{"x; DROP"}}} {
 		table := object{"name": "t", "columns": []object{{"name": "id", "type": "i64", "fill": f}}}
-		request := object{"op": "load", "table_name": "t", "logical": table, "rows": 1, "results": emptySession("WH", "STANDARD")}
+		request := object{
+			"op":         "load",
+			"table_name": "t",
+			"logical":    table,
+			"rows":       1,
+			"results":    emptySession("WH", "STANDARD"),
+		}
 		if err := sdktest.Adapter(New(Standard)).Call(request, nil); err == nil {
 			t.Errorf("%v was taken", f)
 		}

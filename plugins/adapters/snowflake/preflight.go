@@ -91,8 +91,17 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 }
 
 // writeChecks writes the answer.
-func (a Adapter) writeChecks(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options,
-	name string, h *warehouse, err error) {
+func (a Adapter) writeChecks(
+	w *jsondoc.Writer,
+	req *jsondoc.Value,
+	session sdk.Result,
+	s *account,
+	list []subject,
+	o options,
+	name string,
+	h *warehouse,
+	err error,
+) {
 	var resume, restore []string
 	w.Object().Key("checks").Array()
 	f := findings{w}

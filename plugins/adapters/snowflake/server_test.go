@@ -274,7 +274,9 @@ func TestPoll(t *testing.T) {
 		{"not there", "100%_\\", map[string]object{"warehouses": rows()}},
 		{"refused", "WH", map[string]object{"warehouses": {"error": "no"}}},
 	} {
-		lines = append(append(lines, "-- "+c.name), transcript(Standard, object{"op": "poll", "warehouse": c.more}, c.results)...)
+		lines = append(
+			append(lines, "-- "+c.name),
+			transcript(Standard, object{"op": "poll", "warehouse": c.more}, c.results)...)
 	}
 	golden(t, "poll.txt", lines)
 }

@@ -38,8 +38,14 @@ func New(t TableType) Adapter { return Adapter{tableType: t} }
 
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
-	m := sdk.Manifest{Name: "snowflake_" + a.tableType.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake",
-		Dialect: dialect.Key, Parameters: schemas[a.tableType]}
+	m := sdk.Manifest{
+		Name:       "snowflake_" + a.tableType.String(),
+		Version:    "1.0.0",
+		Author:     "Loadstone",
+		Driver:     "snowflake",
+		Dialect:    dialect.Key,
+		Parameters: schemas[a.tableType],
+	}
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns " +
 			"snowflake.account_usage.aggregate_query_history " +

@@ -36,7 +36,8 @@ func (a Adapter) checkInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	name := h.text("name")
 	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
 	makes := prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.exists }))
-	if makes && o.loadWarehouse == "" && a.tableType != Interactive { // the adapter of interactive tables refuses it by itself
+	if makes && o.loadWarehouse == "" &&
+		a.tableType != Interactive { // the adapter of interactive tables refuses it by itself
 		f.add("load_warehouse", "failed",
 			"The warehouse "+name+" is interactive: it makes no table, and the run's is to be made.",
 			"name a standard warehouse in target.params.load_warehouse, which makes and fills it",

@@ -74,7 +74,8 @@ func documents(l *list) {
 	refused("version-a-list", "", `{"kind":"workload","name":"x","version":[1]}`)
 	taken("version-a-number", `{"kind":"workload","name":"x","version":1.5,`+oneStatement+`}`)
 	taken("title-of-html", workload(
-		`"title":"<img src=x onerror=alert(1)>","description":"</script><script>alert(1)</script>","author":"\u202e\u001b]8;;http://x\u0007",`+oneStatement))
+		`"title":"<img src=x onerror=alert(1)>","description":"</script><script>alert(1)</script>","author":"\u202e\u001b]8;;http://x\u0007",`+oneStatement,
+	))
 	taken("title-of-zeros", workload(`"title":"a\u0000b\r\nSet-Cookie: x","description":"`+strings.Repeat("long ", 5000)+
 		`",`+oneStatement))
 	refused("members-unknown", "nobody reads",

@@ -148,7 +148,10 @@ func (g *generator) one(b *sdk.Batch) error {
 	}
 	k := g.keys
 	if kind == insert && k.maker.column != "" && k.maker.exhausted(k.inserted) {
-		return g.plan.planError(insert, g.plan.keyRangeExhausted(k.maker.values.column)+", and this run has used the keys that were left")
+		return g.plan.planError(
+			insert,
+			g.plan.keyRangeExhausted(k.maker.values.column)+", and this run has used the keys that were left",
+		)
 	}
 	b.Op(g.plan.statement[kind])
 	switch kind {

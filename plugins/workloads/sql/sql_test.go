@@ -176,7 +176,10 @@ func TestShares(t *testing.T) {
 	if math.Abs(mean-50) > 0.3 || math.Abs(math.Sqrt(spread)-10.5) > 0.3 {
 		t.Errorf("normal: mean %.2f, standard deviation %.2f", mean, math.Sqrt(spread))
 	}
-	p := opened(t, `{"statements":[{"id":"a","weight":7,"sql":"SELECT 1"},{"id":"b","weight":2.5,"sql":"SELECT 1"},{"id":"c","sql":"SELECT 1","weight":0.5},{"id":"d","sql":"SELECT 1","weight":0}]}`)
+	p := opened(
+		t,
+		`{"statements":[{"id":"a","weight":7,"sql":"SELECT 1"},{"id":"b","weight":2.5,"sql":"SELECT 1"},{"id":"c","sql":"SELECT 1","weight":0.5},{"id":"d","sql":"SELECT 1","weight":0}]}`,
+	)
 	statements := make([]float64, 4)
 	for _, op := range draw(t, p, 40_000) {
 		statements[op.Statement]++
@@ -246,7 +249,11 @@ func TestTransactions(t *testing.T) {
 }
 
 func TestRowsStayTogether(t *testing.T) {
-	p := opened(t, `{"statements":[{"id":"a","sql":"SELECT :s, :s2, :k","binds":[{"name":"s","generator":"row","column":"status"},{"name":"s2","generator":"row","column":"status"},{"name":"k","generator":"key"}]}]}`, orders(9))
+	p := opened(
+		t,
+		`{"statements":[{"id":"a","sql":"SELECT :s, :s2, :k","binds":[{"name":"s","generator":"row","column":"status"},{"name":"s2","generator":"row","column":"status"},{"name":"k","generator":"key"}]}]}`,
+		orders(9),
+	)
 	seen := map[string]bool{}
 	for _, op := range draw(t, p, 500) {
 		if string(op.Args[0].Data) != string(op.Args[1].Data) || op.Args[0].Type != op.Args[1].Type {
@@ -350,8 +357,12 @@ func TestWhatIsRefused(t *testing.T) {
 func FuzzParameters(f *testing.F) {
 	f.Add(transfer)
 	f.Add(`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"text","pattern":"a#?*\\"}]}]}`)
-	f.Add(`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"zipfian","max":9,"theta":3,"nulls":3}]}]}`)
-	f.Add(`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"uniform","min":-1e300,"max":1e300,"type":"f64"}]}]}`)
+	f.Add(
+		`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"zipfian","max":9,"theta":3,"nulls":3}]}]}`,
+	)
+	f.Add(
+		`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"uniform","min":-1e300,"max":1e300,"type":"f64"}]}]}`,
+	)
 	f.Fuzz(func(t *testing.T, params string) {
 		if !json.Valid([]byte(params)) {
 			return

@@ -96,17 +96,30 @@ var statements = [numStatements]sdk.Statement{
 		"INSERT INTO {table} (no_o_id, no_d_id, no_w_id) VALUES ($1, $2, $3)"),
 	noItem: statement("new_order_item", sdk.PointLookup, "item", "i_id i64",
 		"SELECT i_price, i_name, i_data FROM {table} WHERE i_id = $1", "i_price", "i_name", "i_data"),
-	noStock: statement("new_order_stock", sdk.Update, "stock",
+	noStock: statement(
+		"new_order_stock",
+		sdk.Update,
+		"stock",
 		"quantity i64, remote i64, supply_w_id i64, i_id i64, d_id i64",
 		`UPDATE {table} SET s_quantity = CASE WHEN s_quantity >= $1::integer + 10 THEN s_quantity - $1 ELSE s_quantity - $1 + 91 END,
  s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2
 WHERE s_w_id = $3 AND s_i_id = $4
-RETURNING s_quantity, (ARRAY[`+strings.Join(districtColumns[:], ", ")+`])[$5::integer], s_data`, "s_quantity", "s_dist",
-		"s_data"),
-	noLine: statement("new_order_line", sdk.Insert, "order_line",
+RETURNING s_quantity, (ARRAY[`+strings.Join(
+			districtColumns[:],
+			", ",
+		)+`])[$5::integer], s_data`,
+		"s_quantity",
+		"s_dist",
+		"s_data",
+	),
+	noLine: statement(
+		"new_order_line",
+		sdk.Insert,
+		"order_line",
 		"o_id i64, d_id i64, w_id i64, number i64, i_id i64, supply_w_id i64, quantity i64, price text, dist_info text",
 		`INSERT INTO {table} (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info)
-VALUES ($1, $2, $3, $4, $5, $6, NULL, $7::integer, $7 * $8::numeric, $9)`),
+VALUES ($1, $2, $3, $4, $5, $6, NULL, $7::integer, $7 * $8::numeric, $9)`,
+	),
 
 	// Payment, clause 2.5.2.2.
 	payWarehouse: begins(payment, statement("payment_warehouse", sdk.Update, "warehouse", "amount text, w_id i64",
@@ -117,14 +130,32 @@ VALUES ($1, $2, $3, $4, $5, $6, NULL, $7::integer, $7 * $8::numeric, $9)`),
 			"d_city, d_state, d_zip", "d_name", "d_street_1", "d_street_2", "d_city", "d_state", "d_zip"),
 	payByName: statement("payment_customer_by_name", sdk.GenericSQL, "customer", "c_w_id i64, c_d_id i64, c_last text",
 		"SELECT c_id"+middleOf, "c_id"),
-	payCustomer: statement("payment_customer", sdk.Update, "customer",
+	payCustomer: statement(
+		"payment_customer",
+		sdk.Update,
+		"customer",
 		"amount text, w_id i64, d_id i64, c_w_id i64, c_d_id i64, c_id i64",
 		`UPDATE {table} SET c_balance = c_balance - $1::numeric, c_ytd_payment = c_ytd_payment + $1, c_payment_cnt = c_payment_cnt + 1,
  c_data = CASE c_credit WHEN 'BC' THEN left(concat_ws(' ', c_id, c_d_id, c_w_id, $3::integer, $2::integer, $1) || '|' || c_data, 500) ELSE c_data END
 WHERE c_w_id = $4 AND c_d_id = $5 AND c_id = $6
 RETURNING c_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit, c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN left(c_data, 200) END`,
-		"c_id", "c_first", "c_middle", "c_last", "c_street_1", "c_street_2", "c_city", "c_state", "c_zip", "c_phone",
-		"c_since", "c_credit", "c_credit_lim", "c_discount", "c_balance", "c_data"),
+		"c_id",
+		"c_first",
+		"c_middle",
+		"c_last",
+		"c_street_1",
+		"c_street_2",
+		"c_city",
+		"c_state",
+		"c_zip",
+		"c_phone",
+		"c_since",
+		"c_credit",
+		"c_credit_lim",
+		"c_discount",
+		"c_balance",
+		"c_data",
+	),
 	payHistory: statement("payment_history", sdk.Insert, "history",
 		"c_id i64, c_d_id i64, c_w_id i64, d_id i64, w_id i64, amount text, w_name text, d_name text",
 		"INSERT INTO {table} (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) VALUES ($1, $2, $3, "+
@@ -221,10 +252,14 @@ var markedStatements = func() []sdk.Statement {
 	list[payDistrictRead] = statement("payment_district_read", sdk.PointLookup, "district", "w_id i64, d_id i64",
 		"SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {table} WHERE d_w_id = $1 AND d_id = $2",
 		statements[payDistrict].Columns...)
-	list[payCustomerRead] = statement("payment_customer_read", sdk.PointLookup, "customer",
+	list[payCustomerRead] = statement(
+		"payment_customer_read",
+		sdk.PointLookup,
+		"customer",
 		"c_w_id i64, c_d_id i64, c_id i64",
 		`SELECT c_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit, c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN LEFT(c_data, 200) END
-FROM {table} WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3`, statements[payCustomer].Columns...)
+FROM {table} WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3`,
+		statements[payCustomer].Columns...)
 	// Standard tables have no SELECT … FOR UPDATE. Writing the district's row makes a
 	// second delivery of the same district wait for the first on every type of table.
 	list[dlLock] = begins(delivery, statement("delivery_lock", sdk.Update, "district", "w_id i64, d_id i64",

@@ -63,8 +63,10 @@ func ParseAddress(text string) (Address, error) {
 	if a.Prefix != "" {
 		for _, element := range strings.Split(a.Prefix, "/") {
 			if !prefixName.MatchString(element) {
-				return Address{}, addressError("its prefix has an element that is empty, begins with a dot, or has other characters " +
-					"than letters, digits and !_.*()'-")
+				return Address{}, addressError(
+					"its prefix has an element that is empty, begins with a dot, or has other characters " +
+						"than letters, digits and !_.*()'-",
+				)
 			}
 		}
 	}

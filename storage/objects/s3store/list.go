@@ -66,7 +66,11 @@ func (s *Store) Remove(ctx context.Context, runID, name string) error {
 	key := s.key(runID, name)
 	s.forget(key)
 	s.cache.forgetFile(runID, name)
-	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+	_, err := s.client.DeleteObject(
+		ctx,
+		&s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key},
+		s.singleAttemptWhenDown,
+	)
 	if s.noteOutcome(err) != nil && !isAbsent(err) {
 		return s.explain(err, opError("Removing", name))
 	}
@@ -98,7 +102,11 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	group.SetLimit(2 * concurrentUploads)
 	for _, key := range keys {
 		group.Go(func() error {
-			_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+			_, err := s.client.DeleteObject(
+				ctx,
+				&s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key},
+				s.singleAttemptWhenDown,
+			)
 			return s.noteOutcome(err)
 		})
 	}

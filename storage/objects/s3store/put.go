@@ -147,7 +147,10 @@ func (s *Store) measure(ctx context.Context, f *os.File, a engine.Artifact) (*fi
 	if err != nil {
 		return nil, err
 	}
-	m := &fileSums{objectInfo: objectInfo{size: a.SizeBytes, sha256: a.SHA256, block: blockSize(a.SizeBytes)}, part: s.opts.PartBytes}
+	m := &fileSums{
+		objectInfo: objectInfo{size: a.SizeBytes, sha256: a.SHA256, block: blockSize(a.SizeBytes)},
+		part:       s.opts.PartBytes,
+	}
 	if n := (a.SizeBytes + maxParts - 1) / maxParts; n > m.part {
 		m.part = (n + 1<<20 - 1) &^ (1<<20 - 1)
 	}
@@ -224,9 +227,17 @@ func encoded(sum [sha256.Size]byte) *string {
 }
 
 func (s *Store) putWhole(ctx context.Context, key string, f *os.File, m *fileSums) error {
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.address.Bucket, Key: &key,
-		Body: io.NewSectionReader(f, 0, m.size), ContentLength: &m.size, ChecksumSHA256: encoded(m.sha),
-		ContentType: aws.String("application/vnd.apache.parquet"), Metadata: m.metadata()}, s.singleAttemptWhenDown, s.ifNoneMatch, signPayload(m.sha))
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket:         &s.address.Bucket,
+		Key:            &key,
+		Body:           io.NewSectionReader(f, 0, m.size),
+		ContentLength:  &m.size,
+		ChecksumSHA256: encoded(m.sha),
+		ContentType: aws.String(
+			"application/vnd.apache.parquet",
+		),
+		Metadata: m.metadata(),
+	}, s.singleAttemptWhenDown, s.ifNoneMatch, signPayload(m.sha))
 	if s.noteOutcome(err) != nil && isConflict(err) {
 		return fmt.Errorf("%w: %w", errNameExists, err)
 	}
@@ -280,8 +291,12 @@ func (s *Store) putParts(ctx context.Context, key string, f *os.File, m *fileSum
 }
 
 func (s *Store) complete(ctx context.Context, key, id string, m *fileSums, parts []types.CompletedPart) error {
-	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &s.address.Bucket, Key: &key,
-		UploadId: &id, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts}}, s.singleAttemptWhenDown, s.ifNoneMatch)
+	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket:          &s.address.Bucket,
+		Key:             &key,
+		UploadId:        &id,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+	}, s.singleAttemptWhenDown, s.ifNoneMatch)
 	if s.noteOutcome(err) != nil {
 		if isConflict(err) {
 			s.abort(ctx, key, id)
@@ -295,7 +310,11 @@ func (s *Store) complete(ctx context.Context, key, id string, m *fileSums, parts
 	}
 	if found.size != m.size || found.sha256 != m.sha256 {
 		// An upload of something that begins with the same parts was taken for this one.
-		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+		_, err := s.client.DeleteObject(
+			ctx,
+			&s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key},
+			s.singleAttemptWhenDown,
+		)
 		if s.noteOutcome(err) != nil {
 			return fmt.Errorf("removing what was stored as something else: %w", err)
 		}

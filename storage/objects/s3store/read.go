@@ -45,11 +45,19 @@ type objectInfo struct {
 
 // headObject asks what the object is; isAbsent tells of the error that there is none.
 func (s *Store) headObject(ctx context.Context, key string) (*objectInfo, error) {
-	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.singleAttemptWhenDown)
+	head, err := s.client.HeadObject(
+		ctx,
+		&s3.HeadObjectInput{Bucket: &s.address.Bucket, Key: &key},
+		s.singleAttemptWhenDown,
+	)
 	if s.noteOutcome(err) != nil {
 		return nil, err
 	}
-	i := &objectInfo{size: aws.ToInt64(head.ContentLength), etag: aws.ToString(head.ETag), sha256: head.Metadata[metaSHA256]}
+	i := &objectInfo{
+		size:   aws.ToInt64(head.ContentLength),
+		etag:   aws.ToString(head.ETag),
+		sha256: head.Metadata[metaSHA256],
+	}
 	stated := strings.Split(head.Metadata[metaBlocks], ".")
 	if len(stated) == 3 && stated[0] == strconv.FormatInt(i.size, 10) {
 		i.block, _ = strconv.ParseInt(stated[1], 10, 64)          // 0 is refused below

@@ -55,8 +55,14 @@ func (s *Set) Labels() labels.Labels { return s.run }
 func (s *Set) Bytes() int64 { return s.bytes }
 
 // seriesRelations are the relations that there are series of: what a run did is the sum of its kinds.
-var seriesRelations = []string{segment.KindSeconds, segment.StatementSeconds, segment.ErrorSeconds, segment.WorkerSeconds,
-	segment.WarehouseSeconds, segment.LoadSeconds}
+var seriesRelations = []string{
+	segment.KindSeconds,
+	segment.StatementSeconds,
+	segment.ErrorSeconds,
+	segment.WorkerSeconds,
+	segment.WarehouseSeconds,
+	segment.LoadSeconds,
+}
 
 // Read reads the series of a segment. run are labels that all of them get.
 func Read(f *segment.File, run labels.Labels) (*Set, error) {

@@ -33,8 +33,11 @@ func (b *batch) add(columns []column.Column, from *column.Batch) error {
 				text := v.Text(i)
 				if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
 					b.text = b.text[:begin]
-					return mismatchFailure(fmt.Sprintf("the column %s has a text that Postgres can not hold: %.80q", columns[c].Name, text),
-						"leave such rows out in the query, or have the source send UTF-8 without zero bytes", nil)
+					return mismatchFailure(
+						fmt.Sprintf("the column %s has a text that Postgres can not hold: %.80q", columns[c].Name, text),
+						"leave such rows out in the query, or have the source send UTF-8 without zero bytes",
+						nil,
+					)
 				}
 				b.text = appendText(b.text, text)
 			default:

@@ -144,8 +144,10 @@ var values = []struct {
 // names with quotes; the table has its columns in another order and case, and one of its own.
 func TestEveryValueArrives(t *testing.T) {
 	d := newDatabase(t)
-	d.exec(`CREATE SCHEMA "S""x"; CREATE TABLE "S""x"."T'a b" (at timestamptz, "Te""xt; --" text, D numeric(12, 3), f64 float8,
-		f32 float4, u64 int8, u32 int8, u16 int4, u8 int2, i64 int8, i32 int4, I16 int2, i8 int2, b bool, own int DEFAULT 7)`)
+	d.exec(
+		`CREATE SCHEMA "S""x"; CREATE TABLE "S""x"."T'a b" (at timestamptz, "Te""xt; --" text, D numeric(12, 3), f64 float8,
+		f32 float4, u64 int8, u32 int8, u16 int4, u8 int2, i64 int8, i32 int4, I16 int2, i8 int2, b bool, own int DEFAULT 7)`,
+	)
 	s, err := postgres.Open(t.Context(),
 		postgres.Options{Dial: dialer(d.dsn), Schema: `S"x`, Table: `T'a b`, Columns: everything})
 	if err != nil {
@@ -169,8 +171,10 @@ func TestEveryValueArrives(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	// Types that hold more.
-	d.exec(`CREATE TABLE wide (b text, i8 numeric, i16 float4, i32 float8, i64 numeric(19, 0), u8 int8, u16 text, u32 numeric(10),
-		u64 numeric, f32 float8, f64 numeric, d numeric, "Te""xt; --" varchar, at timestamp)`)
+	d.exec(
+		`CREATE TABLE wide (b text, i8 numeric, i16 float4, i32 float8, i64 numeric(19, 0), u8 int8, u16 text, u32 numeric(10),
+		u64 numeric, f32 float8, f64 numeric, d numeric, "Te""xt; --" varchar, at timestamp)`,
+	)
 	s, err = postgres.Open(t.Context(), postgres.Options{Dial: dialer(d.dsn), Table: "wide", Columns: everything})
 	if err != nil {
 		t.Fatal(err)

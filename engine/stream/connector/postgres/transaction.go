@@ -78,8 +78,12 @@ const codeFuture = "22023"
 // committed reports whether a transaction was committed. An error that does not stay says that this is not known yet.
 func (s *Sink) committed(ctx context.Context, t transaction) (bool, error) {
 	if s.serverID != "" && t.serverID != "" && systemID(s.serverID) != systemID(t.serverID) {
-		return false, mismatchFailure("another server answers now, and whether the last rows were committed on the one before can not "+
-			"be asked", "compare the table with the source, then DROP the query and CREATE it again", nil)
+		return false, mismatchFailure(
+			"another server answers now, and whether the last rows were committed on the one before can not "+
+				"be asked",
+			"compare the table with the source, then DROP the query and CREATE it again",
+			nil,
+		)
 	}
 	rows, err := ask(ctx, s.conn, statusSQL, t.xid)
 	var said *pgconn.PgError

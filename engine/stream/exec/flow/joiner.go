@@ -125,7 +125,10 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 			p[k].rows.Reset(n.Columns())
 		}
 		j.panes.add(start, p)
-		if err := j.q.addState(j.pairBytes, fmt.Sprintf("%d parts of windows of a join are open", len(j.panes.starts))); err != nil {
+		if err := j.q.addState(
+			j.pairBytes,
+			fmt.Sprintf("%d parts of windows of a join are open", len(j.panes.starts)),
+		); err != nil {
 			return err
 		}
 	}
