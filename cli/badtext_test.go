@@ -176,7 +176,8 @@ func with(document any, route []string, value any) any {
 	}
 }
 
-// answerProblem is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to take.
+// answerProblem is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to
+// take.
 func answerProblem(a clitest.Response) string {
 	if a.Status/100 == 2 {
 		return textProblem(a)

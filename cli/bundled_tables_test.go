@@ -196,8 +196,8 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	}
 }
 
-// withSubMilliseconds gives instants the digits below a millisecond that answers of the API do not have: those of the tables, where
-// they are the same to the millisecond. One that is another stays as it is, and is a difference.
+// withSubMilliseconds gives instants the digits below a millisecond that answers of the API do not have: those of the
+// tables, where they are the same to the millisecond. One that is another stays as it is, and is a difference.
 func withSubMilliseconds(t *testing.T, conn *pgx.Conn, runs []derivedtest.Run) {
 	t.Helper()
 	known := func(id, sql string) map[int64]time.Time {

@@ -17,9 +17,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// buildWithSettableClock builds the program with a wall clock of its own: the time package is compiled with an offset that SIGUSR1
-// raises by an hour and SIGUSR2 lowers, see clockset_test.go. All that the program knows of the time of day steps then,
-// as when a machine's clock is set, and its monotonic clock does not.
+// buildWithSettableClock builds the program with a wall clock of its own: the time package is compiled with an offset
+// that SIGUSR1 raises by an hour and SIGUSR2 lowers, see clockset_test.go. All that the program knows of the time of
+// day steps then, as when a machine's clock is set, and its monotonic clock does not.
 func buildWithSettableClock(t *testing.T) string {
 	t.Helper()
 	dir := reachable(t)
@@ -28,7 +28,7 @@ func buildWithSettableClock(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	text, err := os.ReadFile(path) //nolint:gosec // the source of the library
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func buildWithSettableClock(t *testing.T) string {
 	changed := strings.Replace(string(text), read, read+"\tsec += wallStep\n", 1) +
 		"\n// wallStep is the test's.\n//\n//go:linkname wallStep\nvar wallStep int64\n"
 	file := filepath.Join(dir, "program")
-	//nolint:gosec // the test's own words
+
 	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", "-tags", "settableclock",
 		overlay(t, dir, map[string]string{path: changed}),
 		"-ldflags=-s -w", "-o", file, ".")

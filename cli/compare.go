@@ -62,7 +62,7 @@ func (c *compareCommand) Run(e *terminal.Env) error {
 	}
 	o := compare.Defaults()
 	o.TolerancePct = c.Tolerance
-	result, err := compare.CompareRuns(sides[0], sides[1], o)
+	result, err := compare.Between(sides[0], sides[1], o)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// externalPostgres is a Postgres of somebody else's, with TLS and passwords, that has a control store and a results database.
+// externalPostgres is a Postgres of somebody else's, with TLS and passwords, that has a control store and a results
+// database.
 type externalPostgres struct {
 	*pgtest.TLSServer
 	t              *testing.T

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// allExecutionsRules are rules that read all that run workers record, one execution after the other and in windows, and stop
-// nothing.
+// allExecutionsRules are rules that read all that run workers record, one execution after the other and in windows, and
+// stop nothing.
 const allExecutionsRules = `rules:
   - {name: all, when: SELECT runId FROM executions WHERE latencyMs < 0}
   - name: added up

@@ -19,11 +19,11 @@ func gcPercentFor(alive uint64, usual int) int {
 	if usual <= 0 || alive <= smallHeapBytes {
 		return usual
 	}
-	return min(usual, max(minGCPercent, int(uint64(usual)*smallHeapBytes/alive))) //nolint:gosec // usual is positive
+	return min(usual, max(minGCPercent, int(uint64(usual)*smallHeapBytes/alive)))
 }
 
-// paceGC sets the percentage anew after each collection, until somebody else has set one. alive says how many bytes were
-// alive at the last.
+// paceGC sets the percentage anew after each collection, until somebody else has set one. alive says how many bytes
+// were alive at the last.
 func paceGC(usual int, alive func() uint64) {
 	set := usual
 	var next func(*gcSentinel)

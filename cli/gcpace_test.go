@@ -18,7 +18,7 @@ func TestGarbageIsBoundedByWhatIsAlive(t *testing.T) {
 		alive := rapid.Uint64Range(0, 64<<30).Draw(t, "alive")
 		usual := rapid.SampledFrom([]int{-1, 20, 100, 400}).Draw(t, "usual")
 		got := gcPercentFor(alive, usual)
-		switch garbage := alive * uint64(max(got, 0)) / 100; { //nolint:gosec // positive
+		switch garbage := alive * uint64(max(got, 0)) / 100; {
 		case usual < 0 && got != usual, got > usual:
 			t.Fatalf("%d of %d bytes alive, usual is %d", got, alive, usual)
 		case usual > 0 && got < min(usual, minGCPercent):

@@ -25,8 +25,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// ingestCluster is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The results
-// database is in a Postgres of its own.
+// ingestCluster is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The
+// results database is in a Postgres of its own.
 type ingestCluster struct {
 	t                      *testing.T
 	load                   string

@@ -7,10 +7,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
-// SetMemoryLimit has the collector work harder before the process reaches the memory that its container, or the machine,
-// has: half of what is alive may be garbage otherwise, for which a container is killed. A quarter is left to what the
-// collector does not count: plugins, the embedded Postgres, buffers of the system. GOMEMLIMIT in the environment is
-// what the user wants instead.
+// SetMemoryLimit has the collector work harder before the process reaches the memory that its container, or the
+// machine, has: half of what is alive may be garbage otherwise, for which a container is killed. A quarter is left to
+// what the collector does not count: plugins, the embedded Postgres, buffers of the system. GOMEMLIMIT in the
+// environment is what the user wants instead.
 func SetMemoryLimit() {
 	if limit := memoryLimit(os.Getenv("GOMEMLIMIT"), host.Memory()); limit > 0 {
 		debug.SetMemoryLimit(limit)

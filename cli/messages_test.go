@@ -20,8 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// repeatingWorkload is a workload whose database repeats a row's value in the messages of its errors: of a statement, of one
-// inside a transaction, and of a function of its own.
+// repeatingWorkload is a workload whose database repeats a row's value in the messages of its errors: of a statement,
+// of one inside a transaction, and of a function of its own.
 const repeatingWorkload = `name: repeats
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres}
 workload:

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// netProxy stands between two processes and carries what they say to each other, each way as late as it is told to be, or
-// holds it until it is told to go on.
+// netProxy stands between two processes and carries what they say to each other, each way as late as it is told to be,
+// or holds it until it is told to go on.
 type netProxy struct {
 	t     *testing.T
 	ln    net.Listener
@@ -43,7 +43,7 @@ func jittered(minimum, more time.Duration) func() time.Duration {
 		if more <= 0 {
 			return minimum
 		}
-		return minimum + rand.N(more) //nolint:gosec // a test's network
+		return minimum + rand.N(more)
 	}
 }
 

@@ -122,7 +122,7 @@ func checkCopiedNode(t *testing.T) {
 	}
 	p := newNodePair(t, []string{original, t.TempDir()}, address)
 	run := p.begin(pgtest.Start(t).NewDatabase(t), 20)
-	identity, err := os.ReadFile(filepath.Join(original, "node-id")) //nolint:gosec // the test's own folder
+	identity, err := os.ReadFile(filepath.Join(original, "node-id"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	nodeTokensPath    = "/api/v1/node-tokens"
+	nodeTokensPath    = "/api/v1/node-tokens" //nolint:gosec // names and columns, no secret
 	nodeAddressesPath = "/api/v1/node-addresses"
 )
 

@@ -292,7 +292,8 @@ func (ask NodeAPI) Resume(e *terminal.Env, called string) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(resumeTimeout); !n.AcceptingWork && n.State == nodes.NodeDraining && time.Now().Before(end); {
+	end := time.Now().Add(resumeTimeout)
+	for !n.AcceptingWork && n.State == nodes.NodeDraining && time.Now().Before(end) {
 		select {
 		case <-time.After(drainPollInterval):
 		case <-e.Ctx.Done():

@@ -53,7 +53,7 @@ func (d *HTTPEndpoint) WriteOperatorFile(dir, address, secret string) (remove fu
 	if o.Address, err = loopbackAddress(address, d.TLS != nil); err != nil {
 		return nil, fmt.Errorf("reading the address %s: %w", address, err)
 	}
-	text, err := json.Marshal(o)
+	text, err := json.Marshal(o) //nolint:gosec // the field is what the user sends or is shown once
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", operatorFile, err)
 	}
@@ -88,7 +88,7 @@ func ReadOperator(dir string) (o Operator, err error) {
 	nobody := &engine.Error{Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf("No server runs on the data directory %s.", dir),
 		Hint:    "start it with loadstone serve, or name its directory with --data-dir"}
-	text, err := os.ReadFile(filepath.Join(dir, operatorFile)) //nolint:gosec // the user names the folder
+	text, err := os.ReadFile(filepath.Join(dir, operatorFile))
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return o, &engine.Error{Code: engine.CodeForbidden,

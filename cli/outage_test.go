@@ -39,7 +39,7 @@ func newOutageStore(t *testing.T) *outageStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user enters it
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s := &outageStore{t: t, dir: dir}
@@ -300,7 +300,7 @@ func operatorOf(t *testing.T, dir string, served *clitest.Process) clitest.Calle
 	t.Helper()
 	var o struct{ Address, Secret string }
 	clitest.Until(t, clitest.StartTimeout, func() bool {
-		text, err := os.ReadFile(filepath.Join(dir, "operator.json")) //nolint:gosec // the test's own folder
+		text, err := os.ReadFile(filepath.Join(dir, "operator.json"))
 		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != ""
 	}, served.Out.String)
 	return clitest.Caller{T: t, Base: o.Address, Header: [2]string{"Authorization", "Bearer " + o.Secret}}

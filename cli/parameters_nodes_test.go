@@ -30,7 +30,8 @@ workload:
 scaling: {mode: FIXED, worker_count: %d, per_worker_capacity: 2}
 `
 
-// checkParameterLimit holds that of each error of a statement no more is kept than one may keep, and returns who kept something.
+// checkParameterLimit holds that of each error of a statement no more is kept than one may keep, and returns who kept
+// something.
 func checkParameterLimit(t *testing.T, kept []params.KeptExecution) (workers map[string]int) {
 	t.Helper()
 	workers = map[string]int{}

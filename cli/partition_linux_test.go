@@ -46,7 +46,7 @@ func (p *partitionedCluster) address(node, server int) string {
 // tool runs a command of the network.
 func tool(t *testing.T, input string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // the test's own words
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
@@ -70,7 +70,7 @@ func newPartitionedCluster(t *testing.T) *partitionedCluster {
 		here, there := fmt.Sprintf("ls%d-%d-%d", os.Getpid()%10000, p.net, k), fmt.Sprintf("ln%d-%d-%d",
 			os.Getpid()%10000, p.net, k)
 		tool(t, "", "ip", "netns", "add", p.spaces[k])
-		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", p.spaces[k]).Run() }) //nolint:gosec // its own name
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", p.spaces[k]).Run() })
 		tool(t, "", "ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", p.spaces[k])
 		tool(t, "", "ip", "link", "set", here, "up")
 		inside := []string{"ip", "-n", p.spaces[k]}

@@ -92,7 +92,8 @@ func (w *blackholeProxy) swallow(is bool) {
 	w.blackholed = nil
 }
 
-// promCluster is a server with nodes, by TLS with certificates of the server's own authority, over runs that have ended.
+// promCluster is a server with nodes, by TLS with certificates of the server's own authority, over runs that have
+// ended.
 type promCluster struct {
 	*testing.T
 	served   *clitest.Process
@@ -197,8 +198,8 @@ func (a *promCluster) awaitNodes(n int) {
 	}, func() string { return fmt.Sprintf("%s %s %+v", p.Data.Result, p.Error, p.Data.Stats) })
 }
 
-// queryDuring asks while something goes wrong, for a while: each answer is the same, and none takes longer than limit. It
-// prints how long the longest took.
+// queryDuring asks while something goes wrong, for a while: each answer is the same, and none takes longer than limit.
+// It prints how long the longest took.
 func (a *promCluster) queryDuring(what string, limit, while time.Duration, wrong func()) {
 	a.Helper()
 	longest, requested := time.Duration(0), 0
@@ -260,7 +261,7 @@ func (a *promCluster) damage() {
 			for _, path := range found {
 				if n++; n%2 == 0 {
 					_ = os.Remove(path)
-				} else if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { //nolint:gosec // the test's own folder
+				} else if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
 					_, _ = f.WriteAt([]byte{0xff, 0, 0xff}, 20)
 					_ = f.Close()
 				}

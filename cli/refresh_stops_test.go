@@ -29,7 +29,8 @@ type refreshCluster struct {
 	results  *pgxpool.Pool
 }
 
-// newRefreshCluster makes databases and a server that refreshes nothing itself; it returns that and a session of its operator.
+// newRefreshCluster makes databases and a server that refreshes nothing itself; it returns that and a session of its
+// operator.
 func newRefreshCluster(t *testing.T) (s *refreshCluster, requested *clitest.Process, route clitest.Caller) {
 	t.Helper()
 	shared := pgtest.Start(t)
@@ -68,7 +69,7 @@ func (s *refreshCluster) serve(workers int) (p *clitest.Process, dir, name strin
 	} else if _, err := keyring.Open(file); err != nil {
 		s.t.Fatal(err)
 	}
-	s.key, _ = os.ReadFile(file) //nolint:gosec // the test's own folder
+	s.key, _ = os.ReadFile(file)
 	names := func() (all []string) {
 		if err := s.controls.QueryRow(s.t.Context(), "SELECT coalesce(array_agg(worker_id), '{}') FROM refresh_workers").
 			Scan(&all); err != nil {
@@ -182,8 +183,8 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 	}
 }
 
-// awaitCommit waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn lets
-// the fence go.
+// awaitCommit waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn
+// lets the fence go.
 func (s *refreshCluster) awaitCommit(table string, p *clitest.Process) (goOn func()) {
 	s.t.Helper()
 	clitest.Until(s.t, 3*time.Minute, func() bool {

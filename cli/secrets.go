@@ -40,7 +40,8 @@ func (f tokenFlags) connect(address string) (*client, error) {
 	return c, err
 }
 
-// setFileAssignments are the assignments of --set-file: each value is the text of a file, whatever it looks like in YAML.
+// setFileAssignments are the assignments of --set-file: each value is the text of a file, whatever it looks like in
+// YAML.
 func setFileAssignments(list []string) ([]template.Assignment, error) {
 	var fields []template.Assignment
 	for _, set := range list {

@@ -13,8 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// buildPreviousMinor builds the program as a minor version before, whose messages have neither at_most nor the epoch of an answer:
-// it neither says them nor hears them. LOADSTONE_OLD names one that was really built from older sources.
+// buildPreviousMinor builds the program as a minor version before, whose messages have neither at_most nor the epoch of
+// an answer: it neither says them nor hears them. LOADSTONE_OLD names one that was really built from older sources.
 func buildPreviousMinor(t *testing.T, dir, version string) string {
 	t.Helper()
 	if file := os.Getenv("LOADSTONE_OLD"); file != "" {

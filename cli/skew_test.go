@@ -21,7 +21,7 @@ func buildVersion(t *testing.T, dir, version string, with ...string) string {
 	file := filepath.Join(dir, "loadstone-"+version)
 	args := append([]string{"test", "-c", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X " +
 		"github.com/loadstone-db/loadstone/cli.version=" + version}, with...)
-	cmd := exec.Command("go", append(args, "-o", file, ".")...) //nolint:gosec // the test's own words
+	cmd := exec.Command("go", append(args, "-o", file, ".")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -113,7 +113,7 @@ func TestVersionsApart(t *testing.T) {
 	if text := served.Out.String(); !strings.Contains(text, why) {
 		t.Errorf("the server's log does not say why: %s", text)
 	}
-	cmd := exec.Command(server, "node", "list", "--data-dir", data) //nolint:gosec // the test's own program
+	cmd := exec.Command(server, "node", "list", "--data-dir", data)
 	cmd.Env = append(os.Environ(), clitest.ProgramEnv+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), why) {
 		t.Errorf("the list of nodes: %v: %s", err, out)

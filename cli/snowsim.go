@@ -201,7 +201,7 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 // credentials are the ways to log in besides the password.
 func (c *snowsimCommand) credentials(u *snowsim.User) error {
 	if c.PublicKey != "" {
-		text, err := os.ReadFile(c.PublicKey) //nolint:gosec // the user names the file
+		text, err := os.ReadFile(c.PublicKey)
 		if err != nil {
 			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The public key cannot be read: %v.", err),
 				Cause: err}

@@ -36,8 +36,8 @@ func statementsRequest(sql string, confirm []string) map[string]any {
 	return in
 }
 
-// isStreamStatement reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which queries of
-// results never have, whether or not the rest of it can be read, or a statement that results do not know.
+// isStreamStatement reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which
+// queries of results never have, whether or not the rest of it can be read, or a statement that results do not know.
 func isStreamStatement(sql string) bool {
 	l, depth := sqltext.Lexer{SQL: sql}, 0
 	for first := true; ; first = false {

@@ -94,7 +94,7 @@ func newClusterOn(t *testing.T, control string, paths [2]string, flags func(serv
 		} else if _, err := keyring.Open(file); err != nil {
 			t.Fatal(err)
 		}
-		sealed, _ = os.ReadFile(file) //nolint:gosec // the test's own folder
+		sealed, _ = os.ReadFile(file)
 	}
 	for i := range c.servers {
 		c.serve(i)
@@ -301,7 +301,7 @@ func TestRoundsOfKills(t *testing.T) {
 	longest := map[string]time.Duration{}
 	for round := range rounds {
 		k := kinds[round%len(kinds)]
-		after := rand.N(time.Second) //nolint:gosec // any moment
+		after := rand.N(time.Second)
 		took := k.kill(round%2, seconds, after)
 		longest[k.name] = max(longest[k.name], took)
 		t.Logf("round %d, killed after %v: %s: %v", round, after.Round(time.Millisecond), k.name,

@@ -13,8 +13,8 @@ const (
 	clearLine = "\x05\x15\r"
 )
 
-// keyReader reads a terminal all the time, so that Ctrl+C is heard while a statement is carried out. It ends that statement
-// then; otherwise it empties the line. What is typed meanwhile is read later.
+// keyReader reads a terminal all the time, so that Ctrl+C is heard while a statement is carried out. It ends that
+// statement then; otherwise it empties the line. What is typed meanwhile is read later.
 type keyReader struct {
 	mu     sync.Mutex
 	more   *sync.Cond

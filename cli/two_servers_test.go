@@ -57,7 +57,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, where := range []string{"b", "e"} {
-		if err := os.MkdirAll(filepath.Join(dir, where), 0o755); err != nil { //nolint:gosec // as a data directory is made
+		if err := os.MkdirAll(filepath.Join(dir, where), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, where, "loadstone.key"), sealed, 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-const tokensBase = "/api/v1/tokens"
+const tokensBase = "/api/v1/tokens" //nolint:gosec // names and columns, no secret
 
 // expirySoon is how long before its end a token is said to expire soon.
 const expirySoon = 14 * 24 * time.Hour

@@ -336,7 +336,8 @@ type Figures struct {
 	LoadStart *LoadStart `json:"beginning,omitempty"`
 }
 
-// HasSuccess reports whether any operation of the measurement succeeded. Without one the figures say nothing of the target.
+// HasSuccess reports whether any operation of the measurement succeeded. Without one the figures say nothing of the
+// target.
 func (f *Figures) HasSuccess() bool { return f.Operations > f.Errors.Count }
 
 // HasRates reports whether the run has rates: it has unless its record is lost.

@@ -280,8 +280,8 @@ type KindRate struct {
 	PerSec float64 `json:"per_sec"`
 }
 
-// ObservedError is an error that executions have met since the load began: how many of them (0 where that is not known),
-// and when the first and the last of them ended.
+// ObservedError is an error that executions have met since the load began: how many of them (0 where that is not
+// known), and when the first and the last of them ended.
 type ObservedError struct {
 	ExecutionError
 	Count   int64 `json:"count"`

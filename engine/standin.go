@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// StandInLabelLabel is the word for what answered in the database's place: simulated,
+// StandInLabel is the word for what answered in the database's place: simulated,
 // emulated, or nothing when it was the database itself.
 func StandInLabel(simulated, emulated bool) string {
 	switch {
@@ -14,7 +14,7 @@ func StandInLabel(simulated, emulated bool) string {
 	return ""
 }
 
-// StandInLabelLabel is the word for what answered in the database's place, empty when the database did.
+// StandInLabel is the word for what answered in the database's place, empty when the database did.
 func (s *Summary) StandInLabel() string { return StandInLabel(s.Simulated, s.Emulated) }
 
 // VerdictText is the verdict as people read it: figures of a stand-in may be valid, and are none of the database.

@@ -88,8 +88,8 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' '
 // strictTransport has browsers speak TLS alone for a year.
 const strictTransport = "max-age=31536000"
 
-// trimSlashes has an address without the slashes that it ends in: the router takes it for the same, and whoever judges by
-// the address, for rights, the audit log or what it is counted as, has to see the one that is served.
+// trimSlashes has an address without the slashes that it ends in: the router takes it for the same, and whoever judges
+// by the address, for rights, the audit log or what it is counted as, has to see the one that is served.
 func trimSlashes(c *fiber.Ctx) error {
 	if path := c.Path(); len(path) > 1 && strings.HasSuffix(path, "/") {
 		c.Path("/" + strings.Trim(path, "/"))
@@ -97,8 +97,8 @@ func trimSlashes(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// resolveClient sees who asks, and refuses names that are not the server's: a page of another site whose name leads here
-// (DNS rebinding) would be of the same origin.
+// resolveClient sees who asks, and refuses names that are not the server's: a page of another site whose name leads
+// here (DNS rebinding) would be of the same origin.
 func (s *Server) resolveClient(c *fiber.Ctx) error {
 	seen := s.opts.Proxies.Resolve(c.Context())
 	c.SetUserContext(auth.WithPeer(c.UserContext(), auth.Peer{IP: seen.IP, Secure: seen.Secure, Host: seen.Host}))

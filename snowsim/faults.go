@@ -152,7 +152,7 @@ func (f *faults) next(place string) (Fault, bool) {
 			continue
 		}
 		if fault.At == fault.Seen || fault.Every > 0 && fault.Seen%fault.Every == 0 || fault.Rate > 0 &&
-			hashShare(f.seed, uint64(i), uint64(fault.Seen)) < fault.Rate { //nolint:gosec // counters
+			hashShare(f.seed, uint64(i), uint64(fault.Seen)) < fault.Rate {
 			chosen = i
 		}
 	}

@@ -265,7 +265,7 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastID++
-	sess.id = s.lastID<<20 | int64(s.salt&0xfffff) //nolint:gosec // twenty bits
+	sess.id = s.lastID<<20 | int64(s.salt&0xfffff)
 	sess.master, sess.masterExpires = newToken(), time.Now().Add(s.opts.MasterValidity)
 	s.sessions[sess.id] = sess
 	s.masters[sess.master] = sess

@@ -200,7 +200,7 @@ func (s *Server) chunk(w http.ResponseWriter, r *http.Request) {
 func (j *job) chunkKey() string {
 	return fmt.Sprintf("%016x",
 		j.server.salt^uint64(j.session.id))
-} //nolint:gosec // bits are bits
+}
 
 // finish sets the answer and forgets older ones.
 func (j *job) finish() {

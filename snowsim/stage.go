@@ -182,7 +182,7 @@ type parquetColumns struct {
 }
 
 func (c *parquetColumns) read(path string) error {
-	text, err := os.ReadFile(path) //nolint:gosec // in the folder of the stages
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}

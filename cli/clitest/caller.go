@@ -208,8 +208,8 @@ func (c Caller) AwaitEnd(runID string, served *Process) (d engine.RunDetail) {
 	return d
 }
 
-// CheckTrace looks at the trace of a finished run of two run workers on a node of another process: it hangs together over
-// both processes, and log and metrics lead to it.
+// CheckTrace looks at the trace of a finished run of two run workers on a node of another process: it hangs together
+// over both processes, and log and metrics lead to it.
 func (c Caller) CheckTrace(runID string, to *otlptest.Collector) {
 	c.T.Helper()
 	id := trace.ID(runID)

@@ -191,8 +191,10 @@ func TestAThresholdOfAPartHasNoTick(t *testing.T) {
 		t.Fatal(err)
 	}
 	evaluated := suite.Cases[len(suite.Cases)-3:]
-	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || evaluated[0].Skipped == nil || evaluated[0].Failure != nil ||
-		evaluated[0].Skipped.Message != "met so far, in 12 of 60 s" || evaluated[2].Failure == nil ||
+	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || evaluated[0].Skipped == nil ||
+		evaluated[0].Failure != nil ||
+		evaluated[0].Skipped.Message != "met so far, in 12 of 60 s" ||
+		evaluated[2].Failure == nil ||
 		evaluated[2].Skipped != nil {
 		t.Errorf("%s", junit.String())
 	}

@@ -29,8 +29,8 @@ func printVerdict(p func(string, ...any), s *engine.Summary) {
 	}
 }
 
-// causeInterval is the interval of a cause on the clock of the measurement, as the progress shows it; "" of one that has none,
-// or that lies before it.
+// causeInterval is the interval of a cause on the clock of the measurement, as the progress shows it; "" of one that
+// has none, or that lies before it.
 func causeInterval(s *engine.Summary, c engine.ValidityCause) string {
 	if s.MeasuredFrom.IsZero() || c.From.IsZero() || c.To.Before(s.MeasuredFrom.Time) {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
-// observedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
-// of the server, once there is any of that.
+// observedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and
+// out of the server, once there is any of that.
 type observedStore struct {
 	run.ControlStore
 	series atomic.Pointer[ingest.LiveWriter]

@@ -30,7 +30,8 @@ type RuleOptions struct {
 
 // OpenRules begins the rules of runs.
 func OpenRules(o RuleOptions) rules.StartFunc {
-	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink, error) {
+	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (
+		connector.Sink, error) {
 		url, err := o.Open(ctx, r)
 		if err != nil {
 			return nil, err

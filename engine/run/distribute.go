@@ -103,8 +103,8 @@ func (w *Worker) RecordSent(e engine.Event) {
 	}
 }
 
-// Acknowledge takes that the run worker has followed all events up to one of the owner in an epoch, 0 where its node does
-// not say whose they are. It reports whether it may bear less than before.
+// Acknowledge takes that the run worker has followed all events up to one of the owner in an epoch, 0 where its node
+// does not say whose they are. It reports whether it may bear less than before.
 func (w *Worker) Acknowledge(epoch, sequence int64, now time.Time) (less bool) {
 	if epoch != 0 && epoch < w.assigned.epoch {
 		return false // events of another server have these numbers too
@@ -148,8 +148,8 @@ func (c *WorkerTable) MarkUnknown(epoch, sequence int64) {
 	}
 }
 
-// HasUnknownLoad reports whether somebody may bear what nobody knows. Until that is over nobody may take more than it has: the
-// server before may have told more than it has stored.
+// HasUnknownLoad reports whether somebody may bear what nobody knows. Until that is over nobody may take more than it
+// has: the server before may have told more than it has stored.
 func (c *WorkerTable) HasUnknownLoad() bool {
 	for _, w := range c.Workers {
 		if w.assigned.isUnknown() && (!w.State.Status.Ended() || c.LostWorkers.HoldsLoad(w.ID)) {

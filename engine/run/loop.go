@@ -33,7 +33,7 @@ type runLoop struct {
 	clock  *clock.Clock
 	log    zerolog.Logger
 	writer *writer.Writer
-	spans  *RunTrace
+	spans  *SpanTracker
 	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
 	// lines of the log that it had to drop.
 	inbox     *protocol.Mailbox[nodeMessage]
@@ -112,7 +112,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 	l := &runLoop{facts: &facts{runID: run.RunID, sc: run.Scenario, life: life},
 		svc: s, clock: clock, run: run, startedBy: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewRunTrace(s.opts.Traces, run),
+		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewSpanTracker(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		rules:         s.opts.Rules.Start(run),
@@ -147,8 +147,8 @@ func (l *runLoop) LiveState() *engine.LiveState { return l.liveState.Load() }
 // StartedBy is who started it.
 func (l *runLoop) StartedBy() string { return l.startedBy }
 
-// OwnedEpoch is the epoch in which this process owns it, leased: with a lease that has not expired. Where another server
-// may take it over this process's own node needs that too: that server ends it, or gives its load to others.
+// OwnedEpoch is the epoch in which this process owns it, leased: with a lease that has not expired. Where another
+// server may take it over this process's own node needs that too: that server ends it, or gives its load to others.
 func (l *runLoop) OwnedEpoch(leased bool) (epoch int64, owned bool) {
 	return l.epoch, l.writer.Owns(leased || l.svc.opts.Shared)
 }

@@ -39,7 +39,8 @@ func (e *PendingStarts) Add(now time.Time, in PendingStart) {
 	e.waiting = append(e.waiting, in)
 }
 
-// FirstStored is closed when the store knows the first of those that enter, or has refused them; nil where nobody enters.
+// FirstStored is closed when the store knows the first of those that enter, or has refused them; nil where nobody
+// enters.
 func (e *PendingStarts) FirstStored() <-chan struct{} {
 	if len(e.waiting) == 0 {
 		return nil

@@ -25,7 +25,7 @@ func TestPollerTellsOfClustersThatChange(t *testing.T) {
 		if (got.line != "") != c.told || got.warehouse == nil || got.warehouse != p.warehouse {
 			t.Errorf("poll %d with %d cluster(s): %+v", i, c.clusters, got)
 		}
-		if !p.warehouse.PolledAt.Time.Equal(at) {
+		if !p.warehouse.PolledAt.Equal(at) {
 			t.Errorf("it was polled at %v", p.warehouse.PolledAt)
 		}
 	}

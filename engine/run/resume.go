@@ -116,7 +116,8 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 	l.publish(false)
 }
 
-// recoverTimeline has the loop go by the run's own time, of which the run workers tell. It returns what was said meanwhile.
+// recoverTimeline has the loop go by the run's own time, of which the run workers tell. It returns what was said
+// meanwhile.
 func (l *runLoop) recoverTimeline(ctx context.Context, held []*Worker, seen time.Time) []nodeMessage {
 	line := runclock.NewTimeline(WorkerIDs(held), scaling.InitialWorkers(l.sc), l.life.Phase() == engine.PhaseMeasurement)
 	said := runclock.Await(ctx, line, l.inbox, func(f nodeMessage) (protocol.WorkerState, bool) {

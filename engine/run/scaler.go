@@ -225,8 +225,8 @@ func (s *scaler) roomForRate(now time.Time, have int, free placement.FreeCapacit
 		Slots: s.run.plan.Plan.KeySlots, SlotsUsed: len(s.run.Workers), Paused: now.Before(s.nextJoin)})
 }
 
-// scaleOut makes room in the pool for so many run workers that join, of connections at most, and returns how many each of
-// them would have in it, and how many all had before.
+// scaleOut makes room in the pool for so many run workers that join, of connections at most, and returns how many each
+// of them would have in it, and how many all had before.
 func (s *scaler) scaleOut(have, add, connections int) (shares []int, before int) {
 	before = s.pool
 	s.pool = min(s.pool+add*s.run.sc.Scaling.PerWorkerCapacity, connections)
@@ -252,7 +252,8 @@ type ledger interface {
 }
 
 // changedReservations are what the run workers of an elastic run or a search hold now, those alone that hold another
-// number than before: they come and go, and share connections anew. A lost one keeps its room as long as it may bear load.
+// number than before: they come and go, and share connections anew. A lost one keeps its room as long as it may bear
+// load.
 func (s *scaler) changedReservations(in ledger) []engine.Reservation {
 	moves := s.run.sc.Scaling.Elastic() || s.run.sc.Workload.IsSearch()
 	if !moves || !s.run.life.Placed() || s.run.life.Status().Terminal() {

@@ -34,10 +34,10 @@ func TestSenderNumbersEvents(t *testing.T) {
 	made := phaseEvents(2)
 	numbered := s.number(now, "run-1", made)
 	for i, e := range numbered {
-		if e.SequenceID != int64(8+i) || e.RunID != "run-1" || !e.CreatedAt.Time.Equal(now) {
+		if e.SequenceID != int64(8+i) || e.RunID != "run-1" || !e.CreatedAt.Equal(now) {
 			t.Errorf("event %d is %+v", i, e)
 		}
-		if made[i].SequenceID != 0 || !made[i].CreatedAt.Time.Equal(now) {
+		if made[i].SequenceID != 0 || !made[i].CreatedAt.Equal(now) {
 			t.Errorf("what is stored, %d, is %+v: the store numbers it", i, made[i])
 		}
 	}

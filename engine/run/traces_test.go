@@ -74,7 +74,7 @@ func TestARunIsATrace(t *testing.T) {
 // TestARunThatFailsIsATraceThatSaysWhy, also where nothing but its preparation has begun.
 func TestARunThatFailsIsATraceThatSaysWhy(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
-	life := NewRunTrace(trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
+	life := NewSpanTracker(trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
 		func(oteltrace.TraceID) bool { return true }), engine.Run{RunID: "r", Status: engine.StatusRunning})
 	life.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, errors.New("it has gone"))
 	spans := kept.GetSpans()
@@ -82,7 +82,7 @@ func TestARunThatFailsIsATraceThatSaysWhy(t *testing.T) {
 		t.Fatalf("%+v", spans)
 	}
 	var none *trace.Tracer
-	off := NewRunTrace(none, engine.Run{RunID: "r"})
+	off := NewSpanTracker(none, engine.Run{RunID: "r"})
 	off.Handle(time.Now(), nil, nil)
 	off.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, nil)
 	if off != nil || none.Context("r", "k") != "" || none.Sampled("r") {

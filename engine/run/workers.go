@@ -76,8 +76,8 @@ func (w *Worker) LogWorker() *runlog.Worker {
 		Connections: w.Connections, Losses: &w.Losses}
 }
 
-// RecordReport takes note of a word of the worker that comes now, and returns when that was said: one without a time, of who
-// is lost with its node, is as old as the last one before.
+// RecordReport takes note of a word of the worker that comes now, and returns when that was said: one without a time,
+// of who is lost with its node, is as old as the last one before.
 func (w *Worker) RecordReport(at, now time.Time) (said time.Time) {
 	said, w.LastSeen = cmp.Or(at, w.LastSeen), now
 	return said

@@ -44,7 +44,8 @@ type Admissions interface {
 	// A run that waits keeps its place.
 	Enqueue(ctx context.Context, w QueuedRun) error
 	Ledger(ctx context.Context) (Ledger, error)
-	// MarkFeasible says that there are nodes that could carry these runs, were they free. Those that do not wait are left out.
+	// MarkFeasible says that there are nodes that could carry these runs, were they free. Those that do not wait are left
+	// out.
 	MarkFeasible(ctx context.Context, runIDs []string) error
 	// Reserve takes room for run workers that join a live run or move, for all of them or none:
 	// ErrNoCapacity. What they held before is given back.

@@ -61,8 +61,8 @@ type Audit interface {
 	ListAudit(ctx context.Context, f AuditFilter) ([]AuditEntry, error)
 	// AuditDays is for how many days lines are kept; 0 means for ever.
 	AuditDays(ctx context.Context) (int, error)
-	// SetAuditRetention says for how many days lines are kept, 0 or MinAuditDays at least, in place of was where that is not
-	// nil: another is ErrConflict. It returns how many it were before.
+	// SetAuditRetention says for how many days lines are kept, 0 or MinAuditDays at least, in place of was where that is
+	// not nil: another is ErrConflict. It returns how many it were before.
 	SetAuditRetention(ctx context.Context, days int, was *int) (before int, err error)
 	// PruneAudit removes what is older, so many lines at most, and returns how many it were.
 	PruneAudit(ctx context.Context, most int) (int, error)
@@ -79,8 +79,8 @@ func CheckAuditDays(days int) error {
 	return nil
 }
 
-// AuditDaysChangedError refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
-// was seen, nil when that was not told.
+// AuditDaysChangedError refuses to say anew for how long lines are kept when it was said since by somebody else: was is
+// what was seen, nil when that was not told.
 func AuditDaysChangedError(was *int, before int) error {
 	if was == nil || *was == before {
 		return nil

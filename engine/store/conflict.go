@@ -19,7 +19,8 @@ func ConcurrentEditError(what, name, by string, at engine.Time, current int64) e
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
 }
 
-// concurrentChangeError is the ErrConflict about what is no longer as it was seen, for what is compared and has no version.
+// concurrentChangeError is the ErrConflict about what is no longer as it was seen, for what is compared and has no
+// version.
 func concurrentChangeError(message, was string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: message,
 		Hint:   "Load it again and repeat your change.",

@@ -27,8 +27,8 @@ type GrantChange struct {
 
 // Grants keeps who started what.
 type Grants interface {
-	// SaveStartGrant saves a grant in place of the one before, which it returns too; ErrNotFound without its run or matrix,
-	// with which it goes, ErrConflict where that is not PREPARED any more.
+	// SaveStartGrant saves a grant in place of the one before, which it returns too; ErrNotFound without its run or
+	// matrix, with which it goes, ErrConflict where that is not PREPARED any more.
 	SaveStartGrant(ctx context.Context, g StartGrant) (GrantChange, error)
 	// ResolveStart says what became of the start that a grant was for. After one that was begun the grant stands, whoever
 	// has tried meanwhile; after another one the grant before is back, unless somebody else's is there by now.

@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// BuiltinConnectionErrorError is ErrConflict: a connection belongs to the server.
+// BuiltinConnectionError is ErrConflict: a connection belongs to the server.
 func BuiltinConnectionError(name string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: fmt.Sprintf("The connection %q is built in and cannot be changed.", name),

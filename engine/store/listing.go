@@ -68,7 +68,8 @@ func (r RunRow) SortValue(s RunSort) *float64 {
 	}
 }
 
-// sortText is what a row has in a column of words, empty where it has nothing there, and whether the order is one of words.
+// sortText is what a row has in a column of words, empty where it has nothing there, and whether the order is one of
+// words.
 func (r RunRow) sortText(s RunSort) (string, bool) {
 	switch s {
 	case SortName:
@@ -87,7 +88,8 @@ func (r RunRow) sortText(s RunSort) (string, bool) {
 	}
 }
 
-// lowerASCII makes letters of ASCII small, the others have their own places: what is done to them differs between databases.
+// lowerASCII makes letters of ASCII small, the others have their own places: what is done to them differs between
+// databases.
 func lowerASCII(c rune) rune {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'

@@ -30,8 +30,8 @@ const (
 	MaxMarkText = 200
 )
 
-// ExpectedMark is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
-// told.
+// ExpectedMark is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it
+// is told.
 type ExpectedMark struct {
 	Text string
 	At   engine.Time

@@ -96,8 +96,8 @@ type Retention interface {
 	RegisterLocation(ctx context.Context, p FileLocation) error
 	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
 	QueueDeletion(ctx context.Context, l PendingDeletion) error
-	// PendingDeletions lists some of what is left over in a place, and where that is not known, at most so many: first what
-	// nobody has tried, then what was tried longest ago.
+	// PendingDeletions lists some of what is left over in a place, and where that is not known, at most so many: first
+	// what nobody has tried, then what was tried longest ago.
 	PendingDeletions(ctx context.Context, place string, most int) ([]PendingDeletion, error)
 	// DeletionFailed tells that the files of a leftover could not be removed, and why.
 	DeletionFailed(ctx context.Context, l PendingDeletion, problem string) error
@@ -112,7 +112,7 @@ func TooRecentReason(bound time.Duration) string {
 	return "it ended less than " + bound.String() + " ago"
 }
 
-// NotExpiredErrorError is the ErrConflict about a run that stays.
+// NotExpiredError is the ErrConflict about a run that stays.
 func NotExpiredError(why string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "The run stays: " + why + "."}
 }

@@ -39,8 +39,8 @@ var (
 	ErrInUse = errors.New("in use")
 )
 
-// IsTransient reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
-// or it was removed a moment ago. The call may be repeated.
+// IsTransient reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is
+// away, or it was removed a moment ago. The call may be repeated.
 func IsTransient(err error) bool {
 	var file *fs.PathError
 	return errors.Is(err, ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable) || errors.Is(err, ErrNotFound) ||

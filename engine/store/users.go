@@ -94,8 +94,8 @@ type UserChange struct {
 	Expected ExpectedUser
 }
 
-// ExpectedUser is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
-// nil was not looked at.
+// ExpectedUser is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What
+// is nil was not looked at.
 type ExpectedUser struct {
 	Role     *Role
 	Disabled *bool
@@ -152,7 +152,7 @@ func CheckUser(name string, role Role) error {
 	return nil
 }
 
-// LastAdminErrorError is the ErrConflict about the last admin.
+// LastAdminError is the ErrConflict about the last admin.
 func LastAdminError() error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
 		Message: "This is the last admin who can sign in.", Hint: "Make another user an admin first."}

@@ -67,13 +67,13 @@ func (n *Node) HasWorker() bool {
 	return len(n.held) > 0
 }
 
-// giveWayTimeout is how long a run worker waits at most for what works beside the node: a refresh that is deaf to its end
-// must not keep a run from beginning.
+// giveWayTimeout is how long a run worker waits at most for what works beside the node: a refresh that is deaf to its
+// end must not keep a run from beginning.
 const giveWayTimeout = 5 * time.Second
 
-// SetGiveWay tells the node of what else works on its machine and gives way while Carries is true. Each run worker calls
-// giveWay before it says that it is ready, so that nothing of that falls into what is measured. It returns when all
-// has given way, and no later than its context ends.
+// SetGiveWay tells the node of what else works on its machine and gives way while Carries is true. Each run worker
+// calls giveWay before it says that it is ready, so that nothing of that falls into what is measured. It returns when
+// all has given way, and no later than its context ends.
 func (n *Node) SetGiveWay(giveWay func(context.Context)) { n.giveWay.Store(&giveWay) }
 
 func (n *Node) awaitGiveWay(ctx context.Context) {

@@ -13,8 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// parameterFlushInterval is how often what was kept of parameters is written while there is load, if there is more of it: a
-// killed process loses no more than that.
+// parameterFlushInterval is how often what was kept of parameters is written while there is load, if there is more of
+// it: a killed process loses no more than that.
 const parameterFlushInterval = 10 * time.Second
 
 // parameterFile is the file of one run worker with the parameters of some of its executions. They are no part of the

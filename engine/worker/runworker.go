@@ -353,8 +353,8 @@ func (w *runWorker) applyState(s protocol.RunState) {
 	}
 }
 
-// recordApplied takes note of an event that was followed, or with an epoch of a state of its owner. Of an owner whose state
-// it has not followed yet it says nothing: its events may have come without what was before them.
+// recordApplied takes note of an event that was followed, or with an epoch of a state of its owner. Of an owner whose
+// state it has not followed yet it says nothing: its events may have come without what was before them.
 func (w *runWorker) recordApplied(sequence, epoch int64) {
 	w.sequence = sequence
 	w.mu.Lock()
@@ -447,7 +447,8 @@ func (w *runWorker) startLoad() {
 // itself. The targets that it is told then say what it does anyway.
 func (w *runWorker) follows() bool { return len(w.a.Workload.Stages) > 0 }
 
-// setTarget changes how many connections the load has; atMost: never to more, and at once, also if it is on its way there.
+// setTarget changes how many connections the load has; atMost: never to more, and at once, also if it is on its way
+// there.
 func (w *runWorker) setTarget(connections int, ramp time.Duration, atMost bool) {
 	cut := atMost && time.Now().Before(w.reached)
 	if atMost {

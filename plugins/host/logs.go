@@ -120,7 +120,7 @@ func (g *guestLog) admit(now time.Time) bool {
 
 // emit writes a line that was admitted; g.mu is held.
 func (g *guestLog) emit(level zerolog.Level, text string) {
-	e := g.log.WithLevel(level)
+	e := g.log.WithLevel(level) //nolint:zerologlint // it is sent below
 	if g.sink != nil && level >= zerolog.InfoLevel {
 		to := engine.LogInfo
 		switch level {

@@ -365,7 +365,7 @@ func (b byHash) ensure(ctx context.Context, sha string) error {
 	if err != nil {
 		return err
 	}
-	return b.Library.ensureLoaded(ctx, p)
+	return b.ensureLoaded(ctx, p)
 }
 
 func (b byHash) Workload(ctx context.Context, sha string) (plugin.Workload, error) {

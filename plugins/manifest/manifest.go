@@ -234,8 +234,8 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	return m, nil
 }
 
-// quoteSafe is a text of a guest for a sentence that quotes it (%q): what is not shown is spelled out there, as it may be
-// what the text is refused for.
+// quoteSafe is a text of a guest for a sentence that quotes it (%q): what is not shown is spelled out there, as it may
+// be what the text is refused for.
 func quoteSafe(text string) string {
 	const most = 80
 	if r := []rune(text); len(r) > most {

@@ -147,9 +147,9 @@ func (q *Quarantine) run(ctx context.Context, wasm []byte) (plugin.Info, error) 
 		return plugin.Info{}, fmt.Errorf("examining a plugin file: %w", ctx.Err())
 	}
 	info, err := o.evaluate(q.wall)
-	event := q.log.Debug()
+	event := q.log.Debug() //nolint:zerologlint // it is sent below
 	if err != nil {
-		event = q.log.Info().Str("reason", engine.AsError(err).Message)
+		event = q.log.Info().Str("reason", engine.AsError(err).Message) //nolint:zerologlint // as above
 		if s := o.stderr.firstLine(); s != "" {
 			event = event.Str("stderr", s)
 		}
@@ -163,7 +163,7 @@ func (q *Quarantine) child(ctx context.Context, wasm []byte) childResult {
 	limited, cancel := context.WithTimeout(ctx, q.wall)
 	defer cancel()
 	o := childResult{stdout: limitedBuffer{limit: maxAnswer, full: cancel}, stderr: limitedBuffer{limit: maxStderr}}
-	cmd := exec.CommandContext(limited, q.program[0], q.program[1:]...) //nolint:gosec // our own program
+	cmd := exec.CommandContext(limited, q.program[0], q.program[1:]...)
 	isolate(cmd)
 	cmd.Dir = "/"
 	// One processor: what is left of the machine belongs to the runs.

@@ -10,8 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
-// knownSignIns remembers who has signed in from where. What was before the process began it takes from the audit log, with
-// the first name that is asked for. The zero value knows nobody.
+// knownSignIns remembers who has signed in from where. What was before the process began it takes from the audit log,
+// with the first name that is asked for. The zero value knows nobody.
 type knownSignIns struct {
 	// readAudit adds those of the audit log, and tells whether there was an answer; nil where there is none to be had.
 	readAudit func(ctx context.Context, add func(name, address string)) bool
@@ -24,10 +24,11 @@ type knownSignIns struct {
 }
 
 const (
-	// maxKnownSignIns bounds what is remembered; past it everything is forgotten, which slows down who is guessed at and no
-	// more.
+	// maxKnownSignIns bounds what is remembered; past it everything is forgotten, which slows down who is guessed at and
+	// no more.
 	maxKnownSignIns = 10_000
-	// auditRetryDelay is after how long a log that has not answered is asked again, and askFor how long an answer may take.
+	// auditRetryDelay is after how long a log that has not answered is asked again, and askFor how long an answer may
+	// take.
 	auditRetryDelay = time.Minute
 	auditTimeout    = time.Second
 	// maxSignInsRead is how many sign-ins are read.

@@ -37,8 +37,8 @@ func publicRun(d *engine.RunDetail) {
 	d.Summary = &s
 }
 
-// publicChanges are the changes of the load without who made them: charts show them. The other events tell who has done what,
-// in words of theirs.
+// publicChanges are the changes of the load without who made them: charts show them. The other events tell who has done
+// what, in words of theirs.
 func publicChanges(events []engine.Event) []engine.Event {
 	out := []engine.Event{}
 	for _, e := range events {
@@ -149,8 +149,8 @@ func publicValidity(v *engine.Validity) {
 // startedByLine is a line of the log that names who has started the run.
 var startedByLine = regexp.MustCompile(`^The run was started by .*$`)
 
-// publicLogs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went wrong
-// may be in the words of a database.
+// publicLogs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went
+// wrong may be in the words of a database.
 func publicLogs(list []engine.LogEntry) []engine.LogEntry {
 	list = slices.Clone(list)
 	for i := range list {

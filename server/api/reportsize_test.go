@@ -63,7 +63,7 @@ func anHour(t testing.TB, s storetest.Store) stored {
 		must(err)
 	}
 	step(engine.StatusRunning, engine.PhaseMeasurement)
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // noise, the same each time
+	r := rand.New(rand.NewPCG(1, 2))
 	ms := func(x float64) *float64 { x *= 0.9 + 0.2*r.Float64(); return &x }
 	for i := range seconds {
 		at := engine.At(begin.Add(time.Duration(i+1) * time.Second))

@@ -28,7 +28,8 @@ const (
 	// shareSecretPrefix begins the secrets of links, so that one that leaks is known for what it is.
 	shareSecretPrefix = "lsr_"
 	defaultDays       = 7
-	// unknownLinkRefill and allEvery are how fast an address regains the attempts that it has spent on unknown links, and on all.
+	// unknownLinkRefill and allEvery are how fast an address regains the attempts that it has spent on unknown links, and
+	// on all.
 	unknownLinkRefill  = 6 * time.Second
 	openRefill         = time.Second
 	shareAuditInterval = time.Hour

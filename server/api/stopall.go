@@ -180,8 +180,8 @@ func stopEach(ctx context.Context, a *API, ids []string, runs StopAllRuns, by st
 	return out
 }
 
-// stopAllOne stops a run. A conflict is either that it has ended by itself, which is as it should be, or that it is being
-// started: then it is told again, until it is live and hears it.
+// stopAllOne stops a run. A conflict is either that it has ended by itself, which is as it should be, or that it is
+// being started: then it is told again, until it is live and hears it.
 func stopAllOne(ctx context.Context, a *API, id string, runs StopAllRuns, by string) StoppedRun {
 	limited, cancel := context.WithTimeout(ctx, runStopTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
-// executeStatements carries statements out for the caller, who has to have the right of each connection that they write to, and
-// to confirm those that are production.
+// executeStatements carries statements out for the caller, who has to have the right of each connection that they write
+// to, and to confirm those that are production.
 func executeStatements(ctx context.Context, a *API, c Coordinator, in StatementsInput) ([]coordinator.Result, error) {
 	user := a.User(ctx)
 	by := catalog.Author{Name: user.Name, UserID: user.UserID}

@@ -128,7 +128,8 @@ type tableChangeInput struct {
 
 type tableBody[T any] struct{ Body T }
 
-// TableNameInput names a table, a login or a query in an address. It is exported so that it can be embedded in other inputs.
+// TableNameInput names a table, a login or a query in an address. It is exported so that it can be embedded in other
+// inputs.
 type TableNameInput struct {
 	Path string `path:"name" maxLength:"400" doc:"Percent-encoded."`
 }

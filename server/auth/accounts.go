@@ -149,8 +149,8 @@ func (s *Service) ChangePassword(ctx context.Context, u store.User, current, nex
 	return secret, err
 }
 
-// InvalidateUser has the store asked about a user's tokens anew, and ends what is open under them: after a change of what
-// the user may.
+// InvalidateUser has the store asked about a user's tokens anew, and ends what is open under them: after a change of
+// what the user may.
 func (s *Service) InvalidateUser(userID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -176,8 +176,8 @@ func (s *Service) Operator() string {
 	return secret
 }
 
-// authenticateOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows who that
-// is.
+// authenticateOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows
+// who that is.
 func (s *Service) authenticateOperator(ctx context.Context, secret string) (Identity, error) {
 	s.mu.Lock()
 	want := s.operator
@@ -365,8 +365,8 @@ func (s *Service) OnRequestEnd(ctx context.Context, end func()) (stop func()) {
 	return s.OnEnd(id, end)
 }
 
-// StillValid reports whether an identity is as good as when it was found: its token is there, and its user has the role of
-// then. A store that cannot be asked does not end it.
+// StillValid reports whether an identity is as good as when it was found: its token is there, and its user has the role
+// of then. A store that cannot be asked does not end it.
 func (s *Service) StillValid(ctx context.Context, id Identity) bool {
 	if e := id.Token.ExpiresAt; !e.IsZero() && !s.now().Before(e.Time) {
 		return false

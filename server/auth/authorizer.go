@@ -31,8 +31,8 @@ type Store interface {
 // Authorizer knows what callers may do. What cannot be read is not allowed.
 type Authorizer struct{ Store Store }
 
-// AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one of its
-// matrix, is others'. It returns its connections that are production. What there is not, is for whoever
+// AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one
+// of its matrix, is others'. It returns its connections that are production. What there is not, is for whoever
 // runs it to say.
 func (j Authorizer) AuthorizeUse(
 	ctx context.Context,
@@ -74,8 +74,8 @@ func sameConnection(c store.Connection) func(store.Connection) bool {
 	return func(o store.Connection) bool { return o.ConnectionID == c.ConnectionID }
 }
 
-// AuthorizeOrphan is an error when the user may not use a run whose template is gone, and with it who may use its inline
-// connection: that is for who made the run, and for admins.
+// AuthorizeOrphan is an error when the user may not use a run whose template is gone, and with it who may use its
+// inline connection: that is for who made the run, and for admins.
 func (j Authorizer) AuthorizeOrphan(ctx context.Context, u store.User, run engine.Run) error {
 	s := run.Scenario
 	if s.TemplateID == "" || u.Role == store.RoleAdmin || run.CreatedBy != "" && run.CreatedBy == u.Name {
@@ -139,8 +139,8 @@ type AccessInput struct {
 	Owner      string   `json:"owner,omitempty" maxLength:"64" doc:"Gives it to another user; left out, it stays whose it is."`
 }
 
-// ApplyAccess returns what the access of a thing becomes by what was given; nil leaves it. Who may say so is its owner or
-// an admin; of what nobody owns, an admin.
+// ApplyAccess returns what the access of a thing becomes by what was given; nil leaves it. Who may say so is its owner
+// or an admin; of what nobody owns, an admin.
 func (j Authorizer) ApplyAccess(
 	ctx context.Context,
 	u store.User,

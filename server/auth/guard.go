@@ -59,8 +59,8 @@ func ReadsByPost(path string) bool {
 	return strings.HasPrefix(path, "/prometheus/")
 }
 
-// isOwnResource tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs.
-// Whoever may sign in may change these; to show a view to others is another thing.
+// isOwnResource tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of
+// runs. Whoever may sign in may change these; to show a view to others is another thing.
 func isOwnResource(path string) bool {
 	if of, is := strings.CutPrefix(path, "/api/v1/run-views"); is {
 		// What lies below a view is not: the router takes /shared/ for /shared.
@@ -162,8 +162,9 @@ func WithPeer(ctx context.Context, p Peer) context.Context {
 // CookieName is the name of the session cookie.
 func (p Peer) CookieName() string { return p.PrefixedCookieName(CookieName) }
 
-// PrefixedCookieName is the name of a cookie. Over TLS it has a prefix by which browsers take it from the server itself alone, over
-// TLS, for all of its paths: no page of a name below or beside, and nobody on the way, can put another in its place.
+// PrefixedCookieName is the name of a cookie. Over TLS it has a prefix by which browsers take it from the server itself
+// alone, over TLS, for all of its paths: no page of a name below or beside, and nobody on the way, can put another in
+// its place.
 func (p Peer) PrefixedCookieName(cookie string) string {
 	if p.Secure {
 		return "__Host-" + cookie
@@ -179,8 +180,14 @@ func PeerOf(ctx context.Context) Peer {
 
 // Cookie returns the session cookie for a secret; an empty one removes it.
 func (p Peer) Cookie(secret string) *http.Cookie {
-	cookie := &http.Cookie{Name: p.CookieName(), Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure,
-		SameSite: http.SameSiteStrictMode}
+	cookie := &http.Cookie{
+		Name:     p.CookieName(),
+		Value:    secret,
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   p.Secure, //nolint:gosec // Secure follows the connection, see PeerOf
+		SameSite: http.SameSiteStrictMode,
+	}
 	if secret == "" {
 		cookie.MaxAge = -1
 	} else {

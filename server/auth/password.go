@@ -90,7 +90,7 @@ func matchesPassword(hash, password string) bool {
 	if err != nil || bad != nil || len(salt) == 0 || len(key) < 16 || len(key) > 64 || len(password) > maxPassword {
 		return false
 	}
-	length := uint32(len(key)) //nolint:gosec // at most 64
+	length := uint32(len(key))
 	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, length)
 	return subtle.ConstantTimeCompare(got, key) == 1 && hash != dummyHash
 }

@@ -22,8 +22,8 @@ const (
 	ScopeAdmin = "admin"
 )
 
-// runScopeRequests are the requests that change something and are for a token of the scope run, beside reading. A segment *
-// stands for any. What deletes, approves, or changes what others made is not among them.
+// runScopeRequests are the requests that change something and are for a token of the scope run, beside reading. A
+// segment * stands for any. What deletes, approves, or changes what others made is not among them.
 var runScopeRequests = [...]string{
 	"POST /api/preflight",
 	"POST /api/runs", "POST /api/runs/*/start", "POST /api/runs/*/stop",

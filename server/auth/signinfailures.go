@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// RecordSignInFailure notes that somebody was not signed in, as a user when it is one: what was typed may be a password, and
-// is not kept. Strangers do that, so when there are many not each has a line of its own.
+// RecordSignInFailure notes that somebody was not signed in, as a user when it is one: what was typed may be a
+// password, and is not kept. Strangers do that, so when there are many not each has a line of its own.
 func (t *AuditLog) RecordSignInFailure(ctx context.Context, address, user string) {
 	if detail, due := t.refused.note(address); due {
 		t.write(ctx, store.AuditEntry{Action: "auth.signin", Object: user, Detail: detail, Outcome: store.OutcomeRefused})

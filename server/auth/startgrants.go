@@ -11,12 +11,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// processUsers make runs without a user: these are what they call themselves, "loadstone run" and "loadstone serve --run".
+// processUsers make runs without a user: these are what they call themselves, "loadstone run" and "loadstone serve
+// --run".
 var processUsers = [...]string{"cli", "serve"}
 
-// RecordStart notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
-// begins later can be judged then, and starts it. The grant is there before; where the start is refused, who was to be
-// judged before is to be judged again.
+// RecordStart notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of
+// it begins later can be judged then, and starts it. The grant is there before; where the start is refused, who was to
+// be judged before is to be judged again.
 func (j Authorizer) RecordStart(
 	ctx context.Context,
 	u store.User,
@@ -44,8 +45,8 @@ func (j Authorizer) RecordStart(
 	return err
 }
 
-// RecheckStart is an error with CodeForbidden when a run that begins now, because it has waited or because it is the next of
-// a matrix, is not for its user any more: it is gone, locked out or a viewer, the connection or the template is
+// RecheckStart is an error with CodeForbidden when a run that begins now, because it has waited or because it is the
+// next of a matrix, is not for its user any more: it is gone, locked out or a viewer, the connection or the template is
 // others', or the connection is production and that was not confirmed. Where no start was noted, the user is the one
 // who made the run; what a process made for its operator may begin. Any other error says that this is not known.
 func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
@@ -105,8 +106,9 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 	return nil
 }
 
-// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it is no
-// user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not known.
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it
+// is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
+// known.
 func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
 	if by == "" {
 		return nil // from before it was noted who made links

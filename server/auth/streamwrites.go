@@ -8,9 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// AuthorizeWrites is an error with CodeForbidden when a continuous query that begins now may not write to a connection any more:
-// who created it is gone, locked out or a viewer, or may not use the connection, or it is production and that was not
-// confirmed then. Any other error says that this is not known.
+// AuthorizeWrites is an error with CodeForbidden when a continuous query that begins now may not write to a connection
+// any more: who created it is gone, locked out or a viewer, or may not use the connection, or it is production and that
+// was not confirmed then. Any other error says that this is not known.
 func (j Authorizer) AuthorizeWrites(
 	ctx context.Context,
 	userID, name string,

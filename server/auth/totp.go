@@ -108,7 +108,7 @@ func (k *SecondFactors) read(ctx context.Context, userID string) (f factor, kept
 func (k *SecondFactors) write(ctx context.Context, kept store.Setting, f *factor, by string) error {
 	kept.Value, kept.UpdatedBy, kept.Secret = json.RawMessage("{}"), by, nil
 	if f != nil {
-		text, err := json.Marshal(f)
+		text, err := json.Marshal(f) //nolint:gosec // the field is what the user sends or is shown once
 		if err != nil {
 			return fmt.Errorf("saving a second factor: %w", err)
 		}
@@ -229,16 +229,17 @@ func (f *factor) match(code string, now time.Time) (step uint64, ok bool) {
 		if i < 0 {
 			continue
 		}
-		right, err := hotp.ValidateCustom(code, uint64(i), f.Secret, //nolint:gosec // i is not negative
+		right, err := hotp.ValidateCustom(code, uint64(i), f.Secret,
 			hotp.ValidateOpts{Digits: digits, Algorithm: otp.AlgorithmSHA1})
 		if err == nil && right {
-			step, ok = uint64(i), true //nolint:gosec // i is not negative
+			step, ok = uint64(i), true
 		}
 	}
 	return step, ok
 }
 
-// hashRecoveryCode is how a recovery code is kept: 56 random bits need no slow hash. Case, spaces and dashes do not count.
+// hashRecoveryCode is how a recovery code is kept: 56 random bits need no slow hash. Case, spaces and dashes do not
+// count.
 func hashRecoveryCode(code string) string {
 	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(strings.TrimSpace(code)))
 	sum := sha256.Sum256([]byte(code))

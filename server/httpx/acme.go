@@ -75,8 +75,9 @@ func CheckDomain(name string) (string, error) {
 	return ascii, nil
 }
 
-// PrefetchCertificates asks for the certificates of the domains before anybody opens the page, so that what stands in the way is in
-// the log. It ends when all have one, with ctx, or after a failure of each: later ones are asked for by handshakes.
+// PrefetchCertificates asks for the certificates of the domains before anybody opens the page, so that what stands in
+// the way is in the log. It ends when all have one, with ctx, or after a failure of each: later ones are asked for by
+// handshakes.
 func PrefetchCertificates(ctx context.Context, m *autocert.Manager, domains []string, log zerolog.Logger) {
 	for _, domain := range domains {
 		if ctx.Err() != nil {

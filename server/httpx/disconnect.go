@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// WatchDisconnect returns a context that ends with the request's, or once the client has closed its connection or the connection
-// is broken. A client that only says that it sends no more is taken for gone, as net/http takes it. Nothing may read
-// from the connection until stop was called, which has to be; it leaves the connection without a read deadline.
+// WatchDisconnect returns a context that ends with the request's, or once the client has closed its connection or the
+// connection is broken. A client that only says that it sends no more is taken for gone, as net/http takes it. Nothing
+// may read from the connection until stop was called, which has to be; it leaves the connection without a read
+// deadline.
 //
 // Beside Linux, a client that has sent its next request already is not watched: what it sent hides its end.
 func WatchDisconnect(ctx context.Context, conn net.Conn) (_ context.Context, stop func()) {

@@ -45,8 +45,8 @@ type conn struct {
 	hosts Hosts
 }
 
-// replayConn keeps what a connection begins with, until its handshake is over: what TLS has read of a request that is not
-// TLS it does not give back.
+// replayConn keeps what a connection begins with, until its handshake is over: what TLS has read of a request that is
+// not TLS it does not give back.
 type replayConn struct {
 	net.Conn
 	limit int // 0 once nothing is kept any more
@@ -141,7 +141,12 @@ func OpenRedirect(addr, port string, hosts Hosts, challenges func(http.Handler) 
 		if port != "443" {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
-		http.Redirect(w, req, "https://"+host+req.URL.RequestURI(), http.StatusPermanentRedirect)
+		http.Redirect(
+			w,
+			req,
+			"https://"+host+req.URL.RequestURI(),
+			http.StatusPermanentRedirect,
+		) //nolint:gosec // the host is checked before
 	})
 	if challenges != nil {
 		answers := challenges(handler)

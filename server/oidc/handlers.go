@@ -49,11 +49,11 @@ func Register(app *fiber.App, a *api.API, o Options, log zerolog.Logger) {
 
 func (h handlers) callbackURL() string { return h.a.URL() + callbackPath }
 
-// flowCookie is that of a flow. It comes back from another site's page, which a strict one would not. Its path is that of
-// the whole server, which the prefix of its name over TLS asks for.
+// flowCookie is that of a flow. It comes back from another site's page, which a strict one would not. Its path is that
+// of the whole server, which the prefix of its name over TLS asks for.
 func flowCookie(c *fiber.Ctx, value string, maxAge time.Duration) *http.Cookie {
 	peer := auth.PeerOf(c.UserContext())
-	out := &http.Cookie{
+	out := &http.Cookie{ //nolint:gosec // Secure follows the connection, see PeerOf
 		Name:     peer.PrefixedCookieName(cookieName),
 		Value:    value,
 		Path:     "/",

@@ -126,8 +126,8 @@ func newClient(o Options) *client {
 	}
 }
 
-// checkRedirect says which redirects of a provider are followed: what is asked for, never what is told, and not to where
-// somebody may be between.
+// checkRedirect says which redirects of a provider are followed: what is asked for, never what is told, and not to
+// where somebody may be between.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case via[0].Method != http.MethodGet:

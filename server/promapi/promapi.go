@@ -208,11 +208,12 @@ func queryText(c *fiber.Ctx) (string, error) {
 	return q, nil
 }
 
-// queryContext is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
+// queryContext is the context of a query: it ends with the request's own timeout, where it has one, and with the
+// client.
 func queryContext(
 	c *fiber.Ctx,
-	ctx context.Context,
-) (context.Context, func(), error) { //nolint:revive // as c's methods
+	ctx context.Context, //nolint:revive // as c's methods
+) (context.Context, func(), error) {
 	if formValue(c, "timeout") == "" {
 		ctx, stop := httpx.WatchDisconnect(ctx, c.Context().Conn())
 		return ctx, stop, nil

@@ -270,16 +270,16 @@ func (d *dictionary[T]) index(v T) uint32 {
 	if d.places == nil {
 		d.places = map[T]uint32{}
 	}
-	i := uint32(len(d.values)) //nolint:gosec // four billion different texts do not fit into memory
+	i := uint32(len(d.values))
 	d.values = append(d.values, v)
 	d.places[v] = i
 	return i
 }
 
 func micros(d time.Duration) uint32 {
-	return uint32(min(max(d.Microseconds(), 0), 1<<32-1)) //nolint:gosec // bounded
+	return uint32(min(max(d.Microseconds(), 0), 1<<32-1))
 }
 
 func duration(micros uint32) time.Duration { return time.Duration(micros) * time.Microsecond }
 
-func count(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) } //nolint:gosec // bounded
+func count(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) }

@@ -110,8 +110,8 @@ var transientTables = map[string]bool{
 	"refresh_workers":   true,
 }
 
-// preservedTables are tables that a restore leaves as they are: the last five are words of the schema, which an older backup has
-// not, or not all of them.
+// preservedTables are tables that a restore leaves as they are: the last five are words of the schema, which an older
+// backup has not, or not all of them.
 var preservedTables = map[string]bool{
 	"schema_version":        true,
 	"server_turns":          true,

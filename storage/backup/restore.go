@@ -97,8 +97,8 @@ func (b *Backup) check(path string) error {
 	return err
 }
 
-// checkUnique refuses a backup that holds something twice: which of both is restored, and which was looked at, need not be the
-// same.
+// checkUnique refuses a backup that holds something twice: which of both is restored, and which was looked at, need not
+// be the same.
 func (b *Backup) checkUnique(manifest []byte) error {
 	if err := jsonx.CheckDuplicateKeys(manifest); err != nil {
 		return fmt.Errorf("in its manifest, %w", err)
@@ -252,9 +252,9 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 // restoredStopReason is what a continuous query says that a restore has left stopped.
 const restoredStopReason = "it came out of a backup and was left stopped: DROP it, and CREATE it again to have it run"
 
-// stopQueries stops the continuous queries that were wanted in the backup. They would stop runs, and tell others, as soon as
-// a server starts: maybe beside the server that the backup is of, which does the same. Those that were being dropped
-// are gone.
+// stopQueries stops the continuous queries that were wanted in the backup. They would stop runs, and tell others, as
+// soon as a server starts: maybe beside the server that the backup is of, which does the same. Those that were being
+// dropped are gone.
 func (b *Backup) stopQueries(ctx context.Context, tx pgx.Tx) error {
 	const dropped = "DELETE FROM queries WHERE desired_state = 'STOPPED' AND execution_state <> 'STOPPED'"
 	if _, err := tx.Exec(ctx, dropped); err != nil {

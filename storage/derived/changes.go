@@ -18,8 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
-// changeSet are the runs that a table does not have as they are now, and the partitions that are made anew for it: these
-// runs, or the days on which they began.
+// changeSet are the runs that a table does not have as they are now, and the partitions that are made anew for it:
+// these runs, or the days on which they began.
 type changeSet struct {
 	mode    string // refresh.ByRun, refresh.ByDay, or "" where rows belong to no partition
 	runs    map[string]seenRun
@@ -136,11 +136,11 @@ func nonRollupSource(t refresh.Table) string {
 	return ""
 }
 
-// definitionVersion tells a definition, and what its rows depend on, from others. A version would not do: a table that is dropped
-// and made again, or a control store that was restored, counts anew.
+// definitionVersion tells a definition, and what its rows depend on, from others. A version would not do: a table that
+// is dropped and made again, or a control store that was restored, counts anew.
 func definitionVersion(t refresh.Table) int64 {
 	sum := sha256.Sum256([]byte(t.PartitionBy + "\x00" + t.Definition))
-	return int64(binary.BigEndian.Uint64(sum[:8]) | 1) //nolint:gosec // any bits do
+	return int64(binary.BigEndian.Uint64(sum[:8]) | 1)
 }
 
 // CheckMode refuses a table that is to be refreshed INCREMENTAL, or in parts, and whose rows belong to no partition:

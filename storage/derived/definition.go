@@ -29,8 +29,8 @@ func wrapDefinition(definition string) string {
 // The limits of looking at a definition before it is a table's.
 var previewLimits = Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20}
 
-// NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is refused
-// in words; the database refuses the same by its privileges.
+// NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is
+// refused in words; the database refuses the same by its privileges.
 func NormalizeDefinition(text string) (string, error) {
 	tokens, err := sqltext.Tokens(text, sqltext.DialectOf("postgres"))
 	if err != nil {
@@ -58,8 +58,8 @@ func NormalizeDefinition(text string) (string, error) {
 	return text, nil
 }
 
-// checkParentheses refuses a parenthesis that closes none of the definition's own: it would close the one that stands before a
-// definition when it is executed, and what follows would be no part of it.
+// checkParentheses refuses a parenthesis that closes none of the definition's own: it would close the one that stands
+// before a definition when it is executed, and what follows would be no part of it.
 func checkParentheses(text string, tokens []sqltext.Token) error {
 	open := 0
 	for _, t := range tokens {

@@ -209,8 +209,8 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 	return wrapError("beginning a refresh", err)
 }
 
-// OpenRaisingEpochs is Open, and raises the epochs of claims above the highest that has written there: a control store that was
-// made anew or restored counts from 1, and what it claims would write nothing.
+// OpenRaisingEpochs is Open, and raises the epochs of claims above the highest that has written there: a control store
+// that was made anew or restored counts from 1, and what it claims would write nothing.
 func OpenRaisingEpochs(ctx context.Context, owner, reader string,
 	raise func(ctx context.Context, above int64) (raised bool, err error)) (*Database, error) {
 	d, err := Open(ctx, owner, reader)

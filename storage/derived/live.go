@@ -78,8 +78,8 @@ func (d *Database) PutLive(ctx context.Context, l rollup.Live) error {
 	return wrapError("writing live seconds", err)
 }
 
-// liveTx runs f in a transaction that waits for nobody, the disk included: what is lost with the database is there again
-// when the run is taken in.
+// liveTx runs f in a transaction that waits for nobody, the disk included: what is lost with the database is there
+// again when the run is taken in.
 func (d *Database) liveTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = '"+liveLockTimeout+"'",

@@ -12,7 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// startDivision writes down which parts a table is refreshed in, and what it has taken account of when all are in place.
+// startDivision writes down which parts a table is refreshed in, and what it has taken account of when all are in
+// place.
 func (d *Database) startDivision(ctx context.Context, t refresh.Table, c refresh.Claim, columns []column, ch changeSet,
 	parts []part, r refresh.Result, prove func(context.Context) error) (refresh.Result, error) {
 	known := ids(ch.runs)
@@ -105,8 +106,8 @@ func (d *Database) loadDivision(ctx context.Context, table string) (p division, 
 	return p, true, nil
 }
 
-// finishDivision goes on with a division that is under way: all of its parts are put in place in one transaction, or those
-// that are missing are named. A division of the table as it was before is left to the next one to forget.
+// finishDivision goes on with a division that is under way: all of its parts are put in place in one transaction, or
+// those that are missing are named. A division of the table as it was before is left to the next one to forget.
 func (d *Database) finishDivision(ctx context.Context, t refresh.Table, c refresh.Claim, columns []column,
 	prove func(context.Context) error) (r refresh.Result, there bool, err error) {
 	p, there, err := d.loadDivision(ctx, t.Name)

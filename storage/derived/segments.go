@@ -96,7 +96,7 @@ func seconds(ctx context.Context, tx pgx.Tx, runID string, add func(*segment.Row
 			counts := []int64(nil)
 			if len(latency) >= 5 {
 				r.LatencySchema, r.LatencyOffset, r.LatencySumNs = int32(latency[0]), int32(latency[1]),
-					latency[2] //nolint:gosec // as packed wrote them
+					latency[2]
 				counts = latency[5:]
 			}
 			return add(&r, counts)

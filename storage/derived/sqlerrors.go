@@ -45,8 +45,8 @@ func sqlError(err error, field, text string, before int) error {
 	return e
 }
 
-// dependencyError words the refusal to make a table anew, or to drop it, on which something depends that is not Loadstone's: a
-// view, say, that an administrator has made. Other errors stay as they are.
+// dependencyError words the refusal to make a table anew, or to drop it, on which something depends that is not
+// Loadstone's: a view, say, that an administrator has made. Other errors stay as they are.
 func dependencyError(err error, table string) error {
 	var message *pgconn.PgError
 	if !errors.As(err, &message) || message.Code != "2BP01" {
@@ -58,8 +58,8 @@ func dependencyError(err error, table string) error {
 		Hint: "Drop or change that there first."}
 }
 
-// lineAndColumn is the line and the column, from 1, of a character of a text; 0 when it is before the text, or there is none.
-// What is behind the text is missing at its end.
+// lineAndColumn is the line and the column, from 1, of a character of a text; 0 when it is before the text, or there is
+// none. What is behind the text is missing at its end.
 func lineAndColumn(text string, character int) (line, column int) {
 	if character < 1 || text == "" {
 		return 0, 0

@@ -22,7 +22,7 @@ func TestLinksOnThePathLeadToTheirInstall(t *testing.T) {
 		}
 		path := filepath.Join(dir, name)
 		text := fmt.Sprintf("#!/bin/sh\necho '%s (PostgreSQL) %s'\n", name, version)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		return path

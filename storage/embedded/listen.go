@@ -81,8 +81,8 @@ func (p layout) listenSettings(id identity, extra map[string]string) error {
 
 func (l *Listen) address() string { return net.JoinHostPort(l.Host, strconv.Itoa(l.Port)) }
 
-// remoteAccess says who gets in over TCP: logins that read results, into the results database, by their own passwords. The
-// role that they are members of is Loadstone's own.
+// remoteAccess says who gets in over TCP: logins that read results, into the results database, by their own passwords.
+// The role that they are members of is Loadstone's own.
 func (p layout) remoteAccess() string {
 	if p.listen == nil || p.password == "" {
 		return ""

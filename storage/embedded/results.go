@@ -16,9 +16,9 @@ const (
 // maxResultsConnections is how many connections there are to the results database at most, of max_connections.
 const maxResultsConnections = 200
 
-// allowedVolatile are the functions of Postgres that change with each call and do nothing besides: readers may call them. All
-// others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not. The last ones are
-// what psql calls to describe tables and collations.
+// allowedVolatile are the functions of Postgres that change with each call and do nothing besides: readers may call
+// them. All others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not. The
+// last ones are what psql calls to describe tables and collations.
 var allowedVolatile = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid",
 	"uuidv4", "uuidv7", "pg_is_in_recovery", "current_query", "pg_table_size", "pg_total_relation_size",
 	"pg_relation_size", "pg_indexes_size", "pg_database_size", "pg_partition_ancestors", "pg_partition_tree",

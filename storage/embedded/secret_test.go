@@ -20,7 +20,8 @@ func beginReal(t *testing.T, dir string) *Postgres {
 	return pg
 }
 
-// checkPasswordRequired holds that nobody is the superuser, or a guest but the playground, by being who runs the process.
+// checkPasswordRequired holds that nobody is the superuser, or a guest but the playground, by being who runs the
+// process.
 func checkPasswordRequired(t *testing.T, pg *Postgres) {
 	t.Helper()
 	bare := pg.place

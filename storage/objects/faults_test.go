@@ -87,7 +87,7 @@ func TestAServerKilledAtAnyStepOfStoring(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			a, path, content := big(t)
-			child := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very test
+			child := exec.CommandContext(t.Context(), os.Args[0])
 			child.Env = append(os.Environ(), killAt+"="+step, "LOADSTONE_TEST_FOLDER="+dir, "LOADSTONE_TEST_FILE="+path)
 			out, err := child.CombinedOutput()
 			if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {

@@ -92,7 +92,7 @@ func (r *CatalogStore) ChangeCatalog(ctx context.Context, needs catalog.Scope,
 			return dberr.Failed("changing the catalog of streams", err)
 		}
 		select {
-		case <-time.After(rand.N(time.Duration(n) * 4 * time.Millisecond)): //nolint:gosec // nothing secret depends on it
+		case <-time.After(rand.N(time.Duration(n) * 4 * time.Millisecond)):
 		case <-ctx.Done():
 			return dberr.Failed("changing the catalog of streams", ctx.Err())
 		}

@@ -73,8 +73,8 @@ func (q RefreshQueue) RefreshState(ctx context.Context, runs int) (s refresh.Sta
 	return s, dberr.Failed("reading what is to be refreshed", err)
 }
 
-// staleSQL are the runs of an INGEST table t that have ended or changed since they were taken in, those that could not be
-// taken in, and those that are gone, each with since when, and whether it is given up: it has failed too often, and
+// staleSQL are the runs of an INGEST table t that have ended or changed since they were taken in, those that could not
+// be taken in, and those that are gone, each with since when, and whether it is given up: it has failed too often, and
 // nothing has changed since. What the table did not wait for before does not count: it was made since, or asked to take
 // the run in once more.
 const staleSQL = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at, s.asked_at) AS since,
@@ -87,8 +87,8 @@ const staleSQL = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.
 		SELECT s.subtask, s.updated_at, s.updated_at, s.status = 'FAILED' FROM refresh_subtasks s
 			WHERE s.dynamic_table = t.name AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`
 
-// staleRunsSQL are the first of them of each table that somebody should refresh, oldest first, with since when the oldest
-// change waits, those that are given up last.
+// staleRunsSQL are the first of them of each table that somebody should refresh, oldest first, with since when the
+// oldest change waits, those that are given up last.
 const staleRunsSQL = `SELECT t.name, t.status = 'ACTIVE' AND NOT x.given_up, x.run_id, x.since
 	FROM dynamic_tables t CROSS JOIN LATERAL (SELECT run_id, at, min(since) OVER () AS since, given_up
 		FROM (` + staleSQL + `) y ORDER BY given_up, at, run_id LIMIT $1) x
@@ -284,8 +284,8 @@ func (q RefreshQueue) release(ctx context.Context, c refresh.Claim, r refresh.Re
 	return dberr.Failed("releasing the claim on a refresh", err)
 }
 
-// ReleaseRefreshes implements refresh.Refreshes. The claims end in the order of their tasks, so that two that end several
-// at once seldom wait for each other.
+// ReleaseRefreshes implements refresh.Refreshes. The claims end in the order of their tasks, so that two that end
+// several at once seldom wait for each other.
 func (q RefreshQueue) ReleaseRefreshes(
 	ctx context.Context,
 	ended []refresh.Completion,

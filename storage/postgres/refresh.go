@@ -27,8 +27,8 @@ type RefreshQueue struct {
 	Limiter ClaimLimiter
 }
 
-// ClaimLimiter are taken by who claims or releases several entries in one call. Many sessions that do so at once are in each
-// other's way: each passes by what the others have locked, and reads what they have just written. A few at a time
+// ClaimLimiter are taken by who claims or releases several entries in one call. Many sessions that do so at once are in
+// each other's way: each passes by what the others have locked, and reads what they have just written. A few at a time
 // get more done. Who claims or releases a single one takes none: commits of many sessions share one write to the disk.
 type ClaimLimiter chan struct{}
 

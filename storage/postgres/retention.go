@@ -40,8 +40,8 @@ const pin = `CASE
 			AND coalesce(r.scenario_config -> 'tags', '{}') NOT IN ('{}', 'null') THEN 'tag'
 		ELSE '' END`
 
-// LockReplayedRun keeps the run that a scenario replays, until the end of the transaction that saves who replays it: one that is
-// being let go of is waited for, and gone then.
+// LockReplayedRun keeps the run that a scenario replays, until the end of the transaction that saves who replays it:
+// one that is being let go of is waited for, and gone then.
 func LockReplayedRun(ctx context.Context, tx pgx.Tx, s engine.Scenario) error {
 	if s.Workload.Feed == nil || s.Workload.Feed.Run == "" {
 		return nil

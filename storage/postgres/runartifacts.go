@@ -48,8 +48,8 @@ func one[T any](ctx context.Context, k RunArtifacts, scan pgx.RowToFunc[T], stat
 	return pgx.CollectExactlyOneRow(rows, scan)
 }
 
-// lockRunSQL locks the row of a run against its deletion: one that is being let go of is waited for, and gone then; one that
-// is held is looked at again, with what was written by that.
+// lockRunSQL locks the row of a run against its deletion: one that is being let go of is waited for, and gone then; one
+// that is held is looked at again, with what was written by that.
 const lockRunSQL = "SELECT run_id, test_name FROM run_status WHERE run_id = $1 FOR KEY SHARE"
 
 // CreateShare implements store.RunArtifacts.

@@ -11,7 +11,7 @@ import (
 )
 
 // TokenColumns are those of a token by which nodes join, as ScanToken reads them.
-const TokenColumns = "token_id, uses, used, created_by, created_at, expires_at"
+const TokenColumns = "token_id, uses, used, created_by, created_at, expires_at" //nolint:gosec // names and columns, no secret
 
 // ScanToken reads one.
 func ScanToken(row pgx.Row) (t store.NodeToken, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.scope, t.expires_at, t.last_used_at, t.created_at"
+const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.scope, t.expires_at, t.last_used_at, t.created_at" //nolint:gosec // names and columns, no secret
 
 func scanToken(row pgx.Row, t *store.Token, more ...any) error {
 	var expires, used *time.Time

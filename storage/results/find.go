@@ -122,8 +122,8 @@ type rowGroup struct {
 	best  int64
 }
 
-// executionSearch is a query under way. Values that it sorts by are negated where the highest come first, so that the least is
-// the first everywhere.
+// executionSearch is a query under way. Values that it sorts by are negated where the highest come first, so that the
+// least is the first everywhere.
 type executionSearch struct {
 	q      *executions.Query
 	open   partOpener

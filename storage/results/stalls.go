@@ -98,7 +98,8 @@ func (s *figuresScan) thinStretches(duration float64) (found []interval) {
 // binRange are those from first up to but not including end.
 type binRange struct{ first, end int }
 
-// connectionsWaited reports whether nearly all the time of what ended in the bins was that of operations without an answer.
+// connectionsWaited reports whether nearly all the time of what ended in the bins was that of operations without an
+// answer.
 func (e *endTimes) connectionsWaited(b binRange) bool {
 	var lost, spent float64
 	for i := b.first; i < b.end; i++ {
@@ -165,7 +166,8 @@ func (e *endTimes) within(g interval) (n float64) {
 	return n
 }
 
-// gapShareOfStretch is the share of a stretch up to which gaps in it are parts of it; with more it is they that are told.
+// gapShareOfStretch is the share of a stretch up to which gaps in it are parts of it; with more it is they that are
+// told.
 const gapShareOfStretch = 0.9
 
 // mergeGaps replaces gaps by the stretches that hold them, where those are more than the gaps.

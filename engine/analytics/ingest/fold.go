@@ -20,7 +20,8 @@ type fold struct {
 	second, kind, before histogram.Unpacker
 }
 
-// workerState is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has by it.
+// workerState is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has
+// by it.
 type workerState struct {
 	tick    int64
 	phase   engine.Phase

@@ -152,8 +152,8 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 	return in.put(ctx, c, &r, prove)
 }
 
-// addLoads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate at
-// which the run was reckoned.
+// addLoads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate
+// at which the run was reckoned.
 func (in *Ingest) addLoads(ctx context.Context, r *rollup.Run) error {
 	if s := r.Summary; s != nil && s.Cost != nil && s.Cost.CreditsPerHour > 0 {
 		each := s.Cost.CreditsPerHour
@@ -275,8 +275,8 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	return result, nil
 }
 
-// removeSegment removes a segment that will not count. Where that cannot be done it is left over: of a run whose executions
-// were deleted no later claim looks for it.
+// removeSegment removes a segment that will not count. Where that cannot be done it is left over: of a run whose
+// executions were deleted no later claim looks for it.
 func (in *Ingest) removeSegment(ctx context.Context, runID, name string) error {
 	removing, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()

@@ -37,8 +37,8 @@ type Segment struct {
 	To   int64 `json:"to"`
 }
 
-// SegmentReader reads the series of a segment. fetched is how many bytes of it came from the server for that, 0 where it was at
-// hand.
+// SegmentReader reads the series of a segment. fetched is how many bytes of it came from the server for that, 0 where
+// it was at hand.
 type SegmentReader func(context.Context, Segment) (set *series.Set, fetched int64, err error)
 
 // ReadError is the failure of a Read: on another node it may work.

@@ -38,8 +38,8 @@ type Disk interface {
 
 // WorkMeter takes measurements, and returns at once.
 type WorkMeter interface {
-	// WorkFinished is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it did
-	// not.
+	// WorkFinished is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it
+	// did not.
 	WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, failed string)
 }
 

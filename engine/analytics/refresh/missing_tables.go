@@ -49,8 +49,8 @@ const (
 	buildPollInterval = 200 * time.Millisecond
 )
 
-// AwaitBuilt asks, and asks again while what is asked reads a derived table that is being made, until that has taken too
-// long or ctx ends. The error is that of the last time, in the words of Unmade.
+// AwaitBuilt asks, and asks again while what is asked reads a derived table that is being made, until that has taken
+// too long or ctx ends. The error is that of the last time, in the words of Unmade.
 func AwaitBuilt(ctx context.Context, state func(context.Context) (State, error), ask func() error) error {
 	made := ""
 	for waited := time.Duration(0); ; waited += buildPollInterval {
@@ -90,8 +90,8 @@ func buildWait(t *Table, s State) time.Duration {
 	return buildTimeout
 }
 
-// ExplainMissing words an error about a query or a definition that reads a derived table which has not been refreshed yet: the
-// database knows of no such table then. Other errors stay as they are.
+// ExplainMissing words an error about a query or a definition that reads a derived table which has not been refreshed
+// yet: the database knows of no such table then. Other errors stay as they are.
 func ExplainMissing(err error, s State) error {
 	t := missingTable(err, s.Tables)
 	if t == nil || !t.AsOf.IsZero() {

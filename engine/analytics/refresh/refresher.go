@@ -63,8 +63,8 @@ type Options struct {
 // The times of a refresher. Poll is how often it looks when nobody tells it to: what has expired is found so.
 const (
 	PollInterval = 5 * time.Second
-	// minPassInterval is how long at least one look comes after another, and times the time that it takes: what many releases tell
-	// is looked at once.
+	// minPassInterval is how long at least one look comes after another, and times the time that it takes: what many
+	// releases tell is looked at once.
 	minPassInterval, passCostFactor = 200 * time.Millisecond, 5
 	// maxRunsPerPass bounds the runs that are put into the queue in one look.
 	maxRunsPerPass = 200
@@ -93,8 +93,8 @@ type Refresher struct {
 	// claimed is how many claims are in the hands of workers; giving is how many of them, and of calls that ask for some,
 	// end when something is in the way.
 	claimed, yielding int
-	// unavailable is what the last refresh said that could not be done for no fault of its table, "" when it could; aways are the
-	// tasks of which that was the last word here, and when.
+	// unavailable is what the last refresh said that could not be done for no fault of its table, "" when it could; aways
+	// are the tasks of which that was the last word here, and when.
 	unavailable      string
 	unavailableTasks map[Task]time.Time
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// releaseBatcher ends claims. What comes while a call of the store is under way goes with the next one: many workers need
-// few transactions.
+// releaseBatcher ends claims. What comes while a call of the store is under way goes with the next one: many workers
+// need few transactions.
 type releaseBatcher struct {
 	store Store
 

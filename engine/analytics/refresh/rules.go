@@ -66,8 +66,8 @@ const (
 	eventTimes = 5
 )
 
-// DueTimes are when each of the tables is due. Those that read runs, also through others, are told when one has ended, and
-// need not wait for their lag then: only so long that several ends at a time are one refresh, and that all of them
+// DueTimes are when each of the tables is due. Those that read runs, also through others, are told when one has ended,
+// and need not wait for their lag then: only so long that several ends at a time are one refresh, and that all of them
 // together take no more than a fifth of the time of one worker.
 func DueTimes(tables []Table) map[string]time.Time {
 	follows := map[string]bool{}

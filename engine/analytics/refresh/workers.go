@@ -52,7 +52,8 @@ type Load struct {
 // DurationSamples is how many of the newest refreshes P95Seconds is of.
 const DurationSamples = 500
 
-// MissingWorkers says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a worker.
+// MissingWorkers says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a
+// worker.
 func MissingWorkers(s State) string {
 	lacking := func(k Kind) bool {
 		return slices.ContainsFunc(s.Tables, func(t Table) bool { return t.Kind == k && t.Status == Active }) &&

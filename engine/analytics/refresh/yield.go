@@ -126,8 +126,8 @@ const (
 	unavailablePause                         = 200 * time.Millisecond
 )
 
-// noteUnavailable notes why a refresh could not be done that is no fault of its table, "" when it could, and returns when it
-// is to be tried again. Whoever looks for the reason why tables are late finds it beside this worker.
+// noteUnavailable notes why a refresh could not be done that is no fault of its table, "" when it could, and returns
+// when it is to be tried again. Whoever looks for the reason why tables are late finds it beside this worker.
 func (r *Refresher) noteUnavailable(task Task, why string, took time.Duration) (after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

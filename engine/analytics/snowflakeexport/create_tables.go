@@ -100,8 +100,8 @@ func (m TableStatus) Missing(query string) (names []string) {
 	return names
 }
 
-// MakeTables makes the tables in the schema of the account's sessions, as far as they are not there. Where one without which
-// nothing can be taken there is somebody else's, that is an engine.CodeConflict.
+// MakeTables makes the tables in the schema of the account's sessions, as far as they are not there. Where one without
+// which nothing can be taken there is somebody else's, that is an engine.CodeConflict.
 func MakeTables(ctx context.Context, a SQLAccount) (made TableStatus, err error) {
 	there, err := existingObjects(ctx, a)
 	if err != nil {
@@ -149,7 +149,8 @@ func MakeTables(ctx context.Context, a SQLAccount) (made TableStatus, err error)
 	return made, nil
 }
 
-// refusalReason is the sentence of an account that does not let a table be made; an error is of one that cannot be asked.
+// refusalReason is the sentence of an account that does not let a table be made; an error is of one that cannot be
+// asked.
 func refusalReason(ctx context.Context, a SQLAccount, t table, err error) (why string, _ error) {
 	if err == nil {
 		return "", nil
@@ -192,7 +193,8 @@ func (t table) claim(ctx context.Context, a SQLAccount, there map[string]existin
 	}
 	err = a.Exec(ctx, "COMMENT ON TABLE "+t.name+" IS "+t.comment(about))
 	if err != nil && a.Classify(err).Code == CodeAccessDenied {
-		return "It has no mark of Loadstone's, and belongs to another role, so that nobody knows whose it is." + renameHint, nil
+		return "It has no mark of Loadstone's, and belongs to another role, so that nobody knows whose it is." +
+			renameHint, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("marking the table %s of the results connection: %w", t.name, err)

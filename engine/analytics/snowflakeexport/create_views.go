@@ -44,9 +44,9 @@ type ViewStatus struct {
 	Problem string
 }
 
-// MakeViews makes the views in the schema of the account's sessions, as far as they are not there and the tables that they
-// read are Loadstone's. One that the account refuses is left out, and named with the cure; an error is of an account
-// that cannot be asked.
+// MakeViews makes the views in the schema of the account's sessions, as far as they are not there and the tables that
+// they read are Loadstone's. One that the account refuses is left out, and named with the cure; an error is of an
+// account that cannot be asked.
 func MakeViews(ctx context.Context, a SQLAccount, read TableStatus) (made ViewStatus, err error) {
 	there, err := comments(ctx, a)
 	if err != nil {

@@ -122,8 +122,8 @@ func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDe
 	})
 }
 
-// deleteFacts takes what is known of the run out of the account, and with it the run out of the views: figures over some of
-// its executions would look like those over all.
+// deleteFacts takes what is known of the run out of the account, and with it the run out of the views: figures over
+// some of its executions would look like those over all.
 func (e *Export) deleteFacts(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	_, there, err := e.factsFingerprint(ctx, c.Subtask)

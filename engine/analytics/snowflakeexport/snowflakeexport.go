@@ -1,5 +1,5 @@
-// Package snowflakeexport takes the single executions of finished runs into a Snowflake account: each part of the record as
-// Parquet files on a stage, and from there with COPY INTO the table QUERY_EXECUTIONS.
+// Package snowflakeexport takes the single executions of finished runs into a Snowflake account: each part of the
+// record as Parquet files on a stage, and from there with COPY INTO the table QUERY_EXECUTIONS.
 //
 // A part is known by its run and its SHA-256. Its rows come with the line in LOADSTONE_PARTS that says so, in one
 // transaction, so that a part that was taken in is not taken in again, and one that was taken in by half is not there.
@@ -73,7 +73,8 @@ type ExportStatus struct {
 	Gone   bool
 }
 
-// StatusStore is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
+// StatusStore is where readers find what is in the account. A note of a lower epoch than that of the last one is
+// refused.
 type StatusStore interface {
 	NoteExport(ctx context.Context, c refresh.Claim, s ExportStatus) error
 }
@@ -87,8 +88,8 @@ type Export struct {
 	Account Account
 	// StatusStore may be nil.
 	StatusStore StatusStore
-	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above it
-	// before: a control store that was made anew or restored counts from less, and what it claims would write nothing.
+	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above
+	// it before: a control store that was made anew or restored counts from less, and what it claims would write nothing.
 	RaiseEpochs func(ctx context.Context, above int64) (raised bool, err error)
 
 	prepared atomic.Bool
@@ -145,8 +146,8 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	return r, errors.Join(err, e.StatusStore.NoteExport(ctx, c, s))
 }
 
-// userError is an error of the account in words for people. One that is away is no fault of the run, which is tried again
-// until it is there.
+// userError is an error of the account in words for people. One that is away is no fault of the run, which is tried
+// again until it is there.
 func (e *Export) userError(err error) error {
 	var worded *engine.Error
 	if err == nil || errors.As(err, &worded) || store.IsTransient(err) || errors.Is(err, store.ErrClaimLost) {

@@ -21,8 +21,8 @@ import (
 // those where clouds tell a machine its own keys.
 type Policy struct{ rules []rule }
 
-// Unrestricted returns the policy for what whoever starts the process has named, by a flag or in the environment: no list is
-// asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
+// Unrestricted returns the policy for what whoever starts the process has named, by a flag or in the environment: no
+// list is asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
 func Unrestricted() *Policy { return nil }
 
 // rule allows a range of addresses or a name, on one port or, with 0, on all.
@@ -94,8 +94,8 @@ var metadata = []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.Must
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("192.0.0.192/32"),
 	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("64:ff9b:1::/48")}
 
-// embeddedIPv4 are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is compatible,
-// and 6to4.
+// embeddedIPv4 are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is
+// compatible, and 6to4.
 var embeddedIPv4 = []struct {
 	prefix netip.Prefix
 	at     int
@@ -118,8 +118,8 @@ func IsForbidden(ip netip.Addr) bool {
 	return false
 }
 
-// IsForbiddenHost reports whether a host as it is written is refused before anything is looked up: a name of a cloud's metadata,
-// or an address that is always refused.
+// IsForbiddenHost reports whether a host as it is written is refused before anything is looked up: a name of a cloud's
+// metadata, or an address that is always refused.
 func IsForbiddenHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	ip, err := netip.ParseAddr(host)

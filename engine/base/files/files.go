@@ -150,7 +150,7 @@ func replaceFile(path string, old fs.FileInfo, text []byte) error {
 
 // writeInPlace writes to whatever stands at path, through links.
 func writeInPlace(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // the user names the file
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}

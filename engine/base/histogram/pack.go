@@ -16,7 +16,7 @@ func Pack(d *engine.HistogramData) *engine.PackedHistogram {
 	counts := d.Counts[:min(len(d.Counts), numBuckets+1)]
 	var all uint64
 	for _, c := range counts {
-		all |= uint64(c) //nolint:gosec // a negative one comes back as it was
+		all |= uint64(c)
 	}
 	width := 1 // 2, 4, 8
 	for width < 8 && bits.Len64(all) > 8*width {
@@ -24,14 +24,14 @@ func Pack(d *engine.HistogramData) *engine.PackedHistogram {
 	}
 	packed := make([]byte, width*len(counts))
 	for i, c := range counts {
-		c := uint64(c) //nolint:gosec // as above
+		c := uint64(c)
 		switch at := packed[i*width:]; width {
 		case 1:
 			at[0] = byte(c)
 		case 2:
-			binary.LittleEndian.PutUint16(at, uint16(c)) //nolint:gosec // fits
+			binary.LittleEndian.PutUint16(at, uint16(c))
 		case 4:
-			binary.LittleEndian.PutUint32(at, uint32(c)) //nolint:gosec // fits
+			binary.LittleEndian.PutUint32(at, uint32(c))
 		default:
 			binary.LittleEndian.PutUint64(at, c)
 		}
@@ -73,7 +73,7 @@ func (u *Unpacker) Unpack(p *engine.PackedHistogram) *engine.HistogramData {
 		}
 	default:
 		for i := range counts {
-			counts[i] = int64(binary.LittleEndian.Uint64(p.Counts[8*i:])) //nolint:gosec // as it was
+			counts[i] = int64(binary.LittleEndian.Uint64(p.Counts[8*i:]))
 		}
 	}
 	u.data = engine.HistogramData{Schema: p.Schema, Offset: p.Offset, Counts: counts, Sum: p.Sum, Min: p.Min, Max: p.Max}

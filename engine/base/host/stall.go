@@ -40,8 +40,8 @@ func (s *stallDetector) observe(between time.Duration) {
 	}
 }
 
-// takeLongest is how long the process stood still at most since the call before the last one: whoever reads one of two samples
-// hears of it.
+// takeLongest is how long the process stood still at most since the call before the last one: whoever reads one of two
+// samples hears of it.
 func (s *stallDetector) takeLongest() time.Duration {
 	now := s.longest.Swap(0)
 	longest := max(now, s.reported)

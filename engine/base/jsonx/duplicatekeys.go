@@ -19,9 +19,10 @@ type level struct {
 	n     int             // how many elements of a list were begun
 }
 
-// CheckDuplicateKeys refuses a document of which an object has a member twice, by its name and place: readers differ in which of them
-// counts, and so may who looks at a document and the program that reads it. Go takes names that differ in case for the
-// same; below the members of the document that are in named they are others. What is no JSON is told by who reads it.
+// CheckDuplicateKeys refuses a document of which an object has a member twice, by its name and place: readers differ in
+// which of them counts, and so may who looks at a document and the program that reads it. Go takes names that differ in
+// case for the same; below the members of the document that are in named they are others. What is no JSON is told by
+// who reads it.
 func CheckDuplicateKeys(doc []byte, named ...string) error {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()

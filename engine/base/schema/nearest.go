@@ -22,7 +22,8 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// soleMatch is the one candidate that a name is a part of, as duration is of duration_seconds; "" of none and of several.
+// soleMatch is the one candidate that a name is a part of, as duration is of duration_seconds; "" of none and of
+// several.
 func soleMatch(folded string, candidates []string) (found string) {
 	if len([]rune(folded)) < minSubstring {
 		return ""

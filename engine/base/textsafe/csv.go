@@ -12,8 +12,8 @@ import (
 // plainNumber is what may begin with a sign and is no formula all the same.
 var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]+)?|Infinity)$`)
 
-// CSVField is a text for a field of a CSV file. Texts come from callers, databases and plugins: what a spreadsheet would
-// take for a formula begins with an apostrophe, which it takes for "this is text".
+// CSVField is a text for a field of a CSV file. Texts come from callers, databases and plugins: what a spreadsheet
+// would take for a formula begins with an apostrophe, which it takes for "this is text".
 func CSVField(v string) string {
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(v, isInvisible))
 	if v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {

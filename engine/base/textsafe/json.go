@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeJSON is a JSON document whose texts say the same, with what is obeyed rather than shown written as \uXXXX: a document
-// that is printed to a terminal moves no cursor and turns no text around. Without such characters it is what was given.
+// EscapeJSON is a JSON document whose texts say the same, with what is obeyed rather than shown written as \uXXXX: a
+// document that is printed to a terminal moves no cursor and turns no text around. Without such characters it is what
+// was given.
 func EscapeJSON(document []byte) []byte {
 	i := 0
 	for i < len(document) && document[i] < 0x7f {

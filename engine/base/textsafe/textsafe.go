@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// IsControl reports whether a character is no text: a control character, of which escape sequences are made, a mark that
-// turns the direction of what follows or is not seen, or a separator that begins a line.
+// IsControl reports whether a character is no text: a control character, of which escape sequences are made, a mark
+// that turns the direction of what follows or is not seen, or a separator that begins a line.
 func IsControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }

@@ -95,8 +95,8 @@ type (
 		Reason   string
 		Gone     bool
 	}
-	// HedgeRequested says that its owner will not wait any longer for the node that has a work: another one is to do it, too,
-	// where there is one, and the first that completes it wins.
+	// HedgeRequested says that its owner will not wait any longer for the node that has a work: another one is to do it,
+	// too, where there is one, and the first that completes it wins.
 	HedgeRequested struct{ Key Key }
 	// Released says that nobody will ask about a query any more; Elsewhere, that nobody here will, and
 	// that another server has its work: that is left as it is.

@@ -365,7 +365,8 @@ func (c *Coordinator) removed(id string) {
 		return
 	}
 	c.setState(n, NodeRemoved, "an operator has removed it")
-	for _, w := range c.worksWhere(func(w *work) bool { return !w.state.Terminal() && (w.node == n || w.hedgeNode == n) }) {
+	carried := func(w *work) bool { return !w.state.Terminal() && (w.node == n || w.hedgeNode == n) }
+	for _, w := range c.worksWhere(carried) {
 		c.cancelOn(n, w)
 	}
 	c.releaseWorks(n, false)

@@ -86,9 +86,9 @@ type work struct {
 	until     time.Time // when it is lost without contact
 	// adopted: its node has not said yet that it holds it.
 	adopted bool
-	// hedgeNode is the node that goes on with it although another one was given it, because it was late; nil again when that
-	// has failed with it, does not take it or is gone. alsoSum is what it has announced and what is still being fetched
-	// from it; empty where it has not completed the work.
+	// hedgeNode is the node that goes on with it although another one was given it, because it was late; nil again when
+	// that has failed with it, does not take it or is gone. alsoSum is what it has announced and what is still being
+	// fetched from it; empty where it has not completed the work.
 	hedgeNode     *node
 	hedgeChecksum string
 	// avoid are nodes on which it has failed or was late: another one is better, where there is one.
@@ -293,8 +293,8 @@ func (c *Coordinator) finish(w *work, s WorkState) {
 	w.state, w.notBefore, w.until = s, time.Time{}, time.Time{}
 }
 
-// hedge gives a work to another node, too. The one that has it goes on, and so does a fetch from it: a node that was cut
-// off, or stands still, after it announced what it made would be waited for until it is found unreachable.
+// hedge gives a work to another node, too. The one that has it goes on, and so does a fetch from it: a node that was
+// cut off, or stands still, after it announced what it made would be waited for until it is found unreachable.
 func (c *Coordinator) hedge(k Key) {
 	w := c.works[k]
 	if w == nil || w.OnLoss != Reassign || w.state.Terminal() || w.node == nil || w.hedgeNode != nil {

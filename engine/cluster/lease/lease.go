@@ -24,8 +24,8 @@ var RenewInterval = 2 * time.Second
 // storeTimeout bounds one look at the store.
 const storeTimeout = 10 * time.Second
 
-// takeoverGrace is for how long nothing is taken over after a look that failed, or took longer than looks are apart: the
-// store hung for others too, and an owner's own look may be under way for limit before the next one renews.
+// takeoverGrace is for how long nothing is taken over after a look that failed, or took longer than looks are apart:
+// the store hung for others too, and an owner's own look may be under way for limit before the next one renews.
 func takeoverGrace() time.Duration { return max(storeTimeout/2, 5*RenewInterval) + RenewInterval }
 
 // Manager renews the leases of one kind of thing, and takes over what has none.

@@ -15,8 +15,8 @@ type QueryWork struct {
 	Affinity string
 }
 
-// QueryListener takes what becomes of the work of its query. Its methods are called in order, while the fleet waits: they
-// return at once, and ask the fleet for nothing.
+// QueryListener takes what becomes of the work of its query. Its methods are called in order, while the fleet waits:
+// they return at once, and ask the fleet for nothing.
 type QueryListener interface {
 	// Assigned: a node was given a work, for the attempt-th time; preferred: the one that its affinity names.
 	Assigned(k protocol.WorkKey, nodeID string, attempt int, preferred bool)

@@ -64,8 +64,8 @@ func (s *segments) end(sum string) {
 	delete(s.known, sum)
 }
 
-// acquire waits for that of a segment, and reports whether it has come, and the segment is still wanted. One that is not
-// leaves its place to others.
+// acquire waits for that of a segment, and reports whether it has come, and the segment is still wanted. One that is
+// not leaves its place to others.
 func (s *segments) acquire(ctx context.Context, sum string) bool {
 	again := time.NewTicker(segmentRequestTTL / 4)
 	defer again.Stop()

@@ -8,9 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 )
 
-// FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that. Those of a
-// run are assigned at once: they would all report in the same tenth of each second, and what the server has to do in it
-// would wait for a thousand reports.
+// FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that.
+// Those of a run are assigned at once: they would all report in the same tenth of each second, and what the server has
+// to do in it would wait for a thousand reports.
 func FirstReportDelay(group int) time.Duration {
 	const golden = 0.6180339887498949 // its multiples lie as far from each other as they can
 	_, part := math.Modf(float64(group) * golden)

@@ -65,8 +65,8 @@ type WorkFailed struct {
 // the stream.
 type SegmentRequest struct{ RunID, Name, SHA256 string }
 
-// ErrNotWanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
-// for it.
+// ErrNotWanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody
+// waits for it.
 var ErrNotWanted = errors.New("the segment is not wanted")
 
 // ErrAborted says that a node did not take a segment to its end, and that those who waited for it there know.
@@ -89,8 +89,8 @@ func (WorkRejected) fromNode()   {}
 func (WorkFailed) fromNode()     {}
 func (SegmentRequest) fromNode() {}
 
-// IsQueryMessage reports whether a message to a node is about a query: it counts on the stream that it was meant for, and on
-// no later one.
+// IsQueryMessage reports whether a message to a node is about a query: it counts on the stream that it was meant for,
+// and on no later one.
 func IsQueryMessage(m ToNode) bool {
 	switch m.(type) {
 	case AssignWork, CancelWork:

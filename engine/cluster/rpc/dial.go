@@ -199,8 +199,9 @@ func (d *Dialer) open(ctx context.Context) (protocol.ServerEnd, error) {
 var errNoNode = errors.New("what listens there is no node of Loadstone: check the address, or start loadstone worker " +
 	"--listen at it")
 
-// isOtherService reports whether something answers at the address as no node does: it is greeted as gRPC does, and a server of
-// HTTP/2 begins with its settings, a length and then a type, which is 4. What has TLS is told by its handshake.
+// isOtherService reports whether something answers at the address as no node does: it is greeted as gRPC does, and a
+// server of HTTP/2 begins with its settings, a length and then a type, which is 4. What has TLS is told by its
+// handshake.
 func (d *Dialer) isOtherService(ctx context.Context) bool {
 	if d.opts.Trust != nil || d.opts.Security.TLS != nil {
 		return false

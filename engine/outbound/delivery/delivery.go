@@ -90,7 +90,7 @@ const logInterval = time.Minute
 func Open[T Item](to string, l Limits, send Send[T], log zerolog.Logger) *Queue[T] {
 	q := &Queue[T]{to: to, limits: l, send: send, log: log, done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	q.counts.Lost = map[string]int64{LostQueueFull: 0, LostRejected: 0, LostExpired: 0, LostShutdown: 0}
-	q.sending, q.cut = context.WithCancel(context.Background())
+	q.sending, q.cut = context.WithCancel(context.Background()) //nolint:gosec // it ends with its owner
 	go q.work()
 	return q
 }

@@ -54,7 +54,8 @@ func (f *runSeries) appendLoads(points []Point, second int32, end int64) []Point
 	return points
 }
 
-// creditTotals is what a warehouse has taken since it was first polled here, by its labels: another size is another series.
+// creditTotals is what a warehouse has taken since it was first polled here, by its labels: another size is another
+// series.
 type creditTotals struct {
 	since, at int64
 	// perHour is the rate from at on, 0 while nobody knows it.

@@ -4,8 +4,8 @@
 // # Beside the load
 //
 // Nothing of it waits for anybody: the server that owns a run adds the snapshots of its run workers up to seconds, as
-// for the results database (engine/analytics/ingest, which keeps a bounded number of them), a Feed makes samples of these,
-// and each Sink has a queue of its own that has an end.
+// for the results database (engine/analytics/ingest, which keeps a bounded number of them), a Feed makes samples of
+// these, and each Sink has a queue of its own that has an end.
 //
 // # A sample is sent once
 //

@@ -132,7 +132,7 @@ func phase(warmup bool) string {
 func (f *runSeries) series(m *metric.Metric, pairs ...string) *Series {
 	b := labels.NewBuilder(f.labels)
 	for i := 0; i < len(pairs); i += 2 {
-		b.Set(pairs[i], pairs[i+1])
+		b.Set(pairs[i], pairs[i+1]) //nolint:gosec // the index is below the length
 	}
 	return &Series{m, b.Set(model.MetricNameLabel, m.Name).Labels()}
 }

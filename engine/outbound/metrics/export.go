@@ -39,8 +39,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (o Export) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{exportSentDesc, exportLostDesc, exportRetriesDesc, exportWaitingDesc, exportBytesDesc,
-		exportFailingDesc, exportDroppedDesc} {
+	for _, d := range []*prometheus.Desc{exportSentDesc, exportLostDesc, exportRetriesDesc, exportWaitingDesc,
+		exportBytesDesc, exportFailingDesc, exportDroppedDesc} {
 		ch <- d
 	}
 }

@@ -35,8 +35,9 @@ var figures = map[string]string{"qps": "Throughput", "error_rate": "Error rate",
 // compareTimeout is how long a comparison may take: a run of hours has many seconds.
 const compareTimeout = 2 * time.Minute
 
-// compareToBaseline holds a run against the baseline of its template. It is nil where that says nothing: without a baseline, for a
-// search, whose figures are of many loads, and where the runs are too short or differ too little for the time measured.
+// compareToBaseline holds a run against the baseline of its template. It is nil where that says nothing: without a
+// baseline, for a search, whose figures are of many loads, and where the runs are too short or differ too little for
+// the time measured.
 func (n *Notifier) compareToBaseline(run engine.Run) *BaselineComparison {
 	template := run.Scenario.TemplateID
 	if n.o.Baselines == nil || n.o.Compare == nil || template == "" || run.Status != engine.StatusCompleted ||

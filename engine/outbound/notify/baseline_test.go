@@ -52,7 +52,7 @@ func (r timed) Compare(_ context.Context, a, b []string, o compare.Options) (com
 		m.Summary.Figures = engine.Figures{Operations: int64(100 * seconds), QPS: 100}
 		return m
 	}
-	return compare.CompareRuns([]compare.MeasuredRun{measured(a[0])}, []compare.MeasuredRun{measured(b[0])}, o)
+	return compare.Between([]compare.MeasuredRun{measured(a[0])}, []compare.MeasuredRun{measured(b[0])}, o)
 }
 
 // TestHeldAgainstTheBaseline: it decides what has regressed where it says anything; else thresholds do.

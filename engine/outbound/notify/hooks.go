@@ -206,7 +206,7 @@ func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, b
 	if err != nil {
 		return HookList{}, fmt.Errorf("writing the hooks: %w", err)
 	}
-	sealed, err := json.Marshal(secrets)
+	sealed, err := json.Marshal(secrets) //nolint:gosec // the field is what the user sends or is shown once
 	if err != nil {
 		return HookList{}, fmt.Errorf("writing the addresses of the hooks: %w", err)
 	}

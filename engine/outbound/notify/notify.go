@@ -105,8 +105,8 @@ type Options struct {
 	URL       func() string
 	UserAgent string
 	Log       zerolog.Logger
-	// SettleTimeout is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long those
-	// without which nobody knows what has become of it are (an hour).
+	// SettleTimeout is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long
+	// those without which nobody knows what has become of it are (an hour).
 	SettleTimeout, OutcomeTimeout time.Duration
 }
 
@@ -321,7 +321,8 @@ func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *B
 	return v
 }
 
-// enqueue adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has changed.
+// enqueue adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has
+// changed.
 func (n *Notifier) enqueue(h Hook, v Notice) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,8 +30,8 @@ type MetricSender struct {
 	version  string
 }
 
-// OpenMetricss begins to send to an endpoint, which is the collector's address with or without /v1/metrics. Instance names this
-// process.
+// OpenMetrics begins to send to an endpoint, which is the collector's address with or without /v1/metrics. Instance
+// names this process.
 func OpenMetrics(e delivery.Endpoint, instance, version string, log zerolog.Logger) (*MetricSender, error) {
 	if base, query, _ := strings.Cut(e.URL, "?"); !strings.HasSuffix(base, "/v1/metrics") {
 		e.URL = strings.TrimSuffix(base, "/") + "/v1/metrics"
@@ -151,8 +151,8 @@ func add(m *metrics.Metric, p *metricpush.Point, about []*common.KeyValue) {
 	m.GetGauge().DataPoints = append(m.GetGauge().DataPoints, d)
 }
 
-// fillHistogram puts the buckets of nanoseconds into those of seconds. Each is divided between the two that it touches, in whole
-// numbers of which none ever falls and which add up. A bucket i here is i-1 there.
+// fillHistogram puts the buckets of nanoseconds into those of seconds. Each is divided between the two that it touches,
+// in whole numbers of which none ever falls and which add up. A bucket i here is i-1 there.
 func fillHistogram(d *metrics.ExponentialHistogramDataPoint, l *metricpush.Latency) {
 	sum := float64(l.SumNs) / 1e9
 	scale := metric.ScaleOf(l.Schema)

@@ -43,7 +43,7 @@ type queue struct {
 func newQueue(to sdk.SpanExporter, room int, delay time.Duration, log zerolog.Logger) *queue {
 	q := &queue{exporter: to, waiting: make(chan sdk.ReadOnlySpan, room), delay: delay, log: log,
 		closing: make(chan struct{}), done: make(chan struct{})}
-	q.sending, q.cut = context.WithCancel(context.Background())
+	q.sending, q.cut = context.WithCancel(context.Background()) //nolint:gosec // it ends with its owner
 	go q.work()
 	return q
 }

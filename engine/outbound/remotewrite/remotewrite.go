@@ -82,8 +82,8 @@ func mayNotKnowV2(a *delivery.Response) bool {
 	return a.OK() || a.Status == http.StatusUnsupportedMediaType || a.Status == http.StatusBadRequest
 }
 
-// outcomeOf says what an answer means for the points. A part of a request may have been written, also where the answer is
-// an error: what is sent again is the same then, and is written once.
+// outcomeOf says what an answer means for the points. A part of a request may have been written, also where the answer
+// is an error: what is sent again is the same then, and is written once.
 func outcomeOf(a *delivery.Response, wrote int, says bool, points int) delivery.Outcome {
 	if again, after := a.Retryable(); again {
 		return delivery.Outcome{Retry: true, RetryAfter: after, Err: a.Err()}

@@ -103,8 +103,8 @@ func (t *Tracer) Context(of, key string) string {
 	return fmt.Sprintf("00-%s-%s-%02x", ID(of), spanID(of, key), flags)
 }
 
-// ContextBelow is the context of the span with that key in a trace that another process has begun: parent is what it has sent.
-// It is empty where parent is, and Of and Below of a span say where that belongs.
+// ContextBelow is the context of the span with that key in a trace that another process has begun: parent is what it
+// has sent. It is empty where parent is, and Of and Below of a span say where that belongs.
 func (t *Tracer) ContextBelow(parent, of, key string) string {
 	if c, ok := parse(parent); ok && t != nil {
 		return fmt.Sprintf("00-%s-%s-%02x", c.TraceID(), spanID(of, key), byte(c.TraceFlags()))

@@ -49,8 +49,8 @@ func checkRules(rules []engine.Rule) (fields []engine.FieldError) {
 	return fields
 }
 
-// setLine puts a field at its line of the document, and what has a place within a text at that place, where the document
-// has the text as it is: as a block of lines, or on one line.
+// setLine puts a field at its line of the document, and what has a place within a text at that place, where the
+// document has the text as it is: as a block of lines, or on one line.
 func (d *document) setLine(f *engine.FieldError) {
 	line, column := f.Line, f.Column
 	f.Line, f.Column = d.lineOf(f.Field), 0

@@ -60,8 +60,8 @@ func ParseSet(source []byte, fields []Assignment) (engine.Scenario, error) {
 	return s, WithoutLines(err)
 }
 
-// WithoutLines takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
-// has seen. The path of a field is what its reader gave.
+// WithoutLines takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that
+// nobody has seen. The path of a field is what its reader gave.
 func WithoutLines(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {

@@ -187,8 +187,8 @@ func allowed(thresholds []string, k engine.Kind, f *engine.Figures) bool {
 	return false
 }
 
-// AddCoverage says of what was judged on a run that did not complete how much of its measurement that covers, in seconds;
-// planned is 0 where no length was. What holds of a part need not hold of the whole.
+// AddCoverage says of what was judged on a run that did not complete how much of its measurement that covers, in
+// seconds; planned is 0 where no length was. What holds of a part need not hold of the whole.
 func AddCoverage(results []engine.ThresholdResult, covered, planned float64) {
 	part := fmt.Sprintf("in %.3g s", covered)
 	if planned > 0 {

@@ -28,7 +28,8 @@ type Segments interface {
 	LatestSegment(ctx context.Context, runID string) (*segment.File, error)
 }
 
-// BreakdownReader reads what there is of kinds and statements. It is safe for concurrent use. Errors that users may see are
+// BreakdownReader reads what there is of kinds and statements. It is safe for concurrent use. Errors that users may see
+// are
 // *engine.Error.
 type BreakdownReader struct {
 	Runs     RunDetails

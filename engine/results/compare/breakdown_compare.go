@@ -121,7 +121,7 @@ func compareParts(
 		}
 		one := ComparedPart{PartKey: p, A: counts[p][0], B: counts[p][1], Verdict: Unclear, Metrics: []Metric{}}
 		if one.A > 0 && one.B > 0 {
-			c, err := CompareRuns(statementMeasured(sides[0], of, p), statementMeasured(sides[1], of, p), o)
+			c, err := Between(statementMeasured(sides[0], of, p), statementMeasured(sides[1], of, p), o)
 			if err != nil {
 				return nil, fmt.Errorf("comparing %s %s: %w", p.Kind, p.StatementID, err)
 			}

@@ -57,7 +57,7 @@ func (w world) add(t *testing.T, id string, seconds int, kinds ...kind) {
 	t.Helper()
 	from := noon.Add(2400 * time.Millisecond)
 	to := from.Add(time.Duration(seconds) * time.Second)
-	r := rand.New(rand.NewPCG(1, uint64(len(id)))) //nolint:gosec // noise, the same each time
+	r := rand.New(rand.NewPCG(1, uint64(len(id))))
 	run := &rollup.Run{Run: engine.Run{RunID: id, StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	sum := &engine.Summary{RunID: id}
 	sum.MeasuredFrom, sum.MeasuredTo = engine.At(from), engine.At(to)

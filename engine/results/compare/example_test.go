@@ -27,7 +27,7 @@ func measured(id string, ms float64) compare.MeasuredRun {
 // interval excludes what the tolerance allows.
 func Example() {
 	before, after := measured("before", 2), measured("after", 2.4)
-	c, err := compare.CompareRuns([]compare.MeasuredRun{before}, []compare.MeasuredRun{after}, compare.Defaults())
+	c, err := compare.Between([]compare.MeasuredRun{before}, []compare.MeasuredRun{after}, compare.Defaults())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,16 +7,16 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// MeasuredRunRun is a run with its figures.
+// MeasuredRun is a run with its figures.
 type MeasuredRun struct {
 	Summary engine.Summary
 	Seconds Run
 }
 
-// CompareRuns compares the runs of side B with those of side A, at least one each, with
+// Between compares the runs of side B with those of side A, at least one each, with
 // notes on what else differs. Where each side is one run, A and B and their differences are those of
 // the summaries, which is what people see elsewhere. A run is the same as itself, however it was measured.
-func CompareRuns(a, b []MeasuredRun, o Options) (Comparison, error) {
+func Between(a, b []MeasuredRun, o Options) (Comparison, error) {
 	if sameRuns(a, b) {
 		return compareWithItself(a, b)
 	}

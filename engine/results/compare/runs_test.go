@@ -31,7 +31,7 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 		"others":          {[]MeasuredRun{a}, []MeasuredRun{b}, false},
 		"one of two":      {[]MeasuredRun{a}, []MeasuredRun{a, b}, false},
 	} {
-		got, err := CompareRuns(c.a, c.b, Defaults())
+		got, err := Between(c.a, c.b, Defaults())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -46,14 +46,14 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 			}
 		}
 	}
-	if got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{a, b}, Defaults()); err != nil ||
+	if got, err := Between([]MeasuredRun{a}, []MeasuredRun{a, b}, Defaults()); err != nil ||
 		!strings.Contains(strings.Join(got.Notes, " "), "Run a is on both sides") {
 		t.Errorf("one on both sides: %v %v", got.Notes, err)
 	}
 	// A stand-in's run is a stand-in's on both sides, and nothing is said of real figures.
 	sim := measured("sim", 1000, 5, 30)
 	sim.Summary.Simulated = true
-	got, err := CompareRuns([]MeasuredRun{sim}, []MeasuredRun{sim}, Defaults())
+	got, err := Between([]MeasuredRun{sim}, []MeasuredRun{sim}, Defaults())
 	if err != nil || !got.SameRun || !got.Simulated || got.StandIn.Mixed() ||
 		!strings.HasPrefix(got.Notes[0], "All these figures are simulated") ||
 		strings.Contains(strings.Join(got.Notes, " "), "real:") {
@@ -61,10 +61,10 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	}
 	// A file that was edited is not the run that it names.
 	edited := measured("a", 900, 5, 30)
-	if got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{edited}, Defaults()); err != nil || got.SameRun {
+	if got, err := Between([]MeasuredRun{a}, []MeasuredRun{edited}, Defaults()); err != nil || got.SameRun {
 		t.Errorf("an edited file is the same run: %v", err)
 	}
-	if _, err := CompareRuns(
+	if _, err := Between(
 		[]MeasuredRun{a},
 		[]MeasuredRun{none},
 		Defaults(),
@@ -90,7 +90,7 @@ func TestWhatIsTooShortIsNotJudged(t *testing.T) {
 		"short runs, long together": {[]MeasuredRun{measured("a", 1000, 5, 12), measured("c", 1001, 5, 12)},
 			[]MeasuredRun{measured("b", 1300, 5, 30)}, true},
 	} {
-		got, err := CompareRuns(c.a, c.b, Defaults())
+		got, err := Between(c.a, c.b, Defaults())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -111,7 +111,7 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 	none := 0.0
 	lost.Summary.QPS, lost.Summary.CoveredSeconds = 0, &none
 	for _, sides := range [][2]MeasuredRun{{a, lost}, {lost, a}} {
-		got, err := CompareRuns(sides[:1], sides[1:], Defaults())
+		got, err := Between(sides[:1], sides[1:], Defaults())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 func TestDifferencesAreThoseOfTheFiguresShown(t *testing.T) {
 	a, b := measured("a", 1000, 5, 30), measured("b", 1100, 6, 30)
 	a.Summary.QPS, b.Summary.QPS = 1003.7, 1234.5 // the seconds, which are whole, have others
-	got, err := CompareRuns([]MeasuredRun{a}, []MeasuredRun{b}, Defaults())
+	got, err := Between([]MeasuredRun{a}, []MeasuredRun{b}, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,8 @@ type Source struct {
 	// settings is where a list is saved; nil until there is a store.
 	settings    store.Settings
 	refreshedAt time.Time
-	// refreshing is there while somebody asks the store, and closed then: who needs prices meanwhile has the last ones. Only
-	// before the first answer, when there are none, everybody waits.
+	// refreshing is there while somebody asks the store, and closed then: who needs prices meanwhile has the last ones.
+	// Only before the first answer, when there are none, everybody waits.
 	refreshing chan struct{}
 	saved      store.Setting
 	// text and prices are those of saved; problem is why they cannot be used.

@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// DeletedNoticeNotice says that the single executions of a run were deleted, "" where they were not.
+// DeletedNotice says that the single executions of a run were deleted, "" where they were not.
 func DeletedNotice(r engine.Run) string {
 	if r.ExecutionsDeletedAt.IsZero() {
 		return ""
@@ -26,9 +26,9 @@ type DeletedError struct{ Sentence string }
 
 func (d DeletedError) Error() string { return d.Sentence }
 
-// WithDeletionCheck is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
-// what was deleted meanwhile would look like parts that are lost, and replace what was taken in before. The error is a
-// DeletedError.
+// WithDeletionCheck is prove, and asks besides whether the executions of a run were deleted since. Parts are read for
+// minutes: what was deleted meanwhile would look like parts that are lost, and replace what was taken in before. The
+// error is a DeletedError.
 func WithDeletionCheck(prove func(context.Context) error, runID string,
 	detail func(context.Context, string) (engine.RunDetail, error)) func(context.Context) error {
 	return func(ctx context.Context) error {

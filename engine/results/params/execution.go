@@ -74,8 +74,8 @@ func (e *KeptExecution) Mask() {
 	}
 }
 
-// Samples lists what a keeper has kept, of a run worker; left is how many errors and executions it did not keep for want
-// of room.
+// Samples lists what a keeper has kept, of a run worker; left is how many errors and executions it did not keep for
+// want of room.
 func (k *Sampler) Samples(workerID string) (kept []KeptExecution, left int64) {
 	if k == nil {
 		return nil, 0

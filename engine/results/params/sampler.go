@@ -22,8 +22,8 @@ const (
 	// MaxSlowest is how many of the slowest executions of a statement are kept. Executions, statements inside
 	// transactions and transactions are told apart.
 	MaxSlowest = 20
-	// MaxPerError is how many executions of each error of a statement are kept, MaxWarmupPerError how many of them are of the
-	// warm-up.
+	// MaxPerError is how many executions of each error of a statement are kept, MaxWarmupPerError how many of them are of
+	// the warm-up.
 	MaxPerError       = 10
 	MaxWarmupPerError = 3
 	// MaxErrors is how many errors of statements a run worker tells apart.
@@ -244,7 +244,8 @@ func (s *slowest) fastest() int {
 	return at
 }
 
-// copyExecution copies an execution with what fits of its parameters into so many bytes; nil where it does not fit at all.
+// copyExecution copies an execution with what fits of its parameters into so many bytes; nil where it does not fit at
+// all.
 func (k *Sampler) copyExecution(r *engine.Execution, err engine.ExecutionError, b *plugin.Batch, ops []plugin.Op,
 	free int64) *entry {
 	const longestMessage = 2 << 10

@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// KindParams is engine.Artifact.Kind of files with the parameters of a few executions; engine/results/params writes and reads
-// them. ParamsPrefix begins their names.
+// KindParams is engine.Artifact.Kind of files with the parameters of a few executions; engine/results/params writes and
+// reads them. ParamsPrefix begins their names.
 const (
 	KindParams   = "binds"
 	ParamsPrefix = "binds-"

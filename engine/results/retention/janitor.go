@@ -388,8 +388,8 @@ func (k *Janitor) countDeleted(v Victim, pass *Pass) {
 		Msg("retention has let a run go")
 }
 
-// removeLeftovers removes files of what was forgotten, by whomever, from the place that this server reaches. It says what that
-// freed, and of how many runs files stay.
+// removeLeftovers removes files of what was forgotten, by whomever, from the place that this server reaches. It says
+// what that freed, and of how many runs files stay.
 func (k *Janitor) removeLeftovers(ctx context.Context) (place string, freed int64, failed int, err error) {
 	place, label, err := k.o.Files.Place()
 	if err != nil {

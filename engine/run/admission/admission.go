@@ -69,8 +69,8 @@ type Controller struct {
 
 	mu     sync.Mutex
 	ledger store.Ledger // as last read
-	// dialDeadline is when the nodes had had their first time to introduce themselves. hopes are the runs that were let wait
-	// since then for nodes that are being dialled, and until when.
+	// dialDeadline is when the nodes had had their first time to introduce themselves. hopes are the runs that were let
+	// wait since then for nodes that are being dialled, and until when.
 	dialDeadline time.Time
 	pending      map[string]time.Time
 	// graceGiven: what was waiting when this server came has been given its time anew. Keep's alone.

@@ -21,8 +21,9 @@ type admissible struct {
 // isPassedOver reports whether those behind a run are let by: for long, nobody has known nodes that could carry it.
 func isPassedOver(w store.QueuedRun) bool { return w.Unfit >= placement.BypassAfter }
 
-// nextAdmissions says whose turn it is. Of each pool that is the first for which there are nodes, or were a moment ago: it waits
-// for its room, however small those behind it are, so that what is large is not kept waiting for ever by what is small.
+// nextAdmissions says whose turn it is. Of each pool that is the first for which there are nodes, or were a moment ago:
+// it waits for its room, however small those behind it are, so that what is large is not kept waiting for ever by what
+// is small.
 func nextAdmissions(waiting []store.QueuedRun, nodes []engine.NodeCapacity) (t admissible) {
 	blocked := map[string]bool{}
 	for _, w := range waiting {

@@ -11,7 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// maxConcurrentFetches is how many parts of one run are fetched at a time: most of that is waiting, for nodes and for disks.
+// maxConcurrentFetches is how many parts of one run are fetched at a time: most of that is waiting, for nodes and for
+// disks.
 const maxConcurrentFetches = 8
 
 // StorePart stores and indexes one part, then acknowledges it: the node deletes its own after
@@ -20,8 +21,8 @@ func (s *Service) StorePart(ctx context.Context, k *writer.Writer, p nodes.Part)
 	return s.storeParts(ctx, k, []nodes.Part{p})[0]
 }
 
-// storeParts is Keep of several parts: some are fetched while others are, and they are indexed and acknowledged in their
-// order. It returns what became of each.
+// storeParts is Keep of several parts: some are fetched while others are, and they are indexed and acknowledged in
+// their order. It returns what became of each.
 func (s *Service) storeParts(ctx context.Context, k *writer.Writer, parts []nodes.Part) []error {
 	errs := make([]error, len(parts))
 	stored, indexed := make([]chan error, len(parts)), make(chan *writer.Write, len(parts))

@@ -58,7 +58,8 @@ func (s RateSample) MissesRate() bool {
 	return s.Target > 0 && s.Saturated && s.Achieved < missedRateShare*s.Target
 }
 
-// Headroom is how many run workers may still join, and what bounds them. Passing: that may change while the run goes on.
+// Headroom is how many run workers may still join, and what bounds them. Passing: that may change while the run goes
+// on.
 type Headroom struct {
 	Workers   int
 	Reason    string

@@ -9,7 +9,8 @@ import (
 // busyPercent of a machine's processors are so good as all of them.
 const busyPercent = 95
 
-// cpuContention counts the seconds in which a node's machine had no processor left, and the node itself used less than half.
+// cpuContention counts the seconds in which a node's machine had no processor left, and the node itself used less than
+// half.
 type cpuContention struct{ seconds, total int }
 
 // TargetIsLocal is noted where the target is one of the others that work on the machine.

@@ -20,8 +20,8 @@ type failing struct {
 	worst  float64
 }
 
-// observeFailures judges whether operations went on failing, as where a table was dropped. Seconds in which none ended do not
-// interrupt that.
+// observeFailures judges whether operations went on failing, as where a table was dropped. Seconds in which none ended
+// do not interrupt that.
 func (v *Validity) observeFailures(at time.Time, snapshots []engine.WorkerSnapshot) {
 	var ended, failed int64
 	covered := 0.0

@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// processStalls is when the processes that carry the load did not run, by what each says of itself. A process that is not
-// heard of may have run all the while: it was cut off, or who listened stood still or was another.
+// processStalls is when the processes that carry the load did not run, by what each says of itself. A process that is
+// not heard of may have run all the while: it was cut off, or who listened stood still or was another.
 type processStalls struct {
 	nodes map[string]bool // the nodes that have told of themselves in the measurement
 	spans []span
@@ -36,7 +36,8 @@ func (s *processStalls) clone() processStalls {
 	return same
 }
 
-// addShort takes a short time in which a node stood still, and tells since when and for how long it has in all, of late.
+// addShort takes a short time in which a node stood still, and tells since when and for how long it has in all, of
+// late.
 func (s *processStalls) addShort(node string, at time.Time, still time.Duration) (since time.Time, sum time.Duration) {
 	list := slices.DeleteFunc(s.short[node], func(p shortStall) bool { return at.Sub(p.at) >= shortStallWindow })
 	// Each is told twice, with this second and with the next.
@@ -136,8 +137,8 @@ func (v *Validity) observeStall(at time.Time, n NodeSample) {
 	)
 }
 
-// observeShortStall judges a stillness that is too short to be a cause by itself. Many of them take from a closed loop what it
-// says of the table, and nothing else tells of them.
+// observeShortStall judges a stillness that is too short to be a cause by itself. Many of them take from a closed loop
+// what it says of the table, and nothing else tells of them.
 func (v *Validity) observeShortStall(at time.Time, node string, still time.Duration) {
 	if still < minShortStall {
 		return

@@ -22,8 +22,8 @@ func (s *Second) Reported() bool {
 	return slices.ContainsFunc(s.Workers, func(w WorkerSample) bool { return !w.Newest.IsZero() })
 }
 
-// warmupTail is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they
-// tell.
+// warmupTail is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what
+// they tell.
 const warmupTail = 2 * time.Second
 
 // PhaseOf is the phase that a second's figures belong to, now being the run's and measured how long its measurement has

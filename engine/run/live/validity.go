@@ -67,8 +67,8 @@ type Validity struct {
 	freshness               map[string]freshness // by run worker
 }
 
-// freshness is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
-// is old, and nothing is missing.
+// freshness is when something was heard of a run worker that was new then: of a node behind a long way all that is
+// heard is old, and nothing is missing.
 type freshness struct{ newest, receivedAt time.Time }
 
 // pool follows the seconds in which operations waited longer for a free connection
@@ -243,8 +243,8 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 // StartObserving tells that this process looks after the run from now on: time in which it does not is missed.
 func (v *Validity) StartObserving(from time.Time) { v.lastObserved = from }
 
-// lastObservation is the later of the last observation and of the beginning of a measurement that goes on now or has begun
-// since; zero where this process has not looked after the run before, or there is none.
+// lastObservation is the later of the last observation and of the beginning of a measurement that goes on now or has
+// begun since; zero where this process has not looked after the run before, or there is none.
 func (v *Validity) lastObservation(phase engine.Phase) time.Time {
 	began := v.outcome.From
 	switch {

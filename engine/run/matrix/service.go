@@ -36,8 +36,8 @@ type Options struct {
 	Log   zerolog.Logger
 	// Owner names this process in the leases of its matrices, as it does in those of runs.
 	Owner string
-	// Authorize is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it is
-	// cancelled then. Another error has it asked again. nil lets all begin.
+	// Authorize is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it
+	// is cancelled then. Another error has it asked again. nil lets all begin.
 	Authorize func(ctx context.Context, runID string) error
 	// TakesOver: matrices of owners that stopped responding are gone on with. A
 	// process that ends after a run of its own leaves them to servers.

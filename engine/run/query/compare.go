@@ -79,7 +79,7 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) 
 			sides[side] = append(sides[side], m)
 		}
 	}
-	c, err := compare.CompareRuns(sides[0], sides[1], o)
+	c, err := compare.Between(sides[0], sides[1], o)
 	if err != nil {
 		return c, err
 	}

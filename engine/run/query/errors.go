@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// NotPreparedErrorError says why a run cannot start.
+// NotPreparedError says why a run cannot start.
 func NotPreparedError(run engine.Run) error {
 	if run.Status.Live() {
 		return &engine.Error{Code: engine.CodeConflict,
@@ -19,14 +19,14 @@ func NotPreparedError(run engine.Run) error {
 		Hint: "a run is started once; create another run of the template"}
 }
 
-// FinishedErrorError says why a run that is over cannot be stopped.
+// FinishedError says why a run that is over cannot be stopped.
 func FinishedError(run engine.Run) error {
 	return &engine.Error{Code: engine.CodeConflict,
 		Message: fmt.Sprintf("The run is %s since %s; there is nothing to stop.", run.Status,
 			run.EndTime.Format(engine.TimeLayout))}
 }
 
-// EnrichingErrorError says why a run with an enrichment under way cannot be deleted.
+// EnrichingError says why a run with an enrichment under way cannot be deleted.
 func EnrichingError() error {
 	return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.",
 		Hint: "stop it, and delete the run then"}

@@ -36,8 +36,8 @@ type Timeline struct {
 	last                    string
 }
 
-// NewTimeline waits for run workers of a run that began with so many, and is being measured or not. Those that have joined since
-// tell of the clocks, and not of when the run began: they began later.
+// NewTimeline waits for run workers of a run that began with so many, and is being measured or not. Those that have
+// joined since tell of the clocks, and not of when the run began: they began later.
 func NewTimeline(workers []string, first int, measuring bool) *Timeline {
 	l := &Timeline{waitingFor: make(map[string]bool, len(workers)), initialGroups: first, measuring: measuring}
 	for _, id := range workers {

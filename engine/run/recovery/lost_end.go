@@ -99,8 +99,8 @@ func lastSeen(run engine.Run, last, told, now time.Time, parts []engine.Artifact
 	return last
 }
 
-// mayContinue reports whether the load of a run may go on without the process that carried it: nodes end it when they hear
-// that it is over, or have heard of nobody for as long as they go on alone.
+// mayContinue reports whether the load of a run may go on without the process that carried it: nodes end it when they
+// hear that it is over, or have heard of nobody for as long as they go on alone.
 func (s *Service) mayContinue(ctx context.Context, runID string) (bool, error) {
 	rows, err := s.opts.Store.Workers(ctx, runID)
 	return slices.ContainsFunc(rows, func(w store.WorkerRow) bool {

@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// ResumedRunRun is a run whose process has ended, with all that the store knows of it, for who
+// ResumedRun is a run whose process has ended, with all that the store knows of it, for who
 // goes on with it.
 type ResumedRun struct {
 	// Stored is its life; the run has the epoch in which this process owns it.

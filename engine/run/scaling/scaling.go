@@ -150,8 +150,8 @@ func EffectiveWorkload(w engine.Workload, events []engine.Event) (after engine.W
 	return w, changed
 }
 
-// MaxConnections is how many connections a run was to have at most between two instants, and whether its load was changed between
-// them.
+// MaxConnections is how many connections a run was to have at most between two instants, and whether its load was
+// changed between them.
 func MaxConnections(w engine.Workload, events []engine.Event, from, to time.Time) (connections int, varies bool) {
 	connections = w.ConcurrentConnections
 	for _, e := range events {

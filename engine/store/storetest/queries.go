@@ -103,8 +103,10 @@ func renames(t *testing.T, s Store, q query.SavedQuery) {
 	}
 	moved, err := move(q.Name, "P95, renamed", q.Version)
 	queryMust(t, err)
-	if moved.Name != "P95, renamed" || moved.PreviousName != "" || moved.Version != q.Version+1 || moved.CreatedBy != "ada" ||
-		moved.UpdatedBy != "eve" || moved.SQL != q.SQL ||
+	if moved.Name != "P95, renamed" || moved.PreviousName != "" || moved.Version != q.Version+1 ||
+		moved.CreatedBy != "ada" ||
+		moved.UpdatedBy != "eve" ||
+		moved.SQL != q.SQL ||
 		!moved.CreatedAt.Equal(q.CreatedAt.Time) {
 		t.Errorf("renamed: %+v", moved)
 	}

@@ -61,8 +61,8 @@ func Feasibility(t *testing.T, s Store) {
 	}
 }
 
-// QueueBypass checks that a run for which nobody has known nodes for long holds back nobody, and does again once somebody
-// knows some. age makes it as if a run had not fitted for that much longer.
+// QueueBypass checks that a run for which nobody has known nodes for long holds back nobody, and does again once
+// somebody knows some. age makes it as if a run had not fitted for that much longer.
 func QueueBypass(t *testing.T, s Store, age func(runID string, by time.Duration)) {
 	wait(t, s, 100, "large")
 	wait(t, s, 4, "r1", "r2", "r3")

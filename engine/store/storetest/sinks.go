@@ -30,8 +30,8 @@ func RunSinks(t *testing.T, open func(t *testing.T) (store.Connections, catalog.
 	}
 }
 
-// CreateSink creates a sink that writes to a connection, which was judged before; meanwhile may happen before the change is
-// kept.
+// CreateSink creates a sink that writes to a connection, which was judged before; meanwhile may happen before the
+// change is kept.
 func CreateSink(ctx context.Context, k catalog.Store, name string, to store.Connection, meanwhile func()) error {
 	text := "CREATE SINK " + name + " TYPE POSTGRES SET('" + to.Name + "' AS SINK.CONNECTION, 't' AS SINK.TABLE)"
 	parsed, err := sql.Parse(text)
@@ -90,8 +90,8 @@ func saved(t *testing.T, s store.Connections, name string) store.Connection {
 
 func nothing() {}
 
-// deletionBlocked: a connection to which a sink writes is not deleted, under whatever name, and the sinks are named; it can be
-// changed, and deleted when they are dropped. Sinks of other connections hold theirs alone.
+// deletionBlocked: a connection to which a sink writes is not deleted, under whatever name, and the sinks are named; it
+// can be changed, and deleted when they are dropped. Sinks of other connections hold theirs alone.
 func deletionBlocked(t *testing.T, s store.Connections, k catalog.Store) {
 	ctx := t.Context()
 	shop, other := saved(t, s, "shop"), saved(t, s, "other")

@@ -40,8 +40,8 @@ func (c *Catalog) Origins(logical string, hosts []string) []Origin {
 	return list
 }
 
-// reportingWorkers are the workers that tell of themselves: the server, and the nodes that are there. One that drains comes
-// into a query by Spread, if it bears load.
+// reportingWorkers are the workers that tell of themselves: the server, and the nodes that are there. One that drains
+// comes into a query by Spread, if it bears load.
 func (c *Catalog) reportingWorkers() []string {
 	hosts := []string{Server}
 	for _, w := range c.workers {

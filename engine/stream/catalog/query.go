@@ -58,8 +58,8 @@ func (c *Catalog) Bind(source string, q *sql.CreateQuery) (*plan.Plan, error) {
 	return p, nil
 }
 
-// selfRead is the id of a physical source that reads the file which a sink writes: it would be emptied before it is read,
-// or be read for ever. 0 where there is none.
+// selfRead is the id of a physical source that reads the file which a sink writes: it would be emptied before it is
+// read, or be read for ever. 0 where there is none.
 func (c *Catalog) selfRead(logical string, sink Sink) int64 {
 	for _, p := range c.Physical(logical) {
 		if p.Type == connector.File && sink.Type == connector.File &&

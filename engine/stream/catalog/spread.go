@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// SpreadsToNodes reports whether a query reads what every node tells of itself, and goes on: it has a fragment on each node
-// that is there.
+// SpreadsToNodes reports whether a query reads what every node tells of itself, and goes on: it has a fragment on each
+// node that is there.
 func (c *Catalog) SpreadsToNodes(q Query) bool {
 	return q.Desired == Running && !q.State.Final() && q.State != Terminating &&
 		slices.ContainsFunc(c.physical, func(p PhysicalSource) bool {

@@ -113,9 +113,9 @@ type Fragment struct {
 	Terminal bool
 }
 
-// TakesSlot reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One that
-// has failed and waits for its next attempt keeps its slot, so that there is one when it is started again; so does one
-// that has ended before the others, which begins anew with them when one of those is lost.
+// TakesSlot reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One
+// that has failed and waits for its next attempt keeps its slot, so that there is one when it is started again; so does
+// one that has ended before the others, which begins anew with them when one of those is lost.
 func (q Query) TakesSlot(f Fragment) bool {
 	switch {
 	case q.State.Final():
@@ -153,8 +153,8 @@ func (c *Catalog) dropQuery(d *sql.Drop) bool {
 	return true
 }
 
-// SetDefaultHost says where fragments run that are placed on no worker, which has slots; unless it is called, queries have no
-// fragments.
+// SetDefaultHost says where fragments run that are placed on no worker, which has slots; unless it is called, queries
+// have no fragments.
 func (c *Catalog) SetDefaultHost(host string, slots int64) {
 	c.host = host
 	if i := c.worker(host); i < 0 {
@@ -191,8 +191,8 @@ func (c *Catalog) ByID(id int64) (Query, bool) {
 	return c.queries[i], true
 }
 
-// MissingCreates are the statements of a list that create what is not there. Of physical sources it is those whose logical
-// source has none.
+// MissingCreates are the statements of a list that create what is not there. Of physical sources it is those whose
+// logical source has none.
 func (c *Catalog) MissingCreates(list []sql.Parsed) (lacking []sql.Parsed) {
 	for _, p := range list {
 		there := false

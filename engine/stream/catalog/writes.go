@@ -170,8 +170,8 @@ func notWritableError(source string, at int, err error, l TableSchema, n *Sink) 
 	return e
 }
 
-// authorizeWrite checks that the author may write to the sink of a query, and that the query's columns fit its table as far
-// as that can be found out now: it is compared again when the query begins.
+// authorizeWrite checks that the author may write to the sink of a query, and that the query's columns fit its table as
+// far as that can be found out now: it is compared again when the query begins.
 func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, sink Sink, p *plan.Plan) error {
 	if sink.Type != connector.Postgres {
 		return nil

@@ -30,7 +30,8 @@ func (p *Printed) Rows(query int64) []string {
 	return slices.Clone(p.rows[query])
 }
 
-// Writer returns what a query prints to; what it has printed before is gone. Of very many queries the oldest are forgotten.
+// Writer returns what a query prints to; what it has printed before is gone. Of very many queries the oldest are
+// forgotten.
 func (p *Printed) Writer(query int64) io.Writer {
 	p.mu.Lock()
 	defer p.mu.Unlock()

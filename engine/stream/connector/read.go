@@ -230,8 +230,8 @@ func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
 	return nil, nil, true, false
 }
 
-// memberFold is the member whose name is that of a column but for case. Of several it is the first in order, so that a row
-// has the same values whenever it is read.
+// memberFold is the member whose name is that of a column but for case. Of several it is the first in order, so that a
+// row has the same values whenever it is read.
 func (s *rows) memberFold(members map[string]json.RawMessage, name string) (json.RawMessage, bool) {
 	if len(s.foldedNames) == 0 {
 		for member := range members {

@@ -1,6 +1,6 @@
-// Package connector brings rows into streams and out of them: files and sockets, CSV and lines of JSON. What comes in is not
-// trusted: lines are bounded, rows that do not fit their schema are left out and counted, and files lie in one folder,
-// without links.
+// Package connector brings rows into streams and out of them: files and sockets, CSV and lines of JSON. What comes in
+// is not trusted: lines are bounded, rows that do not fit their schema are left out and counted, and files lie in one
+// folder, without links.
 package connector
 
 import (
@@ -64,8 +64,8 @@ var (
 	SinkTypes   = []string{File, Print, Postgres, Webhook, Guardrail, Metric}
 )
 
-// Keywords are the types of sources and sinks and the paths of their settings, each once and in the order of the alphabet:
-// what an editor of statements offers.
+// Keywords are the types of sources and sinks and the paths of their settings, each once and in the order of the
+// alphabet: what an editor of statements offers.
 func Keywords() []string {
 	words := slices.Concat(SourceTypes, SinkTypes)
 	for _, of := range settings {

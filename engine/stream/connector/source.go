@@ -44,8 +44,8 @@ type file struct {
 	io.Closer
 }
 
-// idleTimeout is how long a socket may have nothing before the rows that came are passed on, and how long a row waits while
-// others come.
+// idleTimeout is how long a socket may have nothing before the rows that came are passed on, and how long a row waits
+// while others come.
 const idleTimeout = 100 * time.Millisecond
 
 // connectTimeout is how long a connection may take.

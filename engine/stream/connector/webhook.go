@@ -43,9 +43,9 @@ type webhook struct {
 // ErrSealed is an address that was kept with a key that this server does not have.
 var ErrSealed = errors.New("the address of the sink is sealed with another key: DROP the sink and make it anew")
 
-// NewWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For a
-// minute it is tried again where the address does not answer, or asks for it by its status; who writes waits meanwhile,
-// and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
+// NewWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For
+// a minute it is tried again where the address does not answer, or asks for it by its status; who writes waits
+// meanwhile, and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
 func NewWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
 	tell AlertFunc) (Sink, error) {
 	w := &webhook{columns: columns, alert: tell, retryTimeout: retryTimeout}

@@ -160,15 +160,16 @@ type Result struct {
 	Rows    [][]string `json:"rows" nullable:"false"`
 }
 
-// Tables looks at a table of a connection, by its id. A *postgres.MismatchError says that rows can not be written there.
+// Tables looks at a table of a connection, by its id. A *postgres.MismatchError says that rows can not be written
+// there.
 type Tables interface {
 	Describe(ctx context.Context, connectionID, schema, name string) (postgres.Table, error)
 }
 
 // Execute carries statements out as one group: all of them, or none and the error, which is a *sql.Error. A
-// query is accepted when it has been planned; by is kept with it. A *catalog.UncheckedConnectionError asks for a connection to be
-// judged for the author, and the statements again; catalog.ErrUnconfirmed for the production connections that were
-// judged to be confirmed.
+// query is accepted when it has been planned; by is kept with it. A *catalog.UncheckedConnectionError asks for a
+// connection to be judged for the author, and the statements again; catalog.ErrUnconfirmed for the production
+// connections that were judged to be confirmed.
 func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
 	by.Tables = slices.Clone(by.Tables)
 	for {

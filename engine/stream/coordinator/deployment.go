@@ -81,7 +81,8 @@ func deploy(o Options, q catalog.Query, contents catalog.Contents, told func()) 
 	return d
 }
 
-// adoptedDeployment is a deployment of which nothing runs that is known of here, and whose fragments elsewhere have to be ended.
+// adoptedDeployment is a deployment of which nothing runs that is known of here, and whose fragments elsewhere have to
+// be ended.
 func adoptedDeployment(o Options, q catalog.Query, told func()) *deployment {
 	d := &deployment{key: fragment.Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: math.MaxInt64}, o: o, notify: told,
 		fail: func() {}, done: make(chan struct{}), began: o.Now().UTC(), drains: make(chan struct{}),
@@ -163,7 +164,7 @@ func (d *deployment) open(ctx context.Context, p *deployedFragment, q catalog.Qu
 		var worker fragment.Link
 		link, worker = fragment.Pipe()
 		p.localDone = make(chan struct{})
-		go func() {
+		go func() { //nolint:gosec // it ends with its owner
 			defer close(p.localDone)
 			fragment.Run(context.Background(), s, d.o.Connectors, worker)
 		}()
@@ -229,8 +230,8 @@ func (d *deployment) markLost(host, how string) {
 	d.fail()
 }
 
-// markExited notes that a fragment of this process is known to be gone: its goroutine has ended. One that was given up since
-// it was not ready in time is no more, whatever else is not known of it.
+// markExited notes that a fragment of this process is known to be gone: its goroutine has ended. One that was given up
+// since it was not ready in time is no more, whatever else is not known of it.
 func (d *deployment) markExited(p *deployedFragment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

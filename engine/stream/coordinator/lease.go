@@ -44,8 +44,8 @@ func (c *Coordinator) leaseDeadline() time.Time {
 // leaseValid reports whether fragments may run here; c is locked.
 func (c *Coordinator) leaseValid() bool { return time.Since(c.renewed) < c.o.Lease-c.margin() }
 
-// awaitStopped waits while what ran in a lease that was over is being ended: the lease that follows it is not known to be
-// there before. Who looks then would take it for lost, and ask for it once more.
+// awaitStopped waits while what ran in a lease that was over is being ended: the lease that follows it is not known to
+// be there before. Who looks then would take it for lost, and ask for it once more.
 func (c *Coordinator) awaitStopped(ctx context.Context) error {
 	select {
 	case c.renewing <- struct{}{}:

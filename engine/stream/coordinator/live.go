@@ -22,8 +22,8 @@ type Live struct {
 	Fragments map[string]LiveFragment
 }
 
-// LiveFragment is what is known of a fragment that runs. In are rows that it read or was sent, Out those that it sent or wrote;
-// groups of partial aggregates count as rows.
+// LiveFragment is what is known of a fragment that runs. In are rows that it read or was sent, Out those that it sent
+// or wrote; groups of partial aggregates count as rows.
 type LiveFragment struct {
 	In, Out                   int64
 	InPerSecond, OutPerSecond float64

@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// restartDelay is how long ago a worker has to have told the end of what it tells of itself until it is asked again: one
-// that ends its process tells that, and is there for a moment.
+// restartDelay is how long ago a worker has to have told the end of what it tells of itself until it is asked again:
+// one that ends its process tells that, and is there for a moment.
 const restartDelay = 5 * time.Second
 
 // Wake has the reconciler look now: who calls it knows that something has changed.

@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
-// StatementError is what is wrong with a statement as users of the API see it: the field sql, with line and column. Other
-// errors stay what they are.
+// StatementError is what is wrong with a statement as users of the API see it: the field sql, with line and column.
+// Other errors stay what they are.
 func StatementError(err error) error {
 	var e *sql.Error
 	if !errors.As(err, &e) {

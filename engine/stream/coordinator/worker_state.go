@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
-// minResendDelay is how long a server waits that sees a worker otherwise than the catalog has it, though it has told that
-// already: another server sees it so. It doubles up to rarely, since they may never agree.
+// minResendDelay is how long a server waits that sees a worker otherwise than the catalog has it, though it has told
+// that already: another server sees it so. It doubles up to rarely, since they may never agree.
 const minResendDelay, maxResendDelay = time.Second, time.Minute
 
 // SentStates is what a server has told of workers last, by worker. It is not safe for concurrent use.
@@ -24,7 +24,8 @@ type sentState struct {
 	until time.Time
 }
 
-// Reconcile forgets what was told of workers that the server sees otherwise now, whether or not the catalog has them so.
+// Reconcile forgets what was told of workers that the server sees otherwise now, whether or not the catalog has them
+// so.
 func (v SentStates) Reconcile(workers []catalog.Worker) {
 	for _, w := range workers {
 		if v[w.Host].state != w.State {

@@ -12,7 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// Host runs the fragments that are given to a node. It implements protocol.FragmentHost, and is safe for concurrent use.
+// Host runs the fragments that are given to a node. It implements protocol.FragmentHost, and is safe for concurrent
+// use.
 type Host struct {
 	connectors Connectors
 	log        zerolog.Logger

@@ -61,7 +61,8 @@ func ParseCounts(w Message) (c exec.Counts, err error) {
 	return c, nil
 }
 
-// maxFailureLength bounds the error of a fragment, in characters: it comes from another machine, and is kept with its query.
+// maxFailureLength bounds the error of a fragment, in characters: it comes from another machine, and is kept with its
+// query.
 const maxFailureLength = 4 << 10
 
 // ParseEnd reads an End. Its failure has nothing that would be obeyed rather than shown.

@@ -251,8 +251,8 @@ func (b Bound) onlySelfReports() bool {
 	return true
 }
 
-// remoteHosts reports of which workers the query reads a source besides: where who made the source chose the worker it is
-// to be that one alone.
+// remoteHosts reports of which workers the query reads a source besides: where who made the source chose the worker it
+// is to be that one alone.
 func (s Spec) remoteHosts(p catalog.PhysicalSource) func(host string) bool {
 	if !p.OnEveryWorker() {
 		return func(string) bool { return true }

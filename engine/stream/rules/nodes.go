@@ -28,13 +28,13 @@ const (
 	// retryDelay is how long a rule waits that has lost a node, and lacksFor how long it may lack one.
 	retryDelay     = 500 * time.Millisecond
 	missingTimeout = 20 * time.Second
-	// firstRuleID is where the numbers of rules begin, as those of queries: no catalog comes so far, and servers leave alone what
-	// is later than theirs.
+	// firstRuleID is where the numbers of rules begin, as those of queries: no catalog comes so far, and servers leave
+	// alone what is later than theirs.
 	firstRuleID = 1 << 62
 )
 
-// SetNodes says on which nodes the run has run workers at a time by the clock that their heartbeats are told by, which is
-// the run's and may be another than this machine's. Nodes stay until they are lost.
+// SetNodes says on which nodes the run has run workers at a time by the clock that their heartbeats are told by, which
+// is the run's and may be another than this machine's. Nodes stay until they are lost.
 func (s *Set) SetNodes(workers []store.WorkerRow, now time.Time) {
 	if s == nil {
 		return
@@ -104,7 +104,7 @@ func (e *lostError) Error() string { return "the node " + e.node + ": " + e.why 
 
 // runOnNodes runs a rule until its sources have ended or ctx is done.
 func (s *Set) runOnNodes(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) error {
-	key := fragment.Key{QueryID: firstRuleID | rand.Int64N(firstRuleID), Epoch: 1} //nolint:gosec // a name, no secret
+	key := fragment.Key{QueryID: firstRuleID | rand.Int64N(firstRuleID), Epoch: 1}
 	lacks := map[string]missingNode{}
 	for !s.ends(ctx) {
 		key.Attempt++
@@ -240,7 +240,8 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 	return err
 }
 
-// awaitReports waits until the heads have said how many rows they read: that comes behind the last of what they came to.
+// awaitReports waits until the heads have said how many rows they read: that comes behind the last of what they came
+// to.
 func (a *attempt) awaitReports(ctx context.Context) {
 	for _, h := range a.heads {
 		for heard := false; !heard; {

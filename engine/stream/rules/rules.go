@@ -25,8 +25,8 @@ func Bind(when string) (*plan.Plan, error) {
 	return plan.Bind(when, s, system.Schemas{})
 }
 
-// Interrupted are the rules of a run that was ended by another process than the one that carried it; nil where they all had
-// come to an end. What the others held is gone with that process.
+// Interrupted are the rules of a run that was ended by another process than the one that carried it; nil where they all
+// had come to an end. What the others held is gone with that process.
 func Interrupted(states []engine.RuleState) []engine.RuleState {
 	var left []engine.RuleState
 	for i, s := range states {

@@ -25,7 +25,8 @@ import (
 // Options say what rules reach.
 type Options struct {
 	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
-	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (connector.Sink, error)
+	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (
+		connector.Sink, error)
 	// RunID names the run, and Node the node of this process.
 	RunID, Node string
 	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
@@ -339,9 +340,9 @@ func (s *Set) Ready() <-chan struct{} {
 	return s.ready
 }
 
-// TakeMessages returns what rules have said since it was asked last. It is bounded by what rules say in their lives. ends: the
-// run has been told to end. A rule has triggered when its stop is taken by a run that has not, and no sooner: of one
-// that comes too late only the rows are told.
+// TakeMessages returns what rules have said since it was asked last. It is bounded by what rules say in their lives.
+// ends: the run has been told to end. A rule has triggered when its stop is taken by a run that has not, and no sooner:
+// of one that comes too late only the rows are told.
 func (s *Set) TakeMessages(ends bool) []Message {
 	if s == nil {
 		return nil

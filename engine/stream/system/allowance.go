@@ -9,9 +9,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
-// cpuShare is the part of the processors that all queries over executions of a process may take together. A run that has
-// use for all of them is to lose 5 % of its rate at most. Making the columns that queries share is nobody's, and not in
-// the account: it takes 0.1 µs of an execution that takes the process 10 µs or more, which is 1 %. The rest is theirs.
+// cpuShare is the part of the processors that all queries over executions of a process may take together. A run that
+// has use for all of them is to lose 5 % of its rate at most. Making the columns that queries share is nobody's, and
+// not in the account: it takes 0.1 µs of an execution that takes the process 10 µs or more, which is 1 %. The rest is
+// theirs.
 const cpuShare = 0.04
 
 // Account is what queries over executions have taken of the processors of a process. The hubs of a process have one
@@ -81,8 +82,8 @@ func (p *allowance) figures(rows int64, now time.Time) string {
 // metered is a reader that is told what its rows cost.
 type metered struct{ *reader }
 
-// Took implements connector.Metered. Who was given up while a batch went on is told so at once: on a busy machine the rest
-// of it may take longer than the run.
+// Took implements connector.Metered. Who was given up while a batch went on is told so at once: on a busy machine the
+// rest of it may take longer than the run.
 func (m *metered) Took(d time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	failed := m.failed

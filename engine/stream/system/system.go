@@ -3,10 +3,10 @@
 // nobody changes. A query that cannot keep up is told so and fails; no row is lost without that.
 //
 // Most streams are told once a second. Executions come in blocks from the recorders of the run workers of this process
-// (see executions.Observers): they are turned into columns once, behind the recorder, and given out when a batch is full, and five
-// times a second. With each round of that goes how far all run workers have come in time, so that rows that lie in
-// several recorders make no others late. Queries over executions share a part of the processors; one that takes more
-// than its part waits, and fails when it is too far behind: the load has the rest.
+// (see executions.Observers): they are turned into columns once, behind the recorder, and given out when a batch is
+// full, and five times a second. With each round of that goes how far all run workers have come in time, so that rows
+// that lie in several recorders make no others late. Queries over executions share a part of the processors; one that
+// takes more than its part waits, and fails when it is too far behind: the load has the rest.
 package system
 
 import (
@@ -46,8 +46,8 @@ func (h *Hub) CPUAccount() *Account {
 	return &h.own
 }
 
-// OnMissingNode has f called, which does not wait, when a query is seen that has not the executions of a node with a run
-// worker, and may be given them.
+// OnMissingNode has f called, which does not wait, when a query is seen that has not the executions of a node with a
+// run worker, and may be given them.
 func (h *Hub) OnMissingNode(f func()) { h.onMissingNode.Store(&f) }
 
 // queuedBatch is a batch on its way to those who read it.

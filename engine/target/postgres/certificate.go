@@ -25,8 +25,8 @@ func (d *database) ownCertificate() *x509.Certificate {
 	return leaf
 }
 
-// certificateExpired says that the client certificate is none for this moment; "" for one that is. The server's own words may be
-// lost with its connection.
+// certificateExpired says that the client certificate is none for this moment; "" for one that is. The server's own
+// words may be lost with its connection.
 func (d *database) certificateExpired(now time.Time) (message, hint string) {
 	own := d.ownCertificate()
 	const day = "2006-01-02 15:04 MST"
@@ -42,8 +42,9 @@ func (d *database) certificateExpired(now time.Time) (message, hint string) {
 	return "", ""
 }
 
-// certificateForOtherUser explains a log-in that was refused although there is a client certificate: it names another user. Where
-// the server asks for both, it says "password authentication failed" of a wrong name in the certificate, too.
+// certificateForOtherUser explains a log-in that was refused although there is a client certificate: it names another
+// user. Where the server asks for both, it says "password authentication failed" of a wrong name in the certificate,
+// too.
 func (d *database) certificateForOtherUser(e *pgconn.PgError, where string) (message, hint string) {
 	own := d.ownCertificate()
 	if own == nil || own.Subject.CommonName == d.conn.User || !strings.Contains(e.Message, "authentication failed") {

@@ -93,7 +93,7 @@ func TestTheDriversOwnFilesAreExplained(t *testing.T) {
 		return
 	}
 	again := exec2.CommandContext(t.Context(), os.Args[0],
-		"-test.run=^TestTheDriversOwnFilesAreExplained$") //nolint:gosec // this test
+		"-test.run=^TestTheDriversOwnFilesAreExplained$")
 	again.Env = append(os.Environ(), "LOADSTONE_TEST_CONFIG="+a.dsn(),
 		"SF_CLIENT_CONFIG_FILE=/nowhere/sf_client_config.json")
 	if out, err := again.CombinedOutput(); err != nil {

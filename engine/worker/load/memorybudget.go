@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// MaxKeptBytesBytes bounds the bytes of all operations that one run worker keeps: those that
+// MaxKeptBytes bounds the bytes of all operations that one run worker keeps: those that
 // are due, that connections execute, and that were made ahead. A batch may have
 // 8 MB, whatever it holds, and a late operation keeps its whole batch.
 const MaxKeptBytes = 256 << 20
@@ -51,7 +51,8 @@ func (k *memoryBudget) exceeded() error {
 	runtime.Gosched() // the cleanups run in a goroutine of their own
 	if have := k.bytes.Load(); have > k.max {
 		return fmt.Errorf("%w: the operations of %s %s that are due, under way and made ahead keep %d MB, "+
-			"the quota of a plugin on a run worker is %d MB", plugin.ErrFailed, k.owner.Name, k.owner.Version, have>>20, k.max>>20)
+			"the quota of a plugin on a run worker is %d MB",
+			plugin.ErrFailed, k.owner.Name, k.owner.Version, have>>20, k.max>>20)
 	}
 	return nil
 }

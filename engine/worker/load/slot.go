@@ -41,7 +41,8 @@ type slot struct {
 	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
-	// errorText is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes it.
+	// errorText is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes
+	// it.
 	errorText string
 
 	// In an open loop, what the slot was handed and how it is woken: true with

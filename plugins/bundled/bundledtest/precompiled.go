@@ -30,7 +30,7 @@ func Compile(dir string) error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no bundled plugin is built; make plugins does it: %w", err)
 	}
-	//nolint:noctx // a test starts its helper
+
 	cmd := exec.Command("go", "test", "-buildvcs=false", "-trimpath", "-count=1", "-run", "^TestCompile$",
 		"./plugins/bundled/bundledtest")
 	cmd.Dir = root

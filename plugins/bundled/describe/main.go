@@ -43,7 +43,7 @@ func run(ctx context.Context, folder string, files []string) error {
 	defer func() { _ = h.Close(ctx) }() // the process ends
 	infos := map[string]plugin.Info{}
 	for _, path := range files {
-		wasm, err := os.ReadFile(path) //nolint:gosec // the files are make's
+		wasm, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("reading a plugin: %w", err)
 		}

@@ -38,7 +38,7 @@ func build() {
 	if built.dir, built.err = os.MkdirTemp("", "loadstone-quarantine-"); built.err != nil {
 		return
 	}
-	//nolint:gosec,noctx // a test builds its program
+
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
 		filepath.Join(built.dir, "loadstone"), "github.com/loadstone-db/loadstone")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")

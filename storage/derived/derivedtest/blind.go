@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// InsensitiveTables are the tables in which Differences finds nothing though each of the runs has become another: one of its
-// operations is missing, that has failed where one has, its polls have one more statement that runs, it was faster and
-// dearer. What is compared with so little is compared with nothing.
+// InsensitiveTables are the tables in which Differences finds nothing though each of the runs has become another: one
+// of its operations is missing, that has failed where one has, its polls have one more statement that runs, it was
+// faster and dearer. What is compared with so little is compared with nothing.
 func InsensitiveTables(ctx context.Context, conn *pgx.Conn, runs []Run) (blind []string, err error) {
 	others := make([]Run, len(runs))
 	for i, r := range runs {

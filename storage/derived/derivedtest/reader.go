@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReaderBreaches are what a reader may do with the relations of a results database and should not, and those of results that
-// it cannot read. Relations are listed by lister, which may be the reader itself.
+// ReaderBreaches are what a reader may do with the relations of a results database and should not, and those of results
+// that it cannot read. Relations are listed by lister, which may be the reader itself.
 func ReaderBreaches(ctx context.Context, lister, reader *pgx.Conn) (breaches []string, err error) {
 	rows, err := lister.Query(ctx, `SELECT n.nspname::text, c.relname::text FROM pg_class c
 		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S')

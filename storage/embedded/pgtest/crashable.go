@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-// CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its socket,
-// whatever its password.
+// CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its
+// socket, whatever its password.
 type CrashableServer struct {
 	t    testing.TB
 	dir  string
@@ -32,11 +32,11 @@ func StartCrashable(t testing.TB, settings map[string]string) *CrashableServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // for the user that Postgres runs as
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	hba := filepath.Join(dir, "open-hba.conf")
-	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil { //nolint:gosec // for the same user
+	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c := &CrashableServer{t: t, dir: dir, more: map[string]string{"shared_buffers": "16MB", "hba_file": hba}}

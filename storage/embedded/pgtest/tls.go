@@ -47,7 +47,7 @@ func StartTLS(t testing.TB) *TLSServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // for the user that Postgres runs as
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	start := func(settings map[string]string) *embedded.Postgres {

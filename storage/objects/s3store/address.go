@@ -21,8 +21,9 @@ type Address struct {
 
 const (
 	scheme      = "s3://"
-	addressHint = "write s3://BUCKET/PREFIX, and for another server than Amazon's ?endpoint=https://HOST:PORT&region=REGION"
-	maxPrefix   = 512
+	addressHint = "write s3://BUCKET/PREFIX, and for another server than Amazon's " +
+		"?endpoint=https://HOST:PORT&region=REGION"
+	maxPrefix = 512
 )
 
 var (

@@ -2,7 +2,7 @@ package s3test
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // what S3 makes its ETags of
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -193,7 +193,7 @@ type listed struct {
 }
 
 type listedUpload struct {
-	Key, UploadId string //nolint:revive // as the protocol spells it
+	Key, UploadId string
 	Initiated     string
 }
 
@@ -244,7 +244,7 @@ func (s *StandIn) multipart(w http.ResponseWriter, r *http.Request, b *bucket, k
 		b.uploads[id] = &upload{key, time.Now(), metadata(r.Header), map[int]*object{}}
 		answer(w, struct {
 			XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
-			Bucket, Key, UploadId string   //nolint:revive // as the protocol spells it
+			Bucket, Key, UploadId string
 		}{Bucket: s.Bucket, Key: key, UploadId: id})
 		return
 	}

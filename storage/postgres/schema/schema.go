@@ -110,7 +110,7 @@ func InvalidDSN(err error) error {
 		}
 	}
 	// The parser's message may quote the DSN, so it stays in the cause.
-	return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+	return &engine.Error{Code: engine.CodeInvalid, Cause: err, //nolint:gosec // names and columns, no secret
 		Message: "The database URL cannot be read.",
 		Hint:    "It looks like postgres://user:password@host:5432/database?sslmode=require."}
 }

@@ -276,7 +276,7 @@ func phase(warmup bool) string {
 func (r *reader) labels(pairs ...string) *labels.Builder {
 	b := labels.NewBuilder(r.run)
 	for i := 0; i < len(pairs); i += 2 {
-		b.Set(pairs[i], pairs[i+1])
+		b.Set(pairs[i], pairs[i+1]) //nolint:gosec // the index is below the length
 	}
 	return b
 }

@@ -35,7 +35,8 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// DefaultRetryTimeout is how long a server is tried that is gone: longer than a restart, a failover or a minute's outage takes.
+// DefaultRetryTimeout is how long a server is tried that is gone: longer than a restart, a failover or a minute's
+// outage takes.
 const DefaultRetryTimeout = 2 * time.Minute
 
 // Options are what a sink is made of.

@@ -48,8 +48,8 @@ func (e *MismatchError) Error() string { return e.Message }
 // minInfinityVersion is the first version whose numeric holds an infinity.
 const minInfinityVersion = 140000
 
-// Fit returns, for each column of a stream, the name of the table's column that takes it; the error is a *MismatchError.
-// Names are compared exactly, or else without case.
+// Fit returns, for each column of a stream, the name of the table's column that takes it; the error is a
+// *MismatchError. Names are compared exactly, or else without case.
 func (t Table) Fit(columns []column.Column) ([]string, error) {
 	taken := map[string]string{}
 	names := make([]string, len(columns))

@@ -113,8 +113,8 @@ var errRunning = errors.New("the server still carries out the last COMMIT")
 // codeDenied is the error of a table that may not be read.
 const codeDenied = "42501"
 
-// tableHasRows reports whether the table has rows of a transaction: that of its number which is committed may be another one,
-// where a crash came between. Who may not read the table has to believe the number.
+// tableHasRows reports whether the table has rows of a transaction: that of its number which is committed may be
+// another one, where a crash came between. Who may not read the table has to believe the number.
 func (s *Sink) tableHasRows(ctx context.Context, t transaction) (bool, error) {
 	rows, err := ask(ctx, s.conn, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s WHERE xmin = (($1::xid8)::xid))::text",
 		s.at.Quoted()), t.xid)
@@ -185,8 +185,8 @@ func explain(err error) error {
 	return failure(sql.NetworkError, "Postgres can not be written to: "+safeMessage(err), "", err)
 }
 
-// retryTimeoutError is what a query ends with when a transaction's rows can not be written, and with them all that the sink was
-// given since. It needs mu.
+// retryTimeoutError is what a query ends with when a transaction's rows can not be written, and with them all that the
+// sink was given since. It needs mu.
 func (s *Sink) retryTimeoutError(err error, rows int, unclear bool) error {
 	behind := s.filling.rows + s.waiting
 	what := fmt.Sprintf("%d rows were not written to %s", rows+behind, s.at.Shown())

@@ -69,7 +69,8 @@ func IsType(name string) bool {
 	return ok || strings.EqualFold(name, "DECIMAL") || strings.EqualFold(name, "NUMERIC")
 }
 
-// TypeNamed returns the type of a name and the numbers in parentheses behind it; the error is a sentence without a place.
+// TypeNamed returns the type of a name and the numbers in parentheses behind it; the error is a sentence without a
+// place.
 func TypeNamed(name string, args []int64) (Type, error) {
 	name = strings.ToUpper(name)
 	if name == "DECIMAL" || name == "NUMERIC" {

@@ -4,8 +4,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 )
 
-// sharedOperand is an operand that is used several times, as those of IN, NULLIF and CASE are, and evaluated once: so that its
-// faults are counted once a row, and nesting such operands does not double the work at each level.
+// sharedOperand is an operand that is used several times, as those of IN, NULLIF and CASE are, and evaluated once: so
+// that its faults are counted once a row, and nesting such operands does not double the work at each level.
 type sharedOperand struct {
 	x node
 	v *column.Vec

@@ -67,7 +67,7 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 	if err != nil || a.n.Traced || !seen {
 		return err
 	}
-	a.clock.advance(from, latest)
+	a.clock.observe(from, latest)
 	return a.close()
 }
 
@@ -182,7 +182,7 @@ func (a *aggregator) acceptsTime(t *column.Vec, i int, b bounds) bool {
 }
 
 func (a *aggregator) advance(from int, t int64) error {
-	a.clock.advance(from, t)
+	a.clock.observe(from, t)
 	return a.close()
 }
 

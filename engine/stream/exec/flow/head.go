@@ -8,8 +8,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 )
 
-// HeadSink takes what the heads of a plan come to, for the tail elsewhere: its Query has methods of the same names, which
-// have the same effect there as if the sources were its own.
+// HeadSink takes what the heads of a plan come to, for the tail elsewhere: its Query has methods of the same names,
+// which have the same effect there as if the sources were its own.
 type HeadSink interface {
 	// Rows are of an origin of a scan; the batch is valid until it returns.
 	Rows(scan, origin int, b *column.Batch) error

@@ -106,7 +106,7 @@ func (s *side) push(from int, b *column.Batch) error {
 	if s.traced || !seen {
 		return nil
 	}
-	s.advance(from, latest)
+	s.observe(from, latest)
 	return j.close()
 }
 
@@ -153,7 +153,7 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 }
 
 func (s *side) advance(from int, t int64) error {
-	s.advance(from, t)
+	s.observe(from, t)
 	return s.j.close()
 }
 

@@ -23,7 +23,7 @@ func (c *clock) follow(origins []int) {
 	}
 }
 
-func (c *clock) advance(from int, t int64) {
+func (c *clock) observe(from int, t int64) {
 	c.at[from] = max(c.at[from], t)
 	delete(c.paused, from)
 }

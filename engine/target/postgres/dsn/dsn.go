@@ -187,8 +187,11 @@ func (r Reader) Validate(dsn string) error {
 }
 
 // ErrNoAddress is the error of an empty connection string.
-var ErrNoAddress = &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
-	Hint: "Write it as postgres://user:password@host:5432/database."}
+var ErrNoAddress = &engine.Error{
+	Code:    engine.CodeTarget,
+	Message: "The connection has no address.", //nolint:gosec // names and columns, no secret
+	Hint:    "Write it as postgres://user:password@host:5432/database.",
+}
 
 // Config returns what a connection string means.
 func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {

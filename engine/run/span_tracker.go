@@ -9,9 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 )
 
-// RunTrace is the spans of one run as its owner sees it: it hears what happens, and what is decided. A nil *Life hears
-// nothing.
-type RunTrace struct {
+// SpanTracker makes the spans of one run from its events and the decisions on them. A nil *SpanTracker does nothing.
+type SpanTracker struct {
 	t         *trace.Tracer
 	run       string
 	fields    []trace.Field
@@ -43,12 +42,12 @@ const (
 	spanEnrich    = "enrichment"
 )
 
-// NewRunTrace begins to follow a run. It is nil where no spans are made.
-func NewRunTrace(t *trace.Tracer, run engine.Run) *RunTrace {
+// NewSpanTracker begins to follow a run. It is nil where no spans are made.
+func NewSpanTracker(t *trace.Tracer, run engine.Run) *SpanTracker {
 	if t == nil {
 		return nil
 	}
-	return &RunTrace{
+	return &SpanTracker{
 		t:         t,
 		run:       run.RunID,
 		startedAt: run.StartTime.Time,
@@ -64,7 +63,7 @@ func NewRunTrace(t *trace.Tracer, run engine.Run) *RunTrace {
 }
 
 // Handle takes what has happened to the run, and what was decided.
-func (l *RunTrace) Handle(now time.Time, h lifecycle.Event, decided []lifecycle.Action) {
+func (l *SpanTracker) Handle(now time.Time, h lifecycle.Event, decided []lifecycle.Action) {
 	if l == nil {
 		return
 	}
@@ -104,7 +103,7 @@ func (l *RunTrace) Handle(now time.Time, h lifecycle.Event, decided []lifecycle.
 }
 
 // transition takes a transition of the run.
-func (l *RunTrace) transition(now time.Time, c lifecycle.Change) {
+func (l *SpanTracker) transition(now time.Time, c lifecycle.Change) {
 	for _, e := range c.Events {
 		switch e.Type {
 		case engine.EventStart:
@@ -134,7 +133,7 @@ func (l *RunTrace) transition(now time.Time, c lifecycle.Change) {
 }
 
 // setPhase ends the phase of the run and begins another.
-func (l *RunTrace) setPhase(now time.Time, p engine.Phase) {
+func (l *SpanTracker) setPhase(now time.Time, p engine.Phase) {
 	if p == l.phase {
 		return
 	}
@@ -144,10 +143,10 @@ func (l *RunTrace) setPhase(now time.Time, p engine.Phase) {
 	}
 }
 
-func (l *RunTrace) begin(name string, now time.Time) { l.open[name] = openSpan{now, l.phase} }
+func (l *SpanTracker) begin(name string, now time.Time) { l.open[name] = openSpan{now, l.phase} }
 
 // end tells of a span that has begun.
-func (l *RunTrace) end(name string, now time.Time, failed string) {
+func (l *SpanTracker) end(name string, now time.Time, failed string) {
 	b, open := l.open[name]
 	if !open {
 		return
@@ -173,7 +172,7 @@ func (l *RunTrace) end(name string, now time.Time, failed string) {
 func phaseKey(p engine.Phase) string { return "phase " + string(p) }
 
 // endRun tells of the run itself.
-func (l *RunTrace) endRun(now time.Time) {
+func (l *SpanTracker) endRun(now time.Time) {
 	failed := ""
 	if l.status == engine.StatusFailed {
 		failed = l.canceled
@@ -187,7 +186,7 @@ func (l *RunTrace) endRun(now time.Time) {
 }
 
 // Sent takes an event that was given to a node, or why it could not be.
-func (l *RunTrace) Sent(now time.Time, node string, e engine.Event, err error) {
+func (l *SpanTracker) Sent(now time.Time, node string, e engine.Event, err error) {
 	if l == nil || e.Type != engine.EventStart && e.Type != engine.EventStop {
 		return
 	}
