@@ -37,7 +37,7 @@ func lost(ctx context.Context, b *bench) error {
 		var all errgroup.Group
 		for i, n := range f.nodes {
 			all.Go(func() error {
-				if err := pause(ctx, rand.N(2*time.Second)); err != nil { //nolint:gosec // any moment
+				if err := pause(ctx, rand.N(2*time.Second)); err != nil {
 					return err
 				}
 				at := time.Now()

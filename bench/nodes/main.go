@@ -132,7 +132,7 @@ func one(ctx context.Context, b bench, f figure) (err error) {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	// The user that runs Postgres must reach the folder.
-	if err := os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // its files are closed to others
+	if err := os.Chmod(b.dir, 0o755); err != nil {
 		return fmt.Errorf("opening the folder: %w", err)
 	}
 	defer func() {
@@ -175,7 +175,7 @@ func (b *bench) server(ctx context.Context, name string, args ...string) (*serve
 // folder makes one in the figure's.
 func (b *bench) folder(name string) (string, error) {
 	dir := filepath.Join(b.dir, name)
-	return dir, os.MkdirAll(dir, 0o755) //nolint:gosec // Postgres runs as another user
+	return dir, os.MkdirAll(dir, 0o755)
 }
 
 // tell prints a line of a figure: what, how much, and the goal.

@@ -78,7 +78,7 @@ func openNamed(ctx context.Context, cfg load.Config, connections int, progress f
 func open(_ context.Context, cfg load.Config, connections int, progress func(open, want int), named bool) (worker.Load,
 	error) {
 	progress(connections, connections)
-	l := &played{cfg: cfg, named: named, chance: rand.New(rand.NewPCG(rand.Uint64(), 1)), //nolint:gosec // no secret
+	l := &played{cfg: cfg, named: named, chance: rand.New(rand.NewPCG(rand.Uint64(), 1)),
 		failed: make(chan error, 1), done: make(chan struct{}), connections: connections,
 		rate: cfg.Workload.StartRate() / float64(max(cfg.Share.Of, 1)), inPhase: newCounted(), inTick: newCounted()}
 	return l, nil
@@ -146,7 +146,7 @@ func (l *played) issue(now time.Time) {
 		took := int64(800_000 * math.Exp(0.6*l.chance.NormFloat64()))
 		lag := int64(30_000 * l.chance.ExpFloat64())
 		e := engine.Execution{DueAt: l.next.UnixNano(), StartedAt: l.next.UnixNano() + lag, Elapsed: lag + took,
-			ScheduleLag: lag, Seq: l.seq, Rows: 1, Statement: uint16(at), //nolint:gosec // statements are few
+			ScheduleLag: lag, Seq: l.seq, Rows: 1, Statement: uint16(at),
 			Kind: statements[at].Kind, Success: true, Warmup: l.phase == engine.PhaseWarmup}
 		if l.named {
 			binary.NativeEndian.PutUint64(e.QueryID[:], l.chance.Uint64())

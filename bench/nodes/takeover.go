@@ -60,7 +60,7 @@ func takeover(ctx context.Context, b *bench) error {
 		file := filepath.Join(dir, "loadstone.key")
 		if i == 0 {
 			if _, err = keyring.Open(file); err == nil {
-				key, err = os.ReadFile(file) //nolint:gosec // of the figure's own
+				key, err = os.ReadFile(file)
 			}
 		} else {
 			err = os.WriteFile(file, key, 0o600)

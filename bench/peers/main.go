@@ -121,7 +121,7 @@ func run(ctx context.Context, c config) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
 	// The user that runs Postgres must reach the folder.
-	if err := os.Chmod(c.dir, 0o755); err != nil { //nolint:gosec // holds no secret
+	if err := os.Chmod(c.dir, 0o755); err != nil {
 		return fmt.Errorf("opening the folder: %w", err)
 	}
 	pg, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(c.dir, "server"),

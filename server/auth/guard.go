@@ -180,12 +180,13 @@ func PeerOf(ctx context.Context) Peer {
 
 // Cookie returns the session cookie for a secret; an empty one removes it.
 func (p Peer) Cookie(secret string) *http.Cookie {
+	//nolint:gosec // Secure follows the connection, see PeerOf
 	cookie := &http.Cookie{
 		Name:     p.CookieName(),
 		Value:    secret,
 		Path:     "/",
 		HttpOnly: true,
-		Secure:   p.Secure, //nolint:gosec // Secure follows the connection, see PeerOf
+		Secure:   p.Secure,
 		SameSite: http.SameSiteStrictMode,
 	}
 	if secret == "" {

@@ -141,12 +141,13 @@ func OpenRedirect(addr, port string, hosts Hosts, challenges func(http.Handler) 
 		if port != "443" {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
+		//nolint:gosec // the host is checked before
 		http.Redirect(
 			w,
 			req,
 			"https://"+host+req.URL.RequestURI(),
 			http.StatusPermanentRedirect,
-		) //nolint:gosec // the host is checked before
+		)
 	})
 	if challenges != nil {
 		answers := challenges(handler)

@@ -31,9 +31,10 @@ func (s sealer) seal(f flow) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sealing a flow: %w", err)
 	}
+	//nolint:gosec // the nonce is random, and put before
 	return base64.RawURLEncoding.EncodeToString(
 		s.gcm.Seal(nil, nil, text, nil),
-	), nil //nolint:gosec // the nonce is random, and put before
+	), nil
 }
 
 func (s sealer) open(cookie string) (f flow, err error) {

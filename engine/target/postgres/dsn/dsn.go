@@ -187,9 +187,11 @@ func (r Reader) Validate(dsn string) error {
 }
 
 // ErrNoAddress is the error of an empty connection string.
+//
+//nolint:gosec // an example, no password
 var ErrNoAddress = &engine.Error{
 	Code:    engine.CodeTarget,
-	Message: "The connection has no address.", //nolint:gosec // names and columns, no secret
+	Message: "The connection has no address.",
 	Hint:    "Write it as postgres://user:password@host:5432/database.",
 }
 
