@@ -82,7 +82,7 @@ func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s
 
 func (s *stage) launch(name string, args ...string) (*process, error) {
 	// It is ended by signals, and what is run is what the user names.
-	cmd := exec.Command(s.program, args...) //nolint:noctx,gosec // as said
+	cmd := exec.Command(s.program, args...)
 	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), marker+"="+s.id, "LOADSTONE_CALIBRATE=off")
 	p.cmd.Stdout, p.cmd.Stderr = p, p
@@ -117,7 +117,7 @@ func folder() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a folder: %w", err)
 	}
-	return dir, os.Chmod(dir, 0o755) //nolint:gosec // as said
+	return dir, os.Chmod(dir, 0o755)
 }
 
 // open starts all of it; who gets an error has nothing to close. kept is where the data of the server and of the
@@ -195,7 +195,7 @@ func (s *stage) openNodes(ctx context.Context, control string) error {
 	}
 	var o struct{ Address, Secret string }
 	if err := until(ctx, startLimit, "a server", func() (bool, error) {
-		text, err := os.ReadFile(filepath.Join(s.kept, "server", "operator.json")) //nolint:gosec // our own
+		text, err := os.ReadFile(filepath.Join(s.kept, "server", "operator.json"))
 		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != "", s.server.gone()
 	}); err != nil {
 		return err
