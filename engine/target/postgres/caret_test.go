@@ -10,7 +10,6 @@ import (
 )
 
 func TestPointed(t *testing.T) {
-	t.Parallel()
 	long := "SELECT 'ü" + strings.Repeat("x", 200) + "', nope FROM t"
 	for _, c := range []struct {
 		sql      string

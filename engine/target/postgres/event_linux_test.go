@@ -9,6 +9,5 @@ import (
 
 // TestConformanceOfEvents: the same suite, driven as an event loop does.
 func TestConformanceOfEvents(t *testing.T) {
-	t.Parallel()
 	conform(t, targettest.Events(postgres.NewDriver()))
 }

@@ -21,7 +21,6 @@ import (
 // TestPastedCertificatesInAHandshake signs in to a real Postgres that knows its users
 // by their certificates, as a server's users may: with the PEM texts and no file.
 func TestPastedCertificatesInAHandshake(t *testing.T) {
-	t.Parallel()
 	secure := pgtest.StartTLS(t)
 	cert, key := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User})
 	dsn := func(mode, root, cert, key string) string {

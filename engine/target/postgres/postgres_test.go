@@ -15,10 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	conform(t, postgres.NewDriver())
-}
+func TestConformance(t *testing.T) { conform(t, postgres.NewDriver()) }
 
 func conform(t *testing.T, d target.Driver) {
 	dsn := pgtest.Start(t).NewDatabase(t)

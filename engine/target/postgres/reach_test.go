@@ -57,7 +57,6 @@ func (l listener) callers(t *testing.T) (n int) {
 // TestOnlyWhatMayBeReached: by the address that a name has led to, and by the name; nobody else hears a byte. Each case
 // has a listener of its own: of a connection that was cut off the driver takes leave by another one, in its own time.
 func TestOnlyWhatMayBeReached(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		list    []string
 		host    string

@@ -100,7 +100,6 @@ func (c *cuttableProxy) through(dsn string) string {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, nil)
 	c := newCuttableProxy(t, s.Addr())
 	dsn := s.DSN()

@@ -74,7 +74,6 @@ func exec(c target.Conn, statement uint16, args ...any) (target.Result, error) {
 // TestSessionsAreSetUp looks at what a session is given at its log-in, and that
 // nothing else is asked of the account.
 func TestSessionsAreSetUp(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 1500 * time.Millisecond, RunID: "run-1",
 		WorkerID: "worker-0", Warehouse: "OTHER", Session: []string{"ALTER SESSION SET READ_LATEST_WRITES = TRUE"}})
@@ -124,7 +123,6 @@ func TestSessionsAreSetUp(t *testing.T) {
 }
 
 func TestSignIns(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	key := url.QueryEscape(privateKey())
 	for query, want := range map[string]map[string]any{
@@ -235,7 +233,6 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 // TestSessionTokensAreRenewed: an expired session token is renewed inside the
 // execution; a session that cannot be renewed is broken.
 func TestSessionTokensAreRenewed(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	db := openDSN(t, a.dsn(), target.Config{})
 	conn := connect(t, db)
@@ -268,7 +265,6 @@ func TestSessionTokensAreRenewed(t *testing.T) {
 // TestTimeoutsAndCancellationsAbort: each sends an abort-request, and the
 // connection goes on; one that cannot be confirmed breaks it.
 func TestTimeoutsAndCancellationsAbort(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	a.respond(hang)
 	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 100 * time.Millisecond})
@@ -313,7 +309,6 @@ func waitFor(t *testing.T, what func() bool) {
 // TestBindsHaveTypes looks at what arrives for each kind of value, in the order
 // that makes gosnowflake's markers matter.
 func TestBindsHaveTypes(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any { return affected(1) })
 	db := openDSN(t, a.dsn(), target.Config{})
@@ -348,7 +343,6 @@ func TestBindsHaveTypes(t *testing.T) {
 
 // TestQueryTypes: what preparation reads of Snowflake's types.
 func TestQueryTypes(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
 		return rows([]string{"I:fixed", "N:fixed..........", "BIG:fixed", "R:real", "T:text", "B:boolean", "D:date",
@@ -379,7 +373,6 @@ func TestQueryTypes(t *testing.T) {
 }
 
 func TestQueryIsBounded(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	long := strings.Repeat("x", 1<<20)
 	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
@@ -400,7 +393,6 @@ func (g given) Len() int           { return len(g) }
 func (g given) Value(r, c int) any { return g[r][c] }
 
 func TestLoadMixesTypesAsText(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	a.respond(func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
 		if strings.HasPrefix(q.SQLText, "INSERT") {

@@ -18,7 +18,6 @@ import (
 // that not only our own reading of the protocol is tested with itself. It needs
 // one: `make test-snowflake-emulator` installs and starts it.
 func TestEmulator(t *testing.T) {
-	t.Parallel()
 	dsn := os.Getenv("LOADSTONE_SNOWFLAKE_EMULATOR")
 	if dsn == "" {
 		t.Skip("no emulator: run `make test-snowflake-emulator`")

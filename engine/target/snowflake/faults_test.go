@@ -16,7 +16,6 @@ import (
 // Each execution is counted once, with the class of what met it; sessions that are
 // renewed or opened anew go on, and none is left at the end.
 func TestLoadThroughFaults(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, func(o *snowsim.Options) {
 		// The connection is dropped a few times only: a run ends when all are lost at once.
 		o.Faults = []snowsim.Fault{{Kind: snowsim.FaultThrottle, Every: 31}, {Kind: snowsim.FaultUnavailable, Every: 37},

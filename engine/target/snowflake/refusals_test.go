@@ -16,7 +16,6 @@ import (
 )
 
 func TestRefusedSignInsAreExplained(t *testing.T) {
-	t.Parallel()
 	const secret = "se:cret"
 	key := "&authenticator=snowflake_jwt&private_key=" + url.QueryEscape(privateKey())
 	hour := time.Hour
@@ -81,7 +80,6 @@ func TestRefusedSignInsAreExplained(t *testing.T) {
 // read stops every session, and the message says which and what to do. It runs in a
 // process of its own, because gosnowflake looks once.
 func TestTheDriversOwnFilesAreExplained(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	if dsn := os.Getenv("LOADSTONE_TEST_CONFIG"); dsn != "" {
 		_, err := openDSN(t, dsn, target.Config{}).Check(t.Context())
@@ -104,7 +102,6 @@ func TestTheDriversOwnFilesAreExplained(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestUnreachableAccountsAreExplained(t *testing.T) {
-	t.Parallel()
 	silentServer := newAccount(t)
 	silentServer.login = func(map[string]any) map[string]any { time.Sleep(1500 * time.Millisecond); return nil }
 	busy := newAccount(t)
@@ -157,7 +154,6 @@ func TestUnreachableAccountsAreExplained(t *testing.T) {
 // TestClassesOfErrors: by number, then by SQLSTATE, then by nature; only what
 // ended the session breaks the connection.
 func TestClassesOfErrors(t *testing.T) {
-	t.Parallel()
 	a := newAccount(t)
 	db := openDSN(t, a.dsn(), target.Config{})
 	for _, c := range []struct {

@@ -47,7 +47,6 @@ func (m *memory) Write(recs []engine.Execution) error {
 // them in the middle, and is stopped with 500 queries in flight that never end by
 // themselves. All are aborted, all sessions closed, and TestMain finds no goroutine.
 func TestFiveHundredSessions(t *testing.T) {
-	t.Parallel()
 	const sessions = 500
 	a := newAccount(t)
 	var hanging, served atomic.Int64

@@ -48,7 +48,6 @@ func descriptors(t testing.TB) int {
 // slots, half wait on Postgres or for one of its connections.
 // Afterwards the stand-in has no session, Postgres runs nothing, and no descriptor is left open.
 func TestFiveHundredOfTheStandIn(t *testing.T) {
-	t.Parallel()
 	const sessions = 500
 	pg := pgtest.Start(t).NewDatabase(t)
 	s := standIn(t, func(o *snowsim.Options) {

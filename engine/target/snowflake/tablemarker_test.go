@@ -11,7 +11,6 @@ import (
 
 // TestWhatAStatementWritesIsReadFromItsWords, in every form that names a target.
 func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, nil)
 	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
 	if err != nil {
@@ -80,7 +79,6 @@ func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 
 // TestASwapThatFailsPutsBackWhatItDid: all new tables are in their place, or none.
 func TestASwapThatFailsPutsBackWhatItDid(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, nil)
 	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 )
 
 func TestTransportLetsOutNothingElse(t *testing.T) {
-	t.Parallel()
 	s, err := dsn.Parse("u:p@acme/DB")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 
 // TestAMillionRows: load counts them in bounded memory, preparation refuses them.
 func TestAMillionRows(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, nil)
 	db := openDSN(t, s.DSN(), target.Config{})
 	const many = "SELECT SEQ4() AS n, 'some text of a moderate length' AS t FROM TABLE(GENERATOR(ROWCOUNT => 1000000))"
@@ -40,7 +39,6 @@ func TestAMillionRows(t *testing.T) {
 
 // TestTypesOfTables writes and reads Snowflake's types through binds, loading and refs.
 func TestTypesOfTables(t *testing.T) {
-	t.Parallel()
 	s := standIn(t, nil)
 	db := openDSN(t, s.DSN(), target.Config{})
 	if err := db.Exec(
