@@ -174,7 +174,7 @@ type SharedLoad struct {
 // Distribute gives run workers equal parts of a load, so that all never bear more than it together, however
 // late one of them hears of it: who has too much is told so first, and who has too little has more
 // when those have said that they follow. What lost ones may still bear belongs to nobody, nor does what
-// others of the crew keep, or what one bears that does not follow for a while. It says whose part has
+// other run workers keep, or what one bears that does not follow for a while. It says whose part has
 // changed, and whether somebody is to have more later.
 func (c *WorkerTable) Distribute(now time.Time, workers []*Worker, load SharedLoad) (changed []*Worker, owed bool) {
 	connections, rate := c.HeldByLost(now)

@@ -70,12 +70,12 @@ func TestALoadIsNeverBorneTwice(t *testing.T) {
 }
 
 type loadSimulation struct {
-	t      *testing.T
-	seed   uint64
-	chance *rand.Rand
-	now    time.Time
-	crew   *WorkerTable
-	all    []*remoteWorker
+	t           *testing.T
+	seed        uint64
+	chance      *rand.Rand
+	now         time.Time
+	workerTable *WorkerTable
+	all         []*remoteWorker
 	// epoch is that of the server; known is what the store knew lately, the oldest first.
 	epoch        int64
 	storedStates []storedState
@@ -93,7 +93,7 @@ const (
 )
 
 func (b loadSimulation) live() {
-	b.now, b.crew, b.connections, b.rate = time.Unix(1_000_000, 0), &WorkerTable{}, 24, 120
+	b.now, b.workerTable, b.connections, b.rate = time.Unix(1_000_000, 0), &WorkerTable{}, 24, 120
 	b.join(24, 120)
 	for range 3000 {
 		b.now = b.now.Add(50 * time.Millisecond)
@@ -101,8 +101,15 @@ func (b loadSimulation) live() {
 		connections, rate := b.totalLoad()
 		if b.now.Sub(b.changed) > detectAfter+stopAfter+20*time.Second &&
 			(connections > float64(b.connections)+1e-6 || rate > b.rate+1e-6) {
-			b.t.Fatalf("seed %d: %d run workers bear %v of %d connections and %v/s of %v/s", b.seed, len(b.crew.ActiveWorkers()),
-				connections, b.connections, rate, b.rate)
+			b.t.Fatalf(
+				"seed %d: %d run workers bear %v of %d connections and %v/s of %v/s",
+				b.seed,
+				len(b.workerTable.ActiveWorkers()),
+				connections,
+				b.connections,
+				rate,
+				b.rate,
+			)
 		}
 	}
 	for range 2000 { // nothing happens any more
@@ -112,7 +119,7 @@ func (b loadSimulation) live() {
 		b.lose()
 		b.divide()
 	}
-	carrying := b.crew.ActiveWorkers()
+	carrying := b.workerTable.ActiveWorkers()
 	shares := engine.Spread(b.connections, max(len(carrying), 1))
 	for i, w := range carrying {
 		f := b.nodeOf(w)
@@ -143,11 +150,11 @@ func (b *loadSimulation) totalLoad() (connections, rate float64) {
 }
 
 func (b *loadSimulation) step() {
-	carrying := b.crew.ActiveWorkers()
+	carrying := b.workerTable.ActiveWorkers()
 	some := carrying[b.chance.IntN(len(carrying))]
 	switch n := b.chance.IntN(400); {
 	case n < 4 && len(carrying) < 6:
-		b.join(min(b.chance.IntN(8), b.crew.SpareConnections(b.now, b.connections)), 0)
+		b.join(min(b.chance.IntN(8), b.workerTable.SpareConnections(b.now, b.connections)), 0)
 	case n < 6 && len(carrying) > 1: // it is not needed any more
 		some.Retiring, some.Connections, some.Rate = true, 0, new(float64)
 		b.sendTargets(0, some)
@@ -159,21 +166,21 @@ func (b *loadSimulation) step() {
 	case n < 8 && b.now.Sub(b.changed) > 3*detectAfter: // long after the last one, so that both can be judged
 		b.connections, b.rate, b.changed = 12+b.chance.IntN(24), 60+60*b.chance.Float64(), b.now
 	case n < 9: // another server goes on: it knows what is stored, and not who has heard it
-		old, knows := b.crew, b.stored()
+		old, knows := b.workerTable, b.stored()
 		if b.storedStates = append(b.storedStates, knows); len(b.storedStates) > 0 {
 			knows = b.storedStates[b.chance.IntN(len(b.storedStates))]
 		}
-		b.crew, b.storedStates, b.sequence = &WorkerTable{}, nil, knows.sequence
+		b.workerTable, b.storedStates, b.sequence = &WorkerTable{}, nil, knows.sequence
 		b.epoch++
 		for _, w := range old.Workers {
 			rate := knows.rates[w.ID]
 			again := &Worker{ID: w.ID, Connections: knows.connections[w.ID], Rate: &rate, Retiring: w.Retiring, State: w.State,
 				Dead: w.Dead, LastSeen: w.LastSeen}
 			b.nodeOf(w).Worker = again
-			b.crew.Register(again)
+			b.workerTable.Register(again)
 		}
-		b.crew.MarkUnknown(b.epoch, b.sequence)
-		b.crew.RestoreAfterTakeover(b.now, true)
+		b.workerTable.MarkUnknown(b.epoch, b.sequence)
+		b.workerTable.RestoreAfterTakeover(b.now, true)
 		b.state()
 	}
 	b.repeat()
@@ -187,7 +194,7 @@ func (b *loadSimulation) step() {
 func (b *loadSimulation) join(connections int, rate float64) {
 	w := &Worker{ID: fmt.Sprint(len(b.all)), Connections: connections, Rate: &rate}
 	w.State.Status = engine.WorkerRunning
-	b.crew.Register(w)
+	b.workerTable.Register(w)
 	b.all = append(b.all, &remoteWorker{Worker: w, connections: slope{to: float64(connections)}, rate: slope{to: rate},
 		epoch: b.epoch, stateEpoch: b.epoch})
 	b.storedStates = nil // it is stored before it joins, and what was told before it too
@@ -196,7 +203,7 @@ func (b *loadSimulation) join(connections int, rate float64) {
 // stored is what has been told.
 func (b *loadSimulation) stored() storedState {
 	s := storedState{b.sequence, map[string]int{}, map[string]float64{}}
-	for _, w := range b.crew.Workers {
+	for _, w := range b.workerTable.Workers {
 		s.connections[w.ID], s.rates[w.ID] = w.Connections, *w.Rate
 	}
 	return s
@@ -204,12 +211,12 @@ func (b *loadSimulation) stored() storedState {
 
 // state tells all how everything stands, and repeat does so each 5 s.
 func (b *loadSimulation) state() {
-	for _, w := range b.crew.Workers {
+	for _, w := range b.workerTable.Workers {
 		f := b.nodeOf(w)
 		f.to = append(
 			f.to,
 			delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, state: true,
-				connections: float64(w.Connections), rate: *w.Rate, atMost: b.crew.HasUnknownLoad()}},
+				connections: float64(w.Connections), rate: *w.Rate, atMost: b.workerTable.HasUnknownLoad()}},
 		)
 	}
 }
@@ -225,24 +232,24 @@ func (b *loadSimulation) lose() {
 	for _, f := range b.all {
 		if !f.cutAt.IsZero() && b.now.Sub(f.cutAt) >= detectAfter && !f.State.Status.Ended() {
 			f.Dead, f.LastSeen = true, f.cutAt
-			if f.State.Status = engine.WorkerDead; len(b.crew.ActiveWorkers()) == 0 {
+			if f.State.Status = engine.WorkerDead; len(b.workerTable.ActiveWorkers()) == 0 {
 				b.join(0, 0)
 			}
-			b.crew.LostWorkers.MarkLost(f.ID, b.now.Add(stopAfter))
+			b.workerTable.LostWorkers.MarkLost(f.ID, b.now.Add(stopAfter))
 			b.storedStates = nil
 		}
 		if retired := f.Retiring && f.cutAt.IsZero() && f.epoch == b.epoch && f.sequence >= b.sequence; retired {
 			f.State.Status = engine.WorkerCompleted
 		}
 	}
-	b.crew.ReleaseExpired(b.now)
+	b.workerTable.ReleaseExpired(b.now)
 }
 
 func (b *loadSimulation) divide() {
 	before := b.stored()
-	changed, owed := b.crew.Distribute(
+	changed, owed := b.workerTable.Distribute(
 		b.now,
-		b.crew.ActiveWorkers(),
+		b.workerTable.ActiveWorkers(),
 		SharedLoad{Connections: b.connections, Rate: &b.rate},
 	)
 	if b.storedStates = append(b.storedStates, before); len(b.storedStates) > 3 {
@@ -263,7 +270,7 @@ func (b *loadSimulation) sendTargets(ramp time.Duration, workers ...*Worker) {
 		f.to = append(
 			f.to,
 			delivery[serverMessage]{b.deliveryTime(), serverMessage{epoch: b.epoch, sequence: b.sequence, ramp: ramp,
-				connections: float64(n), rate: own, atMost: b.crew.HasUnknownLoad()}},
+				connections: float64(n), rate: own, atMost: b.workerTable.HasUnknownLoad()}},
 		)
 	}
 }

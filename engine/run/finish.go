@@ -84,17 +84,17 @@ func (f *finisher) enrichmentDone() <-chan struct{} {
 }
 
 // environmentOf is where a run takes place, the target once it is prepared.
-func environmentOf(version string, calibration *engine.Calibration, crew *WorkerTable,
+func environmentOf(version string, calibration *engine.Calibration, workerTable *WorkerTable,
 	plan *prepare.Prepared) engine.Environment {
 	e := host.Environment(version)
 	e.Calibration = calibration
-	e.Nodes = len(crew.Nodes())
+	e.Nodes = len(workerTable.Nodes())
 	if plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = plan.Plan.Driver, plan.Server.Version, plan.Server.Local
 		e.TargetMaxConnections = plan.Server.MaxConnections
 		e.Simulated, e.Emulated = plan.Server.Simulated, plan.Server.Emulated
 	}
-	for _, w := range crew.Workers {
+	for _, w := range workerTable.Workers {
 		if w.State.IOEngine != "" {
 			e.IOEngine = w.State.IOEngine
 		}

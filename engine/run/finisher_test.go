@@ -51,15 +51,15 @@ func TestFinisherWithoutEnrichment(t *testing.T) {
 }
 
 func TestEnvironmentOfARun(t *testing.T) {
-	var crew WorkerTable
-	crew.Register(&Worker{ID: "worker-0", Node: fakeNode("a"), State: protocol.WorkerState{IOEngine: "events"}})
-	crew.Register(&Worker{ID: "worker-1", Node: fakeNode("b")})
+	var workerTable WorkerTable
+	workerTable.Register(&Worker{ID: "worker-0", Node: fakeNode("a"), State: protocol.WorkerState{IOEngine: "events"}})
+	workerTable.Register(&Worker{ID: "worker-1", Node: fakeNode("b")})
 	calibration := &engine.Calibration{}
-	e := environmentOf("1.2", calibration, &crew, nil)
+	e := environmentOf("1.2", calibration, &workerTable, nil)
 	if e.Nodes != 2 || e.IOEngine != "events" || e.Calibration != calibration || e.Driver != "" {
 		t.Errorf("before it is prepared: %+v", e)
 	}
-	e = environmentOf("1.2", nil, &crew, &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres"},
+	e = environmentOf("1.2", nil, &workerTable, &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres"},
 		Server: target.ServerInfo{Version: "17", MaxConnections: 100, Local: true}})
 	if e.Driver != "postgres" || e.ServerVersion != "17" || e.TargetMaxConnections != 100 || !e.TargetIsLocal {
 		t.Errorf("of a prepared one: %+v", e)

@@ -78,10 +78,10 @@ func TestExcusedSilence(t *testing.T) {
 		"nothing is to be excused": {5 * time.Second, 0, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var crew WorkerTable
-			crew.Register(&Worker{ID: "worker-0", LastSeen: now.Add(-c.silent)})
-			crew.Excuse(c.excused, now)
-			if left := now.Sub(crew.Workers[0].LastSeen); left != c.left {
+			var workerTable WorkerTable
+			workerTable.Register(&Worker{ID: "worker-0", LastSeen: now.Add(-c.silent)})
+			workerTable.Excuse(c.excused, now)
+			if left := now.Sub(workerTable.Workers[0].LastSeen); left != c.left {
 				t.Errorf("it is silent for %v, not %v", left, c.left)
 			}
 		})

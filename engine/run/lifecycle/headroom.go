@@ -52,16 +52,16 @@ func HeadroomForRate(sc engine.Scenario, b ScaleLimits) (Headroom, int) {
 	return room, connections
 }
 
-// ReplacementLimitsOf is the crew of a run with so many that bear load, and so many key slots left.
+// ReplacementLimitsOf is the workerTable of a run with so many that bear load, and so many key slots left.
 func ReplacementLimitsOf(sc engine.Scenario, have, slots int) ReplacementLimits {
-	crew := ReplacementLimits{Active: have, Slots: slots}
+	workerTable := ReplacementLimits{Active: have, Slots: slots}
 	if sc.Scaling.Mode == engine.ScalingBounded {
-		crew.Max = sc.Scaling.MaxWorkers
+		workerTable.Max = sc.Scaling.MaxWorkers
 	}
 	if sc.Workload.Feed != nil {
-		crew.FixedReason = "each replays its own part"
+		workerTable.FixedReason = "each replays its own part"
 	}
-	return crew
+	return workerTable
 }
 
 // Later is the later of two moments.

@@ -46,9 +46,9 @@ func TestLoadOfALostWorkerIsFreeOnceAndNotBeforeItsTime(t *testing.T) {
 
 func TestHowManyLostWorkersAreReplaced(t *testing.T) {
 	for _, c := range []struct {
-		crew    ReplacementLimits
-		lost, n int
-		why     bool
+		workerTable ReplacementLimits
+		lost, n     int
+		why         bool
 	}{
 		{ReplacementLimits{Active: 3, Slots: 10}, 1, 1, false},
 		{ReplacementLimits{Active: 3, Slots: 1}, 2, 1, true},
@@ -58,9 +58,9 @@ func TestHowManyLostWorkersAreReplaced(t *testing.T) {
 		{ReplacementLimits{Active: 5, Max: 4, Slots: 10}, 2, 0, true},
 		{ReplacementLimits{Active: 3, Slots: 10, FixedReason: "it replays"}, 2, 0, true},
 	} {
-		n, why := c.crew.Replacements(c.lost)
+		n, why := c.workerTable.Replacements(c.lost)
 		if n != c.n || (why != "") != c.why {
-			t.Errorf("%+v: %d of %d are replaced, because %q", c.crew, n, c.lost, why)
+			t.Errorf("%+v: %d of %d are replaced, because %q", c.workerTable, n, c.lost, why)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package diskbudget decides which files of a node stay on its disk: parts of records that
 // servers fetch, and a cache of Parquet files. It is pure: it knows no clock and no
-// disk. Happenings go in with their time, and actions come out, which a shell carries
+// disk. Events go in with their time, and actions come out, which a shell carries
 // out and reports back; what is on the disk is counted until it is reported Gone.
 //
 // The rules, in the order in which they give way:
