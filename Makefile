@@ -205,7 +205,7 @@ check-ci: need-test build check-ci-go check-nosnowflake check-matrix check-journ
 	@echo "What make test leaves out has passed."
 
 # The packages in which tests ask testing.Short. Those of make test are among them, and take little of the time.
-LONG = $(filter-out plugins/author/,$(sort $(dir $(shell grep -rlE 'testing\.Short\(\)|clitest\.Long\(' --include='*_test.go' cli engine plugins server snowsim storage))))
+LONG = $(filter-out plugins/author/,$(sort $(dir $(shell grep -rlE 'testing[.]Short|clitest[.]Long' --include='*_test.go' cli engine plugins server snowsim storage))))
 
 check-ci-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
 check-ci-go: build $(GOTESTSUM)
