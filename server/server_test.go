@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/httpx"
@@ -33,7 +34,7 @@ import (
 func TestMain(m *testing.M) {
 	// A key of whoever runs the tests is none of theirs, and tests that run side by side set no variable.
 	_ = os.Unsetenv(keyring.KeyEnv)
-	goleak.VerifyTestMain(pgtest.M{M: m},
+	goleak.VerifyTestMain(pgtest.M{M: m}, targettest.SnowflakeDriverLeak(),
 		// fasthttp caches the date and cleans its pools for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
@@ -33,7 +34,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(closer{pgtest.M{M: m}}) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(closer{pgtest.M{M: m}}, targettest.SnowflakeDriverLeak())
+}
 
 // closer frees the plugin host that all tests share.
 type closer struct{ m pgtest.M }

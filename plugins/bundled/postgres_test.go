@@ -14,12 +14,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(closer{pgtest.M{M: m}}) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(closer{pgtest.M{M: m}}, targettest.SnowflakeDriverLeak())
+}
 
 // closer closes the shared host before goroutines are counted.
 type closer struct{ pgtest.M }

@@ -23,12 +23,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}, targettest.SnowflakeDriverLeak()) }
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 

@@ -13,12 +13,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}, targettest.SnowflakeDriverLeak()) }
 
 // pageOfHistory is the page that the Snowflake adapters ask for, shorter by what this package does not read.
 const pageOfHistory = `SELECT QUERY_ID, END_TIME, TOTAL_ELAPSED_TIME, COMPILATION_TIME, EXECUTION_TIME, QUEUED_PROVISIONING_TIME, QUEUED_REPAIR_TIME,

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		servePlainAccount()
 		return
 	}
-	goleak.VerifyTestMain(pgtest.M{M: m})
+	goleak.VerifyTestMain(pgtest.M{M: m}, targettest.SnowflakeDriverLeak())
 }
 
 func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
