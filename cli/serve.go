@@ -18,12 +18,23 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/store"
 	rootserver "github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/oidc"
+	"github.com/loadstone-db/loadstone/storage/results"
 	"github.com/loadstone-db/loadstone/ui"
 )
+
+// The server asks the record for these abilities while it runs, and goes without those that it lacks.
+var _ interface {
+	api.CSVWriter
+	api.ExecutionFinder
+	api.ParameterReader
+	compare.Segments
+} = (*results.Results)(nil)
 
 // socketPing is how often sockets are looked at, 0 for the server's own choice. Tests shorten it.
 var socketPing time.Duration

@@ -252,10 +252,7 @@ func New(opts Options) (*Server, error) {
 
 // registerHandlers are those of other packages.
 func (s *Server) registerHandlers() []func(*keeping.API) {
-	more := []func(*keeping.API){keeping.RegisterUser, keeping.RegisterAuditLog}
-	if runs, ok := s.opts.Runs.(keeping.StopAllRuns); ok {
-		more = append(more, func(a *keeping.API) { keeping.RegisterStopAll(a, runs) })
-	}
+	more := []func(*keeping.API){keeping.RegisterUser, keeping.RegisterAuditLog, keeping.RegisterStopAll}
 	if s.opts.Tables != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterTable(a, s.opts.Tables) })
 	}

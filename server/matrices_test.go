@@ -162,3 +162,5 @@ func TestMatrices(t *testing.T) {
 		t.Errorf("audited: %s", got)
 	}
 }
+
+func (*lineup) Halt() []string { return nil }

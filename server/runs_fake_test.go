@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -122,7 +123,11 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 	return d, nil
 }
 
-func (o *orchestra) Held() []string {
+func (*orchestra) ChangeLoad(context.Context, string, string, scaling.LoadRequest) (engine.Event, error) {
+	return engine.Event{}, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not change loads."}
+}
+
+func (o *orchestra) ActiveRunIDs() []string {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	return slices.Collect(maps.Keys(o.live))

@@ -22,7 +22,7 @@ type carried struct {
 	busy int
 }
 
-func (c *carried) Held() []string { return c.held }
+func (c *carried) ActiveRunIDs() []string { return c.held }
 
 func (c *carried) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 	c.mu.Lock()

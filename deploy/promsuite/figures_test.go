@@ -60,17 +60,17 @@ const rounds = 12
 
 // stand is a server in this process, with two nodes that are processes of the program.
 type stand struct {
-	runs  exploretest.Catalog
-	ours  *explore.Telemetry
+	runs  promqltest.Catalog
+	ours  *promql.Telemetry
 	nodes []*exec.Cmd
 }
 
 type quiet struct{}
 
-func (quiet) Hear(string, fleet.Node, control.FromNode) bool { return false }
-func (quiet) Stranger(fleet.Node, control.WorkerState)       {}
-func (quiet) Owned(bool) []control.OwnedRun                  { return nil }
-func (quiet) Aside(control.AsidePart)                        {}
+func (quiet) Receive(string, nodes.Node, protocol.FromNode) bool { return false }
+func (quiet) UnknownWorker(nodes.Node, protocol.WorkerState)     {}
+func (quiet) OwnedRuns(bool) []protocol.OwnedRun                 { return nil }
+func (quiet) PartQuarantined(protocol.QuarantinedPart)           {}
 
 // newStand skips a test that does not know over how many runs of an hour, LOADSTONE_RUNS, and with which program,
 // LOADSTONE_PROGRAM.
@@ -81,7 +81,7 @@ func newStand(t *testing.T) *stand {
 	if err != nil || program == "" {
 		t.Skip("LOADSTONE_RUNS says over how many runs of an hour, LOADSTONE_PROGRAM which program is asked")
 	}
-	runs, err := exploretest.Hours(n)
+	runs, err := promqltest.HourRuns(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func newStand(t *testing.T) *stand {
 }
 
 // newStandOf has nodes of a program that have read nothing yet.
-func newStandOf(t *testing.T, program string, runs exploretest.Catalog) *stand {
+func newStandOf(t *testing.T, program string, runs promqltest.Catalog) *stand {
 	t.Helper()
 	s := &stand{runs: runs}
-	var dialers []control.Dialer
+	var dialers []protocol.Dialer
 	for i := range 2 {
 		dir := t.TempDir()
 		log, err := os.Create(filepath.Join(dir, "log"))
@@ -115,28 +115,33 @@ func newStandOf(t *testing.T, program string, runs exploretest.Catalog) *stand {
 				t.Fatalf("node %d does not listen: %s", i, said)
 			}
 		}
-		d, err := controlrpc.NewDialer(controlrpc.DialOptions{Address: string(at), Process: "server", Version: "dev"})
+		d, err := rpc.NewDialer(rpc.DialOptions{Address: string(at), Process: "server", Version: "dev"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
 		dialers = append(dialers, d)
 	}
-	f := fleet.New(fleet.Options{Log: zerolog.Nop(), Version: "dev", Dialers: dialers, Segment: s.runs.Content})
+	f := nodes.New(nodes.Options{Log: zerolog.Nop(), Version: "dev", Dialers: dialers, Segment: s.runs.Content})
 	life, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
 	if err := f.Open(t.Context(), life, func(fn func()) { all.Go(fn) }, quiet{}); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); f.Answering() < 2; time.Sleep(20 * time.Millisecond) {
+	for begin := time.Now(); f.QueryNodes() < 2; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("%d nodes take work", f.Answering())
+			t.Fatalf("%d nodes take work", f.QueryNodes())
 		}
 	}
-	o := leaf.DefaultOptions()
-	own := node.New(s.runs.Read, o, 64<<20)
-	s.ours = explore.NewTelemetry(s.runs, ask.Leaves{Catalog: s.runs, Nodes: f, Own: own, Log: zerolog.Nop()}, own, o)
+	o := promql.DefaultOptions()
+	own := promql.NewEvaluator(s.runs.Read, o, 64<<20)
+	s.ours = promql.NewTelemetry(
+		s.runs,
+		promql.Dispatcher{Catalog: s.runs, Nodes: f, Own: own, Log: zerolog.Nop()},
+		own,
+		o,
+	)
 	return s
 }
 
@@ -192,8 +197,8 @@ func TestFigures(t *testing.T) {
 		labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".*latency_seconds"))
 	fmt.Printf("%d runs, %d samples in a TSDB after %v; load %s; %d processors\n", len(s.runs), samples,
 		time.Since(begin).Round(time.Second), load(), runtime.GOMAXPROCS(0))
-	theirs := leaf.DefaultOptions().Engine(5 * time.Minute)
-	from, to, step := exploretest.Noon, exploretest.Noon.Add(time.Hour), 15*time.Second
+	theirs := promql.DefaultOptions().Engine(5 * time.Minute)
+	from, to, step := promqltest.Noon, promqltest.Noon.Add(time.Hour), 15*time.Second
 	for _, kind := range []struct {
 		name    string
 		queries []string
@@ -224,26 +229,26 @@ func TestFigures(t *testing.T) {
 					t.Fatal(text, a.Err, b.Err)
 				}
 				if round == 0 { // nothing is warm
-					if what := exploretest.Different(a, b); what != "" {
+					if what := promqltest.Diff(a, b); what != "" {
 						t.Errorf("%s: %s", text, what)
 					}
 					m, _ := b.Matrix()
 					var touched int64
-					for _, piece := range q.Pieces() {
+					for _, piece := range q.Stats() {
 						touched += piece.Samples
 					}
 					fmt.Printf("%-90s %9d samples in windows, %6d points; cold %.0f ms\n", text, touched,
-						m.TotalSamples(), explore.Milliseconds(mine))
+						m.TotalSamples(), promql.Milliseconds(mine))
 				} else {
 					if of[text] == nil {
 						of[text] = &tally{}
 					}
 					for _, c := range []*tally{&all, of[text]} {
-						c.ours = append(c.ours, explore.Milliseconds(mine))
-						c.theirs = append(c.theirs, explore.Milliseconds(other))
+						c.ours = append(c.ours, promql.Milliseconds(mine))
+						c.theirs = append(c.theirs, promql.Milliseconds(other))
 						c.ratio = append(c.ratio, float64(mine)/float64(other))
 						c.first = append(c.first, q.Stages().FirstMs)
-						for _, piece := range q.Pieces() {
+						for _, piece := range q.Stats() {
 							c.pieces, c.segments, c.hits = c.pieces+1, c.segments+piece.Segments, c.hits+piece.Hits
 							if piece.Preferred {
 								c.preferred++
@@ -273,7 +278,7 @@ func TestFirstQuery(t *testing.T) {
 	if err != nil || len(programs) == 0 {
 		t.Skip("LOADSTONE_RUNS says over how many runs of an hour, LOADSTONE_PROGRAMS which programs are asked")
 	}
-	runs, err := exploretest.Hours(n)
+	runs, err := promqltest.HourRuns(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +289,7 @@ func TestFirstQuery(t *testing.T) {
 				s := newStandOf(t, program, runs)
 				for _, text := range []string{heavy[0], heavy[1]} {
 					begin := time.Now()
-					q, err := s.ours.Range(t.Context(), text, exploretest.Noon, exploretest.Noon.Add(time.Hour), 15*time.Second)
+					q, err := s.ours.Range(t.Context(), text, promqltest.Noon, promqltest.Noon.Add(time.Hour), 15*time.Second)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -296,7 +301,7 @@ func TestFirstQuery(t *testing.T) {
 					if text != heavy[0] {
 						which = program + ", second"
 					}
-					took[which] = append(took[which], explore.Milliseconds(time.Since(begin)))
+					took[which] = append(took[which], promql.Milliseconds(time.Since(begin)))
 				}
 			})
 		}
@@ -310,7 +315,7 @@ func TestFirstQuery(t *testing.T) {
 // TestManyAtOnce is no test: it asks fifty queries at once, and prints how much memory that takes.
 func TestManyAtOnce(t *testing.T) {
 	s := newStand(t)
-	from, to, step := exploretest.Noon, exploretest.Noon.Add(time.Hour), 15*time.Second
+	from, to, step := promqltest.Noon, promqltest.Noon.Add(time.Hour), 15*time.Second
 	for _, text := range heavy {
 		if q, err := s.ours.Range(t.Context(), text, from, to, step); err != nil || q.Exec(t.Context()).Err != nil {
 			t.Fatal(text, err)

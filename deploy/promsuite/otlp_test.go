@@ -27,12 +27,12 @@ func TestMetricsByOTLP(t *testing.T) {
 	server := httptest.NewServer(remote.NewOTLPWriteHandler(promslog.NewNopLogger(), nil, db,
 		func() config.Config { return config.DefaultConfig }, remote.OTLPOptions{LookbackDelta: 5 * time.Minute}))
 	defer server.Close()
-	s, err := otlpmetrics.Open(deliver.Endpoint{Flag: "--otlp-metrics", URL: server.URL}, "server-1", "1.0",
+	s, err := otlp.OpenMetrics(delivery.Endpoint{Flag: "--otlp-metrics", URL: server.URL}, "server-1", "1.0",
 		zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed := outflow.Start(s)
+	feed := metricpush.Start(s)
 	if _, err := feed.BeginLive(t.Context(), run, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestMetricsByOTLP(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	s.Close(ctx)
-	if c := s.Counts(); c.Sent < 2000 || c.Lost[deliver.LostRefused] > 0 {
+	if c := s.Counts(); c.Sent < 2000 || c.Lost[delivery.LostRejected] > 0 {
 		t.Fatalf("%+v", c)
 	}
 	measured := int64(0)
@@ -74,8 +74,8 @@ func TestMetricsByOTLP(t *testing.T) {
 		`histogram_quantile(0.5, sum(loadstone_latency_seconds{phase="measurement"}))`:  {0.0028, 0.022},
 		`count(loadstone_operations_total{job="loadstone-server",instance="server-1"})`: {6, 0},
 	} {
-		q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), db, nil, text,
-			exploretest.Noon.Add(75*time.Second))
+		q, err := promql.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), db, nil, text,
+			promqltest.Noon.Add(75*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,8 @@ func TestMetricsByOTLP(t *testing.T) {
 		}
 		q.Close()
 	}
-	q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), db, nil,
-		`loadstone_operations_total`, exploretest.Noon.Add(77*time.Second))
+	q, err := promql.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), db, nil,
+		`loadstone_operations_total`, promqltest.Noon.Add(77*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,32 +17,38 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/stats"
 
-	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 )
 
-// nodes evaluates each leaf on several nodes, each of which has some of the series of a storage, and carries the
+// severalNodes evaluates each leaf on several nodes, each of which has some of the series of a storage, and carries the
 // answers over in files.
-type nodes struct {
+type severalNodes struct {
 	storage storage.Queryable
 	engine  *promql.Engine
 	count   uint64
 }
 
-func (n nodes) Evaluate(ctx context.Context, r *explore.Request,
-	fn func(explore.Piece, leaf.Answer) error) error {
+func (n severalNodes) Evaluate(ctx context.Context, r *analyticspromql.Request,
+	fn func(analyticspromql.WorkStats, analyticspromql.LeafResult) error) error {
 	for i, t := range r.Tasks {
 		for node := range n.count {
 			var file bytes.Buffer
-			if err := leaf.Evaluate(ctx, n.engine, some{n.storage, node, n.count}, t, func(a leaf.Answer) error {
-				return leaf.Write(&file, a)
-			}); err != nil {
+			if err := analyticspromql.Evaluate(
+				ctx,
+				n.engine,
+				some{n.storage, node, n.count},
+				t,
+				func(a analyticspromql.LeafResult) error {
+					return analyticspromql.Write(&file, a)
+				},
+			); err != nil {
 				return err
 			}
-			a, err := leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len()))
+			a, err := analyticspromql.Read(bytes.NewReader(file.Bytes()), int64(file.Len()))
 			if err != nil {
 				return err
 			}
-			if err := fn(explore.Piece{Leaf: i}, a); err != nil {
+			if err := fn(analyticspromql.WorkStats{Leaf: i}, a); err != nil {
 				return err
 			}
 		}
@@ -87,29 +93,29 @@ func (s someSeries) Next() bool {
 
 // engine is ours in the place of Prometheus'.
 type engine struct {
-	ours  *explore.Engine
+	ours  *analyticspromql.Engine
 	nodes *promql.Engine
 }
 
-func newEngine(o leaf.Options) engine {
-	return engine{explore.NewEngine(o, 5*time.Minute), o.Engine(5 * time.Minute)}
+func newEngine(o analyticspromql.EngineOptions) engine {
+	return engine{analyticspromql.NewEngine(o, 5*time.Minute), o.Engine(5 * time.Minute)}
 }
 
 func (e engine) NewInstantQuery(ctx context.Context, q storage.Queryable, _ promql.QueryOpts, text string,
 	at time.Time) (promql.Query, error) {
-	ours, err := e.ours.Instant(ctx, nodes{q, e.nodes, 3}, text, at)
+	ours, err := e.ours.Instant(ctx, severalNodes{q, e.nodes, 3}, text, at)
 	return query{ours, text}, err
 }
 
 func (e engine) NewRangeQuery(ctx context.Context, q storage.Queryable, _ promql.QueryOpts, text string,
 	start, end time.Time, step time.Duration) (promql.Query, error) {
-	ours, err := e.ours.Range(ctx, nodes{q, e.nodes, 3}, text, start, end, step)
+	ours, err := e.ours.Range(ctx, severalNodes{q, e.nodes, 3}, text, start, end, step)
 	return query{ours, text}, err
 }
 
 // query is one of ours as the suite wants it.
 type query struct {
-	*explore.Query
+	*analyticspromql.Query
 	text string
 }
 
@@ -120,8 +126,8 @@ func (query) Stats() *stats.Statistics {
 	return &stats.Statistics{Timers: stats.NewQueryTimers(), Samples: stats.NewQuerySamples(false)}
 }
 
-func options() leaf.Options {
-	return leaf.Options{Parser: parser.NewParser(promqltest.TestParserOpts),
+func options() analyticspromql.EngineOptions {
+	return analyticspromql.EngineOptions{Parser: parser.NewParser(promqltest.TestParserOpts),
 		MaxSamples: promqltest.DefaultMaxSamplesPerQuery,
 		Timeout:    100 * time.Second, SubqueryStep: func(int64) int64 { return time.Minute.Milliseconds() }}
 }

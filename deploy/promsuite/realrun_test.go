@@ -17,7 +17,7 @@ import (
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
-	"github.com/loadstone-db/loadstone/engine/outbound/grafana"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 )
 
 const template = `name: sent elsewhere
@@ -45,9 +45,9 @@ func TestARealRunIsAnsweredAlike(t *testing.T) {
 	defer hangs.Close()
 	defer close(ending)
 	var mu sync.Mutex
-	var marks []annotate.Annotation
+	var marks []notify.Annotation
 	grafana := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		var a annotate.Annotation
+		var a notify.Annotation
 		if json.NewDecoder(q.Body).Decode(&a) != nil || q.Header.Get("Authorization") != "Bearer token-of-grafana" {
 			w.WriteHeader(http.StatusBadRequest)
 		}
@@ -67,7 +67,7 @@ func TestARealRunIsAnsweredAlike(t *testing.T) {
 		`histogram_quantile(0.99, sum(last_over_time(loadstone_latency_seconds{phase="measurement"}[10m])))`} {
 		at := time.Now()
 		here := p.ask(text, at)
-		q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), r.db, nil, text, at)
+		q, err := promql.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), r.db, nil, text, at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func (s *status) WriteHeader(code int) {
 // minute is a run of 75 s of 50 operations a second, of three kinds on two run workers, of which every 30th fails; its
 // first five seconds are warmup.
 func minute(id string) (engine.Run, []*rollup.Batch) {
-	run := engine.Run{RunID: id, RunName: "a \"run\"\nof ü", StartTime: engine.At(exploretest.Noon)}
+	run := engine.Run{RunID: id, RunName: "a \"run\"\nof ü", StartTime: engine.At(promqltest.Noon)}
 	run.Scenario.TemplateName = "t-1"
 	run.Scenario.Target.Adapter, run.Scenario.Target.TableName = "heap", "orders"
 	run.Scenario.Target.Connection.Name = "production"
@@ -128,7 +128,7 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 		for i := range 50 {
 			n := 50*second + i
 			ns := int64(1e5 * math.Exp(float64(n*7919%1000)/150))
-			ended := exploretest.Noon.Add(time.Duration(n) * 20 * time.Millisecond)
+			ended := promqltest.Noon.Add(time.Duration(n) * 20 * time.Millisecond)
 			failed := int32(-1)
 			if n%30 == 0 {
 				failed = 0
@@ -146,13 +146,13 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 }
 
 // send brings a run to a receiver as a server does.
-func send(t *testing.T, url string, run engine.Run, batches []*rollup.Batch) deliver.Counts {
+func send(t *testing.T, url string, run engine.Run, batches []*rollup.Batch) delivery.Counts {
 	t.Helper()
-	w, err := remotewrite.Open(deliver.Endpoint{Flag: "--remote-write", URL: url}, zerolog.New(zerolog.NewTestWriter(t)))
+	w, err := remotewrite.Open(delivery.Endpoint{Flag: "--remote-write", URL: url}, zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed := outflow.Start(w)
+	feed := metricpush.Start(w)
 	if _, err := feed.BeginLive(t.Context(), run, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +184,13 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := exploretest.Catalog{{Content: content, Segment: node.Segment{RunID: run.RunID, Name: "one",
-		From: exploretest.Noon.UnixMilli(), To: exploretest.Noon.Add(2 * time.Minute).UnixMilli(),
+	here := promqltest.Catalog{{Content: content, Segment: promql.Segment{RunID: run.RunID, Name: "one",
+		From: promqltest.Noon.UnixMilli(), To: promqltest.Noon.Add(2 * time.Minute).UnixMilli(),
 		Labels: labels.FromStrings("run", run.RunID, "run_name", run.RunName, "template", "t-1", "table_type", "heap",
 			"target", "production", "table", "orders")}}}
-	o := leaf.DefaultOptions()
-	own := node.New(here.Read, o, 64<<20)
-	ours := explore.NewTelemetry(here, exploretest.Local{Catalog: here, Node: own}, own, o)
+	o := promql.DefaultOptions()
+	own := promql.NewEvaluator(here.Read, o, 64<<20)
+	ours := promql.NewTelemetry(here, promqltest.Local{Catalog: here, Evaluator: own}, own, o)
 	for _, c := range []struct {
 		name     string
 		messages []remoteapi.WriteMessageType
@@ -202,7 +202,7 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := receive(t, c.messages...)
 			counts := send(t, r.url, run, batches)
-			if counts.Sent < 2000 || counts.Lost[deliver.LostRefused] > 0 || r.kinds[c.version] == 0 {
+			if counts.Sent < 2000 || counts.Lost[delivery.LostRejected] > 0 || r.kinds[c.version] == 0 {
 				t.Fatalf("%+v, requests %v", counts, r.kinds)
 			}
 			theirs := o.Engine(5 * time.Minute)
@@ -217,7 +217,7 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 				`histogram_count(loadstone_latency_seconds)`, `histogram_sum(rate(loadstone_latency_seconds[15s]))`,
 				`loadstone_latency_seconds`, `count({__name__=~"loadstone_.+",__name__!~"loadstone_statement.*|loadstone_rows_total"})`,
 			} {
-				from, to := exploretest.Noon.Add(26*time.Second), exploretest.Noon.Add(80*time.Second)
+				from, to := promqltest.Noon.Add(26*time.Second), promqltest.Noon.Add(80*time.Second)
 				a, err := ours.Range(t.Context(), text, from, to, time.Second)
 				if err != nil {
 					t.Fatal(err)
@@ -230,7 +230,7 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 				if m, err := y.Matrix(); err != nil || len(m) == 0 || len(m[0].Floats)+len(m[0].Histograms) < 30 {
 					t.Errorf("%s: nothing is there: %v, %v", text, m, err)
 				}
-				if what := exploretest.Different(x, y); what != "" {
+				if what := promqltest.Diff(x, y); what != "" {
 					t.Errorf("%s\n%s", text, what)
 				}
 				a.Close()
@@ -247,11 +247,11 @@ func TestATakeoverIsReceived(t *testing.T) {
 	send(t, r.url, run, batches[:40])
 	// The marker at the end of what the first one has sent takes one more second.
 	counts := send(t, r.url, run, batches[42:])
-	if counts.Lost[deliver.LostRefused] > 0 {
+	if counts.Lost[delivery.LostRejected] > 0 {
 		t.Errorf("%+v", counts)
 	}
-	q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), r.db, nil,
-		`sum(increase(loadstone_operations_total[70s]))`, exploretest.Noon.Add(75*time.Second))
+	q, err := promql.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), r.db, nil,
+		`sum(increase(loadstone_operations_total[70s]))`, promqltest.Noon.Add(75*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestWhatIsSentTwice(t *testing.T) {
 	r := receive(t, remoteapi.WriteV2MessageType)
 	first := send(t, r.url, run, batches)
 	again := send(t, r.url, run, batches[:10])
-	if again.Sent+again.Lost[deliver.LostRefused] == 0 || again.Sent > first.Sent || again.Waiting > 0 {
+	if again.Sent+again.Lost[delivery.LostRejected] == 0 || again.Sent > first.Sent || again.Waiting > 0 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	for kind := range r.kinds {

@@ -18,13 +18,13 @@ import (
 )
 
 // fill appends every sample of the runs to a TSDB, histograms included.
-func fill(t *testing.T, db storage.Appendable, runs exploretest.Catalog) {
+func fill(t *testing.T, db storage.Appendable, runs promqltest.Catalog) {
 	t.Helper()
 	fillWith(t, db, runs, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
 }
 
 // fillWith appends those of some series, and says how many there are.
-func fillWith(t *testing.T, db storage.Appendable, runs exploretest.Catalog, some *labels.Matcher) (n int) {
+func fillWith(t *testing.T, db storage.Appendable, runs promqltest.Catalog, some *labels.Matcher) (n int) {
 	t.Helper()
 	for _, r := range runs {
 		f, err := r.Open()
@@ -77,21 +77,21 @@ func TestAsPrometheusWould(t *testing.T) {
 	if err != nil {
 		n = 300
 	}
-	runs, err := exploretest.Runs(3)
+	runs, err := promqltest.Runs(3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := teststorage.New(t)
 	fill(t, db, runs)
-	o := leaf.DefaultOptions()
-	c := exploretest.Catalog(runs)
-	own := node.New(c.Read, o, 64<<20)
-	ours := explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: own}, own, o)
+	o := promql.DefaultOptions()
+	c := promqltest.Catalog(runs)
+	own := promql.NewEvaluator(c.Read, o, 64<<20)
+	ours := promql.NewTelemetry(c, promqltest.Local{Catalog: c, Evaluator: own}, own, o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0
 	for seed := range n {
-		text := exploretest.NewGenerator(uint64(seed)).Expression()
-		start, end := exploretest.Noon.Add(-5*time.Second), exploretest.Noon.Add(70*time.Second)
+		text := promqltest.NewGenerator(uint64(seed)).Expression()
+		start, end := promqltest.Noon.Add(-5*time.Second), promqltest.Noon.Add(70*time.Second)
 		step := []time.Duration{time.Second, 5 * time.Second, 13 * time.Second}[seed%3]
 		a, err := ours.Range(t.Context(), text, start, end, step)
 		if err != nil {
@@ -102,7 +102,7 @@ func TestAsPrometheusWould(t *testing.T) {
 			t.Fatalf("seed %d, %s: %v", seed, text, err)
 		}
 		x, y := a.Exec(t.Context()), b.Exec(t.Context())
-		if what := exploretest.Different(x, y); what != "" {
+		if what := promqltest.Diff(x, y); what != "" {
 			t.Errorf("seed %d: %s\n%s", seed, text, what)
 		}
 		if m, err := y.Matrix(); err == nil && len(m) > 0 {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -36,7 +37,10 @@ type Runs interface {
 	Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	// ActiveRunIDs are the runs that are live on this server, or being started.
+	ActiveRunIDs() []string
 	Delete(ctx context.Context, runID, by string) error
+	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
 	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)

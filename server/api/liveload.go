@@ -9,11 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
-// LoadChanger is what can change the load of runs.
-type LoadChanger interface {
-	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
-}
-
 // LoadInput is the load that a run is to have; exactly one field is given.
 type LoadInput struct {
 	TargetQPS   *float64 `json:"target_qps,omitempty" doc:"Operations per second of a run of the mode QPS."`
@@ -26,7 +21,6 @@ type loadInput struct {
 }
 
 func registerLoadChange(a *API) {
-	changer, _ := a.Runs.(LoadChanger)
 	o := NewOperation(
 		http.MethodPut,
 		"/api/v1/runs/{id}/load",
@@ -39,10 +33,7 @@ func registerLoadChange(a *API) {
 	o.Description = "The rate of a run of the mode QPS, or the connections of one of the mode CONCURRENCY, without " +
 		"stages. Answers the event LOAD_CHANGED; the verdict of the run says so, and comparisons with it."
 	Handle(a, o, func(ctx context.Context, in *loadInput) (*liveControlBody[engine.Event], error) {
-		if changer == nil {
-			return nil, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not change loads."}
-		}
-		e, err := changer.ChangeLoad(ctx, in.ID, a.Caller(ctx), scaling.LoadRequest(in.Body))
+		e, err := a.Runs.ChangeLoad(ctx, in.ID, a.Caller(ctx), scaling.LoadRequest(in.Body))
 		if err != nil {
 			return nil, markNotFound(err, in.ID, "")
 		}

@@ -19,6 +19,8 @@ type Matrices interface {
 	Delete(ctx context.Context, matrixID, by string) error
 	Get(ctx context.Context, matrixID string) (matrix.State, error)
 	List(ctx context.Context, limit int) ([]engine.MatrixRun, error)
+	// Halt ends those that this server carries on: they start no further run.
+	Halt() (matrixIDs []string)
 	Report(ctx context.Context, matrixID string, o compare.Options) (matrix.Report, error)
 }
 

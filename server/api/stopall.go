@@ -15,19 +15,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// StopAllRuns are those of this server, and through the store those of others.
-type StopAllRuns interface {
-	// Held are the runs that are live here, or being started.
-	Held() []string
-	Stop(ctx context.Context, runID, by string) (engine.Run, error)
-}
-
-// StopAllMatrices are those of this server, and through the store those of others.
-type StopAllMatrices interface {
-	// Halt ends those that this server carries on: they start no further run.
-	Halt() (matrixIDs []string)
-}
-
 // StoppedRun is what became of a run.
 type StoppedRun struct {
 	RunID   string        `json:"run_id"`
@@ -56,7 +43,7 @@ const (
 type stopAllBody struct{ Body StopReport }
 
 // RegisterStopAll adds the route.
-func RegisterStopAll(a *API, runs StopAllRuns) {
+func RegisterStopAll(a *API) {
 	o := NewOperation(
 		http.MethodPost,
 		"/api/stop-all",
@@ -67,21 +54,21 @@ func RegisterStopAll(a *API, runs StopAllRuns) {
 	o.Description = "Tells the runs of this server to stop, also while the control store is away, and through the store " +
 		"those of other servers. They drain as with a stop of each. Asks nothing: whoever sends it means it."
 	Handle(a, o, func(ctx context.Context, _ *struct{}) (*stopAllBody, error) {
-		r := StopAll(ctx, a, runs, a.Caller(ctx))
+		r := stopAll(ctx, a, a.Caller(ctx))
 		a.Audit(ctx, "run.stop_all", "", "")
 		return &stopAllBody{r}, nil
 	})
 }
 
-// StopAll stops all that can be reached.
-func StopAll(ctx context.Context, a *API, runs StopAllRuns, by string) StopReport {
+// stopAll stops all that can be reached.
+func stopAll(ctx context.Context, a *API, by string) StopReport {
 	r := StopReport{Here: []StoppedRun{}, Elsewhere: []StoppedRun{}, Matrices: []string{}}
 	// Before their runs: a matrix would begin the next one.
-	if m, ok := a.Matrices.(StopAllMatrices); ok {
-		r.Matrices = append(r.Matrices, m.Halt()...)
+	if a.Matrices != nil {
+		r.Matrices = append(r.Matrices, a.Matrices.Halt()...)
 	}
-	held := runs.Held()
-	r.Here = append(r.Here, stopEach(ctx, a, held, runs, by)...)
+	held := a.Runs.ActiveRunIDs()
+	r.Here = append(r.Here, stopEach(ctx, a, held, by)...)
 
 	requested, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -92,7 +79,7 @@ func StopAll(ctx context.Context, a *API, runs StopAllRuns, by string) StopRepor
 	stopped, failed := stopRemoteMatrices(ctx, a, r.Matrices, by)
 	r.Matrices = append(r.Matrices, stopped...)
 	r.Elsewhere = append(r.Elsewhere, failed...)
-	r.Elsewhere = append(r.Elsewhere, stopEach(ctx, a, others, runs, by)...)
+	r.Elsewhere = append(r.Elsewhere, stopEach(ctx, a, others, by)...)
 	return r
 }
 
@@ -165,7 +152,7 @@ func isConflict(err error) bool {
 }
 
 // stopEach stops runs side by side: one that does not answer keeps none of the others.
-func stopEach(ctx context.Context, a *API, ids []string, runs StopAllRuns, by string) []StoppedRun {
+func stopEach(ctx context.Context, a *API, ids []string, by string) []StoppedRun {
 	out := make([]StoppedRun, len(ids))
 	positions := make(chan struct{}, maxConcurrentStops)
 	var group sync.WaitGroup
@@ -173,7 +160,7 @@ func stopEach(ctx context.Context, a *API, ids []string, runs StopAllRuns, by st
 		positions <- struct{}{}
 		group.Go(func() {
 			defer func() { <-positions }()
-			out[i] = stopAllOne(ctx, a, id, runs, by)
+			out[i] = stopAllOne(ctx, a, id, by)
 		})
 	}
 	group.Wait()
@@ -182,11 +169,11 @@ func stopEach(ctx context.Context, a *API, ids []string, runs StopAllRuns, by st
 
 // stopAllOne stops a run. A conflict is either that it has ended by itself, which is as it should be, or that it is
 // being started: then it is told again, until it is live and hears it.
-func stopAllOne(ctx context.Context, a *API, id string, runs StopAllRuns, by string) StoppedRun {
+func stopAllOne(ctx context.Context, a *API, id string, by string) StoppedRun {
 	limited, cancel := context.WithTimeout(ctx, runStopTimeout)
 	defer cancel()
 	for {
-		run, err := runs.Stop(limited, id, by)
+		run, err := a.Runs.Stop(limited, id, by)
 		if err == nil {
 			return StoppedRun{RunID: id, RunName: run.RunName, Status: run.Status}
 		}

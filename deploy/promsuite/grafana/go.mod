@@ -5,6 +5,11 @@ module github.com/loadstone-db/loadstone/deploy/promsuite/grafana
 go 1.26.7
 
 require (
+	github.com/grafana/grafana-plugin-sdk-go v0.262.0
+	github.com/grafana/grafana/pkg/promlib v0.0.8
+)
+
+require (
 	github.com/BurntSushi/toml v1.4.0 // indirect
 	github.com/apache/arrow-go/v18 v18.0.1-0.20241212180703-82be143d7c30 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -34,8 +39,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/grafana/dskit v0.0.0-20241105154643-a6b453a88040 // indirect
-	github.com/grafana/grafana-plugin-sdk-go v0.262.0 // indirect
-	github.com/grafana/grafana/pkg/promlib v0.0.8 // indirect
 	github.com/grafana/otel-profiling-go v0.5.1 // indirect
 	github.com/grafana/pyroscope-go/godeltaprof v0.1.8 // indirect
 	github.com/grafana/regexp v0.0.0-20240518133315-a468a5bfb3bc // indirect
