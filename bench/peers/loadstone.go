@@ -40,11 +40,12 @@ func template(c config) ([]byte, error) {
 	}, "", "  ")
 }
 
-func loadstone(c config) client {
-	source := filepath.Join(c.dir, "peers.json")
-	data := filepath.Join(c.dir, "loadstone")
+// loadstone runs a binary; each has its own data directory, since versions need not share one.
+func loadstone(c config, name, binary string) client {
+	source := filepath.Join(c.dir, name+".json")
+	data := filepath.Join(c.dir, name)
 	return client{
-		name: "loadstone",
+		name: name,
 		prepare: func(context.Context) error {
 			b, err := template(c)
 			if err != nil {
@@ -54,7 +55,7 @@ func loadstone(c config) client {
 		},
 		round: func(ctx context.Context) (sample, error) {
 			out := filepath.Join(c.dir, "summary.json")
-			cmd := exec.CommandContext(ctx, c.loadstone, "run", source, "--data-dir", data, "--out", out, "--quiet")
+			cmd := exec.CommandContext(ctx, binary, "run", source, "--data-dir", data, "--out", out, "--quiet")
 			// An interrupt lets it stop its own Postgres.
 			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 			cmd.WaitDelay = 30 * time.Second

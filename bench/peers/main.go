@@ -57,7 +57,7 @@ import (
 
 type config struct {
 	rounds, seconds, warmup, connections, scale int
-	loadstone, script, io, peers                string
+	loadstone, before, script, io, peers        string
 	workers                                     int
 	dir                                         string
 
@@ -97,6 +97,8 @@ func main() {
 	flag.StringVar(&c.peers, "peers", "pgbench,sysbench", "whom to compare with")
 	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
 	flag.StringVar(&c.loadstone, "loadstone", "../bin/loadstone", "the binary; empty leaves Loadstone out")
+	flag.StringVar(&c.before, "before", "",
+		"a binary of an earlier version: the ratios are then against it, with -peers '' in pairs of the two")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -108,11 +110,14 @@ func main() {
 }
 
 func run(ctx context.Context, c config) (err error) {
-	if c.loadstone != "" {
-		if c.loadstone, err = filepath.Abs(c.loadstone); err != nil {
+	for _, binary := range []*string{&c.loadstone, &c.before} {
+		if *binary == "" {
+			continue
+		}
+		if *binary, err = filepath.Abs(*binary); err != nil {
 			return fmt.Errorf("finding the binary: %w", err)
 		}
-		if _, err := os.Stat(c.loadstone); err != nil {
+		if _, err := os.Stat(*binary); err != nil {
 			return fmt.Errorf("finding the binary (make build makes it): %w", err)
 		}
 	}
@@ -152,8 +157,11 @@ func run(ctx context.Context, c config) (err error) {
 		}
 		clients = append(clients, peer)
 	}
+	if c.before != "" {
+		clients = append(clients, loadstone(c, "before", c.before))
+	}
 	if c.loadstone != "" {
-		clients = append(clients, loadstone(c))
+		clients = append(clients, loadstone(c, "loadstone", c.loadstone))
 	}
 	samples, err := compare(ctx, c, clients)
 	if err != nil {
@@ -163,7 +171,11 @@ func run(ctx context.Context, c config) (err error) {
 	fmt.Printf(
 		"Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
 		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)
-	fmt.Print(table(clients, samples))
+	base := "pgbench"
+	if c.before != "" {
+		base = "before"
+	}
+	fmt.Print(table(clients, samples, base))
 	if note := disturbed(clients, samples); note != "" {
 		fmt.Print("\n" + note)
 	}

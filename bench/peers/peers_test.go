@@ -77,7 +77,7 @@ func TestTable(t *testing.T) {
 			{tps: 300, p50: 0.1, p99: 0.2, cpu: 11, whole: 22}},
 		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9, whole: 18}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9, whole: 18},
 			{tps: 240, p50: 0.3, p99: 0.3, cpu: 8, whole: 16}},
-	})
+	}, "pgbench")
 	for _, line := range []string{
 		"| pgbench | 200 (100–300) | 0.100 | 0.200 | 11.00 (10.00–12.00) | 22.00 (20.00–24.00) | 1.00 (1.00–1.00) | 1.00 " +
 			"(1.00–1.00) |",

@@ -18,23 +18,23 @@ func column(s []sample, of func(sample) float64) []float64 {
 }
 
 // table is the comparison in Markdown: medians, and the range over the rounds in
-// parentheses. Ratios are against pgbench, round by round.
-func table(clients []client, samples map[string][]sample) string {
+// parentheses. Ratios are against the client named base, round by round.
+func table(clients []client, samples map[string][]sample, base string) string {
 	var b strings.Builder
 	b.WriteString("| client | TPS | P50 ms | P99 ms | client CPU µs/query | of the whole process " +
-		"| TPS ÷ pgbench | whole CPU ÷ pgbench |\n")
+		"| TPS ÷ " + base + " | whole CPU ÷ " + base + " |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
-	base := samples["pgbench"]
+	first := samples[base]
 	for _, c := range clients {
 		s := samples[c.name]
-		// against is the ratio to pgbench, round by round.
+		// against is the ratio to base, round by round.
 		against := func(of func(sample) float64) string {
-			if len(base) != len(s) || len(s) == 0 {
+			if len(first) != len(s) || len(s) == 0 {
 				return "–"
 			}
 			ratios := make([]float64, len(s))
 			for i := range s {
-				ratios[i] = of(s[i]) / of(base[i])
+				ratios[i] = of(s[i]) / of(first[i])
 			}
 			return measure.Spread("%.2f", ratios)
 		}
