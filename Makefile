@@ -51,7 +51,7 @@ FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build plugins ui examples slt fmt clean api lint acceptance audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
-	check check-ci check-ci-go check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
+	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
 	check-pages check-api check-proto check-promql check-acme check-oidc check-nosnowflake check-chart check-ecs \
 	check-observability check-arm64 check-bench need-toolchain need-postgres need-test need-examples
 
@@ -67,10 +67,10 @@ plugins: need-toolchain $(MANIFESTS)
 
 ui: need-toolchain ui/dist/index.html
 
-bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine snowsim -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
+bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine snowsim -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) deploy/modfile.sh go.sum | need-toolchain
 	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
-	@$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
+	@$(GOBUILD) -modfile "$$(deploy/modfile.sh)" -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $@ .
 
 # A guest is a reactor module: a library that the host calls.
 define guest
@@ -201,8 +201,13 @@ $(GOTESTSUM):
 
 # What make test leaves out, and needs no rarely used tool: the tests that take long, of the packages that have some, and
 # what is tried with the program as it is built.
-check-ci: need-test build check-ci-go check-nosnowflake check-matrix check-journey
+check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey
 	@echo "What make test leaves out has passed."
+
+# The linker drops methods that nothing calls, as long as nothing looks methods up by name (docs/decisions/0035…).
+check-size: build
+	@size=$$(stat -c %s bin/loadstone); [ "$$size" -le 70000000 ] || \
+		{ echo "bin/loadstone has $$size bytes, and may have 70 000 000" >&2; exit 1; }
 
 # The packages in which tests ask testing.Short. Those of make test are among them, and take little of the time.
 LONG = $(filter-out plugins/author/,$(sort $(dir $(shell grep -rlE 'testing[.]Short|clitest[.]Long' --include='*_test.go' cli engine plugins server snowsim storage))))

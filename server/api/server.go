@@ -31,17 +31,13 @@ func (a *API) registerServer(app *fiber.App) {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		return c.Send(text)
 	})
-	page := sync.OnceValues(func() ([]byte, error) { return openapi.Page(a.huma.OpenAPI()) })
+	page := sync.OnceValue(func() []byte { return openapi.Page(a.huma.OpenAPI()) })
 	docs := op(http.MethodGet, "/api/docs", "docs", tagServer, "This document, to read")
 	docs.Responses = map[string]*huma.Response{"200": {Description: "A page",
 		Content: map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	a.raw(app, docs, func(c *fiber.Ctx) error {
-		text, err := page()
-		if err != nil {
-			return httpx.Write(c, err)
-		}
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-		return c.Send(text)
+		return c.Send(page())
 	})
 	a.describeOutside()
 }

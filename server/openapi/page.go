@@ -1,130 +1,142 @@
 package openapi
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
+	"html"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
+// pageHead is the page until its body begins.
+//
 //go:embed page.html
-var docsPage string
+var pageHead string
 
-type docsOperation struct {
-	Method, Path, Summary, Description string
-	Deprecated                         bool
-	Parameters                         []*huma.Param
-	Body, Answer                       template.HTML
-	Answers                            []string
-}
+// docsPage is a page that grows. It is written without html/template, which finds methods by
+// names that the linker does not know: it would keep every method of the program
+// (docs/decisions/0035-methods-the-linker-may-drop.md).
+type docsPage struct{ strings.Builder }
 
-type docsGroup struct {
-	Name, Description string
-	Operations        []docsOperation
-}
-
-type docsSchema struct {
-	Name       string
-	Properties []docsProperty
-}
-
-type docsProperty struct {
-	Name        string
-	Type        template.HTML
-	Required    bool
-	Description string
+// add writes markup; each %s is a text, which is escaped.
+func (p *docsPage) add(markup string, texts ...string) {
+	args := make([]any, len(texts))
+	for i, t := range texts {
+		args[i] = html.EscapeString(t)
+	}
+	fmt.Fprintf(p, markup, args...)
 }
 
 // Page writes the document as one page without scripts.
-func Page(doc *huma.OpenAPI) ([]byte, error) {
-	t, err := template.New("docs").Parse(docsPage)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the page of the API: %w", err)
+func Page(doc *huma.OpenAPI) []byte {
+	p := &docsPage{}
+	p.WriteString(pageHead)
+	p.add("<h1>%s API</h1>\n", doc.Info.Title)
+	p.add(`<p>Version %s · <a href="/api/openapi.json">openapi.json</a> · `+
+		`<a href="/api/templates/schema">JSON Schema of a template</a></p>`+"\n", doc.Info.Version)
+	p.add("<p>%s</p>\n<nav>", doc.Info.Description)
+	for _, tag := range doc.Tags {
+		p.add(`<a href="#%s">%s</a>`, tag.Name, tag.Name)
 	}
-	groups := make([]docsGroup, len(doc.Tags))
-	for i, tag := range doc.Tags {
-		groups[i] = docsGroup{Name: tag.Name, Description: tag.Description}
-	}
-	for _, path := range sortedKeys(doc.Paths) {
-		item := doc.Paths[path]
-		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
-			if o == nil {
-				continue
+	p.add(`<a href="#schemas">Schemas</a></nav>` + "\n")
+	for _, tag := range doc.Tags {
+		p.add(`<section id="%s"><h2>%s</h2><p>%s</p>`+"\n", tag.Name, tag.Name, tag.Description)
+		for _, path := range sortedKeys(doc.Paths) {
+			item := doc.Paths[path]
+			for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+				if o != nil && o.Tags[0] == tag.Name {
+					p.operation(o)
+				}
 			}
-			i := slices.IndexFunc(groups, func(g docsGroup) bool { return g.Name == o.Tags[0] })
-			groups[i].Operations = append(groups[i].Operations, documentOf(o))
 		}
+		p.add("</section>\n")
 	}
-	var schemas []docsSchema
-	for _, name := range sortedKeys(doc.Components.Schemas.Map()) {
-		schemas = append(schemas, docsSchema{Name: name, Properties: propertiesOf(doc.Components.Schemas.Map()[name])})
+	p.add(`<section id="schemas"><h2>Schemas</h2>` + "\n")
+	schemas := doc.Components.Schemas.Map()
+	for _, name := range sortedKeys(schemas) {
+		p.schema(name, schemas[name])
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, map[string]any{"Info": doc.Info, "Groups": groups, "Schemas": schemas})
-	if err != nil {
-		return nil, fmt.Errorf("writing the page of the API: %w", err)
-	}
-	return out.Bytes(), nil
+	p.add("</section>\n</body>\n</html>\n")
+	return []byte(p.String())
 }
 
 func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }
 
-func documentOf(o *huma.Operation) docsOperation {
-	d := docsOperation{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Description,
-		Deprecated: o.Deprecated, Parameters: o.Parameters}
+func (p *docsPage) operation(o *huma.Operation) {
+	class := ""
+	if o.Deprecated {
+		class = ` class="old"`
+	}
+	p.add("<details"+class+"><summary><b>%s</b><code>%s</code><span>%s</span></summary>\n", o.Method, o.Path, o.Summary)
+	if o.Description != "" {
+		p.add("<p>%s</p>\n", o.Description)
+	}
+	if len(o.Parameters) > 0 {
+		p.add("<table><tr><th>Parameter</th><th>In</th><th>Meaning</th></tr>")
+		for _, q := range o.Parameters {
+			required := ""
+			if q.Required {
+				required = ", required"
+			}
+			p.add("<tr><td><code>%s</code></td><td>%s</td><td>%s</td></tr>", q.Name, q.In+required, q.Description)
+		}
+		p.add("</table>\n")
+	}
 	if o.RequestBody != nil {
-		if media := o.RequestBody.Content["application/json"]; media != nil {
-			d.Body = typeOf(media.Schema)
+		p.content("Body", o.RequestBody.Content)
+	}
+	statuses := sortedKeys(o.Responses)
+	for _, status := range slices.Backward(statuses) {
+		if content := o.Responses[status].Content; status < "300" && content["application/json"] != nil {
+			p.content("Answer", content)
+			break
 		}
 	}
-	for _, status := range sortedKeys(o.Responses) {
-		d.Answers = append(d.Answers, status)
-		if media := o.Responses[status].Content["application/json"]; media != nil && status < "300" {
-			d.Answer = typeOf(media.Schema)
+	p.add("<h3>Statuses</h3><p>%s</p>\n</details>\n", strings.Join(statuses, " "))
+}
+
+// content writes the type of a body in JSON.
+func (p *docsPage) content(title string, content map[string]*huma.MediaType) {
+	if media := content["application/json"]; media != nil {
+		p.add("<h3>%s</h3><p>", title)
+		p.WriteString(typeOf(media.Schema))
+		p.add("</p>\n")
+	}
+}
+
+func (p *docsPage) schema(name string, s *huma.Schema) {
+	p.add(`<h3 id="schema-%s">%s</h3>`+"\n<table>", name, name)
+	for _, property := range sortedKeys(s.Properties) {
+		optional := "<br><small>optional</small>"
+		if slices.Contains(s.Required, property) {
+			optional = ""
 		}
+		p.add("<tr><td><code>%s</code>"+optional+"</td><td>", property)
+		p.WriteString(typeOf(s.Properties[property]))
+		p.add("</td><td>%s</td></tr>", s.Properties[property].Description)
 	}
-	return d
+	p.add("</table>\n")
 }
 
-func propertiesOf(s *huma.Schema) []docsProperty {
-	var out []docsProperty
-	for _, name := range sortedKeys(s.Properties) {
-		p := s.Properties[name]
-		out = append(out, docsProperty{Name: name, Type: typeOf(p), Required: slices.Contains(s.Required, name),
-			Description: p.Description})
-	}
-	return out
-}
-
-// typeOf words a schema: a link to a component, or the type with its bounds.
-func typeOf(s *huma.Schema) template.HTML {
-	esc := template.HTMLEscapeString
+// typeOf is the markup of a schema: a link to a component, or the type with its bounds.
+func typeOf(s *huma.Schema) string {
 	switch {
 	case s == nil:
 		return "any"
 	case s.Ref != "":
-		name := esc(s.Ref[strings.LastIndex(s.Ref, "/")+1:])
-		//nolint:gosec // made of our own document and escaped
-		return template.HTML(
-			`<a href="#schema-` + name + `">` + name + `</a>`,
-		)
+		name := html.EscapeString(s.Ref[strings.LastIndex(s.Ref, "/")+1:])
+		return `<a href="#schema-` + name + `">` + name + `</a>`
 	case len(s.OneOf) > 0, len(s.AnyOf) > 0:
 		var parts []string
 		for _, one := range append(append([]*huma.Schema(nil), s.OneOf...), s.AnyOf...) {
-			parts = append(parts, string(typeOf(one)))
+			parts = append(parts, typeOf(one))
 		}
-		return template.HTML(strings.Join(parts, " or ")) //nolint:gosec // made of our own document and escaped
+		return strings.Join(parts, " or ")
 	case s.Type == huma.TypeArray:
 		return "list of " + typeOf(s.Items)
 	case len(s.Enum) > 0:
@@ -133,10 +145,10 @@ func typeOf(s *huma.Schema) template.HTML {
 			if v == nil {
 				parts = append(parts, "null")
 			} else {
-				parts = append(parts, "<code>"+esc(fmt.Sprint(v))+"</code>")
+				parts = append(parts, "<code>"+html.EscapeString(fmt.Sprint(v))+"</code>")
 			}
 		}
-		return template.HTML(strings.Join(parts, " ")) //nolint:gosec // made of our own document and escaped
+		return strings.Join(parts, " ")
 	}
 	text := s.Type
 	if text == "" {
@@ -152,7 +164,7 @@ func typeOf(s *huma.Schema) template.HTML {
 		text += " or null"
 	}
 	if values, ok := s.AdditionalProperties.(*huma.Schema); ok && s.Type == huma.TypeObject {
-		return template.HTML("map of ") + typeOf(values)
+		return "map of " + typeOf(values)
 	}
-	return template.HTML(esc(text)) //nolint:gosec // made of our own document and escaped
+	return html.EscapeString(text)
 }
