@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ func Page(doc *huma.OpenAPI) []byte {
 		`<a href="/api/templates/schema">JSON Schema of a template</a></p>`+"\n", doc.Info.Version)
 	p.add("<p>%s</p>\n<nav>", doc.Info.Description)
 	for _, tag := range doc.Tags {
-		p.add(`<a href="#%s">%s</a>`, tag.Name, tag.Name)
+		p.add(`<a href="#%s">%s</a>`, url.PathEscape(tag.Name), tag.Name)
 	}
 	p.add(`<a href="#schemas">Schemas</a></nav>` + "\n")
 	for _, tag := range doc.Tags {
