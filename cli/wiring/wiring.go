@@ -455,7 +455,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		Authorize: server.Authorize, TakesOver: s.options.Serves})
+		Authorizer: server, TakesOver: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
