@@ -144,7 +144,9 @@ func (c nodeContent) Segment(ctx context.Context, runID, name string) (io.ReadCl
 	return c.Content(ctx, runID, name)
 }
 
-func (nodeContent) ReadPlugin(context.Context, string) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (nodeContent) ReadPlugin(context.Context, string) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // newNode is a node whose segments come from servers, or from the catalog where it is the server's own.
 func (c *cluster) newNode(id string) *member {
