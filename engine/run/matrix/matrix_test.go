@@ -563,6 +563,8 @@ func TestReport(t *testing.T) {
 	})
 }
 
+func (w *fakeStore) Lease() time.Duration { return store.LeaseDuration }
+
 // authorizer is a function as an Authorizer.
 type authorizer func(runID string) error
 
