@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/loadstone-db/loadstone/cli"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() { os.Exit(cli.Main(os.Args[1:], terminal.Settings{})) }

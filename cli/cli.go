@@ -60,16 +60,17 @@ type commands struct {
 }
 
 // Main runs the command line and returns the exit code.
-func Main(args []string) int {
+func Main(args []string, settings terminal.Settings) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	settle := TuneStartupGC()
 	defer settle()
 	SetMemoryLimit()
-	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
+	return start(ctx, stop, settle, settings, args, os.Stdout, os.Stderr)
 }
 
-func start(ctx context.Context, forget, settle func(), args []string, stdout, stderr io.Writer) int {
+func start(ctx context.Context, forget, settle func(), settings terminal.Settings, args []string,
+	stdout, stderr io.Writer) int {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			// The parser would replace the bytes, and something else would run than was asked for.
@@ -116,7 +117,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	shared := terminal.NewScreen(stderr)
 	log, traced := terminal.NewLogger(shared, c.LogLevel, c.LogFormat)
 	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
-		Log: log, Traced: traced}
+		Settings: settings, Log: log, Traced: traced}
 	if !strings.HasPrefix(parsed.Command(), "run ") {
 		settle() // only a run says when its start is over
 	}

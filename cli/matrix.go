@@ -173,8 +173,8 @@ func (c *runCommand) followMatrix(e *terminal.Env, where matrices) error {
 			if away.IsZero() {
 				away = time.Now()
 				show.Line("%v", err)
-			} else if time.Since(away) > maxServerDowntime {
-				return serverLostError("the matrix", err)
+			} else if err := serverLostError(e.Settings, away, "the matrix", err); err != nil {
+				return err
 			}
 		case err != nil:
 			return &terminal.ExitError{Code: terminal.ExitFailed, Err: err}

@@ -28,7 +28,8 @@ func OpenDataDir(e *terminal.Env, flags wiring.StoreFlags) (s *wiring.Services, 
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: e.Version, Log: zerolog.Nop()})
+	s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: e.Version, Log: zerolog.Nop(),
+		Lease: e.Lease, PluginCache: e.PluginCache})
 	if err != nil {
 		return nil, nil, serverInUseHint(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
@@ -19,7 +20,7 @@ import (
 
 // run is Main of a process that does other things too.
 func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
-	return start(ctx, forget, func() {}, args, stdout, stderr)
+	return start(ctx, forget, func() {}, clitest.Settings(), args, stdout, stderr)
 }
 
 // writeReport writes a file as run --out does, of seconds with so many operations each.

@@ -169,10 +169,6 @@ func (c pluginTest) Run(e *terminal.Env) error {
 	return nil
 }
 
-// newQuarantine makes what examines a file as a server does. A test binary, which the
-// quarantine would start as its child, puts the program in its place.
-var newQuarantine = quarantine.New
-
 // examineAsUploaded has a file that passes the suite examined once more, in the process
 // that a server starts for an upload: the suite itself bounds neither the memory nor the
 // time that compiling and trying a file takes. What stands in the way here skips the check.
@@ -180,7 +176,7 @@ func examineAsUploaded(e *terminal.Env, file []byte, r *trial.Report) error {
 	if !r.Passed {
 		return nil
 	}
-	guard, err := newQuarantine(quarantine.Options{Log: e.Log})
+	guard, err := quarantine.New(quarantine.Options{Program: e.Quarantine, Log: e.Log})
 	if err != nil {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}

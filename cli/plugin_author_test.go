@@ -19,12 +19,17 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
-// invoke runs the command line as a shell would.
-func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// invokeWith runs the command line as a shell would.
+func invokeWith(t *testing.T, settings terminal.Settings, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = run(context.Background(), func() {}, args, &out, &err)
+	code = start(context.Background(), func() {}, func() {}, settings, args, &out, &err)
 	return code, out.String(), err.String()
+}
+
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return invokeWith(t, clitest.Settings(), args...)
 }
 
 // TestRefusedFiles: exit 1 and one sentence that says why.
@@ -86,30 +91,27 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	}
 }
 
-// withQuarantine has plugin test examine files in the program itself: the limits of a
-// quarantine leave no room for a test binary.
-func withQuarantine(t *testing.T) {
+// withQuarantine are settings with which plugin test examines files in the program itself: the limits of a quarantine
+// leave no room for a test binary.
+func withQuarantine(t *testing.T) terminal.Settings {
 	t.Helper()
-	binary, made := quarantinetest.Binary(t), newQuarantine
-	t.Cleanup(func() { newQuarantine = made })
-	newQuarantine = func(o quarantine.Options) (*quarantine.Quarantine, error) {
-		o.Program = []string{binary, quarantine.Command}
-		return quarantine.New(o)
-	}
+	s := clitest.Settings()
+	s.Quarantine = []string{quarantinetest.Binary(t), quarantine.Command}
+	return s
 }
 
 // TestWhatAServerRefusesFailsTheSuite: a file that keeps the contract, but whose
 // compilation needs more than an upload is given, fails plugin test as it fails the upload.
 func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 	clitest.Long(t, "the compiler takes seconds for a file of the hostile corpus")
-	withQuarantine(t)
+	settings := withQuarantine(t)
 	test := func(wasm []byte) (int, string) {
 		file := filepath.Join(t.TempDir(), "x.wasm")
 		if err := os.WriteFile(file, wasm, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for range 10 {
-			code, stdout, stderr := invoke(t, "plugin", "test", file)
+			code, stdout, stderr := invokeWith(t, settings, "plugin", "test", file)
 			if message := stdout + stderr; !strings.Contains(message, "the machine was so busy") {
 				return code, message
 			}

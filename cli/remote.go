@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,17 +173,18 @@ func (c *client) roundTrip(
 	return text, nil
 }
 
-// maxServerDowntime is how long a server may not answer while its run is followed.
-var maxServerDowntime = 2 * time.Minute
-
-// serverLostError is the end of following what was begun on a server that does not answer any
-// more: nobody knows how it ended, so it has not passed.
-func serverLostError(what string, err error) error {
+// serverLostError is the end of following what was begun on a server that does not answer any more, nil while it may
+// come back: nobody knows how that ended, so it has not passed.
+func serverLostError(s terminal.Settings, away time.Time, what string, err error) error {
+	limit := cmp.Or(s.MaxServerDowntime, 2*time.Minute)
+	if time.Since(away) <= limit {
+		return nil
+	}
 	e := &engine.Error{
 		Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf(
 			"The server has not answered for %s: giving up on %s, whose end is not known.",
-			maxServerDowntime,
+			limit,
 			what,
 		),
 		Hint:  "when the server is back, its page and API say what became of it",
@@ -237,8 +239,8 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 			if away.IsZero() {
 				away = time.Now()
 				show.Line("%v", err)
-			} else if time.Since(away) > maxServerDowntime {
-				return nil, serverLostError("run "+runID, err)
+			} else if err := serverLostError(e.Settings, away, "run "+runID, err); err != nil {
+				return nil, err
 			}
 		default:
 			return nil, &terminal.ExitError{Code: terminal.ExitFailed, Err: err}

@@ -17,8 +17,7 @@ import (
 
 // TestExit2WhenTheServerDiesMidRun: what was begun and whose end nobody knows has not passed, and is no usage error.
 func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
-	defer func(limit time.Duration) { maxServerDowntime = limit }(maxServerDowntime)
-	maxServerDowntime = 100 * time.Millisecond
+	settings := terminal.Settings{MaxServerDowntime: 100 * time.Millisecond}
 	one := filepath.Join(t.TempDir(), "one.yaml")
 	two := filepath.Join(t.TempDir(), "two.yaml")
 	target := "{connection: playground, adapter: postgres, table_name: t}"
@@ -48,7 +47,8 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 				}
 			}))
 			var out, errs bytes.Buffer
-			code := run(t.Context(), func() {}, []string{"run", template, "--server", server.URL, "--token", "x"}, &out, &errs)
+			code := start(t.Context(), func() {}, func() {}, settings,
+				[]string{"run", template, "--server", server.URL, "--token", "x"}, &out, &errs)
 			server.Close()
 			if code != terminal.ExitFailed || !strings.Contains(errs.String(), "loadstone: ") {
 				t.Errorf("%s, %s: exit %d\n%s", name, filepath.Base(template), code, errs.String())

@@ -186,7 +186,8 @@ func (c *runCommand) open(e *terminal.Env) (s *wiring.Services, done func(), err
 		flags.DataDir = wiring.DefaultDataDir()
 	}
 	remove := func() {}
-	options := wiring.Options{Store: flags, Version: version, Traces: c.ForService("loadstone-run", e), Log: quiet}
+	options := wiring.Options{Store: flags, Version: version, Traces: c.ForService("loadstone-run", e), Log: quiet,
+		Lease: e.Lease, PluginCache: e.PluginCache}
 	s, err = wiring.Open(e.Ctx, options)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
 		_, _ = fmt.Fprintf(e.Stderr,

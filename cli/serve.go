@@ -36,9 +36,6 @@ var _ interface {
 	compare.Segments
 } = (*results.Results)(nil)
 
-// socketPing is how often sockets are looked at, 0 for the server's own choice. Tests shorten it.
-var socketPing time.Duration
-
 const defaultListen = "127.0.0.1:8080"
 
 type serveCommand struct {
@@ -84,7 +81,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
 		MaxLiveRuns: c.LiveRuns, Query: c.QueryFlags, Traces: c.ForService("loadstone-server", e), Out: c.ExportFlags,
-		Targets: c.TargetFlags, Log: e.Log})
+		Targets: c.TargetFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
 	if err != nil {
 		return err
 	}
@@ -104,7 +101,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	if c.streams, err = s.OpenStreams(e.Ctx); err != nil {
 		return err
 	}
-	srv, address, err := c.listen(s, door, provider)
+	srv, address, err := c.listen(e, s, door, provider)
 	if err != nil {
 		return err
 	}
@@ -176,7 +173,12 @@ func signInURL(ctx context.Context, srv *rootserver.Server, dir string) (link, h
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *wiring.Services, door *HTTPEndpoint, provider *oidc.Options) (*rootserver.Server,
+func (c *serveCommand) listen(
+	e *terminal.Env,
+	s *wiring.Services,
+	door *HTTPEndpoint,
+	provider *oidc.Options,
+) (*rootserver.Server,
 	string, error) {
 	address := c.Listen
 	if address == "" {
@@ -218,7 +220,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *HTTPEndpoint, provider *
 		ControlStore: s.ControlStore(),
 		Playground:   s.Embedded != nil,
 		DataDir:      s.DataDir,
-		PingEvery:    socketPing,
+		PingEvery:    e.PingInterval,
 		Log:          s.Log,
 	}
 	options.Retention, options.Prices = s.OpenRetention(), s.Prices()

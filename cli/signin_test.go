@@ -29,13 +29,18 @@ type served struct {
 	end  func()
 }
 
+// pingInterval is how often the servers look at their sockets.
+const pingInterval = 300 * time.Millisecond
+
 func serve(t *testing.T, control, dir string) *served {
 	t.Helper()
+	settings := clitest.Settings()
+	settings.PingInterval = pingInterval
 	ctx, cancel := context.WithCancel(context.Background())
 	var out clitest.Output
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, cancel, []string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url",
+		ended <- start(ctx, cancel, func() {}, settings, []string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url",
 			control, "--data-dir", dir}, &out, &out)
 	}()
 	s := &served{t: t, dir: dir}
@@ -106,8 +111,6 @@ func (s *served) ask(method, path, token, body string, out any) int {
 
 // TestSigninAndTokenCommands asks two real servers on one control store.
 func TestSigninAndTokenCommands(t *testing.T) {
-	socketPing = 300 * time.Millisecond
-	t.Cleanup(func() { socketPing = 0 })
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	control := pgtest.Start(t).NewDatabase(t)
 	if err := schema.Apply(t.Context(), control); err != nil {
@@ -209,7 +212,7 @@ func TestSigninAndTokenCommands(t *testing.T) {
 	if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
 		t.Errorf("a socket whose token another server revoked: %v", err)
 	}
-	_ = staying.SetReadDeadline(time.Now().Add(3 * socketPing))
+	_ = staying.SetReadDeadline(time.Now().Add(3 * pingInterval))
 	if _, _, err := staying.ReadMessage(); err != nil && !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("a socket of another token: %v", err)
 	}

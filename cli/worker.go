@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -80,7 +81,7 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	plugins, _, err := wiring.OpenHost(e.Ctx, dir, wiring.StoreFlags{}, e.Log)
+	plugins, _, err := wiring.OpenHost(e.Ctx, cmp.Or(e.PluginCache, wiring.PluginCache(dir)), wiring.StoreFlags{}, e.Log)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (b *bench) real(ctx context.Context, n int, m *moments) (farmOptions, error
 		return farmOptions{}, err
 	}
 	b.onClose(func() { _ = null.Close() })
-	host, _, err := wiring.OpenHost(ctx, b.dir, wiring.StoreFlags{}, zerolog.Nop())
+	host, _, err := wiring.OpenHost(ctx, wiring.PluginCache(b.dir), wiring.StoreFlags{}, zerolog.Nop())
 	if err != nil {
 		return farmOptions{}, err
 	}

@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/cli/wiring"
-	"github.com/loadstone-db/loadstone/engine/cluster/lease"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -43,21 +41,23 @@ func Long(t *testing.T, why string) {
 
 const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
 
-// Main is the TestMain of a package whose tests start the program: program is the program with its arguments, and
-// returns
-// its exit code. It does not return.
-func Main(m *testing.M, program func(args []string) int) {
-	wiring.CompiledPluginDir = func(string) string { return bundledtest.CacheDir() }
-	if limit, err := time.ParseDuration(os.Getenv(LeaseEnv)); err == nil {
-		store.LeaseDuration, lease.RenewInterval = limit, limit/5
-	}
+// Settings are those of the program in tests. They start many servers, which have one folder of compiled plugins: the
+// race detector makes compiling ten times slower.
+func Settings() terminal.Settings {
+	lease, _ := time.ParseDuration(os.Getenv(LeaseEnv)) // without one it is the usual
+	return terminal.Settings{PluginCache: bundledtest.CacheDir(), Lease: lease}
+}
+
+// Main is the TestMain of a package whose tests start the program: program is the program with its arguments and
+// settings, and returns its exit code. It does not return.
+func Main(m *testing.M, program func(args []string, settings terminal.Settings) int) {
 	// Tests that want derived tables say so: for each new server they are a database more to make.
 	if os.Getenv(refreshEnv) == "" {
 		_ = os.Setenv(refreshEnv, "0")
 	}
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(ProgramEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
-		os.Exit(program(os.Args[1:]))
+		os.Exit(program(os.Args[1:], Settings()))
 	}
 	if err := bundledtest.Compile(bundledtest.CacheDir()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -35,8 +36,23 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// Settings are what tests of the whole program choose otherwise. The zero value is the program's own.
+type Settings struct {
+	// Lease is how long runs and matrices stay a server's that gives no sign of life; 0 is 15 s.
+	Lease time.Duration
+	// PluginCache is the folder of compiled plugins; empty is wasm-cache in the data directory.
+	PluginCache string
+	// MaxServerDowntime is how long a server may not answer while its run is followed; 0 is 2 minutes.
+	MaxServerDowntime time.Duration
+	// PingInterval is how often a server looks at its sockets; 0 is the server's own choice.
+	PingInterval time.Duration
+	// Quarantine is the command that examines a plugin; none is this program's.
+	Quarantine []string
+}
+
 // Env is what a command gets besides its flags.
 type Env struct {
+	Settings
 	Ctx    context.Context
 	Stdout io.Writer
 	Stderr io.Writer

@@ -14,7 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/query"
-	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -189,9 +188,6 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 // runs reads runs that are over; nothing is live here.
 func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *query.Reader {
 	r.prices.UseStore(store)
-	return query.New(query.Options{Store: store, Results: record, Prices: r.prices.Prices,
-		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record,
-			Traits: func(*engine.Plan) target.Traits { return target.Traits{} }}),
-		Waiting: func(context.Context, string) (*engine.Waiting, error) { return nil, nil },
-		Live:    func(string) (engine.Run, *engine.LiveState, bool) { return engine.Run{}, nil, false }})
+	return query.New(query.Options{Store: store, Results: record, Prices: r.prices,
+		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record})})
 }

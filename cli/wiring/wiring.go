@@ -3,6 +3,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,10 @@ type Options struct {
 	// Out says where metrics of live runs are sent.
 	Out ExportFlags
 	Log zerolog.Logger
+	// Lease is how long runs and matrices stay this server's without a sign of life; 0 is the store's own.
+	Lease time.Duration
+	// PluginCache is the folder of compiled plugins; empty is that of the data directory.
+	PluginCache string
 }
 
 // Services are the parts of one process, wired together.
@@ -258,6 +263,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	if err != nil {
 		return err
 	}
+	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
 	s.prices.UseStore(s.Store)
 	for _, c := range builtin {
@@ -308,21 +314,19 @@ func memoryBound(flag, share, minimum int64) int64 {
 	return max(share, minimum<<20)
 }
 
-// CompiledPluginDir is the folder of compiled plugins of a data directory. Tests start many
-// servers and keep one folder for all: the race detector makes compiling ten times slower.
-var CompiledPluginDir = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
+// PluginCache is the folder of compiled plugins of a data directory.
+func PluginCache(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
 
 // openPlugins registers the bundled plugins, and the user's own after them.
 func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error) {
-	s.host, s.modules, err = OpenHost(ctx, s.DataDir, flags, s.Log)
+	s.host, s.modules, err = OpenHost(ctx, cmp.Or(s.options.PluginCache, PluginCache(s.DataDir)), flags, s.Log)
 	return err
 }
 
-// OpenHost opens a host with the bundled plugins and those of the flags; modules are all of
+// OpenHost opens a host that keeps what it compiles in the folder cache, with the bundled plugins and those of the flags; modules are all of
 // them by hash, for nodes that do not have them.
-func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog.Logger) (
+func OpenHost(ctx context.Context, cache string, flags StoreFlags, log zerolog.Logger) (
 	_ *pluginshost.Host, modules map[string]func() ([]byte, error), err error) {
-	cache := CompiledPluginDir(dataDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
@@ -455,7 +459,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		Authorize: server.Authorize, TakesOver: s.options.Serves})
+		Authorizer: server, TakesOver: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {

@@ -50,7 +50,7 @@ func TestAPartIsStoredBesideTheLoad(t *testing.T) {
 		full := &rejectingResults{Results: v.svc.opts.Results}
 		full.left.Store(2)
 		v.svc.finalizer = finalize.New(finalize.Options{Store: v.store, Results: full, Log: v.svc.opts.Log,
-			Traits: v.svc.traits, Skipped: v.svc.enrichments.Skipped})
+			Drivers: v.svc.opts.Drivers, Enrichments: v.svc.enrichments})
 		p.on.Store(true)
 		sc := fiveWorkers(engine.ScalingAuto)
 		v.start(sc)

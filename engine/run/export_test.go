@@ -9,7 +9,7 @@ import (
 // SetInteractiveLimit makes the limit of interactive warehouses another one, before a run begins.
 func (s *Service) SetInteractiveLimit(d time.Duration) {
 	s.finalizer = finalize.New(finalize.Options{Store: s.opts.Store, Results: s.opts.Results, Log: s.opts.Log,
-		Traits: s.traits, Skipped: s.enrichments.Skipped, InteractiveLimit: d})
+		Drivers: s.opts.Drivers, Enrichments: s.enrichments, InteractiveLimit: d})
 }
 
 // Kill ends the service as SIGKILL would: nobody is told, nothing more is written.

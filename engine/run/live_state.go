@@ -39,7 +39,7 @@ func (l *runLoop) snapshot(now time.Time) *engine.LiveState {
 	switch {
 	case l.poller.warehouse != nil:
 		runlive.ApplyWarehouse(p, l.poller.warehouse, l.poller.usage.Credits(now))
-	case l.plan != nil && l.svc.traits(l.plan.Plan).Warehouses:
+	case l.plan != nil && l.svc.opts.Drivers.Traits(l.plan.Plan).Warehouses:
 		// It has not been polled yet; that is no warehouse with nothing to do.
 		p.CustomMetrics.SFBench = map[string]any{"warehouse": l.plan.Plan.Warehouse, "running": nil, "queued": nil,
 			"clusters": nil, "credits": nil}

@@ -329,7 +329,7 @@ func (l *runLoop) prepare(ctx context.Context) {
 	l.writeLog(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.startedBy, "the server"))
 	l.publish(false)
 	l.svc.routines.Go(func() {
-		plan, err := l.svc.opts.Plan(l.svc.logContext(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+		plan, err := l.svc.opts.Plan(l.svc.LogContext(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
 			select {
 			case <-l.prepareStep:

@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/run/live"
 )
 
 // messageHandler brings what the nodes say to the runs that it is about.
@@ -80,8 +82,28 @@ func (c recoveryHost) Publish(runID string, p *engine.LiveState, last bool) {
 	c.s.hub.Publish(runID, p, last)
 }
 
-// logContext lets what plugins log in calls with the context reach the log of the run, while it is live here.
-func (s *Service) logContext(ctx context.Context, runID string) context.Context {
+// ownRuns are the runs of the service as enrichments and the admission need them.
+type ownRuns struct{ *Service }
+
+// Claim takes a run for this server.
+func (o ownRuns) Claim(ctx context.Context, runID string) error {
+	_, err := o.recovery.Claim(ctx, runID, true)
+	return err
+}
+
+// PublishFinished shows a run whose enrichment has changed after its end.
+func (o ownRuns) PublishFinished(d *engine.RunDetail) {
+	o.hub.Publish(d.RunID, live.FinishedState(d, time.Now()), false)
+}
+
+// StartWaiting starts a run that waits, however many its user has.
+func (o ownRuns) StartWaiting(ctx context.Context, runID, by string) error {
+	_, err := o.start(ctx, runID, by, 0)
+	return err
+}
+
+// LogContext lets what plugins log in calls with the context reach the log of the run, while it is live here.
+func (s *Service) LogContext(ctx context.Context, runID string) context.Context {
 	return plugin.WithLog(ctx, func(line plugin.LogLine) {
 		if l := s.runs.Get(runID); l != nil {
 			l.plugins.Add(line, l.clock.Now())

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,6 +15,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
 	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/admission"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -34,40 +36,40 @@ type Options struct {
 	Store   ControlStore
 	Results record.Results
 	Plugins plugin.Host
-	Drivers map[string]target.Driver
+	Drivers target.Drivers
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings prepare.Recordings
 	Nodes      []protocol.Dialer
 	// NodeSource finds more of them while the service runs; nil finds none.
 	NodeSource nodes.Source
 	// Content is what nodes of other processes fetch from this one; nil where there are none.
-	Content Content
+	Content nodes.Content
 	Log     zerolog.Logger
 	Version string
 	// Watcher is told of each change of a node's state; nil where nobody watches.
-	Watcher NodeWatcher
+	Watcher nodes.Watcher
 	// Metrics takes measurements of the nodes, and of the loops of runs where it is a TickMeter; nil takes none.
 	Metrics nodes.Meter
 	// Network says which nodes reach a database; nil: every node does.
-	Network Network
+	Network nodes.Network
 	// Traces makes the spans of runs; nil makes none.
 	Traces *trace.Tracer
 	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
 	WaitForNodes time.Duration
 	// Authorizer is asked before a run begins that has waited; nil lets all begin.
-	Authorizer Authorizer
+	Authorizer admission.Authorizer
 	// MaxLivePerUser is how many live runs one user may have at a time; 0 means no bound.
 	MaxLivePerUser int
 	// TempDir is a folder for files under construction.
 	TempDir string
 	// Disk is where files are kept; nil always has room.
-	Disk Disk
+	Disk enrichment.Disk
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
 	// PollInterval is how often the warehouse of a run is asked for; zero means 5 s.
 	PollInterval time.Duration
 	// Prices is the price list that costs are reckoned with; nil means the default.
-	Prices PriceList
+	Prices query.PriceList
 	// Owner names this server in the leases of its runs, the same over restarts on
 	// one data directory; empty is a name of its own for all without one.
 	Owner string
@@ -87,46 +89,9 @@ type Options struct {
 	Rand func(time.Duration) time.Duration
 }
 
-// Content is what nodes of other processes fetch from the server.
-type Content interface {
-	// ReadPlugin reads a plugin.
-	ReadPlugin(ctx context.Context, sha256 string) ([]byte, error)
-	// Segment opens a segment that a node wants for the work of a query, and says how large it is.
-	Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
-}
-
-// NodeWatcher is told of nodes. It is called in order, while the fleet waits, and must not ask the fleet for anything.
-type NodeWatcher interface {
-	RecordEvent(e nodes.NodeEvent)
-}
-
-// Network says which nodes reach the database of a DSN.
-type Network interface {
-	Reachability(dsn string) nodes.Reachability
-}
-
 // TickMeter takes how long after its time the second of a run was aggregated and shown.
 type TickMeter interface {
 	Ticked(runID string, after time.Duration)
-}
-
-// Authorizer says whether runs are still for those who have started them.
-type Authorizer interface {
-	// Authorize is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
-	// ended then. Another error leaves it waiting.
-	Authorize(ctx context.Context, runID string) error
-}
-
-// Disk is where files are kept.
-type Disk interface {
-	// CheckSpace is an error while there is no space for more than the control store; its sentence begins with what has
-	// stopped.
-	CheckSpace(stopped string) error
-}
-
-// PriceList is what costs are reckoned with, as it is now.
-type PriceList interface {
-	Prices() cost.Prices
 }
 
 // Calibration is what the generator was measured to cost and to err by on this machine.
@@ -141,28 +106,3 @@ type defaults struct{}
 func (defaults) CheckSpace(string) error      { return nil }
 func (defaults) Prices() cost.Prices          { return cost.Default() }
 func (defaults) Ticked(string, time.Duration) {}
-
-// fleetOptions are those of the nodes.
-func fleetOptions(opts Options) nodes.Options {
-	o := nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource,
-		Version: opts.Version, Meter: opts.Metrics,
-		Jitter: opts.Rand, Clock: opts.Clock}
-	if opts.Content != nil {
-		o.Module, o.Segment = opts.Content.ReadPlugin, opts.Content.Segment
-	}
-	if opts.Watcher != nil {
-		o.Watch = opts.Watcher.RecordEvent
-	}
-	if opts.Network != nil {
-		o.Reachability = opts.Network.Reachability
-	}
-	return o
-}
-
-// authorize is what the admission asks, nil where all may begin.
-func authorize(a Authorizer) func(ctx context.Context, runID string) error {
-	if a == nil {
-		return nil
-	}
-	return a.Authorize
-}

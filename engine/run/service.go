@@ -17,11 +17,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
-	runlive "github.com/loadstone-db/loadstone/engine/run/live"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/run/recovery"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // Sentences that users read as the reason of a run's end.
@@ -60,7 +58,6 @@ type Service struct {
 	admission *admission.Controller
 	hub       Hub
 	ticks     TickMeter
-	traits    func(*engine.Plan) target.Traits
 
 	enrichments    *enrichment.Service
 	finalizer      *finalize.Service
@@ -70,8 +67,9 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, runs: NewActiveRuns[*runLoop](), traits: prepare.TraitsLookup(opts.Drivers),
-		nodes: nodes.New(fleetOptions(opts)), ticks: defaults{}}
+	s := &Service{opts: opts, runs: NewActiveRuns[*runLoop](), ticks: defaults{}, nodes: nodes.New(nodes.Options{
+		Log: opts.Log, Dialers: opts.Nodes, Source: opts.NodeSource, Version: opts.Version, Meter: opts.Metrics,
+		Jitter: opts.Rand, Clock: opts.Clock, Content: opts.Content, Watcher: opts.Watcher, Network: opts.Network})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
@@ -92,29 +90,18 @@ func New(opts Options) *Service {
 	s.opts.TempDir = cmp.Or(opts.TempDir, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
-		TempDir: s.opts.TempDir, CheckDiskSpace: s.opts.Disk.CheckSpace, Log: opts.Log,
-		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
-		Detail:      func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
-		LogContext:  s.logContext,
-		CheckExists: func(ctx context.Context, runID string) error { _, err := s.Run(ctx, runID); return err },
-		Claim: func(ctx context.Context, runID string) error {
-			_, err := s.recovery.Claim(ctx, runID, true)
-			return err
-		},
-		OnChanged: func(d *engine.RunDetail) { s.hub.Publish(d.RunID, runlive.FinishedState(d, time.Now()), false) }})
+		TempDir: s.opts.TempDir, Disk: s.opts.Disk, Log: opts.Log, Lifetime: s.lifetime, Routines: &s.routines,
+		Deps: s.deps(), Drivers: opts.Drivers, Runs: ownRuns{s}})
 	s.admission = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorize: authorize(opts.Authorizer),
-		Fail: func(ctx context.Context, runID, why string) error {
-			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
-		},
-		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
+		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorizer: opts.Authorizer,
+		Runs: ownRuns{s}})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices.Prices, Live: s.runs.Current, Waiting: s.admission.Waiting})
+		Prices: s.opts.Prices, Live: s.runs, Admission: s.admission})
 	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
-	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
-		Skipped: s.enrichments.Skipped})
+	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log,
+		Drivers: opts.Drivers, Enrichments: s.enrichments})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
-		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Finalizer: s.finalizer, Nodes: s.nodes,
+		Log: opts.Log, Lifetime: s.lifetime, Routines: &s.routines, Finalizer: s.finalizer, Nodes: s.nodes,
 		Enrichments: s.enrichments, Runs: recoveryHost{s.runs, s}, Clock: opts.Clock})
 	s.remoteCommands = NewRemoteCommands(
 		RemoteCommandOptions{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Handler: s},

@@ -73,11 +73,11 @@ func (p *poller) onPoll(poll WarehousePoll, at time.Time, prices cost.Prices) (o
 
 // watchWarehouse begins to poll the run's warehouse, if it has one.
 func (l *runLoop) watchWarehouse(ctx context.Context) {
-	if !l.svc.traits(l.plan.Plan).Warehouses {
+	if !l.svc.opts.Drivers.Traits(l.plan.Plan).Warehouses {
 		return
 	}
 	every := WarehousePollInterval(l.svc.opts.PollInterval, l.sc, l.life.Search() != nil)
-	l.poller.start(l.svc.logContext(ctx, l.runID), l.svc.routines.Go, every,
+	l.poller.start(l.svc.LogContext(ctx, l.runID), l.svc.routines.Go, every,
 		l.svc.deps(), l.run, l.plan.Plan)
 }
 

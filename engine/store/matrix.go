@@ -24,6 +24,7 @@ type MatrixTransition struct {
 // Matrices keeps what runs of one workload on several targets have in common.
 // The runs themselves are kept by Runs, and name their matrix.
 type Matrices interface {
+	Leases
 	CreateMatrix(ctx context.Context, m engine.MatrixRun) error
 	Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error)
 	// ListMatrices returns the newest first, at most limit.

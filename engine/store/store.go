@@ -126,10 +126,15 @@ type RunList struct {
 	Total      int64    `json:"total"`
 }
 
-// LeaseDuration is how long a run stays its owner's without a sign of life, by the clock
-// of the database. SaveTick and RenewLeases give such a sign. Tests of processes shorten
-// it, before anything else.
-var LeaseDuration = 15 * time.Second
+// LeaseDuration is how long a run or matrix stays its owner's without a sign of life, by the clock of the database,
+// where a store has no other Lease. SaveTick and RenewLeases give such a sign.
+const LeaseDuration = 15 * time.Second
+
+// Leases says how long what a server owns stays its own.
+type Leases interface {
+	// Lease is LeaseDuration, or what the store was opened with.
+	Lease() time.Duration
+}
 
 // Claim asks for a run.
 type Claim struct {
@@ -240,6 +245,7 @@ func packedSize(h *engine.PackedHistogram) int {
 // Runs keeps runs, their control events, snapshots, logs and results.
 type Runs interface {
 	Views
+	Leases
 	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
 	// test_results row, with the plan when known. It seals inline DSNs.
 	CreateRun(ctx context.Context, run engine.Run) error

@@ -59,6 +59,17 @@ func DriverTraits(d Driver) Traits {
 	return t
 }
 
+// Drivers are drivers by the names that plans have of them.
+type Drivers map[string]Driver
+
+// Traits are those of the database that a run with a plan has; none before there is a plan.
+func (d Drivers) Traits(plan *engine.Plan) Traits {
+	if plan == nil {
+		return Traits{}
+	}
+	return DriverTraits(d[plan.Driver])
+}
+
 // MaxResult bounds what Query reads, in bytes.
 const MaxResult = 8 << 20
 

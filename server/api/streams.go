@@ -20,7 +20,7 @@ import (
 
 // Coordinator carries statements out.
 type Coordinator interface {
-	Execute(ctx context.Context, text string, by catalog.Author) ([]coordinator.Result, error)
+	Execute(ctx context.Context, text string, by catalog.Author, rights coordinator.Rights) ([]coordinator.Result, error)
 	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
 	Live() map[int64]coordinator.Live

@@ -11,38 +11,45 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
-// executeStatements carries statements out for the caller, who has to have the right of each connection that they write
-// to, and to confirm those that are production.
+// statementRights implements coordinator.Rights for the caller, who has to have the right of each connection that
+// statements write to, and to confirm those that are production.
+type statementRights struct {
+	connections store.Connections
+	user        store.User
+	confirmed   auth.Names
+	// production are those that were asked for.
+	production []store.Connection
+}
+
+// Grant implements coordinator.Rights.
+func (r *statementRights) Grant(ctx context.Context, connection string) catalog.ConnectionGrant {
+	g := catalog.ConnectionGrant{Ref: connection}
+	saved, err := r.connections.Connection(ctx, connection)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return g
+	case err == nil:
+		err = auth.AuthorizeConnection(r.user, saved)
+	}
+	if err != nil {
+		g.Err = err
+		return g
+	}
+	if saved.Production {
+		r.production = append(r.production, saved)
+	}
+	g.Exists, g.ID, g.Name, g.Driver, g.Production = true, saved.ConnectionID, saved.Name, saved.Driver, saved.Production
+	g.Confirmed = !saved.Production || slices.Contains(r.confirmed, saved.Name)
+	return g
+}
+
+// executeStatements carries statements out for the caller.
 func executeStatements(ctx context.Context, a *API, c Coordinator, in StatementsInput) ([]coordinator.Result, error) {
 	user := a.User(ctx)
-	by := catalog.Author{Name: user.Name, UserID: user.UserID}
-	var production []store.Connection
-	for {
-		results, err := c.Execute(ctx, in.SQL, by)
-		var unjudged *catalog.UncheckedConnectionError
-		switch {
-		case errors.Is(err, catalog.ErrUnconfirmed):
-			return nil, auth.CheckConfirmed(production, in.ConfirmProduction)
-		case !errors.As(err, &unjudged):
-			return results, err
-		}
-		j := catalog.ConnectionGrant{Ref: unjudged.Ref}
-		saved, err := a.Store.Connection(ctx, unjudged.Ref)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			if err := auth.AuthorizeConnection(user, saved); err != nil {
-				return nil, err
-			}
-			j.Exists, j.ID, j.Name, j.Driver = true, saved.ConnectionID, saved.Name, saved.Driver
-			j.Production = saved.Production
-			j.Confirmed = !saved.Production || slices.Contains(in.ConfirmProduction, saved.Name)
-			if saved.Production {
-				production = append(production, saved)
-			}
-		}
-		by.Connections = append(by.Connections, j)
+	rights := &statementRights{connections: a.Store, user: user, confirmed: in.ConfirmProduction}
+	results, err := c.Execute(ctx, in.SQL, catalog.Author{Name: user.Name, UserID: user.UserID}, rights)
+	if errors.Is(err, catalog.ErrUnconfirmed) {
+		err = auth.CheckConfirmed(rights.production, in.ConfirmProduction)
 	}
+	return results, err
 }

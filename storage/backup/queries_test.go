@@ -65,7 +65,7 @@ func looksAfter(t *testing.T, s *postgres.Store, f *feeds) *coordinator.Coordina
 
 func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 	t.Helper()
-	_, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"})
+	_, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}, nil)
 	must(t, err)
 }
 
@@ -127,7 +127,7 @@ func TestContinuousQueriesRest(t *testing.T) {
 		t.Errorf("the one that had failed: %+v", q)
 	}
 	var refused *sql.Error
-	if _, err := c.Execute(t.Context(), slow, catalog.Author{Name: "ada"}); !errors.As(err, &refused) ||
+	if _, err := c.Execute(t.Context(), slow, catalog.Author{Name: "ada"}, nil); !errors.As(err, &refused) ||
 		refused.Kind != sql.AlreadyExists || !strings.Contains(refused.Hint, "DROP it first") {
 		t.Errorf("its name is taken: %v", err)
 	}

@@ -280,11 +280,8 @@ func (d *Database) recordChanges(ctx context.Context, tx pgx.Tx, t refresh.Table
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// The sizes of parts: a division costs a claim and a table for each of them.
-var (
-	partitionsPerPart = 64
-	maxParts          = 16
-)
+// maxParts is how many parts a table is divided into at most, unless it names a number itself.
+const maxParts = 16
 
 // part is one of the pieces of a table that are refreshed by themselves.
 type part struct {
@@ -293,9 +290,9 @@ type part struct {
 }
 
 // parts divides the partitions that are made anew into ranges of them: into so many as the table names, or, for 0, as
-// are worth it. Of all of a table the last part has the rows, too, that belong to none.
-func (c changeSet) parts(mode refresh.Mode, named int) []part {
-	n := min(len(c.keys)/partitionsPerPart, maxParts)
+// are worth it, of at least so many partitions each. Of all of a table the last part has the rows, too, that belong to none.
+func (c changeSet) parts(mode refresh.Mode, named, least int) []part {
+	n := min(len(c.keys)/least, maxParts)
 	if named > 0 {
 		n = min(len(c.keys), named)
 	}

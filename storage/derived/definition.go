@@ -26,9 +26,6 @@ func wrapDefinition(definition string) string {
 	return definitionPrefix + definition + definitionSuffix
 }
 
-// The limits of looking at a definition before it is a table's.
-var previewLimits = Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20}
-
 // NormalizeDefinition is a definition without the semicolon that may end it. What is not one statement that reads is
 // refused in words; the database refuses the same by its privileges.
 func NormalizeDefinition(text string) (string, error) {
@@ -111,7 +108,7 @@ func (d *Database) plan(ctx context.Context, definition string) (plan string, er
 
 func (d *Database) inspectTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := limitDefinition(ctx, tx, previewLimits.Statement); err != nil {
+		if err := limitDefinition(ctx, tx, d.Settings.Preview.Statement); err != nil {
 			return err
 		}
 		return f(tx)
@@ -119,7 +116,7 @@ func (d *Database) inspectTx(ctx context.Context, f func(pgx.Tx) error) error {
 }
 
 // Preview shows what a definition would give: its plan, its columns, its first rows. Rows that take longer than
-// previewLimits allow are left out, with a note.
+// Settings.Preview allows are left out, with a note.
 func (d *Database) Preview(ctx context.Context, definition, ingested string) (p query.Preview, err error) {
 	began := time.Now()
 	p.Columns, p.Rows = []query.Column{}, [][]any{}
@@ -133,8 +130,8 @@ func (d *Database) Preview(ctx context.Context, definition, ingested string) (p 
 		return executeQuery(
 			ctx,
 			tx,
-			fmt.Sprintf("%s LIMIT %d", wrapDefinition(definition), previewLimits.Rows+1),
-			previewLimits,
+			fmt.Sprintf("%s LIMIT %d", wrapDefinition(definition), d.Settings.Preview.Rows+1),
+			d.Settings.Preview,
 			&p.Answer,
 		)
 	})
@@ -144,11 +141,11 @@ func (d *Database) Preview(ctx context.Context, definition, ingested string) (p 
 		return p, nil
 	case timeoutError(err):
 		p.Note = fmt.Sprintf("Its first rows take longer than %v, so that they are not shown. A refresh may take %v.",
-			previewLimits.Statement, definitionLimits.Statement)
+			d.Settings.Preview.Statement, d.Settings.Definition.Statement)
 		// Of no rows the database names the columns, and their types, as it does of some.
 		p.Columns, p.Rows = []query.Column{}, [][]any{}
 		err = d.inspectTx(ctx, func(tx pgx.Tx) error {
-			return executeQuery(ctx, tx, wrapDefinition(definition)+" LIMIT 0", previewLimits, &p.Answer)
+			return executeQuery(ctx, tx, wrapDefinition(definition)+" LIMIT 0", d.Settings.Preview, &p.Answer)
 		})
 		return p, wrapError("asking the results database", err)
 	}

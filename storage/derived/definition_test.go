@@ -124,7 +124,7 @@ func TestPreview(t *testing.T) {
 		"runs"); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "division by zero") {
 		t.Errorf("an error of a row: %v", err)
 	}
-	derived.LimitPreview(t, 100*time.Millisecond)
+	d.Settings.Preview.Statement = 100 * time.Millisecond
 	p, err = d.Preview(t.Context(), `SELECT count(*) AS n FROM pg_catalog.generate_series(1, 100000) a,
 		pg_catalog.generate_series(1, 100000) b`, "runs")
 	if err != nil || !strings.Contains(p.Note, "longer than") || len(p.Rows) != 0 || len(p.Columns) != 1 || p.Truncated {

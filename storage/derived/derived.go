@@ -43,17 +43,33 @@ type Limits struct {
 	Rows, Bytes int64
 }
 
-// The limits of the definitions of tables, and of queries.
-var (
-	definitionLimits = Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30}
-	queryLimits      = Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20}
-)
+// Settings are what a database lets its users take.
+type Settings struct {
+	// Definition bounds a refresh of a table by its SQL, Query a query, and Preview a look at a definition before it is a
+	// table's.
+	Definition, Query, Preview Limits
+	// RowsInMemory is how many bytes of rows are kept in memory, and need no table to be gathered in.
+	RowsInMemory int
+	// PartitionsPerPart is how many partitions a part of a table has at least: a division costs a claim and a table for
+	// each part.
+	PartitionsPerPart int
+}
+
+// DefaultSettings are those of a database that was opened.
+func DefaultSettings() Settings {
+	return Settings{Definition: Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30},
+		Query:        Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20},
+		Preview:      Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20},
+		RowsInMemory: 1 << 20, PartitionsPerPart: 64}
+}
 
 // maxColumns is how many columns a derived table has at most.
 const maxColumns = 500
 
 // Database is the results database. It is safe for concurrent use.
 type Database struct {
+	// Settings may be changed while nothing else is asked of the database.
+	Settings      Settings
 	owner, reader *pgxpool.Pool
 	readerRole    string
 	// stepHook is asked at each step of taking executions in; nil but in tests.
@@ -76,7 +92,7 @@ func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 		owner.Close()
 		return nil, err
 	}
-	d := &Database{owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
+	d := &Database{Settings: DefaultSettings(), owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
 	for _, step := range []func(context.Context) error{d.checkOwner, d.checkReader, d.apply, d.checkSame} {
 		if err := step(ctx); err != nil {
 			d.Close()

@@ -316,8 +316,8 @@ func TestReadersSeeOneState(t *testing.T) {
 }
 
 func TestDefinitionsThatAreRefused(t *testing.T) {
-	derived.LimitRows(t, 50_000)
 	d, owner, _ := open(t)
+	d.Settings.Definition.Rows = 50_000
 	wide := make([]string, 2000)
 	for i := range wide {
 		wide[i] = fmt.Sprintf("%d AS c%d", i, i)

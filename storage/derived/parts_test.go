@@ -44,8 +44,8 @@ func content(t *testing.T, conn *pgx.Conn, sql string) string {
 // TestATableInParts: its parts are gathered each by itself, one that is missing is named alone, and readers see nothing
 // of it before all are there, then all at once.
 func TestATableInParts(t *testing.T) {
-	derived.LimitPartitionsPerPart(t, 2)
 	d, owner, reader := open(t)
+	d.Settings.PartitionsPerPart = 2
 	var epoch int64
 	putDays(t, d, &epoch, 0, 1, 2, 3, 4, 5, 6, 7)
 	table := refresh.Table{Name: "wide", Kind: refresh.SQL, Version: 1, Mode: refresh.Auto, PartitionBy: refresh.ByRun,
@@ -116,8 +116,8 @@ func TestATableInParts(t *testing.T) {
 
 // TestAStalePartIsNotPutInPlace: a worker of an earlier claim, or of a division that is forgotten, gathers for nobody.
 func TestAStalePartIsNotPutInPlace(t *testing.T) {
-	derived.LimitPartitionsPerPart(t, 2)
 	d, owner, reader := open(t)
+	d.Settings.PartitionsPerPart = 2
 	var epoch int64 = 100
 	putDays(t, d, &epoch, 0, 1, 2, 3)
 	table := refresh.Table{Name: "wide", Kind: refresh.SQL, Version: 1, Mode: refresh.Auto, PartitionBy: refresh.ByRun,

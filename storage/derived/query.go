@@ -56,7 +56,7 @@ func (d *Database) Query(ctx context.Context, sql string, limit int) (a query.An
 	}
 	began := time.Now()
 	a.Columns, a.Rows = []query.Column{}, [][]any{}
-	limits := queryLimits
+	limits := d.Settings.Query
 	limits.Rows = min(limits.Rows, int64(max(limit, 1)))
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := limitStatements(ctx, tx, limits.Statement); err != nil {

@@ -24,9 +24,6 @@ func stageName(c refresh.Claim) (prefix string, name pgx.Identifier) {
 	return prefix, pgx.Identifier{"staging", fmt.Sprintf("%s%019d", prefix, c.Epoch)}
 }
 
-// maxRowsInMemory is how many bytes of rows are kept in memory, and need no table to be gathered in.
-var maxRowsInMemory = 1 << 20
-
 // rowBuffer are rows on their way from the reader to the owner: in memory as long as they are few, then in a table.
 type rowBuffer struct {
 	limit  int
@@ -59,7 +56,7 @@ func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column,
 	s stagedRows, err error) {
 	var pipe *io.PipeWriter
 	var written chan error
-	rows := &rowBuffer{limit: maxRowsInMemory, spill: func() (io.Writer, error) {
+	rows := &rowBuffer{limit: d.Settings.RowsInMemory, spill: func() (io.Writer, error) {
 		if err := d.makeStage(ctx, c, columns, &s); err != nil {
 			return nil, err
 		}
@@ -77,7 +74,7 @@ func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column,
 	if c.Subtask != "" {
 		rows.limit = 0
 	}
-	bounded := &byteLimiter{w: rows, limit: definitionLimits.Bytes}
+	bounded := &byteLimiter{w: rows, limit: d.Settings.Definition.Bytes}
 	n, readErr := d.read(ctx, query, bounded)
 	var writeErr error
 	if pipe != nil {
@@ -90,9 +87,9 @@ func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column,
 	var made *stageError
 	switch {
 	case bounded.n > bounded.limit:
-		return s, tooLarge(fmt.Sprintf("more than %d MB", definitionLimits.Bytes>>20))
-	case n > definitionLimits.Rows:
-		return s, tooLarge(fmt.Sprintf("more than %d rows", definitionLimits.Rows))
+		return s, tooLarge(fmt.Sprintf("more than %d MB", d.Settings.Definition.Bytes>>20))
+	case n > d.Settings.Definition.Rows:
+		return s, tooLarge(fmt.Sprintf("more than %d rows", d.Settings.Definition.Rows))
 	case errors.As(readErr, &made):
 		return s, made.error
 	case readErr != nil && !errors.Is(readErr, errStopped):
@@ -142,10 +139,10 @@ func (c *byteLimiter) Write(p []byte) (int, error) {
 func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows int64, err error) {
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if err := limitDefinition(ctx, tx, definitionLimits.Statement); err != nil {
+			if err := limitDefinition(ctx, tx, d.Settings.Definition.Statement); err != nil {
 				return err
 			}
-			copying := fmt.Sprintf("COPY (%s\nLIMIT %d) TO STDOUT (FORMAT binary)", query, definitionLimits.Rows+1)
+			copying := fmt.Sprintf("COPY (%s\nLIMIT %d) TO STDOUT (FORMAT binary)", query, d.Settings.Definition.Rows+1)
 			tag, err := tx.Conn().PgConn().CopyTo(ctx, to, copying)
 			rows = tag.RowsAffected()
 			return err

@@ -23,7 +23,7 @@ func TestFewRowsAndMany(t *testing.T) {
 			Mode: refresh.Full}, claim(name, "", epoch), held)
 	}
 	for _, bytes := range []int{1 << 20, 1000} {
-		derived.LimitRowsInMemory(t, bytes)
+		d.Settings.RowsInMemory = bytes
 		name := fmt.Sprintf("with %d", bytes)
 		for range 2 {
 			r, err := materialize(name, definition)
@@ -49,7 +49,7 @@ func TestFewRowsAndMany(t *testing.T) {
 		t.Errorf("%d tables of refreshes were left", n)
 	}
 	// A worker that is killed leaves its table. The next refresh removes it, however few its own rows are.
-	derived.LimitRowsInMemory(t, 1000)
+	d.Settings.RowsInMemory = 1000
 	if _, err := owner.Exec(t.Context(), "CREATE TABLE "+derived.StageName("killed", epoch)+" ()"); err != nil {
 		t.Fatal(err)
 	}

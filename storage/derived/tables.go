@@ -40,7 +40,7 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 		r.Unchanged = true
 		return r, nil
 	}
-	if parts := changes.parts(r.Mode, t.Partitions); len(parts) > 1 {
+	if parts := changes.parts(r.Mode, t.Partitions, d.Settings.PartitionsPerPart); len(parts) > 1 {
 		return d.startDivision(ctx, t, c, columns, changes, parts, r, prove)
 	}
 	query := wrapDefinition(t.Definition)

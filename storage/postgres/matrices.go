@@ -114,7 +114,7 @@ func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransitio
 		texts(move.From),
 		move.Owner,
 		move.Holder,
-		store.LeaseDuration.Seconds(),
+		s.Lease().Seconds(),
 	)
 	if err != nil {
 		return dberr.Failed("changing the matrix", err)
@@ -146,7 +146,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 		matrixID,
 		owner,
 		reclaim,
-		store.LeaseDuration.Seconds(),
+		s.Lease().Seconds(),
 	)
 	if err != nil {
 		return dberr.Failed("claiming the matrix", err)
@@ -169,7 +169,7 @@ func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []str
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `UPDATE matrices SET lease_until = clock_timestamp() + make_interval(secs => $3)
-		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, store.LeaseDuration.Seconds())
+		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, s.Lease().Seconds())
 	if err != nil {
 		return nil, dberr.Failed("renewing the leases of matrices", err)
 	}

@@ -2,13 +2,17 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -56,4 +60,27 @@ func TestStore(t *testing.T) {
 		s, _ := open(t)
 		return s
 	})
+}
+
+// TestALeaseIsAsLongAsTheStoreSays: another server takes a run over as soon as that has passed.
+func TestALeaseIsAsLongAsTheStoreSays(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	s.LeaseDuration = 300 * time.Millisecond
+	ctx := t.Context()
+	if err := s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
+		Phase: engine.PhasePreparing, WorkersExpected: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Transition(ctx, store.Transition{RunID: "r", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(ctx, store.Claim{RunID: "r", Owner: "b"}); !errors.Is(err, store.ErrLeaseHeld) {
+		t.Errorf("at once: %v", err)
+	}
+	time.Sleep(400 * time.Millisecond)
+	if _, err := s.Claim(ctx, store.Claim{RunID: "r", Owner: "b"}); err != nil {
+		t.Errorf("after its lease: %v", err)
+	}
 }

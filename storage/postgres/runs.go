@@ -164,7 +164,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 		c.RunID,
 		c.Owner,
 		c.Reclaim,
-		store.LeaseDuration.Seconds(),
+		s.Lease().Seconds(),
 	).Scan(
 		&epoch,
 	)
@@ -183,7 +183,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE run_status SET lease_until = clock_timestamp() + make_interval(secs => $3)
 		WHERE run_id = ANY($2::text[]) AND owner = $1`,
-		owner, runIDs, store.LeaseDuration.Seconds())
+		owner, runIDs, s.Lease().Seconds())
 	return dberr.Failed("renewing the leases", err)
 }
 

@@ -6,6 +6,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,9 @@ type (
 
 // Store is the control store: it implements what storetest.Store lists. It is safe for concurrent use.
 type Store struct {
+	// LeaseDuration is how long runs and matrices stay a server's, store.LeaseDuration where it is 0. It is set before
+	// the first call.
+	LeaseDuration time.Duration
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
 	NodeStore
@@ -50,6 +54,9 @@ type Store struct {
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
+
+// Lease implements store.Leases.
+func (s *Store) Lease() time.Duration { return cmp.Or(s.LeaseDuration, store.LeaseDuration) }
 
 const (
 	// defaultTimeout bounds calls whose context has no deadline.

@@ -25,7 +25,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 			workers_registered = $5, workers_active = $6, workers_completed = $7, updated_at = now(),
 			lease_until = clock_timestamp() + make_interval(secs => $8)
 		WHERE run_id = $1`, t.RunID, t.TotalOps, t.ErrorCount, t.CurrentQPS,
-		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted, store.LeaseDuration.Seconds())
+		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted, s.Lease().Seconds())
 	if len(t.Workers) > 0 {
 		queueHeartbeats(batch, t)
 	}

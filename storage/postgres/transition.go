@@ -36,7 +36,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	}
 	if t.Owner != "" {
 		set = append(set, "owner = "+arg(t.Owner), "lease_until = clock_timestamp() + make_interval(secs => "+
-			arg(store.LeaseDuration.Seconds())+")")
+			arg(s.Lease().Seconds())+")")
 	}
 	if t.Phase != nil {
 		set = append(set, "phase = "+arg(orNull(*t.Phase)))

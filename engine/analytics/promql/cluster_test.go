@@ -2,6 +2,8 @@ package promql_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +137,17 @@ func (s *spy) Query(id string, a nodes.QueryListener, works ...nodes.QueryWork) 
 	s.Fleet.Query(id, listening{a, s}, works...)
 }
 
+// nodeContent is a catalog as nodes fetch from it.
+type nodeContent struct{ promqltest.Catalog }
+
+func (c nodeContent) Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	return c.Content(ctx, runID, name)
+}
+
+func (nodeContent) ReadPlugin(context.Context, string) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // newNode is a node whose segments come from servers, or from the catalog where it is the server's own.
 func (c *cluster) newNode(id string) *member {
 	dir, err := os.MkdirTemp("", "node")
@@ -227,7 +240,7 @@ func newClusterOf(t *testing.T, made []promqltest.Run, ids ...string) *cluster {
 		c.newNode(id)
 	}
 	c.fleet = nodes.New(nodes.Options{Log: zerolog.Nop(), Version: "test", Dialers: c.dialers,
-		Segment: c.catalog.Content})
+		Content: nodeContent{c.catalog}})
 	life, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	c.end = sync.OnceFunc(func() { cancel(); all.Wait() })

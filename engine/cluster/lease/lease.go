@@ -16,23 +16,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// RenewInterval is how often leases are renewed and expired ones are looked for: what nobody renews
-// is taken over at most twice as long after its lease has expired. Tests of processes
-// shorten it, before anything else.
-var RenewInterval = 2 * time.Second
-
 // storeTimeout bounds one look at the store.
 const storeTimeout = 10 * time.Second
 
 // takeoverGrace is for how long nothing is taken over after a look that failed, or took longer than looks are apart:
 // the store hung for others too, and an owner's own look may be under way for limit before the next one renews.
-func takeoverGrace() time.Duration { return max(storeTimeout/2, 5*RenewInterval) + RenewInterval }
+func (w Manager[T]) takeoverGrace() time.Duration {
+	return max(storeTimeout/2, 5*w.Interval()) + w.Interval()
+}
 
 // Manager renews the leases of one kind of thing, and takes over what has none.
 type Manager[T any] struct {
 	// Kind names the things in the log of the process: "runs".
 	Kind string
-	Log  zerolog.Logger
+	// Lease is how long a lease is.
+	Lease time.Duration
+	Log   zerolog.Logger
 	// Renew prolongs the leases of what this process has in its hands.
 	Renew func(ctx context.Context) error
 	// Expired lists what has an owner whose lease has expired, and is not in this
@@ -44,10 +43,14 @@ type Manager[T any] struct {
 	TakeOver func(ctx context.Context, one T) error
 }
 
+// Interval is how often leases are renewed and expired ones are looked for, 2 s for one of 15 s: what nobody renews is
+// taken over at most twice as long after its lease has expired.
+func (w Manager[T]) Interval() time.Duration { return w.Lease * 2 / 15 }
+
 // Run renews and looks until ctx ends. An error is logged, and what it is about has to be seen
 // expired in two looks again.
 func (w Manager[T]) Run(ctx context.Context) {
-	ticker := time.NewTicker(RenewInterval)
+	ticker := time.NewTicker(w.Interval())
 	defer ticker.Stop()
 	var seen map[string]bool
 	var trouble time.Time
@@ -59,8 +62,8 @@ func (w Manager[T]) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		var err error
-		seen, err = w.poll(ctx, seen, began.Sub(trouble) > takeoverGrace())
-		if seen == nil && w.Expired != nil || time.Since(began) > RenewInterval {
+		seen, err = w.poll(ctx, seen, began.Sub(trouble) > w.takeoverGrace())
+		if seen == nil && w.Expired != nil || time.Since(began) > w.Interval() {
 			trouble = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {

@@ -28,7 +28,7 @@ func (w *world) watch() Manager[string] {
 		defer w.mu.Unlock()
 		f()
 	}
-	return Manager[string]{Kind: "things", Log: zerolog.Nop(),
+	return Manager[string]{Kind: "things", Lease: 15 * time.Second, Log: zerolog.Nop(),
 		Renew: func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
 		Expired: func(context.Context) (l []string, err error) {
 			locked(func() { l, err = w.expired, w.down })
@@ -50,7 +50,7 @@ func pollTimes(t *testing.T, w Manager[string], change func(look int), n int) {
 		go w.Run(ctx)
 		for i := range n {
 			change(i)
-			time.Sleep(RenewInterval)
+			time.Sleep(w.Interval())
 			synctest.Wait()
 		}
 		cancel()
@@ -125,17 +125,18 @@ func TestATakeOverThatFailsIsTriedAgain(t *testing.T) {
 // then somebody does.
 func TestOwnersComeFirstAfterAnOutage(t *testing.T) {
 	w := &world{expired: []string{"x"}}
-	pollTimes(t, w.watch(), func(i int) {
+	watch := w.watch()
+	pollTimes(t, watch, func(i int) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.down = nil
 		if i == 0 {
 			w.down = errors.New("no answer")
 		}
-		if after := time.Duration(i) * RenewInterval; len(w.taken) > 0 && after <= takeoverGrace() {
+		if after := time.Duration(i) * watch.Interval(); len(w.taken) > 0 && after <= watch.takeoverGrace() {
 			t.Errorf("taken over %s after the outage", after)
 		}
-	}, int(takeoverGrace()/RenewInterval)+3)
+	}, int(watch.takeoverGrace()/watch.Interval())+3)
 	if !slices.Equal(w.taken, []string{"x"}) && len(w.taken) == 0 {
 		t.Errorf("taken over %v", w.taken)
 	}

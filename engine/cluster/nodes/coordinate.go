@@ -96,8 +96,8 @@ func (f *Fleet) RequiredNode(w engine.Workload, dsn string) string {
 func (f *Fleet) requiresLocal(w engine.Workload, dsn string) string {
 	recorded := w.Feed != nil && w.Feed.Run != ""
 	reach := FromAnyNode
-	if f.opts.Reachability != nil {
-		reach = f.opts.Reachability(dsn)
+	if f.opts.Network != nil {
+		reach = f.opts.Network.Reachability(dsn)
 	}
 	if !recorded && reach == FromAnyNode {
 		return ""

@@ -33,18 +33,19 @@ type Meter interface {
 	Fetched(w Work, bytes int64, took time.Duration, failed, mismatch bool)
 }
 
-// noopMeter takes no measurement.
-type noopMeter struct{}
+// noop takes no measurement, and watches nothing.
+type noop struct{}
 
-func (noopMeter) RoundTrip(time.Duration)             {}
-func (noopMeter) Connected(time.Duration)             {}
-func (noopMeter) Disconnected()                       {}
-func (noopMeter) Assigned(Work, bool, bool) string    { return "" }
-func (noopMeter) Responded(Work, bool, time.Duration) {}
-func (noopMeter) Cancelled(Work, time.Duration)       {}
-func (noopMeter) FetchStarted(Work, time.Duration)    {}
+func (noop) RoundTrip(time.Duration)             {}
+func (noop) RecordEvent(NodeEvent)               {}
+func (noop) Connected(time.Duration)             {}
+func (noop) Disconnected()                       {}
+func (noop) Assigned(Work, bool, bool) string    { return "" }
+func (noop) Responded(Work, bool, time.Duration) {}
+func (noop) Cancelled(Work, time.Duration)       {}
+func (noop) FetchStarted(Work, time.Duration)    {}
 
-func (noopMeter) Fetched(Work, int64, time.Duration, bool, bool) {}
+func (noop) Fetched(Work, int64, time.Duration, bool, bool) {}
 
 // measure takes what a happening says of time. It needs mu.
 func (f *Fleet) measure(h assignment.Event) {

@@ -404,11 +404,11 @@ func (n *node) handleWorkerState(session string, m protocol.WorkerState) bool {
 func (n *node) sendPlugin(ctx context.Context, end protocol.ServerEnd, sum string) {
 	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("sha256", sum).Logger()
 	remote, ok := end.(protocol.PluginReceiver)
-	if !ok || n.fleet.opts.Module == nil {
+	if !ok || n.fleet.opts.Content == nil {
 		log.Error().Msg("a node wants a plugin, and there is no way to bring it")
 		return
 	}
-	wasm, err := n.fleet.opts.Module(ctx, sum)
+	wasm, err := n.fleet.opts.Content.ReadPlugin(ctx, sum)
 	if err == nil {
 		err = remote.PutPlugin(ctx, sum, wasm)
 	}

@@ -66,24 +66,38 @@ type Options struct {
 	Dialers []protocol.Dialer
 	// Source finds more while the fleet is open; nil finds none.
 	Source Source
-	// Module reads a plugin that a node wants; nil where all nodes share the server's.
-	Module func(ctx context.Context, sha256 string) ([]byte, error)
-	// Segment opens a segment that a node wants for the work of a query, and says how large it is; nil where all nodes
-	// read what the server reads.
-	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
+	// Content is what nodes of other processes fetch from this one; nil where all nodes read what the server reads.
+	Content Content
 	// SegmentTimeout is how long bringing one may take, beside what its size takes; 0 is 30 s.
 	SegmentTimeout time.Duration
-	// Reachability says who reaches the database of a DSN; nil: every node does.
-	Reachability func(dsn string) Reachability
-	// Watch is told of each change of a node's state. It is called in order, while the fleet
-	// waits, and must not ask the fleet for anything; nil where nobody watches.
-	Watch func(NodeEvent)
+	// Network says which nodes reach a database; nil: every node does.
+	Network Network
+	// Watcher is told of each change of a node's state; nil where nobody watches.
+	Watcher Watcher
 	// Meter takes measurements; nil takes none.
 	Meter Meter
 	// Jitter is by how much a pause varies, at least 0 and less than what it is given; nil is by chance.
 	Jitter func(time.Duration) time.Duration
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
+}
+
+// Content is what nodes of other processes fetch from the server.
+type Content interface {
+	// ReadPlugin reads a plugin that a node wants.
+	ReadPlugin(ctx context.Context, sha256 string) ([]byte, error)
+	// Segment opens a segment that a node wants for the work of a query, and says how large it is.
+	Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
+}
+
+// Network says which nodes reach the database of a DSN.
+type Network interface {
+	Reachability(dsn string) Reachability
+}
+
+// Watcher is told of nodes. It is called in order, while the fleet waits, and must not ask the fleet for anything.
+type Watcher interface {
+	RecordEvent(e NodeEvent)
 }
 
 // Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
@@ -141,11 +155,11 @@ func New(opts Options) *Fleet {
 		shown:         map[string]shownState{},
 		refused:       map[string]string{},
 	}
-	if f.opts.Watch == nil {
-		f.opts.Watch = func(NodeEvent) {}
+	if f.opts.Watcher == nil {
+		f.opts.Watcher = noop{}
 	}
 	if f.opts.Meter == nil {
-		f.opts.Meter = noopMeter{}
+		f.opts.Meter = noop{}
 	}
 	for _, d := range opts.Dialers {
 		f.nodes = append(f.nodes, newNode(f, d))
@@ -271,10 +285,10 @@ func (c Capacity) noNodeError() error {
 
 // CheckReachable checks whether nodes that are there reach the database of a scenario, by its DSN.
 func (f *Fleet) CheckReachable(sc engine.Scenario, dsn string) error {
-	if f.opts.Reachability == nil {
+	if f.opts.Network == nil {
 		return nil
 	}
-	c, reach, want := f.Capacity(), f.opts.Reachability(dsn), sc.Workload.ConcurrentConnections
+	c, reach, want := f.Capacity(), f.opts.Network.Reachability(dsn), sc.Workload.ConcurrentConnections
 	switch {
 	case c.None || reach == FromAnyNode || reach == FromSameMachine && !c.Own:
 		return nil

@@ -479,14 +479,17 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 	})
 }
 
+// network is who reaches databases by their DSN.
+type network map[string]Reachability
+
+func (n network) Reachability(dsn string) Reachability { return n[dsn] }
+
 // TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode: a recorded run, and the server's own
 // database, however many nodes there are beside it.
 func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 	replayed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}
 	fed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}
-	reach := func(dsn string) Reachability {
-		return map[string]Reachability{"home": FromSameMachine, "inside": FromServerOnly}[dsn]
-	}
+	reach := network{"home": FromSameMachine, "inside": FromServerOnly}
 	place := func(f *fleetTest, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
 		var all []protocol.AssignRun
 		for i := range workers {
@@ -502,7 +505,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		return on, err
 	}
 	withFleet(t, 3, func(t *testing.T, f *fleetTest) {
-		f.opts.Reachability = reach
+		f.opts.Network = reach
 		f.wg.Go(func() { _ = f.node(1).Send(f.ctx, hello("a", 100)) })
 		f.wg.Go(func() { _ = f.node(2).Send(f.ctx, hello("b", 100)) })
 		f.wg.Go(func() {
@@ -536,7 +539,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 	})
 	withFleet(t, 1, func(t *testing.T, f *fleetTest) {
-		f.opts.Reachability = reach
+		f.opts.Network = reach
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 100)) })
 		f.open()
 		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}); !engine.HasCode(err, engine.CodeUnsupported) {

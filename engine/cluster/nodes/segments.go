@@ -131,7 +131,7 @@ func (n *node) requestSegment(ctx context.Context, end protocol.ServerEnd, m pro
 // up, whoever waited knows; a refusal would meet those who have asked again since.
 func (n *node) bringSegment(ctx context.Context, end protocol.ServerEnd, m protocol.SegmentRequest) (int64, error) {
 	taker, ok := end.(protocol.SegmentTaker)
-	if !ok || n.fleet.opts.Segment == nil {
+	if !ok || n.fleet.opts.Content == nil {
 		n.segments.end(m.SHA256)
 		return 0, errors.New("there is no way to bring it")
 	}
@@ -152,7 +152,7 @@ func (n *node) sendSegment(ctx context.Context, taker protocol.SegmentTaker, m p
 	defer cancel(nil)
 	late := time.AfterFunc(segmentTimeout, func() { cancel(errSegmentTimeout) })
 	defer late.Stop()
-	content, size, err := n.fleet.opts.Segment(ctx, m.RunID, m.Name)
+	content, size, err := n.fleet.opts.Content.Segment(ctx, m.RunID, m.Name)
 	if err == nil {
 		late.Reset(n.fleet.segmentTime(size))
 		err = taker.PutSegment(ctx, m.SHA256, size, content)

@@ -20,10 +20,23 @@ import (
 )
 
 // content is a segment of so many bytes.
-func content(bytes int64) func(context.Context, string, string) (io.ReadCloser, int64, error) {
-	return func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return io.NopCloser(io.LimitReader(zeros{}, bytes)), bytes, nil
-	}
+type content int64
+
+func (c content) Segment(context.Context, string, string) (io.ReadCloser, int64, error) {
+	return io.NopCloser(io.LimitReader(zeros{}, int64(c))), int64(c), nil
+}
+
+func (content) ReadPlugin(context.Context, string) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// countedContent counts how often a segment is opened.
+type countedContent struct {
+	content
+	opened atomic.Int32
+}
+
+func (c *countedContent) Segment(ctx context.Context, run, name string) (io.ReadCloser, int64, error) {
+	c.opened.Add(1)
+	return c.content.Segment(ctx, run, name)
 }
 
 type zeros struct{}
@@ -85,7 +98,7 @@ func TestANodeThatStopsReadingASegment(t *testing.T) {
 		begin time.Duration
 		stops bool
 	}{"time is up": {50 * time.Millisecond, false}, "the stream ends": {time.Hour, true}} {
-		f := New(Options{Log: zerolog.Nop(), Segment: content(large), SegmentTimeout: c.begin})
+		f := New(Options{Log: zerolog.Nop(), Content: content(large), SegmentTimeout: c.begin})
 		n := newNode(f, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		n.requestSegment(ctx, end, protocol.SegmentRequest{RunID: "r", Name: "s", SHA256: strings.Repeat("0", 64)})
@@ -157,7 +170,7 @@ func (e *segmentTaker) Receive(context.Context) (protocol.FromNode, error) {
 // TestSegmentsOfAStreamThatEnded are not sent any longer.
 func TestSegmentsOfAStreamThatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(1 << 30)}), nil)
+		n := newNode(New(Options{Log: zerolog.Nop(), Content: content(1 << 30)}), nil)
 		n.session = "s"
 		end := &segmentTaker{}
 		if err := n.receive(t.Context(), end); !errors.Is(err, protocol.ErrClosed) {
@@ -173,7 +186,7 @@ func TestSegmentsOfAStreamThatEnded(t *testing.T) {
 // TestSegmentsAreBroughtAFewAtATime: each once, however often it is asked for, and no more than there are places for.
 func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		n := newNode(New(Options{Log: zerolog.Nop(), Content: content(10)}), nil)
 		end := &segmentTaker{let: make(chan error)}
 		ask := func(i int) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: strconv.Itoa(i)}) }
 		for range 3 {
@@ -224,12 +237,8 @@ func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
 // TestAWantThatNobodyRepeats leaves its place, and its segment is not opened; one that is repeated keeps it.
 func TestAWantThatNobodyRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var opened atomic.Int32
-		n := newNode(New(Options{Log: zerolog.Nop(), Segment: func(ctx context.Context, run, name string) (io.ReadCloser,
-			int64, error) {
-			opened.Add(1)
-			return content(10)(ctx, run, name)
-		}}), nil)
+		counted := &countedContent{content: 10}
+		n := newNode(New(Options{Log: zerolog.Nop(), Content: counted}), nil)
 		end := &segmentTaker{let: make(chan error)}
 		ask := func(i int) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: strconv.Itoa(i)}) }
 		for i := range maxSegments {
@@ -244,15 +253,15 @@ func TestAWantThatNobodyRepeats(t *testing.T) {
 			ask(maxSegments)
 		}
 		synctest.Wait()
-		if n.isSending() != maxSegments+1 || opened.Load() != maxSegments {
-			t.Errorf("%d are known, %d were opened", n.isSending(), opened.Load())
+		if n.isSending() != maxSegments+1 || counted.opened.Load() != maxSegments {
+			t.Errorf("%d are known, %d were opened", n.isSending(), counted.opened.Load())
 		}
 		for range maxSegments + 1 {
 			end.let <- nil
 		}
 		synctest.Wait()
-		if n.isSending() != 0 || opened.Load() != maxSegments+1 {
-			t.Errorf("%d are known, %d were opened", n.isSending(), opened.Load())
+		if n.isSending() != 0 || counted.opened.Load() != maxSegments+1 {
+			t.Errorf("%d are known, %d were opened", n.isSending(), counted.opened.Load())
 		}
 	})
 }
@@ -260,7 +269,7 @@ func TestAWantThatNobodyRepeats(t *testing.T) {
 // TestARefusedSegmentIsWantedAgain at once by whoever hears that: it is brought again, and known while it is.
 func TestARefusedSegmentIsWantedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		n := newNode(New(Options{Log: zerolog.Nop(), Content: content(10)}), nil)
 		end := &segmentTaker{let: make(chan error)}
 		ask := func(sum string) { n.requestSegment(t.Context(), end, protocol.SegmentRequest{SHA256: sum}) }
 		end.onRefusal = ask

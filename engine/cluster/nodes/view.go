@@ -153,7 +153,7 @@ func (f *Fleet) notify(id string) {
 	}
 	now := time.Now()
 	f.shown[id] = shownState{state, now}
-	f.opts.Watch(NodeEvent{At: engine.At(now), NodeID: id, Kind: NodeChangedState, From: from,
+	f.opts.Watcher.RecordEvent(NodeEvent{At: engine.At(now), NodeID: id, Kind: NodeChangedState, From: from,
 		To: state, Reason: reasonOf(c)})
 }
 
@@ -164,7 +164,7 @@ func (f *Fleet) refuse(a assignment.RejectNode) {
 	}
 	f.refused[a.Node] = a.Reason
 	f.opts.Log.Error().Str("node_id", a.Node).Str("address", a.Link).Msg("a node is refused: " + a.Reason)
-	f.opts.Watch(NodeEvent{At: engine.At(time.Now()), NodeID: a.Node, Kind: NodeRefused,
+	f.opts.Watcher.RecordEvent(NodeEvent{At: engine.At(time.Now()), NodeID: a.Node, Kind: NodeRefused,
 		Reason: fmt.Sprintf("%s was sent away: %s", a.Link, a.Reason)})
 }
 

@@ -84,10 +84,13 @@ func withWatchedFleet(t *testing.T, test func(t *testing.T, f *watchedFleet)) {
 	withFleet(t, 1, func(t *testing.T, p *fleetTest) {
 		f := &watchedFleet{fleetTest: p, way: &cuttableDialer{Memory: p.links[0], address: "n-1.example:9090"}}
 		p.Fleet = New(Options{Log: zerolog.Nop(), Dialers: []protocol.Dialer{f.way}, Meter: &f.meter,
-			Watch: func(e NodeEvent) { f.events = append(f.events, e) }})
+			Watcher: f})
 		test(t, f)
 	})
 }
+
+// RecordEvent implements Watcher.
+func (f *watchedFleet) RecordEvent(e NodeEvent) { f.events = append(f.events, e) }
 
 // history is what became of the node, in words.
 func (f *watchedFleet) history() (states []string) {

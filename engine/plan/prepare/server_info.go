@@ -18,13 +18,3 @@ func (p *Prepared) MaxConnections() int {
 	}
 	return p.Server.MaxConnections
 }
-
-// TraitsLookup tells the traits of the database that a run with a plan has; none before there is a plan.
-func TraitsLookup(drivers map[string]target.Driver) func(plan *engine.Plan) target.Traits {
-	return func(plan *engine.Plan) target.Traits {
-		if plan == nil {
-			return target.Traits{}
-		}
-		return target.DriverTraits(drivers[plan.Driver])
-	}
-}

@@ -45,13 +45,9 @@ type Options struct {
 	Nodes Nodes
 	// Owner names this server.
 	Owner string
-	// Start starts a run that waits, by who asked for it.
-	Start func(ctx context.Context, runID, by string) error
-	// Authorize is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
-	// ended then. Another error leaves it waiting. nil lets all begin.
-	Authorize func(ctx context.Context, runID string) error
-	// Fail ends a run that waits, with the reason: it has for too long, or may not begin.
-	Fail func(ctx context.Context, runID, why string) error
+	Runs  Runs
+	// Authorizer is asked before a run begins that has waited; nil lets all begin.
+	Authorizer Authorizer
 	// WaitForNodes is how long a run may wait that is larger than all nodes together, because
 	// nodes come when they are wanted; 0 refuses such runs.
 	WaitForNodes time.Duration
@@ -59,6 +55,21 @@ type Options struct {
 	// starts nobody else's.
 	Standalone bool
 	Log        zerolog.Logger
+}
+
+// Runs are the runs that wait.
+type Runs interface {
+	// StartWaiting starts a run that waits, by who asked for it.
+	StartWaiting(ctx context.Context, runID, by string) error
+	// Cancel ends a run that waits, with the reason: it has for too long, or may not begin.
+	Cancel(ctx context.Context, runID string, stop engine.StopReason, why string) error
+}
+
+// Authorizer says whether runs are still for those who have started them.
+type Authorizer interface {
+	// Authorize is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+	// ended then. Another error leaves it waiting.
+	Authorize(ctx context.Context, runID string) error
 }
 
 // Controller lets runs in. Its methods are safe for concurrent use.
@@ -278,7 +289,7 @@ func (d *Controller) admit(ctx context.Context) error {
 			if started = started || ended; !may {
 				continue
 			}
-			if err := d.opts.Start(ctx, w.RunID, w.By); err != nil {
+			if err := d.opts.Runs.StartWaiting(ctx, w.RunID, w.By); err != nil {
 				// Another server was faster, or it is tried again.
 				d.opts.Log.Debug().Err(err).Str("run_id", w.RunID).Msg("a run that waits was not started")
 				continue
@@ -303,7 +314,7 @@ func (d *Controller) failOverdue(ctx context.Context, l store.Ledger, nodes []en
 		}
 		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
 			placement.WaitReason(nodes, w.Works, 0))
-		if err := d.opts.Fail(ctx, w.RunID, why); err != nil {
+		if err := d.opts.Runs.Cancel(ctx, w.RunID, engine.StopSetupFailure, why); err != nil {
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
 	}
@@ -311,10 +322,10 @@ func (d *Controller) failOverdue(ctx context.Context, l store.Ledger, nodes []en
 
 // authorize tells whether a run that has waited may begin still. ended tells that it may not, and is over.
 func (d *Controller) authorize(ctx context.Context, runID string) (may, ended bool) {
-	if d.opts.Authorize == nil {
+	if d.opts.Authorizer == nil {
 		return true, false
 	}
-	err := d.opts.Authorize(ctx, runID)
+	err := d.opts.Authorizer.Authorize(ctx, runID)
 	switch {
 	case err == nil:
 		return true, false
@@ -323,7 +334,7 @@ func (d *Controller) authorize(ctx context.Context, runID string) (may, ended bo
 		return false, false
 	}
 	why := engine.AsError(err).Message
-	if err := d.opts.Fail(ctx, runID, why); err != nil {
+	if err := d.opts.Runs.Cancel(ctx, runID, engine.StopSetupFailure, why); err != nil {
 		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("a run that may not begin could not be ended")
 		return false, false
 	}

@@ -81,15 +81,30 @@ func newWorld(t *testing.T, wait time.Duration) *testCluster {
 	for i := range w.controllers {
 		owner := fmt.Sprint("server-", i)
 		w.controllers[i] = New(Options{Store: w.store, Nodes: w.nodes, Owner: owner, WaitForNodes: wait, Log: zerolog.Nop(),
-			Start: func(ctx context.Context, runID, _ string) error { return w.start(ctx, i, runID) },
-			Fail: func(ctx context.Context, runID, why string) error {
-				_, err := w.store.Transition(ctx, store.Transition{RunID: runID, To: engine.StatusCancelled,
-					CancellationReason: why})
-				return err
-			}})
+			Runs: waitingRuns{w, i}})
 	}
 	return w
 }
+
+// waitingRuns are the runs of a server.
+type waitingRuns struct {
+	*testCluster
+	server int
+}
+
+func (w waitingRuns) StartWaiting(ctx context.Context, runID, _ string) error {
+	return w.start(ctx, w.server, runID)
+}
+
+func (w waitingRuns) Cancel(ctx context.Context, runID string, _ engine.StopReason, why string) error {
+	_, err := w.store.Transition(ctx, store.Transition{RunID: runID, To: engine.StatusCancelled, CancellationReason: why})
+	return err
+}
+
+// authorizer is a function as an Authorizer.
+type authorizer func(runID string) error
+
+func (a authorizer) Authorize(_ context.Context, runID string) error { return a(runID) }
 
 func (w *testCluster) start(ctx context.Context, server int, runID string) error {
 	run, err := w.store.Run(ctx, runID)
@@ -192,7 +207,7 @@ func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
 		w.nodes.set(node("a", 32))
 		var known atomic.Bool
 		for _, d := range w.controllers {
-			d.opts.Authorize = func(_ context.Context, runID string) error {
+			d.opts.Authorizer = authorizer(func(runID string) error {
 				switch {
 				case runID != "second":
 					return nil
@@ -200,7 +215,7 @@ func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
 					return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
 				}
 				return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: ada is locked out."}
-			}
+			})
 		}
 		w.requestStart(0, "first", 32, 1)
 		w.requestStart(1, "second", 32, 1)

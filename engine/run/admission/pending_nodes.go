@@ -70,7 +70,7 @@ func (d *Controller) failExpired(ctx context.Context, l store.Ledger, nodes []en
 			continue
 		}
 		if !fits {
-			if err := d.opts.Fail(ctx, w.RunID, d.timeoutMessage(w, nodes)); err != nil {
+			if err := d.opts.Runs.Cancel(ctx, w.RunID, engine.StopSetupFailure, d.timeoutMessage(w, nodes)); err != nil {
 				d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run for which no nodes came could not be ended")
 				continue
 			}

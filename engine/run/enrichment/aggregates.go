@@ -25,7 +25,7 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 		return
 	}
 	s.awaiting[runID] = true
-	s.opts.Go(func() {
+	s.opts.Routines.Go(func() {
 		for !at.IsZero() {
 			timer := time.NewTimer(time.Until(at))
 			select {
@@ -45,7 +45,7 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 // pollAggregates asks once and stores the answer. It returns when to ask again, zero for never.
 func (s *Service) pollAggregates(runID string) time.Time {
 	log := s.opts.Log.With().Str("run_id", runID).Logger()
-	d, err := s.opts.Detail(s.opts.Lifetime, runID)
+	d, err := s.opts.Runs.Detail(s.opts.Lifetime, runID)
 	switch {
 	case engine.HasCode(err, engine.CodeNotFound):
 		return time.Time{} // it was deleted
@@ -80,7 +80,7 @@ func (s *Service) pollAggregates(runID string) time.Time {
 	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions",
 		got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
 	d.Enrichment = got
-	s.opts.OnChanged(&d)
+	s.opts.Runs.PublishFinished(&d)
 	return got.Aggregate.NextPollAt.Time
 }
 
@@ -139,7 +139,7 @@ func (s *Service) ResumeAggregates(ctx context.Context) error {
 		return fmt.Errorf("looking for aggregates that are awaited: %w", err)
 	}
 	for _, id := range ids {
-		d, err := s.opts.Detail(ctx, id)
+		d, err := s.opts.Runs.Detail(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (s *Service) ResumeAggregates(ctx context.Context) error {
 			if now := time.Now(); at.Before(now) {
 				at = now
 			}
-			switch err := s.opts.Claim(ctx, id); {
+			switch err := s.opts.Runs.Claim(ctx, id); {
 			case errors.Is(err, store.ErrLeaseHeld):
 				// Its owner asks for them.
 			case err != nil:

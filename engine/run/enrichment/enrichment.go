@@ -60,24 +60,35 @@ type Options struct {
 	Policy  enrich.Policy
 	// TempDir is a folder for files under construction.
 	TempDir string
-	// CheckDiskSpace is an error while the disk has no space for more than the control store.
-	CheckDiskSpace func(stopped string) error
-	Log            zerolog.Logger
-	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	Disk    Disk
+	Log     zerolog.Logger
+	// Lifetime ends with the process, which waits for Routines at its end.
 	Lifetime context.Context //nolint:containedctx // enrichments outlive the calls that begin them
-	Go       func(func())
-	Deps     func() prepare.Deps
-	// Traits are those of the database that a run with this plan had.
-	Traits func(*engine.Plan) target.Traits
-	// CheckExists is an error for a run that there is not, Detail everything about one.
-	CheckExists func(ctx context.Context, runID string) error
-	Detail      func(ctx context.Context, runID string) (engine.RunDetail, error)
+	Routines *sync.WaitGroup
+	Deps     prepare.Deps
+	// Drivers are those of the databases that runs had.
+	Drivers target.Drivers
+	Runs    Runs
+}
+
+// Disk is where files under construction are.
+type Disk interface {
+	// CheckSpace is an error while there is no space for more than the control store; its sentence begins with what has
+	// stopped.
+	CheckSpace(stopped string) error
+}
+
+// Runs are the runs as enrichments need them.
+type Runs interface {
+	// Run is an error for a run that there is not, Detail everything about one.
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 	// Claim takes a run for this server, store.ErrLeaseHeld while another one has it.
-	Claim func(ctx context.Context, runID string) error
+	Claim(ctx context.Context, runID string) error
 	// LogContext gives a context in which what an adapter says goes to the log of the run.
-	LogContext func(ctx context.Context, runID string) context.Context
-	// OnChanged shows a run whose enrichment has changed after its end.
-	OnChanged func(d *engine.RunDetail)
+	LogContext(ctx context.Context, runID string) context.Context
+	// PublishFinished shows a run whose enrichment has changed after its end.
+	PublishFinished(d *engine.RunDetail)
 }
 
 // Service carries the enrichments of this process. Its methods are safe for concurrent use.
@@ -99,7 +110,7 @@ func New(o Options) *Service {
 }
 
 // HasHistory reports whether a run with this plan may have a history to be joined with.
-func (s *Service) HasHistory(plan *engine.Plan) bool { return s.opts.Traits(plan).History }
+func (s *Service) HasHistory(plan *engine.Plan) bool { return s.opts.Drivers.Traits(plan).History }
 
 // Skipped is the enrichment of a run whose target keeps no history of single queries,
 // nil for a run that may be enriched.
@@ -114,7 +125,9 @@ func (s *Service) Skipped(plan *engine.Plan) *engine.Enrichment {
 func (s *Service) skipped(plan *engine.Plan) engine.Enrichment {
 	reason := "The run was not prepared, so there is nothing to join with a history."
 	if plan != nil {
-		reason = s.opts.Traits(plan).Title + " keeps no history of single queries; the recorded executions are the source."
+		reason = s.opts.Drivers.Traits(
+			plan,
+		).Title + " keeps no history of single queries; the recorded executions are the source."
 	}
 	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: reason}
 }
@@ -166,7 +179,7 @@ func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Job {
 	if s.closing {
 		cancel() // the next process goes on with it
 	}
-	s.opts.Go(func() {
+	s.opts.Routines.Go(func() {
 		defer cancel()
 		s.runEnrichment(ctx, run, plan, e)
 		s.mu.Lock()
@@ -237,7 +250,7 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy,
 		Connect: source.open, Results: s.opts.Results,
 		Dir:            dir,
-		CheckDiskSpace: func() error { return s.opts.CheckDiskSpace("The enrichment has stopped") },
+		CheckDiskSpace: func() error { return s.opts.Disk.CheckSpace("The enrichment has stopped") },
 		StorePart: func(ctx context.Context, a engine.Artifact, path string) error {
 			if err := s.opts.Results.Put(ctx, a, record.LocalFile(path)); err != nil {
 				return err
@@ -326,8 +339,8 @@ type historySource struct {
 }
 
 func (h *historySource) open(ctx context.Context) (enrich.History, error) {
-	ctx = h.svc.opts.LogContext(ctx, h.run.RunID)
-	a, err := prepare.Attach(ctx, h.svc.opts.Deps(), h.run.Scenario, h.plan, "enrichment")
+	ctx = h.svc.opts.Runs.LogContext(ctx, h.run.RunID)
+	a, err := prepare.Attach(ctx, h.svc.opts.Deps, h.run.Scenario, h.plan, "enrichment")
 	if err != nil {
 		return nil, err
 	}
@@ -398,7 +411,7 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
 			Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
 	}
-	d, err := s.opts.Detail(ctx, runID)
+	d, err := s.opts.Runs.Detail(ctx, runID)
 	if err != nil {
 		return engine.Enrichment{}, err
 	}
@@ -421,7 +434,7 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	e := s.Job(runID)
 	if e == nil {
-		if err := s.opts.CheckExists(ctx, runID); err != nil {
+		if _, err := s.opts.Runs.Run(ctx, runID); err != nil {
 			return engine.Enrichment{}, err
 		}
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
@@ -478,7 +491,7 @@ func (s *Service) Resume(ctx context.Context) error {
 		return fmt.Errorf("looking for enrichments: %w", err)
 	}
 	for _, id := range ids {
-		d, err := s.opts.Detail(ctx, id)
+		d, err := s.opts.Runs.Detail(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -486,7 +499,7 @@ func (s *Service) Resume(ctx context.Context) error {
 		if d.Phase != engine.PhaseNone || !s.HasHistory(d.Plan) {
 			continue
 		}
-		switch err := s.opts.Claim(ctx, id); {
+		switch err := s.opts.Runs.Claim(ctx, id); {
 		case errors.Is(err, store.ErrLeaseHeld):
 			// Its owner goes on with it.
 		case err != nil:

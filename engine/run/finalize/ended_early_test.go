@@ -35,9 +35,14 @@ func TestAWorkloadThatEndsEarlyIsNoted(t *testing.T) {
 	}
 }
 
+// allEnriched skips no run.
+type allEnriched struct{}
+
+func (allEnriched) Skipped(*engine.Plan) *engine.Enrichment { return nil }
+
 // TestAThresholdOfAPartSaysSo: of a run that did not complete what holds says of how much of the measurement.
 func TestAThresholdOfAPartSaysSo(t *testing.T) {
-	s := &Service{opts: Options{Skipped: func(*engine.Plan) *engine.Enrichment { return nil }}}
+	s := &Service{opts: Options{Enrichments: allEnriched{}}}
 	const closed = engine.LoadConcurrency
 	lost := 9.5
 	for name, c := range map[string]struct {

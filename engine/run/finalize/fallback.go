@@ -10,7 +10,7 @@ import (
 // checkFallback says whether a second warehouse may have answered for the run's. The
 // client cannot see that: only how long it took tells.
 func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figures) {
-	if !s.opts.Traits(e.Plan).Warehouses {
+	if !s.opts.Drivers.Traits(e.Plan).Warehouses {
 		return
 	}
 	points, err := s.opts.Store.WarehouseChanges(ctx, e.Run.RunID)

@@ -77,13 +77,18 @@ type Options struct {
 	Store   store.Runs
 	Results record.Results
 	Log     zerolog.Logger
-	// Traits are those of the database that a run with this plan had.
-	Traits func(*engine.Plan) target.Traits
-	// Skipped is the enrichment of a run whose target keeps no history; nil for other runs.
-	Skipped func(*engine.Plan) *engine.Enrichment
+	// Drivers are those of the databases that runs had.
+	Drivers     target.Drivers
+	Enrichments Enrichments
 	// InteractiveLimit is how long an interactive warehouse executes a statement; what takes
 	// longer is executed again on its fallback warehouse, if it has one. Zero means 5 s.
 	InteractiveLimit time.Duration
+}
+
+// Enrichments are what is asked of the histories of runs.
+type Enrichments interface {
+	// Skipped is the enrichment of a run whose target keeps no history; nil for other runs.
+	Skipped(plan *engine.Plan) *engine.Enrichment
 }
 
 // Service computes what runs gave. It keeps nothing of one.

@@ -28,7 +28,7 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 		StartTime: e.Run.StartTime, EndTime: e.Run.EndTime,
 		Figures: f, FindMax: e.Search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.Plan,
 		Environment: &e.Environment}
-	r.Enrichment = s.opts.Skipped(e.Plan)
+	r.Enrichment = s.opts.Enrichments.Skipped(e.Plan)
 	if e.Run.Status != engine.StatusCompleted && e.Run.CancellationReason != nil {
 		r.FailureReason = *e.Run.CancellationReason
 	}

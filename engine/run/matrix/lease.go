@@ -18,7 +18,7 @@ func (g *activeMatrix) leaseHeld() {
 }
 
 // leaseValid reports whether nobody else can have taken the matrix over yet.
-func (g *activeMatrix) leaseValid() bool { return time.Since(*g.renewed.Load()) < store.LeaseDuration }
+func (c runner) leaseValid() bool { return time.Since(*c.renewed.Load()) < c.opts.Store.Lease() }
 
 // isLost holds for a matrix that is not this process's to go on with.
 func isLost(err error) bool {
@@ -43,7 +43,7 @@ func (s *Service) adopt(ctx context.Context, m engine.MatrixRun, reclaim bool) e
 // leases renews those of the matrices under way here, and goes on with matrices whose
 // owner has let theirs expire.
 func (s *Service) leases() lease.Manager[engine.MatrixRun] {
-	w := lease.Manager[engine.MatrixRun]{Kind: "matrices", Log: s.opts.Log, Renew: s.renew,
+	w := lease.Manager[engine.MatrixRun]{Kind: "matrices", Lease: s.opts.Store.Lease(), Log: s.opts.Log, Renew: s.renew,
 		ID: func(m engine.MatrixRun) string { return m.MatrixID },
 		TakeOver: func(ctx context.Context, m engine.MatrixRun) error {
 			if err := s.adopt(ctx, m, false); err != nil && !isLost(err) {

@@ -353,7 +353,7 @@ func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
 		defer func() { _ = s.Close(t.Context()) }()
 		var second string
 		begun := time.Now()
-		s.opts.Authorize = func(_ context.Context, runID string) error {
+		s.opts.Authorizer = authorizer(func(runID string) error {
 			switch {
 			case runID != second:
 				return nil
@@ -361,7 +361,7 @@ func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
 				return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
 			}
 			return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: anna is locked out."}
-		}
+		})
 		m, err := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
 		if err != nil {
 			t.Fatal(err)
@@ -562,3 +562,10 @@ func TestReport(t *testing.T) {
 		}
 	})
 }
+
+func (w *fakeStore) Lease() time.Duration { return store.LeaseDuration }
+
+// authorizer is a function as an Authorizer.
+type authorizer func(runID string) error
+
+func (a authorizer) Authorize(_ context.Context, runID string) error { return a(runID) }

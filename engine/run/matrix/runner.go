@@ -140,10 +140,10 @@ func (c runner) runOne(member store.RunRow, skip bool) (status engine.Status, ok
 
 // authorize tells whether a run may begin still; ended tells that it may not, and is over.
 func (c runner) authorize(runID string) (may, ended bool) {
-	if c.opts.Authorize == nil {
+	if c.opts.Authorizer == nil {
 		return true, false
 	}
-	err := c.opts.Authorize(c.life, runID)
+	err := c.opts.Authorizer.Authorize(c.life, runID)
 	log := c.opts.Log.With().Str("run_id", runID).Logger()
 	switch {
 	case err == nil:

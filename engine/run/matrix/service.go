@@ -36,12 +36,18 @@ type Options struct {
 	Log   zerolog.Logger
 	// Owner names this process in the leases of its matrices, as it does in those of runs.
 	Owner string
-	// Authorize is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it
-	// is cancelled then. Another error has it asked again. nil lets all begin.
-	Authorize func(ctx context.Context, runID string) error
+	// Authorizer is asked before each run; nil lets all begin.
+	Authorizer Authorizer
 	// TakesOver: matrices of owners that stopped responding are gone on with. A
 	// process that ends after a run of its own leaves them to servers.
 	TakesOver bool
+}
+
+// Authorizer says whether a matrix is still for whoever has started it.
+type Authorizer interface {
+	// Authorize is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it
+	// is cancelled then. Another error has it asked again.
+	Authorize(ctx context.Context, runID string) error
 }
 
 // Service runs matrices. Its methods are safe for concurrent use; errors that

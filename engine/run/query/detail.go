@@ -26,7 +26,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		wg      sync.WaitGroup
 		err     error
 	)
-	known, shown, live := r.opts.Live(runID)
+	known, shown, live := r.live(runID)
 	under := r.opts.Enrichments.Job(runID)
 	if d.Run, err = r.Run(ctx, runID); err != nil {
 		return engine.RunDetail{}, err
@@ -96,5 +96,5 @@ func (r *Reader) Cost(polls []engine.WarehousePoint, run engine.Run, f engine.Fi
 	if plan != nil {
 		adapter = plan.Adapter.Name
 	}
-	return r.opts.Prices().RunCost(polls, run, f, adapter)
+	return r.opts.Prices.Prices().RunCost(polls, run, f, adapter)
 }

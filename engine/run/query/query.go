@@ -19,17 +19,40 @@ type Options struct {
 	Store       store.Runs
 	Results     record.Results
 	Enrichments *enrichment.Service
-	// Prices is the price list that costs are reckoned with.
-	Prices func() cost.Prices
+	Prices      PriceList
+	// Admission and Live are nil in a process that carries no runs.
+	Admission Admission
+	Live      LiveRuns
+}
+
+// PriceList is what costs are reckoned with, as it is now.
+type PriceList interface {
+	Prices() cost.Prices
+}
+
+// Admission lets runs in.
+type Admission interface {
 	// Waiting says what a run waits for, nil when it does not.
-	Waiting func(ctx context.Context, runID string) (*engine.Waiting, error)
-	// Live returns a run that this process carries as it is now, with its latest payload.
-	Live func(runID string) (run engine.Run, p *engine.LiveState, ok bool)
+	Waiting(ctx context.Context, runID string) (*engine.Waiting, error)
+}
+
+// LiveRuns are the runs that this process carries.
+type LiveRuns interface {
+	// Current returns one as it is now, with its latest payload.
+	Current(runID string) (run engine.Run, p *engine.LiveState, ok bool)
 }
 
 // Reader answers questions about runs. Its methods are safe for concurrent use. Errors
 // that users may see are *engine.Error.
 type Reader struct{ opts Options }
+
+// live returns a run that this process carries.
+func (r *Reader) live(runID string) (run engine.Run, p *engine.LiveState, ok bool) {
+	if r.opts.Live == nil {
+		return engine.Run{}, nil, false
+	}
+	return r.opts.Live.Current(runID)
+}
 
 // New returns a reader.
 func New(o Options) *Reader { return &Reader{opts: o} }
@@ -44,8 +67,8 @@ func (r *Reader) Run(ctx context.Context, runID string) (engine.Run, error) {
 	if err != nil {
 		return engine.Run{}, StoreError(fmt.Errorf("reading the run: %w", err))
 	}
-	if run.Status == engine.StatusPrepared {
-		if run.Waiting, err = r.opts.Waiting(ctx, runID); err != nil {
+	if run.Status == engine.StatusPrepared && r.opts.Admission != nil {
+		if run.Waiting, err = r.opts.Admission.Waiting(ctx, runID); err != nil {
 			return engine.Run{}, StoreError(err)
 		}
 	}

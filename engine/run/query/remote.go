@@ -21,7 +21,7 @@ func (r *Reader) RemoteState(runID string) func(ctx context.Context) (p *engine.
 	return func(ctx context.Context) (p *engine.LiveState, last, over bool) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		if _, _, here := r.opts.Live(runID); here {
+		if _, _, here := r.live(runID); here {
 			return nil, false, true
 		}
 		if run, err := r.Run(ctx, runID); err != nil || run.Status == engine.StatusPrepared {
@@ -50,7 +50,7 @@ const pollInterval = 500 * time.Millisecond
 // AwaitStart returns when a run that waits for room has been started by this process, has its
 // figures from another, or will have none.
 func (r *Reader) AwaitStart(ctx context.Context, runID string) error {
-	here := func() bool { _, _, live := r.opts.Live(runID); return live }
+	here := func() bool { _, _, live := r.live(runID); return live }
 	if here() {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -59,13 +58,12 @@ func leftRunning(t *testing.T, s *hookedStore) (r *Service, run engine.Run, wait
 	if err != nil {
 		t.Fatal(err)
 	}
-	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
-		Go: routines.Go, Traits: traits})
+		Routines: &routines})
 	live := &idleProcess{}
-	r = New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
-		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
+	r = New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Routines: &routines,
+		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(),
+			Enrichments: enrichments}), Enrichments: enrichments, Runs: live, Nodes: live})
 	run, err = s.Store.Run(ctx, "r")
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func (s *Service) endFinishing(runID string) {
 // WatchLeases renews those of this server's runs, and takes over runs whose owner has let
 // theirs expire.
 func (s *Service) WatchLeases() lease.Manager[engine.Run] {
-	return lease.Manager[engine.Run]{Kind: "runs", Log: s.opts.Log,
+	return lease.Manager[engine.Run]{Kind: "runs", Lease: s.opts.Store.Lease(), Log: s.opts.Log,
 		Renew: func(ctx context.Context) error {
 			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.heldRuns())
 		},

@@ -19,7 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -94,7 +93,6 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	if err != nil {
 		t.Fatal(err)
 	}
-	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 	run := engine.Run{RunID: "r", ResultID: "r", RunName: "left", Status: engine.StatusPrepared,
 		Phase: engine.PhasePreparing, WorkersExpected: 1, Scenario: engine.Scenario{Name: "left"}}
 	if err := s.CreateRun(ctx, run); err != nil {
@@ -120,12 +118,12 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 		t.Fatal(err)
 	}
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
-		Go: routines.Go, Traits: traits})
+		Routines: &routines})
 	live := &idleProcess{}
-	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
+	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Routines: &routines,
 		Clock: func() time.Time { return time.Now().Add(away) },
-		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
+		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(),
+			Enrichments: enrichments}), Enrichments: enrichments, Runs: live, Nodes: live})
 	if err := r.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -169,13 +167,12 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 		enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
-			Go: routines.Go, Traits: traits})
+			Routines: &routines})
 		live := &idleProcess{}
-		r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
-			Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-				Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
+		r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Routines: &routines,
+			Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(),
+				Enrichments: enrichments}), Enrichments: enrichments, Runs: live, Nodes: live})
 		routines.Go(func() { r.WatchLeases().Run(ctx) })
 		for _, err := range []error{
 			s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
@@ -235,13 +232,12 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
-		Go: routines.Go, Traits: traits})
+		Routines: &routines})
 	live := &idleProcess{}
-	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
-		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Runs: live, Nodes: live})
+	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Routines: &routines,
+		Finalizer: finalize.New(finalize.Options{Store: s, Results: folder, Log: zerolog.Nop(),
+			Enrichments: enrichments}), Enrichments: enrichments, Runs: live, Nodes: live})
 	s.fail = 1
 	run, _ := s.Store.Run(ctx, "r")
 	if err := r.finish(ctx, run, "It is gone", true); !errors.Is(err, store.ErrUnavailable) {

@@ -223,8 +223,8 @@ func (s *Service) importParts(ctx context.Context, run engine.Run, parts []nodes
 	)
 	e.Writer = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
-	s.opts.Go(func() { e.Writer.Run(s.opts.Lifetime) })
-	s.opts.Go(func() {
+	s.opts.Routines.Go(func() { e.Writer.Run(s.opts.Lifetime) })
+	s.opts.Routines.Go(func() {
 		defer e.Writer.Close()
 		o := s.opts.Finalizer.Process(s.opts.Lifetime, e.Evidence)
 		s.scheduleRetry(run.RunID, parts, o)

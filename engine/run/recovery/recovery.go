@@ -31,9 +31,9 @@ type Options struct {
 	// Owner names this server in the leases of its runs.
 	Owner string
 	Log   zerolog.Logger
-	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	// Lifetime ends with the process, which waits for Routines at its end.
 	Lifetime context.Context //nolint:containedctx // runs are finished in the background
-	Go       func(func())
+	Routines *sync.WaitGroup
 
 	// Nodes are those that may hold something of a run.
 	Nodes       Nodes
@@ -287,8 +287,8 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
 		Msg("a run of an earlier process is finished")
-	s.opts.Go(func() { e.Writer.Run(s.opts.Lifetime) })
-	s.opts.Go(func() {
+	s.opts.Routines.Go(func() { e.Writer.Run(s.opts.Lifetime) })
+	s.opts.Routines.Go(func() {
 		defer e.Writer.Close()
 		defer s.endFinishing(run.RunID)
 		s.finalize(e, why, epoch)

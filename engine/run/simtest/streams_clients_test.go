@@ -458,7 +458,7 @@ func (s *streaming) ask(r *request, then func()) {
 	s.asks(func(ctx context.Context) {
 		limited, cancel := context.WithTimeout(context.WithValue(ctx, requested{}, r), 20*time.Second)
 		defer cancel()
-		_, err := l.c.Execute(limited, strings.Join(text, "; "), catalog.Author{Name: r.name})
+		_, err := l.c.Execute(limited, strings.Join(text, "; "), catalog.Author{Name: r.name}, nil)
 		s.w.hand("answer "+r.name, func() {
 			s.w.note("%s: %s", r.name, short(err))
 			s.answered(r, err)

@@ -117,7 +117,7 @@ func (k *Writer) Owns(leased bool) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !leased || time.Since(k.leaseSeenAt) < store.LeaseDuration
+	return !leased || time.Since(k.leaseSeenAt) < k.store.Lease()
 }
 
 // LastWriteDuration is how long the last write took that succeeded, 0 before the first.

@@ -195,3 +195,6 @@ func conflict(message, hint string) error {
 func unnamed(what string) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("A %s needs a name or an id.", what)}
 }
+
+// Lease implements store.Leases.
+func (s *Store) Lease() time.Duration { return store.LeaseDuration }

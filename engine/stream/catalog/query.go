@@ -58,6 +58,20 @@ func (c *Catalog) Bind(source string, q *sql.CreateQuery) (*plan.Plan, error) {
 	return p, nil
 }
 
+// Plan parses and binds a query that is kept.
+func (c *Catalog) Plan(q Query) (*plan.Plan, error) {
+	parsed, err := sql.Parse(q.Statement)
+	if err != nil {
+		return nil, err
+	}
+	if len(parsed) == 1 {
+		if create, is := parsed[0].Statement.(*sql.CreateQuery); is {
+			return c.Bind(q.Statement, create)
+		}
+	}
+	return nil, sql.Errorf(sql.BinderError, q.Statement, 0, "", "this is no query")
+}
+
 // selfRead is the id of a physical source that reads the file which a sink writes: it would be emptied before it is
 // read, or be read for ever. 0 where there is none.
 func (c *Catalog) selfRead(logical string, sink Sink) int64 {

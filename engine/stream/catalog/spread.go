@@ -18,28 +18,16 @@ func (c *Catalog) SpreadsToNodes(q Query) bool {
 
 // Spread gives queries of an owner that spread a fragment on each worker that is there now and may come, as far as it
 // has a slot, and takes away those whose workers are not there: these tell of themselves, and read nothing else. Such a
-// fragment writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped. It returns how
-// many queries have other workers now.
-func (c *Catalog) Spread(owner string, active, comes func(host string) bool) (changed int) {
+// fragment writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped.
+func (c *Catalog) Spread(owner string, active, comes func(host string) bool) {
 	for i, q := range c.queries {
-		if q.Owner != owner || !c.SpreadsToNodes(q) {
+		come, stay, due := c.moves(owner, q, active, comes)
+		if !due {
 			continue
 		}
-		come, stay := c.moves(q, active, comes)
-		if len(come) == 0 && len(stay) == len(q.Fragments) {
-			continue
-		}
-		parsed, err := sql.Parse(q.Statement)
-		if err != nil || len(parsed) != 1 {
-			continue // what is no query fails when it is started
-		}
-		create, is := parsed[0].Statement.(*sql.CreateQuery)
-		if !is {
-			continue
-		}
-		p, err := c.Bind(q.Statement, create)
+		p, err := c.Plan(q)
 		if err != nil {
-			continue
+			continue // what is no query fails when it is started
 		}
 		sink, _ := c.Sink(q.Sink)
 		tail := c.TailOf(sink)
@@ -67,13 +55,24 @@ func (c *Catalog) Spread(owner string, active, comes func(host string) bool) (ch
 		q.Revision++ // what its owner has decided before does not count
 		c.queries = slices.Clone(c.queries)
 		c.queries[i] = q
-		changed++
 	}
-	return changed
 }
 
-// moves are the workers that a query that spreads has to have besides, and the fragments that it keeps.
-func (c *Catalog) moves(q Query, active, comes func(host string) bool) (come []string, stay []Fragment) {
+// SpreadDue reports whether Spread may have something to do.
+func (c *Catalog) SpreadDue(owner string, active, comes func(host string) bool) bool {
+	return slices.ContainsFunc(c.queries, func(q Query) bool {
+		_, _, due := c.moves(owner, q, active, comes)
+		return due
+	})
+}
+
+// moves are the workers that a query that spreads has to have besides, and the fragments that it keeps; due says that
+// these are others than it has.
+func (c *Catalog) moves(owner string, q Query,
+	active, comes func(host string) bool) (come []string, stay []Fragment, due bool) {
+	if q.Owner != owner || !c.SpreadsToNodes(q) {
+		return nil, nil, false
+	}
 	for _, w := range c.workers {
 		if sql.SameName(w.Host, Server) || !active(w.Host) || !comes(w.Host) || c.Used(w.Host) >= w.Slots ||
 			slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.SameName(f.Host, w.Host) }) {
@@ -86,7 +85,7 @@ func (c *Catalog) moves(q Query, active, comes func(host string) bool) (come []s
 			stay = append(stay, f)
 		}
 	}
-	return come, stay
+	return come, stay, len(come) > 0 || len(stay) < len(q.Fragments)
 }
 
 // needsHost reports whether a worker has more of a query than what it tells of itself.

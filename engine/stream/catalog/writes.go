@@ -3,9 +3,11 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
@@ -16,8 +18,7 @@ import (
 // given in a statement.
 const ConnectionID = "SINK.CONNECTION_ID"
 
-// Author is who changes the catalog, with what was found out for it. What a statement needs and is not here yet is
-// asked for by an *UncheckedConnectionError or an *UncheckedTableError; the statements are then carried out again.
+// Author is who changes the catalog, with what was found out about the TableReferences of the statements.
 type Author struct {
 	Name, UserID string
 	// Connections are those that were judged.
@@ -26,15 +27,43 @@ type Author struct {
 	Tables []TableSchema
 }
 
+// Grant returns what is known of a connection, by name or id.
+func (a Author) Grant(named string) (ConnectionGrant, bool) {
+	return found(a.Connections, func(g ConnectionGrant) bool { return g.Ref == named || g.Exists && g.ID == named })
+}
+
+// Table returns a table as it was found, by the schema of the statement or its own.
+func (a Author) Table(connectionID, schema, name string) (TableSchema, bool) {
+	return found(a.Tables, func(t TableSchema) bool {
+		return t.ConnectionID == connectionID && t.Name == name &&
+			(t.Schema == schema || t.Err == nil && t.Table.Schema == schema)
+	})
+}
+
+func found[T any](list []T, is func(T) bool) (one T, there bool) {
+	i := slices.IndexFunc(list, is)
+	if i < 0 {
+		return one, false
+	}
+	return list[i], true
+}
+
 // ConnectionGrant is what the author may do with a connection.
 type ConnectionGrant struct {
 	// Ref is what it was asked for as: a name or an id.
 	Ref string
+	// Err is why the author may not use it, or why that is not known.
+	Err error
 	// Exists says that it is. The others are empty where it is not.
 	Exists           bool
 	ID, Name, Driver string
 	// Production connections have to be confirmed; while one is not, a change is ErrUnconfirmed at its end.
 	Production, Confirmed bool
+}
+
+// Usable reports whether rows can be written by the connection, as far as its table takes them.
+func (g ConnectionGrant) Usable() bool {
+	return g.Exists && g.Err == nil && strings.EqualFold(g.Driver, connector.Postgres)
 }
 
 // TableSchema is a table of a connection as it was found, or why it can not be written to, or was not found out.
@@ -44,21 +73,40 @@ type TableSchema struct {
 	Err                        error
 }
 
-// UncheckedConnectionError asks for a connection to be judged for the author.
-type UncheckedConnectionError struct{ Ref string }
+// TableReference is a table that statements write to, of a connection by name or id.
+type TableReference struct{ Connection, Schema, Table string }
 
-// Error is what is missing.
-func (e *UncheckedConnectionError) Error() string {
-	return fmt.Sprintf("whether the connection %s may be written to was not asked", e.Ref)
+// TableReferences are the tables of the sinks that statements create, and of those of the catalog that their queries
+// name: what has to be known of them before the statements are applied. A sink with wrong settings has none.
+func (c *Catalog) TableReferences(list []sql.Parsed) (refs []TableReference) {
+	var created []string
+	for _, p := range list {
+		var to connector.Config
+		switch st := p.Statement.(type) {
+		case *sql.CreateSink:
+			created = append(created, strings.ToLower(st.Name.Text))
+			if strings.EqualFold(st.Type.Text, connector.Postgres) {
+				to, _ = connector.SinkConfig(connector.Postgres, "", st.Type.At, st.Settings) // applying it says what is wrong
+			}
+		case *sql.CreateQuery:
+			into := st.Select.Into.Text
+			if s, _ := c.Sink(into); s.Type == connector.Postgres && !slices.Contains(created, strings.ToLower(into)) {
+				to = maps.Clone(s.Config)
+				to["SINK.CONNECTION"] = to[ConnectionID]
+			}
+		}
+		if to != nil {
+			refs = append(refs,
+				TableReference{to.String("SINK.CONNECTION"), to.String("SINK.SCHEMA"), to.String("SINK.TABLE")})
+		}
+	}
+	return refs
 }
 
-// UncheckedTableError asks for a table to be looked at.
-type UncheckedTableError struct{ ConnectionID, Schema, Name string }
-
-// Error is what is missing.
-func (e *UncheckedTableError) Error() string {
-	return fmt.Sprintf("the table %s was not looked at", e.Name)
-}
+// errUnchecked is of statements that write to a sink whose table nobody has looked at for them.
+var errUnchecked = &engine.Error{Code: engine.CodeConflict,
+	Message: "A sink of the statements is not the one that was checked.",
+	Hint:    "Run them again: it may have been changed meanwhile."}
 
 // ErrUnconfirmed says that statements can be carried out once the production connections that they write to have been
 // confirmed.
@@ -66,19 +114,16 @@ var ErrUnconfirmed = errors.New("a production connection was not confirmed")
 
 // connectionGrant returns a connection that is there, by name or id.
 func (c *Catalog) connectionGrant(source string, at int, named string) (ConnectionGrant, error) {
-	i := slices.IndexFunc(
-		c.by.Connections,
-		func(j ConnectionGrant) bool { return j.Ref == named || j.Exists && j.ID == named },
-	)
-	if i < 0 {
-		return ConnectionGrant{}, &UncheckedConnectionError{named}
-	}
-	j := c.by.Connections[i]
+	j, known := c.by.Grant(named)
 	switch {
+	case !known:
+		return j, errUnchecked
+	case j.Err != nil:
+		return j, j.Err
 	case !j.Exists:
 		return j, sql.Errorf(sql.InvalidConfig, source, at,
 			"GET /api/connections lists them: give a name or an id", "there is no connection %s", named)
-	case !strings.EqualFold(j.Driver, connector.Postgres):
+	case !j.Usable():
 		return j, sql.Errorf(sql.InvalidConfig, source, at,
 			"name one whose driver is "+strings.ToLower(connector.Postgres),
 			"the connection %s is one of the driver %s", j.Name, j.Driver)
@@ -93,17 +138,6 @@ func (c *Catalog) Confirmed() error {
 		return ErrUnconfirmed
 	}
 	return nil
-}
-
-// tableSchema returns a table as it was found.
-func (c *Catalog) tableSchema(id, schema, name string) (TableSchema, error) {
-	i := slices.IndexFunc(c.by.Tables, func(l TableSchema) bool {
-		return l.ConnectionID == id && l.Name == name && l.Schema == schema
-	})
-	if i < 0 {
-		return TableSchema{}, &UncheckedTableError{id, schema, name}
-	}
-	return c.by.Tables[i], nil
 }
 
 // checkTableSink checks a sink of the type POSTGRES, and keeps what was found.
@@ -129,9 +163,9 @@ func (c *Catalog) checkTableSink(source string, s *sql.CreateSink, n *Sink) erro
 	if err != nil {
 		return err
 	}
-	l, err := c.tableSchema(j.ID, n.Config.String("SINK.SCHEMA"), n.Config.String("SINK.TABLE"))
-	if err != nil {
-		return err
+	l, known := c.by.Table(j.ID, n.Config.String("SINK.SCHEMA"), n.Config.String("SINK.TABLE"))
+	if !known {
+		return errUnchecked
 	}
 	if err := l.Err; err != nil {
 		return notWritableError(source, at("SINK.TABLE"), err, l, n)
@@ -184,9 +218,9 @@ func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, si
 	if j.Production {
 		n.Confirmed = []string{j.ID}
 	}
-	l, err := c.tableSchema(j.ID, sink.Config.String("SINK.SCHEMA"), sink.Config.String("SINK.TABLE"))
-	if err != nil {
-		return err
+	l, known := c.by.Table(j.ID, sink.Config.String("SINK.SCHEMA"), sink.Config.String("SINK.TABLE"))
+	if !known {
+		return errUnchecked
 	}
 	err = l.Err
 	if err == nil {

@@ -9,7 +9,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -166,38 +165,25 @@ type Tables interface {
 	Describe(ctx context.Context, connectionID, schema, name string) (postgres.Table, error)
 }
 
-// Execute carries statements out as one group: all of them, or none and the error, which is a *sql.Error. A
-// query is accepted when it has been planned; by is kept with it. A *catalog.UncheckedConnectionError asks for a
-// connection to be judged for the author, and the statements again; catalog.ErrUnconfirmed for the production
-// connections that were judged to be confirmed.
-func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
-	by.Tables = slices.Clone(by.Tables)
-	for {
-		results, err := c.execute(ctx, text, by)
-		var unread *catalog.UncheckedTableError
-		if !errors.As(err, &unread) {
-			return results, err
-		}
-		if c.o.Tables == nil {
-			return nil, fmt.Errorf("carrying out statements: %w", err)
-		}
-		table, err := c.o.Tables.Describe(ctx, unread.ConnectionID, unread.Schema, unread.Name)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		by.Tables = append(by.Tables, catalog.TableSchema{ConnectionID: unread.ConnectionID, Schema: unread.Schema,
-			Name: unread.Name, Table: table, Err: err})
-	}
+// Rights says what the author of statements may do with a saved connection, by name or id.
+type Rights interface {
+	Grant(ctx context.Context, connection string) catalog.ConnectionGrant
 }
 
-// execute is Execute with what is known so far.
-func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
+// Execute carries statements out as one group: all of them, or none and the error, which is a *sql.Error. What they
+// write to is asked first: rights judges the connections, and may be nil where none is written to. A query is accepted
+// when it has been planned; by is kept with it. catalog.ErrUnconfirmed asks for the production connections that were
+// judged to be confirmed.
+func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author, rights Rights) ([]Result, error) {
 	parsed, err := sql.Parse(text)
 	if err != nil {
 		return nil, err
 	}
 	if len(parsed) == 0 {
 		return nil, sql.Errorf(sql.ParserError, text, len(text), "", "there is no statement")
+	}
+	if by, err = c.check(ctx, parsed, by, rights); err != nil {
+		return nil, err
 	}
 	var results []Result
 	all := func(to *catalog.Catalog) error {
@@ -228,6 +214,44 @@ func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Autho
 	}
 	c.wakeLoop()
 	return results, nil
+}
+
+// check returns by with what statements need to know of the tables that they write to.
+func (c *Coordinator) check(ctx context.Context, parsed []sql.Parsed, by catalog.Author,
+	rights Rights) (catalog.Author, error) {
+	if rights == nil || c.o.Tables == nil || !slices.ContainsFunc(parsed, writes) {
+		return by, nil
+	}
+	contents, err := c.o.Store.CatalogContents(ctx)
+	if err != nil {
+		return by, fmt.Errorf("reading the catalog of streams: %w", err)
+	}
+	for _, ref := range catalog.FromContents(contents).TableReferences(parsed) {
+		grant, known := by.Grant(ref.Connection)
+		if !known {
+			grant = rights.Grant(ctx, ref.Connection)
+			by.Connections = append(by.Connections, grant)
+		}
+		if _, known := by.Table(grant.ID, ref.Schema, ref.Table); known || !grant.Usable() {
+			continue
+		}
+		t := catalog.TableSchema{ConnectionID: grant.ID, Schema: ref.Schema, Name: ref.Table}
+		t.Table, t.Err = c.o.Tables.Describe(ctx, grant.ID, ref.Schema, ref.Table)
+		if ctx.Err() != nil {
+			return by, ctx.Err()
+		}
+		by.Tables = append(by.Tables, t)
+	}
+	return by, nil
+}
+
+// writes reports whether a statement may write to a saved connection.
+func writes(p sql.Parsed) bool {
+	switch p.Statement.(type) {
+	case *sql.CreateSink, *sql.CreateQuery:
+		return true
+	}
+	return false
 }
 
 // reads reports whether statements change nothing.

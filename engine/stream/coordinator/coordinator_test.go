@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -112,7 +113,7 @@ func begin(t *testing.T, k catalog.Store, p *pipes, owner string) *coordinator.C
 
 func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 	t.Helper()
-	if _, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}); err != nil {
+	if _, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -211,7 +212,7 @@ func TestErrorsThatStay(t *testing.T) {
 	if p.hub.HasReaders(connector.RunEvents) {
 		t.Error("its source is open")
 	}
-	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", catalog.Author{})
+	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", catalog.Author{}, nil)
 	var e *sql.Error
 	if !errors.As(err, &e) || e.Kind != sql.AlreadyExists {
 		t.Errorf("%v", err)
@@ -311,9 +312,9 @@ func TestACrashAtAnyStep(t *testing.T) {
 			}
 			return nil
 		})
-		accepted, err := c.Execute(t.Context(), sinks, catalog.Author{})
+		accepted, err := c.Execute(t.Context(), sinks, catalog.Author{}, nil)
 		time.Sleep(20 * time.Millisecond)
-		_, dropping := c.Execute(t.Context(), "DROP QUERY q", catalog.Author{})
+		_, dropping := c.Execute(t.Context(), "DROP QUERY q", catalog.Author{}, nil)
 		time.Sleep(20 * time.Millisecond)
 		_ = c.Close(context.Background())
 		k.Fail(nil)
@@ -327,5 +328,68 @@ func TestACrashAtAnyStep(t *testing.T) {
 			t.Errorf("after %d writes (accepted %v) %d sinks are open", last, accepted != nil, open)
 		}
 		_ = next.Close(context.Background())
+	}
+}
+
+// saved are connections by name that have a table t; it counts what is asked of it.
+type saved struct {
+	grants map[string]catalog.ConnectionGrant
+	asked  []string
+}
+
+func (s *saved) Grant(_ context.Context, connection string) catalog.ConnectionGrant {
+	s.asked = append(s.asked, "may "+connection)
+	g := s.grants[connection]
+	g.Ref = connection
+	return g
+}
+
+func (s *saved) Describe(_ context.Context, id, schema, name string) (postgres.Table, error) {
+	s.asked = append(s.asked, "table "+id+" "+schema+"."+name)
+	return postgres.Table{Schema: "public", Name: name}, nil
+}
+
+// TestStatementsAreCheckedBeforeTheyAreApplied: each connection and table is asked for once, and the catalog is changed
+// once; what is wrong is said of the first statement that is.
+func TestStatementsAreCheckedBeforeTheyAreApplied(t *testing.T) {
+	k, denied := &catalogtest.Store{}, errors.New("not yours")
+	a := catalog.ConnectionGrant{Exists: true, ID: "1", Name: "a", Driver: "postgres"}
+	s := &saved{grants: map[string]catalog.ConnectionGrant{"a": a, "1": a,
+		"b": {Exists: true, ID: "2", Name: "b", Driver: "postgres"}, "theirs": {Err: denied}}}
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: &pipes{}, Owner: "one",
+		Sources: system.Sources, Tables: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	changes := 0
+	k.Fail(func(call string) error {
+		if call == "ChangeCatalog" {
+			changes++
+		}
+		return nil
+	})
+	const to = "CREATE SINK %s TYPE POSTGRES SET('%s' AS SINK.CONNECTION, 't' AS SINK.TABLE);"
+	text := fmt.Sprintf(to+to+to, "x", "a", "y", "b", "z", "a")
+	if _, err := c.Execute(t.Context(), text, catalog.Author{}, s); err != nil {
+		t.Fatal(err)
+	}
+	if asked := strings.Join(s.asked, ", "); asked != "may a, table 1 .t, may b, table 2 .t" || changes != 1 {
+		t.Errorf("asked %s, and changed the catalog %d times", asked, changes)
+	}
+	s.asked = nil
+	var refused *sql.Error
+	_, err = c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO x", catalog.Author{}, s)
+	if asked := strings.Join(s.asked, ", "); asked != "may 1, table 1 public.t" || !errors.As(err, &refused) {
+		t.Errorf("asked %s: %v", asked, err)
+	}
+	for text, want := range map[string]string{
+		fmt.Sprintf(to, "w", "theirs"):                                denied.Error(),
+		fmt.Sprintf("CREATE SINK x TYPE PRINT;"+to, "w", "theirs"):    "AlreadyExists",
+		fmt.Sprintf(to+"CREATE SINK w TYPE PRINT;", "w", "elsewhere"): "there is no connection elsewhere",
+	} {
+		if _, err := c.Execute(t.Context(), text, catalog.Author{}, s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

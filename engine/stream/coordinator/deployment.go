@@ -101,9 +101,18 @@ func adoptedDeployment(o Options, q catalog.Query, told func()) *deployment {
 // run has all fragments made ready, and then run, until all have ended.
 func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.Contents) {
 	var opening, following sync.WaitGroup
+	bound, err := fragment.Plan(contents, q, d.key.Attempt)
+	d.mu.Lock()
+	d.tail = bound.Tail
+	d.mu.Unlock()
 	for _, p := range d.parts {
+		if err != nil {
+			_ = d.ended(p, fragment.EndReport{Failure: err.Error(), Terminal: true})
+			d.fail()
+			continue
+		}
 		opening.Go(func() {
-			if err := d.open(ctx, p, q, contents); err != nil {
+			if err := d.open(ctx, p, bound.On(p.host)); err != nil {
 				d.fail()
 			}
 		})
@@ -149,26 +158,20 @@ func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.
 }
 
 // open gives a fragment to its worker, and waits until it is ready.
-func (d *deployment) open(ctx context.Context, p *deployedFragment, q catalog.Query, contents catalog.Contents) error {
+func (d *deployment) open(ctx context.Context, p *deployedFragment, b fragment.Bound) error {
 	opening, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	s, err := fragment.New(contents, q, p.host, d.key.Attempt)
-	if err != nil {
-		return d.ended(p, fragment.EndReport{Failure: err.Error(), Terminal: true})
-	}
-	d.mu.Lock()
-	d.tail = s.Tail
-	d.mu.Unlock()
 	var link fragment.Link
+	var err error
 	if sql.SameName(p.host, catalog.Server) {
 		var worker fragment.Link
 		link, worker = fragment.Pipe()
 		p.localDone = make(chan struct{})
 		go func() { //nolint:gosec // it ends with its owner
 			defer close(p.localDone)
-			fragment.Run(context.Background(), s, d.o.Connectors, worker)
+			fragment.Run(context.Background(), b, d.o.Connectors, worker)
 		}()
-	} else if link, err = d.o.Runner.Start(opening, p.host, s); err != nil {
+	} else if link, err = d.o.Runner.Start(opening, p.host, b.Spec); err != nil {
 		d.unready(ctx, p, "cannot be given its fragment: "+err.Error())
 		return err
 	}

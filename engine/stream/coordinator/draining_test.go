@@ -36,7 +36,7 @@ func TestADrainingNodeTakesNothingNew(t *testing.T) {
 	nodes.drain("b", true, true)
 	is("b", catalog.Draining)
 	const again = "CREATE QUERY r AS SELECT runId FROM e INTO s"
-	_, err := c.Execute(context.Background(), again, catalog.Author{})
+	_, err := c.Execute(context.Background(), again, catalog.Author{}, nil)
 	var known *sql.Error
 	if !errors.As(err, &known) || known.Kind != sql.PlacementError ||
 		!strings.Contains(known.Message, "b is DRAINING") || !strings.Contains(known.Hint, "node resume") {

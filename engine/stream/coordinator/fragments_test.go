@@ -298,11 +298,11 @@ func TestZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.ID, q.Epoch = 0, 7 // of a query that has gone
-	s, err := fragment.New(all, q, "a", 1)
+	s, err := fragment.Plan(all, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := nodes.Start(t.Context(), "a", s)
+	link, err := nodes.Start(t.Context(), "a", s.On("a").Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,11 +331,11 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Epoch--
-	old, err := fragment.New(all, q, "a", 1)
+	old, err := fragment.Plan(all, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := nodes.Start(t.Context(), "a", old)
+	link, err := nodes.Start(t.Context(), "a", old.On("a").Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,10 +348,11 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 	}
 	// Of another version: it plans otherwise.
 	q.Epoch += 5
-	other, err := fragment.New(all, q, "b", 1)
+	bound, err := fragment.Plan(all, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := bound.On("b").Spec
 	other.QueryID, other.Query.ID, other.Shape = 99, 99, "another"
 	if link, err = nodes.Start(t.Context(), "b", other); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (c *Coordinator) spread(ctx context.Context, contents catalog.Contents,
 			return sql.SameName(w.Host, host) && w.State == catalog.Draining
 		}) || c.o.HasLoad != nil && c.o.HasLoad(host)
 	}
-	if catalog.FromContents(contents).Spread(c.o.Owner, active, comes) == 0 {
+	if !catalog.FromContents(contents).SpreadDue(c.o.Owner, active, comes) {
 		return contents, nil
 	}
 	err := c.o.Store.ChangeCatalog(ctx, catalog.Scope{All: true}, func(to *catalog.Catalog) error {

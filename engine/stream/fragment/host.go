@@ -75,7 +75,11 @@ func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	defer h.leave(mine)
 	log := h.log.With().Str("query", s.Query.Name).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).Logger()
 	log.Info().Msg("a fragment of a continuous query begins")
-	run(ctx, s, h.connectors, link, h.shutdown)
+	if b, err := s.Bind(); err != nil {
+		refused(err.Error(), final(err))
+	} else {
+		run(ctx, b, h.connectors, link, h.shutdown)
+	}
 	log.Info().Msg("a fragment of a continuous query has ended")
 }
 

@@ -34,7 +34,7 @@ func final(err error) bool {
 }
 
 // Run runs a fragment to its end, or until ctx or the link ends. Its last word is End.
-func Run(ctx context.Context, s Spec, feeds Connectors, link Link) { run(ctx, s, feeds, link, nil) }
+func Run(ctx context.Context, b Bound, feeds Connectors, link Link) { run(ctx, b, feeds, link, nil) }
 
 // shutdown says that the process of a fragment ends. Why is known once it is closed.
 type shutdown struct {
@@ -44,10 +44,10 @@ type shutdown struct {
 
 // run is Run on a worker that may leave. What tells of the worker itself has come to its end then, and its last rows go
 // out; everything else is lost, and may be tried again.
-func run(ctx context.Context, s Spec, feeds Connectors, link Link, leaves *shutdown) {
+func run(ctx context.Context, b Bound, feeds Connectors, link Link, leaves *shutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &runner{spec: s, connectors: feeds, link: link, cancel: cancel, started: make(chan struct{}),
+	r := &runner{Bound: b, connectors: feeds, link: link, cancel: cancel, started: make(chan struct{}),
 		drains: make(chan struct{}), frames: make(chan []byte)}
 	r.drain = sync.OnceFunc(func() { close(r.drains) })
 	hearing := make(chan struct{})
@@ -90,7 +90,7 @@ func closed(c chan struct{}) bool {
 
 // runner is a fragment that runs.
 type runner struct {
-	spec       Spec
+	Bound
 	connectors Connectors
 	link       Link
 	cancel     context.CancelFunc
@@ -152,22 +152,19 @@ func (r *runner) leave(ctx context.Context, leaves *shutdown) {
 
 // run opens what the fragment needs, says that it is ready, and runs it when the others are.
 func (r *runner) run(ctx context.Context) error {
-	bound, err := r.spec.Bind()
-	if err != nil {
-		return err
-	}
-	job := exec.Job{Plan: bound.Plan, Now: time.Now, Drain: r.drains}
+	var err error
+	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains}
 	var open []connector.Source
 	defer func() {
 		for _, s := range open {
 			_ = s.Close()
 		}
 	}()
-	r.selfReports.Store(!r.spec.IsTail() && bound.onlySelfReports())
-	for i, scan := range bound.Plan.Scans {
-		of := make([]connector.Source, len(bound.Origins[i]))
-		for k, o := range bound.Origins[i] {
-			if !sql.SameName(o.Host, r.spec.Host) {
+	r.selfReports.Store(!r.IsTail() && r.onlySelfReports())
+	for i, scan := range r.Plan.Scans {
+		of := make([]connector.Source, len(r.Origins[i]))
+		for k, o := range r.Origins[i] {
+			if !sql.SameName(o.Host, r.Host) {
 				continue
 			}
 			if of[k], err = r.connectors.Source(ctx, o.Source, scan.Columns); err != nil {
@@ -175,14 +172,14 @@ func (r *runner) run(ctx context.Context) error {
 			}
 			open = append(open, of[k])
 			if s, is := of[k].(connector.Partial); is {
-				s.SetRemote(r.spec.remoteHosts(o.Source))
+				s.SetRemote(r.remoteHosts(o.Source))
 			}
 		}
 		job.Sources = append(job.Sources, of)
 	}
 	var sink connector.Sink
-	if r.spec.IsTail() {
-		if sink, err = r.connectors.Sink(ctx, r.spec.Query, bound.Sink, bound.Plan.Columns); err != nil {
+	if r.IsTail() {
+		if sink, err = r.connectors.Sink(ctx, r.Query, r.Sink, r.Plan.Columns); err != nil {
 			return err
 		}
 		defer func() {

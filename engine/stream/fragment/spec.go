@@ -38,21 +38,18 @@ type Bound struct {
 	Origins [][]catalog.Origin
 }
 
-// New returns what the worker of a fragment needs, from the catalog.
-func New(contents catalog.Contents, q catalog.Query, host string, attempt int64) (Spec, error) {
-	s := Spec{Key: Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: attempt}, Host: host, Query: q}
+// Plan binds a query of the catalog, for the attempt to run it on its workers. The spec is that of the tail.
+func Plan(contents catalog.Contents, q catalog.Query, attempt int64) (Bound, error) {
+	s := Spec{Key: Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: attempt}, Query: q}
 	all := catalog.FromContents(contents)
 	sink, there := all.Sink(q.Sink)
 	if !there {
-		return s, sql.Errorf(sql.SinkDoesNotExistForQuery, "", -1, "", "there is no sink %s", q.Sink)
+		return Bound{}, sql.Errorf(sql.SinkDoesNotExistForQuery, "", -1, "", "there is no sink %s", q.Sink)
 	}
 	s.Tail = all.TailOf(sink)
+	s.Host = s.Tail
 	for _, f := range q.Fragments {
 		s.Hosts = append(s.Hosts, f.Host)
-	}
-	if !sql.SameName(s.Tail, host) {
-		// Heads do not write: what the sink is made with, secrets too, is not theirs to know.
-		sink.Type, sink.Config = connector.Print, connector.Config{}
 	}
 	s.Contents.Sinks = []catalog.Sink{sink}
 	for _, p := range contents.Physical {
@@ -68,11 +65,20 @@ func New(contents catalog.Contents, q catalog.Query, host string, attempt int64)
 		}
 	}
 	b, err := s.Bind()
-	if err != nil {
-		return s, err
+	if err == nil {
+		b.Shape = b.shape()
 	}
-	s.Shape = b.shape()
-	return s, nil
+	return b, err
+}
+
+// On returns what a worker needs to run its fragment. The plan is the same one: of all workers one may run it.
+func (b Bound) On(host string) Bound {
+	if b.Host = host; !b.IsTail() {
+		// Heads do not write: what the sink is made with, secrets too, is not theirs to know.
+		b.Sink.Type, b.Sink.Config = connector.Print, connector.Config{}
+		b.Contents.Sinks = []catalog.Sink{b.Sink}
+	}
+	return b
 }
 
 // shape is a sum of the plan, and of who reads what every worker tells of itself: another version may have it read
@@ -93,22 +99,12 @@ func (b Bound) shape() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Bind plans the query. The plan is for one run.
+// Bind plans the query on the worker that the spec was sent to. The plan is for one run.
 func (s Spec) Bind() (Bound, error) {
 	b := Bound{Spec: s}
 	all := catalog.FromContents(s.Contents)
-	parsed, err := sql.Parse(s.Query.Statement)
-	if err != nil {
-		return b, err
-	}
-	if len(parsed) != 1 {
-		return b, sql.Errorf(sql.BinderError, s.Query.Statement, 0, "", "this is no query")
-	}
-	create, is := parsed[0].Statement.(*sql.CreateQuery)
-	if !is {
-		return b, sql.Errorf(sql.BinderError, s.Query.Statement, 0, "", "this is no query")
-	}
-	if b.Plan, err = all.Bind(s.Query.Statement, create); err != nil {
+	var err error
+	if b.Plan, err = all.Plan(s.Query); err != nil {
 		return b, err
 	}
 	b.Sink, _ = all.Sink(s.Query.Sink)

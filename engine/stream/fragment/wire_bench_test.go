@@ -121,9 +121,7 @@ func over(b *testing.B, query string, here bool) {
 	_, _, err = c.CreateQuery(text, parsed[3].Statement.(*sql.CreateQuery))
 	must(b, err)
 	q := c.Queries()[0]
-	spec, err := fragment.New(c.Contents(), q, "n", 1)
-	must(b, err)
-	bound, err := spec.Bind()
+	bound, err := fragment.Plan(c.Contents(), q, 1)
 	must(b, err)
 	given, bytes := 0, 0
 	tail := flow.New(bound.Plan, flow.Options{Origins: []int{1}, Now: time.Now, Out: func(o *column.Batch) error {
@@ -142,9 +140,9 @@ func over(b *testing.B, query string, here bool) {
 		return
 	}
 	reader := flow.NewReader(tail, [][2]int{{0, 0}})
-	doc, err := spec.Marshal()
+	doc, err := bound.On("n").Marshal()
 	must(b, err)
-	link, err := end.(protocol.FragmentRunner).RunFragment(ctx, spec.Key, doc)
+	link, err := end.(protocol.FragmentRunner).RunFragment(ctx, bound.Key, doc)
 	must(b, err)
 	defer func() { _ = link.Close() }()
 	w, err := link.Receive(ctx)

@@ -175,7 +175,11 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 		}
 		following.Wait()
 	}()
-	job, err := a.set.job(ctx, a.index, a.rule, was, a.o)
+	bound, err := a.plan()
+	if err != nil {
+		return err
+	}
+	job, err := a.set.job(ctx, a.index, a.rule, bound.Plan, was, a.o)
 	if err != nil {
 		return err
 	}
@@ -195,7 +199,7 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 		}
 	}
 	for _, node := range a.nodes {
-		h, err := a.begin(ctx, node)
+		h, err := a.begin(ctx, bound.On(node).Spec)
 		if err != nil {
 			closeSources()
 			return err
@@ -257,16 +261,13 @@ func (a *attempt) awaitReports(ctx context.Context) {
 }
 
 // begin gives a node its part, and waits until it is ready.
-func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
+func (a *attempt) begin(ctx context.Context, spec fragment.Spec) (*head, error) {
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
+	node := spec.Host
 	var runner protocol.FragmentRunner
 	if runner = a.o.Nodes(node); runner == nil {
 		return nil, &lostError{node: node, why: "there is no stream to it"}
-	}
-	spec, err := a.spec(node)
-	if err != nil {
-		return nil, err
 	}
 	text, err := spec.Marshal()
 	if err != nil {
@@ -291,13 +292,13 @@ func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
 	return nil, &lostError{node: node, why: fmt.Sprintf("it was not ready: %v", err)}
 }
 
-// spec is what a node needs to know of the rule: its statement, and the source that has this run's part of what the
-// node records.
-func (a *attempt) spec(node string) (fragment.Spec, error) {
+// plan is the rule with what nodes need to know of it: its statement, and the source that has this run's part of what
+// each node records.
+func (a *attempt) plan() (fragment.Bound, error) {
 	const sink = "rule"
 	text, err := into(a.rule.When, sink)
 	if err != nil {
-		return fragment.Spec{}, err
+		return fragment.Bound{}, err
 	}
 	c := catalog.Contents{Sinks: []catalog.Sink{{Name: sink, Type: connector.Print, Config: connector.Config{}}}}
 	q := catalog.Query{ID: a.key.QueryID, Epoch: a.key.Epoch, Name: a.rule.Name, Statement: text, Sink: sink,
@@ -315,7 +316,7 @@ func (a *attempt) spec(node string) (fragment.Spec, error) {
 		c.Logical = append(c.Logical, catalog.LogicalSource{Name: stream, Columns: columns})
 		c.Physical, q.Sources = append(c.Physical, p), append(q.Sources, p.ID)
 	}
-	return fragment.New(c, q, node, a.key.Attempt)
+	return fragment.Plan(c, q, a.key.Attempt)
 }
 
 // into is a SELECT with a sink, as a statement of its own.

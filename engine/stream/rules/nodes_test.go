@@ -32,11 +32,11 @@ func TestWhatANodeIsToldOfARule(t *testing.T) {
 		a := &attempt{rule: engine.Rule{Name: "r", When: "SELECT runId FROM Executions WHERE latencyMs > 5"},
 			o: Options{RunID: run}, nodes: []string{"n1", "n2"}}
 		a.key.QueryID = firstRuleID
-		s, err := a.spec("n2")
+		s, err := a.plan()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.IsTail() || len(s.Hosts) != 3 {
+		if s.On("n2").IsTail() || len(s.Hosts) != 3 {
 			t.Errorf("%+v", s)
 		}
 		for _, p := range s.Contents.Physical {

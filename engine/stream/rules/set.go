@@ -121,12 +121,15 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 			s.work.Go(func() { s.finish(ctx, i, s.runOnNodes(ctx, i, r, state, o), o.Log) })
 			continue
 		}
-		job, err := s.job(ctx, i, r, state, o)
+		var job exec.Job
+		if err == nil {
+			job, err = s.job(ctx, i, r, p, state, o)
+		}
 		if err != nil {
 			s.end(i, err)
 			continue
 		}
-		recorded = recorded || ofRecorders(job.Plan)
+		recorded = recorded || ofRecorders(p)
 		s.work.Go(func() { s.run(ctx, i, job, o.Log) })
 	}
 	if recorded && o.Executions != nil {
@@ -145,11 +148,8 @@ func ofRecorders(p *plan.Plan) bool {
 }
 
 // job is a rule with its sources open, whose results go where the rule says.
-func (s *Set) job(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) (exec.Job, error) {
-	p, err := Bind(r.When)
-	if err != nil {
-		return exec.Job{}, err
-	}
+func (s *Set) job(ctx context.Context, i int, r engine.Rule, p *plan.Plan, was engine.RuleState,
+	o Options) (exec.Job, error) {
 	j := exec.Job{Plan: p, Now: o.Now, Drain: s.drain}
 	switch r.Do {
 	case engine.RuleWebhook:
