@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/url"
 	"os"
@@ -47,7 +48,7 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 			}
 		}
 		u.RawQuery = q.Encode()
-		db, err := snowflake.NewDriver().Open(target.Config{DSN: u.String(), ConnectTimeout: 20 * time.Second})
+		db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(u.String()), ConnectTimeout: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

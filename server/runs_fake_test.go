@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"maps"
 	"slices"
 	"strings"
@@ -211,11 +212,11 @@ func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.E
 		Message: "No enrichment of this run is under way."}
 }
 
-func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
+func (o *orchestra) CheckConnection(_ context.Context, _ string, dsn secret.Secret) (target.ServerInfo, error) {
 	o.lmu.Lock()
-	o.dsns = append(o.dsns, dsn)
+	o.dsns = append(o.dsns, dsn.Reveal())
 	o.lmu.Unlock()
-	if strings.Contains(dsn, "unreachable") {
+	if strings.Contains(dsn.Reveal(), "unreachable") {
 		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.",
 			Hint: "Check host and port."}
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -86,7 +87,7 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 // dialing tests connections for real.
 type dialing struct{ *orchestra }
 
-func (dialing) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+func (dialing) CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo, error) {
 	db, err := drivers()[driver].Open(target.Config{DSN: dsn, ConnectTimeout: time.Second})
 	if err != nil {
 		return target.ServerInfo{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ type toNull struct {
 
 // Open implements target.Driver.
 func (d toNull) Open(cfg target.Config) (target.Database, error) {
-	cfg.DSN = d.dsn
+	cfg.DSN = secret.New(d.dsn)
 	return d.Driver.Open(cfg)
 }
 

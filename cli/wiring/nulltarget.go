@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"os"
 	"os/exec"
 	"strings"
@@ -46,9 +47,9 @@ func StartTarget(ctx context.Context, latency, spread time.Duration) (t calibrat
 		stop()
 		return t, nil, fmt.Errorf("starting the null target: %w", err)
 	}
-	t.DSN = strings.TrimSpace(line)
+	t.DSN = secret.New(strings.TrimSpace(line))
 	if latency > 0 {
-		t.Stats = func(ctx context.Context) (*engine.HistogramData, error) { return nullStats(ctx, t.DSN) }
+		t.Stats = func(ctx context.Context) (*engine.HistogramData, error) { return nullStats(ctx, t.DSN.Reveal()) }
 	}
 	return t, stop, nil
 }

@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +31,7 @@ type intakeServer interface {
 	// checkCapacity refuses a scenario that the nodes can never carry.
 	checkCapacity(ctx context.Context, sc engine.Scenario) error
 	// checkNodesReach refuses one whose database, with that DSN, the nodes do not reach.
-	checkNodesReach(sc engine.Scenario, dsn string) error
+	checkNodesReach(sc engine.Scenario, dsn secret.Secret) error
 	// Run reads a run as it is stored.
 	Run(ctx context.Context, runID string) (engine.Run, error)
 }
@@ -110,7 +111,8 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 }
 
 // CheckConnection connects once and returns what answered.
-func (d *Creator) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+func (d *Creator) CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo,
+	error) {
 	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func (k knee) Open(cfg target.Config) (target.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.DSN = k.model
+	cfg.DSN = secret.New(k.model)
 	load, err := k.Driver.Open(cfg)
 	return kneeDatabase{real, load}, errors.Join(err)
 }

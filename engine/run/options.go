@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"time"
 
@@ -26,7 +27,7 @@ type ControlStore interface {
 	store.Runs
 	store.Admissions
 	store.RunCommands
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
 // Options are what a service is made of. Nodes lead to the nodes that carry its runs.
@@ -102,7 +103,7 @@ type NodeWatcher interface {
 
 // Network says which nodes reach the database of a DSN.
 type Network interface {
-	Reachability(dsn string) nodes.Reachability
+	Reachability(dsn secret.Secret) nodes.Reachability
 }
 
 // TickMeter takes how long after its time the second of a run was aggregated and shown.

@@ -3,6 +3,7 @@ package run_test
 import (
 	"encoding/json"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"slices"
 	"strings"
@@ -337,7 +338,7 @@ func TestPreflightChangesNothing(t *testing.T) {
 	}) {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	info, err := f.svc.CheckConnection(t.Context(), "postgres", f.target)
+	info, err := f.svc.CheckConnection(t.Context(), "postgres", secret.New(f.target))
 	if err != nil || info.Version == "" {
 		t.Fatalf("%+v, %v", info, err)
 	}

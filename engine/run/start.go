@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -105,7 +106,7 @@ func (s *Service) checkCapacity(ctx context.Context, sc engine.Scenario) error {
 }
 
 // checkNodesReach refuses a scenario whose database, with that DSN, the nodes do not reach.
-func (s *Service) checkNodesReach(sc engine.Scenario, dsn string) error {
+func (s *Service) checkNodesReach(sc engine.Scenario, dsn secret.Secret) error {
 	return s.nodes.CheckReachable(sc, dsn)
 }
 

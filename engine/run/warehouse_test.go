@@ -3,6 +3,7 @@ package run_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 	}
 	t.Cleanup(account.Close)
 	dsn := "snowflake://" + account.DSN()
-	db, err := snowflake.NewDriver().Open(target.Config{DSN: dsn})
+	db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package target
 import (
 	"context"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -15,7 +16,7 @@ import (
 
 // Config is how to reach a database.
 type Config struct {
-	DSN string
+	DSN secret.Secret
 	// Session statements are executed on every connect.
 	Session          []string
 	StatementTimeout time.Duration

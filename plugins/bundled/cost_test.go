@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -51,7 +52,7 @@ func BenchmarkPluginAgainstNative(b *testing.B) {
 	ctx := context.Background()
 	h := hosttest.Bundled(b)
 	dsn := pgtest.Start(b).NewDatabase(b)
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn, StatementTimeout: time.Minute})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn), StatementTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package bundled_test
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (b *bench) load(sc engine.Scenario, p *prepare.Prepared, workers int, lasti
 		b.Fatal(err)
 	}
 	database, err := postgres.NewDriver().
-		Open(target.Config{DSN: b.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+		Open(target.Config{DSN: secret.New(b.dsn), Session: p.Plan.Session, StatementTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

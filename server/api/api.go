@@ -9,6 +9,7 @@ package api
 import (
 	"context"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"net/http"
 	"slices"
@@ -39,7 +40,7 @@ type Runs interface {
 	Delete(ctx context.Context, runID, by string) error
 	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
-	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)
+	CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo, error)
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }

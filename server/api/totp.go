@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/url"
 
@@ -18,8 +19,8 @@ type codeInput struct {
 
 type endTOTPInput struct {
 	Body struct {
-		Password string `json:"password" minLength:"1" maxLength:"1000"`
-		Code     string `json:"code" minLength:"1" maxLength:"100" doc:"The six digits that the app shows, or a recovery code."`
+		Password secret.Secret `json:"password" minLength:"1" maxLength:"1000"`
+		Code     string        `json:"code" minLength:"1" maxLength:"100" doc:"The six digits that the app shows, or a recovery code."`
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,7 +18,12 @@ import (
 )
 
 func options(issuer string) Options {
-	return Options{Issuer: issuer, ClientID: "loadstone", ClientSecret: "shared", DefaultRole: store.RoleViewer}
+	return Options{
+		Issuer:       issuer,
+		ClientID:     "loadstone",
+		ClientSecret: secret.New("shared"),
+		DefaultRole:  store.RoleViewer,
+	}
 }
 
 // TestAProviderThatLeadsToTheLink: by its name, or by an address that it names.

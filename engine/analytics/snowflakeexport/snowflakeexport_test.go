@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"strings"
 	"testing"
@@ -178,7 +179,7 @@ func newWorld(t *testing.T, denied ...translate.Denied) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	d, err := snowflake.NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	d, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

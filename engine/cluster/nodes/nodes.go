@@ -13,6 +13,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -74,7 +75,7 @@ type Options struct {
 	// SegmentTimeout is how long bringing one may take, beside what its size takes; 0 is 30 s.
 	SegmentTimeout time.Duration
 	// Reachability says who reaches the database of a DSN; nil: every node does.
-	Reachability func(dsn string) Reachability
+	Reachability func(dsn secret.Secret) Reachability
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
 	// waits, and must not ask the fleet for anything; nil where nobody watches.
 	Watch func(NodeEvent)
@@ -270,7 +271,7 @@ func (c Capacity) noNodeError() error {
 }
 
 // CheckReachable checks whether nodes that are there reach the database of a scenario, by its DSN.
-func (f *Fleet) CheckReachable(sc engine.Scenario, dsn string) error {
+func (f *Fleet) CheckReachable(sc engine.Scenario, dsn secret.Secret) error {
 	if f.opts.Reachability == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"reflect"
 	"slices"
 	"strings"
@@ -484,15 +485,15 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 	replayed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}
 	fed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}
-	reach := func(dsn string) Reachability {
-		return map[string]Reachability{"home": FromSameMachine, "inside": FromServerOnly}[dsn]
+	reach := func(dsn secret.Secret) Reachability {
+		return map[string]Reachability{"home": FromSameMachine, "inside": FromServerOnly}[dsn.Reveal()]
 	}
 	place := func(f *fleetTest, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
 		var all []protocol.AssignRun
 		for i := range workers {
 			all = append(
 				all,
-				protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w},
+				protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: secret.New(dsn), Workload: w},
 			)
 		}
 		nodes, err := f.AssignWorkers(nil, all...)
@@ -523,12 +524,12 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		for _, dsn := range []string{"home", "inside"} {
 			large := engine.Workload{ConcurrentConnections: 11}
-			if err := f.CheckReachable(engine.Scenario{Workload: large}, dsn); err == nil ||
+			if err := f.CheckReachable(engine.Scenario{Workload: large}, secret.New(dsn)); err == nil ||
 				!strings.Contains(err.Error(), "more than the 10 of the server's own node") {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}
-		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); err != nil {
+		if err := f.CheckReachable(engine.Scenario{Workload: fed}, secret.New("inside")); err != nil {
 			t.Error(err)
 		}
 		if _, err := place(f, "too much", "home", fed, 2); err == nil || !strings.Contains(err.Error(), protocol.OwnNode) {
@@ -547,7 +548,11 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		// What is in the server's process is refused before the run, by field.
 		var e *engine.Error
-		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); !errors.As(err, &e) || len(e.Fields) != 1 ||
+		if err := f.CheckReachable(
+			engine.Scenario{Workload: fed},
+			secret.New("inside"),
+		); !errors.As(err, &e) ||
+			len(e.Fields) != 1 ||
 			e.Fields[0].Field != "target.connection" {
 			t.Errorf("a database of the server's process: %v", err)
 		}
@@ -555,7 +560,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 			t.Error("it is placed on another node")
 		}
 		for _, dsn := range []string{"home", "away"} {
-			if err := f.CheckReachable(engine.Scenario{Workload: fed}, dsn); err != nil {
+			if err := f.CheckReachable(engine.Scenario{Workload: fed}, secret.New(dsn)); err != nil {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"reflect"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 		return
 	case json.RawMessage:
 		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))))
+		return
+	case secret.Secret:
+		v.Set(reflect.ValueOf(secret.New(fmt.Sprint("text ", f.n))))
 		return
 	case error:
 		return

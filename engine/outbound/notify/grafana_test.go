@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +57,7 @@ func TestARunIsMarked(t *testing.T) {
 		_, _ = w.Write([]byte(`{"message":"Annotation added","id":1}`))
 	}))
 	defer s.Close()
-	m, err := notify.Open(delivery.Endpoint{URL: s.URL + "/g/", Token: "secret-token"},
+	m, err := notify.Open(delivery.Endpoint{URL: secret.New(s.URL + "/g/"), Token: secret.New("secret-token")},
 		func(context.Context, string) (engine.Run, error) { return run(), nil }, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

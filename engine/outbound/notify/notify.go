@@ -369,8 +369,8 @@ func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v No
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
 		"X-Loadstone-Timestamp", at}
-	if h.Secret != "" {
-		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
+	if !h.Secret.IsZero() {
+		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret.Reveal(), at, body))
 	}
 	answer, err := c.Post(ctx, "", "application/json", body, headers...)
 	out := delivery.Outcome{Err: err, Retry: err != nil && !errors.Is(err, egress.ErrRefused)}

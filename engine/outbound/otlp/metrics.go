@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -33,11 +34,12 @@ type MetricSender struct {
 // OpenMetrics begins to send to an endpoint, which is the collector's address with or without /v1/metrics. Instance
 // names this process.
 func OpenMetrics(e delivery.Endpoint, instance, version string, log zerolog.Logger) (*MetricSender, error) {
-	if base, query, _ := strings.Cut(e.URL, "?"); !strings.HasSuffix(base, "/v1/metrics") {
-		e.URL = strings.TrimSuffix(base, "/") + "/v1/metrics"
+	if base, query, _ := strings.Cut(e.URL.Reveal(), "?"); !strings.HasSuffix(base, "/v1/metrics") {
+		at := strings.TrimSuffix(base, "/") + "/v1/metrics"
 		if query != "" {
-			e.URL += "?" + query
+			at += "?" + query
 		}
+		e.URL = secret.New(at)
 	}
 	client, err := delivery.NewClient(e)
 	if err != nil {

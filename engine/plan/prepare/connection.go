@@ -3,6 +3,7 @@ package prepare
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,8 @@ import (
 )
 
 // CheckConnection connects once and returns what answered.
-func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driver, dsn string) (target.ServerInfo,
+func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driver string,
+	dsn secret.Secret) (target.ServerInfo,
 	error) {
 	d := drivers[driver]
 	if d == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -92,8 +93,8 @@ func (w *world) add(name string, columns ...engine.Column) {
 
 type fakeConnections struct{ driver string }
 
-func (f fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, string, error) {
-	return f.driver, "dsn", nil
+func (f fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, secret.Secret, error) {
+	return f.driver, secret.New("dsn"), nil
 }
 
 type fakeHost struct {

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ const checkTimeout = 20 * time.Second
 
 // Connections opens connection references.
 type Connections interface {
-	// OpenDSN returns the driver and the DSN in clear.
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	// OpenDSN returns the driver and the DSN, unsealed.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
 // Deps are what preparation needs of the rest.
@@ -55,8 +56,7 @@ type Prepared struct {
 	Plan *engine.Plan
 	// Params are the workload's parameters with the defaults filled in.
 	Params json.RawMessage
-	// DSN is in clear.
-	DSN    string
+	DSN    secret.Secret
 	Server target.ServerInfo
 	// Notes are sentences for the run's log.
 	Notes []string
@@ -116,7 +116,7 @@ type resolved struct {
 	// logical are the workload's tables with these parameters.
 	logical  []plugin.LogicalTable
 	driver   target.Driver
-	dsn      string
+	dsn      secret.Secret
 	database target.Database
 	server   target.ServerInfo
 	session  []string

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -48,7 +49,7 @@ func fromStandIn(t testing.TB, n int, j *Job) {
 	}
 	j.From, j.To, j.Clock = first.Add(-time.Minute), time.Now(), nil
 	j.Connect = func(context.Context) (History, error) {
-		db, err := snowflake.NewDriver().Open(target.Config{DSN: server.DSN()})
+		db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -68,7 +69,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var alerts Alerts
-	sink, err := NewWebhook(t.Context(), Config{"SINK.URL": s.URL + "/canary"}, alertColumns, policy,
+	sink, err := NewWebhook(t.Context(), secret.New(s.URL+"/canary"), alertColumns, policy,
 		alerts.For(1, "busy", Webhook))
 	if err != nil {
 		t.Fatal(err)

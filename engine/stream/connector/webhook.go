@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"sync"
 	"time"
 
@@ -46,11 +47,10 @@ var ErrSealed = errors.New("the address of the sink is sealed with another key: 
 // NewWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For
 // a minute it is tried again where the address does not answer, or asks for it by its status; who writes waits
 // meanwhile, and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
-func NewWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
+func NewWebhook(ctx context.Context, url secret.Secret, columns []column.Column, policy *egress.Policy,
 	tell AlertFunc) (Sink, error) {
 	w := &webhook{columns: columns, alert: tell, retryTimeout: retryTimeout}
-	url := c.String("SINK.URL")
-	if url == "" {
+	if url.IsZero() {
 		return nil, ErrSealed
 	}
 	var err error

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -15,7 +16,7 @@ func TestAnAnswerOfAnotherShapeExplainsNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	db, err := NewDriver().Open(target.Config{DSN: server.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

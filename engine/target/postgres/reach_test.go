@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 			t.Fatal(err)
 		}
 		db, err := postgres.NewStrictDriver(postgres.Strict{}, p).Open(target.Config{ConnectTimeout: 3 * time.Second,
-			DSN: "postgres://u:p@" + c.host + ":" + port + "/d?sslmode=disable"})
+			DSN: secret.New("postgres://u:p@" + c.host + ":" + port + "/d?sslmode=disable")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 func TestAReadCannotWrite(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	open := func(dsn string) target.Database {
-		db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}

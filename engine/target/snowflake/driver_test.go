@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
 	t.Helper()
-	cfg.DSN = dsn
+	cfg.DSN = secret.New(dsn)
 	db, err := NewDriver().Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 	var mu sync.Mutex
 	hosts := map[string]int{}
 	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(
-		target.Config{DSN: a.dsn()})
+		target.Config{DSN: secret.New(a.dsn())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package snowflake_test
 
 import (
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"os"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestEmulator(t *testing.T) {
 	}
 	ctx := t.Context()
 	db, err := snowflake.NewDriver().
-		Open(target.Config{DSN: dsn, ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
+		Open(target.Config{DSN: secret.New(dsn), ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
 	if err != nil {
 		t.Fatal(err)
 	}

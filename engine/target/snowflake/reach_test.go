@@ -1,6 +1,7 @@
 package snowflake_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, err := snowflake.NewDriverWithPolicy(p).Open(target.Config{ConnectTimeout: 10 * time.Second,
-		DSN: "u:p@127.0.0.1:9/DB?account=a&protocol=http"})
+		DSN: secret.New("u:p@127.0.0.1:9/DB?account=a&protocol=http")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // TestWhatAStatementWritesIsReadFromItsWords, in every form that names a target.
 func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 	s := standIn(t, nil)
-	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 // TestASwapThatFailsPutsBackWhatItDid: all new tables are in their place, or none.
 func TestASwapThatFailsPutsBackWhatItDid(t *testing.T) {
 	s := standIn(t, nil)
-	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"reflect"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func Run(t *testing.T, o Options) {
 
 func (s *suite) open(t *testing.T, cfg target.Config) target.Database {
 	t.Helper()
-	cfg.DSN = s.DSN
+	cfg.DSN = secret.New(s.DSN)
 	db, err := s.Driver.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

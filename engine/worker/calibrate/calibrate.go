@@ -8,6 +8,7 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -27,7 +28,7 @@ import (
 
 // Target is a null target in another process.
 type Target struct {
-	DSN string
+	DSN secret.Secret
 	// Stats returns the target's own view of its latencies since it was asked
 	// last; nil where that is not needed.
 	Stats func(ctx context.Context) (*engine.HistogramData, error)

@@ -3,6 +3,7 @@ package load_test
 import (
 	"context"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -146,7 +147,7 @@ func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	proxy := newChaos(t, address, seed)
 	db, err := postgres.NewDriver().
-		Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()),
+		Open(target.Config{DSN: secret.New(fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr())),
 			StatementTimeout: 100 * time.Millisecond, ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)

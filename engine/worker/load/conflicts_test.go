@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestConflictsAreRetriedOnPostgres(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := pgtest.Start(t)
 			dsn := server.NewDatabase(t)
-			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn, Session: c.session})
+			db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn), Session: c.session})
 			if err != nil {
 				t.Fatal(err)
 			}

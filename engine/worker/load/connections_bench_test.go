@@ -3,6 +3,7 @@ package load_test
 import (
 	"bufio"
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -62,7 +63,7 @@ func BenchmarkConnections(b *testing.B) {
 	const few, many, rounds, length = 64, 2000, 5, 3 * time.Second
 	address := filepath.Join(b.TempDir(), ".s.PGSQL.5432")
 	database, err := postgres.NewDriver().
-		Open(target.Config{DSN: nullTarget(b, address), StatementTimeout: 30 * time.Second})
+		Open(target.Config{DSN: secret.New(nullTarget(b, address)), StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -90,7 +91,7 @@ func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 		defer func() { _ = server.Close() }()
 		proxy := halting(t, server.Addr().String(), pause)
 		db, err := postgres.NewDriver().
-			Open(target.Config{DSN: "postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable"})
+			Open(target.Config{DSN: secret.New("postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable")})
 		if err != nil {
 			t.Fatal(err)
 		}

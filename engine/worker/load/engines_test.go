@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -165,7 +166,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = server.Close() }()
-				db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+				db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 				if err != nil {
 					t.Fatal(err)
 				}

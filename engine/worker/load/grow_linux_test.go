@@ -1,6 +1,7 @@
 package load
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	database, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // the connections themselves: at such a rate a restart would pass for a few errors.
 func TestALossOfAllIdleConnectionsIsFatal(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -43,7 +44,7 @@ func lag(r engine.Execution) int64     { return r.ScheduleLag }
 func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration,
 	during func()) (*kept, engine.Totals) {
 	tb.Helper()
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		tb.Fatal(err)
 	}
