@@ -37,6 +37,34 @@ type Connections interface {
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
+// openedOnce opens each reference once.
+type openedOnce struct {
+	from   Connections
+	opened map[engine.ConnectionRef]openedConnection
+}
+
+type openedConnection struct {
+	driver string
+	dsn    secret.Secret
+	err    error
+}
+
+// OpenOnce returns connections that are unsealed the first time they are asked for, for the length of one request. It
+// is not safe for concurrent use.
+func OpenOnce(from Connections) Connections {
+	return &openedOnce{from, map[engine.ConnectionRef]openedConnection{}}
+}
+
+// OpenDSN implements Connections.
+func (o *openedOnce) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, secret.Secret, error) {
+	c, known := o.opened[ref]
+	if !known {
+		c.driver, c.dsn, c.err = o.from.OpenDSN(ctx, ref)
+		o.opened[ref] = c
+	}
+	return c.driver, c.dsn, c.err
+}
+
 // Deps are what preparation needs of the rest.
 type Deps struct {
 	Plugins     plugin.Host
