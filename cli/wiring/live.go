@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"errors"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"sync/atomic"
 	"time"
 
@@ -97,12 +98,8 @@ func (t *Tables) onceInBackground(once func(ctx context.Context) error) {
 	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })
 	go func() {
 		defer close(done)
-		for wait := time.Second; once(ctx) != nil; wait = min(2*wait, time.Minute) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
+		again := backoff.Backoff{Min: time.Second, Max: time.Minute}
+		for once(ctx) != nil && again.Wait(ctx) {
 		}
 	}()
 }

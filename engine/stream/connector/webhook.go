@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 const (
 	// retryTimeout is how long rows are tried again that an address does not take; the last attempt may take longer.
 	retryTimeout = time.Minute
-	// minBackoff and longestPause are how far attempts are apart, unless the address says a longer time.
+	// minBackoff and maxBackoff are how far attempts are apart, unless the address says a longer time.
 	minBackoff = 500 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
@@ -82,7 +83,8 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 	if err := w.lines.Write(b); err != nil {
 		return err
 	}
-	begun, pause, name := time.Now(), minBackoff, rand.Text()
+	begun, name := time.Now(), rand.Text()
+	pauses := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
 	for n := 1; ; n++ {
 		again, after, err := w.post(name)
 		if err == nil {
@@ -102,10 +104,9 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 		a.Retrying = true
 		w.alert.send(a, err)
 		select {
-		case <-time.After(min(max(pause, after), left)):
+		case <-time.After(min(max(pauses.Next(), after), left)):
 		case <-w.ctx.Done():
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 }
 
