@@ -162,6 +162,18 @@ func (a *Response) Err() error {
 	return fmt.Errorf("the endpoint answers %d: %s", a.Status, a.Text)
 }
 
+// OutcomeOf says what an answer, or an error in place of one, means for n things that were sent together.
+func OutcomeOf(a *Response, err error, n int) Outcome {
+	switch {
+	case err != nil:
+		return Outcome{Retry: true, Err: err}
+	case a.OK():
+		return Outcome{Delivered: n}
+	}
+	again, after := a.Retryable()
+	return Outcome{Retry: again, RetryAfter: after, Err: a.Err()}
+}
+
 // Retryable reports whether what was sent may be taken later, and when that is where the answer says so.
 func (a *Response) Retryable() (again bool, after time.Duration) {
 	if a.Status/100 != 5 && a.Status != http.StatusTooManyRequests && a.Status != http.StatusRequestTimeout {

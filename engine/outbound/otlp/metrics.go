@@ -60,24 +60,17 @@ func (s *MetricSender) send(ctx context.Context, points []metricpush.Point, _ in
 		return delivery.Outcome{Err: fmt.Errorf("writing metrics: %w", err)}
 	}
 	answer, err := s.Client.Post(ctx, "", protobuf, message)
-	if err != nil {
-		return delivery.Outcome{Retry: true, Err: err}
-	}
-	if again, after := answer.Retryable(); again {
-		return delivery.Outcome{Retry: true, RetryAfter: after, Err: answer.Err()}
-	}
-	if !answer.OK() {
-		return delivery.Outcome{Err: answer.Err()}
-	}
+	out := delivery.OutcomeOf(answer, err, len(points))
 	var said collector.ExportMetricsServiceResponse
-	if proto.Unmarshal(answer.Body, &said) != nil {
-		return delivery.Outcome{Delivered: len(points)} // it has taken them, and says nothing more that can be read
+	if out.Err != nil || proto.Unmarshal(answer.Body, &said) != nil {
+		return out // where it has taken them it says nothing more that can be read
 	}
 	if rejected := said.GetPartialSuccess().GetRejectedDataPoints(); rejected > 0 {
-		return delivery.Outcome{Delivered: len(points) - int(min(rejected, int64(len(points)))),
-			Err: errors.New("the collector has refused a part: " + s.Client.LogText(said.GetPartialSuccess().GetErrorMessage()))}
+		out.Delivered -= int(min(rejected, int64(len(points))))
+		out.Err = errors.New("the collector has refused a part: " +
+			s.Client.LogText(said.GetPartialSuccess().GetErrorMessage()))
 	}
-	return delivery.Outcome{Delivered: len(points)}
+	return out
 }
 
 func (s *MetricSender) request(points []metricpush.Point) *collector.ExportMetricsServiceRequest {

@@ -85,16 +85,14 @@ func mayNotKnowV2(a *delivery.Response) bool {
 // outcomeOf says what an answer means for the points. A part of a request may have been written, also where the answer
 // is an error: what is sent again is the same then, and is written once.
 func outcomeOf(a *delivery.Response, wrote int, says bool, points int) delivery.Outcome {
-	if again, after := a.Retryable(); again {
-		return delivery.Outcome{Retry: true, RetryAfter: after, Err: a.Err()}
-	}
+	out := delivery.OutcomeOf(a, nil, points)
 	switch {
-	case !a.OK():
-		return delivery.Outcome{Delivered: wrote, Err: a.Err()}
-	case says && wrote < points:
-		return delivery.Outcome{Delivered: wrote, Err: fmt.Errorf("the receiver has written %d of %d samples", wrote, points)}
+	case out.Err != nil && !out.Retry:
+		out.Delivered = wrote
+	case out.Err == nil && says && wrote < points:
+		out.Delivered, out.Err = wrote, fmt.Errorf("the receiver has written %d of %d samples", wrote, points)
 	}
-	return delivery.Outcome{Delivered: points}
+	return out
 }
 
 // writtenCount is how much of a request was written, says whether the answer says so.

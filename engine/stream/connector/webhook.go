@@ -86,12 +86,13 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 	begun, name := time.Now(), rand.Text()
 	pauses := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
 	for n := 1; ; n++ {
-		again, after, err := w.post(name)
+		out := w.post(name)
+		err := out.Err
 		if err == nil {
 			return nil
 		}
 		left := w.retryTimeout - time.Since(begun)
-		if !again || left <= 0 || w.ctx.Err() != nil {
+		if !out.Retry || left <= 0 || w.ctx.Err() != nil {
 			tried := ""
 			if n > 1 {
 				tried = fmt.Sprintf(" for %s, in %d attempts", time.Since(begun).Round(time.Second), n)
@@ -104,23 +105,21 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 		a.Retrying = true
 		w.alert.send(a, err)
 		select {
-		case <-time.After(min(max(pauses.Next(), after), left)):
+		case <-time.After(min(max(pauses.Next(), out.RetryAfter), left)):
 		case <-w.ctx.Done():
 		}
 	}
 }
 
-// post makes one attempt. again says that another one may succeed, after so long where the address says that.
-func (w *webhook) post(name string) (again bool, after time.Duration, err error) {
+// post makes one attempt.
+func (w *webhook) post(name string) delivery.Outcome {
 	answer, err := w.client.Post(w.ctx, "", "application/x-ndjson", w.rows.Bytes(), deliveryHeader, name)
-	if err != nil {
-		return !errors.Is(err, egress.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
+	out := delivery.OutcomeOf(answer, err, 1)
+	if out.Err != nil {
+		out.Retry = out.Retry && !errors.Is(err, egress.ErrRefused)
+		out.Err = fmt.Errorf("%s: %w", w.client.To(), out.Err)
 	}
-	if err = answer.Err(); err != nil {
-		again, after = answer.Retryable()
-		return again, after, fmt.Errorf("%s: %w", w.client.To(), err)
-	}
-	return false, 0, nil
+	return out
 }
 
 // Close implements Sink.
