@@ -3,11 +3,11 @@
 package cli
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/oidc"
 )

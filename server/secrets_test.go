@@ -3,13 +3,13 @@ package server_test
 import (
 	"bytes"
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server"

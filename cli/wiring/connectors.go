@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"

@@ -3,12 +3,12 @@ package wiring
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/run"

@@ -2,12 +2,12 @@ package wiring
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"

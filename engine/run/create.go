@@ -6,12 +6,12 @@ package run
 import (
 	"context"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"

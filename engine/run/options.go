@@ -2,13 +2,13 @@ package run
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/trace"

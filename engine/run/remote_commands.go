@@ -12,13 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 

@@ -3,7 +3,6 @@ package run_test
 import (
 	"encoding/json"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )

@@ -2,13 +2,13 @@ package run_test
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"

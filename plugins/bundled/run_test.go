@@ -3,13 +3,13 @@ package bundled_test
 import (
 	"context"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"

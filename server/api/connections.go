@@ -3,11 +3,11 @@ package api
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/auth"

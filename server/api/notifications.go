@@ -5,9 +5,9 @@ package api
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"

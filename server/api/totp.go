@@ -2,11 +2,11 @@ package api
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/url"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
 )

@@ -6,7 +6,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 

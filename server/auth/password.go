@@ -5,13 +5,13 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // The cost of a password: what OWASP's cheat sheet on storing passwords gives first for Argon2id (19 MiB, two

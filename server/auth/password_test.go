@@ -2,13 +2,13 @@ package auth
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 )

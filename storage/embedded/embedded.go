@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"os"
 	"slices"
 	"sync"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Options say where a cluster is and what to tell about it.

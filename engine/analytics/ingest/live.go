@@ -19,13 +19,13 @@ package ingest
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 )

@@ -3,9 +3,10 @@ package assignment
 import (
 	"cmp"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"slices"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Key names a work: of a run, Query is the run's id and Work the run worker's.

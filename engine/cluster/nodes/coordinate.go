@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/assignment"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )

@@ -1,12 +1,12 @@
 package protocol
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that.

@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 

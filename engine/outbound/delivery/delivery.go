@@ -5,11 +5,12 @@ package delivery
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Why something was lost.

@@ -2,12 +2,12 @@ package delivery
 
 import (
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // TestANameThatLeadsToARefusedAddress: what a name has led to is judged when it is dialled, by the list too.

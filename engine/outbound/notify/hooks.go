@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"maps"
 	"net"
 	"net/netip"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/results/compare"

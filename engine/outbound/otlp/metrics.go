@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -19,6 +18,7 @@ import (
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"

@@ -2,7 +2,6 @@ package enrich
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"

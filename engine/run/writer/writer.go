@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )

@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 )
 

@@ -5,10 +5,10 @@
 package coordinator
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"slices"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 

@@ -2,13 +2,13 @@ package postgres_test
 
 import (
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )

@@ -1,10 +1,10 @@
 package postgres
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )

@@ -1,9 +1,9 @@
 package postgres
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 )

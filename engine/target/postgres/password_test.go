@@ -1,13 +1,13 @@
 package postgres_test
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"

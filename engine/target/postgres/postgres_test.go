@@ -2,12 +2,12 @@ package postgres_test
 
 import (
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"net"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )

@@ -1,11 +1,11 @@
 package postgres_test
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"

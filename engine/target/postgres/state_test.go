@@ -1,12 +1,12 @@
 package postgres_test
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"

@@ -2,13 +2,13 @@ package snowflake_test
 
 import (
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"

@@ -2,11 +2,11 @@ package snowflake
 
 import (
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 

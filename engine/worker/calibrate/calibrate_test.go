@@ -3,7 +3,6 @@ package calibrate
 import (
 	"context"
 	"encoding/json"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )

@@ -3,7 +3,6 @@ package load_test
 import (
 	"context"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"

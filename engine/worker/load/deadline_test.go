@@ -3,7 +3,6 @@ package load_test
 import (
 	"context"
 	"errors"
-	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"

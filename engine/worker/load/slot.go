@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/load/record"

@@ -1,11 +1,11 @@
 package load
 
 import (
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 

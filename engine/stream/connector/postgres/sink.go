@@ -14,13 +14,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"io"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
