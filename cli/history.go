@@ -20,8 +20,8 @@ type history struct {
 	entries []string
 }
 
-// secret is in statements that are not kept: addresses of webhooks and what signs in.
-var secret = regexp.MustCompile(`(?i)sink\.url|passw|secret|token|credential|api_?key|://[^\s'"]*@`)
+// secretStatement matches statements that are not kept: addresses of webhooks and what signs in.
+var secretStatement = regexp.MustCompile(`(?i)sink\.url|passw|secret|token|credential|api_?key|://[^\s'"]*@`)
 
 // historyFile is where the history lies, "" where there is no home.
 func historyFile() string {
@@ -67,7 +67,7 @@ func (h *history) remember(statement string) {
 		}
 	}
 	one := strings.Join(parts, " ")
-	if len(parts) > 1 && strings.Contains(one, "--") || one == "" || secret.MatchString(one) ||
+	if len(parts) > 1 && strings.Contains(one, "--") || one == "" || secretStatement.MatchString(one) ||
 		len(h.entries) > 0 && h.entries[len(h.entries)-1] == one {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
@@ -21,7 +22,7 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	p := clitest.NewProgram(t)
 	s := p.StandIn("--listen", "127.0.0.1:0", "--password-file", p.Write("password", "hunter2\n"), "--time-scale", "10")
 	defer s.Stop(t)
-	account, err := snowflake.NewDriver().Open(target.Config{DSN: s.Dsn, ConnectTimeout: 20 * time.Second})
+	account, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(s.Dsn), ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/oidc"
 )
@@ -32,13 +33,13 @@ func (f *OIDCFlags) Options() (*oidc.Options, error) {
 		}
 		return nil, nil
 	}
-	o := oidc.Options{Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.Secret, Name: f.Name,
+	o := oidc.Options{Issuer: f.Issuer, ClientID: f.ClientID, Name: f.Name,
 		DefaultRole: store.Role(f.DefaultRole), GroupsClaim: f.GroupsClaim, Scopes: f.Scopes, Roles: map[string]store.Role{}}
-	secret, err := terminal.SecretFlag("--oidc-client-secret", f.Secret, f.SecretFile)
+	text, err := terminal.SecretFlag("--oidc-client-secret", f.Secret, f.SecretFile)
 	if err != nil {
 		return nil, err
 	}
-	o.ClientSecret = secret
+	o.ClientSecret = secret.New(text)
 	for _, pair := range f.RoleMap {
 		i := strings.LastIndex(pair, "=")
 		if i < 1 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
@@ -47,7 +48,7 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 			}
 		}
 		u.RawQuery = q.Encode()
-		db, err := snowflake.NewDriver().Open(target.Config{DSN: u.String(), ConnectTimeout: 20 * time.Second})
+		db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(u.String()), ConnectTimeout: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

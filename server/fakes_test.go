@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -116,13 +117,15 @@ func (m *memory) secret(t *testing.T, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dsn
+	return dsn.Reveal()
 }
 
 // clearConnection and clearTemplate put the secrets back.
 func (m *memory) clearConnection(c store.Connection, err error) (store.Connection, error) {
 	if err == nil {
-		_, c.DSN, err = m.OpenDSN(context.Background(), engine.ConnectionRef{Name: c.Name})
+		var dsn secret.Secret
+		_, dsn, err = m.OpenDSN(context.Background(), engine.ConnectionRef{Name: c.Name})
+		c.DSN = dsn.Reveal()
 	}
 	return c, err
 }
@@ -132,8 +135,10 @@ func (m *memory) clearTemplate(t store.Template, err error) (store.Template, err
 		if err != nil || !c.Ref.Inline() {
 			continue
 		}
+		var dsn secret.Secret
 		shown := c.Ref.DSN
-		_, c.Ref.DSN, err = m.OpenDSN(context.Background(), *c.Ref)
+		_, dsn, err = m.OpenDSN(context.Background(), *c.Ref)
+		c.Ref.DSN = dsn.Reveal()
 		t.Source, c.Ref.DSNSealed = strings.ReplaceAll(t.Source, shown, c.Ref.DSN), ""
 	}
 	return t, err

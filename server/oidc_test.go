@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
@@ -136,8 +137,14 @@ func single(t *testing.T, change ...func(*oidc.Options)) browser {
 func singleOn(t *testing.T, start func(func(*server.Options)) *bench, change ...func(*oidc.Options)) browser {
 	t.Helper()
 	p := newIDP(t)
-	o := oidc.Options{Issuer: p.URL, ClientID: "loadstone", ClientSecret: "shared", Name: "Example", GroupsClaim: "groups",
-		Roles: map[string]store.Role{"dba": store.RoleOperator, "root": store.RoleAdmin}}
+	o := oidc.Options{
+		Issuer:       p.URL,
+		ClientID:     "loadstone",
+		ClientSecret: secret.New("shared"),
+		Name:         "Example",
+		GroupsClaim:  "groups",
+		Roles:        map[string]store.Role{"dba": store.RoleOperator, "root": store.RoleAdmin},
+	}
 	for _, c := range change {
 		c(&o)
 	}

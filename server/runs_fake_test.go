@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -216,11 +217,11 @@ func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.E
 		Message: "No enrichment of this run is under way."}
 }
 
-func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
+func (o *orchestra) CheckConnection(_ context.Context, _ string, dsn secret.Secret) (target.ServerInfo, error) {
 	o.lmu.Lock()
-	o.dsns = append(o.dsns, dsn)
+	o.dsns = append(o.dsns, dsn.Reveal())
 	o.lmu.Unlock()
-	if strings.Contains(dsn, "unreachable") {
+	if strings.Contains(dsn.Reveal(), "unreachable") {
 		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.",
 			Hint: "Check host and port."}
 	}

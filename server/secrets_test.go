@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server"
@@ -86,7 +87,7 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 // dialing tests connections for real.
 type dialing struct{ *orchestra }
 
-func (dialing) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+func (dialing) CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo, error) {
 	db, err := drivers()[driver].Open(target.Config{DSN: dsn, ConnectTimeout: time.Second})
 	if err != nil {
 		return target.ServerInfo{}, err

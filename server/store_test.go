@@ -92,7 +92,7 @@ func TestOnTheRealStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, got, err := db.OpenDSN(t.Context(), kept.Scenario.Target.Connection); err != nil ||
-			got != "postgres://u:"+secret+"@h:5432/d" {
+			got.Reveal() != "postgres://u:"+secret+"@h:5432/d" {
 			t.Errorf("%v: the run would connect with %q, %v", in, got, err)
 		}
 		b.do("GET", "/api/runs/"+run.RunID, nil).want(t, 200)
@@ -127,7 +127,7 @@ func TestOnTheRealStore(t *testing.T) {
 	b.do("PUT", "/api/connections/"+con.ConnectionID,
 		map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:***@h:5432/other"}).want(t, 200)
 	if _, got, err := db.OpenDSN(t.Context(), engine.ConnectionRef{Name: "prod"}); err != nil ||
-		got != "postgres://u:"+secret+"@h:5432/other" {
+		got.Reveal() != "postgres://u:"+secret+"@h:5432/other" {
 		t.Errorf("kept %q, %v", got, err)
 	}
 	b.do("PUT", "/api/connections/"+con.ConnectionID,

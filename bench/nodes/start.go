@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
@@ -74,7 +75,7 @@ type toNull struct {
 
 // Open implements target.Driver.
 func (d toNull) Open(cfg target.Config) (target.Database, error) {
-	cfg.DSN = d.dsn
+	cfg.DSN = secret.New(d.dsn)
 	return d.Driver.Open(cfg)
 }
 

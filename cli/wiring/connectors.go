@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
@@ -66,7 +67,7 @@ func (f *Connectors) Sink(
 	case connector.Guardrail:
 		sink = connector.NewGuardrail(q.Name, s.Config, columns, f.StopRun, f.Alerts.For(q.ID, q.Name, s.Type))
 	case connector.Webhook:
-		sink, err = connector.NewWebhook(ctx, s.Config, columns, f.Egress,
+		sink, err = connector.NewWebhook(ctx, secret.New(s.Config.String("SINK.URL")), columns, f.Egress,
 			f.Failures.Wrap(q.ID, f.Alerts.For(q.ID, q.Name, s.Type)))
 	case connector.Metric:
 		sink = f.Metrics.Open(q.Name, s.Config, columns)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
@@ -24,7 +25,7 @@ import (
 // ConnectionOpener are the saved ones.
 type ConnectionOpener interface {
 	auth.Store
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
 // DSNReader reads connection strings as the server lets them be used.
@@ -61,7 +62,7 @@ func (t tables) dial(id, application string, may func(context.Context, store.Con
 		if err != nil {
 			return nil, err
 		}
-		config, err := t.reader.Config(dsn)
+		config, err := t.reader.Config(dsn.Reveal())
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", postgres.ErrRefused, err)
 		}

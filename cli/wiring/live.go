@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/run"
@@ -97,12 +98,8 @@ func (t *Tables) onceInBackground(once func(ctx context.Context) error) {
 	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })
 	go func() {
 		defer close(done)
-		for wait := time.Second; once(ctx) != nil; wait = min(2*wait, time.Minute) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
+		again := backoff.Backoff{Min: time.Second, Max: time.Minute}
+		for once(ctx) != nil && again.Wait(ctx) {
 		}
 	}()
 }

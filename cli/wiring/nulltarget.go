@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/worker/calibrate"
 )
 
@@ -46,9 +47,9 @@ func StartTarget(ctx context.Context, latency, spread time.Duration) (t calibrat
 		stop()
 		return t, nil, fmt.Errorf("starting the null target: %w", err)
 	}
-	t.DSN = strings.TrimSpace(line)
+	t.DSN = secret.New(strings.TrimSpace(line))
 	if latency > 0 {
-		t.Stats = func(ctx context.Context) (*engine.HistogramData, error) { return nullStats(ctx, t.DSN) }
+		t.Stats = func(ctx context.Context) (*engine.HistogramData, error) { return nullStats(ctx, t.DSN.Reveal()) }
 	}
 	return t, stop, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
@@ -19,7 +20,7 @@ import (
 type RuleOptions struct {
 	Egress *egress.Policy
 	// Open returns the address of a rule whose address is sealed.
-	Open func(context.Context, engine.Rule) (string, error)
+	Open func(context.Context, engine.Rule) (secret.Secret, error)
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
 	Executions *executions.Fanout
 	Account    *system.Account
@@ -36,7 +37,7 @@ func OpenRules(o RuleOptions) rules.StartFunc {
 		if err != nil {
 			return nil, err
 		}
-		return connector.NewWebhook(ctx, connector.Config{"SINK.URL": url}, columns, o.Egress, tell)
+		return connector.NewWebhook(ctx, url, columns, o.Egress, tell)
 	}
 	return func(run engine.Run) *rules.Set {
 		return rules.Start(run.Scenario.Rules, run.Rules,

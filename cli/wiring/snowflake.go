@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -76,12 +77,12 @@ type simulatedDriver struct {
 
 // Open implements target.Driver.
 func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
-	if cfg.DSN == simulatedDSN {
+	if isStandIn(cfg.DSN.Reveal()) {
 		dsn, err := d.start()
 		if err != nil {
 			return nil, err
 		}
-		cfg.DSN = dsn
+		cfg.DSN = secret.New(dsn)
 		return d.standInConfig.Open(cfg) //nolint:wrapcheck // it is the driver
 	}
 	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
@@ -88,11 +89,17 @@ func (s *Services) openTelemetryExport(f ExportFlags) (err error) {
 		return err
 	}
 	if f.GrafanaURL != "" {
-		e := delivery.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, UserAgent: "Loadstone/" + s.options.Version,
-			Egress: s.reachable}
-		if e.Token, err = terminal.SecretFlag("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
+		e := delivery.Endpoint{
+			Flag:      "--grafana-url",
+			URL:       secret.New(f.GrafanaURL),
+			UserAgent: "Loadstone/" + s.options.Version,
+			Egress:    s.reachable,
+		}
+		token, err := terminal.SecretFlag("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile)
+		if err != nil {
 			return err
 		}
+		e.Token = secret.New(token)
 		if o.marks, err = notify.Open(e, s.Store.Run, s.Log); err != nil {
 			return err
 		}
@@ -120,7 +127,7 @@ func (s *Services) openSinks(f ExportFlags, o *telemetryExport) (sinks []metricp
 			return nil, err
 		}
 		for i, at := range f.RemoteWrite {
-			endpoint.URL = at
+			endpoint.URL = secret.New(at)
 			w, err := remotewrite.Open(endpoint, s.Log)
 			if err != nil {
 				return nil, err
@@ -134,8 +141,12 @@ func (s *Services) openSinks(f ExportFlags, o *telemetryExport) (sinks []metricp
 		}
 	}
 	if f.OTLPMetrics != "" {
-		e := delivery.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, UserAgent: "Loadstone/" + s.options.Version,
-			Egress: s.reachable}
+		e := delivery.Endpoint{
+			Flag:      "--otlp-metrics",
+			URL:       secret.New(f.OTLPMetrics),
+			UserAgent: "Loadstone/" + s.options.Version,
+			Egress:    s.reachable,
+		}
 		if e.Headers, err = otlpHeaders(otlpVariable("HEADERS")); err != nil {
 			return nil, err
 		}
@@ -160,8 +171,8 @@ func otlpVariable(name string) string {
 }
 
 // otlpHeaders reads headers as OpenTelemetry writes them: name=value,name=value, percent-encoded.
-func otlpHeaders(text string) (map[string]string, error) {
-	all := map[string]string{}
+func otlpHeaders(text string) (map[string]secret.Secret, error) {
+	all := map[string]secret.Secret{}
 	for pair := range strings.SplitSeq(text, ",") {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
@@ -172,7 +183,7 @@ func otlpHeaders(text string) (map[string]string, error) {
 			return nil, engine.InvalidField("OTEL_EXPORTER_OTLP_HEADERS", "is no list of headers",
 				"write name=value,name=value")
 		}
-		all[name] = value
+		all[name] = secret.New(value)
 	}
 	return all, nil
 }
@@ -239,14 +250,15 @@ const remoteWriteFlag = "--remote-write"
 
 func (f ExportFlags) endpoint(version string) (delivery.Endpoint, error) {
 	e := delivery.Endpoint{Flag: remoteWriteFlag, User: f.RemoteWriteUser, UserAgent: "Loadstone/" + version}
-	var err error
-	if e.Token, err = terminal.SecretFlag("--remote-write-token", f.RemoteWriteToken, f.RemoteWriteTokenFile); err != nil {
-		return e, err
-	}
-	e.Password, err = terminal.SecretFlag("--remote-write-password", f.RemoteWritePassword, f.RemoteWritePasswordFile)
+	token, err := terminal.SecretFlag("--remote-write-token", f.RemoteWriteToken, f.RemoteWriteTokenFile)
 	if err != nil {
 		return e, err
 	}
+	password, err := terminal.SecretFlag("--remote-write-password", f.RemoteWritePassword, f.RemoteWritePasswordFile)
+	if err != nil {
+		return e, err
+	}
+	e.Token, e.Password = secret.New(token), secret.New(password)
 	if f.RemoteWriteHeaders != "" {
 		text, err := terminal.ReadSecret("The file of --remote-write-headers-file", f.RemoteWriteHeaders)
 		if err != nil {
@@ -265,8 +277,8 @@ func (f ExportFlags) endpoint(version string) (delivery.Endpoint, error) {
 }
 
 // headers reads lines of names and values.
-func headers(flag, text string) (map[string]string, error) {
-	all := map[string]string{}
+func headers(flag, text string) (map[string]secret.Secret, error) {
+	all := map[string]secret.Secret{}
 	for i, line := range strings.Split(text, "\n") {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
@@ -276,7 +288,7 @@ func headers(flag, text string) (map[string]string, error) {
 		if !ok || name == "" || strings.ContainsAny(name, " \t") {
 			return nil, engine.InvalidField(flag, fmt.Sprintf("has a line %d that is no header", i+1), "write NAME: VALUE")
 		}
-		all[name] = value
+		all[name] = secret.New(value)
 	}
 	return all, nil
 }

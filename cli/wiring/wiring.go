@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
@@ -250,8 +251,14 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 		s.onClose(func(ctx context.Context) error { return s.Embedded.Stop(ctx) })
 		url = s.Embedded.DSN(embedded.ControlDatabase)
-		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres",
-			DSN: s.Embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"})
+		builtin = append(builtin, store.Connection{
+			Name:   "playground",
+			Driver: "postgres",
+			FullDSN: secret.New(
+				s.Embedded.DSN(embedded.PlaygroundDatabase),
+			),
+			Description: "Sample database that comes with Loadstone",
+		})
 		builtin = append(builtin, standIns...)
 		// The embedded Postgres belongs to the server: there the schema is applied on start.
 		if err := schema.Repair(ctx, url); err != nil {
@@ -528,11 +535,11 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 
 // Reachability says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (r runServer) Reachability(dsn string) clusternodes.Reachability {
+func (r runServer) Reachability(dsn secret.Secret) clusternodes.Reachability {
 	switch {
-	case isStandIn(dsn):
+	case isStandIn(dsn.Reveal()):
 		return clusternodes.FromServerOnly
-	case r.s.Embedded != nil && dsn == r.s.Embedded.DSN(embedded.PlaygroundDatabase):
+	case r.s.Embedded != nil && dsn.Reveal() == r.s.Embedded.DSN(embedded.PlaygroundDatabase):
 		return clusternodes.FromSameMachine
 	}
 	return clusternodes.FromAnyNode

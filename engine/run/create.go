@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
@@ -26,11 +27,12 @@ type CreatorOptions struct {
 
 // intakeServer is the server that runs are taken in for.
 type intakeServer interface {
+	// deps are for one request: a connection is unsealed once.
 	deps() prepare.Deps
-	// checkCapacity refuses a scenario that the nodes can never carry.
-	checkCapacity(ctx context.Context, sc engine.Scenario) error
-	// checkNodesReach refuses one whose database, with that DSN, the nodes do not reach.
-	checkNodesReach(sc engine.Scenario, dsn string) error
+	// checkCapacity refuses a scenario, with the DSN of its database, that the nodes can never carry.
+	checkCapacity(sc engine.Scenario, dsn secret.Secret) error
+	// checkNodesReach refuses one whose database the nodes do not reach.
+	checkNodesReach(sc engine.Scenario, dsn secret.Secret) error
 	// Run reads a run as it is stored.
 	Run(ctx context.Context, runID string) (engine.Run, error)
 }
@@ -60,13 +62,15 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := d.opts.Server.checkCapacity(ctx, sc); err != nil {
+	deps := d.opts.Server.deps()
+	_, dsn, _ := deps.Connections.OpenDSN(ctx, sc.Target.Connection) // prepare.Check says why it cannot be opened
+	if err := d.opts.Server.checkCapacity(sc, dsn); err != nil {
 		return engine.Run{}, err
 	}
-	if err := prepare.Check(ctx, d.opts.Server.deps(), sc); err != nil {
+	if err := prepare.Check(ctx, deps, sc); err != nil {
 		return engine.Run{}, query.StoreError(err)
 	}
-	if err := d.checkReachable(ctx, sc); err != nil {
+	if err := d.opts.Server.checkNodesReach(sc, dsn); err != nil {
 		return engine.Run{}, err
 	}
 	id := uuid.NewString()
@@ -79,30 +83,25 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	return d.opts.Server.Run(ctx, id)
 }
 
-// checkReachable checks the scenario's connection against the nodes. One that cannot be opened is
-// checked elsewhere, where it is said what is wrong with it.
-func (d *Creator) checkReachable(ctx context.Context, sc engine.Scenario) error {
-	_, dsn, err := d.opts.Server.deps().Connections.OpenDSN(ctx, sc.Target.Connection)
-	if err != nil {
-		return nil //nolint:nilerr // prepare.Check says it, and by field
-	}
-	return d.opts.Server.checkNodesReach(sc, dsn)
-}
-
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
 func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
+	deps := d.opts.Server.deps()
 	for _, one := range sc.Expand() {
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.opts.Server.checkCapacity(ctx, one); err != nil {
+		_, dsn, unopened := deps.Connections.OpenDSN(ctx, one.Target.Connection)
+		if err := d.opts.Server.checkCapacity(one, dsn); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.checkReachable(ctx, one); err != nil {
+		if unopened != nil {
+			continue // prepare.InspectAll says why
+		}
+		if err := d.opts.Server.checkNodesReach(one, dsn); err != nil {
 			return Preflight{}, err
 		}
 	}
-	f, err := prepare.InspectAll(ctx, d.opts.Server.deps(), sc)
+	f, err := prepare.InspectAll(ctx, deps, sc)
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
 	}
@@ -110,7 +109,8 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 }
 
 // CheckConnection connects once and returns what answered.
-func (d *Creator) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+func (d *Creator) CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo,
+	error) {
 	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -31,7 +32,7 @@ func (k knee) Open(cfg target.Config) (target.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.DSN = k.model
+	cfg.DSN = secret.New(k.model)
 	load, err := k.Driver.Open(cfg)
 	return kneeDatabase{real, load}, errors.Join(err)
 }

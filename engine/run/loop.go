@@ -44,6 +44,8 @@ type runLoop struct {
 	figuresReady chan struct{}
 
 	startedBy string // who started it
+	// deps are what its preparation needs, with the connection that was opened when it was started.
+	deps prepare.Deps
 
 	liveState atomic.Pointer[engine.LiveState]
 	summary   atomic.Pointer[engine.Summary]
@@ -110,7 +112,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 ) *runLoop {
 	run.Owner = s.opts.Owner
 	l := &runLoop{facts: &facts{runID: run.RunID, sc: run.Scenario, life: life},
-		svc: s, clock: clock, run: run, startedBy: by, epoch: run.OwnerEpoch,
+		svc: s, clock: clock, run: run, startedBy: by, deps: s.deps(), epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewSpanTracker(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
@@ -329,7 +331,7 @@ func (l *runLoop) prepare(ctx context.Context) {
 	l.writeLog(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.startedBy, "the server"))
 	l.publish(false)
 	l.svc.routines.Go(func() {
-		plan, err := l.svc.opts.Plan(l.svc.LogContext(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+		plan, err := l.svc.opts.Plan(l.svc.LogContext(ctx, l.runID), l.deps, l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
 			select {
 			case <-l.prepareStep:

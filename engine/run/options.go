@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/trace"
@@ -28,7 +29,7 @@ type ControlStore interface {
 	store.Runs
 	store.Admissions
 	store.RunCommands
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
 // Options are what a service is made of. Nodes lead to the nodes that carry its runs.

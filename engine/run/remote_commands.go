@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -166,7 +167,7 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 	r.Wake() // it may be carried here by now
 	waiting, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	for pause := minAnswerPoll; ; pause = min(2*pause, maxAnswerPoll) {
+	for again := (backoff.Backoff{Min: minAnswerPoll, Max: maxAnswerPoll}); ; {
 		w, err := r.opts.Store.RunCommand(waiting, seq)
 		switch {
 		case err == nil && w.AckedBy != "":
@@ -174,9 +175,7 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 		case err != nil && !errors.Is(err, store.ErrUnavailable) && waiting.Err() == nil:
 			return fmt.Errorf("reading what is wanted of run %s: %w", runID, err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-waiting.Done():
+		if !again.Wait(waiting) {
 			if err := ctx.Err(); err != nil {
 				return fmt.Errorf("waiting for the server that carries run %s: %w", runID, err)
 			}

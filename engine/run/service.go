@@ -115,8 +115,9 @@ func (s *Service) Admission() *admission.Controller { return s.admission }
 // Nodes is the nodes that carry the service's runs.
 func (s *Service) Nodes() *nodes.Fleet { return s.nodes }
 
+// deps are for one request: a connection is unsealed once.
 func (s *Service) deps() prepare.Deps {
-	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
+	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: prepare.OpenOnce(s.opts.Store),
 		Recordings: s.opts.Recordings}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -337,7 +338,7 @@ func TestPreflightChangesNothing(t *testing.T) {
 	}) {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	info, err := f.svc.CheckConnection(t.Context(), "postgres", f.target)
+	info, err := f.svc.CheckConnection(t.Context(), "postgres", secret.New(f.target))
 	if err != nil || info.Version == "" {
 		t.Fatalf("%+v, %v", info, err)
 	}

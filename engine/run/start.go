@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/query"
@@ -39,7 +40,9 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	if err != nil {
 		return engine.Run{}, err
 	}
-	only := s.soleNode(ctx, run.Scenario)
+	deps := s.deps()
+	_, dsn, _ := deps.Connections.OpenDSN(ctx, run.Scenario.Target.Connection) // the preparation says why it cannot
+	only := s.nodes.RequiredNode(run.Scenario.Workload, dsn)
 	if err := s.admission.CheckCapacity(run.Scenario, only); err != nil && run.Waiting == nil {
 		return engine.Run{}, err
 	}
@@ -88,14 +91,16 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	workers := InitialWorkers(run.Scenario, shares)
 	run.Waiting = nil
 	l := newLive(s, run, clock, workers, lifecycle.New(LifecyclePlan(run, WorkerIDs(workers))), by)
+	l.deps = deps
 	l.scale.reservedNodes = s.admission.Assignments(room)
 	s.startLoop(l)
 	return run, nil
 }
 
-// checkCapacity refuses a scenario that the nodes can never carry, or that cannot be sent to them.
-func (s *Service) checkCapacity(ctx context.Context, sc engine.Scenario) error {
-	only := s.soleNode(ctx, sc)
+// checkCapacity refuses a scenario, with the DSN of its database, that the nodes can never carry, or that cannot be sent
+// to them.
+func (s *Service) checkCapacity(sc engine.Scenario, dsn secret.Secret) error {
+	only := s.nodes.RequiredNode(sc.Workload, dsn)
 	if only == "" {
 		if err := s.nodes.CheckSize(protocol.AssignRun{Workload: sc.Workload}); err != nil {
 			return err
@@ -105,14 +110,8 @@ func (s *Service) checkCapacity(ctx context.Context, sc engine.Scenario) error {
 }
 
 // checkNodesReach refuses a scenario whose database, with that DSN, the nodes do not reach.
-func (s *Service) checkNodesReach(sc engine.Scenario, dsn string) error {
+func (s *Service) checkNodesReach(sc engine.Scenario, dsn secret.Secret) error {
 	return s.nodes.CheckReachable(sc, dsn)
-}
-
-// soleNode is the node that alone can carry a scenario, empty where any can.
-func (s *Service) soleNode(ctx context.Context, sc engine.Scenario) string {
-	_, dsn, _ := s.opts.Store.OpenDSN(ctx, sc.Target.Connection) // where it cannot be opened the preparation says so
-	return s.nodes.RequiredNode(sc.Workload, dsn)
 }
 
 // startLoop begins the loop of a run.

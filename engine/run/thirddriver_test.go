@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
@@ -126,8 +127,14 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 		!strings.HasPrefix(d.Enrichment.Reason, "The target keeps no history") || d.Warehouse != nil {
 		t.Errorf("enrichment %+v, warehouse %+v", d.Enrichment, d.Warehouse)
 	}
-	if _, err := svc.CheckConnection(t.Context(), "oracle", "x"); !strings.Contains(engine.AsError(err).Fields[0].Hint,
-		"trivial") {
+	if _, err := svc.CheckConnection(
+		t.Context(),
+		"oracle",
+		secret.New("x"),
+	); !strings.Contains(
+		engine.AsError(err).Fields[0].Hint,
+		"trivial",
+	) {
 		t.Errorf("an unknown driver: %v", err)
 	}
 }

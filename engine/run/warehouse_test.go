@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/snowsim"
@@ -29,7 +30,7 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 	}
 	t.Cleanup(account.Close)
 	dsn := "snowflake://" + account.DSN()
-	db, err := snowflake.NewDriver().Open(target.Config{DSN: dsn})
+	db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // The sentinel errors of the contract.
@@ -357,16 +359,17 @@ type Templates interface {
 	DeleteTemplate(ctx context.Context, id string) error
 }
 
-// Connection is a saved connection. DSN is in clear only in memory: the store
-// seals it, and lists return it redacted.
+// Connection is a saved connection.
 type Connection struct {
 	ConnectionID string `json:"connection_id"`
 	Name         string `json:"name"` // unique
 	Driver       string `json:"driver"`
-	// DSN in lists and in Connection() has its password replaced by ***.
-	DSN         string `json:"dsn"`
-	Description string `json:"description,omitempty"`
-	Builtin     bool   `json:"builtin"` // the playground; cannot be edited or deleted
+	// DSN has its password replaced by ***.
+	DSN string `json:"dsn"`
+	// FullDSN is the DSN with its password, on the way into the store; without it DSN is. The store returns none.
+	FullDSN     secret.Secret `json:"-"`
+	Description string        `json:"description,omitempty"`
+	Builtin     bool          `json:"builtin"` // the playground; cannot be edited or deleted
 	// Production asks whoever starts a run against it to type its name.
 	Production bool `json:"production"`
 	// Access says whose it is, and who may use it.
@@ -376,6 +379,9 @@ type Connection struct {
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
 }
+
+// AddressToSave is the DSN that is saved, with the password where it was given.
+func (c Connection) AddressToSave() string { return cmp.Or(c.FullDSN.Reveal(), c.DSN) }
 
 // Connections keeps saved connections.
 type Connections interface {
@@ -391,10 +397,10 @@ type Connections interface {
 	// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
 	// date. A connection that a user saved under the name stays.
 	EnsureBuiltin(ctx context.Context, c Connection) error
-	// OpenDSN returns the DSN in clear for a reference: by name, or unsealed.
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
-	// OpenURL returns the address of a rule in clear.
-	OpenURL(ctx context.Context, r engine.Rule) (string, error)
+	// OpenDSN returns the unsealed DSN for a reference: by name, or unsealed.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
+	// OpenURL returns the unsealed address of a rule.
+	OpenURL(ctx context.Context, r engine.Rule) (secret.Secret, error)
 }
 
 // Plugin is a row of the register of plugins.

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
 // Config is how to reach a database.
 type Config struct {
-	DSN string
+	DSN secret.Secret
 	// Session statements are executed on every connect.
 	Session          []string
 	StatementTimeout time.Duration

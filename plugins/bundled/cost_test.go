@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -51,7 +52,7 @@ func BenchmarkPluginAgainstNative(b *testing.B) {
 	ctx := context.Background()
 	h := hosttest.Bundled(b)
 	dsn := pgtest.Start(b).NewDatabase(b)
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn, StatementTimeout: time.Minute})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn), StatementTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -43,7 +44,7 @@ func newBench(t *testing.T, h *host.Host) *bench {
 	t.Helper()
 	b := &bench{T: t, host: h, dsn: pgtest.Start(t).NewDatabase(t)}
 	var err error
-	if b.db, err = postgres.NewDriver().Open(target.Config{DSN: b.dsn}); err != nil {
+	if b.db, err = postgres.NewDriver().Open(target.Config{DSN: secret.New(b.dsn)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.db.Close() })
@@ -133,8 +134,8 @@ func (b *bench) run(plan *engine.Plan, params string, operations int) map[engine
 // inline opens connections that are spelled out.
 type inline struct{}
 
-func (inline) OpenDSN(_ context.Context, ref engine.ConnectionRef) (string, string, error) {
-	return ref.Driver, ref.DSN, nil
+func (inline) OpenDSN(_ context.Context, ref engine.ConnectionRef) (string, secret.Secret, error) {
+	return ref.Driver, secret.New(ref.DSN), nil
 }
 
 type outcome struct{ operations, rows, hits int }

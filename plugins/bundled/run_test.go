@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -67,7 +68,7 @@ func (b *bench) load(sc engine.Scenario, p *prepare.Prepared, workers int, lasti
 		b.Fatal(err)
 	}
 	database, err := postgres.NewDriver().
-		Open(target.Config{DSN: b.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+		Open(target.Config{DSN: secret.New(b.dsn), Session: p.Plan.Session, StatementTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

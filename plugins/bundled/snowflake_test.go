@@ -15,6 +15,7 @@ import (
 	"github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -46,7 +47,7 @@ func newSnow(t *testing.T, change ...func(*snowsim.Options)) *snow {
 	}
 	t.Cleanup(server.Close)
 	s := &snow{T: t, host: hosttest.Bundled(t), dsn: "snowflake://" + server.DSN()}
-	if s.db, err = snowflake.NewDriver().Open(target.Config{DSN: s.dsn}); err != nil {
+	if s.db, err = snowflake.NewDriver().Open(target.Config{DSN: secret.New(s.dsn)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.db.Close() })
@@ -104,7 +105,7 @@ func (s *snow) load(sc engine.Scenario, p *prepare.Prepared, lasting time.Durati
 		s.Fatal(err)
 	}
 	database, err := snowflake.NewDriver().
-		Open(target.Config{DSN: s.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+		Open(target.Config{DSN: secret.New(s.dsn), Session: p.Plan.Session, StatementTimeout: time.Minute})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -349,7 +350,7 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 		len(answer.Classes) == 0 {
 		t.Fatalf("%v, %v", answer, err)
 	}
-	db, err := snowflake.NewDriver().Open(target.Config{DSN: "snowflake://u:p@account/db"})
+	db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New("snowflake://u:p@account/db")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -59,7 +60,7 @@ func pgbench(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	// It lies beside the server that it is for, whose address is the last argument.
-	db, err := postgres.NewDriver().Open(target.Config{DSN: args[len(args)-1]})
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(args[len(args)-1])})
 	if err != nil {
 		return "", err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -43,7 +44,7 @@ type Runs interface {
 	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
 	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
-	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)
+	CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo, error)
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -20,10 +21,10 @@ type ConnectionList struct {
 
 // ConnectionInput is a connection to save.
 type ConnectionInput struct {
-	Name        string `json:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"one line of text" doc:"Unique; templates refer to it."`
-	Driver      string `json:"driver" enum:"postgres,snowflake"`
-	DSN         string `json:"dsn" minLength:"1" maxLength:"16000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
-	Description string `json:"description,omitempty" maxLength:"1000"`
+	Name        string        `json:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"one line of text" doc:"Unique; templates refer to it."`
+	Driver      string        `json:"driver" enum:"postgres,snowflake"`
+	DSN         secret.Secret `json:"dsn" minLength:"1" maxLength:"16000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
+	Description string        `json:"description,omitempty" maxLength:"1000"`
 	// Production and Access are left as they are by a change that does not name them.
 	Production *bool             `json:"production,omitempty" doc:"Whether each run against it has to be confirmed by typing its name."`
 	Access     *auth.AccessInput `json:"access,omitempty"`
@@ -49,9 +50,9 @@ type connectionRemoval struct {
 
 type connectionTest struct {
 	Body struct {
-		Driver       string `json:"driver" enum:"postgres,snowflake"`
-		DSN          string `json:"dsn" minLength:"1" maxLength:"16000"`
-		ConnectionID string `json:"connection_id,omitempty" maxLength:"128" doc:"The saved connection whose password stands behind *** in dsn."`
+		Driver       string        `json:"driver" enum:"postgres,snowflake"`
+		DSN          secret.Secret `json:"dsn" minLength:"1" maxLength:"16000"`
+		ConnectionID string        `json:"connection_id,omitempty" maxLength:"128" doc:"The saved connection whose password stands behind *** in dsn."`
 	}
 }
 
@@ -129,7 +130,7 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 		return nil, err
 	}
 	c, err := a.Store.SaveConnection(ctx,
-		store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN,
+		store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, FullDSN: in.Body.DSN,
 			Description: in.Body.Description, Access: access,
 			Production: in.Body.Production != nil && *in.Body.Production})
 	if err != nil {
@@ -140,11 +141,11 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 }
 
 // checkNewDSN checks a connection string that comes with its secrets.
-func (a *API) checkNewDSN(driver, dsn string) error {
-	if a.Secrets.Masked(driver, dsn) {
+func (a *API) checkNewDSN(driver string, dsn secret.Secret) error {
+	if a.Secrets.Masked(driver, dsn.Reveal()) {
 		return engine.InvalidField("dsn", "has "+target.Mask+" in the place of its password", "type the password")
 	}
-	return dsnField("dsn", a.Secrets.Validate(driver, dsn))
+	return dsnField("dsn", a.Secrets.Validate(driver, dsn.Reveal()))
 }
 
 // dsnField names the field that a driver's complaint is about.
@@ -158,19 +159,20 @@ func dsnField(field string, err error) error {
 }
 
 // clearDSN returns dsn with the password of a saved connection behind its mask.
-func (a *API) clearDSN(ctx context.Context, driver, dsn string, saved store.Connection) (string, error) {
-	if !a.Secrets.Masked(driver, dsn) {
-		return dsn, dsnField("dsn", a.Secrets.Validate(driver, dsn))
+func (a *API) clearDSN(ctx context.Context, driver string, dsn secret.Secret, saved store.Connection) (
+	secret.Secret, error) {
+	if !a.Secrets.Masked(driver, dsn.Reveal()) {
+		return dsn, dsnField("dsn", a.Secrets.Validate(driver, dsn.Reveal()))
 	}
 	if driver != saved.Driver {
-		return "", dsnField("dsn", target.ErrOtherAddress)
+		return dsn, dsnField("dsn", target.ErrOtherAddress)
 	}
 	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
 	if err != nil {
-		return "", err
+		return dsn, err
 	}
-	joined, err := a.Secrets.RestoreSecrets(driver, dsn, stored)
-	return joined, dsnField("dsn", err)
+	joined, err := a.Secrets.RestoreSecrets(driver, dsn.Reveal(), stored.Reveal())
+	return secret.New(joined), dsnField("dsn", err)
 }
 
 func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body[store.Connection], error) {
@@ -201,7 +203,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	}
 	c, err := a.Store.SaveConnection(ctx,
 		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
-			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
+			FullDSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
 			// What was judged above is what is replaced, and nothing that came between.
 			Version: old.Version})
 	if err != nil {
@@ -301,7 +303,7 @@ func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[Connection
 	return a.testDatabase(ctx, driver, dsn)
 }
 
-func (a *API) testDatabase(ctx context.Context, driver, dsn string) (*body[ConnectionTest], error) {
+func (a *API) testDatabase(ctx context.Context, driver string, dsn secret.Secret) (*body[ConnectionTest], error) {
 	info, err := a.Runs.CheckConnection(ctx, driver, dsn)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (a *API) checkRequest(c *fiber.Ctx) error {
 		return httpx.Write(c, httpx.New(http.StatusUnsupportedMediaType, httpx.CodeMediaType,
 			"The body is compressed, which this address does not take.", "Send it without Content-Encoding."))
 	}
-	if p := httpx.Check(body); p != nil {
+	if p := httpx.CheckJSON(body); p != nil {
 		return httpx.Write(c, p)
 	}
 	return rest()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -25,8 +26,8 @@ type GivenHook struct {
 	ID         string            `json:"id,omitempty" maxLength:"100" doc:"Of a hook that there is; without it a new one is made."`
 	Name       string            `json:"name" maxLength:"200"`
 	Kind       string            `json:"kind" enum:"webhook,slack"`
-	URL        *string           `json:"url,omitempty" maxLength:"2000" doc:"Where to; without it, that of the hook stays. Only scheme, host and port are shown again."`
-	Secret     *string           `json:"secret,omitempty" maxLength:"500" doc:"What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none."`
+	URL        *secret.Secret    `json:"url,omitempty" maxLength:"2000" doc:"Where to; without it, that of the hook stays. Only scheme, host and port are shown again."`
+	Secret     *secret.Secret    `json:"secret,omitempty" maxLength:"500" doc:"What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none."`
 	Events     []notify.Event    `json:"events" nullable:"false" doc:"finished, failed, regressed."`
 	TemplateID string            `json:"template_id,omitempty" maxLength:"100" doc:"Tell of runs of this template alone."`
 	Tags       map[string]string `json:"tags,omitempty" doc:"Tell of runs alone that have these tags."`

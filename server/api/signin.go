@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/httpx"
@@ -43,11 +44,11 @@ type Ways struct {
 
 type signInInput struct {
 	Body struct {
-		Token      string `json:"token,omitempty" maxLength:"200" doc:"The one-time token of a sign-in link; alone."`
-		Name       string `json:"name,omitempty" maxLength:"200" doc:"A user's name, with its password."`
-		Invitation string `json:"invitation,omitempty" maxLength:"200" doc:"The one-time token of an invitation, with the password that its user chooses."`
-		Password   string `json:"password,omitempty" maxLength:"1000"`
-		Code       string `json:"code,omitempty" maxLength:"100" doc:"Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed."`
+		Token      string        `json:"token,omitempty" maxLength:"200" doc:"The one-time token of a sign-in link; alone."`
+		Name       string        `json:"name,omitempty" maxLength:"200" doc:"A user's name, with its password."`
+		Invitation string        `json:"invitation,omitempty" maxLength:"200" doc:"The one-time token of an invitation, with the password that its user chooses."`
+		Password   secret.Secret `json:"password,omitempty" maxLength:"1000"`
+		Code       string        `json:"code,omitempty" maxLength:"100" doc:"Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed."`
 	}
 }
 
@@ -82,8 +83,8 @@ type listInput struct {
 
 type passwordInput struct {
 	Body struct {
-		Password    string `json:"password,omitempty" maxLength:"1000" doc:"The present one; left out by who has none."`
-		NewPassword string `json:"new_password" minLength:"1" maxLength:"1000"`
+		Password    secret.Secret `json:"password,omitempty" maxLength:"1000" doc:"The present one; left out by who has none."`
+		NewPassword secret.Secret `json:"new_password" minLength:"1" maxLength:"1000"`
 	}
 }
 
@@ -187,10 +188,10 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 	var err error
 	route := "with a password"
 	switch {
-	case b.Token != "" && b.Name == "" && b.Invitation == "" && b.Password == "":
+	case b.Token != "" && b.Name == "" && b.Invitation == "" && b.Password.IsZero():
 		route = "by a link"
 		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
-	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
+	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && !b.Password.IsZero():
 		leave, busy := hashing.Acquire(ctx, address)
 		if busy != nil {
 			return nil, busy
@@ -366,7 +367,7 @@ func (h *userHandlers) setPassword(ctx context.Context, in *passwordInput) (*sig
 	defer leave()
 	secret, err := h.a.Auth.ChangePassword(ctx, id.User, in.Body.Password, in.Body.NewPassword)
 	if err != nil {
-		if engine.HasCode(err, engine.CodeInvalid) && in.Body.Password != "" {
+		if engine.HasCode(err, engine.CodeInvalid) && !in.Body.Password.IsZero() {
 			h.ownPassword.RecordFailure(id.User.UserID)
 			h.a.AuditLog().RecordSignInFailure(ctx, peer.IP, id.User.Name)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
@@ -18,8 +19,8 @@ type codeInput struct {
 
 type endTOTPInput struct {
 	Body struct {
-		Password string `json:"password" minLength:"1" maxLength:"1000"`
-		Code     string `json:"code" minLength:"1" maxLength:"100" doc:"The six digits that the app shows, or a recovery code."`
+		Password secret.Secret `json:"password" minLength:"1" maxLength:"1000"`
+		Code     string        `json:"code" minLength:"1" maxLength:"100" doc:"The six digits that the app shows, or a recovery code."`
 	}
 }
 

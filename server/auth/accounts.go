@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -17,8 +18,8 @@ const InviteTTL = 72 * time.Hour
 // SignInWithPassword lets a user in by name and password, and by a code where the user has a second factor.
 func (s *Service) SignInWithPassword(
 	ctx context.Context,
-	name, password, code string,
-) (secret string, id Identity, err error) {
+	name string, password secret.Secret, code string,
+) (session string, id Identity, err error) {
 	u, hash, err := s.users.UserCredentials(ctx, name)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", Identity{}, fmt.Errorf("looking up a password: %w", err)
@@ -33,7 +34,7 @@ func (s *Service) SignInWithPassword(
 	if err := s.checkSecondFactor(ctx, u, code); err != nil {
 		return "", Identity{}, err
 	}
-	if secret, id, err = s.startSession(ctx, u); err != nil {
+	if session, id, err = s.startSession(ctx, u); err != nil {
 		return "", Identity{}, err
 	}
 	// Another password, or a lock, that came while this one was compared has not ended a session that was not there yet.
@@ -43,7 +44,7 @@ func (s *Service) SignInWithPassword(
 		}
 		return "", Identity{}, refused
 	}
-	return secret, id, nil
+	return session, id, nil
 }
 
 // checkSecondFactor is nil when a code is right, or none is needed.
@@ -55,7 +56,7 @@ func (s *Service) checkSecondFactor(ctx context.Context, u store.User, code stri
 }
 
 // CheckPassword tells whether a user has this password.
-func (s *Service) CheckPassword(ctx context.Context, name, password string) (bool, error) {
+func (s *Service) CheckPassword(ctx context.Context, name string, password secret.Secret) (bool, error) {
 	_, hash, err := s.users.UserCredentials(ctx, name)
 	if err != nil {
 		return false, fmt.Errorf("looking up a password: %w", err)
@@ -83,7 +84,11 @@ func (s *Service) Invite(ctx context.Context, userID string) (secret string, t s
 
 // Accept consumes an invitation: the user has this password from then on, and is signed in. A password that will not
 // do leaves the invitation as it is.
-func (s *Service) Accept(ctx context.Context, invitation, password string) (secret string, id Identity, err error) {
+func (s *Service) Accept(
+	ctx context.Context,
+	invitation string,
+	password secret.Secret,
+) (session string, id Identity, err error) {
 	if err := checkPassword("password", "", password); err != nil {
 		return "", Identity{}, err
 	}
@@ -128,8 +133,9 @@ func (s *Service) Accept(ctx context.Context, invitation, password string) (secr
 }
 
 // ChangePassword sets a user's own password; current is what it was, "" where there was none. Every session of the
-// user ends; the secret is that of a new one.
-func (s *Service) ChangePassword(ctx context.Context, u store.User, current, next string) (secret string, err error) {
+// user ends; the session is a new one.
+func (s *Service) ChangePassword(ctx context.Context, u store.User, current, next secret.Secret) (session string,
+	err error) {
 	if err := checkPassword("new_password", u.Name, next); err != nil {
 		return "", err
 	}
@@ -145,8 +151,8 @@ func (s *Service) ChangePassword(ctx context.Context, u store.User, current, nex
 		return "", fmt.Errorf("setting a password: %w", err)
 	}
 	s.InvalidateUser(u.UserID)
-	secret, _, err = s.startSession(ctx, u)
-	return secret, err
+	session, _, err = s.startSession(ctx, u)
+	return session, err
 }
 
 // InvalidateUser has the store asked about a user's tokens anew, and ends what is open under them: after a change of

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -91,13 +92,12 @@ func (t *AuditLog) retryLater(entry store.AuditEntry) bool {
 	}
 	go func() {
 		defer t.pending.Add(-1)
-		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
-			select {
-			case <-t.life.Done():
+		again := backoff.Backoff{Min: time.Second, Max: 10 * time.Second}
+		for {
+			if !again.Wait(t.life) {
 				t.log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).
 					Msg("could not write the audit log before the end")
 				return
-			case <-time.After(pause):
 			}
 			ctx, cancel := context.WithTimeout(t.life, retryTimeout)
 			err := t.store.AppendAudit(ctx, entry)

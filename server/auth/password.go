@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // The cost of a password: what OWASP's cheat sheet on storing passwords gives first for Argon2id (19 MiB, two
@@ -33,7 +34,8 @@ const (
 )
 
 // checkPassword refuses passwords that are guessed at once, and such as nobody types.
-func checkPassword(field, name, password string) error {
+func checkPassword(field, name string, hidden secret.Secret) error {
+	password := hidden.Reveal()
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPassword:
 		return engine.InvalidField(field, "is too short", fmt.Sprintf("choose at least %d characters; several words do well",
@@ -53,10 +55,10 @@ func checkPassword(field, name, password string) error {
 }
 
 // hashPassword returns the hash with its salt and its cost, as PHC strings are written.
-func hashPassword(password string) string {
+func hashPassword(password secret.Secret) string {
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // never fails: the runtime ends the process instead
-	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemoryKiB, argonLanes, argonKey)
+	key := argon2.IDKey([]byte(password.Reveal()), salt, argonTime, argonMemoryKiB, argonLanes, argonKey)
 	b64 := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonLanes,
 		b64(salt), b64(key))
@@ -69,7 +71,7 @@ var dummyHash = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Versio
 	base64.RawStdEncoding.EncodeToString(make([]byte, argonKey)))
 
 // matchesPassword reports whether the password is the one of a hash; a hash that cannot be read is nobody's.
-func matchesPassword(hash, password string) bool {
+func matchesPassword(hash string, password secret.Secret) bool {
 	if hash == "" {
 		hash = dummyHash
 	}
@@ -87,10 +89,11 @@ func matchesPassword(hash, password string) bool {
 	}
 	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
 	key, bad := base64.RawStdEncoding.DecodeString(parts[5])
-	if err != nil || bad != nil || len(salt) == 0 || len(key) < 16 || len(key) > 64 || len(password) > maxPassword {
+	if err != nil || bad != nil || len(salt) == 0 || len(key) < 16 || len(key) > 64 ||
+		len(password.Reveal()) > maxPassword {
 		return false
 	}
 	length := uint32(len(key))
-	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, length)
+	got := argon2.IDKey([]byte(password.Reveal()), salt, passes, memory, lanes, length)
 	return subtle.ConstantTimeCompare(got, key) == 1 && hash != dummyHash
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
@@ -15,31 +16,32 @@ import (
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	const right = "correct horse battery"
-	hash := hashPassword(right)
-	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || hash == hashPassword(right) {
+	hash := hashPassword(secret.New(right))
+	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || hash == hashPassword(secret.New(right)) {
 		t.Errorf("hash %s", hash)
 	}
-	if !matchesPassword(hash, right) {
+	if !matchesPassword(hash, secret.New(right)) {
 		t.Error("the password is not the password")
 	}
 	for _, wrong := range []string{"", "Correct horse battery", right + " ", strings.Repeat("x", 1<<20)} {
-		if matchesPassword(hash, wrong) {
+		if matchesPassword(hash, secret.New(wrong)) {
 			t.Errorf("%.30q is the password", wrong)
 		}
 	}
 	// From the tests of the reference implementation, with another cost.
 	const theirs = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
-	if !matchesPassword(theirs, "password") || matchesPassword(theirs, "passwort") {
+	if !matchesPassword(theirs, secret.New("password")) || matchesPassword(theirs, secret.New("passwort")) {
 		t.Error("what the reference implementation has written is not read")
 	}
 	for _, broken := range []string{"$argon2id$v=19$m=19456,t=2,p=1$$",
 		"$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$" +
 			strings.Repeat("A", 43), "$2a$10$abc", "$argon2id$v=19$m=0,t=0,p=0$c29tZXNhbHQ$AAAA", "$$$$$"} {
-		if matchesPassword(broken, right) {
+		if matchesPassword(broken, secret.New(right)) {
 			t.Errorf("%s is a hash", broken)
 		}
 	}
-	if matchesPassword("", "") || matchesPassword("", right) || matchesPassword(dummyHash, right) {
+	if matchesPassword("", secret.New("")) || matchesPassword("", secret.New(right)) ||
+		matchesPassword(dummyHash, secret.New(right)) {
 		t.Error("who has no password is let in")
 	}
 }
@@ -49,7 +51,7 @@ func TestCheckPassword(t *testing.T) {
 	for text, ok := range map[string]bool{"correct horse battery": true, "eleven char": false, "aaaaaaaaaaaaaa": false,
 		"ada@example.com": false, "ada@example.com and a horse": true, strings.Repeat("ü", 12): false,
 		"zwölf Zeichen": true, strings.Repeat("word ", 50): false, "bad \xff utf-8 text": false} {
-		err := checkPassword("password", "ada@example.com", text)
+		err := checkPassword("password", "ada@example.com", secret.New(text))
 		if (err == nil) != ok || err != nil && !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%.30q: %v", text, err)
 		}
@@ -77,7 +79,7 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s store.Users, id string) error{
 		"another password": func(s store.Users, id string) error {
-			return s.SetPassword(t.Context(), id, hashPassword("another horse battery"))
+			return s.SetPassword(t.Context(), id, hashPassword(secret.New("another horse battery")))
 		},
 		"locked out": func(s store.Users, id string) error {
 			gone := true
@@ -94,11 +96,11 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 			if _, err = db.EnsureAdmin(t.Context(), "admin"); err != nil {
 				t.Fatal(err)
 			}
-			if err = db.SetPassword(t.Context(), u.UserID, hashPassword("correct horse battery")); err != nil {
+			if err = db.SetPassword(t.Context(), u.UserID, hashPassword(secret.New("correct horse battery"))); err != nil {
 				t.Fatal(err)
 			}
 			s := New(&concurrentChange{Users: db, change: func() { err = change(db, u.UserID) }}, zerolog.Nop())
-			_, _, refused := s.SignInWithPassword(t.Context(), "ada", "correct horse battery", "")
+			_, _, refused := s.SignInWithPassword(t.Context(), "ada", secret.New("correct horse battery"), "")
 			if err != nil || !engine.HasCode(refused, engine.CodeUnauthorized) {
 				t.Errorf("signed in: %v, %v", refused, err)
 			}

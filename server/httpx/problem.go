@@ -15,6 +15,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -339,4 +340,17 @@ func (p *Problem) prometheus() prometheusError {
 		kind = "bad_data"
 	}
 	return prometheusError{"error", kind, strings.TrimSpace(p.Detail + " " + p.Hint)}
+}
+
+// CheckJSON tells whether the body of a request is one JSON object that means the same to every reader. It returns nil,
+// a 400 for what is not JSON, or a 422 that names the field.
+func CheckJSON(text []byte) *Problem {
+	err := jsonx.Check(text)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jsonx.ErrMalformed):
+		return New(http.StatusBadRequest, CodeMalformed, "The body "+err.Error()+".", "Send one JSON object.")
+	}
+	return From(err)
 }

@@ -13,11 +13,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 func options(issuer string) Options {
-	return Options{Issuer: issuer, ClientID: "loadstone", ClientSecret: "shared", DefaultRole: store.RoleViewer}
+	return Options{
+		Issuer:       issuer,
+		ClientID:     "loadstone",
+		ClientSecret: secret.New("shared"),
+		DefaultRole:  store.RoleViewer,
+	}
 }
 
 // TestAProviderThatLeadsToTheLink: by its name, or by an address that it names.

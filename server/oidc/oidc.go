@@ -28,6 +28,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -37,7 +38,7 @@ type Options struct {
 	// Issuer is the provider's address; https, but for loopback.
 	Issuer       string
 	ClientID     string
-	ClientSecret string // empty for a public client
+	ClientSecret secret.Secret // empty for a public client
 	// Name is what the button says: Sign in with Name.
 	Name string
 	// Roles are those of groups; of several the one that may most holds.
@@ -106,8 +107,8 @@ type client struct {
 }
 
 func newClient(o Options) *client {
-	key := sha256.Sum256([]byte("loadstone oidc flow\x00" + o.ClientID + "\x00" + o.ClientSecret))
-	if o.ClientSecret == "" {
+	key := sha256.Sum256([]byte("loadstone oidc flow\x00" + o.ClientID + "\x00" + o.ClientSecret.Reveal()))
+	if o.ClientSecret.IsZero() {
 		// What servers do not share, one has to begin and end by itself.
 		_, _ = rand.Read(key[:])
 	}
@@ -190,7 +191,7 @@ func checkEndpoints(p *oidc.Provider) error {
 func (c *client) config(p *oidc.Provider, callback string) *oauth2.Config {
 	scopes := append([]string{oidc.ScopeOpenID}, c.opts.Scopes...)
 	slices.Sort(scopes[1:])
-	return &oauth2.Config{ClientID: c.opts.ClientID, ClientSecret: c.opts.ClientSecret, Endpoint: p.Endpoint(),
+	return &oauth2.Config{ClientID: c.opts.ClientID, ClientSecret: c.opts.ClientSecret.Reveal(), Endpoint: p.Endpoint(),
 		RedirectURL: callback, Scopes: slices.Compact(scopes)}
 }
 

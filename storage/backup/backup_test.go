@@ -137,7 +137,11 @@ func TestRestored(t *testing.T) {
 		run.Status != engine.StatusCompleted {
 		t.Errorf("template %+v, run %+v, %v", template, run, err)
 	}
-	if _, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "shop"}); err != nil || !strings.Contains(dsn, "secret") {
+	if _, dsn, err := s.OpenDSN(
+		ctx,
+		engine.ConnectionRef{Name: "shop"},
+	); err != nil ||
+		!strings.Contains(dsn.Reveal(), "secret") {
 		t.Errorf("the connection: %q, %v", dsn, err)
 	}
 	setting, err := s.Setting(ctx, "notifications")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Options say where a cluster is and what to tell about it.
@@ -150,7 +152,7 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 // begin starts a postmaster and waits until it serves. A refusal because of a
 // lock is repeated: the former owner may be on its way out.
 func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
-	pause := 100 * time.Millisecond
+	again := backoff.Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second}
 	for attempt := 1; ; attempt++ {
 		from := logSize(pg.place.log)
 		if from > maxLog {
@@ -175,12 +177,9 @@ func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
 			return nil, err
 		}
 		pg.log.Warn().Err(err).Int("attempt", attempt).Msg("Postgres refused to start; trying again")
-		select {
-		case <-ctx.Done():
+		if !again.Wait(ctx) {
 			return nil, err
-		case <-time.After(pause):
 		}
-		pause = min(2*pause, 2*time.Second)
 		if _, err := sweep(ctx, pg.place.cluster); err != nil {
 			return nil, err
 		}
@@ -241,8 +240,7 @@ func closeConn(conn *pgx.Conn) {
 func (pg *Postgres) supervise() {
 	defer close(pg.done)
 	defer pg.lock.Close()
-	const first, longest = 100 * time.Millisecond, 10 * time.Second
-	pause := first
+	again := backoff.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		child := pg.current()
 		born := time.Now()
@@ -253,7 +251,7 @@ func (pg *Postgres) supervise() {
 		case <-child.exited:
 		}
 		if time.Since(born) > time.Minute {
-			pause = first
+			again.Reset()
 		}
 		pg.log.Error().Err(child.err).Int("pid", child.pid).Msg("Postgres ended unexpectedly; starting it again")
 		for {
@@ -269,13 +267,13 @@ func (pg *Postgres) supervise() {
 				}
 				break
 			}
+			pause := again.Next()
 			pg.log.Error().Err(err).Dur("pause", pause).Msg("Postgres does not start")
 			select {
 			case <-pg.stop:
 				return
 			case <-time.After(pause):
 			}
-			pause = min(2*pause, longest)
 		}
 	}
 }

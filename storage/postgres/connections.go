@@ -32,8 +32,9 @@ func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
 func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	dsn := c.AddressToSave()
 	if c.ConnectionID == "" {
-		if s.secrets.Masked(c.Driver, c.DSN) {
+		if s.secrets.Masked(c.Driver, dsn) {
 			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+target.Mask)
 		}
 		return s.insertConnection(ctx, c)
@@ -56,12 +57,12 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			}
 		}
 		var sealed *string
-		shown := s.secrets.Hide(c.Driver, c.DSN)
+		shown := s.secrets.Hide(c.Driver, dsn)
 		switch {
-		case !s.secrets.Masked(c.Driver, c.DSN):
-			text := s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID))
+		case !s.secrets.Masked(c.Driver, dsn):
+			text := s.keys.Seal([]byte(dsn), connectionContext(c.ConnectionID))
 			sealed = &text
-		case c.DSN != old.DSN, c.Driver != old.Driver:
+		case dsn != old.DSN, c.Driver != old.Driver:
 			return engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
 				"write the password again in place of "+target.Mask)
 		}
@@ -94,11 +95,12 @@ func lockedConnection(ctx context.Context, tx pgx.Tx, id string) (c store.Connec
 
 func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	c.ConnectionID = newID()
+	dsn := c.AddressToSave()
 	rows, err := s.pool.Query(ctx,
 		`INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, production,
 			access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING `+connectionColumns,
-		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN),
-		s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description, c.Production, c.Access)
+		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, dsn),
+		s.keys.Seal([]byte(dsn), connectionContext(c.ConnectionID)), c.Description, c.Production, c.Access)
 	if err != nil {
 		return c, dberr.Saving("connection", c.Name, err)
 	}
@@ -110,7 +112,7 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	id := newID()
+	id, dsn := newID(), c.AddressToSave()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
 			return err
@@ -127,7 +129,7 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 			return nil // somebody had the name first
 		}
 		if err == nil {
-			if now, err := s.unseal(sealed, connectionContext(id)); err == nil && now == c.DSN {
+			if now, err := s.unseal(sealed, connectionContext(id)); err == nil && now.Reveal() == dsn {
 				return nil
 			}
 		}
@@ -141,8 +143,8 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 			id,
 			c.Name,
 			c.Driver,
-			s.secrets.Hide(c.Driver, c.DSN),
-			s.keys.Seal([]byte(c.DSN), connectionContext(id)),
+			s.secrets.Hide(c.Driver, dsn),
+			s.keys.Seal([]byte(dsn), connectionContext(id)),
 			c.Description,
 		)
 		return err

@@ -210,7 +210,7 @@ func TestPlayground(t *testing.T) {
 			t.Fatal(err)
 		}
 		driver, got, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "playground"})
-		if err != nil || driver != "postgres" || got != dsn {
+		if err != nil || driver != "postgres" || got.Reveal() != dsn {
 			t.Errorf("got %s %q, %v, want %q", driver, got, err, dsn)
 		}
 	}
@@ -241,7 +241,11 @@ func TestBuiltinLeavesWhatAUserSaved(t *testing.T) {
 	if err := s.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := s.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil || got != mine.DSN {
+	if _, got, err := s.OpenDSN(
+		t.Context(),
+		engine.ConnectionRef{Name: "playground"},
+	); err != nil ||
+		got.Reveal() != mine.DSN {
 		t.Errorf("the user's connection became %q, %v", got, err)
 	}
 }
@@ -270,7 +274,7 @@ func TestLostKey(t *testing.T) {
 		t.Error(err)
 	}
 	if _, got, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil ||
-		got != "host=/one" {
+		got.Reveal() != "host=/one" {
 		t.Errorf("after saving it again: %q, %v", got, err)
 	}
 }
@@ -322,7 +326,7 @@ func TestNoPasswordInTheDatabase(t *testing.T) {
 				rt.Fatalf("%s holds the password %q of %q", table, password, clear)
 			}
 		}
-		if _, got, err := s.OpenDSN(ctx, made.Config.Target.Connection); err != nil || got != clear {
+		if _, got, err := s.OpenDSN(ctx, made.Config.Target.Connection); err != nil || got.Reveal() != clear {
 			rt.Fatalf("opened %q, %v, want %q", got, err, clear)
 		}
 	})

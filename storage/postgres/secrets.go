@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
@@ -43,7 +44,7 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 		if err != nil {
 			return ref, err
 		}
-		if s.secrets.Hide(ref.Driver, dsn) != ref.DSN {
+		if s.secrets.Hide(ref.Driver, dsn.Reveal()) != ref.DSN {
 			return ref, template.PasswordNeeded(field)
 		}
 		return ref, nil
@@ -81,30 +82,30 @@ const urlContext = "rule-url"
 func (s *Store) sealURL(plain string) string { return s.keys.Seal([]byte(plain), urlContext) }
 
 // OpenURL implements store.Connections.
-func (s *Store) OpenURL(_ context.Context, r engine.Rule) (string, error) {
+func (s *Store) OpenURL(_ context.Context, r engine.Rule) (secret.Secret, error) {
 	if r.URLSealed == "" {
-		return r.URL, nil
+		return secret.New(r.URL), nil
 	}
 	return s.unseal(r.URLSealed, urlContext)
 }
 
-func (s *Store) unseal(sealed, sealedFor string) (string, error) {
+func (s *Store) unseal(sealed, sealedFor string) (secret.Secret, error) {
 	plain, err := s.keys.Open(sealed, sealedFor)
 	switch {
 	case errors.Is(err, keyring.ErrUnknownKey):
-		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		return secret.Secret{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "A saved password was encrypted under a key that this server does not have.",
 			Hint: "Give the server the earlier key too (" + keyring.KeyEnv +
 				" or the key file), or save the connection again with its password."}
 	case err != nil:
-		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		return secret.Secret{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "A saved password cannot be decrypted.", Hint: "Save the connection again with its password."}
 	}
-	return string(plain), nil
+	return secret.New(string(plain)), nil
 }
 
 // OpenDSN implements store.Connections.
-func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error) {
+func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if !ref.Inline() {
@@ -113,7 +114,7 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 			ref.Name).
 			Scan(&id, &driver, &sealed)
 		if err != nil {
-			return "", "", s.explainMissing(ctx, ref.Name, err)
+			return "", dsn, s.explainMissing(ctx, ref.Name, err)
 		}
 		dsn, err = s.unseal(sealed, connectionContext(id))
 		return driver, dsn, err
@@ -127,7 +128,7 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 			dsn, err = s.unseal(sealed, inlineContext)
 		}
 	default:
-		dsn = ref.DSN
+		dsn = secret.New(ref.DSN)
 	}
 	return ref.Driver, dsn, err
 }

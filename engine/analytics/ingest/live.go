@@ -25,6 +25,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -92,7 +93,7 @@ type run struct {
 	last    int64 // number of the last batch
 	batch   *rollup.Live
 	retry   time.Time
-	backoff time.Duration
+	backoff backoff.Backoff
 	failing bool
 }
 
@@ -161,7 +162,7 @@ func (s *LiveWriter) withRun(runID string, epoch int64, f func(*run)) {
 		r = nil
 	}
 	if r == nil {
-		r = &run{id: runID, epoch: epoch}
+		r = &run{id: runID, epoch: epoch, backoff: backoff.Backoff{Min: minBackoff, Max: maxBackoff}}
 		s.runs[runID] = r
 	}
 	r.lastSeen = time.Now()
@@ -280,7 +281,8 @@ func (s *LiveWriter) write(ctx context.Context, r *run) (again time.Time) {
 			if r.failing {
 				s.opts.Log.Info().Str("run_id", r.id).Msg("live seconds of the run are written again")
 			}
-			r.failing, r.backoff = false, 0
+			r.failing = false
+			r.backoff.Reset()
 			return later
 		case errors.Is(err, store.ErrFenced):
 			s.opts.Log.Debug().Err(err).Str("run_id", r.id).Msg("no more live seconds of the run are written here")
@@ -292,8 +294,7 @@ func (s *LiveWriter) write(ctx context.Context, r *run) (again time.Time) {
 				Msg("live seconds of the run cannot be written; what is left out comes when the run is taken in")
 		}
 		r.failing = true
-		r.backoff = min(max(minBackoff, 2*r.backoff), maxBackoff)
-		r.retry = time.Now().Add(r.backoff)
+		r.retry = time.Now().Add(r.backoff.Next())
 		return r.retry
 	}
 }

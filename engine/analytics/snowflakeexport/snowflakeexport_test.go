@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	resultsrecord "github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -178,7 +179,7 @@ func newWorld(t *testing.T, denied ...translate.Denied) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	d, err := snowflake.NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	d, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type Policy struct {
 	// node must have stopped by itself, with a margin.
 	Hold time.Duration
 	// Attempts bounds how often a work is done again after it failed; Pause passes
-	// before the first repetition, and doubles with each further one.
+	// before the first repetition, and more before each further one, as backoff.After has it.
 	Attempts   int
 	RetryDelay time.Duration
 }
@@ -37,9 +37,4 @@ func (p Policy) timeout(rtt time.Duration) time.Duration {
 		return p.MaxTimeout
 	}
 	return min(max(time.Duration(float64(rtt)*p.Multiplier)+p.BaseTimeout, p.MinTimeout), p.MaxTimeout)
-}
-
-// retryDelay is how long to wait before the given repetition, counted from 1.
-func (p Policy) retryDelay(repetition int) time.Duration {
-	return p.RetryDelay << min(max(repetition-1, 0), 5)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Key names a work: of a run, Query is the run's id and Work the run worker's.
@@ -487,7 +489,7 @@ func (c *Coordinator) fetchFailed(h FetchFailed) {
 		c.requeue(w, time.Time{})
 		return
 	}
-	w.notBefore = c.now.Add(c.policy.retryDelay(w.failures))
+	w.notBefore = c.now.Add(backoff.After(w.failures, c.policy.RetryDelay))
 	c.refetch = append(c.refetch, w)
 }
 
@@ -513,7 +515,7 @@ func (c *Coordinator) failed(h Failed) {
 		c.emit(Abandoned{w.Key, h.Reason})
 		return
 	}
-	notBefore := c.now.Add(c.policy.retryDelay(w.failures))
+	notBefore := c.now.Add(backoff.After(w.failures, c.policy.RetryDelay))
 	if w.avoid = append(w.avoid, n); c.bestNode(w, func(o *node) bool {
 		return o.fits(w.Weight) && !slices.Contains(w.avoid, o)
 	}) != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/assignment"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
@@ -84,7 +85,7 @@ func (f *Fleet) CheckSize(a protocol.AssignRun) error {
 }
 
 // RequiredNode is the one node that can carry a workload on a target, empty where any can.
-func (f *Fleet) RequiredNode(w engine.Workload, dsn string) string {
+func (f *Fleet) RequiredNode(w engine.Workload, dsn secret.Secret) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.requiresLocal(w, dsn)
@@ -93,7 +94,7 @@ func (f *Fleet) RequiredNode(w engine.Workload, dsn string) string {
 // requiresLocal is the server's own node for what no node of another process reaches: a recorded run,
 // and a database of the server. Where the server has none, nodes on its machine may reach the
 // database that is on it.
-func (f *Fleet) requiresLocal(w engine.Workload, dsn string) string {
+func (f *Fleet) requiresLocal(w engine.Workload, dsn secret.Secret) string {
 	recorded := w.Feed != nil && w.Feed.Run != ""
 	reach := FromAnyNode
 	if f.opts.Network != nil {

@@ -112,7 +112,7 @@ func TestANodeThatIsAwayIsProbedEveryTenSeconds(t *testing.T) {
 				opening, opened := context.WithCancel(t.Context())
 				opened() // nobody introduces itself here
 				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &recordingListener{})
-				last, wanted := <-way.attempts, initialBackoff
+				last, wanted := <-way.attempts, minBackoff
 				for i := range 40 {
 					at := <-way.attempts
 					if pause := at.Sub(last); pause < wanted/2 || pause > wanted {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/cluster/assignment"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
@@ -17,9 +18,9 @@ import (
 // The pause before a node is dialled again doubles up to longestPause, and is half to all of that,
 // so that the servers of a node that comes back do not come at once.
 const (
-	initialBackoff = 100 * time.Millisecond
-	maxBackoff     = 10 * time.Second
-	dialTimeout    = 10 * time.Second
+	minBackoff  = 100 * time.Millisecond
+	maxBackoff  = 10 * time.Second
+	dialTimeout = 10 * time.Second
 )
 
 // flushTimeout is how long what was decided before the end may take to go out.
@@ -102,14 +103,14 @@ func (n *node) reject(session, reason string) {
 
 // maintain holds a stream to the node until ctx ends, and opens another whenever it breaks.
 func (n *node) maintain(ctx context.Context) {
-	pause, said := initialBackoff, ""
+	again, said := backoff.Backoff{Min: minBackoff, Max: maxBackoff}, ""
 	for ctx.Err() == nil {
 		end, err := n.dial(ctx)
 		if err == nil {
 			begin := time.Now()
 			err = n.serve(ctx, end)
 			if said = ""; time.Since(begin) > maxBackoff {
-				pause = initialBackoff
+				again.Reset()
 			}
 			n.fleet.notifyDisconnected()
 		}
@@ -122,11 +123,11 @@ func (n *node) maintain(ctx context.Context) {
 			said = err.Error()
 			n.logFailure(err)
 		}
+		pause := again.Next()
 		select {
 		case <-time.After(pause/2 + n.fleet.opts.Jitter(pause/2)):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/assignment"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
@@ -92,7 +93,7 @@ type Content interface {
 
 // Network says which nodes reach the database of a DSN.
 type Network interface {
-	Reachability(dsn string) Reachability
+	Reachability(dsn secret.Secret) Reachability
 }
 
 // Watcher is told of nodes. It is called in order, while the fleet waits, and must not ask the fleet for anything.
@@ -284,7 +285,7 @@ func (c Capacity) noNodeError() error {
 }
 
 // CheckReachable checks whether nodes that are there reach the database of a scenario, by its DSN.
-func (f *Fleet) CheckReachable(sc engine.Scenario, dsn string) error {
+func (f *Fleet) CheckReachable(sc engine.Scenario, dsn secret.Secret) error {
 	if f.opts.Network == nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 )
@@ -482,7 +483,7 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 // network is who reaches databases by their DSN.
 type network map[string]Reachability
 
-func (n network) Reachability(dsn string) Reachability { return n[dsn] }
+func (n network) Reachability(dsn secret.Secret) Reachability { return n[dsn.Reveal()] }
 
 // TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode: a recorded run, and the server's own
 // database, however many nodes there are beside it.
@@ -495,7 +496,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		for i := range workers {
 			all = append(
 				all,
-				protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w},
+				protocol.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: secret.New(dsn), Workload: w},
 			)
 		}
 		nodes, err := f.AssignWorkers(nil, all...)
@@ -526,12 +527,12 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		for _, dsn := range []string{"home", "inside"} {
 			large := engine.Workload{ConcurrentConnections: 11}
-			if err := f.CheckReachable(engine.Scenario{Workload: large}, dsn); err == nil ||
+			if err := f.CheckReachable(engine.Scenario{Workload: large}, secret.New(dsn)); err == nil ||
 				!strings.Contains(err.Error(), "more than the 10 of the server's own node") {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}
-		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); err != nil {
+		if err := f.CheckReachable(engine.Scenario{Workload: fed}, secret.New("inside")); err != nil {
 			t.Error(err)
 		}
 		if _, err := place(f, "too much", "home", fed, 2); err == nil || !strings.Contains(err.Error(), protocol.OwnNode) {
@@ -550,7 +551,11 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		// What is in the server's process is refused before the run, by field.
 		var e *engine.Error
-		if err := f.CheckReachable(engine.Scenario{Workload: fed}, "inside"); !errors.As(err, &e) || len(e.Fields) != 1 ||
+		if err := f.CheckReachable(
+			engine.Scenario{Workload: fed},
+			secret.New("inside"),
+		); !errors.As(err, &e) ||
+			len(e.Fields) != 1 ||
 			e.Fields[0].Field != "target.connection" {
 			t.Errorf("a database of the server's process: %v", err)
 		}
@@ -558,7 +563,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 			t.Error("it is placed on another node")
 		}
 		for _, dsn := range []string{"home", "away"} {
-			if err := f.CheckReachable(engine.Scenario{Workload: fed}, dsn); err != nil {
+			if err := f.CheckReachable(engine.Scenario{Workload: fed}, secret.New(dsn)); err != nil {
 				t.Errorf("%s: %v", dsn, err)
 			}
 		}

@@ -43,7 +43,7 @@ func (m AssignRun) fits(most int) error {
 	add("the parameters of its workload", "Give it fewer or shorter parameters.", workload.Params)
 	workload.Params = nil
 	add("its load", "Give it fewer stages.", workload)
-	sum := envelope + len(m.DSN)
+	sum := envelope + len(m.DSN.Reveal())
 	for _, p := range pieces {
 		sum += p.bytes
 	}

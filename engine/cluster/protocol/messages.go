@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // FirstReportDelay is how long after its assignment a run worker reports first; it does so each second after that.
@@ -80,8 +81,8 @@ type AssignRun struct {
 	RunName  string
 	Plan     *engine.Plan
 	Workload engine.Workload
-	// DSN is in clear; it is never logged and never leaves the node.
-	DSN string
+	// DSN never leaves the node.
+	DSN secret.Secret
 	// KeySlot is unique among all run workers the run ever has, replacements included.
 	KeySlot     int
 	Connections int

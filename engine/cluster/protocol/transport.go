@@ -146,7 +146,7 @@ func (m *Memory) Accept(ctx context.Context) (NodeEnd, error) {
 func bulk(m any) int {
 	switch m := m.(type) {
 	case AssignRun:
-		size := len(m.DSN) + len(m.Workload.Params)
+		size := len(m.DSN.Reveal()) + len(m.Workload.Params)
 		if m.Workload.Feed != nil {
 			size += len(m.Workload.Feed.CSV)
 		}

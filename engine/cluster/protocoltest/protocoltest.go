@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
@@ -174,7 +175,7 @@ func fill(t *testing.T, server protocol.ServerEnd) {
 	text := string(bytes.Repeat([]byte("x"), 256<<10))
 	for i := 0; ; i++ {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := server.Send(ctx, protocol.AssignRun{Plan: &engine.Plan{}, DSN: text})
+		err := server.Send(ctx, protocol.AssignRun{Plan: &engine.Plan{}, DSN: secret.New(text)})
 		cancel()
 		if errors.Is(err, protocol.ErrStalled) {
 			return
@@ -374,7 +375,7 @@ func closeTwice(t *testing.T, open func(*testing.T) Link) {
 func large(t *testing.T, open func(*testing.T) Link) {
 	server, node := session(t, open(t))
 	text := string(bytes.Repeat([]byte("x"), 100<<20))
-	if err := server.Send(t.Context(), protocol.AssignRun{Plan: &engine.Plan{}, DSN: text}); !errors.Is(err,
+	if err := server.Send(t.Context(), protocol.AssignRun{Plan: &engine.Plan{}, DSN: secret.New(text)}); !errors.Is(err,
 		protocol.ErrTooLarge) {
 		t.Fatalf("100 MB to the node: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
@@ -31,7 +32,7 @@ func toWire(m protocol.ToNode) (*pb.ToNode, error) {
 		}
 		return &pb.ToNode{Message: &pb.ToNode_AssignRun{AssignRun: &pb.AssignRun{RunId: m.RunID, ResultId: m.ResultID,
 			WorkerId: m.WorkerID, WorkerGroupId: int64(m.WorkerGroupID), Epoch: m.Epoch, RunName: m.RunName, PlanJson: plan,
-			WorkloadJson: workload, Dsn: m.DSN, KeySlot: int64(m.KeySlot), Connections: int64(m.Connections),
+			WorkloadJson: workload, Dsn: m.DSN.Reveal(), KeySlot: int64(m.KeySlot), Connections: int64(m.Connections),
 			Workers: int64(m.Workers), ClockAheadNs: int64(m.ClockAhead), Traceparent: m.TraceParent}}}, nil
 	case protocol.RunEvent:
 		event, err := json.Marshal(m.Event)
@@ -75,7 +76,7 @@ func toNode(w *pb.ToNode) (protocol.ToNode, error) {
 	case *pb.ToNode_AssignRun:
 		p := w.AssignRun
 		m := protocol.AssignRun{RunID: p.GetRunId(), ResultID: p.GetResultId(), WorkerID: p.GetWorkerId(),
-			WorkerGroupID: int(p.GetWorkerGroupId()), Epoch: p.GetEpoch(), RunName: p.GetRunName(), DSN: p.GetDsn(),
+			WorkerGroupID: int(p.GetWorkerGroupId()), Epoch: p.GetEpoch(), RunName: p.GetRunName(), DSN: secret.New(p.GetDsn()),
 			KeySlot: int(p.GetKeySlot()), Connections: int(p.GetConnections()), Workers: int(p.GetWorkers()),
 			ClockAhead: time.Duration(p.GetClockAheadNs()), TraceParent: p.GetTraceparent()}
 		if err := json.Unmarshal(p.GetPlanJson(), &m.Plan); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
@@ -38,6 +39,9 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 		return
 	case json.RawMessage:
 		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))))
+		return
+	case secret.Secret:
+		v.Set(reflect.ValueOf(secret.New(fmt.Sprint("text ", f.n))))
 		return
 	case error:
 		return

@@ -5,11 +5,12 @@ package delivery
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 )
 
 // Why something was lost.
@@ -26,7 +27,7 @@ type Limits struct {
 	MaxItems, MaxBytes int
 	// BatchSize is the most that one delivery has.
 	BatchSize int
-	// MinBackoff and Longest bound the pause before another attempt.
+	// MinBackoff and MaxBackoff bound the pause before another attempt.
 	MinBackoff, MaxBackoff time.Duration
 	// RetryTimeout is for how long one delivery is tried; 0 is until there is no room.
 	RetryTimeout time.Duration
@@ -204,7 +205,7 @@ func (q *Queue[T]) nextBatch() (things []T, ending bool) {
 
 // deliver sends things until they have arrived, or are lost.
 func (q *Queue[T]) deliver(things []T) {
-	begun, pause := time.Now(), q.limits.MinBackoff
+	begun, again := time.Now(), backoff.Backoff{Min: q.limits.MinBackoff, Max: q.limits.MaxBackoff}
 	why := LostRejected
 	var out Outcome
 	for attempt := 0; ; attempt++ {
@@ -221,9 +222,7 @@ func (q *Queue[T]) deliver(things []T) {
 			break
 		}
 		q.failed(out.Err)
-		// Half of the pause is by chance: servers that were turned away together do not come again together.
-		wait := pause/2 + rand.N(pause/2+1)
-		pause = min(2*pause, q.limits.MaxBackoff)
+		wait := backoff.Jitter(again.Next())
 		select {
 		case <-time.After(max(wait, min(out.RetryAfter, maxRetryAfter))):
 		case <-q.sending.Done():

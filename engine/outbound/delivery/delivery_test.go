@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 )
 
@@ -166,19 +167,19 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 		e    delivery.Endpoint
 		says string
 	}{
-		{delivery.Endpoint{URL: "ftp://x/y"}, "no address"},
-		{delivery.Endpoint{URL: "http://"}, "no address"},
-		{delivery.Endpoint{URL: "https://user:secret-word@%zz"}, "no address"},
-		{delivery.Endpoint{URL: "http://169.254.169.254/latest"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://[fe80::1%25eth0]/"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://[::ffff:169.254.1.1]/"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://[fd00:ec2::254]/"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://0.0.0.0:9/"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://METADATA.google.internal/"}, "nobody is spoken with"},
-		{delivery.Endpoint{URL: "http://u:secret-word@h/", Token: "x"}, "another way"},
-		{delivery.Endpoint{URL: "http://h/", Token: "x", User: "u"}, "give one"},
-		{delivery.Endpoint{URL: "http://h/", Token: "secret-word\nHost: y"}, "one line"},
-		{delivery.Endpoint{URL: "http://h/", CA: []byte("no certificate")}, "authorities"},
+		{delivery.Endpoint{URL: secret.New("ftp://x/y")}, "no address"},
+		{delivery.Endpoint{URL: secret.New("http://")}, "no address"},
+		{delivery.Endpoint{URL: secret.New("https://user:secret-word@%zz")}, "no address"},
+		{delivery.Endpoint{URL: secret.New("http://169.254.169.254/latest")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://[fe80::1%25eth0]/")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://[::ffff:169.254.1.1]/")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://[fd00:ec2::254]/")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://0.0.0.0:9/")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://METADATA.google.internal/")}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: secret.New("http://u:secret-word@h/"), Token: secret.New("x")}, "another way"},
+		{delivery.Endpoint{URL: secret.New("http://h/"), Token: secret.New("x"), User: "u"}, "give one"},
+		{delivery.Endpoint{URL: secret.New("http://h/"), Token: secret.New("secret-word\nHost: y")}, "one line"},
+		{delivery.Endpoint{URL: secret.New("http://h/"), CA: []byte("no certificate")}, "authorities"},
 	} {
 		c.e.Flag = "--remote-write"
 		_, err := delivery.NewClient(c.e)
@@ -205,7 +206,8 @@ func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
 	defer s.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	at := strings.Replace(s.URL, "https://", "https://me:pass-word@", 1) + "/push/to-ken?key=qu-ery"
-	c, err := delivery.NewClient(delivery.Endpoint{URL: at, CA: ca, Headers: map[string]string{"X-Scope-OrgID": "team"}})
+	c, err := delivery.NewClient(delivery.Endpoint{URL: secret.New(at), CA: ca,
+		Headers: map[string]secret.Secret{"X-Scope-OrgID": secret.New("team")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +231,7 @@ func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
 		t.Errorf("says %s", text)
 	}
 	// Without its authority.
-	c, err = delivery.NewClient(delivery.Endpoint{URL: at})
+	c, err = delivery.NewClient(delivery.Endpoint{URL: secret.New(at)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +261,7 @@ func TestWhenToComeAgain(t *testing.T) {
 
 // TestAnAnswerIsShownAsText: neither a terminal nor a page obeys what an endpoint says.
 func TestAnAnswerIsShownAsText(t *testing.T) {
-	c, err := delivery.NewClient(delivery.Endpoint{Flag: "url", URL: "http://127.0.0.1:1/"})
+	c, err := delivery.NewClient(delivery.Endpoint{Flag: "url", URL: secret.New("http://127.0.0.1:1/")})
 	if err != nil {
 		t.Fatal(err)
 	}

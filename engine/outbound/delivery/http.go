@@ -16,16 +16,20 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // Endpoint is where things are delivered, and who delivers them.
 type Endpoint struct {
 	// Flag names the option that says URL, for who reads a refusal.
-	Flag, URL string
+	Flag string
+	URL  secret.Secret
 	// Token is a bearer token; User and Password are the other way to sign in. Headers are sent besides.
-	Token, User, Password string
-	Headers               map[string]string
+	Token    secret.Secret
+	User     string
+	Password secret.Secret
+	Headers  map[string]secret.Secret
 	// CA is a file with the authorities that the endpoint's certificate may be of, "" for the system's.
 	CA []byte
 	// Egress judges the addresses that are dialled; nil refuses only those that always are.
@@ -51,7 +55,7 @@ type Client struct {
 
 // NewClient reads an endpoint.
 func NewClient(e Endpoint) (*Client, error) {
-	at, err := url.Parse(e.URL)
+	at, err := url.Parse(e.URL.Reveal())
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, engine.InvalidField(e.Flag, "is no address", "write http://HOST/PATH or https://HOST/PATH")
 	}
@@ -59,17 +63,17 @@ func NewClient(e Endpoint) (*Client, error) {
 		return nil, egress.InvalidFlag(e.Flag, host)
 	}
 	c := &Client{at: at, headers: http.Header{}}
-	secrets := []string{e.Token, e.Password}
-	if e.User != "" && e.Token != "" {
+	secrets := []string{e.Token.Reveal(), e.Password.Reveal()}
+	if e.User != "" && !e.Token.IsZero() {
 		return nil, engine.InvalidField(e.Flag, "has a token and a user", "give one of them")
 	}
 	if at.User != nil {
 		password, _ := at.User.Password()
-		if e.User != "" || e.Token != "" {
+		if e.User != "" || !e.Token.IsZero() {
 			return nil, engine.InvalidField(e.Flag, "has a user, and there is another way to sign in",
 				"leave one of them out")
 		}
-		e.User, e.Password = at.User.Username(), password
+		e.User, e.Password = at.User.Username(), secret.New(password)
 		secrets = append(secrets, password)
 		bare := *at
 		bare.User = nil
@@ -79,14 +83,14 @@ func NewClient(e Endpoint) (*Client, error) {
 		secrets = append(secrets, values...)
 	}
 	for name, value := range e.Headers {
-		c.headers.Set(name, value)
-		secrets = append(secrets, value)
+		c.headers.Set(name, value.Reveal())
+		secrets = append(secrets, value.Reveal())
 	}
 	switch {
-	case e.Token != "":
-		c.headers.Set("Authorization", "Bearer "+e.Token)
+	case !e.Token.IsZero():
+		c.headers.Set("Authorization", "Bearer "+e.Token.Reveal())
 	case e.User != "":
-		both := base64.StdEncoding.EncodeToString([]byte(e.User + ":" + e.Password))
+		both := base64.StdEncoding.EncodeToString([]byte(e.User + ":" + e.Password.Reveal()))
 		c.headers.Set("Authorization", "Basic "+both)
 		secrets = append(secrets, both)
 	}
@@ -156,6 +160,18 @@ func (a *Response) Err() error {
 		return fmt.Errorf("the endpoint answers %d", a.Status)
 	}
 	return fmt.Errorf("the endpoint answers %d: %s", a.Status, a.Text)
+}
+
+// OutcomeOf says what an answer, or an error in place of one, means for n things that were sent together.
+func OutcomeOf(a *Response, err error, n int) Outcome {
+	switch {
+	case err != nil:
+		return Outcome{Retry: true, Err: err}
+	case a.OK():
+		return Outcome{Delivered: n}
+	}
+	again, after := a.Retryable()
+	return Outcome{Retry: again, RetryAfter: after, Err: a.Err()}
 }
 
 // Retryable reports whether what was sent may be taken later, and when that is where the answer says so.

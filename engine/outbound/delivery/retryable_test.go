@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // TestANameThatLeadsToARefusedAddress: what a name has led to is judged when it is dialled, by the list too.
@@ -18,7 +19,7 @@ func TestANameThatLeadsToARefusedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewClient(Endpoint{URL: s.URL, Egress: list})
+	c, err := NewClient(Endpoint{URL: secret.New(s.URL), Egress: list})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestANameThatLeadsToARefusedAddress(t *testing.T) {
 		t.Errorf("%v, called: %v", err, called)
 	}
 	// The dialler that the client has, whatever a name resolves to.
-	if c, err = NewClient(Endpoint{URL: "http://a.example/"}); err != nil {
+	if c, err = NewClient(Endpoint{URL: secret.New("http://a.example/")}); err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()

@@ -153,9 +153,5 @@ func (m *Annotator) send(ctx context.Context, all []Annotation, _ int) delivery.
 		return delivery.Outcome{Err: fmt.Errorf("writing an annotation: %w", err)}
 	}
 	answer, err := m.Client.Post(ctx, "api/annotations", "application/json", body)
-	if err != nil {
-		return delivery.Outcome{Retry: true, Err: err}
-	}
-	again, after := answer.Retryable()
-	return delivery.Outcome{Retry: again, RetryAfter: after, Err: answer.Err()}
+	return delivery.OutcomeOf(answer, err, 1)
 }

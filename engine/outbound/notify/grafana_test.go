@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 )
@@ -56,7 +57,7 @@ func TestARunIsMarked(t *testing.T) {
 		_, _ = w.Write([]byte(`{"message":"Annotation added","id":1}`))
 	}))
 	defer s.Close()
-	m, err := notify.Open(delivery.Endpoint{URL: s.URL + "/g/", Token: "secret-token"},
+	m, err := notify.Open(delivery.Endpoint{URL: secret.New(s.URL + "/g/"), Token: secret.New("secret-token")},
 		func(context.Context, string) (engine.Run, error) { return run(), nil }, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

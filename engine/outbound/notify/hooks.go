@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -48,8 +49,8 @@ type Hook struct {
 	Signed     bool              `json:"signed"`
 
 	// URL and Secret are kept sealed.
-	URL    string `json:"-"`
-	Secret string `json:"-"`
+	URL    secret.Secret `json:"-"`
+	Secret secret.Secret `json:"-"`
 }
 
 // hookSecrets is what is sealed of a hook.
@@ -154,7 +155,8 @@ func ReadHooks(ctx context.Context, s store.Settings) (HookList, error) {
 		}
 	}
 	for i := range l.Hooks {
-		l.Hooks[i].URL, l.Hooks[i].Secret = secrets[l.Hooks[i].ID].URL, secrets[l.Hooks[i].ID].Secret
+		hidden := secrets[l.Hooks[i].ID]
+		l.Hooks[i].URL, l.Hooks[i].Secret = secret.New(hidden.URL), secret.New(hidden.Secret)
 	}
 	return l, nil
 }
@@ -169,7 +171,7 @@ func (n *Notifier) current(ctx context.Context) ([]Hook, error) {
 // HookInput is a hook as an admin writes it. A URL or secret that is nil stays as it is, an empty secret is taken away.
 type HookInput struct {
 	Hook
-	NewURL, NewSecret *string
+	NewURL, NewSecret *secret.Secret
 }
 
 // Save replaces the hooks, by somebody. A refused address is said at once.
@@ -200,7 +202,7 @@ func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, b
 				"leave it out for a new one",
 			)
 		}
-		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hookSecrets{h.URL, h.Secret}
+		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hookSecrets{h.URL.Reveal(), h.Secret.Reveal()}
 	}
 	value, err := json.Marshal(l.Hooks)
 	if err != nil {
@@ -248,10 +250,10 @@ func (n *Notifier) validate(ctx context.Context, field string, g HookInput, know
 	if g.NewURL != nil {
 		h.URL = *g.NewURL
 	}
-	if h.URL == "" {
+	if h.URL.IsZero() {
 		return h, engine.InvalidField(field+"url", "is missing", "write https://HOST/PATH")
 	}
-	h.Signed = h.Secret != ""
+	h.Signed = !h.Secret.IsZero()
 	if g.NewURL == nil {
 		h.Address = old.Address
 		return h, nil
@@ -262,7 +264,7 @@ func (n *Notifier) validate(ctx context.Context, field string, g HookInput, know
 	}
 	h.Address = c.To()
 	c.Close()
-	return h, n.reachable(ctx, field+"url", h.URL)
+	return h, n.reachable(ctx, field+"url", h.URL.Reveal())
 }
 
 // reachable refuses what leads to addresses that may not be reached. A name that cannot be looked up now is no reason.

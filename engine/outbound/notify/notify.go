@@ -369,18 +369,12 @@ func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v No
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
 		"X-Loadstone-Timestamp", at}
-	if h.Secret != "" {
-		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
+	if !h.Secret.IsZero() {
+		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret.Reveal(), at, body))
 	}
 	answer, err := c.Post(ctx, "", "application/json", body, headers...)
-	out := delivery.Outcome{Err: err, Retry: err != nil && !errors.Is(err, egress.ErrRefused)}
-	if err == nil {
-		if out.Err = answer.Err(); out.Err == nil {
-			out.Delivered = 1
-		} else {
-			out.Retry, out.RetryAfter = answer.Retryable()
-		}
-	}
+	out := delivery.OutcomeOf(answer, err, 1)
+	out.Retry = out.Retry && !errors.Is(err, egress.ErrRefused)
 	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
 		Attempt: number, Delivered: out.Err == nil}
 	if out.Err != nil {

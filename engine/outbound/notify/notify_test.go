@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
@@ -88,8 +89,9 @@ func start(t *testing.T, r runs, p *egress.Policy) *notify.Notifier {
 	return n
 }
 
-func hook(name, kind, url, secret string, events ...notify.Event) notify.HookInput {
-	return notify.HookInput{Hook: notify.Hook{Name: name, Kind: kind, Events: events}, NewURL: &url, NewSecret: &secret}
+func hook(name, kind, url, word string, events ...notify.Event) notify.HookInput {
+	to, key := secret.New(url), secret.New(word)
+	return notify.HookInput{Hook: notify.Hook{Name: name, Kind: kind, Events: events}, NewURL: &to, NewSecret: &key}
 }
 
 // TestWhoIsToldWhat: by event, template and tag; signed; again after a refusal; nobody of a run that was cancelled.
@@ -203,7 +205,7 @@ func TestHooksThatAreRefused(t *testing.T) {
 	kept := notify.HookInput{Hook: l.Hooks[0]}
 	kept.Name = "y"
 	if l, err = n.Save(t.Context(), l.Version, []notify.HookInput{kept}, "ada"); err != nil || l.Hooks[0].Name != "y" ||
-		l.Hooks[0].URL != "http://10.0.0.1/" || l.Hooks[0].Secret != "word" || !l.Hooks[0].Signed {
+		l.Hooks[0].URL.Reveal() != "http://10.0.0.1/" || l.Hooks[0].Secret.Reveal() != "word" || !l.Hooks[0].Signed {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
@@ -33,11 +34,12 @@ type MetricSender struct {
 // OpenMetrics begins to send to an endpoint, which is the collector's address with or without /v1/metrics. Instance
 // names this process.
 func OpenMetrics(e delivery.Endpoint, instance, version string, log zerolog.Logger) (*MetricSender, error) {
-	if base, query, _ := strings.Cut(e.URL, "?"); !strings.HasSuffix(base, "/v1/metrics") {
-		e.URL = strings.TrimSuffix(base, "/") + "/v1/metrics"
+	if base, query, _ := strings.Cut(e.URL.Reveal(), "?"); !strings.HasSuffix(base, "/v1/metrics") {
+		at := strings.TrimSuffix(base, "/") + "/v1/metrics"
 		if query != "" {
-			e.URL += "?" + query
+			at += "?" + query
 		}
+		e.URL = secret.New(at)
 	}
 	client, err := delivery.NewClient(e)
 	if err != nil {
@@ -58,24 +60,17 @@ func (s *MetricSender) send(ctx context.Context, points []metricpush.Point, _ in
 		return delivery.Outcome{Err: fmt.Errorf("writing metrics: %w", err)}
 	}
 	answer, err := s.Client.Post(ctx, "", protobuf, message)
-	if err != nil {
-		return delivery.Outcome{Retry: true, Err: err}
-	}
-	if again, after := answer.Retryable(); again {
-		return delivery.Outcome{Retry: true, RetryAfter: after, Err: answer.Err()}
-	}
-	if !answer.OK() {
-		return delivery.Outcome{Err: answer.Err()}
-	}
+	out := delivery.OutcomeOf(answer, err, len(points))
 	var said collector.ExportMetricsServiceResponse
-	if proto.Unmarshal(answer.Body, &said) != nil {
-		return delivery.Outcome{Delivered: len(points)} // it has taken them, and says nothing more that can be read
+	if out.Err != nil || proto.Unmarshal(answer.Body, &said) != nil {
+		return out // where it has taken them it says nothing more that can be read
 	}
 	if rejected := said.GetPartialSuccess().GetRejectedDataPoints(); rejected > 0 {
-		return delivery.Outcome{Delivered: len(points) - int(min(rejected, int64(len(points)))),
-			Err: errors.New("the collector has refused a part: " + s.Client.LogText(said.GetPartialSuccess().GetErrorMessage()))}
+		out.Delivered -= int(min(rejected, int64(len(points))))
+		out.Err = errors.New("the collector has refused a part: " +
+			s.Client.LogText(said.GetPartialSuccess().GetErrorMessage()))
 	}
-	return delivery.Outcome{Delivered: len(points)}
+	return out
 }
 
 func (s *MetricSender) request(points []metricpush.Point) *collector.ExportMetricsServiceRequest {

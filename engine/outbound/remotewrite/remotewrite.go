@@ -25,7 +25,6 @@ type Writer struct {
 
 	// The sending goroutine's: the receiver knows the second version, or only the first.
 	acceptsV2, onlyV1 bool
-	encoder           *encoder
 	packed            []byte
 }
 
@@ -39,7 +38,7 @@ func open(e delivery.Endpoint, l delivery.Limits, log zerolog.Logger) (*Writer, 
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{log: log, encoder: newEncoder()}
+	w := &Writer{log: log}
 	w.Sink = delivery.OpenSink(client, l, w.send, log)
 	return w, nil
 }
@@ -85,16 +84,14 @@ func mayNotKnowV2(a *delivery.Response) bool {
 // outcomeOf says what an answer means for the points. A part of a request may have been written, also where the answer
 // is an error: what is sent again is the same then, and is written once.
 func outcomeOf(a *delivery.Response, wrote int, says bool, points int) delivery.Outcome {
-	if again, after := a.Retryable(); again {
-		return delivery.Outcome{Retry: true, RetryAfter: after, Err: a.Err()}
-	}
+	out := delivery.OutcomeOf(a, nil, points)
 	switch {
-	case !a.OK():
-		return delivery.Outcome{Delivered: wrote, Err: a.Err()}
-	case says && wrote < points:
-		return delivery.Outcome{Delivered: wrote, Err: fmt.Errorf("the receiver has written %d of %d samples", wrote, points)}
+	case out.Err != nil && !out.Retry:
+		out.Delivered = wrote
+	case out.Err == nil && says && wrote < points:
+		out.Delivered, out.Err = wrote, fmt.Errorf("the receiver has written %d of %d samples", wrote, points)
 	}
-	return delivery.Outcome{Delivered: points}
+	return out
 }
 
 // writtenCount is how much of a request was written, says whether the answer says so.
@@ -113,12 +110,15 @@ func (w *Writer) post(
 	attempt int,
 	first bool,
 ) (*delivery.Response, error) {
-	message := w.encoder.encode(points, first)
-	w.packed = snappy.Encode(w.packed[:cap(w.packed)], message)
-	kind, number := contentTypeV2, "2.0.0"
+	encode, kind, number := encodeV2, contentTypeV2, "2.0.0"
 	if first {
-		kind, number = contentTypeV1, "0.1.0"
+		encode, kind, number = encodeV1, contentTypeV1, "0.1.0"
 	}
+	message, err := encode(points)
+	if err != nil {
+		return nil, fmt.Errorf("writing a request: %w", err)
+	}
+	w.packed = snappy.Encode(w.packed[:cap(w.packed)], message)
 	headers := []string{"Content-Encoding", "snappy", versionHeader, number}
 	if attempt > 0 {
 		headers = append(headers, "Retry-Attempt", strconv.Itoa(attempt))

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
@@ -95,7 +96,7 @@ func TestWhatAnswersMean(t *testing.T) {
 			s := httptest.NewServer(a)
 			defer s.Close()
 			var log bytes.Buffer
-			w, err := open(delivery.Endpoint{Flag: "--remote-write", URL: s.URL + "/push?key=token-of-mine"}, quick,
+			w, err := open(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(s.URL + "/push?key=token-of-mine")}, quick,
 				zerolog.New(&log))
 			if err != nil {
 				t.Fatal(err)
@@ -160,7 +161,7 @@ func TestTheFirstVersionIsKept(t *testing.T) {
 	s := httptest.NewServer(a)
 	defer s.Close()
 	w, err := open(
-		delivery.Endpoint{URL: s.URL},
+		delivery.Endpoint{URL: secret.New(s.URL)},
 		delivery.Limits{MaxItems: 100, MaxBytes: 1 << 20, BatchSize: 1},
 		zerolog.Nop(),
 	)

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // CheckConnection connects once and returns what answered.
-func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driver, dsn string) (target.ServerInfo,
+func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driver string,
+	dsn secret.Secret) (target.ServerInfo,
 	error) {
 	d := drivers[driver]
 	if d == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -92,8 +93,8 @@ func (w *world) add(name string, columns ...engine.Column) {
 
 type fakeConnections struct{ driver string }
 
-func (f fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, string, error) {
-	return f.driver, "dsn", nil
+func (f fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, secret.Secret, error) {
+	return f.driver, secret.New("dsn"), nil
 }
 
 type fakeHost struct {

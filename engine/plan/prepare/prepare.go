@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/schema"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -32,8 +33,36 @@ const checkTimeout = 20 * time.Second
 
 // Connections opens connection references.
 type Connections interface {
-	// OpenDSN returns the driver and the DSN in clear.
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	// OpenDSN returns the driver and the DSN, unsealed.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
+}
+
+// openedOnce opens each reference once.
+type openedOnce struct {
+	from   Connections
+	opened map[engine.ConnectionRef]openedConnection
+}
+
+type openedConnection struct {
+	driver string
+	dsn    secret.Secret
+	err    error
+}
+
+// OpenOnce returns connections that are unsealed the first time they are asked for, for the length of one request. It
+// is not safe for concurrent use.
+func OpenOnce(from Connections) Connections {
+	return &openedOnce{from, map[engine.ConnectionRef]openedConnection{}}
+}
+
+// OpenDSN implements Connections.
+func (o *openedOnce) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, secret.Secret, error) {
+	c, known := o.opened[ref]
+	if !known {
+		c.driver, c.dsn, c.err = o.from.OpenDSN(ctx, ref)
+		o.opened[ref] = c
+	}
+	return c.driver, c.dsn, c.err
 }
 
 // Deps are what preparation needs of the rest.
@@ -55,8 +84,7 @@ type Prepared struct {
 	Plan *engine.Plan
 	// Params are the workload's parameters with the defaults filled in.
 	Params json.RawMessage
-	// DSN is in clear.
-	DSN    string
+	DSN    secret.Secret
 	Server target.ServerInfo
 	// Notes are sentences for the run's log.
 	Notes []string
@@ -116,7 +144,7 @@ type resolved struct {
 	// logical are the workload's tables with these parameters.
 	logical  []plugin.LogicalTable
 	driver   target.Driver
-	dsn      string
+	dsn      secret.Secret
 	database target.Database
 	server   target.ServerInfo
 	session  []string

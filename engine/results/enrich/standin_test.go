@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -48,7 +49,7 @@ func fromStandIn(t testing.TB, n int, j *Job) {
 	}
 	j.From, j.To, j.Clock = first.Add(-time.Minute), time.Now(), nil
 	j.Connect = func(context.Context) (History, error) {
-		db, err := snowflake.NewDriver().Open(target.Config{DSN: server.DSN()})
+		db, err := snowflake.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 		if err != nil {
 			return nil, err
 		}

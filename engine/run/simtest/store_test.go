@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
@@ -161,8 +162,8 @@ func watched[T any](s controlStore, runID string, epoch int64, do func() (T, err
 	return v, err
 }
 
-func (s controlStore) OpenDSN(context.Context, engine.ConnectionRef) (driver, dsn string, err error) {
-	return "postgres", "", nil
+func (s controlStore) OpenDSN(context.Context, engine.ConnectionRef) (driver string, dsn secret.Secret, err error) {
+	return "postgres", secret.New(""), nil
 }
 
 func (s controlStore) Run(ctx context.Context, id string) (engine.Run, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -24,8 +25,6 @@ const StoreTimeout = 10 * time.Second
 
 // The patience of a keeper.
 const (
-	minBackoff = 100 * time.Millisecond
-	maxBackoff = 5 * time.Second
 	// maxRejections bounds attempts that the store answered with an error of its own.
 	maxRejections = 3
 	// maxFullTicks waiting keep their worker rows, as far as these take no more than fullBytes, and the distributions of
@@ -331,7 +330,7 @@ func (k *Writer) Run(ctx context.Context) {
 
 // write tries until the store has taken the job, has refused it, or ctx ends.
 func (k *Writer) write(ctx context.Context, j *Write) error {
-	backoff := minBackoff
+	again := newBackoff()
 	refused := 0
 	for attempt := 0; ; attempt++ {
 		begin := time.Now()
@@ -362,12 +361,9 @@ func (k *Writer) write(ctx context.Context, j *Write) error {
 				return fmt.Errorf("writing %s: %w", j.name, err)
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !again.Wait(ctx) {
 			return ctx.Err()
-		case <-time.After(backoff):
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
@@ -401,20 +397,18 @@ func (k *Writer) reachable(yes bool, err error) {
 	}
 }
 
+// newBackoff is how far attempts at the control store are apart.
+func newBackoff() backoff.Backoff {
+	return backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+}
+
 // Retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
 func Retry(ctx context.Context, f func() error) error {
-	backoff := minBackoff
+	again := newBackoff()
 	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
+		if err := f(); err == nil || !again.Wait(ctx) {
 			return err
-		case <-time.After(backoff):
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

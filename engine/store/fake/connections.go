@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -16,7 +17,7 @@ import (
 // connection is a saved connection; its DSN is as it may be shown.
 type connection struct {
 	store.Connection
-	dsn string
+	dsn secret.Secret
 }
 
 // SaveConnection implements store.Connections.
@@ -25,9 +26,11 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		return c, err
 	}
 	defer s.mu.Unlock()
-	masked := s.secrets.Masked(c.Driver, c.DSN)
-	row := &connection{Connection: c, dsn: c.DSN}
-	row.DSN, row.Builtin, row.UpdatedAt = s.secrets.Hide(c.Driver, c.DSN), false, engine.At(now())
+	dsn := c.AddressToSave()
+	masked := s.secrets.Masked(c.Driver, dsn)
+	row := &connection{Connection: c, dsn: secret.New(dsn)}
+	row.FullDSN = secret.Secret{}
+	row.DSN, row.Builtin, row.UpdatedAt = s.secrets.Hide(c.Driver, dsn), false, engine.At(now())
 	if c.ConnectionID == "" {
 		if masked {
 			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+target.Mask)
@@ -42,7 +45,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return c, store.BuiltinConnectionError(old.Name)
 		case c.Version != 0 && c.Version != old.Version:
 			return c, store.ConcurrentEditError("connection", old.Name, "", old.UpdatedAt, old.Version)
-		case masked && (c.DSN != old.DSN || c.Driver != old.Driver):
+		case masked && (dsn != old.DSN || c.Driver != old.Driver):
 			return c, engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
 				"write the password again in place of "+target.Mask)
 		case masked:
@@ -81,8 +84,10 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	row := &connection{Connection: c, dsn: c.DSN}
-	row.ConnectionID, row.DSN, row.Builtin, row.CreatedAt, row.UpdatedAt = newID(), s.secrets.Hide(c.Driver, c.DSN), true,
+	dsn := c.AddressToSave()
+	row := &connection{Connection: c, dsn: secret.New(dsn)}
+	row.FullDSN = secret.Secret{}
+	row.ConnectionID, row.DSN, row.Builtin, row.CreatedAt, row.UpdatedAt = newID(), s.secrets.Hide(c.Driver, dsn), true,
 		engine.At(now()), engine.At(now())
 	if old := s.connectionByName(c.Name); old != nil {
 		if !old.Builtin {
@@ -205,7 +210,7 @@ func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, fi
 	if ref.DSNSealed != "" {
 		// Only a sealed text that says the same except for the password belongs to this DSN.
 		dsn, err := s.unseal(ref.DSNSealed)
-		if err == nil && s.secrets.Hide(ref.Driver, dsn) != ref.DSN {
+		if err == nil && s.secrets.Hide(ref.Driver, dsn.Reveal()) != ref.DSN {
 			err = template.PasswordNeeded(field)
 		}
 		return ref, err
@@ -220,13 +225,13 @@ func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, fi
 }
 
 // OpenURL implements store.Connections.
-func (s *Store) OpenURL(ctx context.Context, r engine.Rule) (string, error) {
+func (s *Store) OpenURL(ctx context.Context, r engine.Rule) (secret.Secret, error) {
 	if err := s.lock(ctx); err != nil {
-		return "", err
+		return secret.Secret{}, err
 	}
 	defer s.mu.Unlock()
 	if r.URLSealed == "" {
-		return r.URL, nil
+		return secret.New(r.URL), nil
 	}
 	return s.unseal(r.URLSealed)
 }
@@ -257,25 +262,25 @@ func (s *Store) sealedBefore(ref engine.ConnectionRef, field string) (string, er
 	return "", template.PasswordNeeded(field)
 }
 
-func (s *Store) unseal(sealed string) (string, error) {
+func (s *Store) unseal(sealed string) (secret.Secret, error) {
 	if dsn, known := s.sealed[sealed]; known {
-		return dsn, nil
+		return secret.New(dsn), nil
 	}
-	return "", &engine.Error{Code: engine.CodeInvalid, Message: "A saved password cannot be decrypted.",
+	return secret.Secret{}, &engine.Error{Code: engine.CodeInvalid, Message: "A saved password cannot be decrypted.",
 		Hint: "Save the connection again with its password."}
 }
 
 // OpenDSN implements store.Connections.
-func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error) {
+func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error) {
 	if err := s.lock(ctx); err != nil {
-		return "", "", err
+		return "", dsn, err
 	}
 	defer s.mu.Unlock()
 	switch {
 	case !ref.Inline():
 		c := s.connectionByName(ref.Name)
 		if c == nil {
-			return "", "", s.missing(ref.Name)
+			return "", dsn, s.missing(ref.Name)
 		}
 		return c.Driver, c.dsn, nil
 	case ref.DSNSealed != "":
@@ -286,7 +291,7 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 			dsn, err = s.unseal(sealed)
 		}
 	default:
-		dsn = ref.DSN
+		dsn = secret.New(ref.DSN)
 	}
 	return ref.Driver, dsn, err
 }

@@ -102,7 +102,7 @@ func templateSecrets(t *testing.T, s Store) {
 	opens := func(what string, ref engine.ConnectionRef, want string) {
 		t.Helper()
 		driver, dsn, err := s.OpenDSN(ctx, ref)
-		if err != nil || driver != "postgres" || dsn != want {
+		if err != nil || driver != "postgres" || dsn.Reveal() != want {
 			t.Errorf("%s: %q %q %v, want %q", what, driver, dsn, err, want)
 		}
 	}
@@ -176,7 +176,7 @@ func connections(t *testing.T, s Store) {
 	opens := func(want string) {
 		t.Helper()
 		driver, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "shop"})
-		if err != nil || driver != "postgres" || dsn != want {
+		if err != nil || driver != "postgres" || dsn.Reveal() != want {
 			t.Errorf("opened %q %q, %v, want %q", driver, dsn, err, want)
 		}
 	}
@@ -209,12 +209,12 @@ func builtins(t *testing.T, s Store) {
 	mine, err := s.SaveConnection(ctx, store.Connection{Name: "aaa", Driver: "postgres", DSN: "host=mine"})
 	must(t, err)
 	must(t, s.EnsureBuiltin(ctx, store.Connection{Name: "aaa", Driver: "postgres", DSN: "host=theirs"}))
-	if _, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "aaa"}); err != nil || dsn != "host=mine" {
+	if _, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "aaa"}); err != nil || dsn.Reveal() != "host=mine" {
 		t.Errorf("a user's connection became %q, %v", dsn, err)
 	}
 	for _, dsn := range []string{inline, inline, "host=moved"} {
 		must(t, s.EnsureBuiltin(ctx, store.Connection{Name: "playground", Driver: "postgres", DSN: dsn}))
-		if _, got, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "playground"}); err != nil || got != dsn {
+		if _, got, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "playground"}); err != nil || got.Reveal() != dsn {
 			t.Errorf("the built-in connection opens %q, %v, want %q", got, err, dsn)
 		}
 	}

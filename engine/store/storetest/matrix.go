@@ -92,7 +92,7 @@ func matrices(t *testing.T, s Store) {
 		made.Config.Matrix.Targets[0].Connection.Name != "playground" {
 		t.Errorf("saved %+v, source %q", made.Config.Matrix, made.Source)
 	}
-	if _, dsn, err := s.OpenDSN(ctx, ref); err != nil || dsn != secret {
+	if _, dsn, err := s.OpenDSN(ctx, ref); err != nil || dsn.Reveal() != secret {
 		t.Errorf("opened %q, %v", dsn, err)
 	}
 	// An edit that keeps the stars keeps the password.
@@ -100,7 +100,7 @@ func matrices(t *testing.T, s Store) {
 	made.Config.Matrix.Targets[1].Connection.DSNSealed = ""
 	changed, err := s.UpdateTemplate(ctx, made)
 	must(t, err)
-	if _, dsn, err := s.OpenDSN(ctx, changed.Config.Matrix.Targets[1].Connection); err != nil || dsn != secret {
+	if _, dsn, err := s.OpenDSN(ctx, changed.Config.Matrix.Targets[1].Connection); err != nil || dsn.Reveal() != secret {
 		t.Errorf("opened after an edit %q, %v", dsn, err)
 	}
 }

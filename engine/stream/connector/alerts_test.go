@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 )
 
@@ -68,7 +69,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var alerts Alerts
-	sink, err := NewWebhook(t.Context(), Config{"SINK.URL": s.URL + "/canary"}, alertColumns, policy,
+	sink, err := NewWebhook(t.Context(), secret.New(s.URL+"/canary"), alertColumns, policy,
 		alerts.For(1, "busy", Webhook))
 	if err != nil {
 		t.Fatal(err)

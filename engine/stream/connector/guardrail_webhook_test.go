@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/egress/egresstest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
@@ -33,7 +34,7 @@ func allowed(t *testing.T, list ...string) *egress.Policy {
 // opened is a sink that posts to an address, which is tried for so long.
 func opened(t *testing.T, to string, p *egress.Policy, patience time.Duration, tell AlertFunc) *webhook {
 	t.Helper()
-	sink, err := NewWebhook(t.Context(), Config{"SINK.URL": to}, alertColumns, p, tell)
+	sink, err := NewWebhook(t.Context(), secret.New(to), alertColumns, p, tell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +62,10 @@ func TestAFailureKeepsTheAddressToItself(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewWebhook(t.Context(), Config{"SINK.URL": ""}, nil, nil, nil); !errors.Is(err, ErrSealed) {
+	if _, err := NewWebhook(t.Context(), secret.New(""), nil, nil, nil); !errors.Is(err, ErrSealed) {
 		t.Errorf("without its address it gave %v", err)
 	}
-	_, err = NewWebhook(t.Context(), Config{"SINK.URL": "http://metadata.google.internal/"}, nil, nil, nil)
+	_, err = NewWebhook(t.Context(), secret.New("http://metadata.google.internal/"), nil, nil, nil)
 	var e *sql.Error
 	if !errors.As(err, &e) || e.Kind != sql.InvalidConfig {
 		t.Errorf("the name of a cloud's metadata gave %v", err)
@@ -232,7 +233,7 @@ func TestAStopWaitsForNoAddress(t *testing.T) {
 	for name, at := range map[string]string{"hangs": hangs, "later": later} {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
-			sink, err := NewWebhook(ctx, Config{"SINK.URL": at}, alertColumns, allowed(t, "127.0.0.1"), nil)
+			sink, err := NewWebhook(ctx, secret.New(at), alertColumns, allowed(t, "127.0.0.1"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -18,7 +20,7 @@ import (
 const (
 	// retryTimeout is how long rows are tried again that an address does not take; the last attempt may take longer.
 	retryTimeout = time.Minute
-	// minBackoff and longestPause are how far attempts are apart, unless the address says a longer time.
+	// minBackoff and maxBackoff are how far attempts are apart, unless the address says a longer time.
 	minBackoff = 500 * time.Millisecond
 	maxBackoff = 10 * time.Second
 )
@@ -46,11 +48,10 @@ var ErrSealed = errors.New("the address of the sink is sealed with another key: 
 // NewWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For
 // a minute it is tried again where the address does not answer, or asks for it by its status; who writes waits
 // meanwhile, and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
-func NewWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
+func NewWebhook(ctx context.Context, url secret.Secret, columns []column.Column, policy *egress.Policy,
 	tell AlertFunc) (Sink, error) {
 	w := &webhook{columns: columns, alert: tell, retryTimeout: retryTimeout}
-	url := c.String("SINK.URL")
-	if url == "" {
+	if url.IsZero() {
 		return nil, ErrSealed
 	}
 	var err error
@@ -82,14 +83,16 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 	if err := w.lines.Write(b); err != nil {
 		return err
 	}
-	begun, pause, name := time.Now(), minBackoff, rand.Text()
+	begun, name := time.Now(), rand.Text()
+	pauses := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
 	for n := 1; ; n++ {
-		again, after, err := w.post(name)
+		out := w.post(name)
+		err := out.Err
 		if err == nil {
 			return nil
 		}
 		left := w.retryTimeout - time.Since(begun)
-		if !again || left <= 0 || w.ctx.Err() != nil {
+		if !out.Retry || left <= 0 || w.ctx.Err() != nil {
 			tried := ""
 			if n > 1 {
 				tried = fmt.Sprintf(" for %s, in %d attempts", time.Since(begun).Round(time.Second), n)
@@ -102,24 +105,21 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 		a.Retrying = true
 		w.alert.send(a, err)
 		select {
-		case <-time.After(min(max(pause, after), left)):
+		case <-time.After(min(max(pauses.Next(), out.RetryAfter), left)):
 		case <-w.ctx.Done():
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 }
 
-// post makes one attempt. again says that another one may succeed, after so long where the address says that.
-func (w *webhook) post(name string) (again bool, after time.Duration, err error) {
+// post makes one attempt.
+func (w *webhook) post(name string) delivery.Outcome {
 	answer, err := w.client.Post(w.ctx, "", "application/x-ndjson", w.rows.Bytes(), deliveryHeader, name)
-	if err != nil {
-		return !errors.Is(err, egress.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
+	out := delivery.OutcomeOf(answer, err, 1)
+	if out.Err != nil {
+		out.Retry = out.Retry && !errors.Is(err, egress.ErrRefused)
+		out.Err = fmt.Errorf("%s: %w", w.client.To(), out.Err)
 	}
-	if err = answer.Err(); err != nil {
-		again, after = answer.Retryable()
-		return again, after, fmt.Errorf("%s: %w", w.client.To(), err)
-	}
-	return false, 0, nil
+	return out
 }
 
 // Close implements Sink.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
@@ -20,7 +21,7 @@ type SentStates map[string]sentState
 
 type sentState struct {
 	state catalog.WorkerState
-	wait  time.Duration
+	wait  backoff.Backoff
 	until time.Time
 }
 
@@ -46,11 +47,11 @@ func (v SentStates) Due(changed []catalog.Worker, now time.Time) []catalog.Worke
 // MarkSent takes note that they are in the catalog now.
 func (v SentStates) MarkSent(workers []catalog.Worker, now time.Time) {
 	for _, w := range workers {
-		is := sentState{state: w.State, wait: minResendDelay}
-		if was := v[w.Host]; was.state == w.State {
-			is.wait = min(2*was.wait, maxResendDelay)
+		is := v[w.Host]
+		if is.state != w.State {
+			is = sentState{state: w.State, wait: backoff.Backoff{Min: minResendDelay, Max: maxResendDelay}}
 		}
-		is.until = now.Add(is.wait)
+		is.until = now.Add(is.wait.Next())
 		v[w.Host] = is
 	}
 }

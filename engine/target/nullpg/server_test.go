@@ -20,6 +20,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
@@ -69,7 +70,7 @@ func TestAnIndependentClient(t *testing.T) {
 // TestTheLoadPath: the driver that the engine uses runs on it.
 func TestTheLoadPath(t *testing.T) {
 	s := start(t, "127.0.0.1:0", nullpg.Options{})
-	db, err := postgres.NewDriver().Open(target.Config{DSN: s.DSN()})
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

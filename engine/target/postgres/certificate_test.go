@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -35,7 +36,7 @@ func TestAnUnreadableCertificateIsCalledThat(t *testing.T) {
 		"host=h port=x user=u password=s3cr3t":       "its port is not a number",
 		"postgres://u:s3cr3t@h:5432/d?sslmode=maybe": "its sslmode is none of",
 	} {
-		_, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+		_, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		var e *engine.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Message, want) {
 			t.Errorf("%s: %v, want %q", dsn, err, want)

@@ -60,10 +60,10 @@ func (driver) Traits() target.Traits { return target.Traits{Title: "Postgres"} }
 
 // Open checks the connection string without connecting.
 func (d driver) Open(cfg target.Config) (target.Database, error) {
-	if strings.TrimSpace(cfg.DSN) == "" {
+	if strings.TrimSpace(cfg.DSN.Reveal()) == "" {
 		return nil, dsn.ErrNoAddress
 	}
-	parsed, err := d.Config(cfg.DSN)
+	parsed, err := d.Config(cfg.DSN.Reveal())
 	if err != nil {
 		return nil, err
 	}

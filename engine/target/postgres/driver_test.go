@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -26,7 +27,7 @@ import (
 func openDSN(t testing.TB, dsn string, timeout time.Duration) target.Database {
 	t.Helper()
 	db, err := postgres.NewDriver().
-		Open(target.Config{DSN: dsn, ConnectTimeout: 2 * time.Second, StatementTimeout: timeout})
+		Open(target.Config{DSN: secret.New(dsn), ConnectTimeout: 2 * time.Second, StatementTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func openDSN(t testing.TB, dsn string, timeout time.Duration) target.Database {
 	return db
 }
 
-const secret = "s3cr3t-pa55word"
+const password = "s3cr3t-pa55word"
 
 // serve runs a server that treats each connection with handle, until the test ends.
 func serve(t *testing.T, handle func(net.Conn)) (address string) {
@@ -69,35 +70,35 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	server := pgtest.Start(t)
 	real := server.DSN("loadstone")
 	for name, c := range map[string]struct{ dsn, message string }{
-		"refused": {"postgres://u:" + secret + "@" + refused + "/d", "Nothing accepts connections at " + refused},
-		"dns": {"postgres://u:" + secret + "@no-such-host.invalid/d",
+		"refused": {"postgres://u:" + password + "@" + refused + "/d", "Nothing accepts connections at " + refused},
+		"dns": {"postgres://u:" + password + "@no-such-host.invalid/d",
 			`The host name "no-such-host.invalid" cannot be found`},
-		"socket": {"host=/nowhere user=u password=" + secret + " dbname=d",
+		"socket": {"host=/nowhere user=u password=" + password + " dbname=d",
 			"There is no PostgreSQL socket in /nowhere for port 5432"},
-		"silent": {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable",
+		"silent": {"postgres://u:" + password + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable",
 			"did not answer within 2s"},
-		"hangs up": {"postgres://u:" + secret + "@" +
+		"hangs up": {"postgres://u:" + password + "@" +
 			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d?sslmode=disable",
 			"closed the connection while it was being set up"},
-		"not pg": {"postgres://u:" + secret + "@" +
+		"not pg": {"postgres://u:" + password + "@" +
 			serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d?sslmode=disable",
 			"is not PostgreSQL"},
-		"no tls": {"postgres://u:" + secret + "@" +
+		"no tls": {"postgres://u:" + password + "@" +
 			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("N")) }) + "/d?sslmode=require",
 			"does not offer TLS"},
-		"bad tls": {"postgres://u:" + secret + "@" +
+		"bad tls": {"postgres://u:" + password + "@" +
 			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("SHTTP/1.1 400\r\n")) }) +
 			"/d?sslmode=require", "TLS with"},
 		"no such": {with(t, real, "nosuch"), `There is no database "nosuch"`},
 		// With sslmode=prefer, the default, the want of TLS is not the reason.
-		"silent, prefer": {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d", "did not answer within 2s"},
-		"hangs up, prefer": {"postgres://u:" + secret + "@" + serve(t,
+		"silent, prefer": {"postgres://u:" + password + "@" + serve(t, func(net.Conn) {}) + "/d", "did not answer within 2s"},
+		"hangs up, prefer": {"postgres://u:" + password + "@" + serve(t,
 			func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d",
 			"closed the connection while it was being set up"},
-		"not pg, prefer": {"postgres://u:" + secret + "@" + serve(t,
+		"not pg, prefer": {"postgres://u:" + password + "@" + serve(t,
 			func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d", "is not PostgreSQL"},
 		"key value": {"host=" + strings.Split(refused, ":")[0] + " port=" + strings.Split(refused, ":")[1] +
-			" password=" + secret, "Nothing accepts connections"},
+			" password=" + password, "Nothing accepts connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openDSN(t, c.dsn, 0)
@@ -110,9 +111,9 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 			explain(t, err, c.message)
 		})
 	}
-	for _, dsn := range []string{"", "postgres://u:" + secret + "@host:99999999/d", "postgres://u:" + secret + "@[::1/d",
-		"what is " + secret, "postgres://u:" + secret + "@h/d?sslmode=sometimes"} {
-		_, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	for _, dsn := range []string{"", "postgres://u:" + password + "@host:99999999/d", "postgres://u:" + password + "@[::1/d",
+		"what is " + password, "postgres://u:" + password + "@h/d?sslmode=sometimes"} {
+		_, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		explain(t, err, "connection")
 	}
 }
@@ -124,7 +125,7 @@ func explain(t *testing.T, err error, message string) {
 		t.Errorf("%v\n\tdoes not say %q: %v", err, message, errors.Unwrap(err))
 		return
 	}
-	if strings.Contains(err.Error()+e.Message+e.Hint+fmt.Sprint(e.Cause), secret) {
+	if strings.Contains(err.Error()+e.Message+e.Hint+fmt.Sprint(e.Cause), password) {
 		t.Errorf("the password is in %q, %q", err, e.Cause)
 	}
 }
@@ -151,7 +152,7 @@ func TestLogInFailures(t *testing.T) {
 				_, _ = c.Write(append([]byte{'E', 0, 0, 0, byte(len(body) + 4)}, body...))
 				_ = c.Close()
 			})
-			_, err := openDSN(t, "postgres://u:"+secret+"@"+address+"/d?sslmode=disable", 0).Check(t.Context())
+			_, err := openDSN(t, "postgres://u:"+password+"@"+address+"/d?sslmode=disable", 0).Check(t.Context())
 			explain(t, err, want)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
@@ -35,7 +36,7 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 	driver := postgres.NewStrictDriver(postgres.Strict{}, nil)
 	root := secure.Authority.PEM
 	for _, mode := range []string{"require", "verify-ca", "verify-full"} {
-		db, err := driver.Open(target.Config{DSN: dsn(mode, root, cert, key), ConnectTimeout: 5 * time.Second})
+		db, err := driver.Open(target.Config{DSN: secret.New(dsn(mode, root, cert, key)), ConnectTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 		}
 	}
 	_ = admin.Close(t.Context())
-	db, err := driver.Open(target.Config{DSN: both("ada", cert, key), ConnectTimeout: 5 * time.Second})
+	db, err := driver.Open(target.Config{DSN: secret.New(both("ada", cert, key)), ConnectTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 		"the two exchanged":     {dsn("verify-full", root, key, cert), "exchanged"},
 		"a key in place of one": {dsn("verify-full", key, cert, key), "there is no certificate in it"},
 	} {
-		db, err := driver.Open(target.Config{DSN: c.dsn, ConnectTimeout: 5 * time.Second})
+		db, err := driver.Open(target.Config{DSN: secret.New(c.dsn), ConnectTimeout: 5 * time.Second})
 		if err == nil {
 			_, err = db.Check(t.Context())
 			_ = db.Close()

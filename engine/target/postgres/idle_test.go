@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -11,7 +12,7 @@ import (
 // Looking at a target asks one query after the other: its connection is not pinged before each, which
 // behind a long way is a quarter of the time. One that the server has ended is another then, all the same.
 func TestLookingAtATargetPingsOnlyWhatHasLainIdle(t *testing.T) {
-	opened, err := NewDriver().Open(target.Config{DSN: pgtest.Start(t).NewDatabase(t)})
+	opened, err := NewDriver().Open(target.Config{DSN: secret.New(pgtest.Start(t).NewDatabase(t))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"testing"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 )
@@ -15,7 +16,7 @@ func TestAnAnswerOfAnotherShapeExplainsNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	db, err := NewDriver().Open(target.Config{DSN: server.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

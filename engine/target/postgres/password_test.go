@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -15,7 +16,7 @@ import (
 // TestNoPasswordIsNotAWrongOne, on a server that asks by SCRAM and by MD5: the cure differs.
 func TestNoPasswordIsNotAWrongOne(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
-	admin, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestNoPasswordIsNotAWrongOne(t *testing.T) {
 		}
 		base := dsn + " user=" + role
 		check := func(dsn string) error {
-			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+			db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -144,7 +145,7 @@ func throughPooler(t *testing.T, d target.Driver, prepared *bool, settings strin
 		Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
 		{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2",
 			Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
-	db, err := d.Open(target.Config{DSN: pooled, Session: []string{"SET TIME ZONE 'UTC'"},
+	db, err := d.Open(target.Config{DSN: secret.New(pooled), Session: []string{"SET TIME ZONE 'UTC'"},
 		StatementTimeout: 20 * time.Second, Prepared: prepared})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +226,7 @@ func TestAPoolerIsNamed(t *testing.T) {
 		return db
 	}
 	// Two connections prepare the same names in the sessions that they share.
-	db := open(target.Config{DSN: pooled, Prepared: &yes})
+	db := open(target.Config{DSN: secret.New(pooled), Prepared: &yes})
 	var err error
 	for range 8 {
 		var c target.Conn
@@ -240,17 +241,22 @@ func TestAPoolerIsNamed(t *testing.T) {
 		}
 	}
 	named("prepared statements", err)
-	_, err = open(target.Config{DSN: pooled, Session: []string{"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION " +
-		"LEVEL SERIALIZABLE"}}).Connect(t.Context(), statements("SELECT 1"))
+	_, err = open(
+		target.Config{DSN: secret.New(pooled), Session: []string{"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION " +
+			"LEVEL SERIALIZABLE"}},
+	).Connect(
+		t.Context(),
+		statements("SELECT 1"),
+	)
 	named("an isolation level", err)
-	_, err = open(target.Config{DSN: pooled + "&search_path=x"}).Check(t.Context())
+	_, err = open(target.Config{DSN: secret.New(pooled + "&search_path=x")}).Check(t.Context())
 	named("a startup parameter", err)
-	info, err := open(target.Config{DSN: dsn}).Check(t.Context())
+	info, err := open(target.Config{DSN: secret.New(dsn)}).Check(t.Context())
 	if err != nil || info.Pooled || len(info.Notes) > 0 {
 		t.Errorf("without a pooler: %+v, %v", info, err)
 	}
 	// In session mode statements are prepared where that is asked for.
-	session := open(target.Config{DSN: pooler(t, dsn, "session"), Prepared: &yes})
+	session := open(target.Config{DSN: secret.New(pooler(t, dsn, "session")), Prepared: &yes})
 	for range 2 {
 		c, err := session.Connect(t.Context(), statements("SELECT 1"))
 		if err != nil {

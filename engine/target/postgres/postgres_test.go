@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
@@ -20,7 +21,7 @@ func TestConformance(t *testing.T) { conform(t, postgres.NewDriver()) }
 func conform(t *testing.T, d target.Driver) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	t.Run("rows without end", func(t *testing.T) {
-		db, err := d.Open(target.Config{DSN: dsn})
+		db, err := d.Open(target.Config{DSN: secret.New(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func conform(t *testing.T, d target.Driver) {
 			{Name: "t", Type: engine.TypeText},
 			{Name: "b", Type: engine.TypeBytes}, {Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}},
 		Kill: func(t *testing.T) {
-			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+			db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 			if err != nil {
 				t.Fatal(err)
 			}

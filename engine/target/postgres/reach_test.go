@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -76,7 +77,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 			t.Fatal(err)
 		}
 		db, err := postgres.NewStrictDriver(postgres.Strict{}, p).Open(target.Config{ConnectTimeout: 3 * time.Second,
-			DSN: "postgres://u:p@" + c.host + ":" + port + "/d?sslmode=disable"})
+			DSN: secret.New("postgres://u:p@" + c.host + ":" + port + "/d?sslmode=disable")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -15,7 +16,7 @@ import (
 func TestAReadCannotWrite(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	open := func(dsn string) target.Database {
-		db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}

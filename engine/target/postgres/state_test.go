@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -53,7 +54,7 @@ func connect(t *testing.T, d target.Driver, cfg target.Config, list []engine.Sta
 func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)
-		admin, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+		admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 			"DO $$ BEGIN INSERT INTO t VALUES (3); COMMIT; END $$")
 		var batch plugin.Batch
 		var res target.Result
-		db, c := connect(t, d, target.Config{DSN: dsn, StatementTimeout: 10 * time.Second}, list)
+		db, c := connect(t, d, target.Config{DSN: secret.New(dsn), StatementTimeout: 10 * time.Second}, list)
 		err = c.Exec(t.Context(), &batch, op(0), &res)
 		if err == nil || !strings.Contains(err.Error(), "the statement s0 left a transaction open") || !c.Broken() {
 			t.Errorf("a BEGIN: %v, broken %v", err, c.Broken())
@@ -76,7 +77,7 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 			t.Errorf("%+v", class)
 		}
 		// Procedures and blocks that commit leave nothing open.
-		_, c = connect(t, d, target.Config{DSN: dsn}, list)
+		_, c = connect(t, d, target.Config{DSN: secret.New(dsn)}, list)
 		for _, i := range []uint16{3, 4} {
 			if err := c.Exec(t.Context(), &batch, op(i), &res); err != nil {
 				t.Errorf("statement %d: %v", i, err)
@@ -103,7 +104,7 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 func TestAlteredTablesArePreparedAgain(t *testing.T) {
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)
-		admin, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+		admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestAlteredTablesArePreparedAgain(t *testing.T) {
 		for _, prepared := range []bool{true, false} {
 			var conns []target.Conn
 			for range 2 {
-				_, c := connect(t, d, target.Config{DSN: dsn, Prepared: &prepared}, list)
+				_, c := connect(t, d, target.Config{DSN: secret.New(dsn), Prepared: &prepared}, list)
 				conns = append(conns, c)
 			}
 			batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: 7}, {Type: engine.TypeI64, I: 3}}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 )
@@ -52,7 +53,7 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		db, err := d.Open(target.Config{DSN: joined, ConnectTimeout: time.Second})
+		db, err := d.Open(target.Config{DSN: secret.New(joined), ConnectTimeout: time.Second})
 		if err != nil {
 			continue
 		}
@@ -65,7 +66,9 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 		t.Errorf("the canary was called %d times", n)
 	}
 	// The canary would have noticed: a connection of its own arrives.
-	db, err := d.Open(target.Config{DSN: "postgres://x@" + there + "/d?sslmode=disable", ConnectTimeout: time.Second})
+	db, err := d.Open(
+		target.Config{DSN: secret.New("postgres://x@" + there + "/d?sslmode=disable"), ConnectTimeout: time.Second},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +144,7 @@ func TestAServerIsNoTargetOfItself(t *testing.T) {
 	}
 	// What was harmless when it was opened is looked at again when it connects.
 	later := filepath.Join(dir, "later")
-	db, err := d.Open(target.Config{DSN: "host=" + later + " user=loadstone dbname=loadstone",
+	db, err := d.Open(target.Config{DSN: secret.New("host=" + later + " user=loadstone dbname=loadstone"),
 		ConnectTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	if err := silence(); err != nil {
 		return nil, fmt.Errorf("silencing gosnowflake: %w", err)
 	}
-	s, err := dsn.Parse(cfg.DSN)
+	s, err := dsn.Parse(cfg.DSN.Reveal())
 	if err != nil {
 		return nil, err
 	}

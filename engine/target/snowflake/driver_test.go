@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
 	t.Helper()
-	cfg.DSN = dsn
+	cfg.DSN = secret.New(dsn)
 	db, err := NewDriver().Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 	var mu sync.Mutex
 	hosts := map[string]int{}
 	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(
-		target.Config{DSN: a.dsn()})
+		target.Config{DSN: secret.New(a.dsn())})
 	if err != nil {
 		t.Fatal(err)
 	}

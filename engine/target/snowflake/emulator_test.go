@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -24,7 +25,7 @@ func TestEmulator(t *testing.T) {
 	}
 	ctx := t.Context()
 	db, err := snowflake.NewDriver().
-		Open(target.Config{DSN: dsn, ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
+		Open(target.Config{DSN: secret.New(dsn), ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
 	if err != nil {
 		t.Fatal(err)
 	}

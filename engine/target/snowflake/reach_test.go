@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
@@ -18,7 +19,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, err := snowflake.NewDriverWithPolicy(p).Open(target.Config{ConnectTimeout: 10 * time.Second,
-		DSN: "u:p@127.0.0.1:9/DB?account=a&protocol=http"})
+		DSN: secret.New("u:p@127.0.0.1:9/DB?account=a&protocol=http")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // TestWhatAStatementWritesIsReadFromItsWords, in every form that names a target.
 func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 	s := standIn(t, nil)
-	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestWhatAStatementWritesIsReadFromItsWords(t *testing.T) {
 // TestASwapThatFailsPutsBackWhatItDid: all new tables are in their place, or none.
 func TestASwapThatFailsPutsBackWhatItDid(t *testing.T) {
 	s := standIn(t, nil)
-	db, err := NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	db, err := NewDriver().Open(target.Config{DSN: secret.New("snowflake://" + s.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -99,7 +100,7 @@ func Run(t *testing.T, o Options) {
 
 func (s *suite) open(t *testing.T, cfg target.Config) target.Database {
 	t.Helper()
-	cfg.DSN = s.DSN
+	cfg.DSN = secret.New(s.DSN)
 	db, err := s.Driver.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

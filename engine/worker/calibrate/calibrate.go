@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -27,7 +28,7 @@ import (
 
 // Target is a null target in another process.
 type Target struct {
-	DSN string
+	DSN secret.Secret
 	// Stats returns the target's own view of its latencies since it was asked
 	// last; nil where that is not needed.
 	Stats func(ctx context.Context) (*engine.HistogramData, error)

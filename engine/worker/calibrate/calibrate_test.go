@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -28,7 +29,7 @@ func options(t *testing.T) Options {
 			if err != nil {
 				return Target{}, nil, err
 			}
-			return Target{DSN: s.DSN(), Stats: func(ctx context.Context) (*engine.HistogramData, error) {
+			return Target{DSN: secret.New(s.DSN()), Stats: func(ctx context.Context) (*engine.HistogramData, error) {
 				conn, err := pgconn.Connect(ctx, s.DSN())
 				if err != nil {
 					return nil, err

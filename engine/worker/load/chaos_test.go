@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -146,7 +147,7 @@ func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	proxy := newChaos(t, address, seed)
 	db, err := postgres.NewDriver().
-		Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()),
+		Open(target.Config{DSN: secret.New(fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr())),
 			StatementTimeout: 100 * time.Millisecond, ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)

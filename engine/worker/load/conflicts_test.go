@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -80,7 +81,7 @@ func TestConflictsAreRetriedOnPostgres(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := pgtest.Start(t)
 			dsn := server.NewDatabase(t)
-			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn, Session: c.session})
+			db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn), Session: c.session})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker/load"
@@ -62,7 +63,7 @@ func BenchmarkConnections(b *testing.B) {
 	const few, many, rounds, length = 64, 2000, 5, 3 * time.Second
 	address := filepath.Join(b.TempDir(), ".s.PGSQL.5432")
 	database, err := postgres.NewDriver().
-		Open(target.Config{DSN: nullTarget(b, address), StatementTimeout: 30 * time.Second})
+		Open(target.Config{DSN: secret.New(nullTarget(b, address)), StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -59,7 +60,7 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = server.Close() }()
-				db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+				db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +114,7 @@ func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = server.Close() }()
-		db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestADeadlineThatHasPassedIsNotMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = server.Close() }()
-		db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -90,7 +91,7 @@ func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 		defer func() { _ = server.Close() }()
 		proxy := halting(t, server.Addr().String(), pause)
 		db, err := postgres.NewDriver().
-			Open(target.Config{DSN: "postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable"})
+			Open(target.Config{DSN: secret.New("postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable")})
 		if err != nil {
 			t.Fatal(err)
 		}

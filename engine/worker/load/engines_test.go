@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
@@ -165,7 +166,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = server.Close() }()
-				db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+				db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -474,16 +473,14 @@ func (l *eventLoop) finish(s *slot) bool {
 		g.queue.finish()
 	}
 	l.unwatch(s)
-	pause := time.Duration(0)
 	if lost {
 		s.drop()
 		g.connectionLost(s)
-		pause = firstBackoff
 	} else {
 		s.closeConn(g)
 	}
 	go func() {
-		if s.connect(g, pause) {
+		if s.connect(g, lost) {
 			l.e.add(s)
 		} else {
 			g.left(s)

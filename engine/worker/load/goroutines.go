@@ -45,7 +45,7 @@ func (e goroutines) drive(s *slot) {
 		case s.lost():
 			s.drop()
 			g.connectionLost(s)
-			if !s.connect(g, firstBackoff) {
+			if !s.connect(g, true) {
 				return
 			}
 		case s.worn(g):
@@ -79,7 +79,7 @@ func (e goroutines) serve(s *slot) {
 		if broken {
 			s.drop()
 			g.connectionLost(s)
-			if !s.connect(g, firstBackoff) {
+			if !s.connect(g, true) {
 				return
 			}
 		} else if !s.renew(g) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
@@ -37,7 +38,7 @@ func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	database, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
 	if err != nil {
 		t.Fatal(err)
 	}

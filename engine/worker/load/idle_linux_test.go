@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker/load"
@@ -19,7 +20,7 @@ import (
 // the connections themselves: at such a rate a restart would pass for a few errors.
 func TestALossOfAllIdleConnectionsIsFatal(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

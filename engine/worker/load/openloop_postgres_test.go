@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -43,7 +44,7 @@ func lag(r engine.Execution) int64     { return r.ScheduleLag }
 func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration,
 	during func()) (*kept, engine.Totals) {
 	tb.Helper()
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -44,7 +45,7 @@ func onBoth(t *testing.T, test func(t *testing.T, io engine.IOEngine)) {
 func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Duration, stream plugin.Stream, sql string,
 	bind engine.ValueType, connections int) (*load.Group, *counting) {
 	t.Helper()
-	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn, StatementTimeout: timeout})
+	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn), StatementTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func terminatedSessionsAreFatal(t *testing.T, io engine.IOEngine) {
 	g, sink := openGroup(t, io, dsn, time.Minute, stream, "SELECT $1::bigint", engine.TypeI64, 5)
 	g.Start(engine.PhaseMeasurement)
 	time.Sleep(200 * time.Millisecond)
-	other, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+	other, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

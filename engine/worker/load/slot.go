@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/load/record"
@@ -278,13 +279,14 @@ const (
 	maxBackoff   = 5 * time.Second
 )
 
-// jitter is a pause of that length at most, and of half of it at least.
-func jitter(pause time.Duration) time.Duration { return pause - rand.N(pause/2+1) }
-
 // connect opens the slot's connection, trying until it succeeds or the slot
-// should leave. It waits for pause first; the pauses double, with jitter so that a
+// should leave. Where one was lost it pauses first; the pauses double, with jitter so that a
 // thousand slots do not knock at once.
-func (s *slot) connect(g *Group, pause time.Duration) bool {
+func (s *slot) connect(g *Group, lost bool) bool {
+	again, pause := backoff.Backoff{Min: firstBackoff, Max: maxBackoff}, time.Duration(0)
+	if lost {
+		pause = again.Next()
+	}
 	s.without.Store(g.clock.now())
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
@@ -298,7 +300,7 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 		}
 	}()
 	for {
-		if pause > 0 && !s.wait(g, g.clock.now()+int64(jitter(pause))) || g.pastDeadline(g.clock.now()) {
+		if pause > 0 && !s.wait(g, g.clock.now()+int64(backoff.Jitter(pause))) || g.pastDeadline(g.clock.now()) {
 			return false
 		}
 		select {
@@ -320,14 +322,14 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 			return false
 		}
 		g.reopenFailed(err)
-		pause = max(firstBackoff, min(2*pause, maxBackoff))
+		pause = again.Next()
 	}
 }
 
 // renew closes a connection that is in order and opens another.
 func (s *slot) renew(g *Group) bool {
 	s.closeConn(g)
-	return s.connect(g, 0)
+	return s.connect(g, false)
 }
 
 // closeConn closes a connection that is in order.

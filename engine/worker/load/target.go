@@ -98,7 +98,7 @@ func (g *Group) apply(ctx context.Context, n int) {
 		s := g.newSlot()
 		g.slots = append(g.slots, s)
 		go func() {
-			if s.connect(g, 0) {
+			if s.connect(g, false) {
 				g.io.add(s)
 			} else {
 				g.left(s)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -41,14 +42,11 @@ func (p *RetryPolicy) Covers(class engine.ErrorClass) bool {
 	return p.MaxRetries > 0 && slices.Contains(p.classes, class)
 }
 
-// maxDoublings bounds how often the pause before a retry doubles.
-const maxDoublings = 5
-
 // Pause is the time before a retry (from 1): the backoff, doubled with each
 // further one, times 0.5 to 1.5 as random (0 to 1) says, so that transactions
 // that met once do not meet again.
 func (p *RetryPolicy) Pause(retry int, random float64) time.Duration {
-	return time.Duration(float64(p.backoff<<min(retry-1, maxDoublings)) * (0.5 + random))
+	return time.Duration(float64(backoff.After(retry, p.backoff)) * (0.5 + random))
 }
 
 // Progress is where a unit stands: which operation is next, after each result.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -30,7 +31,7 @@ const (
 	// stallTimeout is how long an attempt to write a transaction's rows may stand still: no row is taken, or a statement
 	// is not answered.
 	stallTimeout = 30 * time.Second
-	// minBackoff and longestPause are how far attempts are apart.
+	// minBackoff and maxBackoff are how far attempts are apart.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
@@ -240,7 +241,7 @@ func (s *Sink) full() bool { return len(s.filling.text) >= s.o.MaxBytes }
 // write writes a transaction's rows, and tries again while the server is gone. unclear says that they may be written
 // though there is an error.
 func (s *Sink) write(b *batch) (unclear bool, err error) {
-	begun, pause := time.Now(), minBackoff
+	begun, again := time.Now(), backoff.Backoff{Min: minBackoff, Max: maxBackoff}
 	defer s.o.OnAttempt(nil)
 	var last *transaction
 	for {
@@ -257,11 +258,7 @@ func (s *Sink) write(b *batch) (unclear bool, err error) {
 		if s.conn != nil && s.conn.IsClosed() {
 			s.conn = nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-s.ctx.Done():
-		}
-		pause = min(2*pause, maxBackoff)
+		again.Wait(s.ctx) // where that ends the next attempt says so
 	}
 }
 

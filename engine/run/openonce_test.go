@@ -1,0 +1,47 @@
+package run_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
+	enginerun "github.com/loadstone-db/loadstone/engine/run"
+)
+
+// countedOpens counts how often a connection is unsealed.
+type countedOpens struct {
+	enginerun.ControlStore
+	n atomic.Int64
+}
+
+func (c *countedOpens) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, secret.Secret, error) {
+	c.n.Add(1)
+	return c.ControlStore.OpenDSN(ctx, ref)
+}
+
+func TestAConnectionIsUnsealedOnceAtCreateAndOnceAtStart(t *testing.T) {
+	f := newFixture(t)
+	counted := &countedOpens{}
+	f.wrap = func(s enginerun.ControlStore) enginerun.ControlStore { counted.ControlStore = s; return counted }
+	f.start()
+	run, err := f.svc.Create(
+		t.Context(),
+		f.scenario(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 0.5 }),
+		"ada",
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := counted.n.Swap(0); n != 1 {
+		t.Errorf("creating unsealed it %d times", n)
+	}
+	if _, err := f.svc.Start(t.Context(), run.RunID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	f.wait(run.RunID)
+	if n := counted.n.Load(); n != 1 {
+		t.Errorf("starting and running unsealed it %d times", n)
+	}
+}
