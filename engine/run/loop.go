@@ -326,7 +326,7 @@ func (l *runLoop) applyChange(t store.Transition) {
 // prepare runs beside the loop.
 func (l *runLoop) prepare(ctx context.Context) {
 	ctx, l.cancelPrepare = context.WithCancel(ctx)
-	l.writeLog(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.startedBy, "the server"))
+	l.logNote(engine.LogInfo, engine.Note{Code: engine.NoteRunStarted, User: cmp.Or(l.startedBy, "the server")})
 	l.publish(false)
 	l.svc.routines.Go(func() {
 		plan, err := l.svc.opts.Plan(l.svc.logContext(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
@@ -360,10 +360,10 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 		l.writeLog(engine.LogInfo, nil, "%s", n)
 	}
 	for _, n := range r.plan.Remarks {
-		l.validity.AddNote(n)
+		l.validity.AddNote(engine.TextNote(n))
 	}
 	if r.plan.Server.Local {
-		l.validity.AddNote(runlive.TargetIsLocal)
+		l.validity.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 	}
 	l.watchWarehouse(ctx)
 	most := 0.0
@@ -495,7 +495,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.validity.AddNote(l.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.validity.AddNote(engine.TextNote(l.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError)))
 	l.apply(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.startLead()})
 	l.onJoined()
 	l.publish(false)
@@ -509,6 +509,11 @@ func (l *runLoop) writeLog(level engine.LogLevel, w *Worker, format string, args
 // writeLogWith writes a line with what it is about.
 func (l *runLoop) writeLogWith(about runlog.Details, level engine.LogLevel, w *Worker, format string, args ...any) {
 	l.Write(about, level, w.LogWorker(), format, args...)
+}
+
+// logNote writes a note as a line, with what it is made of.
+func (l *runLoop) logNote(level engine.LogLevel, n engine.Note) {
+	l.writeLogWith(runlog.Details{"note": n}, level, nil, "%s", n)
 }
 
 // endLosses tells the rows of lost connections that are over; all of them when the run is.

@@ -128,6 +128,6 @@ func (l *runLoop) recoverTimeline(ctx context.Context, held []*Worker, seen time
 	l.clock = l.clock.WithOffset(ahead)
 	l.Clock = l.clock
 	l.life.AdjustTimes(line.Began(), line.Measured())
-	l.validity.AddNote(line.Note(ahead))
+	l.validity.AddNote(engine.TextNote(line.Note(ahead)))
 	return said
 }

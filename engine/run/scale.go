@@ -22,7 +22,7 @@ func (l *runLoop) logRetirement(left retirement) {
 func (l *runLoop) warn(why string) {
 	if why != "" {
 		l.writeLog(engine.LogWarning, nil, "%s", why)
-		l.validity.AddNote(why)
+		l.validity.AddNote(engine.TextNote(why))
 	}
 }
 
@@ -168,8 +168,8 @@ func (l *runLoop) changeLoad(by string, to scaling.LoadRequest) (engine.Event, e
 		return c.Event, err
 	}
 	l.sendTargets(scaling.TargetChange{Reason: engine.TargetChange, At: now}, workers, c.Event)
-	l.writeLog(engine.LogWarning, nil, "%s", c.Message)
-	l.validity.LoadChanged(c.Message)
+	l.logNote(engine.LogWarning, c.Note)
+	l.validity.LoadChanged(c.Note)
 	c.Event.RunID, c.Event.CreatedAt, c.Event.SequenceID = l.runID, engine.At(now), l.sender.sequence
 	return c.Event, nil
 }

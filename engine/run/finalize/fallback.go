@@ -33,9 +33,8 @@ func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figur
 		longest = f.LatencyMs
 	}
 	if longest == nil || longest.Max < engine.Milliseconds(s.opts.InteractiveLimit) {
-		e.Validity.AddNote(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
-			"long as %.0f s.",
-			house.Name, house.FallbackWarehouse, s.opts.InteractiveLimit.Seconds()))
+		e.Validity.AddNote(engine.Note{Code: engine.NoteFallbackUnused, Warehouse: house.Name,
+			Fallback: house.FallbackWarehouse, Seconds: s.opts.InteractiveLimit.Seconds()})
 		return
 	}
 	e.Validity.Add(engine.CauseFallback,

@@ -251,8 +251,8 @@ func byKind(k engine.Kind, f engine.KindFigures) engine.Figures {
 // follows from the figures is made anew.
 func TestNotesSurviveARecovery(t *testing.T) {
 	v := live.NewValidity()
-	v.AddNote("The target is on the same machine as the load generator.")
-	v.AddFigureNote("it follows from the figures")
+	v.AddNote(engine.Note{Code: engine.NoteTargetLocal})
+	v.AddFigureNote(engine.TextNote("it follows from the figures"))
 	verdict := v.Verdict()
 	if !slices.Contains(verdict.Notes, "it follows from the figures") ||
 		!slices.Equal(verdict.LiveNotes, []string{"The target is on the same machine as the load generator."}) {

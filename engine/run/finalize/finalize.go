@@ -55,10 +55,6 @@ type Evidence struct {
 	changes []engine.Event
 }
 
-// RecordUnreachable says that the record of a run is not within reach.
-const RecordUnreachable = "The record of the run lies in the data directory of the server that carried it. It is " +
-	"taken in, and the figures are computed again, when that server is started there."
-
 // ServerWasDown is the detail of the cause when the record ends before the run.
 const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
 
@@ -162,7 +158,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
 	}
 	if e.RecordRemote {
-		v.AddFigureNote(RecordUnreachable)
+		v.AddFigureNote(engine.Note{Code: engine.NoteRecordUnreachable})
 	}
 	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
 		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)

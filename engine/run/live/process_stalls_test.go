@@ -116,7 +116,7 @@ func TestAMachineOnWhichOthersWorkIsNoted(t *testing.T) {
 	} {
 		v := NewValidity()
 		if c.local {
-			v.AddNote(TargetIsLocal)
+			v.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 		}
 		for second := range 30 {
 			r := engine.Resources{HostCPUPercent: 20, CPUPercent: 10}

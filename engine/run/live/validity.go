@@ -46,8 +46,8 @@ type Validity struct {
 	causes  []*interval
 	open    map[string]*interval // by cause and subject
 	highCPU map[string]time.Time // since when a node's CPU has been over the limit
-	notes   []string
-	remarks []string // that the figures call for
+	notes   []engine.Note
+	remarks []engine.Note // that the figures call for
 	// unmeasured: the run has ended before its measurement.
 	unmeasured bool
 	// unlisted are the intervals that are not listed, by cause.
@@ -113,13 +113,13 @@ func NewValidity() *Validity {
 func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
-	c.notes = append([]string(nil), v.notes...)
+	c.notes = slices.Clone(v.notes)
 	maps.Copy(c.unlisted, v.unlisted)
 	maps.Copy(c.contention, v.contention)
-	c.remarks = append([]string(nil), v.remarks...)
+	c.remarks = slices.Clone(v.remarks)
 	c.outcome, c.stall, c.processStalls = v.outcome, v.stall, v.processStalls.clone()
 	c.failing, c.changes, c.concurrentRuns = v.failing, v.changes, v.concurrentRuns
-	c.stall.remarks = append([]string(nil), v.stall.remarks...)
+	c.stall.remarks = slices.Clone(v.stall.remarks)
 	for _, i := range v.causes {
 		same := *i
 		c.causes = append(c.causes, &same)
@@ -138,27 +138,24 @@ func (v *Validity) Clone() *Validity {
 // SetTimeError notes how wrong the times of a run worker's record may be that has ended elsewhere.
 func (v *Validity) SetTimeError(workerID, nodeID string, ended bool, wrong time.Duration) {
 	if ended && wrong > 0 {
-		v.AddNote(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
-			engine.Milliseconds(wrong)))
+		v.AddNote(engine.Note{Code: engine.NoteTimesUncertain, Worker: workerID, Node: nodeID,
+			Ms: engine.Milliseconds(wrong)})
 	}
 }
 
-// AddNote adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
-func (v *Validity) AddNote(text string) {
-	if text == "" {
-		return
-	}
+// AddNote adds a remark that does not degrade; a repeated one is kept once, and one without words not at all.
+func (v *Validity) AddNote(n engine.Note) {
 	// Of a process that this one goes on for: what it has said of other runs is one with what this one sees.
-	if others := concurrentRunsIn(text); others > 0 {
-		v.SetConcurrentRuns(others)
+	if n.Code == engine.NoteConcurrentRuns {
+		v.SetConcurrentRuns(int(n.Count))
 		return
 	}
-	for _, n := range v.notes {
-		if n == text {
-			return
-		}
+	n.Live = true
+	text := n.String()
+	if text == "" || slices.ContainsFunc(v.notes, func(o engine.Note) bool { return o.String() == text }) {
+		return
 	}
-	v.notes = append(v.notes, text)
+	v.notes = append(v.notes, n)
 }
 
 // SetConcurrentRuns tells how many other runs are live on the server now, and returns how many there were at most.
@@ -167,44 +164,15 @@ func (v *Validity) SetConcurrentRuns(others int) int {
 	return v.concurrentRuns
 }
 
-// What is noted of one other run, and of several.
-const (
-	concurrentOneNote  = "1 other run was live on this server at the same time."
-	concurrentManyNote = "Up to %d other runs were live on this server at the same time."
-)
-
-// concurrentRunsIn is how many other runs a note of company speaks of; 0: it is another note.
-func concurrentRunsIn(note string) (others int) {
-	if note == concurrentOneNote {
-		return 1
-	}
-	if _, err := fmt.Sscanf(note, concurrentManyNote, &others); err != nil {
-		return 0
-	}
-	return others
-}
-
-// noteConcurrentRuns notes how many there were at most: how many at which time is no matter.
-func (v *Validity) noteConcurrentRuns() []string {
-	switch v.concurrentRuns {
-	case 0:
-		return nil
-	case 1:
-		return []string{concurrentOneNote}
-	default:
-		return []string{fmt.Sprintf(concurrentManyNote, v.concurrentRuns)}
-	}
-}
-
 // LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
-func (v *Validity) LoadChanged(words string) {
+func (v *Validity) LoadChanged(n engine.Note) {
 	if v.changes++; v.changes <= maxPerCause {
-		v.AddNote(words)
+		v.AddNote(n)
 	}
 }
 
 // AddFigureNote adds a note that follows from the figures, and is made anew with them.
-func (v *Validity) AddFigureNote(text string) { v.remarks = append(v.remarks, text) }
+func (v *Validity) AddFigureNote(n engine.Note) { v.remarks = append(v.remarks, n) }
 
 // SetUnmeasured tells that the run has ended without a measurement: there is nothing to judge.
 func (v *Validity) SetUnmeasured() { v.unmeasured = true }
@@ -318,11 +286,9 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 // times do not follow, so that all of its figures stand; but a clock that is set
 // forward may be that of a machine which was paused, and nothing in it can tell.
 func (v *Validity) ClockStepped(from, to time.Time, phase engine.Phase, step time.Duration) {
-	text := ClockStepNote(step)
+	text := "the machine's clock was set " + engine.ClockStep(step.Seconds())
 	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
-		v.AddNote(
-			fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.",
-				to.UTC().Format("15:04:05"), text))
+		v.AddNote(engine.Note{Code: engine.NoteClockSet, At: engine.At(to), Seconds: step.Seconds()})
 		return
 	}
 	if step > 0 {
@@ -333,20 +299,11 @@ func (v *Validity) ClockStepped(from, to time.Time, phase engine.Phase, step tim
 	})
 }
 
-// ClockStepNote says by how much the wall clock was set.
-func ClockStepNote(step time.Duration) string {
-	direction := "forward"
-	if step < 0 {
-		direction = "back"
-	}
-	return fmt.Sprintf("the machine's clock was set %s by %.1f s", direction, step.Abs().Seconds())
-}
-
 // Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
 // evaluate says what is wrong with an outcome, as causes and as remarks.
-func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
+func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes []engine.Note) {
 	add := func(cause, format string, args ...any) {
 		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...),
 			From: engine.At(o.From), To: engine.At(o.To)})
@@ -365,8 +322,7 @@ func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes
 		add(engine.CauseErrors,
 			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
 	} else if share > errorNote {
-		notes = append(notes, fmt.Sprintf(
-			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
+		notes = append(notes, engine.Note{Code: engine.NoteErrors, Percent: share * 100})
 	}
 	if o.Ended && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
 		add(
@@ -511,17 +467,27 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
-	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
-		Notes: append([]string{}, v.notes...), LiveNotes: slices.Clone(v.notes)}
-	if more := v.changes - maxPerCause; more > 0 {
-		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
-		out.Notes, out.LiveNotes = append(out.Notes, text), append(out.LiveNotes, text)
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes))}
+	notes := slices.Clone(v.notes)
+	live := func(n engine.Note) {
+		n.Live = true
+		notes = append(notes, n)
 	}
-	crowded := append(v.noteConcurrentRuns(), v.contentionNotes()...)
-	out.Notes, out.LiveNotes = append(out.Notes, crowded...), append(out.LiveNotes, crowded...)
+	if more := v.changes - maxPerCause; more > 0 {
+		live(engine.Note{Code: engine.NoteMoreLoadChanges, Count: int64(more)})
+	}
+	if v.concurrentRuns > 0 {
+		live(engine.Note{Code: engine.NoteConcurrentRuns, Count: int64(v.concurrentRuns)})
+	}
+	for _, n := range v.contentionNotes() {
+		live(n)
+	}
+	listed := func(cause string) bool {
+		return (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed())
+	}
 	drops := false
 	for _, i := range v.causes {
-		if i.cause == engine.CauseDropped && !v.drops() || i.cause == engine.CauseFailing && !v.outcome.failed() {
+		if !listed(i.cause) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped
@@ -530,12 +496,13 @@ func (v *Validity) Verdict() engine.Validity {
 				To: engine.At(i.to)})
 	}
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
-	causes, notes := v.outcome.evaluate(drops)
-	stalls := v.stall.notes()
-	if !v.stall.exact {
-		out.LiveNotes = append(out.LiveNotes, stalls...)
+	causes, ofOutcome := v.outcome.evaluate(drops)
+	out.Causes = append(out.Causes, causes...)
+	for _, n := range v.stall.notes() {
+		n.Live = !v.stall.exact
+		notes = append(notes, n)
 	}
-	out.Causes, out.Notes = append(out.Causes, causes...), append(out.Notes, slices.Concat(stalls, v.remarks, notes)...)
+	notes = append(append(notes, v.remarks...), ofOutcome...)
 	switch {
 	case v.unmeasured:
 		out.Verdict = engine.VerdictNone
@@ -543,13 +510,11 @@ func (v *Validity) Verdict() engine.Validity {
 		out.Verdict = engine.VerdictDegraded
 	}
 	for _, cause := range slices.Sorted(maps.Keys(v.unlisted)) {
-		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
-			out.Notes = append(
-				out.Notes,
-				fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.unlisted[cause]),
-			)
+		if listed(cause) {
+			notes = append(notes, engine.Note{Code: engine.NoteMoreCauses, Cause: cause, Count: int64(v.unlisted[cause])})
 		}
 	}
+	out.SetNotes(notes)
 	return out
 }
 

@@ -43,8 +43,10 @@ func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 				e.MeasureAt = r.Figures.MeasuredFrom.Time
 			}
 			if r.Validity != nil {
-				for _, n := range r.Validity.LiveNotes {
-					e.Validity.AddNote(n)
+				for _, n := range r.Validity.ReadNotes() {
+					if n.Live {
+						e.Validity.AddNote(n)
+					}
 				}
 				for _, c := range r.Validity.Causes {
 					if isRecomputed(c) {
