@@ -304,6 +304,14 @@ func by(user string) string {
 
 func clockTime(t Time) string { return t.UTC().Format("15:04:05") }
 
+// Count writes how many there are of something: 1 run, 2 runs.
+func Count[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // LatencyText writes a latency with three digits, and none behind the point of a long one.
 func LatencyText(ms float64) string {
 	if ms >= 100 {

@@ -2,25 +2,6 @@ import { expect, it } from 'vitest';
 import { problemFrom } from '../src/api/client';
 import { asSentence, fieldProblemText, problemText, serverText } from '../src/design/sentences';
 
-it('writes nouns in their number', () => {
-  expect(serverText('1 other run(s) were live on this server at the same time.')).toBe(
-    '1 other run was live on this server at the same time.',
-  );
-  expect(serverText('3 other run(s) were live on this server at the same time.')).toBe(
-    '3 other runs were live on this server at the same time.',
-  );
-  expect(serverText('Worker failure: 1 worker(s) stopped responding')).toBe(
-    'Worker failure: 1 worker stopped responding',
-  );
-  expect(serverText('the connection cannot be deleted: 1 template(s) and 2 run(s) that have not ended use it')).toBe(
-    'the connection cannot be deleted: 1 template and 2 runs that have not ended use it',
-  );
-  expect(serverText('back after 1.1 s; 11 write(s) waited, 1,001 part(s), 1 of 1 cluster(s)')).toBe(
-    'back after 1.1 s; 11 writes waited, 1,001 parts, 1 of 1 cluster',
-  );
-  expect(serverText('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
-});
-
 it('tells what a run has lost by the clock of who reads it', () => {
   const lost =
     'The server restarted; its executions from 2026-11-28T23:36:02.560Z to 2026-11-28T23:36:20.036Z are not recorded';

@@ -197,9 +197,6 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	return o
 }
 
-// missingCounts is the problem of an account in which counts are missing; the page knows it by these words.
-const missingCounts = "a run worker ended without telling its counts"
-
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t engine.Totals, known bool) {
 	a := &f.Accounting
@@ -212,7 +209,6 @@ func account(f *engine.Figures, t engine.Totals, known bool) {
 	}
 	a.Check()
 	if !known {
-		// What was told is not all: that it does not add up says nothing.
-		a.Balanced, a.Problems = false, []string{missingCounts}
+		a.Balanced, a.CountsMissing, a.Problems = false, true, []string{"a run worker ended without telling its counts"}
 	}
 }

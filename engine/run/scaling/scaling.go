@@ -75,7 +75,7 @@ func Decide(s State, to LoadRequest, by string) (Change, error) {
 		c.Note = engine.Note{Code: engine.NoteRateChanged, Old: old, New: rate, Seconds: at, User: by}
 	default:
 		n, old := *to.Connections, s.Connections
-		most, why := s.Workers*max(s.Scenario.Scaling.PerWorkerCapacity, 1), fmt.Sprintf("%d run worker(s) hold", s.Workers)
+		most, why := s.Workers*max(s.Scenario.Scaling.PerWorkerCapacity, 1), engine.Count(s.Workers, "run worker")+" hold"
 		if allowed := s.MaxConnections - SpareSessions; s.MaxConnections > 0 && allowed < most {
 			most, why = allowed, fmt.Sprintf("the target allows, %d being left to others", SpareSessions)
 		}

@@ -5934,6 +5934,7 @@ export interface components {
         };
         Accounting: {
             balanced: boolean;
+            counts_missing?: boolean;
             /** Format: int64 */
             dropped: number;
             dropped_by_reason: components["schemas"]["Drops"];
