@@ -21,6 +21,7 @@ type Note struct {
 	Worker    string  `json:"worker,omitempty"`
 	Node      string  `json:"node,omitempty"`
 	Statement string  `json:"statement,omitempty"`
+	Part      string  `json:"part,omitempty"`
 	Kind      Kind    `json:"kind,omitempty"`
 	Cause     string  `json:"cause,omitempty"`
 	Warehouse string  `json:"warehouse,omitempty"`
@@ -31,7 +32,9 @@ type Note struct {
 	New       float64 `json:"new,omitempty"`
 	Percent   float64 `json:"percent,omitempty"`
 	Ms        float64 `json:"ms,omitempty"`
-	Seconds   float64 `json:"seconds,omitempty"`
+	// Worst is the worst of a cause's interval, in the unit of its code.
+	Worst   float64 `json:"worst,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
 	// Planned is how many seconds were asked for.
 	Planned float64 `json:"planned_seconds,omitempty"`
 	At      Time    `json:"at,omitzero"`
@@ -91,6 +94,37 @@ const (
 	NoteHiddenLatency    NoteCode = "hidden_latency"
 )
 
+// The codes of what is said of a cause.
+const (
+	AboutGeneratorCPU     NoteCode = CauseGeneratorCPU
+	AboutGCPause          NoteCode = CauseGCPause
+	AboutRecorderStall    NoteCode = CauseRecorderStall
+	AboutLostWorker       NoteCode = CauseLostWorker
+	AboutProcessStalled   NoteCode = "process_stalled"
+	AboutWorkerStalled    NoteCode = "worker_stalled"
+	AboutNodeStalled      NoteCode = "node_stalled"
+	AboutNodeStalledOften NoteCode = "node_stalled_often"
+	AboutSnapshotsMissing NoteCode = "snapshots_missing"
+	AboutNoServer         NoteCode = "no_server"
+	AboutClockStep        NoteCode = CauseClockStep
+	AboutScheduleLag      NoteCode = CauseScheduleLag
+	AboutPoolWait         NoteCode = CausePoolWait
+	AboutDropped          NoteCode = CauseDropped
+	AboutNeverBegun       NoteCode = "never_begun"
+	AboutErrors           NoteCode = "most_failed"
+	AboutFailing          NoteCode = CauseFailing
+	AboutNothingMeasured  NoteCode = CauseNothingMeasured
+	AboutNothingRecorded  NoteCode = "nothing_recorded"
+	AboutServerDown       NoteCode = "server_down"
+	AboutRecordNoRoom     NoteCode = "record_no_room"
+	AboutPartNotStored    NoteCode = "part_not_stored"
+	AboutFiguresFailed    NoteCode = "figures_failed"
+	AboutUnbalanced       NoteCode = "accounting_unbalanced"
+	AboutFallback         NoteCode = CauseFallback
+	AboutKindFailed       NoteCode = CauseKindFailed
+	AboutConnectionsShort NoteCode = CauseConnectionsShort
+)
+
 // TextNote is a note in the words of a driver or a plugin.
 func TextNote(text string) Note {
 	if text == "" {
@@ -101,10 +135,14 @@ func TextNote(text string) Note {
 
 // String is the note in words: a sentence. It is empty of a code that this version does not know, and of the zero Note.
 func (n Note) String() string {
-	if words := noteWords[n.Code]; words != nil {
-		return words(n)
+	words, ok := noteWords[n.Code]
+	if !ok {
+		words, ok = causeWords[n.Code]
 	}
-	return n.Text
+	if !ok {
+		return n.Text
+	}
+	return words(n)
 }
 
 // noteWords are the only place that has the words of notes.
@@ -286,6 +324,127 @@ var noteWords = map[NoteCode]func(Note) string{
 			n.Count,
 			strings.Join(parts, " and "),
 		)
+	},
+}
+
+// causeWords are the only place that has the words of causes. They follow a colon, and have no period.
+var causeWords = map[NoteCode]func(Note) string{
+	AboutGeneratorCPU: func(n Note) string {
+		return fmt.Sprintf("%s: the generator used up to %.0f %% of its CPUs for %.0f s", n.Node, n.Worst, n.Seconds)
+	},
+	AboutGCPause: func(n Note) string {
+		return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.Node, n.Worst)
+	},
+	AboutRecorderStall: func(n Note) string {
+		return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", n.Worker, n.Worst)
+	},
+	AboutLostWorker: func(n Note) string { return n.Worker + ": " + n.Text },
+	AboutProcessStalled: func(n Note) string {
+		return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", n.Worst)
+	},
+	AboutWorkerStalled: func(n Note) string {
+		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", n.Worker, n.Seconds)
+	},
+	AboutNodeStalled: func(n Note) string {
+		return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
+			"processor for it", n.Node, n.Worst/1e3)
+	},
+	AboutNodeStalledOften: func(n Note) string {
+		return fmt.Sprintf("%s: the process stood still again and again, up to %.1f s within %.0f s: it was stopped, or the "+
+			"machine was, or had no processor for it", n.Node, n.Worst, n.Planned)
+	},
+	AboutSnapshotsMissing: func(n Note) string { return fmt.Sprintf("%s: no snapshot for %.0f s", n.Worker, n.Seconds) },
+	AboutNoServer: sentence(
+		"no server carried the run: it was not watched, and seconds of its curve are missing or later " +
+			"than they were; what the run workers executed is recorded",
+	),
+	AboutClockStep: func(n Note) string {
+		paused := ""
+		if n.Ms > 0 {
+			paused = ", or the machine was paused"
+		}
+		return fmt.Sprintf(
+			"the machine's clock was set %s%s; the run's times, rates and latencies are told by the clock as it "+
+				"was at the run's start",
+			ClockStep(n.Ms/1e3),
+			paused,
+		)
+	},
+	AboutScheduleLag: func(n Note) string {
+		return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", n.Worker, n.Worst)
+	},
+	AboutPoolWait: func(n Note) string {
+		return fmt.Sprintf(
+			"%s: operations waited longer for a free connection than they then took, on average up to %.0f ms "+
+				"in a second, for %.0f s: the latency is that of too few connections (workload.concurrent_connections), or the "+
+				"rate is more than the target takes",
+			n.Worker,
+			n.Worst,
+			n.Seconds,
+		)
+	},
+	AboutDropped: func(n Note) string {
+		return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f in a "+
+			"second, for %.0f s", n.Worker, n.Worst, n.Seconds)
+	},
+	AboutNeverBegun: func(n Note) string {
+		return fmt.Sprintf(
+			"%d of %d operations were due and never begun, because the run ended first: the slowest are not in "+
+				"the figures",
+			n.Count,
+			n.Total,
+		)
+	},
+	AboutErrors: func(n Note) string {
+		return fmt.Sprintf("%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table "+
+			"works", n.Percent)
+	},
+	AboutFailing: func(n Note) string {
+		return fmt.Sprintf(
+			"over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured then "+
+				"says how fast errors come, and is in all figures",
+			n.Seconds,
+			n.Worst,
+		)
+	},
+	AboutNothingMeasured: sentence("no operation was begun in the measurement: there are no figures"),
+	AboutNothingRecorded: func(n Note) string {
+		return fmt.Sprintf("%d operations were counted while the run went on, and none of them is recorded: there are no "+
+			"figures", n.Count)
+	},
+	AboutServerDown: sentence("The server was down: executions after the last complete part are not recorded"),
+	AboutRecordNoRoom: func(n Note) string {
+		return fmt.Sprintf("The record of %s may not fit on %s, and its load ends", n.Worker, n.Node)
+	},
+	AboutPartNotStored: func(n Note) string {
+		return fmt.Sprintf("The part %s of the record could not be stored: %s", n.Part, n.Text)
+	},
+	AboutFiguresFailed: func(n Note) string { return "The figures could not be computed: " + n.Text },
+	AboutUnbalanced:    func(n Note) string { return "The accounting does not add up: " + n.Text },
+	AboutFallback: func(n Note) string {
+		return fmt.Sprintf(
+			"two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
+				"%s, and the longest execution took %.1f s",
+			n.Planned,
+			n.Warehouse,
+			n.Fallback,
+			n.Worst,
+		)
+	},
+	AboutKindFailed: func(n Note) string {
+		text := fmt.Sprintf("all %d operations of kind %s failed", n.Count, n.Kind)
+		if n.Text != "" {
+			text += "; the most frequent error of the run: " + n.Text
+		}
+		return text
+	},
+	AboutConnectionsShort: func(n Note) string {
+		why := "they were lost, or take long to open"
+		if n.Text != "" {
+			why = strings.TrimSuffix(n.Text, ".") // a database's own words
+		}
+		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", n.Worker, n.Worst, n.Total,
+			max(n.Seconds, 1), why)
 	},
 }
 

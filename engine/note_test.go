@@ -47,6 +47,11 @@ func TestEveryNoteIsASentence(t *testing.T) {
 			t.Errorf("%s: %q", code, text)
 		}
 	}
+	for code := range causeWords {
+		if text := (Note{Code: code}).String(); strings.Contains(text, "%!") || text == "" || noteWords[code] != nil {
+			t.Errorf("%s: %q", code, text)
+		}
+	}
 	if n := TextNote(""); n.String() != "" || n.Code != "" {
 		t.Errorf("%+v", n)
 	}

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Verdict says whether a run's figures can be defended.
 type Verdict string
@@ -55,6 +58,21 @@ type ValidityCause struct {
 	Detail string `json:"detail"`
 	From   Time   `json:"from"`
 	To     Time   `json:"to"`
+	// About is the detail as data. Versions that stored no codes have the sentence alone.
+	About Note `json:"about,omitzero"`
+}
+
+// NewCause returns a cause with its detail in words.
+func NewCause(cause string, about Note, from, to time.Time) ValidityCause {
+	return ValidityCause{Cause: cause, Detail: about.String(), From: At(from), To: At(to), About: about}
+}
+
+// ReadAbout is the detail as data. What a version has stored that had no codes is NoteUncoded.
+func (c *ValidityCause) ReadAbout() Note {
+	if c.About.Code == "" {
+		return Note{Code: NoteUncoded, Text: c.Detail}
+	}
+	return c.About
 }
 
 // The causes of DEGRADED.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -454,8 +453,12 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 	}
 	if m.RecordEnded && !w.State.RecordEnded {
 		// Known before anything of the record is missing, and whether or not anything will be.
-		l.validity.Add(engine.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
-			w.ID, m.NodeID), l.clock.Now(), l.clock.Now())
+		l.validity.Add(
+			engine.CauseIncompleteRecord,
+			engine.Note{Code: engine.AboutRecordNoRoom, Worker: w.ID, Node: m.NodeID},
+			l.clock.Now(),
+			l.clock.Now(),
+		)
 	}
 	changed := w.State.Status != m.Status
 	w.State = m

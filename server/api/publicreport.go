@@ -146,7 +146,8 @@ func publicEnrichment(e *engine.Enrichment) {
 func publicValidity(v *engine.Validity, loadChanged bool) {
 	v.Causes = slices.Clone(v.Causes)
 	for i := range v.Causes {
-		v.Causes[i].Detail = executions.MaskQuoted(v.Causes[i].Detail)
+		c := &v.Causes[i]
+		*c = engine.NewCause(c.Cause, publicNote(c.ReadAbout()), c.From.Time, c.To.Time)
 	}
 	notes := []engine.Note{}
 	for _, n := range v.ReadNotes() {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -89,7 +90,9 @@ func full() told {
 	changed := engine.Note{Code: engine.NoteRateChanged, Live: true, Old: 400, New: 801.5, Seconds: 21, User: canary}
 	fewer := engine.Note{Code: engine.NoteConnectionsChanged, Old: 4711, New: 12, Seconds: 30, User: canary}
 	started := engine.Note{Code: engine.NoteRunStarted, User: canary}
-	validity := engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{{Detail: quoted}}}
+	validity := engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{{Detail: quoted},
+		engine.NewCause(engine.CauseLostWorker, engine.Note{Code: engine.AboutLostWorker, Worker: "w", Text: quoted},
+			time.Time{}, time.Time{})}}
 	validity.SetNotes([]engine.Note{engine.TextNote(quoted), changed})
 	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
 	late := engine.Enrichment{Reason: quoted, Notes: []string{quoted}}

@@ -2,7 +2,6 @@ package finalize
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -37,9 +36,7 @@ func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figur
 			Fallback: house.FallbackWarehouse, Seconds: s.opts.InteractiveLimit.Seconds()})
 		return
 	}
-	e.Validity.Add(engine.CauseFallback,
-		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
-			"%s, and the longest execution took %.1f s",
-			s.opts.InteractiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.Run.WarmupEndTime.Time,
-		e.Run.EndTime.Time)
+	e.Validity.Add(engine.CauseFallback, engine.Note{Code: engine.AboutFallback, Warehouse: house.Name,
+		Fallback: house.FallbackWarehouse, Planned: s.opts.InteractiveLimit.Seconds(), Worst: longest.Max / 1000},
+		e.Run.WarmupEndTime.Time, e.Run.EndTime.Time)
 }

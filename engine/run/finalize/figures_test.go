@@ -158,7 +158,7 @@ func TestRemarksOnFigures(t *testing.T) {
 			Resources: engine.Resources{MaxStallMs: 1100}}}})
 	}
 	missing := func(v *live.Validity, at time.Time) {
-		v.Add(engine.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
+		v.Add(engine.CauseSnapshotGap, engine.TextNote("another server went on"), at.Add(-time.Second), at)
 	}
 	for name, tt := range map[string]struct {
 		note func(*live.Validity, time.Time)

@@ -2,7 +2,6 @@ package finalize
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -54,9 +53,6 @@ type Evidence struct {
 	// changes are the run's events that change its load.
 	changes []engine.Event
 }
-
-// ServerWasDown is the detail of the cause when the record ends before the run.
-const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
 
 // Result is what processing gave.
 type Result struct {
@@ -113,14 +109,13 @@ func (e Evidence) meanRate(f *engine.Figures) float64 {
 func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	o := &Result{}
 	v := e.Validity
-	incomplete := func(format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		o.Problems = append(o.Problems, text)
+	incomplete := func(about engine.Note) {
+		o.Problems = append(o.Problems, about.String())
 		from, to := e.Run.WarmupEndTime.Time, e.Run.EndTime.Time
 		if from.IsZero() {
 			from = e.Run.StartTime.Time
 		}
-		v.Add(engine.CauseIncompleteRecord, text, from, to)
+		v.Add(engine.CauseIncompleteRecord, about, from, to)
 	}
 	for i, err := range s.storeParts(ctx, e.Writer, e.Parts) {
 		p := e.Parts[i]
@@ -130,7 +125,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 			}
 			s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Str("part", p.Artifact.Name).
 				Msg("a part of the record cannot be stored")
-			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
+			incomplete(engine.Note{Code: engine.AboutPartNotStored, Part: p.Artifact.Name, Text: engine.AsError(err).Message})
 			continue
 		}
 		o.Stored = append(o.Stored, p.WorkID)
@@ -143,7 +138,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 			return o
 		}
 		s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Msg("the figures cannot be computed")
-		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
+		incomplete(engine.Note{Code: engine.AboutFiguresFailed, Text: engine.AsError(err).Message})
 		none := 0.0
 		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
 		workers = make([]*engine.Figures, len(e.Workers))
@@ -155,13 +150,13 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
 	if !parent.Accounting.Balanced {
-		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+		incomplete(engine.Note{Code: engine.AboutUnbalanced, Text: strings.Join(parent.Accounting.Problems, "; ")})
 	}
 	if e.RecordRemote {
 		v.AddFigureNote(engine.Note{Code: engine.NoteRecordUnreachable})
 	}
 	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
-		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
+		v.Add(engine.CauseIncompleteRecord, engine.Note{Code: engine.AboutServerDown}, e.LostFrom, e.LostTo)
 	}
 	end := e.Run.MeasurementEndTime.Time
 	if end.IsZero() {

@@ -1,7 +1,6 @@
 package finalize
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -99,11 +98,11 @@ func addFailedKinds(v *live.Validity, f *engine.Figures, from, to time.Time) {
 		v.AddFigureNote(engine.Note{Code: engine.NoteFewFailed, Count: f.ByKind[k].Count, Kind: k})
 	}
 	for _, k := range failed {
-		text := fmt.Sprintf("all %d operations of kind %s failed", f.ByKind[k].Count, k)
+		about := engine.Note{Code: engine.AboutKindFailed, Count: f.ByKind[k].Count, Kind: k}
 		if len(f.Errors.Top) > 0 {
-			text += "; the most frequent error of the run: " + f.Errors.Top[0].Message
+			about.Text = f.Errors.Top[0].Message
 		}
-		v.Add(engine.CauseKindFailed, text, from, to)
+		v.Add(engine.CauseKindFailed, about, from, to)
 	}
 }
 

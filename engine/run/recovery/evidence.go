@@ -52,7 +52,7 @@ func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 					if isRecomputed(c) {
 						continue
 					}
-					e.Validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
+					e.Validity.Add(c.Cause, c.ReadAbout(), c.From.Time, c.To.Time)
 				}
 			}
 			continue
@@ -90,7 +90,7 @@ func isRecomputed(c engine.ValidityCause) bool {
 	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
 		return true
 	case engine.CauseIncompleteRecord:
-		return c.Detail != finalize.ServerWasDown
+		return c.About.Code != engine.AboutServerDown
 	}
 	return false
 }

@@ -8081,6 +8081,7 @@ export interface components {
             node?: string;
             /** Format: double */
             old?: number;
+            part?: string;
             /** Format: double */
             percent?: number;
             /** Format: double */
@@ -8094,6 +8095,8 @@ export interface components {
             user?: string;
             warehouse?: string;
             worker?: string;
+            /** Format: double */
+            worst?: number;
         };
         NoteInputBody: {
             text: string;
@@ -10195,6 +10198,7 @@ export interface components {
             verdict: "VALID" | "DEGRADED" | "NONE";
         };
         ValidityCause: {
+            about?: components["schemas"]["Note"];
             cause: string;
             detail: string;
             /** Format: date-time */
