@@ -12,17 +12,6 @@ it('tells what a run has lost by the clock of who reads it', () => {
   expect(serverText(example)).toBe(example);
 });
 
-it('leads to the field for a certificate', () =>
-  expect(
-    serverText(
-      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to ' +
-        'encrypt without checking who answers.',
-    ),
-  ).toBe(
-    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to ' +
-      'encrypt without checking who answers.',
-  ));
-
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
   expect(serverText(fix)).toBe(
@@ -32,9 +21,6 @@ it('names the page’s own controls in place of flags', () => {
     'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
   const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
   expect(serverText(reason)).toBe(`${line}. “Run again” asks whether it may.`);
-  expect(
-    serverText('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv'),
-  ).not.toContain('--feed');
   const p = problemFrom(
     422,
     JSON.stringify({

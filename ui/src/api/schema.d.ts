@@ -6848,6 +6848,7 @@ export interface components {
             /** Format: int64 */
             line?: number;
             message: string;
+            subject?: string;
         };
         Figures: {
             accounting: components["schemas"]["Accounting"];

@@ -8,11 +8,6 @@ const pageWording: [RegExp, string][] = [
     /allow it with --allow-writes, or target\.allow_writes: true/gi,
     'allow it when “Start run” asks, or with “Tables of others” in the template',
   ],
-  [
-    /Give its certificate with sslrootcert=\S+, or use sslmode=require to/g,
-    'Paste its certificate under “Certificates”, or choose “require” under TLS to',
-  ],
-  [/, or give a CSV file with --feed FILE\.csv/g, ', or give a CSV file under “Operations from” in the template'],
 ];
 
 /** lostRange matches lost executions between two timestamps. */
