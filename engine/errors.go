@@ -32,6 +32,8 @@ type FieldError struct {
 	Message string `json:"message"`
 	// Hint says what to do about it.
 	Hint string `json:"hint,omitempty"`
+	// Subject is what the field lacks or names: that of a connection, where it is to be confirmed.
+	Subject string `json:"subject,omitempty"`
 	// Line is the line in the document as the user wrote it, from 1; 0 when unknown.
 	Line int `json:"line,omitempty"`
 	// Column is the character of that line, from 1; 0 when unknown.

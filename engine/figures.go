@@ -191,6 +191,9 @@ type Accounting struct {
 	// Balanced is the result of the check; Problems says what does not add up.
 	Balanced bool     `json:"balanced"`
 	Problems []string `json:"problems,omitempty"`
+	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
+	// they add up says nothing.
+	CountsMissing bool `json:"counts_missing,omitempty"`
 }
 
 // Add adds the counts of another run worker. Whether they add up is checked again with Check.

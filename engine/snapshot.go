@@ -368,33 +368,3 @@ type PrepareProgress struct {
 	RowsPerSecond float64  `json:"rows_per_second"`
 	RemainingSecs *float64 `json:"remaining_seconds"`
 }
-
-// Verdict says whether a run's figures can be defended.
-type Verdict string
-
-// VALID, or DEGRADED with the causes; NONE for a run that ended before its measurement.
-const (
-	VerdictValid    Verdict = "VALID"
-	VerdictDegraded Verdict = "DEGRADED"
-	VerdictNone     Verdict = "NONE"
-)
-
-// Validity is the verdict with its causes and the notes that are not causes.
-type Validity struct {
-	Verdict Verdict         `json:"verdict"`
-	Causes  []ValidityCause `json:"causes"`
-	Notes   []string        `json:"notes"`
-	// LiveNotes are the notes that were made while the run went on. The others follow from its figures.
-	LiveNotes []string `json:"seen_notes,omitempty"`
-}
-
-// ValidityCause is one reason to doubt, with its interval.
-type ValidityCause struct {
-	// Cause is generator_cpu | gc_pause | recorder_stall | lost_worker | snapshot_gap | incomplete_record | schedule_lag
-	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | connections_short |
-	// clock_step.
-	Cause  string `json:"cause"`
-	Detail string `json:"detail"`
-	From   Time   `json:"from"`
-	To     Time   `json:"to"`
-}

@@ -373,6 +373,9 @@ func TestAReportSaysWhereItsLogEnds(t *testing.T) {
 		tick := store.Tick{RunID: id}
 		for i := from; i <= to; i++ {
 			tick.Logs = append(tick.Logs, engine.LogEntry{Seq: int64(i), Level: engine.LogInfo, Message: "x"})
+			if i == 1 { // as every log begins
+				tick.Logs[0].Details = json.RawMessage(`{"note": {"code": "run_started", "user": "ada"}}`)
+			}
 		}
 		if err := b.store.SaveTick(t.Context(), tick); err != nil {
 			t.Fatal(err)

@@ -330,7 +330,7 @@ func TestProductionIsConfirmed(t *testing.T) {
 		t.Helper()
 		p := a.problem(t, 422, engine.CodeInvalid)
 		if len(p.Errors) != 1 || p.Errors[0].Field != "confirm_production" ||
-			!strings.HasSuffix(p.Errors[0].Hint, ": "+c.Name) {
+			!strings.HasSuffix(p.Errors[0].Hint, ": "+c.Name) || p.Errors[0].Subject != c.Name {
 			t.Errorf("refusal %+v", p)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	runlive "github.com/loadstone-db/loadstone/engine/run/live"
 )
 
 // checkStall notices that this process stood still. Nobody was heard of meanwhile because nobody listened,
@@ -29,6 +28,10 @@ func (l *runLoop) checkClock(now time.Time) {
 		return
 	}
 	l.validity.ClockStepped(from, now, l.life.Phase(), step)
-	words := runlive.ClockStepNote(step)
-	l.writeLog(engine.LogWarning, nil, "T%s; the run goes on by the clock as it was at its start", words[1:])
+	l.writeLog(
+		engine.LogWarning,
+		nil,
+		"The machine's clock was set %s; the run goes on by the clock as it was at its start",
+		engine.ClockStep(step.Seconds()),
+	)
 }

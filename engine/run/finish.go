@@ -158,13 +158,10 @@ func (l *runLoop) computeFigures(ctx context.Context) {
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.AddNote(
-			"workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
-				"Linux and connections without TLS.",
-		)
+		l.validity.AddNote(engine.Note{Code: engine.NoteIOEngine})
 	}
 	l.validity.AddNote(finalize.EndedEarly(l.run))
-	l.validity.AddNote(l.line.Summary())
+	l.validity.AddNote(engine.TextNote(l.line.Summary()))
 	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
 		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -328,7 +327,7 @@ func (l *runLoop) applyChange(t store.Transition) {
 // prepare runs beside the loop.
 func (l *runLoop) prepare(ctx context.Context) {
 	ctx, l.cancelPrepare = context.WithCancel(ctx)
-	l.writeLog(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.startedBy, "the server"))
+	l.logNote(engine.LogInfo, engine.Note{Code: engine.NoteRunStarted, User: cmp.Or(l.startedBy, "the server")})
 	l.publish(false)
 	l.svc.routines.Go(func() {
 		plan, err := l.svc.opts.Plan(l.svc.LogContext(ctx, l.runID), l.deps, l.sc, func(p engine.PrepareProgress) {
@@ -362,10 +361,10 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 		l.writeLog(engine.LogInfo, nil, "%s", n)
 	}
 	for _, n := range r.plan.Remarks {
-		l.validity.AddNote(n)
+		l.validity.AddNote(engine.TextNote(n))
 	}
 	if r.plan.Server.Local {
-		l.validity.AddNote(runlive.TargetIsLocal)
+		l.validity.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 	}
 	l.watchWarehouse(ctx)
 	most := 0.0
@@ -456,8 +455,12 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 	}
 	if m.RecordEnded && !w.State.RecordEnded {
 		// Known before anything of the record is missing, and whether or not anything will be.
-		l.validity.Add(engine.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
-			w.ID, m.NodeID), l.clock.Now(), l.clock.Now())
+		l.validity.Add(
+			engine.CauseIncompleteRecord,
+			engine.Note{Code: engine.AboutRecordNoRoom, Worker: w.ID, Node: m.NodeID},
+			l.clock.Now(),
+			l.clock.Now(),
+		)
 	}
 	changed := w.State.Status != m.Status
 	w.State = m
@@ -497,7 +500,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.validity.AddNote(l.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.validity.AddNote(engine.TextNote(l.line.Record(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError)))
 	l.apply(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.startLead()})
 	l.onJoined()
 	l.publish(false)
@@ -511,6 +514,11 @@ func (l *runLoop) writeLog(level engine.LogLevel, w *Worker, format string, args
 // writeLogWith writes a line with what it is about.
 func (l *runLoop) writeLogWith(about runlog.Details, level engine.LogLevel, w *Worker, format string, args ...any) {
 	l.Write(about, level, w.LogWorker(), format, args...)
+}
+
+// logNote writes a note as a line, with what it is made of.
+func (l *runLoop) logNote(level engine.LogLevel, n engine.Note) {
+	l.writeLogWith(runlog.Details{"note": n}, level, nil, "%s", n)
 }
 
 // endLosses tells the rows of lost connections that are over; all of them when the run is.

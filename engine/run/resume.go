@@ -16,10 +16,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/writer"
 )
 
-// awayMessage say what is missing of a time in which nobody carried the run.
-const awayMessage = "no server carried the run: it was not watched, and seconds of its curve are missing or later " +
-	"than they were; what the run workers executed is recorded"
-
 // Resume goes on with a run that another process has carried, or says why it cannot.
 func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	s, run := c.s, r.Run
@@ -94,7 +90,7 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 	now := l.clock.Now()
 	l.writeLogWith(runlog.Details{"from": engine.At(r.LastSeen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Reason, now.Sub(r.LastSeen).Seconds())
-	l.validity.Add(engine.CauseSnapshotGap, awayMessage, r.LastSeen, now)
+	l.validity.Add(engine.CauseSnapshotGap, engine.Note{Code: engine.AboutNoServer}, r.LastSeen, now)
 	l.validity.StartObserving(now)
 	l.RestoreAfterTakeover(now, l.sc.Scaling.Elastic())
 	var lost []string
@@ -128,6 +124,6 @@ func (l *runLoop) recoverTimeline(ctx context.Context, held []*Worker, seen time
 	l.clock = l.clock.WithOffset(ahead)
 	l.Clock = l.clock
 	l.life.AdjustTimes(line.Began(), line.Measured())
-	l.validity.AddNote(line.Note(ahead))
+	l.validity.AddNote(engine.TextNote(line.Note(ahead)))
 	return said
 }

@@ -68,7 +68,7 @@ func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
 		if l, _ := v.store.line(t, "has lost a connection"); l.WorkerID != "worker-2" || l.Level != engine.LogWarning {
 			t.Errorf("%+v", l)
 		}
-		if l, about := v.store.line(t, "lost its connection in 3 operation(s)"); l.WorkerID != "worker-2" ||
+		if l, about := v.store.line(t, "lost its connection in 3 operations"); l.WorkerID != "worker-2" ||
 			about["lost"] != 3.0 || about["first"] == nil || about["last"] == nil {
 			t.Errorf("%+v %v", l, about)
 		}

@@ -22,7 +22,7 @@ func (l *runLoop) logRetirement(left retirement) {
 func (l *runLoop) warn(why string) {
 	if why != "" {
 		l.writeLog(engine.LogWarning, nil, "%s", why)
-		l.validity.AddNote(why)
+		l.validity.AddNote(engine.TextNote(why))
 	}
 }
 
@@ -85,8 +85,8 @@ func (l *runLoop) scaleOut(ctx context.Context, decide func(have int, room lifec
 		return false
 	}
 	shares, before := l.scale.scaleOut(have, add, connections)
-	l.writeLog(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
-		"connections in all", s.Target, s.Achieved, add, have, l.scale.pool)
+	l.writeLog(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %s join the %d, for %d "+
+		"connections in all", s.Target, s.Achieved, engine.Count(add, "run worker"), have, l.scale.pool)
 	joined := l.addWorkers(ctx, shares, l.scale.pool)
 	l.scale.lastScaleOut.Add(before, l.sc.Scaling.PerWorkerCapacity, joined)
 	l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, joined)
@@ -149,7 +149,7 @@ func (l *runLoop) replaceLost(ctx context.Context) {
 	}
 	n, why := l.scale.replacements(len(lost))
 	if why != "" {
-		l.writeLog(engine.LogWarning, nil, "%d lost run worker(s) are not replaced: %s", len(lost)-n, why)
+		l.writeLog(engine.LogWarning, nil, "%s are not replaced: %s", engine.Count(len(lost)-n, "lost run worker"), why)
 	}
 	joined := l.addWorkers(ctx, lost[:n], l.scale.pool)
 	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
@@ -168,8 +168,8 @@ func (l *runLoop) changeLoad(by string, to scaling.LoadRequest) (engine.Event, e
 		return c.Event, err
 	}
 	l.sendTargets(scaling.TargetChange{Reason: engine.TargetChange, At: now}, workers, c.Event)
-	l.writeLog(engine.LogWarning, nil, "%s", c.Message)
-	l.validity.LoadChanged(c.Message)
+	l.logNote(engine.LogWarning, c.Note)
+	l.validity.LoadChanged(c.Note)
 	c.Event.RunID, c.Event.CreatedAt, c.Event.SequenceID = l.runID, engine.At(now), l.sender.sequence
 	return c.Event, nil
 }

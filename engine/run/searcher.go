@@ -157,11 +157,8 @@ func (s *searcher) missedRate(o findmax.Observation, cpuPercent float64) (seen l
 
 // logLines tell the log of a judged step, the end of a search and the result of all.
 func (s *searcher) logLines(step engine.FindMaxStep) (ofStep string, more []string) {
-	ofStep = runlog.StepMessage(step)
 	find := s.run.life.Search().Series()
-	if find.Repeat() > 1 {
-		ofStep = fmt.Sprintf("Search %d of %d, s", step.Repetition, find.Repeat()) + ofStep[1:]
-	}
+	ofStep = runlog.StepMessage(step, find.Repeat())
 	if step.StopReason != "" {
 		ofStep += ". " + step.StopReason
 	}

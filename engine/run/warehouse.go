@@ -39,8 +39,8 @@ func DescribeWarehouse(w *engine.Warehouse) string {
 	if g := w.Generation; g != "" && kind == "STANDARD" {
 		kind += " of generation " + g
 	}
-	return fmt.Sprintf("The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", w.Name, w.Size, kind, w.State,
-		w.StartedClusters, max(1, w.MaxClusterCount))
+	return fmt.Sprintf("The warehouse %s (%s, %s) is %s with %d of %s", w.Name, w.Size, kind, w.State,
+		w.StartedClusters, engine.Count(max(1, w.MaxClusterCount), "cluster"))
 }
 
 // adapterTimeout bounds one conversation with an adapter beside the load.

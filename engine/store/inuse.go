@@ -17,8 +17,8 @@ func BuiltinConnectionError(name string) error {
 // ConnectionInUseError is ErrInUse: so many templates and runs name a connection, which cannot be deleted or renamed.
 func ConnectionInUseError(name, done string, templates, runs int) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
-			done, templates, runs),
+		Message: fmt.Sprintf("The connection %q cannot be %s: %s and %s that have not ended use it.", name, done,
+			engine.Count(templates, "template"), engine.Count(runs, "run")),
 		Hint: "Point them at another connection, or delete them, first."}
 }
 

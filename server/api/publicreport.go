@@ -1,12 +1,11 @@
 package api
 
 import (
-	"regexp"
+	"encoding/json"
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
-	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
 // publicRun leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may
@@ -27,11 +26,11 @@ func publicRun(d *engine.RunDetail) {
 	}
 	d.Workers = slices.Clone(d.Workers)
 	for i := range d.Workers {
-		publicWorker(&d.Workers[i])
+		publicWorker(&d.Workers[i], len(d.LoadChanges) > 0)
 	}
 	s := *d.Summary
 	s.CancellationReason = maskQuoted(s.CancellationReason)
-	publicValidity(&s.ValidityDetail)
+	publicValidity(&s.ValidityDetail, len(d.LoadChanges) > 0)
 	publicFigures(&s.Figures)
 	s.Environment = publicEnvironment(s.Environment)
 	d.Summary = &s
@@ -89,7 +88,7 @@ func publicPlan(p *engine.Plan) *engine.Plan {
 	return out
 }
 
-func publicWorker(w *engine.RunResult) {
+func publicWorker(w *engine.RunResult, loadChanged bool) {
 	w.Plan = nil
 	w.FailureReason = executions.Mask(w.FailureReason)
 	if w.Figures != nil {
@@ -99,7 +98,7 @@ func publicWorker(w *engine.RunResult) {
 	}
 	if w.Validity != nil {
 		v := *w.Validity
-		publicValidity(&v)
+		publicValidity(&v, loadChanged)
 		w.Validity = &v
 	}
 	if w.Environment != nil {
@@ -136,43 +135,60 @@ func publicEnvironment(e engine.Environment) engine.Environment {
 
 func publicEnrichment(e *engine.Enrichment) {
 	e.Reason = executions.MaskQuoted(e.Reason)
-	e.Notes = maskAllQuoted(e.Notes)
-}
-
-func publicValidity(v *engine.Validity) {
-	v.Causes, v.Notes, v.LiveNotes = slices.Clone(v.Causes), maskAllQuoted(v.Notes), maskAllQuoted(v.LiveNotes)
-	for i := range v.Causes {
-		v.Causes[i].Detail = executions.MaskQuoted(v.Causes[i].Detail)
+	e.Notes = slices.Clone(e.Notes)
+	for i := range e.Notes {
+		e.Notes[i] = executions.MaskQuoted(e.Notes[i])
 	}
 }
 
-// startedByLine is a line of the log that names who has started the run.
-var startedByLine = regexp.MustCompile(`^The run was started by .*$`)
-
-// publicLogs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went
-// wrong may be in the words of a database.
-func publicLogs(list []engine.LogEntry) []engine.LogEntry {
-	list = slices.Clone(list)
-	for i := range list {
-		l := &list[i]
-		words := scaling.WithoutUser(l.Message)
-		own := l.Level == engine.LogInfo || words != l.Message // its numbers are of the load, and no values
-		l.Details, l.Message = nil, startedByLine.ReplaceAllString(words, "The run was started")
-		if own {
-			l.Message = executions.MaskQuoted(l.Message)
-		} else {
-			l.Message = executions.Mask(l.Message)
+// publicValidity leaves users out of the notes: each is a sentence without its user too. What a version has noted that
+// stored no codes is left out of a run whose load users have changed, since it may name them.
+func publicValidity(v *engine.Validity, loadChanged bool) {
+	v.Causes = slices.Clone(v.Causes)
+	for i := range v.Causes {
+		c := &v.Causes[i]
+		*c = engine.NewCause(c.Cause, publicNote(c.ReadAbout()), c.From.Time, c.To.Time)
+	}
+	notes := []engine.Note{}
+	for _, n := range v.ReadNotes() {
+		if n.Code != engine.NoteUncoded || !loadChanged {
+			notes = append(notes, publicNote(n))
 		}
 	}
-	return list
+	v.SetNotes(notes)
 }
 
-func maskAllQuoted(texts []string) []string {
-	texts = slices.Clone(texts)
-	for i := range texts {
-		texts[i] = executions.MaskQuoted(scaling.WithoutUser(texts[i]))
+func publicNote(n engine.Note) engine.Note {
+	n.User, n.Text = "", executions.MaskQuoted(n.Text)
+	return n
+}
+
+// publicLogs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went
+// wrong may be in the words of a database. A log that a version has written that stored no notes is left out: which of
+// its lines name a user is not known.
+func publicLogs(list []engine.LogEntry) []engine.LogEntry {
+	list = slices.Clone(list)
+	coded := false
+	for i := range list {
+		l := &list[i]
+		var about struct{ Note engine.Note }
+		switch err := json.Unmarshal(l.Details, &about); {
+		case err == nil && about.Note.Code != "":
+			coded = coded || about.Note.Code == engine.NoteRunStarted
+			l.Message = publicNote(about.Note).String()
+		case l.Level == engine.LogInfo:
+			l.Message = executions.MaskQuoted(l.Message)
+		default:
+			l.Message = executions.Mask(l.Message)
+		}
+		l.Details = nil
 	}
-	return texts
+	if !coded && len(list) > 0 {
+		list[0].Level, list[0].Message = engine.LogInfo, "The log is left out: the version that wrote it does not say which "+
+			"of its lines name users."
+		list = list[:1]
+	}
+	return list
 }
 
 // maskQuoted masks a sentence of Loadstone's that may quote a database.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -86,14 +87,13 @@ func full() told {
 			ExecutionError: engine.ExecutionError{Class: "constraint", Message: quoted}}}},
 		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}}}
 	rate := 801.5
-	changed := "The rate was changed while the run went on, from 400/s to 801.5/s at 21 s by " + canary + "."
-	fewer := "The connections were changed while the run went on, from 4711 to 12 at 30 s by " + canary + "."
-	validity := engine.Validity{
-		Verdict:   engine.VerdictValid,
-		Notes:     []string{quoted, changed},
-		LiveNotes: []string{quoted},
-		Causes:    []engine.ValidityCause{{Detail: quoted}},
-	}
+	changed := engine.Note{Code: engine.NoteRateChanged, Live: true, Old: 400, New: 801.5, Seconds: 21, User: canary}
+	fewer := engine.Note{Code: engine.NoteConnectionsChanged, Old: 4711, New: 12, Seconds: 30, User: canary}
+	started := engine.Note{Code: engine.NoteRunStarted, User: canary}
+	validity := engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{{Detail: quoted},
+		engine.NewCause(engine.CauseLostWorker, engine.Note{Code: engine.AboutLostWorker, Worker: "w", Text: quoted},
+			time.Time{}, time.Time{})}}
+	validity.SetNotes([]engine.Note{engine.TextNote(quoted), changed})
 	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
 	late := engine.Enrichment{Reason: quoted, Notes: []string{quoted}}
 	words := quoted
@@ -114,10 +114,14 @@ func full() told {
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
 	return told{fake.New(), d, []engine.LogEntry{
 		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
-		{Level: engine.LogInfo, Message: "The run was started by " + canary},
-		{Level: engine.LogWarning, Message: changed},
-		{Level: engine.LogWarning, Message: fewer},
+		noted(engine.LogInfo, started), noted(engine.LogWarning, changed), noted(engine.LogWarning, fewer),
 		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
+}
+
+// noted is a line of the log as the run's loop writes a note.
+func noted(level engine.LogLevel, n engine.Note) engine.LogEntry {
+	details, _ := json.Marshal(map[string]any{"note": n, "elapsed_seconds": 1})
+	return engine.LogEntry{Level: level, Message: n.String(), Details: details}
 }
 
 // pages are what reports are made of.
@@ -167,6 +171,30 @@ func TestAReportHoldsNoValues(t *testing.T) {
 	if !reflect.DeepEqual(s.d, untouched.d) || !reflect.DeepEqual(s.logs, untouched.logs) {
 		t.Error("the run itself was changed")
 	}
+}
+
+// TestAReportOfAnEarlierVersionNamesNobody: its sentences have no codes, and some of them a user.
+func TestAReportOfAnEarlierVersionNamesNobody(t *testing.T) {
+	t.Parallel()
+	s := full()
+	v := &s.d.Summary.ValidityDetail
+	v.NoteDetails = nil
+	s.d.Workers[0].Validity.NoteDetails = nil
+	for i := range s.logs {
+		s.logs[i].Details = nil
+	}
+	r, err := api.NewReportMaker(s, s, pages, "1").Report(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, r, `"operations":7`, "The log is left out")
+	s.d.LoadChanges = nil
+	v.Notes, v.LiveNotes = []string{"There was no warm-up."}, nil
+	s.d.Workers[0].Validity = v
+	if r, err = api.NewReportMaker(s, s, pages, "1").Report(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, r, "There was no warm-up.")
 }
 
 // TestAComparisonHoldsNoValues of any of its runs, nor the name of the machines that its notes tell apart.

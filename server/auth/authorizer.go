@@ -211,16 +211,14 @@ func (Names) Schema(huma.Registry) *huma.Schema {
 		Description: "The names of the production connections that this loads, typed by whoever starts it: one, or a list."}
 }
 
-// confirmHint begins the hint that names what is to be typed; the page reads the name behind it.
-const confirmHint = "confirm by typing its name: "
-
 // CheckConfirmed is an error that names the production connections whose names were not typed.
 func CheckConfirmed(production []store.Connection, typed Names) error {
 	var missing []engine.FieldError
 	for _, c := range production {
 		if name := c.Name; !slices.Contains(typed, name) {
 			missing = append(missing, engine.FieldError{Field: "confirm_production",
-				Message: fmt.Sprintf("does not name %q, which is production", name), Hint: confirmHint + name})
+				Message: fmt.Sprintf("does not name %q, which is production", name), Hint: "confirm by typing its name: " + name,
+				Subject: name})
 		}
 	}
 	if len(missing) == 0 {

@@ -45,11 +45,11 @@ describe('the counts of a run', () => {
     expect(view(none)).not.toMatch(/scheduled|recorded/);
   });
   it('are none where a run worker ended without telling them, and the least where others told theirs', () => {
-    const problems = ['a run worker ended without telling its counts'];
-    const nothing = view({ problems, scheduled: 0, started: 0, succeeded: 0 });
+    const missing = { problems: ['a run worker ended without telling its counts'], counts_missing: true };
+    const nothing = view({ ...missing, scheduled: 0, started: 0, succeeded: 0 });
     expect(nothing).toMatch(/Counts are missing.*scheduled not told.*started not told.*recorded 8/);
     expect(nothing).not.toMatch(/scheduled 0|started 0|failed 0|difference|≠|Do not rely/);
-    expect(view({ problems })).toMatch(/scheduled at least 10.*failed not told.*recorded 8/);
+    expect(view(missing)).toMatch(/scheduled at least 10.*failed not told.*recorded 8/);
   });
 });
 

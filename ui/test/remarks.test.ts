@@ -18,18 +18,19 @@ it('tells of connections only when some did not hold', () => {
 
 it('shows the notes of the verdict, and what is in no rate where no note says so', () => {
   const s = { finished_late: 21, drain_seconds: 0.00214 } as Summary;
-  const noted = (notes: string[]) => ({ ...s, validity_detail: { verdict: 'VALID', causes: [], notes } }) as Summary;
+  const noted = (notes: string[], code = 'text') =>
+    ({ ...s, validity_detail: { verdict: 'VALID', causes: [], notes, note_details: [{ code }] } }) as Summary;
   expect(summaryLines(s)).toHaveLength(1);
   expect(summaryLines(s)[0]).toContain('21 operations ended after the measurement, within 2.14 ms');
   expect(summaryLines(s)[0]).toContain('their latency counts, they are in no rate');
   expect(summaryLines({ ...s, finished_late: 1 })[0]).toMatch(
     /^1 operation ended.*: its latency counts, it is in no rate/,
   );
-  expect(summaryLines(noted(['1 other run(s) were live.']))).toEqual([
+  expect(summaryLines(noted(['1 other run was live.']))).toEqual([
     '1 other run was live.',
     expect.stringContaining('21 operations ended'),
   ]);
-  expect(summaryLines(noted(['21 operations (7 %) ended after the measurement, up to 2 s later.']))).toHaveLength(1);
+  expect(summaryLines(noted(['21 operations (7 %) ended late.'], 'finished_late'))).toHaveLength(1);
   expect(summaryLines({ ...noted(Array.from({ length: 11 }, (_, i) => `note ${i}`)), finished_late: 0 }).at(-1)).toBe(
     '3 more notes are under Environment.',
   );

@@ -4,16 +4,18 @@ import type { Connection, ScenarioDraft } from '../src/api/types';
 import { accessInput, accessText, canEdit, canUse, draftOf } from '../src/app/AccessFields';
 import { forbiddenConnections } from '../src/templates/relations';
 
-const refusal = (...fields: { field: string; message: string; hint: string }[]) =>
+const refusal = (...fields: { field: string; message: string; hint: string; subject: string }[]) =>
   new Problem(422, 'invalid', 'x', '', fields);
 
 it('reads from a refusal which names are to be typed', () => {
-  const one = { field: 'confirm_production', message: 'm', hint: 'confirm by typing its name: orders: prod' };
+  const one = {
+    field: 'confirm_production',
+    message: 'm',
+    hint: 'confirm by typing its name: orders: prod',
+    subject: 'orders: prod',
+  };
   expect(unconfirmedConnections(refusal(one))).toEqual(['orders: prod']);
-  expect(unconfirmedConnections(refusal(one, { ...one, hint: 'confirm by typing its name: b' }))).toEqual([
-    'orders: prod',
-    'b',
-  ]);
+  expect(unconfirmedConnections(refusal(one, { ...one, subject: 'b' }))).toEqual(['orders: prod', 'b']);
   expect(unconfirmedConnections(refusal(one, { ...one, field: 'name' }))).toEqual([]);
   expect(unconfirmedConnections(refusal())).toEqual([]);
   expect(unconfirmedConnections(new Error('x'))).toEqual([]);

@@ -2,25 +2,6 @@ import { expect, it } from 'vitest';
 import { problemFrom } from '../src/api/client';
 import { asSentence, fieldProblemText, problemText, serverText } from '../src/design/sentences';
 
-it('writes nouns in their number', () => {
-  expect(serverText('1 other run(s) were live on this server at the same time.')).toBe(
-    '1 other run was live on this server at the same time.',
-  );
-  expect(serverText('3 other run(s) were live on this server at the same time.')).toBe(
-    '3 other runs were live on this server at the same time.',
-  );
-  expect(serverText('Worker failure: 1 worker(s) stopped responding')).toBe(
-    'Worker failure: 1 worker stopped responding',
-  );
-  expect(serverText('the connection cannot be deleted: 1 template(s) and 2 run(s) that have not ended use it')).toBe(
-    'the connection cannot be deleted: 1 template and 2 runs that have not ended use it',
-  );
-  expect(serverText('back after 1.1 s; 11 write(s) waited, 1,001 part(s), 1 of 1 cluster(s)')).toBe(
-    'back after 1.1 s; 11 writes waited, 1,001 parts, 1 of 1 cluster',
-  );
-  expect(serverText('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
-});
-
 it('tells what a run has lost by the clock of who reads it', () => {
   const lost =
     'The server restarted; its executions from 2026-11-28T23:36:02.560Z to 2026-11-28T23:36:20.036Z are not recorded';
@@ -31,17 +12,6 @@ it('tells what a run has lost by the clock of who reads it', () => {
   expect(serverText(example)).toBe(example);
 });
 
-it('leads to the field for a certificate', () =>
-  expect(
-    serverText(
-      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to ' +
-        'encrypt without checking who answers.',
-    ),
-  ).toBe(
-    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to ' +
-      'encrypt without checking who answers.',
-  ));
-
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
   expect(serverText(fix)).toBe(
@@ -51,9 +21,6 @@ it('names the page’s own controls in place of flags', () => {
     'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
   const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
   expect(serverText(reason)).toBe(`${line}. “Run again” asks whether it may.`);
-  expect(
-    serverText('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv'),
-  ).not.toContain('--feed');
   const p = problemFrom(
     422,
     JSON.stringify({

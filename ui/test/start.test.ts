@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { questions } from '../src/start/gallery';
 import type { RunDetail } from '../src/api/types';
-import { explainRun, type FirstFigures, progressText } from '../src/start/explanation';
+import { explainRun, otherNotes, type FirstFigures, progressText } from '../src/start/explanation';
 
 const good: FirstFigures = {
   operations: 600_000,
@@ -43,7 +43,10 @@ describe('what a first run means', () => {
     expect(what).not.toMatch(/generator|Loadstone/);
   });
   it('does not call figures those of the database alone when it shared its machine, and tells the notes', () => {
-    const notes = ['The target is on the same machine as the load generator.', '40 operations were measured: few.'];
+    const notes = otherNotes({
+      notes: ['The target is on the same machine as the load generator.', '40 operations were measured: few.'],
+      note_details: [{ code: 'target_local' }, { code: 'operations_few' }],
+    });
     expect(sentences({ local: true, notes })).toMatch(/shared a machine.*40 operations were measured: few\.$/);
     expect(sentences({ local: true, notes })).not.toMatch(/those of the database|same machine as/);
   });

@@ -38,9 +38,9 @@ type Disk interface {
 
 // WorkMeter takes measurements, and returns at once.
 type WorkMeter interface {
-	// WorkFinished is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it
-	// did not.
-	WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, failed string)
+	// WorkFinished is a work that has ended, so long after it was given; err says why it came to nothing, and is
+	// context.Canceled of one that was cancelled.
+	WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, err error)
 }
 
 // ExecutorOptions are what a node answers with.
@@ -285,15 +285,11 @@ func (s *Session) execute(ctx context.Context, w *sessionWork, m protocol.Assign
 			err = context.Canceled
 		}
 	}
-	failed := ""
-	if err != nil {
-		failed = err.Error()
-		if ctx.Err() != nil {
-			failed = "cancelled"
-		}
+	if err != nil && ctx.Err() != nil {
+		err = context.Canceled
 	}
 	if s.executor.o.Meter != nil {
-		s.executor.o.Meter.WorkFinished(about, m.TraceParent, took, spent, failed)
+		s.executor.o.Meter.WorkFinished(about, m.TraceParent, took, spent, err)
 	}
 	if err == nil {
 		log.Debug().Int("segments", spent.Segments).Int("fetched", spent.Fetched).Int64("bytes", ready.Artifact.SizeBytes).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,8 +53,7 @@ func MakeViews(ctx context.Context, a SQLAccount, read TableStatus) (made ViewSt
 	if err != nil {
 		return made, err
 	}
-	var left []string
-	reason := ""
+	var left, reasons []string
 	for _, v := range All() {
 		comment, taken := there[v.Name]
 		why := ""
@@ -74,12 +74,12 @@ func MakeViews(ctx context.Context, a SQLAccount, read TableStatus) (made ViewSt
 			continue
 		}
 		left = append(left, v.Name)
-		if !strings.Contains(reason, why) {
-			reason += " " + why
+		if !slices.Contains(reasons, why) {
+			reasons = append(reasons, why)
 		}
 	}
 	if len(left) > 0 {
-		made.Problem = fmt.Sprintf("Not made: %s.%s", Named("view", left), reason)
+		made.Problem = fmt.Sprintf("Not made: %s. %s", Named("view", left), strings.Join(reasons, " "))
 	}
 	return made, nil
 }

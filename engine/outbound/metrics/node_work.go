@@ -1,7 +1,8 @@
 package metrics
 
 import (
-	"strings"
+	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,13 +45,13 @@ func (m *Node) makeWorkMetrics() {
 }
 
 // WorkFinished implements promql.WorkMeter.
-func (m *Node) WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, failed string) {
-	outcome := "done"
+func (m *Node) WorkFinished(w nodes.Work, traceParent string, took time.Duration, s nodes.WorkCost, err error) {
+	outcome, failed := "done", ""
 	switch {
-	case strings.HasPrefix(failed, "cancelled"):
-		outcome = "cancelled"
-	case failed != "":
-		outcome = "failed"
+	case errors.Is(err, context.Canceled):
+		outcome, failed = "cancelled", "cancelled"
+	case err != nil:
+		outcome, failed = "failed", err.Error()
 	}
 	a := &m.work
 	a.works.WithLabelValues(outcome).Inc()

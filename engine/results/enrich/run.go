@@ -251,8 +251,8 @@ func (w *jobRun) poll(ctx context.Context) (err error) {
 	}
 	if cursor.Gaps() > 0 {
 		w.addNote(
-			fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
-				cursor.Gaps()),
+			fmt.Sprintf("In %s more executions ended than a page holds; some of these cannot be asked for.",
+				engine.Count(cursor.Gaps(), "millisecond")),
 		)
 	}
 	return nil

@@ -36,7 +36,7 @@ func (e *QuarantineError) Error() string {
 	for i, p := range e.Parts {
 		words[i] = fmt.Sprintf("%s: %v", p.Name, p.Err)
 	}
-	return fmt.Sprintf("%d part(s) cannot be opened and were moved aside: %s", len(e.Parts), strings.Join(words, "; "))
+	return engine.Count(len(e.Parts), "part") + " cannot be opened and were moved aside: " + strings.Join(words, "; ")
 }
 
 // Unwrap returns why each could not be opened.

@@ -208,8 +208,8 @@ func (d *Controller) checkTotalCapacity(sc engine.Scenario, only string) error {
 		largest = max(largest, n.Capacity)
 	}
 	return engine.InvalidField("workload.concurrent_connections",
-		fmt.Sprintf("%d connections of %d run worker(s) do not fit on the nodes, which hold %d together and %d each at most",
-			placement.Total(a.Works), len(a.Works), room.Connections, largest),
+		fmt.Sprintf("%d connections of %s do not fit on the nodes, which hold %d together and %d each at most",
+			placement.Total(a.Works), engine.Count(len(a.Works), "run worker"), room.Connections, largest),
 		"share them between more run workers (scaling.worker_count), lower them, or add a node")
 }
 

@@ -267,7 +267,7 @@ func TestARunThatNoNodesCanHoldIsRefused(t *testing.T) {
 			says string
 		}{
 			{scenario(100, 4), "100 connections are more than the 64 that the nodes hold"},
-			{scenario(48, 1), "48 connections of 1 run worker(s) do not fit on the nodes, which hold 64 together and 32 each"},
+			{scenario(48, 1), "48 connections of 1 run worker do not fit on the nodes, which hold 64 together and 32 each"},
 			{scenario(64, 2), ""},
 		} {
 			err := w.controllers[0].CheckCapacity(c.sc, "")

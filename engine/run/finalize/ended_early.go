@@ -1,27 +1,24 @@
 package finalize
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
 
 // EndedEarly says of a run that nobody stopped that its workload had no more
-// operations before its time was over; "" for any other.
-func EndedEarly(r engine.Run) string {
+// operations before its time was over; none of any other.
+func EndedEarly(r engine.Run) engine.Note {
 	if r.StopReason != engine.StopDurationElapsed || r.Scenario.Workload.IsSearch() {
-		return ""
+		return engine.Note{}
 	}
 	planned := r.Scenario.Workload.Duration()
 	if r.WarmupEndTime.IsZero() {
-		return fmt.Sprintf("The workload ended by itself in the warm-up: nothing of the %.6g s was measured.",
-			planned.Seconds())
+		return engine.Note{Code: engine.NoteEndedInWarmup, Planned: planned.Seconds()}
 	}
 	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
 	if r.MeasurementEndTime.IsZero() || took >= planned-5*time.Millisecond { // stored times are rounded
-		return ""
+		return engine.Note{}
 	}
-	return fmt.Sprintf("The workload ended by itself after %.3g of %.6g s: it had no more operations.", took.Seconds(),
-		planned.Seconds())
+	return engine.Note{Code: engine.NoteEndedEarly, Seconds: took.Seconds(), Planned: planned.Seconds()}
 }

@@ -29,7 +29,7 @@ func TestAWorkloadThatEndsEarlyIsNoted(t *testing.T) {
 		"stopped":        {run(engine.StopUserRequested, engine.LoadConcurrency, 3*time.Second), ""},
 		"a search":       {run(engine.StopDurationElapsed, engine.LoadFindMax, 3*time.Second), ""},
 	} {
-		if got := EndedEarly(c.run); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+		if got := EndedEarly(c.run).String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

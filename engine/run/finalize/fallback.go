@@ -2,7 +2,6 @@ package finalize
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -33,14 +32,11 @@ func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figur
 		longest = f.LatencyMs
 	}
 	if longest == nil || longest.Max < engine.Milliseconds(s.opts.InteractiveLimit) {
-		e.Validity.AddNote(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
-			"long as %.0f s.",
-			house.Name, house.FallbackWarehouse, s.opts.InteractiveLimit.Seconds()))
+		e.Validity.AddNote(engine.Note{Code: engine.NoteFallbackUnused, Warehouse: house.Name,
+			Fallback: house.FallbackWarehouse, Seconds: s.opts.InteractiveLimit.Seconds()})
 		return
 	}
-	e.Validity.Add(engine.CauseFallback,
-		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
-			"%s, and the longest execution took %.1f s",
-			s.opts.InteractiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.Run.WarmupEndTime.Time,
-		e.Run.EndTime.Time)
+	e.Validity.Add(engine.CauseFallback, engine.Note{Code: engine.AboutFallback, Warehouse: house.Name,
+		Fallback: house.FallbackWarehouse, Planned: s.opts.InteractiveLimit.Seconds(), Worst: longest.Max / 1000},
+		e.Run.WarmupEndTime.Time, e.Run.EndTime.Time)
 }

@@ -158,7 +158,7 @@ func TestRemarksOnFigures(t *testing.T) {
 			Resources: engine.Resources{MaxStallMs: 1100}}}})
 	}
 	missing := func(v *live.Validity, at time.Time) {
-		v.Add(engine.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
+		v.Add(engine.CauseSnapshotGap, engine.TextNote("another server went on"), at.Add(-time.Second), at)
 	}
 	for name, tt := range map[string]struct {
 		note func(*live.Validity, time.Time)
@@ -251,8 +251,8 @@ func byKind(k engine.Kind, f engine.KindFigures) engine.Figures {
 // follows from the figures is made anew.
 func TestNotesSurviveARecovery(t *testing.T) {
 	v := live.NewValidity()
-	v.AddNote("The target is on the same machine as the load generator.")
-	v.AddFigureNote("it follows from the figures")
+	v.AddNote(engine.Note{Code: engine.NoteTargetLocal})
+	v.AddFigureNote(engine.TextNote("it follows from the figures"))
 	verdict := v.Verdict()
 	if !slices.Contains(verdict.Notes, "it follows from the figures") ||
 		!slices.Equal(verdict.LiveNotes, []string{"The target is on the same machine as the load generator."}) {
@@ -263,13 +263,13 @@ func TestNotesSurviveARecovery(t *testing.T) {
 func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
 	f := &engine.Figures{Accounting: engine.Accounting{Recorded: 15872, Warmup: 1507}}
 	account(f, engine.Totals{}, false)
-	if a := f.Accounting; a.Balanced || !slices.Equal(a.Problems, []string{missingCounts}) || a.Recorded != 15872 {
+	if a := f.Accounting; a.Balanced || !a.CountsMissing || len(a.Problems) != 1 || a.Recorded != 15872 {
 		t.Errorf("the account is %+v", a)
 	}
 	told := engine.Totals{Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 3}}
 	f = &engine.Figures{Accounting: engine.Accounting{Recorded: 2}}
 	account(f, told, true)
-	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.Problems[0] == missingCounts {
+	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.CountsMissing {
 		t.Errorf("the account of told counts is %+v", a)
 	}
 }

@@ -2,7 +2,6 @@ package finalize
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -54,13 +53,6 @@ type Evidence struct {
 	// changes are the run's events that change its load.
 	changes []engine.Event
 }
-
-// RecordUnreachable says that the record of a run is not within reach.
-const RecordUnreachable = "The record of the run lies in the data directory of the server that carried it. It is " +
-	"taken in, and the figures are computed again, when that server is started there."
-
-// ServerWasDown is the detail of the cause when the record ends before the run.
-const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
 
 // Result is what processing gave.
 type Result struct {
@@ -122,14 +114,13 @@ func (e Evidence) meanRate(f *engine.Figures) float64 {
 func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	o := &Result{}
 	v := e.Validity
-	incomplete := func(format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		o.Problems = append(o.Problems, text)
+	incomplete := func(about engine.Note) {
+		o.Problems = append(o.Problems, about.String())
 		from, to := e.Run.WarmupEndTime.Time, e.Run.EndTime.Time
 		if from.IsZero() {
 			from = e.Run.StartTime.Time
 		}
-		v.Add(engine.CauseIncompleteRecord, text, from, to)
+		v.Add(engine.CauseIncompleteRecord, about, from, to)
 	}
 	for i, err := range s.storeParts(ctx, e.Writer, e.Parts) {
 		p := e.Parts[i]
@@ -139,7 +130,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 			}
 			s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Str("part", p.Artifact.Name).
 				Msg("a part of the record cannot be stored")
-			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
+			incomplete(engine.Note{Code: engine.AboutPartNotStored, Part: p.Artifact.Name, Text: engine.AsError(err).Message})
 			continue
 		}
 		o.Stored = append(o.Stored, p.WorkID)
@@ -152,7 +143,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 			return o
 		}
 		s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Msg("the figures cannot be computed")
-		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
+		incomplete(engine.Note{Code: engine.AboutFiguresFailed, Text: engine.AsError(err).Message})
 		none := 0.0
 		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
 		workers = make([]*engine.Figures, len(e.Workers))
@@ -164,13 +155,13 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
 	if !parent.Accounting.Balanced {
-		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+		incomplete(engine.Note{Code: engine.AboutUnbalanced, Text: strings.Join(parent.Accounting.Problems, "; ")})
 	}
 	if e.RecordRemote {
-		v.AddFigureNote(RecordUnreachable)
+		v.AddFigureNote(engine.Note{Code: engine.NoteRecordUnreachable})
 	}
 	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
-		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
+		v.Add(engine.CauseIncompleteRecord, engine.Note{Code: engine.AboutServerDown}, e.LostFrom, e.LostTo)
 	}
 	end := e.Run.MeasurementEndTime.Time
 	if end.IsZero() {
@@ -206,9 +197,6 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	return o
 }
 
-// missingCounts is the problem of an account in which counts are missing; the page knows it by these words.
-const missingCounts = "a run worker ended without telling its counts"
-
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t engine.Totals, known bool) {
 	a := &f.Accounting
@@ -221,7 +209,6 @@ func account(f *engine.Figures, t engine.Totals, known bool) {
 	}
 	a.Check()
 	if !known {
-		// What was told is not all: that it does not add up says nothing.
-		a.Balanced, a.Problems = false, []string{missingCounts}
+		a.Balanced, a.CountsMissing, a.Problems = false, true, []string{"a run worker ended without telling its counts"}
 	}
 }

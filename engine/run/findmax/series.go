@@ -176,19 +176,16 @@ func levelOf(r *engine.FindMaxResult) float64 {
 // summary says in a sentence what the searches found.
 func (s *Series) summary(sp *engine.FindMaxSpread) string {
 	var list []string
+	unit, format := " connections", func(level float64) string { return fmt.Sprintf("%.0f", level) }
+	if s.cfg.Unit == engine.FindMaxRate {
+		unit, format = "", s.current.describeLevel
+	}
 	for _, r := range s.ended {
 		if level, ok := r.Level(); ok {
-			list = append(
-				list,
-				strings.TrimSuffix(strings.TrimSuffix(s.current.describeLevel(level), " connections"), " connection"),
-			)
+			list = append(list, format(level))
 		} else {
 			list = append(list, "none")
 		}
-	}
-	unit := " connections"
-	if s.cfg.Unit == engine.FindMaxRate {
-		unit = ""
 	}
 	text := fmt.Sprintf(
 		"%d of %d searches were finished, and found %s%s",

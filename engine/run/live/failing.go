@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -46,10 +45,7 @@ func (v *Validity) observeFailures(at time.Time, snapshots []engine.WorkerSnapsh
 	if at.Sub(f.since) < failHold || f.failed < failCount {
 		return
 	}
-	v.mark(engine.CauseFailing, "", f.since, at, 100*f.worst, func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured "+
-			"then says how fast errors come, and is in all figures", length.Seconds(), worst)
-	})
+	v.mark(engine.CauseFailing, "", f.since, at, 100*f.worst, engine.Note{Code: engine.AboutFailing})
 }
 
 // failed reports whether a stretch of errors weighs in the figures, and is not nearly all of them.

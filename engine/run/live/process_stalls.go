@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -108,10 +107,8 @@ func (v *Validity) observeGap(s *engine.WorkerSnapshot) {
 	}
 	from, to := s.Timestamp.Add(-still), s.Timestamp.Time
 	v.processStalls.addSpan(s.NodeID, from, to)
-	v.mark(engine.CauseSnapshotGap, s.WorkerID, from, to, 0, func(_ float64, length time.Duration) string {
-		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
-			length.Seconds())
-	})
+	v.mark(engine.CauseSnapshotGap, s.WorkerID, from, to, 0,
+		engine.Note{Code: engine.AboutWorkerStalled, Worker: s.WorkerID})
 }
 
 // observeStall judges what a node says of its own stillness.
@@ -124,17 +121,8 @@ func (v *Validity) observeStall(at time.Time, n NodeSample) {
 	}
 	from := at.Add(-time.Second - still)
 	v.processStalls.addSpan(n.NodeID, from, at)
-	v.mark(
-		engine.CauseSnapshotGap,
-		n.NodeID,
-		from,
-		at,
-		n.Resources.MaxStallMs,
-		func(worst float64, _ time.Duration) string {
-			return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
-				"processor for it", n.NodeID, worst/1e3)
-		},
-	)
+	v.mark(engine.CauseSnapshotGap, n.NodeID, from, at, n.Resources.MaxStallMs,
+		engine.Note{Code: engine.AboutNodeStalled, Node: n.NodeID})
 }
 
 // observeShortStall judges a stillness that is too short to be a cause by itself. Many of them take from a closed loop
@@ -147,8 +135,6 @@ func (v *Validity) observeShortStall(at time.Time, node string, still time.Durat
 	if sum <= shortStallLimit {
 		return
 	}
-	v.mark(engine.CauseSnapshotGap, node+" often", from, at, sum.Seconds(), func(worst float64, _ time.Duration) string {
-		return fmt.Sprintf("%s: the process stood still again and again, up to %.1f s within %.0f s: it was stopped, or the "+
-			"machine was, or had no processor for it", node, worst, shortStallWindow.Seconds())
-	})
+	v.mark(engine.CauseSnapshotGap, node+" often", from, at, sum.Seconds(),
+		engine.Note{Code: engine.AboutNodeStalledOften, Node: node, Planned: shortStallWindow.Seconds()})
 }

@@ -36,7 +36,7 @@ func TestWhoIsNotHeardOfNeedNotHaveStoodStill(t *testing.T) {
 		"one after another": {func(v *Validity) { look(v, 8, 1900, 0); look(v, 10, 0, 1900) }, true},
 		"a takeover": {func(v *Validity) {
 			look(v, 1, 0)
-			v.Add(engine.CauseSnapshotGap, "another server went on", at(7), at(10))
+			v.Add(engine.CauseSnapshotGap, engine.TextNote("another server went on"), at(7), at(10))
 		}, false},
 		"the server alone": {func(v *Validity) { look(v, 6, 0); look(v, 10, 0) }, false},
 		"a node cut off": {func(v *Validity) {
@@ -116,7 +116,7 @@ func TestAMachineOnWhichOthersWorkIsNoted(t *testing.T) {
 	} {
 		v := NewValidity()
 		if c.local {
-			v.AddNote(TargetIsLocal)
+			v.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 		}
 		for second := range 30 {
 			r := engine.Resources{HostCPUPercent: 20, CPUPercent: 10}

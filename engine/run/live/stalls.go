@@ -1,7 +1,7 @@
 package live
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -20,7 +20,7 @@ type stall struct {
 	began     time.Time // of the measurement
 	ended     int64     // operations so far
 	from, to  time.Time // zero while operations end
-	remarks   []string
+	remarks   []engine.Note
 	forgotten int
 }
 
@@ -53,9 +53,9 @@ func (s *stall) observe(at time.Time, snapshots []engine.WorkerSnapshot) {
 
 // end closes the stall under way.
 func (s *stall) end() {
-	if text := s.remark(); text != "" {
+	if n := s.remark(); n.Code != "" {
 		if len(s.remarks) < maxStalls {
-			s.remarks = append(s.remarks, text)
+			s.remarks = append(s.remarks, n)
 		} else {
 			s.forgotten++
 		}
@@ -64,33 +64,31 @@ func (s *stall) end() {
 }
 
 // remark says what there is to say of the stall under way, if anything.
-func (s *stall) remark() string {
+func (s *stall) remark() engine.Note {
 	before, length := s.from.Sub(s.began).Seconds(), s.to.Sub(s.from)
 	if s.from.IsZero() || before <= 0 || length < stallLength {
-		return ""
+		return engine.Note{}
 	}
 	if rate := float64(s.ended) / before; rate*length.Seconds() >= stallMissed {
-		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.0f a second before: the target did not "+
-			"answer, or connections were lost.",
-			s.from.UTC().Format("15:04:05"), length.Seconds(), rate)
+		return engine.Note{Code: engine.NoteNoneEnded, At: engine.At(s.from), Seconds: length.Seconds(), Old: rate}
 	}
-	return ""
+	return engine.Note{}
 }
 
 // SetStalls replaces what the ticks showed of stalls by what the record says.
-func (v *Validity) SetStalls(remarks []string) { v.stall = stall{exact: true, remarks: remarks} }
+func (v *Validity) SetStalls(remarks []engine.Note) { v.stall = stall{exact: true, remarks: remarks} }
 
 // notes are the stalls that were worth a remark, the one under way too.
-func (s *stall) notes() []string {
-	out := append([]string(nil), s.remarks...)
+func (s *stall) notes() []engine.Note {
+	out := slices.Clone(s.remarks)
 	if s.exact {
 		return out
 	}
-	if text := s.remark(); text != "" {
-		out = append(out, text)
+	if n := s.remark(); n.Code != "" {
+		out = append(out, n)
 	}
 	if s.forgotten > 0 {
-		out = append(out, fmt.Sprintf("No operation ended for seconds %d more times.", s.forgotten))
+		out = append(out, engine.Note{Code: engine.NoteNoneEndedMore, Count: int64(s.forgotten)})
 	}
 	return out
 }

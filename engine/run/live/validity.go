@@ -1,10 +1,9 @@
 package live
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -46,8 +45,8 @@ type Validity struct {
 	causes  []*interval
 	open    map[string]*interval // by cause and subject
 	highCPU map[string]time.Time // since when a node's CPU has been over the limit
-	notes   []string
-	remarks []string // that the figures call for
+	notes   []engine.Note
+	remarks []engine.Note // that the figures call for
 	// unmeasured: the run has ended before its measurement.
 	unmeasured bool
 	// unlisted are the intervals that are not listed, by cause.
@@ -99,7 +98,14 @@ type interval struct {
 	subject  string
 	from, to time.Time
 	worst    float64
-	detail   func(worst float64, length time.Duration) string
+	about    engine.Note
+}
+
+// found is the cause as it stands: with the worst of its interval, and its length.
+func (i *interval) found() engine.ValidityCause {
+	n, length := i.about, i.to.Sub(i.from).Seconds()
+	n.Worst, n.Seconds = cmp.Or(n.Worst, i.worst), cmp.Or(n.Seconds, length)
+	return engine.NewCause(i.cause, n, i.from, i.to)
 }
 
 // NewValidity returns a tracker without causes.
@@ -113,13 +119,13 @@ func NewValidity() *Validity {
 func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
-	c.notes = append([]string(nil), v.notes...)
+	c.notes = slices.Clone(v.notes)
 	maps.Copy(c.unlisted, v.unlisted)
 	maps.Copy(c.contention, v.contention)
-	c.remarks = append([]string(nil), v.remarks...)
+	c.remarks = slices.Clone(v.remarks)
 	c.outcome, c.stall, c.processStalls = v.outcome, v.stall, v.processStalls.clone()
 	c.failing, c.changes, c.concurrentRuns = v.failing, v.changes, v.concurrentRuns
-	c.stall.remarks = append([]string(nil), v.stall.remarks...)
+	c.stall.remarks = slices.Clone(v.stall.remarks)
 	for _, i := range v.causes {
 		same := *i
 		c.causes = append(c.causes, &same)
@@ -138,27 +144,24 @@ func (v *Validity) Clone() *Validity {
 // SetTimeError notes how wrong the times of a run worker's record may be that has ended elsewhere.
 func (v *Validity) SetTimeError(workerID, nodeID string, ended bool, wrong time.Duration) {
 	if ended && wrong > 0 {
-		v.AddNote(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
-			engine.Milliseconds(wrong)))
+		v.AddNote(engine.Note{Code: engine.NoteTimesUncertain, Worker: workerID, Node: nodeID,
+			Ms: engine.Milliseconds(wrong)})
 	}
 }
 
-// AddNote adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
-func (v *Validity) AddNote(text string) {
-	if text == "" {
-		return
-	}
+// AddNote adds a remark that does not degrade; a repeated one is kept once, and one without words not at all.
+func (v *Validity) AddNote(n engine.Note) {
 	// Of a process that this one goes on for: what it has said of other runs is one with what this one sees.
-	if others := concurrentRunsIn(text); others > 0 {
-		v.SetConcurrentRuns(others)
+	if n.Code == engine.NoteConcurrentRuns {
+		v.SetConcurrentRuns(int(n.Count))
 		return
 	}
-	for _, n := range v.notes {
-		if n == text {
-			return
-		}
+	n.Live = true
+	text := n.String()
+	if text == "" || slices.ContainsFunc(v.notes, func(o engine.Note) bool { return o.String() == text }) {
+		return
 	}
-	v.notes = append(v.notes, text)
+	v.notes = append(v.notes, n)
 }
 
 // SetConcurrentRuns tells how many other runs are live on the server now, and returns how many there were at most.
@@ -167,56 +170,26 @@ func (v *Validity) SetConcurrentRuns(others int) int {
 	return v.concurrentRuns
 }
 
-// What is noted of one other run, and of several.
-const (
-	concurrentOneNote  = "1 other run was live on this server at the same time."
-	concurrentManyNote = "Up to %d other runs were live on this server at the same time."
-)
-
-// concurrentRunsIn is how many other runs a note of company speaks of; 0: it is another note.
-func concurrentRunsIn(note string) (others int) {
-	if note == concurrentOneNote {
-		return 1
-	}
-	if _, err := fmt.Sscanf(note, concurrentManyNote, &others); err != nil {
-		return 0
-	}
-	return others
-}
-
-// noteConcurrentRuns notes how many there were at most: how many at which time is no matter.
-func (v *Validity) noteConcurrentRuns() []string {
-	switch v.concurrentRuns {
-	case 0:
-		return nil
-	case 1:
-		return []string{concurrentOneNote}
-	default:
-		return []string{fmt.Sprintf(concurrentManyNote, v.concurrentRuns)}
-	}
-}
-
 // LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
-func (v *Validity) LoadChanged(words string) {
+func (v *Validity) LoadChanged(n engine.Note) {
 	if v.changes++; v.changes <= maxPerCause {
-		v.AddNote(words)
+		v.AddNote(n)
 	}
 }
 
 // AddFigureNote adds a note that follows from the figures, and is made anew with them.
-func (v *Validity) AddFigureNote(text string) { v.remarks = append(v.remarks, text) }
+func (v *Validity) AddFigureNote(n engine.Note) { v.remarks = append(v.remarks, n) }
 
 // SetUnmeasured tells that the run has ended without a measurement: there is nothing to judge.
 func (v *Validity) SetUnmeasured() { v.unmeasured = true }
 
 // Add records a cause over an interval.
-func (v *Validity) Add(cause, detail string, from, to time.Time) {
-	v.mark(cause, detail, from, to, 0, func(float64, time.Duration) string { return detail })
+func (v *Validity) Add(cause string, about engine.Note, from, to time.Time) {
+	v.mark(cause, about.String(), from, to, 0, about)
 }
 
 // mark extends the open interval of (cause, subject) or begins a new one.
-func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64,
-	detail func(float64, time.Duration) string) {
+func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64, about engine.Note) {
 	key := cause + "\x00" + subject
 	if i := v.open[key]; i != nil && from.Sub(i.to) < joinGap {
 		if to.After(i.to) {
@@ -225,7 +198,7 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 		i.worst = max(i.worst, worst)
 		return
 	}
-	i := &interval{cause: cause, subject: subject, from: from, to: to, worst: worst, detail: detail}
+	i := &interval{cause: cause, subject: subject, from: from, to: to, worst: worst, about: about}
 	v.open[key] = i
 	listed := 0
 	for _, one := range v.causes {
@@ -264,9 +237,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	v.last, v.lastObserved = at, at
 	// The measurement may have ended while nobody looked.
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
-		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
-			return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", worst)
-		})
+		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), engine.Note{Code: engine.AboutProcessStalled})
 	}
 	for i := range s.Snapshots {
 		v.observeGap(&s.Snapshots[i])
@@ -293,23 +264,21 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		}
 		if w.StalledMs > stallLimitMs {
 			v.mark(engine.CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
-				func(worst float64, _ time.Duration) string {
-					return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
-				})
+				engine.Note{Code: engine.AboutRecorderStall, Worker: w.WorkerID})
 		}
 		v.load(at, w)
 		v.pool(at, w)
 		if w.Missing > 0 {
-			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingDetail(w))
+			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing),
+				engine.Note{Code: engine.AboutConnectionsShort, Worker: w.WorkerID, Total: int64(w.Target), Text: w.Refusal})
 		}
 		if heard := v.freshness[w.WorkerID].receivedAt; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
 			from := w.Newest
 			if from.After(heard) {
 				from = heard // it was told by the clock of a server that was ahead of this one
 			}
-			v.mark(engine.CauseSnapshotGap, w.WorkerID, from, at, 0, func(_ float64, length time.Duration) string {
-				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
-			})
+			v.mark(engine.CauseSnapshotGap, w.WorkerID, from, at, 0,
+				engine.Note{Code: engine.AboutSnapshotsMissing, Worker: w.WorkerID})
 		}
 	}
 }
@@ -318,64 +287,37 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 // times do not follow, so that all of its figures stand; but a clock that is set
 // forward may be that of a machine which was paused, and nothing in it can tell.
 func (v *Validity) ClockStepped(from, to time.Time, phase engine.Phase, step time.Duration) {
-	text := ClockStepNote(step)
 	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
-		v.AddNote(
-			fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.",
-				to.UTC().Format("15:04:05"), text))
+		v.AddNote(engine.Note{Code: engine.NoteClockSet, At: engine.At(to), Seconds: step.Seconds()})
 		return
 	}
-	if step > 0 {
-		text += ", or the machine was paused"
-	}
-	v.mark(engine.CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
-		return text + "; the run's times, rates and latencies are told by the clock as it was at the run's start"
-	})
-}
-
-// ClockStepNote says by how much the wall clock was set.
-func ClockStepNote(step time.Duration) string {
-	direction := "forward"
-	if step < 0 {
-		direction = "back"
-	}
-	return fmt.Sprintf("the machine's clock was set %s by %.1f s", direction, step.Abs().Seconds())
+	v.Add(engine.CauseClockStep, engine.Note{Code: engine.AboutClockStep, Ms: engine.Milliseconds(step)}, from, to)
 }
 
 // Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
 // evaluate says what is wrong with an outcome, as causes and as remarks.
-func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
-	add := func(cause, format string, args ...any) {
-		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...),
-			From: engine.At(o.From), To: engine.At(o.To)})
+func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes []engine.Note) {
+	add := func(cause string, about engine.Note) {
+		causes = append(causes, engine.NewCause(cause, about, o.From, o.To))
 	}
 	if o.Operations == 0 {
 		switch {
 		case !o.Ended || o.From.IsZero():
 		case o.CountedLive > 0:
-			add(engine.CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
-				"there are no figures", o.CountedLive)
+			add(engine.CauseIncompleteRecord, engine.Note{Code: engine.AboutNothingRecorded, Count: o.CountedLive})
 		default:
-			add(engine.CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
+			add(engine.CauseNothingMeasured, engine.Note{Code: engine.AboutNothingMeasured})
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
 		(!o.Search || o.Ended && o.Errors >= o.Operations) {
-		add(engine.CauseErrors,
-			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
+		add(engine.CauseErrors, engine.Note{Code: engine.AboutErrors, Percent: share * 100})
 	} else if share > errorNote {
-		notes = append(notes, fmt.Sprintf(
-			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
+		notes = append(notes, engine.Note{Code: engine.NoteErrors, Percent: share * 100})
 	}
 	if o.Ended && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
-		add(
-			engine.CauseDropped,
-			"%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
-				"in the figures",
-			o.Dropped,
-			o.Scheduled,
-		)
+		add(engine.CauseDropped, engine.Note{Code: engine.AboutNeverBegun, Count: o.Dropped, Total: o.Scheduled})
 	}
 	return causes, notes
 }
@@ -389,21 +331,8 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 			v.highCPU[n.NodeID] = since
 		}
 		if at.Sub(since) >= cpuHold {
-			v.mark(
-				engine.CauseGeneratorCPU,
-				n.NodeID,
-				since,
-				at,
-				r.CPUPercent,
-				func(worst float64, length time.Duration) string {
-					return fmt.Sprintf(
-						"%s: the generator used up to %.0f %% of its CPUs for %.0f s",
-						n.NodeID,
-						worst,
-						length.Seconds(),
-					)
-				},
-			)
+			v.mark(engine.CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent,
+				engine.Note{Code: engine.AboutGeneratorCPU, Node: n.NodeID})
 		}
 	} else {
 		delete(v.highCPU, n.NodeID)
@@ -411,16 +340,8 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	v.observeStall(at, n)
 	v.observeContention(n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
-		v.mark(
-			engine.CauseGCPause,
-			n.NodeID,
-			at.Add(-time.Second),
-			at,
-			r.GCPauseMaxMs,
-			func(worst float64, _ time.Duration) string {
-				return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
-			},
-		)
+		v.mark(engine.CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs,
+			engine.Note{Code: engine.AboutGCPause, Node: n.NodeID})
 	}
 }
 
@@ -428,31 +349,13 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 func (v *Validity) load(at time.Time, w WorkerSample) {
 	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
 		v.mark(engine.CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
-			func(worst float64, _ time.Duration) string {
-				return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID,
-					worst)
-			})
+			engine.Note{Code: engine.AboutScheduleLag, Worker: w.WorkerID})
 	}
 	v.dropped += w.Dropped
 	v.scheduled += w.Scheduled
 	if w.Dropped > 0 {
 		v.mark(engine.CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
-			func(worst float64, length time.Duration) string {
-				return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f "+
-					"in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
-			})
-	}
-}
-
-// missingDetail says how many connections a run worker did not have.
-func missingDetail(w WorkerSample) func(float64, time.Duration) string {
-	why := "they were lost, or take long to open"
-	if w.Refusal != "" {
-		why = strings.TrimSuffix(w.Refusal, ".")
-	}
-	return func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Target,
-			max(length.Seconds(), 1), why)
+			engine.Note{Code: engine.AboutDropped, Worker: w.WorkerID})
 	}
 }
 
@@ -473,19 +376,11 @@ func (v *Validity) pool(at time.Time, w WorkerSample) {
 			p.since = at.Add(-time.Second)
 		}
 		if at.Sub(p.since) >= poolHold {
-			v.mark(engine.CausePoolWait, w.WorkerID, p.since, at, p.worst, poolDetail(w.WorkerID))
+			v.mark(engine.CausePoolWait, w.WorkerID, p.since, at, p.worst,
+				engine.Note{Code: engine.AboutPoolWait, Worker: w.WorkerID})
 		}
 	}
 	v.waits[w.WorkerID] = p
-}
-
-func poolDetail(worker string) func(float64, time.Duration) string {
-	return func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("%s: operations waited longer for a free connection than they then took, on average up to %.0f "+
-			"ms in a second, for %.0f s: "+
-			"the latency is that of too few connections (workload.concurrent_connections), or the rate is more than the "+
-			"target takes", worker, worst, length.Seconds())
-	}
 }
 
 // shortOfConnections are the run workers that waited in most seconds of a measurement
@@ -497,8 +392,8 @@ func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
 		if p := v.waits[id]; 2*p.over > p.seconds && v.open[engine.CausePoolWait+"\x00"+id] == nil {
-			causes = append(causes, engine.ValidityCause{Cause: engine.CausePoolWait,
-				Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
+			causes = append(causes, engine.NewCause(engine.CausePoolWait, engine.Note{Code: engine.AboutPoolWait, Worker: id,
+				Worst: p.worst, Seconds: float64(p.over)}, o.From, o.To))
 		}
 	}
 	return causes
@@ -506,36 +401,45 @@ func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 
 // LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
 func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
-	v.Add(engine.CauseLostWorker, workerID+": "+why, from, to)
+	v.Add(engine.CauseLostWorker, engine.Note{Code: engine.AboutLostWorker, Worker: workerID, Text: why}, from, to)
 }
 
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
-	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
-		Notes: append([]string{}, v.notes...), LiveNotes: slices.Clone(v.notes)}
-	if more := v.changes - maxPerCause; more > 0 {
-		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
-		out.Notes, out.LiveNotes = append(out.Notes, text), append(out.LiveNotes, text)
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes))}
+	notes := slices.Clone(v.notes)
+	live := func(n engine.Note) {
+		n.Live = true
+		notes = append(notes, n)
 	}
-	crowded := append(v.noteConcurrentRuns(), v.contentionNotes()...)
-	out.Notes, out.LiveNotes = append(out.Notes, crowded...), append(out.LiveNotes, crowded...)
+	if more := v.changes - maxPerCause; more > 0 {
+		live(engine.Note{Code: engine.NoteMoreLoadChanges, Count: int64(more)})
+	}
+	if v.concurrentRuns > 0 {
+		live(engine.Note{Code: engine.NoteConcurrentRuns, Count: int64(v.concurrentRuns)})
+	}
+	for _, n := range v.contentionNotes() {
+		live(n)
+	}
+	listed := func(cause string) bool {
+		return (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed())
+	}
 	drops := false
 	for _, i := range v.causes {
-		if i.cause == engine.CauseDropped && !v.drops() || i.cause == engine.CauseFailing && !v.outcome.failed() {
+		if !listed(i.cause) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped
-		out.Causes = append(out.Causes,
-			engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from),
-				To: engine.At(i.to)})
+		out.Causes = append(out.Causes, i.found())
 	}
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
-	causes, notes := v.outcome.evaluate(drops)
-	stalls := v.stall.notes()
-	if !v.stall.exact {
-		out.LiveNotes = append(out.LiveNotes, stalls...)
+	causes, ofOutcome := v.outcome.evaluate(drops)
+	out.Causes = append(out.Causes, causes...)
+	for _, n := range v.stall.notes() {
+		n.Live = !v.stall.exact
+		notes = append(notes, n)
 	}
-	out.Causes, out.Notes = append(out.Causes, causes...), append(out.Notes, slices.Concat(stalls, v.remarks, notes)...)
+	notes = append(append(notes, v.remarks...), ofOutcome...)
 	switch {
 	case v.unmeasured:
 		out.Verdict = engine.VerdictNone
@@ -543,13 +447,11 @@ func (v *Validity) Verdict() engine.Validity {
 		out.Verdict = engine.VerdictDegraded
 	}
 	for _, cause := range slices.Sorted(maps.Keys(v.unlisted)) {
-		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
-			out.Notes = append(
-				out.Notes,
-				fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.unlisted[cause]),
-			)
+		if listed(cause) {
+			notes = append(notes, engine.Note{Code: engine.NoteMoreCauses, Cause: cause, Count: int64(v.unlisted[cause])})
 		}
 	}
+	out.SetNotes(notes)
 	return out
 }
 

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -247,8 +246,8 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 		{WorkerID: "worker-2", Newest: epoch, Ended: true},
 	}})
 	v.LostWorker("worker-2", "stopped responding", epoch, at)
-	v.AddNote("two runs at once")
-	v.AddNote("two runs at once")
+	v.AddNote(engine.TextNote("two runs at once"))
+	v.AddNote(engine.TextNote("two runs at once"))
 	got := v.Verdict()
 	want := map[string]bool{engine.CauseSnapshotGap: true, engine.CauseRecorderStall: true, engine.CauseLostWorker: true}
 	for _, c := range got.Causes {
@@ -414,7 +413,7 @@ func TestAStallOfTheTargetIsRemarked(t *testing.T) {
 func TestManyChangesOfTheLoadAreCounted(t *testing.T) {
 	v := NewValidity()
 	for i := range 1000 {
-		v.LoadChanged(fmt.Sprintf("The rate was changed to %d/s.", i))
+		v.LoadChanged(engine.Note{Code: engine.NoteRateChanged, Old: float64(i), New: float64(i + 1), User: "ada"})
 	}
 	got := v.Clone().Verdict()
 	if len(got.Notes) != maxPerCause+1 || !strings.Contains(got.Notes[maxPerCause], "975 more times") ||
@@ -524,7 +523,8 @@ func TestOtherRunsAreNotedOnceBehindATakeover(t *testing.T) {
 	} {
 		gone, v := NewValidity(), NewValidity()
 		gone.SetConcurrentRuns(c.before)
-		for _, note := range gone.Verdict().LiveNotes {
+		before := gone.Verdict()
+		for _, note := range before.ReadNotes() {
 			v.AddNote(note)
 		}
 		if most := v.SetConcurrentRuns(c.since); most != max(c.before, c.since) {

@@ -101,7 +101,11 @@ func (s *Service) finalize(e orphanedRun, why string, epoch int64) {
 	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server", runlog.Details{})
 	if e.RecordRemote {
-		add(engine.LogWarning, finalize.RecordUnreachable, runlog.Details{"record": "elsewhere"})
+		add(
+			engine.LogWarning,
+			engine.Note{Code: engine.NoteRecordUnreachable}.String(),
+			runlog.Details{"record": "elsewhere"},
+		)
 	}
 	for _, text := range o.Problems {
 		add(engine.LogError, text, runlog.Details{})

@@ -43,14 +43,16 @@ func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 				e.MeasureAt = r.Figures.MeasuredFrom.Time
 			}
 			if r.Validity != nil {
-				for _, n := range r.Validity.LiveNotes {
-					e.Validity.AddNote(n)
+				for _, n := range r.Validity.ReadNotes() {
+					if n.Live {
+						e.Validity.AddNote(n)
+					}
 				}
 				for _, c := range r.Validity.Causes {
 					if isRecomputed(c) {
 						continue
 					}
-					e.Validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
+					e.Validity.Add(c.Cause, c.ReadAbout(), c.From.Time, c.To.Time)
 				}
 			}
 			continue
@@ -88,7 +90,7 @@ func isRecomputed(c engine.ValidityCause) bool {
 	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
 		return true
 	case engine.CauseIncompleteRecord:
-		return c.Detail != finalize.ServerWasDown
+		return c.About.Code != engine.AboutServerDown
 	}
 	return false
 }

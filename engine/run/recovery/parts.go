@@ -240,9 +240,9 @@ func (s *Service) importParts(ctx context.Context, run engine.Run, parts []nodes
 			b.Add(runlog.LineAfterEnd(run, level, text, about))
 		}
 		if len(o.Stored) > 0 {
-			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken "+
+			add(engine.LogInfo, fmt.Sprintf("%s of the record that could not be stored when the run ended were taken "+
 				"in, and the figures computed again: %d operations, %s",
-				len(o.Stored), o.Summary.Operations, o.Summary.Validity),
+				engine.Count(len(o.Stored), "part"), o.Summary.Operations, o.Summary.Validity),
 				runlog.Details{"parts": len(o.Stored), "operations": o.Summary.Operations, "validity": o.Summary.Validity})
 		}
 		for _, text := range o.Problems {

@@ -44,8 +44,8 @@ func PhaseMessage(p engine.Phase) string {
 	}
 }
 
-// StepMessage says what the step of a search gave.
-func StepMessage(s engine.FindMaxStep) string {
+// StepMessage says what the step of a search gave, and of which search it is where there are several.
+func StepMessage(s engine.FindMaxStep, searches int) string {
 	level := fmt.Sprintf("%d connections", s.TotalTargetConnections)
 	switch {
 	case s.TargetQPS != nil:
@@ -57,5 +57,9 @@ func StepMessage(s engine.FindMaxStep) string {
 	if ms := s.P95LatencyMs; ms != nil {
 		p95 = fmt.Sprintf("%.3g ms", *ms)
 	}
-	return fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", s.StepNumber, level, s.QPS, p95, s.Outcome)
+	step := "Step"
+	if searches > 1 {
+		step = fmt.Sprintf("Search %d of %d, step", s.Repetition, searches)
+	}
+	return fmt.Sprintf("%s %d, %s: %.0f/s, P95 %s, %s", step, s.StepNumber, level, s.QPS, p95, s.Outcome)
 }

@@ -92,8 +92,8 @@ func (j *Writer) EndLosses(w *Worker, now time.Time, end bool) {
 	open := w.Losses.OpenConnections()
 	j.Write(Details{"lost": row.Lost, "reopened": row.Reopened, "first": engine.At(row.First),
 		"last": engine.At(row.Last), "open_connections": open, "target_connections": w.Connections},
-		engine.LogWarning, w, "%s lost its connection in %d operation(s) from %s to %s; %d of %d connections are open", w.ID,
-		row.Lost,
+		engine.LogWarning, w, "%s lost its connection in %s from %s to %s; %d of %d connections are open", w.ID,
+		engine.Count(row.Lost, "operation"),
 		row.First.UTC().Format(engine.TimeLayout), row.Last.UTC().Format(engine.TimeLayout), open, w.Connections)
 }
 
@@ -112,6 +112,6 @@ func (j *Writer) WriteStoreOutage(o writer.Outage) {
 	}
 	j.Write(Details{"from": engine.At(j.awaySince), "to": engine.At(at), "away_seconds": gone,
 		"waiting_writes": o.Waiting}, engine.LogInfo, nil,
-		"The control store is back after %.1f s; %d write(s) waited for it", gone, o.Waiting)
+		"The control store is back after %.1f s; %s waited for it", gone, engine.Count(o.Waiting, "write"))
 	j.awaySince = time.Time{}
 }

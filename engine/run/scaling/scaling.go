@@ -3,7 +3,6 @@ package scaling
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -37,8 +36,8 @@ type Change struct {
 	Connections int
 	// Event tells of it.
 	Event engine.Event
-	// Message is a sentence about it.
-	Message string
+	// Note is what is noted of it.
+	Note engine.Note
 }
 
 // maxRate is the highest that can be asked for, as in templates.
@@ -73,11 +72,10 @@ func Decide(s State, to LoadRequest, by string) (Change, error) {
 		}
 		c.Workload.TargetQPS = &rate
 		d.TargetQPS, d.OldQPS = &rate, &old
-		c.Message = fmt.Sprintf("The rate was changed while the run went on, from %g/s to %g/s at %.0f s by %s.", old, rate,
-			at, by)
+		c.Note = engine.Note{Code: engine.NoteRateChanged, Old: old, New: rate, Seconds: at, User: by}
 	default:
 		n, old := *to.Connections, s.Connections
-		most, why := s.Workers*max(s.Scenario.Scaling.PerWorkerCapacity, 1), fmt.Sprintf("%d run worker(s) hold", s.Workers)
+		most, why := s.Workers*max(s.Scenario.Scaling.PerWorkerCapacity, 1), engine.Count(s.Workers, "run worker")+" hold"
 		if allowed := s.MaxConnections - SpareSessions; s.MaxConnections > 0 && allowed < most {
 			most, why = allowed, fmt.Sprintf("the target allows, %d being left to others", SpareSessions)
 		}
@@ -90,20 +88,11 @@ func Decide(s State, to LoadRequest, by string) (Change, error) {
 		}
 		c.Workload.ConcurrentConnections, c.Connections = n, n
 		d.TargetConnections, d.OldConnections = &n, &old
-		c.Message = fmt.Sprintf("The connections were changed while the run went on, from %d to %d at %.0f s by %s.", old, n,
-			at, by)
+		c.Note = engine.Note{Code: engine.NoteConnectionsChanged, Old: float64(old), New: float64(n), Seconds: at, User: by}
 	}
 	c.Event = engine.Event{Type: engine.EventLoadChanged, Data: d}
 	return c, nil
 }
-
-// userSuffix is the end of the words about a change.
-var userSuffix = regexp.MustCompile(
-	`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`,
-)
-
-// WithoutUser takes the user out of the words about a change; other texts stay as they are.
-func WithoutUser(words string) string { return userSuffix.ReplaceAllString(words, "$1.") }
 
 func unchanged(words string) error {
 	return &engine.Error{Code: engine.CodeConflict, Message: words, Hint: "name another value"}

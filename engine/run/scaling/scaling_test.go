@@ -27,14 +27,18 @@ func TestDecide(t *testing.T) {
 		*c.Event.Data.TargetQPS != 250.5 || c.Event.Data.InitiatedBy != "ada" || c.Event.Type != engine.EventLoadChanged {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if !strings.Contains(c.Message, "from 100/s to 250.5/s at 12 s by ada") {
-		t.Error(c.Message)
+	if got := c.Note.String(); !strings.Contains(got, "from 100/s to 250.5/s at 12 s by ada.") {
+		t.Error(got)
 	}
 	c, err = Decide(going(engine.LoadConcurrency), LoadRequest{Connections: ptr(20)}, "ada")
 	if err != nil || c.Connections != 20 || c.Workload.ConcurrentConnections != 20 || *c.Event.Data.OldConnections != 8 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if got := WithoutUser(c.Message); !strings.HasSuffix(got, " from 8 to 20 at 12 s.") {
+	if c.Note.User != "ada" {
+		t.Errorf("%+v", c.Note)
+	}
+	c.Note.User = ""
+	if got := c.Note.String(); !strings.HasSuffix(got, " from 8 to 20 at 12 s.") {
 		t.Error(got)
 	}
 	was := going(engine.LoadQPS).Scenario.Workload

@@ -43,8 +43,8 @@ func Shares(sc engine.Scenario) ([]int, error) {
 			fmt.Sprintf("%d connections are too few for %d workers", total, workers),
 			"give each worker one connection at least, or lower scaling.worker_count")
 	case capacity > 0 && total > workers*capacity:
-		const message = "%d connections are more than %d worker(s) of %d connections hold"
-		text := fmt.Sprintf(message, total, workers, capacity)
+		text := fmt.Sprintf("%d connections are more than %s of %d connections hold", total, engine.Count(workers, "worker"),
+			capacity)
 		return nil, &engine.Error{Code: engine.CodeInvalid, Message: "The connections do not fit on the workers.",
 			Fields: []engine.FieldError{
 				{Field: "workload.concurrent_connections", Message: text, Hint: fmt.Sprintf("at most %d", workers*capacity)},

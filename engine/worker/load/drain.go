@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -63,8 +62,8 @@ func (g *Group) within(limit time.Duration, f func()) bool {
 func (g *Group) abandonment() error {
 	n := len(g.currentSlots())
 	return &engine.Error{Code: engine.CodeTarget,
-		Message: fmt.Sprintf("%d connection(s) did not come back from the target, although their operations were "+
-			"cancelled and they were closed.", n),
+		Message: engine.Count(n, "connection") + " did not come back from the target, although their operations were " +
+			"cancelled and they were closed.",
 		Hint: "the driver waits for something that does not answer; the operations in flight have no record"}
 }
 

@@ -296,7 +296,7 @@ func TestDrainNeverWaitsWithoutEnd(t *testing.T) {
 		if d := time.Since(begin); d != 10*time.Second+cancelGrace+closeGrace {
 			t.Errorf("draining took %v", d)
 		}
-		if err == nil || !strings.Contains(err.Error(), "3 connection(s) did not come back") {
+		if err == nil || !strings.Contains(err.Error(), "3 connections did not come back") {
 			t.Errorf("draining gave %v", err)
 		}
 		begin = time.Now()

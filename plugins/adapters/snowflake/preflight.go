@@ -213,10 +213,14 @@ func (a Adapter) checkWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 		resume, restore = append(resume, attach...), append(detach, restore...)
 	}
 	clusters := max(1, h.number("max_cluster_count"))
+	noun := " clusters"
+	if clusters == 1 {
+		noun = " cluster"
+	}
 	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.tableType == Standard && !interactive {
 		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+
 			strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
-			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their "+
+			noun+" execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their "+
 			"latency is the queue's.",
 			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of "+
 				"the warehouse", "workload.concurrent_connections")

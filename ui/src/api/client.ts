@@ -37,7 +37,7 @@ export function onProductionConfirm(f: (names: string[]) => Promise<boolean>): v
 export function unconfirmedConnections(err: unknown): string[] {
   if (!(err instanceof Problem) || !err.fields.length) return [];
   if (err.fields.some((f) => f.field !== 'confirm_production')) return [];
-  return err.fields.map((f) => (f.hint ?? '').replace(/^[^:]*: /, ''));
+  return err.fields.map((f) => f.subject ?? '');
 }
 
 interface ProblemBody {
@@ -67,6 +67,7 @@ export function problemFrom(status: number, body: string): Problem {
     field: e.field ?? '',
     message: serverText(e.message ?? ''),
     hint: e.hint && serverText(e.hint),
+    subject: e.subject,
     line: e.line,
     column: e.column,
   }));

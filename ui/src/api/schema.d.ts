@@ -5934,6 +5934,7 @@ export interface components {
         };
         Accounting: {
             balanced: boolean;
+            counts_missing?: boolean;
             /** Format: int64 */
             dropped: number;
             dropped_by_reason: components["schemas"]["Drops"];
@@ -6847,6 +6848,7 @@ export interface components {
             /** Format: int64 */
             line?: number;
             message: string;
+            subject?: string;
         };
         Figures: {
             accounting: components["schemas"]["Accounting"];
@@ -7207,6 +7209,13 @@ export interface components {
         Healthy: {
             /** @enum {string} */
             status: "ok";
+        };
+        HiddenPercentile: {
+            /** Format: double */
+            ms: number;
+            name: string;
+            /** Format: double */
+            would_ms: number;
         };
         HistogramBucket: {
             /** Format: int64 */
@@ -8053,6 +8062,42 @@ export interface components {
         };
         NodeTokenList: {
             tokens: components["schemas"]["NodeToken"][];
+        };
+        Note: {
+            /** Format: date-time */
+            at?: string | null;
+            cause?: string;
+            code: string;
+            /** Format: int64 */
+            count?: number;
+            fallback_warehouse?: string;
+            hidden?: components["schemas"]["HiddenPercentile"][] | null;
+            /** @enum {string} */
+            kind?: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            live?: boolean;
+            /** Format: double */
+            ms?: number;
+            /** Format: double */
+            new?: number;
+            node?: string;
+            /** Format: double */
+            old?: number;
+            part?: string;
+            /** Format: double */
+            percent?: number;
+            /** Format: double */
+            planned_seconds?: number;
+            /** Format: double */
+            seconds?: number;
+            statement?: string;
+            text?: string;
+            /** Format: int64 */
+            total?: number;
+            user?: string;
+            warehouse?: string;
+            worker?: string;
+            /** Format: double */
+            worst?: number;
         };
         NoteInputBody: {
             text: string;
@@ -10147,12 +10192,14 @@ export interface components {
         };
         Validity: {
             causes: components["schemas"]["ValidityCause"][] | null;
+            note_details?: components["schemas"]["Note"][] | null;
             notes: string[] | null;
             seen_notes?: string[] | null;
             /** @enum {string} */
             verdict: "VALID" | "DEGRADED" | "NONE";
         };
         ValidityCause: {
+            about?: components["schemas"]["Note"];
             cause: string;
             detail: string;
             /** Format: date-time */
@@ -10501,6 +10548,7 @@ export type GivenRules = components['schemas']['GivenRules'];
 export type Guardrails = components['schemas']['Guardrails'];
 export type GuardrailState = components['schemas']['GuardrailState'];
 export type Healthy = components['schemas']['Healthy'];
+export type HiddenPercentile = components['schemas']['HiddenPercentile'];
 export type HistogramBucket = components['schemas']['HistogramBucket'];
 export type HistogramData = components['schemas']['HistogramData'];
 export type Hook = components['schemas']['Hook'];
@@ -10562,6 +10610,7 @@ export type NodeRunWorker = components['schemas']['NodeRunWorker'];
 export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type NodeTokenList = components['schemas']['NodeTokenList'];
+export type Note = components['schemas']['Note'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];

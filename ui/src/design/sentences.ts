@@ -8,30 +8,18 @@ const pageWording: [RegExp, string][] = [
     /allow it with --allow-writes, or target\.allow_writes: true/gi,
     'allow it when “Start run” asks, or with “Tables of others” in the template',
   ],
-  [
-    /Give its certificate with sslrootcert=\S+, or use sslmode=require to/g,
-    'Paste its certificate under “Certificates”, or choose “require” under TLS to',
-  ],
-  [/, or give a CSV file with --feed FILE\.csv/g, ', or give a CSV file under “Operations from” in the template'],
 ];
-
-/** pluralPattern: "1 other run(s) were" and "3 worker(s)" become "1 other run was" and "3 workers". */
-const pluralPattern = /(?<![\w.,])(\d[\d,.]*)((?: [\w-]+){0,2}?) ([\w-]+)\(s\)(?: (were|are|have)\b)?/g;
-const singular: Record<string, string> = { were: 'was', are: 'is', have: 'has' };
 
 /** lostRange matches lost executions between two timestamps. */
 const lostRange = /\b(executions from )(\d{4}-[\d:.T-]+Z)( to )(\d{4}-[\d:.T-]+Z)/g;
 
-/** serverText adapts a server sentence for the page: page controls, local times and plurals. */
+/** serverText adapts a server sentence for the page: page controls and local times. */
 export function serverText(text: string): string {
   let out = text.replace(lostRange, (_, a: string, from: string, b: string, to: string) =>
     [a, timeOfDay(from), b, timeOfDay(to)].join(''),
   );
   for (const [what, instead] of pageWording) out = out.replace(what, instead);
-  return out.replace(pluralPattern, (_, n: string, before: string, noun: string, verb?: string) => {
-    const tail = verb ? ` ${n === '1' ? singular[verb] : verb}` : '';
-    return `${n}${before} ${noun}${n === '1' ? '' : 's'}${tail}`;
-  });
+  return out;
 }
 
 /** withPeriod ends a text with a period; a multi-line database message stays unchanged. */

@@ -5,13 +5,6 @@ import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { terms } from '../design/terms';
 
-/**
- * hasUnreportedCounts: a run worker ended without reporting its counts. Known counts are then a lower bound, and the
- * equations cannot be checked.
- */
-export const hasUnreportedCounts = (a: Pick<Accounting, 'problems'>) =>
-  (a.problems ?? []).some((p) => p.includes('ended without telling its counts'));
-
 interface Part {
   label: string;
   value: number;
@@ -110,7 +103,7 @@ const verdictText = (a: Accounting, complete: boolean) =>
 
 /** AccountingView shows that every scheduled operation is accounted for. */
 export function AccountingView({ a }: { a: Accounting }) {
-  const complete = !hasUnreportedCounts(a);
+  const complete = !a.counts_missing;
   const empty = a.balanced && nothing(a);
   return (
     <section className="panel">

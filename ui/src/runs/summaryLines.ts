@@ -1,6 +1,5 @@
 import type { Payload, Summary } from '../api/types';
 import { exact, latency, plain } from '../design/format';
-import { serverText } from '../design/sentences';
 
 const some = (n: number | undefined, words: string) => (n ? [`${exact(n)} ${words}`] : []);
 
@@ -23,9 +22,9 @@ const maxNotes = 8;
 /** summaryLines are the notes that the tiles omit; readers of valid figures need them too. */
 export function summaryLines(s: Summary): string[] {
   const notes = s.validity_detail?.notes ?? [];
-  const lines = notes.slice(0, maxNotes).map(serverText);
+  const lines = notes.slice(0, maxNotes);
   if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes are under Environment.`);
-  if (s.finished_late && !notes.some((n) => n.includes('ended after the measurement')))
+  if (s.finished_late && !s.validity_detail?.note_details?.some((n) => n.code === 'finished_late'))
     lines.push(
       `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
         `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: ` +

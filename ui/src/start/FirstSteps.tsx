@@ -8,7 +8,7 @@ import { usePageTitle, useParam } from '../app/location';
 import { Segments } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
-import { explainRun, progressText } from './explanation';
+import { explainRun, otherNotes, progressText } from './explanation';
 import './start.css';
 
 const connections = 8;
@@ -233,7 +233,7 @@ function Result({ id }: { id: string }) {
     connections,
     verdict: s?.validity ?? 'NONE',
     causes: s?.validity_detail?.causes ?? [],
-    notes: s?.validity_detail?.notes ?? [],
+    notes: otherNotes(s?.validity_detail),
     local: s?.environment.target_is_local ?? false,
     passed: s?.passed ?? false,
     failed: r.status !== 'COMPLETED',

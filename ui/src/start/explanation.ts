@@ -1,7 +1,6 @@
 // Explains the figures of a first run in sentences, with a next step.
-import type { RunDetail, ValidityCause } from '../api/types';
+import type { RunDetail, Summary, ValidityCause } from '../api/types';
 import { capitalize, count, duration, errorRate, latency, plain, rate } from '../design/format';
-import { serverText } from '../design/sentences';
 import { causesSummary } from '../runs/validity';
 import { prepareSteps, stepOf } from '../runs/PrepareProgressPanel';
 
@@ -56,6 +55,10 @@ export function progressText(r: Pick<RunDetail, 'phase' | 'status' | 'waiting' |
   }
 }
 
+/** otherNotes are the notes without that of a local database, which has words of its own here. */
+export const otherNotes = (v: Pick<Summary['validity_detail'], 'notes' | 'note_details'> | undefined): string[] =>
+  (v?.notes ?? []).filter((_, i) => v?.note_details?.[i]?.code !== 'target_local');
+
 /** explainRun explains a run to a first-time user. */
 export function explainRun(f: FirstFigures): RunExplanation {
   if (f.operations === 0)
@@ -91,7 +94,7 @@ export function explainRun(f: FirstFigures): RunExplanation {
         ? 'Loadstone had time to spare. Database and load shared a machine, though: on one of its own it may do better.'
         : 'Loadstone had time to spare: the figures are those of the database, and of the way to it.',
     );
-  sentences.push(...f.notes.filter((n) => !f.local || !n.includes('same machine')).map(serverText));
+  sentences.push(...f.notes);
   if (!f.passed) sentences.push('A threshold was not met, or the run did not end as it should: its page says which.');
   return { sentences, next: f.error_rate > 0 || f.failed ? '' : 'limit' };
 }

@@ -265,7 +265,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
   };
   const production = (refused?.fields ?? [])
     .filter((f) => f.field === 'confirm_production')
-    .map((f) => (f.hint ?? '').replace(/^.*: /, ''));
+    .map((f) => f.subject ?? '');
   return (
     <div className="stack tightly">
       <Editor label={`SQL of ${s.id}`} value={sql} language={props.language} onChange={update} errors={errors} />

@@ -3,6 +3,7 @@ package expression
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,11 +28,11 @@ func (s Scope) call(c *sql.Call) (bound, error) {
 		return s.castTo(c.Args[0], sql.TypeName{Name: c.Name}, c.Name.At)
 	}
 	if !ok {
-		hint := sql.Suggest(c.Name.Text, append(known, column.TypeNames...)...)
-		if strings.HasSuffix(hint, "mean "+name+"?") {
+		names := append(slices.Clone(known), column.TypeNames...)
+		if slices.Contains(names, name) {
 			return bound{}, s.errorf(c.Name.At, "", "%s can not stand here", name)
 		}
-		return bound{}, s.errorf(c.Name.At, hint, "there is no function %s", c.Name.Text)
+		return bound{}, s.errorf(c.Name.At, sql.Suggest(c.Name.Text, names...), "there is no function %s", c.Name.Text)
 	}
 	if c.Over != nil {
 		return bound{}, s.errorf(c.Over.At, "only LAG has OVER", "%s has no OVER", name)
