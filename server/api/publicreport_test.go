@@ -18,8 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -28,7 +26,7 @@ const canary = "kanari-7f3a"
 
 // told is a store whose run and log are given.
 type told struct {
-	storetest.Store
+	api.ReportStore
 	d    engine.RunDetail
 	logs []engine.LogEntry
 }
@@ -112,7 +110,7 @@ func full() told {
 		Warehouse: &engine.Warehouse{Error: quoted},
 		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
-	return told{fake.New(), d, []engine.LogEntry{
+	return told{nil, d, []engine.LogEntry{
 		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
 		{Level: engine.LogInfo, Message: "The run was started by " + canary},
 		{Level: engine.LogWarning, Message: changed},

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,17 +26,7 @@ func TestMain(m *testing.M) {
 // open returns a store on a fresh database, and the database's DSN.
 func open(t testing.TB) (*storagepostgres.Store, string) {
 	t.Helper()
-	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := storagepostgres.Open(t.Context(), dsn, keys, postgres.NewDriver(), snowflake.NewDriver())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s, dsn
+	return postgrestest.Open(t, postgres.NewDriver(), snowflake.NewDriver())
 }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
