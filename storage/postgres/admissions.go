@@ -20,10 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// AdmissionQueue implements store.Admissions. Its calls last as long as their context and the pool allow.
+// AdmissionQueue implements admission.Store. Its calls last as long as their context and the pool allow.
 type AdmissionQueue struct{ Pool *pgxpool.Pool }
-
-var _ store.Admissions = AdmissionQueue{}
 
 // The refusals of a serializable transaction that another one was in the way of.
 const (
@@ -126,7 +124,7 @@ func reservedRows(ctx context.Context, q querier) ([]engine.Reservation, error) 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[engine.Reservation])
 }
 
-// Enqueue implements store.Admissions.
+// Enqueue implements admission.Store.
 func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
 	works, err := json.Marshal(w.Works)
 	if err != nil {
@@ -148,7 +146,7 @@ func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
 	return dberr.Failed("letting a run wait", err)
 }
 
-// Ledger implements store.Admissions: both halves are of one moment.
+// Ledger implements admission.Store: both halves are of one moment.
 func (b AdmissionQueue) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	err = pgx.BeginTxFunc(ctx, b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
@@ -177,13 +175,13 @@ func toQueuedRun(row pgx.CollectableRow) (w store.QueuedRun, err error) {
 	return w, json.Unmarshal(works, &w.Works)
 }
 
-// MarkFeasible implements store.Admissions.
+// MarkFeasible implements admission.Store.
 func (b AdmissionQueue) MarkFeasible(ctx context.Context, runIDs []string) error {
 	_, err := b.Pool.Exec(ctx, "UPDATE run_queue SET fitted_at = clock_timestamp() WHERE run_id = ANY($1)", runIDs)
 	return dberr.Failed("noting which runs nodes could carry", err)
 }
 
-// Reserve implements store.Admissions.
+// Reserve implements admission.Store.
 func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, a *store.Admission) error {
 	err := b.serializable(ctx, func(tx pgx.Tx) error {
 		if err := fence(ctx, tx, runID, epoch); err != nil {
@@ -201,7 +199,7 @@ func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, 
 	return dberr.Failed("reserving room", err)
 }
 
-// SetReservations implements store.Admissions.
+// SetReservations implements admission.Store.
 func (b AdmissionQueue) SetReservations(
 	ctx context.Context,
 	runID string,

@@ -46,3 +46,35 @@ func TestStore(t *testing.T) {
 		return s
 	})
 }
+
+// TestTables is what this store alone keeps.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s *storagepostgres.Store)
+	}{
+		{"RunArtifacts", RunArtifacts}, {"SortedRuns", SortedRuns}, {"Warehouse", warehouse}, {"Matrices", matrices},
+		{"MatrixLeases", matrixLeases}, {"ListRuns", listRuns}, {"ListRunsPages", listRunsPages},
+		{"Templates", templates}, {"TemplateSecrets", templateSecrets}, {"Rules", Rules}, {"Connections", connections},
+		{"BuiltinConnections", builtins}, {"ConnectionInUse", connectionInUse}, {"Plugins", plugins},
+		{"UploadedPlugins", uploadedPlugins}, {"PluginLimits", pluginLimits}, {"Admin", admin}, {"Tokens", tokens},
+		{"Users", Users}, {"WaysIn", SignIn}, {"LastAdmin", LastAdmin}, {"Roles", Roles}, {"External", External},
+		{"Access", Access}, {"Grants", Grants}, {"Audit", Audit}, {"AuditKept", AuditRetention}, {"Marks", Marks},
+		{"SavedQueries", Queries}, {"Views", Views}, {"ViewsBound", ViewsBound}, {"ViewsOfTheGone", ViewsOfDeletedUser},
+		{"Settings", Settings}, {"Retention", Retention}, {"ListsAreShort", listsAreShort},
+		{"WorkerPoints", workerPoints}, {"WorkerSeries", workerSeries},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := open(t)
+			c.test(t, s)
+		})
+	}
+}
+
+// The helpers of the suite.
+var (
+	must, wantError, wantTaken, same = storetest.Must, storetest.WantError, storetest.WantTaken, storetest.Same
+	newRun, create, move             = storetest.NewRun, storetest.Create, storetest.Move
+	second, noon                     = storetest.Second, storetest.Noon
+)

@@ -22,12 +22,10 @@ const commandChannel = "loadstone_run_wishes"
 // commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
 const commandIdleTimeout = 30 * time.Second
 
-// RunCommandStore implements store.RunCommands. Its calls last as long as their context and the pool allow.
+// RunCommandStore implements run.CommandStore. Its calls last as long as their context and the pool allow.
 type RunCommandStore struct{ Pool *pgxpool.Pool }
 
-var _ store.RunCommands = RunCommandStore{}
-
-// EnqueueRunCommand implements store.RunCommands.
+// EnqueueRunCommand implements run.CommandStore.
 func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, wish store.RunCommand) (seq int64, err error) {
 	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		// One that is answered between the two statements is no conflict any more: it is noted anew.
@@ -52,7 +50,7 @@ func scanCommand(row pgx.CollectableRow) (w store.RunCommand, err error) {
 	return w, err
 }
 
-// RunCommand implements store.RunCommands.
+// RunCommand implements run.CommandStore.
 func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
 	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE seq = $1", seq)
 	if err != nil {
@@ -62,7 +60,7 @@ func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCo
 	return wish, dberr.Failed("reading what is wanted of a run", err)
 }
 
-// PendingRunCommands implements store.RunCommands.
+// PendingRunCommands implements run.CommandStore.
 func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
 	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE answered_by IS NULL ORDER BY seq")
 	if err != nil {
@@ -72,14 +70,14 @@ func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCom
 	return wishes, dberr.Failed("reading what is wanted of runs", err)
 }
 
-// AckRunCommand implements store.RunCommands.
+// AckRunCommand implements run.CommandStore.
 func (w RunCommandStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
 	_, err := w.Pool.Exec(ctx, `UPDATE run_wishes SET answered_by = $2, answered_at = clock_timestamp()
 		WHERE seq = $1 AND answered_by IS NULL`, seq, store.CleanText(server))
 	return dberr.Failed("answering what is wanted of a run", err)
 }
 
-// WatchRunCommands implements store.RunCommands, on a connection of its own.
+// WatchRunCommands implements run.CommandStore, on a connection of its own.
 func (w RunCommandStore) WatchRunCommands(ctx context.Context, heard func()) error {
 	conn, err := pgx.ConnectConfig(ctx, w.Pool.Config().ConnConfig.Copy())
 	if err != nil {

@@ -96,7 +96,7 @@ func baseDir() string {
 	const dir, enough = "/dev/shm", 4 << 30
 	var fs syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(dir, &fs) != nil ||
-		fs.Bavail*uint64(fs.Bsize) < enough { //nolint:gosec // a size of blocks
+		fs.Bavail*uint64(fs.Bsize) < enough {
 		return os.TempDir()
 	}
 	return dir
