@@ -38,7 +38,7 @@ func (b AdmissionQueue) serializable(ctx context.Context, f func(tx pgx.Tx) erro
 	for range maxSerializableTries {
 		err = pgx.BeginTxFunc(ctx, b.Pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
 			// Before the first statement that reads: what it sees is settled by that one.
-			if _, err := tx.Exec(ctx, "LOCK TABLE run_rooms_turn IN EXCLUSIVE MODE"); err != nil {
+			if _, err := tx.Exec(ctx, "LOCK TABLE run_admission_lock IN EXCLUSIVE MODE"); err != nil {
 				return err
 			}
 			return f(tx)
@@ -101,10 +101,10 @@ func writeReservations(ctx context.Context, tx pgx.Tx, runID string, held []engi
 	var batch pgx.Batch
 	for _, h := range held {
 		if h.NodeID == "" {
-			batch.Queue("DELETE FROM run_rooms WHERE run_id = $1 AND worker_id = $2", runID, h.WorkerID)
+			batch.Queue("DELETE FROM run_reservations WHERE run_id = $1 AND worker_id = $2", runID, h.WorkerID)
 			continue
 		}
-		batch.Queue(`INSERT INTO run_rooms (run_id, worker_id, node_id, connections) VALUES ($1, $2, $3, $4)
+		batch.Queue(`INSERT INTO run_reservations (run_id, worker_id, node_id, connections) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id, worker_id) DO UPDATE SET node_id = excluded.node_id, connections = excluded.connections`,
 			runID, h.WorkerID, h.NodeID, h.Connections)
 	}
@@ -117,7 +117,7 @@ type querier interface {
 
 func reservedRows(ctx context.Context, q querier) ([]engine.Reservation, error) {
 	rows, err := q.Query(ctx,
-		"SELECT run_id, worker_id, node_id, connections FROM run_rooms ORDER BY run_id, worker_id")
+		"SELECT run_id, worker_id, node_id, connections FROM run_reservations ORDER BY run_id, worker_id")
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
 		if status != engine.StatusPrepared {
 			return dberr.Conflict(fmt.Sprintf("The run is %s and waits for nothing.", status), "")
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO run_queue (run_id, pool, works, asked_by) VALUES ($1, $2, $3, $4)
+		_, err := tx.Exec(ctx, `INSERT INTO run_queue (run_id, pool, demands, asked_by) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id) DO NOTHING`, w.RunID, w.Pool, works, store.CleanText(w.By))
 		return err
 	})
@@ -153,7 +153,7 @@ func (b AdmissionQueue) Ledger(ctx context.Context) (l store.Ledger, err error) 
 			if l.Reserved, err = reservedRows(ctx, tx); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.works, q.asked_by, q.since,
+			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.demands, q.asked_by, q.since,
 					extract(epoch FROM clock_timestamp() - q.fitted_at)::float8
 				FROM run_queue q JOIN run_status r USING (run_id) ORDER BY q.place`)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // commandChannel is where new wishes are told of. It is the database's, whatever the schema.
-const commandChannel = "loadstone_run_wishes"
+const commandChannel = "loadstone_run_commands"
 
 // commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
 const commandIdleTimeout = 30 * time.Second
@@ -29,7 +29,7 @@ type RunCommandStore struct{ Pool *pgxpool.Pool }
 func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, wish store.RunCommand) (seq int64, err error) {
 	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		// One that is answered between the two statements is no conflict any more: it is noted anew.
-		const insert = `INSERT INTO run_wishes (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
+		const insert = `INSERT INTO run_commands (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET run_id = excluded.run_id RETURNING seq`
 		err := tx.QueryRow(ctx, insert, wish.RunID, string(wish.Kind), store.CleanText(wish.By),
 			store.CleanText(wish.Server)).Scan(&seq)
@@ -52,7 +52,7 @@ func scanCommand(row pgx.CollectableRow) (w store.RunCommand, err error) {
 
 // RunCommand implements run.CommandStore.
 func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
-	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE seq = $1", seq)
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_commands WHERE seq = $1", seq)
 	if err != nil {
 		return store.RunCommand{}, dberr.Failed("reading what is wanted of a run", err)
 	}
@@ -62,7 +62,7 @@ func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCo
 
 // PendingRunCommands implements run.CommandStore.
 func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
-	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE answered_by IS NULL ORDER BY seq")
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_commands WHERE answered_by IS NULL ORDER BY seq")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of runs", err)
 	}
@@ -72,7 +72,7 @@ func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCom
 
 // AckRunCommand implements run.CommandStore.
 func (w RunCommandStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
-	_, err := w.Pool.Exec(ctx, `UPDATE run_wishes SET answered_by = $2, answered_at = clock_timestamp()
+	_, err := w.Pool.Exec(ctx, `UPDATE run_commands SET answered_by = $2, answered_at = clock_timestamp()
 		WHERE seq = $1 AND answered_by IS NULL`, seq, store.CleanText(server))
 	return dberr.Failed("answering what is wanted of a run", err)
 }

@@ -202,7 +202,7 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT leave_over($1, true)", runID); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT queue_file_deletion($1, true)", runID); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
