@@ -20,14 +20,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
-// memory is the store in memory, as a test wants it: it counts what it is asked, can
+// memory is a store as a test wants it: it counts what it is asked, can
 // be down, and tells every secret in clear, which the handlers must hide whatever a
 // store returns.
 type memory struct {
-	*fake.Store
+	*postgres.Store
 	mu          sync.Mutex
 	uses, pings int
 	hashes      [][32]byte // of the tokens that were made
@@ -37,8 +38,10 @@ type memory struct {
 	deleting    func()        // happens before DeleteConnection when not nil
 }
 
-func newMemory() *memory {
-	return &memory{Store: fake.New(slices.Collect(maps.Values(drivers()))...)}
+func newMemory(t *testing.T) *memory {
+	t.Helper()
+	s, _ := postgrestest.Open(t, slices.Collect(maps.Values(drivers()))...)
+	return &memory{Store: s}
 }
 
 func (m *memory) Ping(ctx context.Context) error {

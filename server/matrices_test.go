@@ -21,7 +21,7 @@ type lineup struct {
 	// made counts them, deleted ones too.
 	made int
 	// kept has them too, where it is not nil.
-	kept store.Matrices
+	kept matrix.Store
 }
 
 const matrixDSN = "postgres://me:hunter2@db.example/x"
@@ -111,7 +111,7 @@ func (l *lineup) Report(ctx context.Context, id string, o compare.Options) (matr
 func TestMatrices(t *testing.T) {
 	t.Parallel()
 	all := &lineup{}
-	b := start(t, func(o *server.Options) { o.Matrices, all.kept = all, o.Store.(store.Matrices) })
+	b := start(t, func(o *server.Options) { o.Matrices, all.kept = all, o.Store.(matrix.Store) })
 	if got := decode[struct{ Matrices []engine.MatrixRun }](t,
 		b.do("GET", "/api/matrices", nil).want(t, 200)); got.Matrices == nil || len(got.Matrices) != 0 {
 		t.Errorf("an empty list is %v", got.Matrices)

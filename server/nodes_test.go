@@ -11,8 +11,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // machines are nodes as a fleet shows them, which do what they are told.
@@ -42,8 +42,8 @@ func (m *machines) Remove(id string) { m.become(id, nodes.NodeRemoved, nodes.Des
 func (m *machines) Admit(id string)  { m.become(id, nodes.NodeUnreachable, nodes.DesiredNone) }
 
 // newRoster keeps the machines' history for as long as the test lasts.
-func newRoster(t *testing.T, m *machines) *nodes.Admin {
-	r := nodes.NewAdmin(nodes.AdminOptions{Store: fake.New(), Server: "s1", Log: zerolog.Nop()})
+func newRoster(t *testing.T, s nodes.Nodes, m *machines) *nodes.Admin {
+	r := nodes.NewAdmin(nodes.AdminOptions{Store: s, Server: "s1", Log: zerolog.Nop()})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { r.Run(ctx, m) })
@@ -68,7 +68,8 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	m := &machines{all: []nodes.NodeInfo{{NodeID: "local", Local: true, State: nodes.NodeActive},
 		{NodeID: "n-1", Address: "10.0.0.1:9090", State: nodes.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
 			Used: 8, RTTMs: &rtt, Workers: []nodes.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
-	r := newRoster(t, m)
+	kept, _ := postgrestest.Open(t)
+	r := newRoster(t, kept, m)
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	list := decode[nodeList](t, b.do("GET", "/api/v1/nodes", nil).want(t, 200))
 	if list.Server != "s1" || len(list.Nodes) != 2 || list.Nodes[1].Used != 8 || len(list.Nodes[1].Workers) != 1 {
@@ -110,7 +111,8 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 // TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
 func TestOnlyAnAdminDrainsNodes(t *testing.T) {
 	t.Parallel()
-	r := newRoster(t, &machines{all: []nodes.NodeInfo{{NodeID: "n-1", State: nodes.NodeActive}}})
+	kept, _ := postgrestest.Open(t)
+	r := newRoster(t, kept, &machines{all: []nodes.NodeInfo{{NodeID: "n-1", State: nodes.NodeActive}}})
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {
 		token, _ := b.mint(scope)

@@ -23,10 +23,8 @@ import (
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // shelf is a server with the real library, host and control store.
@@ -41,16 +39,7 @@ type shelf struct {
 
 func openShelf(t *testing.T, limits store.PluginLimits, quarantine library.Quarantine) *shelf {
 	t.Helper()
-	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := postgres.Open(t.Context(), dsn, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
+	db, dsn := postgrestest.Open(t)
 	h, err := host.New(t.Context(), host.Options{Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

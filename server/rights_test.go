@@ -67,7 +67,7 @@ func own(t *testing.T) owned {
 func ownBy(t *testing.T, change func(*server.Options)) owned {
 	t.Helper()
 	o := owned{bench: start(t, change, func(o *server.Options) {
-		o.Matrices = &lineup{kept: o.Store.(store.Matrices)}
+		o.Matrices = &lineup{kept: o.Store.(matrix.Store)}
 	}), sessions: map[string][]string{},
 		people: map[string]store.User{}}
 	for name, role := range map[string]store.Role{"ada": store.RoleOperator, "bob": store.RoleOperator,

@@ -84,7 +84,7 @@ func drivers() map[string]target.Driver {
 
 func start(t *testing.T, change ...func(*server.Options)) *bench {
 	t.Helper()
-	m := newMemory()
+	m := newMemory(t)
 	b := &bench{t: t, store: m, runs: newOrchestra(m), files: &folder{parts: map[string][]byte{}}, trials: &trials{},
 		log:    &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
@@ -95,7 +95,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		Files:           b.files,
 		Plugins:         plugins{},
 		Version:         "1.2.3",
-		Roster:          newRoster(t, &machines{}),
+		Roster:          newRoster(t, m, &machines{}),
 		ControlStore:    "embedded",
 		DataDir:         t.TempDir(),
 		Drivers:         drivers(),

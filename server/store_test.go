@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +10,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // stored creates runs in the real store; nothing of them ever runs.
@@ -43,16 +40,7 @@ func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error)
 // TestOnTheRealStore repeats on Postgres what depends on how the store answers.
 func TestOnTheRealStore(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := postgres.Open(t.Context(), dsn, keys, slices.Collect(maps.Values(drivers()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
+	db, _ := postgrestest.Open(t, slices.Collect(maps.Values(drivers()))...)
 	b := start(t, func(o *server.Options) {
 		o.Runs, o.Store = stored{o.Runs.(*orchestra), db}, db
 	})

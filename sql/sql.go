@@ -14,13 +14,13 @@ import (
 
 // Version is the version of the schema. It rises with each change that an
 // older binary could not live with, or that needs to be applied.
-const Version = 15
+const Version = 16
 
-// The only older schema that is upgraded: its tables are those of Version. The files have no statements that would
-// change the tables of still older ones, because none of them was ever released.
+// The older schemas that are upgraded: version 15, and the last one of version 14. The files have no statements that
+// would change the tables of still older ones, because none of them was ever released.
 const (
-	upgradableVersion = 14
-	upgradableHash    = "bf778fb83ea9ffea"
+	upgradableVersion = 15
+	lastVersion14     = "bf778fb83ea9ffea"
 )
 
 // tooOld is what is said of the others. Its verbs are the version and the hash of the database.
@@ -31,7 +31,7 @@ const tooOld = "The database's schema (version %[1]s, %[2]s) is too old to be up
 // TooOld returns what to say of a database with this version and hash when applying the files does not upgrade it, and
 // "" when it does. A database that is newer than Version is not too old.
 func TooOld(version int, hash string) string {
-	if version >= Version || version == upgradableVersion && hash == upgradableHash {
+	if version >= upgradableVersion || version == 14 && hash == lastVersion14 {
 		return ""
 	}
 	return fmt.Sprintf(tooOld, strconv.Itoa(version), hash)
@@ -44,12 +44,12 @@ DECLARE
 BEGIN
     IF to_regclass('schema_version') IS NOT NULL THEN
         SELECT version, hash INTO have FROM schema_version;
-        IF have.version < %d AND (have.version <> %d OR have.hash <> '%s') THEN
+        IF have.version < %d AND (have.version <> 14 OR have.hash <> '%s') THEN
             RAISE EXCEPTION '%s', have.version, have.hash;
         END IF;
     END IF;
 END $$;
-`, Version, upgradableVersion, upgradableHash, strings.ReplaceAll(fmt.Sprintf(tooOld, "%", "%"), "'", "''"))
+`, upgradableVersion, lastVersion14, strings.ReplaceAll(fmt.Sprintf(tooOld, "%", "%"), "'", "''"))
 
 //go:embed schema/postgres/*.sql
 var files embed.FS

@@ -28,7 +28,7 @@ type observedStore struct {
 	streams *system.Hub
 }
 
-// SaveTick implements store.Runs.
+// SaveTick implements writer.Store.
 func (w *observedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	err := w.ControlStore.SaveTick(ctx, t)
 	if err == nil {
@@ -41,7 +41,7 @@ func (w *observedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	return err //nolint:wrapcheck // it is the store
 }
 
-// SaveWarehouse implements store.Runs.
+// SaveWarehouse implements run.ControlStore.
 func (w *observedStore) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
 	err := w.ControlStore.SaveWarehouse(ctx, runID, epoch, p)
 	if err == nil {
@@ -52,7 +52,7 @@ func (w *observedStore) SaveWarehouse(ctx context.Context, runID string, epoch i
 	return err //nolint:wrapcheck // it is the store
 }
 
-// Transition implements store.Runs.
+// Transition implements writer.Store.
 func (w *observedStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	events, err := w.ControlStore.Transition(ctx, t)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // wallClock is the machine's clock, which a test can set (the monotonic reading
@@ -108,7 +109,7 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 				within("the first record", a.MinTime)
 				within("the last record", a.MaxTime)
 			}
-			points, err := f.store.Points(t.Context(), run.RunID)
+			points, _, err := f.store.Series(t.Context(), run.RunID, store.Window{})
 			if err != nil || len(points) < 3 {
 				t.Fatalf("%d points, %v", len(points), err)
 			}

@@ -21,7 +21,12 @@ import (
 
 // CreatorOptions are what a desk is made of.
 type CreatorOptions struct {
-	Store  store.Runs
+	Store interface {
+		// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
+		// test_results row, with the plan when known. It seals inline DSNs.
+		CreateRun(ctx context.Context, run engine.Run) error
+		Transition(ctx context.Context, t store.Transition) ([]engine.Event, error)
+	}
 	Server intakeServer
 }
 

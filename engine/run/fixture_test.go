@@ -19,7 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -28,9 +27,8 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -78,17 +76,11 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := pgtest.Start(t)
-	f := &fixture{t: t, control: server.NewFilled(t, schema.Apply), target: server.NewDatabase(t), dir: t.TempDir(),
+	f := &fixture{t: t, target: server.NewDatabase(t), dir: t.TempDir(),
 		plugins: plugins(t), driver: postgres.NewDriver(),
 		wrap: func(s enginerun.ControlStore) enginerun.ControlStore { return s }}
-	keys, err := keyring.Open(filepath.Join(f.dir, "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.store, err = storagepostgres.Open(t.Context(), f.control, keys, postgres.NewDriver()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.store.Close)
+	f.store, f.control = postgrestest.Open(t, postgres.NewDriver())
+	var err error
 	if f.results, err = results.Open(filepath.Join(f.dir, "results")); err != nil {
 		t.Fatal(err)
 	}
@@ -283,5 +275,3 @@ func (f *fixture) has(table string) bool {
 	}
 	return there
 }
-
-var _ storetest.Store = (*storagepostgres.Store)(nil)

@@ -18,7 +18,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/run/admission"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/query"
+	"github.com/loadstone-db/loadstone/engine/run/recovery"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -26,9 +29,24 @@ import (
 
 // ControlStore is what a service needs of the control store.
 type ControlStore interface {
-	store.Runs
-	store.Admissions
-	store.RunCommands
+	writer.Store
+	query.Store
+	finalize.Store
+	enrichment.Store
+	recovery.Store
+	admission.Store
+	CommandStore
+	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
+	// test_results row, with the plan when known. It seals inline DSNs.
+	CreateRun(ctx context.Context, run engine.Run) error
+	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict. Its files are a
+	// leftover from then on.
+	DeleteRun(ctx context.Context, runID string) error
+	// SaveFindMax keeps the state of a search and appends the steps that were
+	// judged since. Repeating it is harmless. State.Steps are not kept with it.
+	SaveFindMax(ctx context.Context, p store.FindMaxProgress) error
+	// SaveWarehouse keeps one poll of a run's warehouse. Repeating it is harmless.
+	SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 

@@ -36,9 +36,26 @@ const (
 	maxAnswerPoll = 200 * time.Millisecond
 )
 
+// CommandStore brings what is wanted of a run from the server that is asked to the one that carries
+// it, or that takes it over.
+type CommandStore interface {
+	// EnqueueRunCommand notes a wish and returns its Seq; the same that is noted already and not
+	// answered is that one. ErrNotFound: there is no such run.
+	EnqueueRunCommand(ctx context.Context, w store.RunCommand) (seq int64, err error)
+	// RunCommand reads one; ErrNotFound when its run is deleted.
+	RunCommand(ctx context.Context, seq int64) (store.RunCommand, error)
+	// PendingRunCommands returns those that nobody has answered, oldest first.
+	PendingRunCommands(ctx context.Context) ([]store.RunCommand, error)
+	// AckRunCommand notes that a wish is done. Repeating it is harmless; the first answer stays.
+	AckRunCommand(ctx context.Context, seq int64, server string) error
+	// WatchRunCommands calls heard as soon as it listens, and whenever a wish has been noted since.
+	// It returns when ctx ends, or listening has failed.
+	WatchRunCommands(ctx context.Context, heard func()) error
+}
+
 // RemoteCommandOptions are what a relay is made of; all of them are needed.
 type RemoteCommandOptions struct {
-	Store store.RunCommands
+	Store CommandStore
 	// Server names this server.
 	Server string
 	Log    zerolog.Logger

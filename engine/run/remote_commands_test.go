@@ -54,7 +54,7 @@ func (c *commandCarrier) did() []store.RunCommand {
 // commandInVirtualTime gives a test a store with the run r, and servers.
 func commandInVirtualTime(
 	t *testing.T,
-	test func(t *testing.T, kept *fake.Store, serve func(name string, s store.RunCommands) (*RemoteCommands, *commandCarrier)),
+	test func(t *testing.T, kept *fake.Store, serve func(name string, s CommandStore) (*RemoteCommands, *commandCarrier)),
 ) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func commandInVirtualTime(
 		if err := kept.CreateRun(ctx, run); err != nil {
 			t.Fatal(err)
 		}
-		test(t, kept, func(name string, s store.RunCommands) (*RemoteCommands, *commandCarrier) {
+		test(t, kept, func(name string, s CommandStore) (*RemoteCommands, *commandCarrier) {
 			c := &commandCarrier{}
 			r := NewRemoteCommands(RemoteCommandOptions{Store: s, Server: name, Log: zerolog.Nop(), Handler: c})
 			serving.Go(func() { r.Run(ctx) })
@@ -79,16 +79,16 @@ func commandInVirtualTime(
 // TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt, and when nothing is told after at most two seconds.
 func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		of     func(s *fake.Store) store.RunCommands
+		of     func(s *fake.Store) CommandStore
 		within time.Duration
 	}{
-		"told":     {func(s *fake.Store) store.RunCommands { return s }, 15 * time.Millisecond},
-		"not told": {func(s *fake.Store) store.RunCommands { return silentStore{s} }, commandPollInterval + 2*maxAnswerPoll},
+		"told":     {func(s *fake.Store) CommandStore { return s }, 15 * time.Millisecond},
+		"not told": {func(s *fake.Store) CommandStore { return silentStore{s} }, commandPollInterval + 2*maxAnswerPoll},
 	} {
 		t.Run(name, func(t *testing.T) {
 			commandInVirtualTime(
 				t,
-				func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+				func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
 					_, owner := serve("owner", c.of(kept))
 					owner.carries.Store(true)
 					asked, _ := serve("asked", c.of(kept))
@@ -122,7 +122,7 @@ func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 	commandInVirtualTime(
 		t,
-		func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+		func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
 			r, survivor := serve("survivor", kept)
 			begin := time.Now()
 			err := r.Request(t.Context(), "r", store.CommandStop, "ada")
@@ -157,7 +157,7 @@ func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 func TestAWishOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
 	commandInVirtualTime(
 		t,
-		func(t *testing.T, kept *fake.Store, serve func(string, store.RunCommands) (*RemoteCommands, *commandCarrier)) {
+		func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
 			r, _ := serve("asked", kept)
 			if err := r.Request(t.Context(), "nobody", store.CommandStop, "ada"); !errors.Is(err, store.ErrNotFound) {
 				t.Error(err)

@@ -84,7 +84,7 @@ func TestARunFromStartToFigures(t *testing.T) {
 	if took := sum.EndTime.Sub(d.WarmupStartTime.Time); took < 1600*time.Millisecond || took > 5*time.Second {
 		t.Fatalf("load took %v", took)
 	}
-	points, err := f.store.Points(t.Context(), run.RunID)
+	points, _, err := f.store.Series(t.Context(), run.RunID, store.Window{})
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%d points, %v", len(points), err)
 	}

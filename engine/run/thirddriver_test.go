@@ -72,7 +72,7 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Listen(ctx, link) }()
-	svc := enginerun.New(enginerun.Options{Store: fake.New(driver), Results: folder, Plugins: host,
+	svc := enginerun.New(enginerun.Options{Store: fake.New(), Results: folder, Plugins: host,
 		Drivers: drivers,
 		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", TempDir: filepath.Join(dir, "scratch")})
 	if err := svc.Open(t.Context()); err != nil {

@@ -244,69 +244,6 @@ func packedSize(h *engine.PackedHistogram) int {
 	return fixed + cap(h.Counts)
 }
 
-// Runs keeps runs, their control events, snapshots, logs and results.
-type Runs interface {
-	Views
-	Leases
-	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
-	// test_results row, with the plan when known. It seals inline DSNs.
-	CreateRun(ctx context.Context, run engine.Run) error
-	// Run returns the run. The scenario's inline DSN comes back sealed and redacted.
-	Run(ctx context.Context, runID string) (engine.Run, error)
-	ListRuns(ctx context.Context, f RunFilter) (RunList, error)
-	// LiveRuns returns the runs in RUNNING, STOPPING or CANCELLING, and those whose phase is PROCESSING.
-	LiveRuns(ctx context.Context) ([]engine.Run, error)
-	// Claim takes a run whose lease has expired or is the claimant's own, raises the
-	// owner epoch and returns it; ErrLeaseHeld when another owner's lease goes on.
-	Claim(ctx context.Context, c Claim) (epoch int64, err error)
-	// RenewLeases prolongs the leases of the runs that are named, as far as they are the owner's.
-	RenewLeases(ctx context.Context, owner string, runIDs []string) error
-	// ExpiredRuns are the LiveRuns whose lease has expired.
-	ExpiredRuns(ctx context.Context) ([]engine.Run, error)
-	// TakeOver raises the owner epoch and returns it, whoever holds the run.
-	TakeOver(ctx context.Context, runID string) (epoch int64, err error)
-	// Transition applies t and returns the persisted events.
-	Transition(ctx context.Context, t Transition) ([]engine.Event, error)
-	// SaveTick persists one second of a run. Repeating it is harmless.
-	SaveTick(ctx context.Context, t Tick) error
-	// Events returns the control events after a sequence, those of the given types alone where some are given.
-	Events(ctx context.Context, runID string, afterSequence int64, only ...engine.EventType) ([]engine.Event, error)
-	// Points returns the parent's seconds, oldest first.
-	Points(ctx context.Context, runID string) ([]engine.Point, error)
-	// WorkerPoints returns one run worker's seconds, oldest first; workerID "" all of them.
-	WorkerPoints(ctx context.Context, runID, workerID string) ([]WorkerPoint, error)
-	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
-	Workers(ctx context.Context, runID string) ([]WorkerRow, error)
-	// SaveFindMax keeps the state of a search and appends the steps that were
-	// judged since. Repeating it is harmless. State.Steps are not kept with it.
-	SaveFindMax(ctx context.Context, p FindMaxProgress) error
-	// FindMax returns the state of a run's search with all of its steps, nil without one.
-	FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error)
-	// SaveWarehouse keeps one poll of a run's warehouse. Repeating it is harmless.
-	SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error
-	// Warehouse returns the polls of a run's warehouse, oldest first, without their raw rows.
-	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
-	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
-	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// SaveResult inserts or updates test_results rows of one run by ResultID, all of them or none; nil fields are
-	// left as they are. With an Epoch, the first row's, that is not the run's it changes nothing and is ErrFenced.
-	SaveResult(ctx context.Context, rows ...engine.RunResult) error
-	// Results returns the parent's row first, then the run workers' by group.
-	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
-	// PendingEnrichments returns the terminal runs whose enrichment is PENDING or RUNNING.
-	PendingEnrichments(ctx context.Context) ([]string, error)
-	// PendingAggregates returns the terminal runs whose account aggregates are PENDING.
-	PendingAggregates(ctx context.Context) ([]string, error)
-	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
-	// that of RunResult. A part of executions that were deleted is ErrExecutionsDeleted.
-	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error
-	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
-	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict. Its files are a
-	// leftover from then on.
-	DeleteRun(ctx context.Context, runID string) error
-}
-
 // FindMaxProgress is what is new of a search.
 type FindMaxProgress struct {
 	RunID string

@@ -1,10 +1,7 @@
 package store
 
 import (
-	"context"
 	"math"
-
-	"github.com/loadstone-db/loadstone/engine"
 )
 
 // Window is a part of a run's time, and in how many points it is wanted.
@@ -43,34 +40,4 @@ func (w Window) PerWorker(workers int) Window {
 		w.MaxPoints = max(w.MaxPoints/max(workers, 1), minPoints)
 	}
 	return w
-}
-
-// Views are what pages show of large runs: parts, and summaries of parts.
-type Views interface {
-	// Series returns the parent's points in the window, oldest first. Where there are
-	// more than Most, each point stands for the seconds of one phase in a stretch of
-	// resolution seconds: rates, the median and the mean are their means, P95, P99 and
-	// the maximum the highest of any of them, and the rest is that of the last one;
-	// the histogram, which would be its own only, is left out. resolution is 1 otherwise.
-	Series(ctx context.Context, runID string, w Window) (points []engine.Point, resolution float64, err error)
-	// WorkerSeries is Series for one run worker, workerID "" all of them;
-	// Most counts the points of all together, of which each has 20 at least.
-	WorkerSeries(ctx context.Context, runID, workerID string, w Window) (points []WorkerPoint, resolution float64,
-		err error)
-	// WarehousePolls returns the polls of a run's warehouse in the window, oldest first. Where
-	// there are more than Most, each stands for those of a stretch of resolution seconds: it is
-	// the last of them, with the most queries that ran and waited in any. resolution is 5 otherwise.
-	WarehousePolls(ctx context.Context, runID string, w Window) (polls []engine.WarehousePoint, resolution float64,
-		err error)
-	// WarehouseSlots returns the run's warehouse in slots of five seconds, oldest first; of more
-	// than Most it leaves out evenly, and a slot has the longest queue until the next one.
-	WarehouseSlots(ctx context.Context, runID string, w Window) ([]engine.WarehouseSlot, error)
-	// EventPage returns limit events after a sequence, in their order, and how many the run has.
-	EventPage(ctx context.Context, runID string, after int64, limit int) (events []engine.Event, total int64, err error)
-	// ArtifactPage returns limit artifacts whose names come after a name, in the order of names,
-	// and how many the run has.
-	ArtifactPage(ctx context.Context, runID, after string, limit int) (artifacts []engine.Artifact, total int64, err error)
-	// Overviews are the Results with little more of each run worker than a table shows:
-	// its figures without parts, distributions and executions.
-	Overviews(ctx context.Context, runID string) ([]engine.RunResult, error)
 }

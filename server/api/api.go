@@ -62,7 +62,12 @@ type Store interface {
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
-	store.Views
+	SeriesStore
+	// EventPage returns limit events after a sequence, in their order, and how many the run has.
+	EventPage(ctx context.Context, runID string, after int64, limit int) (events []engine.Event, total int64, err error)
+	// ArtifactPage returns limit artifacts whose names come after a name, in the order of names,
+	// and how many the run has.
+	ArtifactPage(ctx context.Context, runID, after string, limit int) (artifacts []engine.Artifact, total int64, err error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	Ping(ctx context.Context) error

@@ -19,8 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -29,7 +27,7 @@ const canary = "kanari-7f3a"
 
 // told is a store whose run and log are given.
 type told struct {
-	storetest.Store
+	api.ReportStore
 	d    engine.RunDetail
 	logs []engine.LogEntry
 }
@@ -112,7 +110,7 @@ func full() told {
 		Warehouse: &engine.Warehouse{Error: quoted},
 		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
-	return told{fake.New(), d, []engine.LogEntry{
+	return told{nil, d, []engine.LogEntry{
 		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
 		noted(engine.LogInfo, started), noted(engine.LogWarning, changed), noted(engine.LogWarning, fewer),
 		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}

@@ -28,9 +28,35 @@ type ReportRuns interface {
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 }
 
+// SeriesStore is what pages show of the seconds of runs.
+type SeriesStore interface {
+	// Series returns the parent's points in the window, oldest first. Where there are
+	// more than Most, each point stands for the seconds of one phase in a stretch of
+	// resolution seconds: rates, the median and the mean are their means, P95, P99 and
+	// the maximum the highest of any of them, and the rest is that of the last one;
+	// the histogram, which would be its own only, is left out. resolution is 1 otherwise.
+	Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64, err error)
+	// WorkerSeries is Series for one run worker, workerID "" all of them;
+	// Most counts the points of all together, of which each has 20 at least.
+	WorkerSeries(
+		ctx context.Context,
+		runID, workerID string,
+		w store.Window,
+	) (points []store.WorkerPoint, resolution float64,
+		err error)
+	// WarehousePolls returns the polls of a run's warehouse in the window, oldest first. Where
+	// there are more than Most, each stands for those of a stretch of resolution seconds: it is
+	// the last of them, with the most queries that ran and waited in any. resolution is 5 otherwise.
+	WarehousePolls(ctx context.Context, runID string, w store.Window) (polls []engine.WarehousePoint, resolution float64,
+		err error)
+	// WarehouseSlots returns the run's warehouse in slots of five seconds, oldest first; of more
+	// than Most it leaves out evenly, and a slot has the longest queue until the next one.
+	WarehouseSlots(ctx context.Context, runID string, w store.Window) ([]engine.WarehouseSlot, error)
+}
+
 // ReportStore has the seconds of runs.
 type ReportStore interface {
-	store.Views
+	SeriesStore
 	RunNote(ctx context.Context, runID string) (store.RunNote, error)
 	ListMarks(ctx context.Context, runID string) ([]engine.Mark, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)

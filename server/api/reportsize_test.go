@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,20 +13,21 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 	"github.com/loadstone-db/loadstone/ui"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv(keyring.KeyEnv)
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
 
 // stored answers with what a store has of a run.
-type stored struct{ storetest.Store }
+type stored struct{ *postgres.Store }
 
 func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	run, err := s.Run(ctx, id)
@@ -44,8 +44,9 @@ func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error)
 }
 
 // anHour makes a run of an hour with 100 million executions: noisy seconds with their distributions, of four workers.
-func anHour(t testing.TB, s storetest.Store) stored {
+func anHour(t testing.TB) stored {
 	t.Helper()
+	s, _ := postgrestest.Open(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -112,7 +113,7 @@ func TestTheReportOfAnHourIsSmall(t *testing.T) {
 	if _, err := fs.Stat(ui.Dist(), "report/report.js"); err != nil {
 		t.Skip("the page is not built: make ui builds it")
 	}
-	s := anHour(t, fake.New())
+	s := anHour(t)
 	begin := time.Now()
 	r, err := api.NewReportMaker(s, s, ui.Dist(), "1.2.3").Report(t.Context(), "hour")
 	if err != nil {
@@ -131,17 +132,7 @@ func TestTheReportOfAnHourIsSmall(t *testing.T) {
 
 // BenchmarkReportOfAnHour makes the report of an hour with 100 million executions, of a store on Postgres.
 func BenchmarkReportOfAnHour(b *testing.B) {
-	b.Setenv(keyring.KeyEnv, "")
-	keys, err := keyring.Open(filepath.Join(b.TempDir(), "key"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	kept, err := postgres.Open(b.Context(), pgtest.Start(b).NewFilled(b, schema.Apply), keys)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(kept.Close)
-	s := anHour(b, kept)
+	s := anHour(b)
 	m := api.NewReportMaker(s, s, ui.Dist(), "1.2.3")
 	for b.Loop() {
 		if _, err := m.Report(b.Context(), "hour"); err != nil {

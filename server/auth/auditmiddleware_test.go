@@ -10,13 +10,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // watched is a server whose only user asks for statuses by their address, or for a panic.
 func watched(t *testing.T) (ask func(path string), lines func(outcome string) []store.AuditEntry) {
 	t.Helper()
-	s := fake.New()
+	s, _ := postgrestest.Open(t)
 	w := NewWatcher(
 		NewAuditLog(t.Context(), s, zerolog.Nop()),
 		func(_, path string) (string, string) { return "start-run", path },

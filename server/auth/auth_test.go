@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,14 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 )
+
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv(keyring.KeyEnv)
+	os.Exit(pgtest.Main(m))
+}
 
 // users answers for one token, as slowly as a test wants.
 type users struct {

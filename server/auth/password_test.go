@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func TestPasswords(t *testing.T) {
@@ -88,7 +88,7 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := fake.New()
+			db, _ := postgrestest.Open(t)
 			u, err := db.CreateUser(t.Context(), "ada", store.RoleViewer)
 			if err != nil {
 				t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 var ada = store.User{UserID: "1", Name: "ada"}
@@ -59,8 +59,9 @@ type phone struct {
 // enrolledUser is a user with a second factor and its recovery codes.
 func enrolledUser(t *testing.T) (*phone, []string) {
 	t.Helper()
+	s, _ := postgrestest.Open(t)
 	p := &phone{at: time.Unix(1_800_000_000, 0)}
-	p.SecondFactors = &SecondFactors{Settings: fake.New(), Now: func() time.Time { return p.at }}
+	p.SecondFactors = &SecondFactors{Settings: s, Now: func() time.Time { return p.at }}
 	if err := p.Check(t.Context(), ada, ""); err != nil {
 		t.Fatalf("who has none is asked: %v", err)
 	}

@@ -56,6 +56,8 @@ type Table struct {
 	Columns []string `json:"columns"`
 	Rows    int64    `json:"rows"`
 	SHA256  string   `json:"sha256"`
+
+	entry string // of the file
 }
 
 // File is a part of a run.
@@ -94,28 +96,28 @@ type Options struct {
 
 // transientTables are tables that are for the moment alone; the first three are not emptied either.
 var transientTables = map[string]bool{
-	"schema_version":    true,
-	"server_turns":      true,
-	"run_rooms_turn":    true,
-	"run_rooms":         true,
-	"run_queue":         true,
-	"run_wishes":        true,
-	"run_leftovers":     true,
-	"result_places":     true,
-	"refresh_subtasks":  true,
-	"pending_refreshes": true,
-	"refresh_claims":    true,
-	"refresh_history":   true,
-	"refresh_bounds":    true,
-	"refresh_workers":   true,
+	"schema_version":         true,
+	"server_leases":          true,
+	"run_admission_lock":     true,
+	"run_reservations":       true,
+	"run_queue":              true,
+	"run_commands":           true,
+	"pending_file_deletions": true,
+	"result_stores":          true,
+	"refresh_subtasks":       true,
+	"pending_refreshes":      true,
+	"refresh_claims":         true,
+	"refresh_history":        true,
+	"refresh_bounds":         true,
+	"refresh_workers":        true,
 }
 
 // preservedTables are tables that a restore leaves as they are: the last five are words of the schema, which an older
 // backup has not, or not all of them.
 var preservedTables = map[string]bool{
 	"schema_version":        true,
-	"server_turns":          true,
-	"run_rooms_turn":        true,
+	"server_leases":         true,
+	"run_admission_lock":    true,
 	"worker_states":         true,
 	"global_query_states":   true,
 	"query_fragment_states": true,

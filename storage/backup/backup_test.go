@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/backup"
@@ -173,6 +175,52 @@ func TestRestored(t *testing.T) {
 	must(t, schema.Compare(ctx, to.dsn))
 }
 
+// TestABackupWithOldNamesIsRestored: until schema version 15 a table of a backup, and a column of it, had other names.
+func TestABackupWithOldNamesIsRestored(t *testing.T) {
+	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
+	filled(t, from.dsn, from.key, from.record)
+	s := open(t, from.dsn, from.key)
+	must(t, s.SetNodeDesiredState(ctx, "n-1", nodes.DesiredDrain, "ada"))
+	s.Close()
+	path := filepath.Join(t.TempDir(), "b")
+	write(t, from.dsn, path, backup.Options{})
+	r, err := zip.OpenReader(path)
+	must(t, err)
+	defer r.Close()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range r.File {
+		in, err := f.Open()
+		must(t, err)
+		content, err := io.ReadAll(in)
+		must(t, err)
+		if f.Name == "manifest.json" {
+			var m backup.Manifest
+			must(t, json.Unmarshal(content, &m))
+			i := slices.IndexFunc(m.Tables, func(t backup.Table) bool { return t.Name == "node_intents" })
+			m.Tables[i].Name, m.SchemaVersion = "node_wishes", 15
+			m.Tables[i].Columns[slices.Index(m.Tables[i].Columns, "desired_state")] = "wish"
+			content, err = json.Marshal(m)
+			must(t, err)
+		}
+		entry, err := w.Create(strings.Replace(f.Name, "node_intents", "node_wishes", 1))
+		must(t, err)
+		_, err = entry.Write(content)
+		must(t, err)
+	}
+	must(t, w.Close())
+	must(t, os.WriteFile(path, out.Bytes(), 0o600))
+	b, err := backup.Open(path)
+	must(t, err)
+	defer b.Close()
+	must(t, b.Restore(ctx, to.dsn, to.record, false))
+	s = open(t, to.dsn, from.key)
+	defer s.Close()
+	if states, err := s.NodeDesiredStates(ctx); err != nil || states["n-1"] != nodes.DesiredDrain {
+		t.Errorf("restored: %v, %v", states, err)
+	}
+}
+
 // TestNotEmpty: what is there is not overwritten without being asked, and never under a server.
 func TestNotEmpty(t *testing.T) {
 	ctx := t.Context()
@@ -317,7 +365,7 @@ func TestBadFiles(t *testing.T) {
 		"newer schema":   {manifest(map[string]any{"schema_version": 9999}), "newer"},
 		"a table of nobody's": {manifest(map[string]any{"tables": []any{map[string]any{"name": "pg_authid"}}}),
 			"does not know"},
-		"a table for the moment": {manifest(map[string]any{"tables": []any{map[string]any{"name": "server_turns"}}}),
+		"a table for the moment": {manifest(map[string]any{"tables": []any{map[string]any{"name": "server_leases"}}}),
 			"does not know"},
 	} {
 		path := filepath.Join(dir, "bad")

@@ -66,6 +66,7 @@ func (b *Backup) check(path string) error {
 	if err := json.Unmarshal(text, &b.Manifest); err != nil || b.Format != format {
 		return invalidBackup(path+" is not a backup of Loadstone.", invalidHint, err)
 	}
+	b.useCurrentNames()
 	if err := b.checkUnique(text); err != nil {
 		return invalidBackup(fmt.Sprintf("%s is damaged: %v.", path, err), invalidHint, err)
 	}
@@ -79,7 +80,7 @@ func (b *Backup) check(path string) error {
 			return invalidBackup(fmt.Sprintf("%s has a table %.60q that this Loadstone does not know.", path, t.Name),
 				"Restore it with the Loadstone that made it.", nil)
 		}
-		if err := b.verify(path, "tables/"+t.Name, t.SHA256); err != nil {
+		if err := b.verify(path, t.entry, t.SHA256); err != nil {
 			return err
 		}
 	}
@@ -95,6 +96,19 @@ func (b *Backup) check(path string) error {
 		b.Key, err = b.read(keyName)
 	}
 	return err
+}
+
+// useCurrentNames gives the one table that had another name until schema version 15 its name of today.
+func (b *Backup) useCurrentNames() {
+	for i := range b.Tables {
+		t := &b.Tables[i]
+		if t.entry = "tables/" + t.Name; t.Name == "node_wishes" {
+			t.Name = "node_intents"
+			if c := slices.Index(t.Columns, "wish"); c >= 0 {
+				t.Columns[c] = "desired_state"
+			}
+		}
+	}
 }
 
 // checkUnique refuses a backup that holds something twice: which of both is restored, and which was looked at, need not
@@ -305,7 +319,7 @@ func (b *Backup) load(ctx context.Context, tx pgx.Tx, t Table) error {
 		}
 	}
 	name := pgx.Identifier{t.Name}.Sanitize()
-	f, err := b.zip.Open("tables/" + t.Name)
+	f, err := b.zip.Open(t.entry)
 	if err != nil {
 		return err
 	}

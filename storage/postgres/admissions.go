@@ -20,10 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// AdmissionQueue implements store.Admissions. Its calls last as long as their context and the pool allow.
+// AdmissionQueue implements admission.Store. Its calls last as long as their context and the pool allow.
 type AdmissionQueue struct{ Pool *pgxpool.Pool }
-
-var _ store.Admissions = AdmissionQueue{}
 
 // The refusals of a serializable transaction that another one was in the way of.
 const (
@@ -40,7 +38,7 @@ func (b AdmissionQueue) serializable(ctx context.Context, f func(tx pgx.Tx) erro
 	for range maxSerializableTries {
 		err = pgx.BeginTxFunc(ctx, b.Pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
 			// Before the first statement that reads: what it sees is settled by that one.
-			if _, err := tx.Exec(ctx, "LOCK TABLE run_rooms_turn IN EXCLUSIVE MODE"); err != nil {
+			if _, err := tx.Exec(ctx, "LOCK TABLE run_admission_lock IN EXCLUSIVE MODE"); err != nil {
 				return err
 			}
 			return f(tx)
@@ -103,10 +101,10 @@ func writeReservations(ctx context.Context, tx pgx.Tx, runID string, held []engi
 	var batch pgx.Batch
 	for _, h := range held {
 		if h.NodeID == "" {
-			batch.Queue("DELETE FROM run_rooms WHERE run_id = $1 AND worker_id = $2", runID, h.WorkerID)
+			batch.Queue("DELETE FROM run_reservations WHERE run_id = $1 AND worker_id = $2", runID, h.WorkerID)
 			continue
 		}
-		batch.Queue(`INSERT INTO run_rooms (run_id, worker_id, node_id, connections) VALUES ($1, $2, $3, $4)
+		batch.Queue(`INSERT INTO run_reservations (run_id, worker_id, node_id, connections) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id, worker_id) DO UPDATE SET node_id = excluded.node_id, connections = excluded.connections`,
 			runID, h.WorkerID, h.NodeID, h.Connections)
 	}
@@ -119,14 +117,14 @@ type querier interface {
 
 func reservedRows(ctx context.Context, q querier) ([]engine.Reservation, error) {
 	rows, err := q.Query(ctx,
-		"SELECT run_id, worker_id, node_id, connections FROM run_rooms ORDER BY run_id, worker_id")
+		"SELECT run_id, worker_id, node_id, connections FROM run_reservations ORDER BY run_id, worker_id")
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[engine.Reservation])
 }
 
-// Enqueue implements store.Admissions.
+// Enqueue implements admission.Store.
 func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
 	works, err := json.Marshal(w.Works)
 	if err != nil {
@@ -141,21 +139,21 @@ func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
 		if status != engine.StatusPrepared {
 			return dberr.Conflict(fmt.Sprintf("The run is %s and waits for nothing.", status), "")
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO run_queue (run_id, pool, works, asked_by) VALUES ($1, $2, $3, $4)
+		_, err := tx.Exec(ctx, `INSERT INTO run_queue (run_id, pool, demands, asked_by) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id) DO NOTHING`, w.RunID, w.Pool, works, store.CleanText(w.By))
 		return err
 	})
 	return dberr.Failed("letting a run wait", err)
 }
 
-// Ledger implements store.Admissions: both halves are of one moment.
+// Ledger implements admission.Store: both halves are of one moment.
 func (b AdmissionQueue) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	err = pgx.BeginTxFunc(ctx, b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			if l.Reserved, err = reservedRows(ctx, tx); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.works, q.asked_by, q.since,
+			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.demands, q.asked_by, q.since,
 					extract(epoch FROM clock_timestamp() - q.fitted_at)::float8
 				FROM run_queue q JOIN run_status r USING (run_id) ORDER BY q.place`)
 			if err != nil {
@@ -177,13 +175,13 @@ func toQueuedRun(row pgx.CollectableRow) (w store.QueuedRun, err error) {
 	return w, json.Unmarshal(works, &w.Works)
 }
 
-// MarkFeasible implements store.Admissions.
+// MarkFeasible implements admission.Store.
 func (b AdmissionQueue) MarkFeasible(ctx context.Context, runIDs []string) error {
 	_, err := b.Pool.Exec(ctx, "UPDATE run_queue SET fitted_at = clock_timestamp() WHERE run_id = ANY($1)", runIDs)
 	return dberr.Failed("noting which runs nodes could carry", err)
 }
 
-// Reserve implements store.Admissions.
+// Reserve implements admission.Store.
 func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, a *store.Admission) error {
 	err := b.serializable(ctx, func(tx pgx.Tx) error {
 		if err := fence(ctx, tx, runID, epoch); err != nil {
@@ -201,7 +199,7 @@ func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, 
 	return dberr.Failed("reserving room", err)
 }
 
-// SetReservations implements store.Admissions.
+// SetReservations implements admission.Store.
 func (b AdmissionQueue) SetReservations(
 	ctx context.Context,
 	runID string,

@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// SaveFindMax implements store.Runs.
+// SaveFindMax implements run.ControlStore.
 func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 	return dberr.Failed("saving the search", err)
 }
 
-// FindMax implements store.Runs.
+// FindMax implements recovery.Store.
 func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -27,7 +27,7 @@ func toMatrix(row pgx.CollectableRow) (m engine.MatrixRun, err error) {
 	return m, parse("labels", labels, &m.Labels)
 }
 
-// CreateMatrix implements store.Matrices.
+// CreateMatrix implements matrix.Store.
 func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -49,7 +49,7 @@ func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	return dberr.Failed("creating the matrix", err)
 }
 
-// Matrix implements store.Matrices.
+// Matrix implements matrix.Store.
 func (s *Store) Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -72,17 +72,17 @@ func (s *Store) matrices(ctx context.Context, where string, args ...any) ([]engi
 	return list, dberr.Failed("listing matrices", err)
 }
 
-// ListMatrices implements store.Matrices.
+// ListMatrices implements matrix.Store.
 func (s *Store) ListMatrices(ctx context.Context, limit int) ([]engine.MatrixRun, error) {
 	return s.matrices(ctx, "ORDER BY created_at DESC, matrix_id DESC LIMIT $1", limit)
 }
 
-// LiveMatrices implements store.Matrices.
+// LiveMatrices implements matrix.Store.
 func (s *Store) LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
 	return s.matrices(ctx, "WHERE status IN ('RUNNING', 'CANCELLING') ORDER BY created_at, matrix_id")
 }
 
-// MatrixRuns implements store.Matrices.
+// MatrixRuns implements matrix.Store.
 func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -94,7 +94,7 @@ func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow
 	return list, dberr.Failed("reading the runs of the matrix", err)
 }
 
-// TransitionMatrix implements store.Matrices.
+// TransitionMatrix implements matrix.Store.
 func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransition) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -135,7 +135,7 @@ func (s *Store) TransitionMatrix(ctx context.Context, move store.MatrixTransitio
 // matrixLapsed holds for a matrix whose lease has expired, or that nobody ever held.
 const matrixLapsed = "coalesce(lease_until < clock_timestamp(), true)"
 
-// ClaimMatrix implements store.Matrices.
+// ClaimMatrix implements matrix.Store.
 func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -164,7 +164,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 	return nil
 }
 
-// RenewMatrices implements store.Matrices.
+// RenewMatrices implements matrix.Store.
 func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []string) ([]engine.MatrixRun, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -177,12 +177,12 @@ func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []str
 	return list, dberr.Failed("renewing the leases of matrices", err)
 }
 
-// ExpiredMatrices implements store.Matrices.
+// ExpiredMatrices implements matrix.Store.
 func (s *Store) ExpiredMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
 	return s.matrices(ctx, "WHERE status IN ('RUNNING', 'CANCELLING') AND "+matrixLapsed+" ORDER BY created_at, matrix_id")
 }
 
-// DeleteMatrix implements store.Matrices.
+// DeleteMatrix implements matrix.Store.
 func (s *Store) DeleteMatrix(ctx context.Context, matrixID string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

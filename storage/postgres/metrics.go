@@ -11,19 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Points implements store.Runs.
-func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT "+pointColumns+`
-		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
-	if err != nil {
-		return nil, dberr.Failed("reading points", err)
-	}
-	points, err := pgx.CollectRows(rows, toPoint)
-	return points, dberr.Failed("reading points", err)
-}
-
 func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
 	var kinds, classes, hist, load []byte
 	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
@@ -47,21 +34,6 @@ func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
 	return p, parse("point", hist, &p.Histogram)
 }
 
-// WorkerPoints implements store.Runs.
-func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT "timestamp", elapsed_seconds, worker_id, coalesce(phase, ''), qps,
-			p50_latency_ms, p95_latency_ms, p99_latency_ms, total_queries, error_count, active_connections, target_connections
-		FROM worker_metrics_snapshots WHERE run_id = $1 AND ($2 = '' OR worker_id = $2)
-		ORDER BY "timestamp", worker_group_id, worker_id, tick`, runID, workerID)
-	if err != nil {
-		return nil, dberr.Failed("reading worker points", err)
-	}
-	points, err := pgx.CollectRows(rows, toWorkerPoint)
-	return points, dberr.Failed("reading worker points", err)
-}
-
 func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.WorkerID, &p.Phase, &p.QPS,
 		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections,
@@ -80,7 +52,7 @@ const (
 	maxLogs     = 10_000
 )
 
-// Logs implements store.Runs. level "" means all levels, another one exactly
+// Logs implements recovery.Store. level "" means all levels, another one exactly
 // that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
 func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel,
 	limit int) ([]engine.LogEntry, error) {
@@ -107,7 +79,7 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 	return logs, dberr.Failed("reading the run's log", err)
 }
 
-// Workers implements store.Runs; rows are ordered by group.
+// Workers implements recovery.Store; rows are ordered by group.
 func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

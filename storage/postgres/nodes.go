@@ -28,10 +28,10 @@ func (r NodeStore) SetNodeDesiredState(
 	by string,
 ) (err error) {
 	if wish == nodes.DesiredNone {
-		_, err = r.Pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
+		_, err = r.Pool.Exec(ctx, "DELETE FROM node_intents WHERE node_id = $1", nodeID)
 	} else {
-		_, err = r.Pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
-			ON CONFLICT (node_id) DO UPDATE SET wish = excluded.wish, asked_by = excluded.asked_by, asked_at = now()`,
+		_, err = r.Pool.Exec(ctx, `INSERT INTO node_intents (node_id, desired_state, asked_by) VALUES ($1, $2, $3)
+			ON CONFLICT (node_id) DO UPDATE SET desired_state = excluded.desired_state, asked_by = excluded.asked_by, asked_at = now()`,
 			nodeID, string(wish), store.CleanText(by))
 	}
 	return dberr.Failed("writing what is wanted of a node", err)
@@ -39,7 +39,7 @@ func (r NodeStore) SetNodeDesiredState(
 
 // NodeDesiredStates implements nodes.Nodes.
 func (r NodeStore) NodeDesiredStates(ctx context.Context) (map[string]nodes.DesiredState, error) {
-	rows, err := r.Pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
+	rows, err := r.Pool.Query(ctx, "SELECT node_id, desired_state FROM node_intents")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of nodes", err)
 	}

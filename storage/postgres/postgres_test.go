@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func TestMain(m *testing.M) {
@@ -31,17 +30,7 @@ func TestMain(m *testing.M) {
 // open returns a store on a fresh database, and the database's DSN.
 func open(t testing.TB) (*storagepostgres.Store, string) {
 	t.Helper()
-	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
-	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := storagepostgres.Open(t.Context(), dsn, keys, postgres.NewDriver(), snowflake.NewDriver())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s, dsn
+	return postgrestest.Open(t, postgres.NewDriver(), snowflake.NewDriver())
 }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
@@ -84,3 +73,35 @@ func TestALeaseIsAsLongAsTheStoreSays(t *testing.T) {
 		t.Errorf("after its lease: %v", err)
 	}
 }
+
+// TestTables is what this store alone keeps.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s *storagepostgres.Store)
+	}{
+		{"RunArtifacts", RunArtifacts}, {"SortedRuns", SortedRuns}, {"Warehouse", warehouse}, {"Matrices", matrices},
+		{"MatrixLeases", matrixLeases}, {"ListRuns", listRuns}, {"ListRunsPages", listRunsPages},
+		{"Templates", templates}, {"TemplateSecrets", templateSecrets}, {"Rules", Rules}, {"Connections", connections},
+		{"BuiltinConnections", builtins}, {"ConnectionInUse", connectionInUse}, {"Plugins", plugins},
+		{"UploadedPlugins", uploadedPlugins}, {"PluginLimits", pluginLimits}, {"Admin", admin}, {"Tokens", tokens},
+		{"Users", Users}, {"WaysIn", SignIn}, {"LastAdmin", LastAdmin}, {"Roles", Roles}, {"External", External},
+		{"Access", Access}, {"Grants", Grants}, {"Audit", Audit}, {"AuditKept", AuditRetention}, {"Marks", Marks},
+		{"SavedQueries", Queries}, {"Views", Views}, {"ViewsBound", ViewsBound}, {"ViewsOfTheGone", ViewsOfDeletedUser},
+		{"Settings", Settings}, {"Retention", Retention}, {"ListsAreShort", listsAreShort},
+		{"WorkerPoints", workerPoints}, {"WorkerSeries", workerSeries},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := open(t)
+			c.test(t, s)
+		})
+	}
+}
+
+// The helpers of the suite.
+var (
+	must, wantError, wantTaken, same = storetest.Must, storetest.WantError, storetest.WantTaken, storetest.Same
+	newRun, create, move             = storetest.NewRun, storetest.Create, storetest.Move
+	second, noon                     = storetest.Second, storetest.Noon
+)

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// SaveResult implements store.Runs: one transaction and one round trip, however many rows. Empty strings and zero
+// SaveResult implements writer.Store: one transaction and one round trip, however many rows. Empty strings and zero
 // times are left as they are too.
 func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	ctx, cancel := bounded(ctx)
@@ -89,12 +89,12 @@ func queueResult(batch *pgx.Batch, r engine.RunResult) error {
 	return nil
 }
 
-// Results implements store.Runs.
+// Results implements query.Store.
 func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return s.results(ctx, runID, "figures")
 }
 
-// Overviews implements store.Views.
+// Overviews implements query.Store.
 func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return s.results(ctx, runID, `CASE WHEN test_id = run_id THEN figures
 		ELSE figures - '{histogram,slowest,by_statement,by_kind,latency_split,service_ms,schedule_lag_ms}'::text[] END`)
@@ -140,7 +140,7 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Ru
 	return results, dberr.Failed("reading results", err)
 }
 
-// PendingEnrichments implements store.Runs.
+// PendingEnrichments implements enrichment.Store.
 func (s *Store) PendingEnrichments(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -154,7 +154,7 @@ func (s *Store) PendingEnrichments(ctx context.Context) ([]string, error) {
 	return ids, dberr.Failed("listing enrichments", err)
 }
 
-// PendingAggregates implements store.Runs.
+// PendingAggregates implements enrichment.Store.
 func (s *Store) PendingAggregates(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -169,7 +169,7 @@ func (s *Store) PendingAggregates(ctx context.Context) ([]string, error) {
 	return ids, dberr.Failed("listing aggregates that are awaited", err)
 }
 
-// SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
+// SaveArtifact implements writer.Store. The same name with another checksum is store.ErrConflict.
 func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -217,7 +217,7 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 const artifactColumns = `artifact_id, run_id, test_id, worker_id, kind, name, artifact_size_bytes, artifact_checksum,
 			row_count, min_ts, max_ts, parquet_schema_version, created_at`
 
-// Artifacts implements store.Runs; they are ordered by name.
+// Artifacts implements recovery.Store; they are ordered by name.
 func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -61,7 +61,7 @@ func IsDeletedPart(ctx context.Context, tx pgx.Tx, a engine.Artifact) (late bool
 		err = nil // who saves it is told
 	}
 	if late {
-		_, err = tx.Exec(ctx, "SELECT leave_over($1, false)", a.RunID)
+		_, err = tx.Exec(ctx, "SELECT queue_file_deletion($1, false)", a.RunID)
 	}
 	return late, err
 }
@@ -128,7 +128,7 @@ func (k RetentionStore) Expire(ctx context.Context, e store.Expiry) error {
 		case gone && !e.Whole:
 			return store.NotExpiredError("its executions are gone already")
 		}
-		if _, err = tx.Exec(ctx, "SELECT leave_over($1, $2)", e.RunID, e.Whole); err != nil {
+		if _, err = tx.Exec(ctx, "SELECT queue_file_deletion($1, $2)", e.RunID, e.Whole); err != nil {
 			return err
 		}
 		if e.Whole {
@@ -148,7 +148,7 @@ func (k RetentionStore) Expire(ctx context.Context, e store.Expiry) error {
 
 // RegisterLocation implements store.Retention.
 func (k RetentionStore) RegisterLocation(ctx context.Context, p store.FileLocation) error {
-	_, err := k.Pool.Exec(ctx, `INSERT INTO result_places (place, label) VALUES ($1, $2)
+	_, err := k.Pool.Exec(ctx, `INSERT INTO result_stores (place, label) VALUES ($1, $2)
 		ON CONFLICT (place) DO UPDATE SET label = excluded.label, seen_at = clock_timestamp()`, p.ID,
 		store.CleanText(p.Label))
 	return dberr.Failed("noting where files are", err)
@@ -156,16 +156,28 @@ func (k RetentionStore) RegisterLocation(ctx context.Context, p store.FileLocati
 
 // QueueDeletion implements store.Retention.
 func (k RetentionStore) QueueDeletion(ctx context.Context, l store.PendingDeletion) error {
-	_, err := k.Pool.Exec(ctx, `INSERT INTO run_leftovers (run_id, place, part, whole, bytes) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (run_id, place, part) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole`,
-		l.RunID, l.Location, l.Part, l.Whole, l.Bytes)
+	_, err := k.Pool.Exec(
+		ctx,
+		`INSERT INTO pending_file_deletions (run_id, place, part, whole, bytes) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (run_id, place, part) DO UPDATE SET whole = pending_file_deletions.whole OR excluded.whole`,
+		l.RunID,
+		l.Location,
+		l.Part,
+		l.Whole,
+		l.Bytes,
+	)
 	return dberr.Failed("noting what is left over", err)
 }
 
 // PendingDeletions implements store.Retention.
 func (k RetentionStore) PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error) {
-	rows, err := k.Pool.Query(ctx, `SELECT run_id, place, whole, part, bytes FROM run_leftovers WHERE place IN ($1, '')
-		ORDER BY tried_at NULLS FIRST, since, run_id, part LIMIT $2`, place, most)
+	rows, err := k.Pool.Query(
+		ctx,
+		`SELECT run_id, place, whole, part, bytes FROM pending_file_deletions WHERE place IN ($1, '')
+		ORDER BY tried_at NULLS FIRST, since, run_id, part LIMIT $2`,
+		place,
+		most,
+	)
 	if err != nil {
 		return nil, dberr.Failed("looking for what is left over", err)
 	}
@@ -175,14 +187,14 @@ func (k RetentionStore) PendingDeletions(ctx context.Context, place string, most
 
 // DeletionFailed implements store.Retention.
 func (k RetentionStore) DeletionFailed(ctx context.Context, l store.PendingDeletion, problem string) error {
-	_, err := k.Pool.Exec(ctx, `UPDATE run_leftovers SET tried_at = clock_timestamp(), problem = $4
+	_, err := k.Pool.Exec(ctx, `UPDATE pending_file_deletions SET tried_at = clock_timestamp(), problem = $4
 		WHERE run_id = $1 AND place = $2 AND part = $3`, l.RunID, l.Location, l.Part, store.CleanText(problem))
 	return dberr.Failed("noting that files are not gone", err)
 }
 
 // DeletionDone implements store.Retention.
 func (k RetentionStore) DeletionDone(ctx context.Context, l store.PendingDeletion) error {
-	_, err := k.Pool.Exec(ctx, `DELETE FROM run_leftovers WHERE run_id = $1 AND place = $2 AND part = $3
+	_, err := k.Pool.Exec(ctx, `DELETE FROM pending_file_deletions WHERE run_id = $1 AND place = $2 AND part = $3
 		AND (NOT whole OR $4)`, l.RunID, l.Location, l.Part, l.Whole)
 	return dberr.Failed("noting that files are gone", err)
 }
@@ -192,7 +204,7 @@ func (k RetentionStore) DeletionBacklogs(ctx context.Context) ([]store.LeftPlace
 	rows, err := k.Pool.Query(ctx, `SELECT l.place, coalesce(p.label, ''), count(DISTINCT l.run_id), min(l.since),
 			max(l.tried_at), max(p.seen_at),
 			coalesce((array_agg(l.problem ORDER BY l.tried_at DESC) FILTER (WHERE l.problem <> ''))[1], '')
-		FROM run_leftovers l LEFT JOIN result_places p USING (place) GROUP BY l.place, p.label ORDER BY l.place`)
+		FROM pending_file_deletions l LEFT JOIN result_stores p USING (place) GROUP BY l.place, p.label ORDER BY l.place`)
 	if err != nil {
 		return nil, dberr.Failed("summing up what is left over", err)
 	}

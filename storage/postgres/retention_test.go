@@ -155,7 +155,7 @@ func TestWhatKeepsARunIsJudgedWithItsDeletion(t *testing.T) {
 			keep := k.ready(t, s)
 			exec(t, conn, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
 				'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END'`)
-			exec(t, conn, "CREATE TRIGGER halt AFTER INSERT ON run_leftovers FOR EACH ROW EXECUTE FUNCTION halt()")
+			exec(t, conn, "CREATE TRIGGER halt AFTER INSERT ON pending_file_deletions FOR EACH ROW EXECUTE FUNCTION halt()")
 			exec(t, conn, "SELECT pg_advisory_lock(7)")
 			expired := beside(t, conn, "the deletion", 1, func(ctx context.Context) error {
 				return s.Expire(ctx, store.Expiry{RunID: "r", Whole: true})

@@ -17,21 +17,19 @@ import (
 )
 
 // commandChannel is where new wishes are told of. It is the database's, whatever the schema.
-const commandChannel = "loadstone_run_wishes"
+const commandChannel = "loadstone_run_commands"
 
 // commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
 const commandIdleTimeout = 30 * time.Second
 
-// RunCommandStore implements store.RunCommands. Its calls last as long as their context and the pool allow.
+// RunCommandStore implements run.CommandStore. Its calls last as long as their context and the pool allow.
 type RunCommandStore struct{ Pool *pgxpool.Pool }
 
-var _ store.RunCommands = RunCommandStore{}
-
-// EnqueueRunCommand implements store.RunCommands.
+// EnqueueRunCommand implements run.CommandStore.
 func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, wish store.RunCommand) (seq int64, err error) {
 	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		// One that is answered between the two statements is no conflict any more: it is noted anew.
-		const insert = `INSERT INTO run_wishes (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
+		const insert = `INSERT INTO run_commands (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET run_id = excluded.run_id RETURNING seq`
 		err := tx.QueryRow(ctx, insert, wish.RunID, string(wish.Kind), store.CleanText(wish.By),
 			store.CleanText(wish.Server)).Scan(&seq)
@@ -52,9 +50,9 @@ func scanCommand(row pgx.CollectableRow) (w store.RunCommand, err error) {
 	return w, err
 }
 
-// RunCommand implements store.RunCommands.
+// RunCommand implements run.CommandStore.
 func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
-	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE seq = $1", seq)
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_commands WHERE seq = $1", seq)
 	if err != nil {
 		return store.RunCommand{}, dberr.Failed("reading what is wanted of a run", err)
 	}
@@ -62,9 +60,9 @@ func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCo
 	return wish, dberr.Failed("reading what is wanted of a run", err)
 }
 
-// PendingRunCommands implements store.RunCommands.
+// PendingRunCommands implements run.CommandStore.
 func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
-	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_wishes WHERE answered_by IS NULL ORDER BY seq")
+	rows, err := w.Pool.Query(ctx, "SELECT "+commandColumns+" FROM run_commands WHERE answered_by IS NULL ORDER BY seq")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of runs", err)
 	}
@@ -72,14 +70,14 @@ func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCom
 	return wishes, dberr.Failed("reading what is wanted of runs", err)
 }
 
-// AckRunCommand implements store.RunCommands.
+// AckRunCommand implements run.CommandStore.
 func (w RunCommandStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
-	_, err := w.Pool.Exec(ctx, `UPDATE run_wishes SET answered_by = $2, answered_at = clock_timestamp()
+	_, err := w.Pool.Exec(ctx, `UPDATE run_commands SET answered_by = $2, answered_at = clock_timestamp()
 		WHERE seq = $1 AND answered_by IS NULL`, seq, store.CleanText(server))
 	return dberr.Failed("answering what is wanted of a run", err)
 }
 
-// WatchRunCommands implements store.RunCommands, on a connection of its own.
+// WatchRunCommands implements run.CommandStore, on a connection of its own.
 func (w RunCommandStore) WatchRunCommands(ctx context.Context, heard func()) error {
 	conn, err := pgx.ConnectConfig(ctx, w.Pool.Config().ConnConfig.Copy())
 	if err != nil {

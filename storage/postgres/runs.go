@@ -66,7 +66,7 @@ func toRun(row pgx.CollectableRow) (engine.Run, error) {
 	return run, err
 }
 
-// CreateRun implements store.Runs. A TemplateID that names no template, for
+// CreateRun implements run.ControlStore. A TemplateID that names no template, for
 // instance one that was deleted a moment ago, is left out of the row.
 func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	ctx, cancel := bounded(ctx)
@@ -115,7 +115,7 @@ func orEmptyMap(m map[string]engine.WorkerTarget) map[string]engine.WorkerTarget
 	return m
 }
 
-// Run implements store.Runs.
+// Run implements writer.Store.
 func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -127,10 +127,10 @@ func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 	return run, dberr.Reading("run", runID, err)
 }
 
-// LiveRuns implements store.Runs.
+// LiveRuns implements recovery.Store.
 func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) { return s.liveRuns(ctx, "true") }
 
-// ExpiredRuns implements store.Runs.
+// ExpiredRuns implements recovery.Store.
 func (s *Store) ExpiredRuns(ctx context.Context) ([]engine.Run, error) {
 	return s.liveRuns(ctx, leased+" < clock_timestamp()")
 }
@@ -151,7 +151,7 @@ func (s *Store) liveRuns(ctx context.Context, where string) ([]engine.Run, error
 // leased is the end of a row's lease.
 const leased = "coalesce(lease_until, updated_at + make_interval(secs => 15))"
 
-// Claim implements store.Runs.
+// Claim implements recovery.Store.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -177,7 +177,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	return 0, fmt.Errorf("claiming the run: %w", store.ErrLeaseHeld)
 }
 
-// RenewLeases implements store.Runs.
+// RenewLeases implements recovery.Store.
 func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -187,7 +187,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	return dberr.Failed("renewing the leases", err)
 }
 
-// TakeOver implements store.Runs.
+// TakeOver implements storetest.Store.
 func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -197,12 +197,12 @@ func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
 	return epoch, dberr.Reading("run", runID, err)
 }
 
-// DeleteRun implements store.Runs.
+// DeleteRun implements run.ControlStore.
 func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT leave_over($1, true)", runID); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT queue_file_deletion($1, true)", runID); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
@@ -270,7 +270,7 @@ func toRow(row pgx.CollectableRow) (store.RunRow, error) {
 	return r, err
 }
 
-// ListRuns implements store.Runs. A page has at most 500 runs.
+// ListRuns implements api.Store. A page has at most 500 runs.
 func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -88,16 +88,16 @@ func (s Settings) SaveSetting(ctx context.Context, v store.Setting) (store.Setti
 
 // AcquireTaskLease implements store.Settings.
 func (s Settings) AcquireTaskLease(ctx context.Context, name, owner string, lasts time.Duration) (bool, error) {
-	tag, err := s.Pool.Exec(ctx, `INSERT INTO server_turns (turn_name, owner, until)
+	tag, err := s.Pool.Exec(ctx, `INSERT INTO server_leases (lease_name, owner, until)
 		VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
-		ON CONFLICT (turn_name) DO UPDATE SET owner = excluded.owner, until = excluded.until
-		WHERE server_turns.owner = excluded.owner OR server_turns.until <= clock_timestamp()`,
+		ON CONFLICT (lease_name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+		WHERE server_leases.owner = excluded.owner OR server_leases.until <= clock_timestamp()`,
 		name, owner, lasts.Seconds())
 	return err == nil && tag.RowsAffected() == 1, dberr.Failed("taking a turn", err)
 }
 
 // ReleaseTaskLease implements store.Settings.
 func (s Settings) ReleaseTaskLease(ctx context.Context, name, owner string) error {
-	_, err := s.Pool.Exec(ctx, "DELETE FROM server_turns WHERE turn_name = $1 AND owner = $2", name, owner)
+	_, err := s.Pool.Exec(ctx, "DELETE FROM server_leases WHERE lease_name = $1 AND owner = $2", name, owner)
 	return dberr.Failed("yielding a turn", err)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// SaveTick implements store.Runs: one transaction and one round trip for its
+// SaveTick implements writer.Store: one transaction and one round trip for its
 // body, whatever the number of run workers. Rows travel as arrays.
 func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	ctx, cancel := bounded(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Transition implements store.Runs: one conditional UPDATE that also takes the
+// Transition implements writer.Store: one conditional UPDATE that also takes the
 // sequence ids, and its events, in one transaction.
 func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	ctx, cancel := bounded(ctx)
@@ -168,7 +168,7 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 	return out, err
 }
 
-// Events implements store.Runs.
+// Events implements writer.Store.
 func (s *Store) Events(ctx context.Context, runID string, after int64, only ...engine.EventType) ([]engine.Event,
 	error) {
 	ctx, cancel := bounded(ctx)

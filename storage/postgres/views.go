@@ -59,7 +59,7 @@ const pointColumns = `"timestamp", elapsed_seconds, coalesce(phase, ''), qps, re
 	p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
 	active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail`
 
-// Series implements store.Views.
+// Series implements query.Store.
 func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]engine.Point, float64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -114,7 +114,7 @@ func merged(sql string) string {
 		FROM (` + sql + `) a JOIN metrics_snapshots m ON m.run_id = $1 AND m."timestamp" = a.at ORDER BY m."timestamp"`
 }
 
-// WorkerSeries implements store.Views.
+// WorkerSeries implements api.SeriesStore.
 func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) ([]store.WorkerPoint, float64,
 	error) {
 	ctx, cancel := bounded(ctx)
@@ -153,7 +153,7 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 	return points, step, dberr.Failed("reading worker points", err)
 }
 
-// EventPage implements store.Views.
+// EventPage implements query.Store.
 func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit int) ([]engine.Event, int64, error) {
 	return page(ctx, s, "reading events", "SELECT count(*) FROM run_control_events WHERE run_id = $1",
 		`SELECT event_id, run_id, event_type, sequence_id, event_data, created_at
@@ -161,7 +161,7 @@ func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit 
 		limit)
 }
 
-// ArtifactPage implements store.Views.
+// ArtifactPage implements query.Store.
 func (s *Store) ArtifactPage(ctx context.Context, runID, after string, limit int) ([]engine.Artifact, int64, error) {
 	return page(ctx, s, "reading artifacts", "SELECT count(*) FROM query_execution_artifacts WHERE run_id = $1",
 		"SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 AND name > $2 ORDER BY name LIMIT $3",

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// SaveWarehouse implements store.Runs.
+// SaveWarehouse implements run.ControlStore.
 func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -66,13 +66,13 @@ func toPoll(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
 	return p, err
 }
 
-// Warehouse implements store.Runs.
+// Warehouse returns the polls of a run's warehouse, oldest first, without their raw rows.
 func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
 	points, _, err := s.WarehousePolls(ctx, runID, store.Window{})
 	return points, err
 }
 
-// WarehouseChanges implements store.Runs.
+// WarehouseChanges implements query.Store.
 func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.Wa
 	return points, dberr.Failed("reading the warehouse", err)
 }
 
-// WarehousePolls implements store.Views.
+// WarehousePolls implements api.SeriesStore.
 func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) ([]engine.WarehousePoint, float64,
 	error) {
 	ctx, cancel := bounded(ctx)
@@ -126,7 +126,7 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 // slotSeconds is how often a warehouse is polled, and the length of a slot.
 const slotSeconds = 5
 
-// WarehouseSlots implements store.Views.
+// WarehouseSlots implements api.SeriesStore.
 func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window) ([]engine.WarehouseSlot, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

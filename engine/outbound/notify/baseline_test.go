@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // timed are runs with how long their operations take, in ms: measured for a minute, or for 5 s where that is negative.
@@ -92,7 +92,8 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 	ear, room := httptest.NewServer(hooks), httptest.NewServer(chat)
 	defer ear.Close()
 	defer room.Close()
-	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: all, Baselines: took, Compare: took,
+	s, _ := postgrestest.Open(t)
+	n := notify.Start(notify.Options{Settings: s, Runs: all, Baselines: took, Compare: took,
 		Log: zerolog.Nop(), SettleTimeout: 3 * time.Second})
 	t.Cleanup(n.Close)
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{

@@ -20,10 +20,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
 // runs are those that have ended, with what is known of them.
 type runs map[string]store.RunRow
@@ -83,7 +84,8 @@ func (h *heard) await(t *testing.T, n int) {
 
 func start(t *testing.T, r runs, p *egress.Policy) *notify.Notifier {
 	t.Helper()
-	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: r, Egress: p, Log: zerolog.Nop(),
+	s, _ := postgrestest.Open(t)
+	n := notify.Start(notify.Options{Settings: s, Runs: r, Egress: p, Log: zerolog.Nop(),
 		URL: func() string { return "https://bench.example" }, SettleTimeout: 3 * time.Second})
 	t.Cleanup(n.Close)
 	return n
@@ -265,7 +267,8 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 	row := ended("slow", engine.StatusCompleted, &no, nil)
 	verdict, rate := engine.VerdictDegraded, 0.25
 	row.Verdict, row.Simulated, row.ErrorRate = &verdict, true, &rate
-	settings := &away{Settings: &fake.Settings{}}
+	s, _ := postgrestest.Open(t)
+	settings := &away{Settings: s}
 	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), SettleTimeout: 700 * time.Millisecond,
 		Runs: late{runs{"slow": row}, time.Now().Add(2 * time.Second)}})
 	t.Cleanup(n.Close)

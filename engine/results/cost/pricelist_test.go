@@ -13,8 +13,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 func TestPricesFollowTheFile(t *testing.T) {
 	dir := t.TempDir()
@@ -65,7 +68,8 @@ func TestPricesFollowTheFile(t *testing.T) {
 // TestASavedListComesBeforeTheFile of the data directory, and after the one that the command line names; another server
 // sees it. Of two that edit it the second is told.
 func TestASavedListComesBeforeTheFile(t *testing.T) {
-	ctx, dir, kept := t.Context(), t.TempDir(), fake.New()
+	ctx, dir := t.Context(), t.TempDir()
+	kept, _ := postgrestest.Open(t)
 	list := func(price string) string {
 		return strings.Replace(string(cost.Embedded()), "credit_price: 3.00", "credit_price: "+price, 1)
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	Owner string
 	// Interval is how often it is looked (10 minutes).
 	Interval time.Duration
+	// RetryDelay is how soon a server looks again while another one has the lease (5 s).
+	RetryDelay time.Duration
 	// Now is this server's clock, time.Now without one. Only how long something takes is measured by it.
 	Now func() time.Time
 	Log zerolog.Logger
@@ -91,6 +93,9 @@ const (
 func New(o Options) *Janitor {
 	if o.Interval <= 0 {
 		o.Interval = passInterval
+	}
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = retryDelay
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -242,7 +247,7 @@ func (k *Janitor) runPass(ctx context.Context) (next time.Duration, err error) {
 		return k.o.Interval, errors.Join(err, stuck)
 	}
 	if !mine {
-		return min(retryDelay, k.o.Interval), stuck
+		return min(k.o.RetryDelay, k.o.Interval), stuck
 	}
 	// Another server that was told of a change has its turn at once.
 	defer func() {
@@ -277,7 +282,7 @@ func (k *Janitor) runPass(ctx context.Context) (next time.Duration, err error) {
 		pass.Error = adminMessage(err)
 	}
 	if halted == haltLeaseLost {
-		return min(retryDelay, k.o.Interval), err // who has it now tells
+		return min(k.o.RetryDelay, k.o.Interval), err // who has it now tells
 	}
 	next, pass.CutShort, pass.EndedAt = k.o.Interval, halted != "", engine.At(now.Add(k.o.Now().Sub(began)))
 	if halted == haltRulesChanged {

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,13 +19,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv(keyring.KeyEnv)
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
 
-// now is what it is by the clock of a store in memory.
+// now is what it is by the clock of the store, which is on this machine.
 var now = time.Now().UTC().Truncate(time.Millisecond)
 
 func run(id string, age time.Duration, gb float64, pin store.Pin) store.EndedRun {
@@ -140,7 +145,7 @@ func (f *files) gone() string {
 	return strings.Join(f.removed, ", ")
 }
 
-func ended(t *testing.T, s storetest.Store, id string, at time.Time, bytes int64) {
+func ended(t *testing.T, s *postgres.Store, id string, at time.Time, bytes int64) {
 	t.Helper()
 	ctx := t.Context()
 	if err := s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id}); err != nil {
@@ -160,8 +165,9 @@ func ended(t *testing.T, s storetest.Store, id string, at time.Time, bytes int64
 
 // TestKeeper lets old runs and executions go, tells the audit log, and goes on where it could not remove files.
 func TestKeeper(t *testing.T) {
-	ctx := t.Context()
-	s, f := fake.New(), &files{}
+	t.Parallel()
+	ctx, f := t.Context(), &files{}
+	s, _ := postgrestest.Open(t)
 	ended(t, s, "old", now.Add(-50*day), 5)
 	ended(t, s, "middle", now.Add(-20*day), 7)
 	ended(t, s, "new", now.Add(-day), 9)
@@ -231,8 +237,9 @@ func TestKeeper(t *testing.T) {
 
 // TestABudgetThatCannotBeKeptIsTold also where nothing can go: once in the log, and until it is kept again.
 func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	s := fake.New()
+	s, _ := postgrestest.Open(t)
 	var log bytes.Buffer
 	ended(t, s, "pinned", now.Add(-50*day), 5e9)
 	if _, err := s.SaveRunNote(ctx, store.RunNote{RunID: "pinned", Text: "keep", UpdatedBy: "ada"}); err != nil {
@@ -293,8 +300,9 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 
 // TestKeeperStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
 func TestKeeperStopsWhenRulesChange(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	s := fake.New()
+	s, _ := postgrestest.Open(t)
 	for i := range 3 {
 		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 1)
 	}
@@ -330,8 +338,9 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 
 // TestAWrongClockDeletesNothing: ages are judged by the store, which a server with a clock of next year may ask.
 func TestAWrongClockDeletesNothing(t *testing.T) {
-	ctx := t.Context()
-	s, f := fake.New(), &files{}
+	t.Parallel()
+	ctx, f := t.Context(), &files{}
+	s, _ := postgrestest.Open(t)
 	ended(t, s, "new", now.Add(-day), 9)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a",
 		Now: func() time.Time { return time.Now().Add(365 * day) }})
@@ -358,8 +367,9 @@ func TestAWrongClockDeletesNothing(t *testing.T) {
 
 // TestABrokenPassIsEnded: a server that ended in the middle leaves none that seems to go on.
 func TestABrokenPassIsEnded(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	s := fake.New()
+	s, _ := postgrestest.Open(t)
 	_, err := s.SaveSetting(ctx, store.Setting{Name: "retention.pass", UpdatedBy: "gone",
 		Value: []byte(`{"started_at":"2026-01-01T00:00:00.000Z","ended_at":null,"planned":10,"done":4}`)})
 	if err != nil {
@@ -376,30 +386,32 @@ func TestABrokenPassIsEnded(t *testing.T) {
 
 // TestAnotherServersChangeIsSeen within seconds: who is not at turn asks again soon.
 func TestAnotherServersChangeIsSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, f := fake.New(), &files{}
-		ended(t, s, "old", time.Now().Add(-50*day), 5)
-		if _, err := s.AcquireTaskLease(t.Context(), "retention", "b", time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		k := retention.New(retention.Options{Store: s, Files: f, Owner: "a"})
-		k.Start()
-		defer k.Close()
-		if _, err := k.Save(t.Context(), retention.Rules{Enabled: true, RunDays: 1}, 0, "ada"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30 * time.Second)
-		if synctest.Wait(); f.gone() != "" {
-			t.Errorf("out of its turn: %s", f.gone())
-		}
-		if err := s.ReleaseTaskLease(t.Context(), "retention", "b"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(6 * time.Second)
-		if synctest.Wait(); f.gone() != "all of old" {
-			t.Errorf("in its turn: %q", f.gone())
-		}
-	})
+	t.Parallel()
+	f := &files{}
+	s, _ := postgrestest.Open(t)
+	ended(t, s, "old", now.Add(-50*day), 5)
+	if _, err := s.AcquireTaskLease(t.Context(), "retention", "b", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", RetryDelay: 20 * time.Millisecond})
+	k.Start()
+	defer k.Close()
+	if _, err := k.Save(t.Context(), retention.Rules{Enabled: true, RunDays: 1}, 0, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if f.gone() != "" {
+		t.Errorf("out of its turn: %s", f.gone())
+	}
+	if err := s.ReleaseTaskLease(t.Context(), "retention", "b"); err != nil {
+		t.Fatal(err)
+	}
+	for f.gone() == "" {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if f.gone() != "all of old" {
+		t.Errorf("in its turn: %q", f.gone())
+	}
 }
 
 type calls struct{ then func() }
@@ -414,8 +426,9 @@ func (c *calls) Place() (place, label string, err error)             { return "p
 // TestOnlyWhoReachesFilesClearsThem: a server with a folder of its own says nothing of the files of another's, whose
 // file that cannot be removed holds up no other, and is told.
 func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
-	s := fake.New()
+	s, _ := postgrestest.Open(t)
 	own, other := &files{stuck: "all of r1"}, &files{place: "other ", none: true}
 	a := retention.New(retention.Options{Store: s, Files: own, Owner: "a"})
 	b := retention.New(retention.Options{Store: s, Files: other, Owner: "b"})
@@ -473,7 +486,9 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 
 // TestKeeperLooksByItself: saved rules count at once, and Close ends it.
 func TestKeeperLooksByItself(t *testing.T) {
-	s, f := fake.New(), &files{}
+	t.Parallel()
+	f := &files{}
+	s, _ := postgrestest.Open(t)
 	ended(t, s, "old", now.Add(-50*day), 5)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Interval: time.Hour})
 	k.Start()

@@ -53,9 +53,25 @@ type Job struct {
 	interrupted bool
 }
 
+// Store keeps what enrichments give, and knows those that are due.
+type Store interface {
+	// Results returns the parent's row first, then the run workers' by group.
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
+	// SaveResult inserts or updates test_results rows of one run by ResultID, all of them or none; nil fields are
+	// left as they are. With an Epoch, the first row's, that is not the run's it changes nothing and is ErrFenced.
+	SaveResult(ctx context.Context, rows ...engine.RunResult) error
+	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
+	// that of RunResult. A part of executions that were deleted is ErrExecutionsDeleted.
+	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error
+	// PendingEnrichments returns the terminal runs whose enrichment is PENDING or RUNNING.
+	PendingEnrichments(ctx context.Context) ([]string, error)
+	// PendingAggregates returns the terminal runs whose account aggregates are PENDING.
+	PendingAggregates(ctx context.Context) ([]string, error)
+}
+
 // Options are what a service is made of; all of them are needed.
 type Options struct {
-	Store   store.Runs
+	Store   Store
 	Results record.Results
 	Policy  enrich.Policy
 	// TempDir is a folder for files under construction.

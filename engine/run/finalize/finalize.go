@@ -13,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/live"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/run/writer"
-	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -64,9 +63,18 @@ type Result struct {
 	Stored []string
 }
 
+// Store reads what the record of a run does not have.
+type Store interface {
+	// Events returns the control events after a sequence, those of the given types alone where some are given.
+	Events(ctx context.Context, runID string, afterSequence int64, only ...engine.EventType) ([]engine.Event, error)
+	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
+	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
+	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+}
+
 // Options are what a service is made of; all of them are needed but the last.
 type Options struct {
-	Store   store.Runs
+	Store   Store
 	Results record.Results
 	Log     zerolog.Logger
 	// Drivers are those of the databases that runs had.

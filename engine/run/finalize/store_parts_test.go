@@ -24,11 +24,15 @@ import (
 
 // stepRecorder notes the steps of storing a part, and fails one of them.
 type stepRecorder struct {
-	store.Runs
+	writer.Store
 	mu   sync.Mutex
 	done []string
 	fail string
 	err  error // what failing says; errStep without it
+}
+
+func (*stepRecorder) WarehouseChanges(context.Context, string) ([]engine.WarehousePoint, error) {
+	return nil, nil
 }
 
 var errStep = errors.New("not today")
@@ -161,9 +165,13 @@ func (c *concurrentResults) Put(ctx context.Context, a engine.Artifact, _ record
 
 // orderRecorder are the names of parts as they are indexed, and as they are acknowledged.
 type orderRecorder struct {
-	store.Runs
+	writer.Store
 	mu                    sync.Mutex
 	indexed, acknowledged []string
+}
+
+func (*orderRecorder) WarehouseChanges(context.Context, string) ([]engine.WarehousePoint, error) {
+	return nil, nil
 }
 
 func (o *orderRecorder) SaveArtifact(_ context.Context, _ int64, a engine.Artifact) error {

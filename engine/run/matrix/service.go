@@ -29,9 +29,39 @@ type Runs interface {
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
+// Store keeps what runs of one workload on several targets have in common. The runs name their matrix.
+type Store interface {
+	Leases
+	CreateMatrix(ctx context.Context, m engine.MatrixRun) error
+	Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error)
+	// ListMatrices returns the newest first, at most limit.
+	ListMatrices(ctx context.Context, limit int) ([]engine.MatrixRun, error)
+	// MatrixRuns returns the matrix's runs by their index.
+	MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow, error)
+	// DeleteMatrix removes the row, not its runs; ErrConflict while it is live.
+	DeleteMatrix(ctx context.Context, matrixID string) error
+}
+
+// Leases say which server carries a matrix.
+type Leases interface {
+	store.Leases
+	// LiveMatrices are those in RUNNING or CANCELLING.
+	LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error)
+	// ExpiredMatrices are the LiveMatrices whose lease has expired.
+	ExpiredMatrices(ctx context.Context) ([]engine.MatrixRun, error)
+	// ClaimMatrix takes a matrix that is not over when its lease has expired, when
+	// nobody ever held it, or with reclaim when it is the owner's already; ErrLeaseHeld
+	// when another owner's lease goes on, ErrConflict when it is over.
+	ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error
+	// RenewMatrices prolongs an owner's leases and returns those of the named
+	// matrices that it still holds, as they stand.
+	RenewMatrices(ctx context.Context, owner string, matrixIDs []string) ([]engine.MatrixRun, error)
+	TransitionMatrix(ctx context.Context, move store.MatrixTransition) error
+}
+
 // Options are what a service is made of.
 type Options struct {
-	Store store.Matrices
+	Store Store
 	Runs  Runs
 	Log   zerolog.Logger
 	// Owner names this process in the leases of its matrices, as it does in those of runs.

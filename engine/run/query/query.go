@@ -14,9 +14,41 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// Store reads runs, and what belongs to them.
+type Store interface {
+	Pages
+	// Run returns the run. The scenario's inline DSN comes back sealed and redacted.
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	// Results returns the parent's row first, then the run workers' by group.
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
+	// Overviews are the Results with little more of each run worker than a table shows:
+	// its figures without parts, distributions and executions.
+	Overviews(ctx context.Context, runID string) ([]engine.RunResult, error)
+	// Events returns the control events after a sequence, those of the given types alone where some are given.
+	Events(ctx context.Context, runID string, afterSequence int64, only ...engine.EventType) ([]engine.Event, error)
+}
+
+// Pages are parts of what belongs to a run, and summaries of it.
+type Pages interface {
+	// Series returns the parent's points in the window, oldest first. Where there are
+	// more than Most, each point stands for the seconds of one phase in a stretch of
+	// resolution seconds: rates, the median and the mean are their means, P95, P99 and
+	// the maximum the highest of any of them, and the rest is that of the last one;
+	// the histogram, which would be its own only, is left out. resolution is 1 otherwise.
+	Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64, err error)
+	// EventPage returns limit events after a sequence, in their order, and how many the run has.
+	EventPage(ctx context.Context, runID string, after int64, limit int) (events []engine.Event, total int64, err error)
+	// ArtifactPage returns limit artifacts whose names come after a name, in the order of names,
+	// and how many the run has.
+	ArtifactPage(ctx context.Context, runID, after string, limit int) (artifacts []engine.Artifact, total int64, err error)
+	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
+	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
+	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+}
+
 // Options are what a reader is made of; all of them are needed.
 type Options struct {
-	Store       store.Runs
+	Store       Store
 	Results     record.Results
 	Enrichments *enrichment.Service
 	Prices      PriceList

@@ -24,9 +24,41 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// Store finds the runs whose owner is gone, takes them, and writes their end.
+type Store interface {
+	writer.Store
+	Evidence
+	// LiveRuns returns the runs in RUNNING, STOPPING or CANCELLING, and those whose phase is PROCESSING.
+	LiveRuns(ctx context.Context) ([]engine.Run, error)
+	// ExpiredRuns are the LiveRuns whose lease has expired.
+	ExpiredRuns(ctx context.Context) ([]engine.Run, error)
+	// Claim takes a run whose lease has expired or is the claimant's own, raises the
+	// owner epoch and returns it; ErrLeaseHeld when another owner's lease goes on.
+	Claim(ctx context.Context, c store.Claim) (epoch int64, err error)
+	// RenewLeases prolongs the leases of the runs that are named, as far as they are the owner's.
+	RenewLeases(ctx context.Context, owner string, runIDs []string) error
+}
+
+// Evidence is what is stored of a run that another process carried.
+type Evidence interface {
+	// Results returns the parent's row first, then the run workers' by group.
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
+	Workers(ctx context.Context, runID string) ([]store.WorkerRow, error)
+	// FindMax returns the state of a run's search with all of its steps, nil without one.
+	FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error)
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
+	// Series returns the parent's points in the window, oldest first. Where there are
+	// more than Most, each point stands for the seconds of one phase in a stretch of
+	// resolution seconds: rates, the median and the mean are their means, P95, P99 and
+	// the maximum the highest of any of them, and the rest is that of the last one;
+	// the histogram, which would be its own only, is left out. resolution is 1 otherwise.
+	Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64, err error)
+}
+
 // Options are what a service is made of; all of them are needed but the last.
 type Options struct {
-	Store   store.Runs
+	Store   Store
 	Version string
 	// Owner names this server in the leases of its runs.
 	Owner string

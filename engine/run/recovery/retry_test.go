@@ -17,7 +17,7 @@ import (
 
 // countingStore counts how often runs are looked for, of which there are none that can be read.
 type countingStore struct {
-	store.Runs
+	Store
 	times int
 }
 

@@ -15,7 +15,7 @@ import (
 
 // slowStore is a store that takes its time for each transaction, and is away until it is back.
 type slowStore struct {
-	store.Runs
+	Store
 	back  time.Time
 	delay time.Duration
 	rows  map[string]int

@@ -37,11 +37,30 @@ const (
 	maxRowsPerTx = 100
 )
 
+// Store is what is written to of the control store, and what tells whether that is there already.
+type Store interface {
+	store.Leases
+	// Run returns the run. The scenario's inline DSN comes back sealed and redacted.
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	// Events returns the control events after a sequence, those of the given types alone where some are given.
+	Events(ctx context.Context, runID string, afterSequence int64, only ...engine.EventType) ([]engine.Event, error)
+	// Transition applies t and returns the persisted events.
+	Transition(ctx context.Context, t store.Transition) ([]engine.Event, error)
+	// SaveTick persists one second of a run. Repeating it is harmless.
+	SaveTick(ctx context.Context, t store.Tick) error
+	// SaveResult inserts or updates test_results rows of one run by ResultID, all of them or none; nil fields are
+	// left as they are. With an Epoch, the first row's, that is not the run's it changes nothing and is ErrFenced.
+	SaveResult(ctx context.Context, rows ...engine.RunResult) error
+	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
+	// that of RunResult. A part of executions that were deleted is ErrExecutionsDeleted.
+	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error
+}
+
 // Writer writes what one run must not lose, in order, behind the run's loop: the
 // loop never waits for the store. While the store is away the work is retried
 // with back-off and memory stays bounded: seconds lose their worker rows first.
 type Writer struct {
-	store store.Runs
+	store Store
 	runID string
 	epoch int64
 	log   zerolog.Logger
@@ -94,7 +113,7 @@ func (w *Write) Done() <-chan struct{} { return w.done }
 func (w *Write) Err() error { return w.err }
 
 // New is a keeper of one run, owned in an epoch; Run has to be called for it to write.
-func New(s store.Runs, runID string, epoch int64, log zerolog.Logger) *Writer {
+func New(s Store, runID string, epoch int64, log zerolog.Logger) *Writer {
 	return &Writer{store: s, runID: runID, epoch: epoch, log: log, wake: make(chan struct{}, 1),
 		outages: make(chan Outage, 16),
 		fenced:  make(chan struct{}), leaseSeenAt: time.Now()}

@@ -14,7 +14,7 @@ import (
 )
 
 // fencedStore is a store in which another server owns the run.
-type fencedStore struct{ store.Runs }
+type fencedStore struct{ Store }
 
 func (fencedStore) SaveTick(context.Context, store.Tick) error { return store.ErrFenced }
 
@@ -38,7 +38,7 @@ func TestNothingIsWrittenAfterTheRunIsLost(t *testing.T) {
 }
 
 // epochStore is a store that takes what the owner in epoch 7 writes.
-type epochStore struct{ store.Runs }
+type epochStore struct{ Store }
 
 func (epochStore) SaveResult(_ context.Context, rows ...engine.RunResult) error {
 	for _, r := range rows {

@@ -62,7 +62,7 @@ func (s *Store) reserve(r *run, a *store.Admission, held []engine.Reservation) e
 	return nil
 }
 
-// Enqueue implements store.Admissions.
+// Enqueue implements admission.Store.
 func (s *Store) Enqueue(ctx context.Context, w store.QueuedRun) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *Store) Enqueue(ctx context.Context, w store.QueuedRun) error {
 	return nil
 }
 
-// Ledger implements store.Admissions.
+// Ledger implements admission.Store.
 func (s *Store) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	if err := s.lock(ctx); err != nil {
 		return l, err
@@ -99,7 +99,7 @@ func (s *Store) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	return l, nil
 }
 
-// MarkFeasible implements store.Admissions.
+// MarkFeasible implements admission.Store.
 func (s *Store) MarkFeasible(ctx context.Context, runIDs []string) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) MarkFeasible(ctx context.Context, runIDs []string) error {
 	return nil
 }
 
-// Reserve implements store.Admissions.
+// Reserve implements admission.Store.
 func (s *Store) Reserve(ctx context.Context, runID string, epoch int64, a *store.Admission) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Store) Reserve(ctx context.Context, runID string, epoch int64, a *store
 	return nil
 }
 
-// SetReservations implements store.Admissions.
+// SetReservations implements admission.Store.
 func (s *Store) SetReservations(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -1,13 +1,12 @@
-// Package fake is a control store in memory: it implements the whole of
-// engine/store, for tests and for what need not outlive its process. It passes
-// the same conformance suite as the store on Postgres and does nothing besides.
+// Package fake is a control store in memory with what runs, their queue, their commands, nodes and refreshes need: for
+// the simulation, and for tests of them in virtual time. It passes the same suite as the store on Postgres
+// (engine/store/storetest).
 //
-// Documents (scenarios, figures, states) are kept as JSON and read anew by each
-// call, so that nothing a caller changes afterwards changes what is stored.
+// Documents (scenarios, figures, states) are stored as JSON and read by each call, so that nothing a caller changes
+// afterwards changes what is stored.
 package fake
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,74 +17,32 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/storetest"
-	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// Store implements storetest.Store. It is safe for concurrent use.
+// Store implements run.ControlStore, nodes.Nodes and refresh.Refreshes. It is safe for concurrent use.
 type Store struct {
 	*RefreshQueue
-	QueryStore
-	RunArtifacts
-	*retentionStore
-	Settings
-	Users
-	AuditLog
-	Grants
-	SinkGuard
-	*markStore
-	secrets target.Secrets
 
 	mu            sync.Mutex
 	runs          map[string]*run
-	matrices      map[string]*matrixRow
-	templates     map[string]*templateRow
-	connections   map[string]*connection
-	plugins       map[string]*pluginRow
 	desiredStates map[string]nodes.DesiredState
 	nodeEvents    []nodes.NodeEvent
-	// runCommands are in the order of their numbers; noted is closed with the next one.
+	// runCommands are in the order of their numbers; commandAdded is closed with the next one.
 	runCommands  []store.RunCommand
 	commandAdded chan struct{}
-	// sealed are the connection strings in clear, by what stands for them in documents.
-	sealed map[string]string
 	// created numbers rows in the order in which they were made.
 	created int64
 }
 
-var _ storetest.Store = (*Store)(nil)
-
-// New returns an empty store. The drivers tell the secrets of the connections
-// that are saved from what may be shown; a connection of a driver that is not
-// among them is not shown at all.
-func New(drivers ...target.Driver) *Store {
-	known := map[string]target.Driver{}
-	for _, d := range drivers {
-		known[d.Name()] = d
-	}
-	s := &Store{secrets: target.NewSecrets(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
-		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
-		sealed:        map[string]string{},
-		desiredStates: map[string]nodes.DesiredState{}, commandAdded: make(chan struct{})}
+// New returns an empty store.
+func New() *Store {
+	s := &Store{runs: map[string]*run{}, desiredStates: map[string]nodes.DesiredState{},
+		commandAdded: make(chan struct{})}
 	s.RefreshQueue = NewRefreshQueue(s.ended)
-	s.markStore = &markStore{RunExists: s.runExists}
-	s.RunArtifacts.Run, s.RunArtifacts.Template, s.FindRun, s.FindMatrix = s.Run, s.Template, s.Run, s.Matrix
-	s.retentionStore, s.OnUserDeleted = &retentionStore{Deps: s}, s.RevokeUserShares
 	return s
-}
-
-// memMarks and expiring are types of other packages by names of their own.
-type (
-	markStore      = Marks
-	retentionStore = Retention
-)
-
-func (s *Store) runExists(runID string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs[runID] != nil
 }
 
 // ended are the runs that are over, with when they changed last.
@@ -112,6 +69,14 @@ func (s *Store) lock(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	return nil
+}
+
+// OpenDSN implements run.ControlStore for connections that are written in a scenario.
+func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error) {
+	if !ref.Inline() {
+		return "", dsn, notFound("connection", ref.Name)
+	}
+	return ref.Driver, secret.New(ref.DSN), ctx.Err()
 }
 
 // Ping implements storetest.Store.
@@ -174,11 +139,6 @@ func sorted[K comparable, V any](m map[K]V, less func(a, b V) int) []V {
 }
 
 func earlier(a, b engine.Time) int { return a.Compare(b.Time) }
-
-// newest orders by age, newest first; rows of the same moment by their id.
-func newest(a, b engine.Time, idA, idB string) int {
-	return cmp.Or(earlier(b, a), cmp.Compare(idB, idA))
-}
 
 // notFound is a user-facing store.ErrNotFound.
 func notFound(what, name string) error {

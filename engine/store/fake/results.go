@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -64,7 +62,7 @@ func load[T any](to *T, what string, text []byte, failed func(error)) {
 	*to = v
 }
 
-// SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
+// SaveResult implements writer.Store. Empty strings and zero times are left as they are too.
 func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -131,7 +129,7 @@ func saved(owner *run, r engine.RunResult) (result, error) {
 	return row, nil
 }
 
-// Results implements store.Runs.
+// Results implements query.Store.
 func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return of(ctx, s, runID, func(r *run) ([]engine.RunResult, error) {
 		var out []engine.RunResult
@@ -160,7 +158,7 @@ func inOrder(a, b *result) int {
 	return cmp.Or(cmp.Compare(group(a), group(b)), strings.Compare(a.WorkerID, b.WorkerID))
 }
 
-// Overviews implements store.Views.
+// Overviews implements query.Store.
 func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	all, err := s.Results(ctx, runID)
 	for i := range all {
@@ -190,17 +188,17 @@ func (s *Store) terminal(ctx context.Context, met func(*result) bool) ([]string,
 
 func (r *result) enriching() bool { return r.EnrichmentStatus != "" && !r.EnrichmentStatus.Terminal() }
 
-// PendingEnrichments implements store.Runs.
+// PendingEnrichments implements enrichment.Store.
 func (s *Store) PendingEnrichments(ctx context.Context) ([]string, error) {
 	return s.terminal(ctx, (*result).enriching)
 }
 
-// PendingAggregates implements store.Runs.
+// PendingAggregates implements enrichment.Store.
 func (s *Store) PendingAggregates(ctx context.Context) ([]string, error) {
 	return s.terminal(ctx, func(r *result) bool { return r.aggregate == engine.EnrichmentPending && !r.enriching() })
 }
 
-// SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
+// SaveArtifact implements writer.Store. The same name with another checksum is store.ErrConflict.
 func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -209,10 +207,6 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	r, err := s.written(a.RunID, epoch)
 	if err != nil {
 		return err
-	}
-	if record.HoldsExecutions(a.Kind) && !r.row.ExecutionsDeletedAt.IsZero() {
-		s.QueueRun(a.RunID, false, 0)
-		return fmt.Errorf("saving artifact %s: %w", a.Name, store.ErrExecutionsDeleted)
 	}
 	if old, there := r.artifacts[a.Name]; there {
 		if old.SHA256 != a.SHA256 {
@@ -225,26 +219,16 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	return nil
 }
 
-// ForgetExecutions implements Rest.
-func (s *Store) ForgetExecutions(runID, by string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.runs[runID]; r != nil {
-		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return record.HoldsExecutions(a.Kind) })
-		r.row.ExecutionsDeletedAt, r.row.ExecutionsDeletedBy = engine.At(now()), by
-	}
-}
-
 func (r *run) parts() []engine.Artifact {
 	return sorted(r.artifacts, func(a, b engine.Artifact) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Artifacts implements store.Runs; they are ordered by name.
+// Artifacts implements recovery.Store; they are ordered by name.
 func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error) {
 	return of(ctx, s, runID, func(r *run) ([]engine.Artifact, error) { return r.parts(), nil })
 }
 
-// ArtifactPage implements store.Views.
+// ArtifactPage implements query.Store.
 func (s *Store) ArtifactPage(ctx context.Context, runID, after string, limit int) (page []engine.Artifact, total int64,
 	err error) {
 	page, err = of(ctx, s, runID, func(r *run) ([]engine.Artifact, error) {

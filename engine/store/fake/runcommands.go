@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// EnqueueRunCommand implements store.RunCommands.
+// EnqueueRunCommand implements run.CommandStore.
 func (s *Store) EnqueueRunCommand(ctx context.Context, w store.RunCommand) (int64, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func (s *Store) EnqueueRunCommand(ctx context.Context, w store.RunCommand) (int6
 	return w.Seq, nil
 }
 
-// RunCommand implements store.RunCommands.
+// RunCommand implements run.CommandStore.
 func (s *Store) RunCommand(ctx context.Context, seq int64) (store.RunCommand, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.RunCommand{}, err
@@ -47,7 +47,7 @@ func (s *Store) RunCommand(ctx context.Context, seq int64) (store.RunCommand, er
 	return store.RunCommand{}, notFound("wish", strconv.FormatInt(seq, 10))
 }
 
-// PendingRunCommands implements store.RunCommands.
+// PendingRunCommands implements run.CommandStore.
 func (s *Store) PendingRunCommands(ctx context.Context) ([]store.RunCommand, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Store) PendingRunCommands(ctx context.Context) ([]store.RunCommand, err
 	}), nil
 }
 
-// AckRunCommand implements store.RunCommands.
+// AckRunCommand implements run.CommandStore.
 func (s *Store) AckRunCommand(ctx context.Context, seq int64, server string) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Store) AckRunCommand(ctx context.Context, seq int64, server string) err
 	return nil
 }
 
-// WatchRunCommands implements store.RunCommands.
+// WatchRunCommands implements run.CommandStore.
 func (s *Store) WatchRunCommands(ctx context.Context, heard func()) error {
 	for {
 		if err := s.lock(ctx); err != nil {

@@ -16,7 +16,7 @@ func searchState(state engine.FindMaxState) ([]byte, error) {
 	return document("state of the search", state)
 }
 
-// SaveFindMax implements store.Runs.
+// SaveFindMax implements run.ControlStore.
 func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 	return nil
 }
 
-// FindMax implements store.Runs.
+// FindMax implements recovery.Store.
 func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -5,11 +5,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -19,19 +17,7 @@ type pointRow struct {
 	doc []byte
 }
 
-// beat names a second of a run worker.
-type beat struct {
-	worker string
-	tick   int64
-}
-
-type workerPoint struct {
-	store.WorkerPoint
-	group int
-	tick  int64
-}
-
-// SaveTick implements store.Runs.
+// SaveTick implements writer.Store.
 func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -64,9 +50,6 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	for _, w := range t.Workers {
 		r.recordHeartbeat(w)
 	}
-	for i := range t.Snapshots {
-		r.snapshot(&t.Snapshots[i])
-	}
 	if point != nil {
 		at := engine.At(t.Point.Timestamp.Truncate(time.Microsecond))
 		if _, there := r.points[at.UnixMicro()]; !there {
@@ -92,36 +75,6 @@ func (r *run) recordHeartbeat(w store.WorkerRow) {
 	if old, there := r.workers[w.WorkerID]; !there || !w.LastHeartbeat.Before(old.LastHeartbeat) {
 		r.workers[w.WorkerID] = w
 	}
-}
-
-// snapshot keeps a second of a run worker; the same one again is ignored.
-func (r *run) snapshot(w *engine.WorkerSnapshot) {
-	key := beat{w.WorkerID, w.Tick}
-	if _, there := r.beats[key]; there {
-		return
-	}
-	p := workerPoint{group: w.WorkerGroupID, tick: w.Tick, WorkerPoint: store.WorkerPoint{
-		Timestamp: engine.At(w.Timestamp.Truncate(time.Microsecond)), WorkerID: w.WorkerID, Phase: w.Phase,
-		ElapsedSeconds: w.PhaseSeconds,
-		TotalQueries:   w.Started, ErrorCount: w.Failed, ActiveConnections: w.ActiveConnections,
-		TargetConnections: w.TargetConnections}}
-	if !r.row.StartTime.IsZero() {
-		p.ElapsedSeconds = max(p.Timestamp.Sub(r.row.StartTime.Time).Seconds(), 0)
-	}
-	if w.TickSeconds > 0 {
-		p.QPS = float64(w.TickStarted) / w.TickSeconds
-	}
-	if w.TickLatency != nil {
-		h := histogram.New()
-		// A histogram that does not add up leaves the percentiles out.
-		if err := h.MergeData(histogram.Unpack(w.TickLatency)); err == nil && h.Count() > 0 {
-			for q, to := range map[float64]**float64{0.5: &p.P50LatencyMs, 0.95: &p.P95LatencyMs, 0.99: &p.P99LatencyMs} {
-				ms := h.Quantile(q) / 1e6
-				*to = &ms
-			}
-		}
-	}
-	r.beats[key] = p
 }
 
 var levels = []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
@@ -165,7 +118,7 @@ const (
 	maxLogs     = 10_000
 )
 
-// Logs implements store.Runs. level "" means all levels, another one exactly
+// Logs implements recovery.Store. level "" means all levels, another one exactly
 // that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
 func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel,
 	limit int) ([]engine.LogEntry, error) {
@@ -184,11 +137,6 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 	})
 }
 
-// Points implements store.Runs.
-func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error) {
-	return of(ctx, s, runID, (*run).series)
-}
-
 // series are all seconds of the run, oldest first.
 func (r *run) series() ([]engine.Point, error) {
 	var out []engine.Point
@@ -201,23 +149,4 @@ func (r *run) series() ([]engine.Point, error) {
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-// WorkerPoints implements store.Runs.
-func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error) {
-	return of(ctx, s, runID, func(r *run) ([]store.WorkerPoint, error) {
-		var out []store.WorkerPoint
-		for _, p := range r.workerSeries(workerID) {
-			out = append(out, p.WorkerPoint)
-		}
-		return out, nil
-	})
-}
-
-func (r *run) workerSeries(workerID string) []workerPoint {
-	all := sorted(r.beats, func(a, b workerPoint) int {
-		return cmp.Or(earlier(a.Timestamp, b.Timestamp), cmp.Compare(a.group, b.group),
-			strings.Compare(a.WorkerID, b.WorkerID), cmp.Compare(a.tick, b.tick))
-	})
-	return slices.DeleteFunc(all, func(p workerPoint) bool { return workerID != "" && p.WorkerID != workerID })
 }

@@ -18,7 +18,7 @@ type eventRow struct {
 	data []byte
 }
 
-// Transition implements store.Runs: everything is checked before anything changes.
+// Transition implements writer.Store: everything is checked before anything changes.
 func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -181,13 +181,13 @@ func (r *run) eventsAfter(sequence int64) []eventRow {
 	return r.events[min(max(int(sequence), 0), len(r.events)):]
 }
 
-// Events implements store.Runs.
+// Events implements writer.Store.
 func (s *Store) Events(ctx context.Context, runID string, after int64, only ...engine.EventType) ([]engine.Event,
 	error) {
 	return of(ctx, s, runID, func(r *run) ([]engine.Event, error) { return viewEvents(r.eventsAfter(after), only...) })
 }
 
-// EventPage implements store.Views.
+// EventPage implements query.Store.
 func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit int) (page []engine.Event, total int64,
 	err error) {
 	page, err = of(ctx, s, runID, func(r *run) ([]engine.Event, error) {

@@ -36,11 +36,10 @@ func bucketStart(elapsed, first, step float64) int {
 	return int(math.Floor((elapsed - first) / step))
 }
 
-// bucket is the seconds of one phase in a stretch, of one run worker or all.
+// bucket is the seconds of one phase in a stretch.
 type bucket struct {
-	worker string
-	place  int
-	phase  engine.Phase
+	place int
+	phase engine.Phase
 }
 
 // grouped puts seconds together, the groups in the order of their last ones.
@@ -85,7 +84,7 @@ func highest[T any](group []T, number func(T) *float64) *float64 {
 	return top
 }
 
-// Series implements store.Views.
+// Series implements query.Store.
 func (s *Store) Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64,
 	err error) {
 	resolution = 1
@@ -126,50 +125,5 @@ func merged(group []engine.Point) engine.Point {
 	p.P95LatencyMs = highest(group, func(p engine.Point) *float64 { return p.P95LatencyMs })
 	p.P99LatencyMs = highest(group, func(p engine.Point) *float64 { return p.P99LatencyMs })
 	p.MaxLatencyMs = highest(group, func(p engine.Point) *float64 { return p.MaxLatencyMs })
-	return p
-}
-
-// WorkerSeries implements store.Views.
-func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) (points []store.WorkerPoint,
-	resolution float64, err error) {
-	resolution = 1
-	points, err = of(ctx, s, runID, func(r *run) ([]store.WorkerPoint, error) {
-		first, last, ok, err := r.span(w)
-		if err != nil || !ok {
-			return nil, err
-		}
-		if workerID == "" {
-			w = w.PerWorker(len(r.workers))
-		}
-		resolution = w.Resolution(first, last)
-		all := slices.DeleteFunc(r.workerSeries(workerID), func(p workerPoint) bool { return !inside(w, p.ElapsedSeconds) })
-		var out []store.WorkerPoint
-		if resolution == 1 {
-			for _, p := range all {
-				out = append(out, p.WorkerPoint)
-			}
-			return out, nil
-		}
-		for _, g := range grouped(all, func(p workerPoint) bucket {
-			return bucket{worker: p.WorkerID, place: int(math.Floor((p.ElapsedSeconds - first) / resolution)), phase: p.Phase}
-		}) {
-			out = append(out, mergedWorker(g))
-		}
-		return out, nil
-	})
-	return points, resolution, err
-}
-
-func mergedWorker(group []workerPoint) store.WorkerPoint {
-	p := group[len(group)-1].WorkerPoint
-	p.QPS = *mean(group, func(p workerPoint) *float64 { return &p.QPS })
-	p.P50LatencyMs = mean(group, func(p workerPoint) *float64 { return p.P50LatencyMs })
-	p.P95LatencyMs = highest(group, func(p workerPoint) *float64 { return p.P95LatencyMs })
-	p.P99LatencyMs = highest(group, func(p workerPoint) *float64 { return p.P99LatencyMs })
-	for _, o := range group {
-		p.TotalQueries, p.ErrorCount = max(p.TotalQueries, o.TotalQueries), max(p.ErrorCount, o.ErrorCount)
-		p.ActiveConnections, p.TargetConnections = max(p.ActiveConnections, o.ActiveConnections),
-			max(p.TargetConnections, o.TargetConnections)
-	}
 	return p
 }

@@ -22,7 +22,7 @@ func works(connections ...int) (all []engine.WorkerDemand) {
 func createAll(t testing.TB, s Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		create(t, s, id)
+		Create(t, s, id)
 	}
 }
 
@@ -39,14 +39,14 @@ func ending(t testing.TB, s Store, runID string) {
 	t.Helper()
 	for _, to := range []engine.Status{engine.StatusCancelling, engine.StatusFailed} {
 		_, err := s.Transition(t.Context(), store.Transition{RunID: runID, To: to})
-		must(t, err)
+		Must(t, err)
 	}
 }
 
 func used(t testing.TB, s Store) map[string]int {
 	t.Helper()
 	l, err := s.Ledger(t.Context())
-	must(t, err)
+	Must(t, err)
 	on := map[string]int{}
 	for _, h := range l.Reserved {
 		on[h.NodeID] += h.Connections
@@ -57,7 +57,7 @@ func used(t testing.TB, s Store) map[string]int {
 func waits(t testing.TB, s Store) (ids []string) {
 	t.Helper()
 	l, err := s.Ledger(t.Context())
-	must(t, err)
+	Must(t, err)
 	for _, w := range l.Queued {
 		ids = append(ids, w.RunID)
 	}
@@ -69,14 +69,14 @@ func placements(t *testing.T, s Store) {
 	createAll(t, s, "r1", "r2")
 	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 32}, {ID: "b", Capacity: 32}}
 	first := &store.Admission{Nodes: nodes, Works: works(20, 20)}
-	must(t, starting(t, s, "r1", first))
+	Must(t, starting(t, s, "r1", first))
 	if len(first.On) != 2 || first.On["worker-0"] == first.On["worker-1"] {
 		t.Errorf("placed on %v", first.On)
 	}
 	// Together there is room for it, and on none of the nodes.
-	wantError(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}), store.ErrNoCapacity)
 	run, err := s.Run(t.Context(), "r2")
-	must(t, err)
+	Must(t, err)
 	if run.Status != engine.StatusPrepared || run.OwnerEpoch != 0 {
 		t.Errorf("a run without room is %s, epoch %d", run.Status, run.OwnerEpoch)
 	}
@@ -87,7 +87,7 @@ func placements(t *testing.T, s Store) {
 	if on := used(t, s); len(on) != 0 {
 		t.Errorf("after the end %v is held", on)
 	}
-	must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}))
+	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}))
 }
 
 // placementRace: many servers that place at once overfill no node, and place none in part.
@@ -119,7 +119,7 @@ func placementRace(t *testing.T, s Store) {
 		}
 	}
 	l, err := s.Ledger(t.Context())
-	must(t, err)
+	Must(t, err)
 	parts := map[string]int{}
 	on := map[string]int{}
 	for _, h := range l.Reserved {
@@ -154,36 +154,36 @@ func queueing(t *testing.T, s Store) {
 	wait := func(id string, w ...engine.WorkerDemand) error {
 		return s.Enqueue(ctx, store.QueuedRun{RunID: id, Pool: placement.Pool(w), Works: w, By: "ada"})
 	}
-	must(t, wait("r1", works(20)...))
-	must(t, wait("r2", works(5, 3)...))
-	must(t, wait("r1", works(20)...))
+	Must(t, wait("r1", works(20)...))
+	Must(t, wait("r2", works(5, 3)...))
+	Must(t, wait("r1", works(20)...))
 	l, err := s.Ledger(ctx)
-	must(t, err)
+	Must(t, err)
 	if len(l.Queued) != 2 || l.Queued[0].RunID != "r1" || l.Queued[1].RunID != "r2" || l.Queued[1].By != "ada" ||
 		l.Queued[1].RunName != "test of r2" || l.Queued[1].Since.IsZero() ||
 		!slices.Equal(l.Queued[1].Works, works(5, 3)) {
 		t.Errorf("%+v", l.Queued)
 	}
 	// There is room for the second, but not before the first; a run of another pool waits for none of them.
-	wantError(t, starting(t, s, "r2", &store.Admission{Nodes: small, Works: works(5, 3)}), store.ErrNoCapacity)
-	wantError(t, starting(t, s, "r3", &store.Admission{Nodes: large, Works: works(1)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: small, Works: works(5, 3)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r3", &store.Admission{Nodes: large, Works: works(1)}), store.ErrNoCapacity)
 	own := []engine.WorkerDemand{{ID: "worker-0", Connections: 5, Only: "a"}}
-	must(t, starting(t, s, "r4", &store.Admission{Nodes: small, Works: own}))
-	must(t, starting(t, s, "r1", &store.Admission{Nodes: large, Works: works(20)}))
+	Must(t, starting(t, s, "r4", &store.Admission{Nodes: small, Works: own}))
+	Must(t, starting(t, s, "r1", &store.Admission{Nodes: large, Works: works(20)}))
 	if got := waits(t, s); !slices.Equal(got, []string{"r2"}) {
 		t.Errorf("%v wait", got)
 	}
-	wantError(t, wait("r1", works(20)...), store.ErrConflict)
+	WantError(t, wait("r1", works(20)...), store.ErrConflict)
 	if _, err := s.Transition(ctx, store.Transition{RunID: "r2", From: []engine.Status{engine.StatusPrepared},
 		To: engine.StatusCancelled}); err != nil || len(waits(t, s)) != 0 {
 		t.Errorf("a run that was stopped waits on: %v, %v", waits(t, s), err)
 	}
-	must(t, wait("r3", works(1)...))
-	must(t, s.DeleteRun(ctx, "r3"))
+	Must(t, wait("r3", works(1)...))
+	Must(t, s.DeleteRun(ctx, "r3"))
 	if got := waits(t, s); len(got) != 0 {
 		t.Errorf("a run that was deleted waits on: %v", got)
 	}
-	wantError(t, wait("r3", works(1)...), store.ErrNotFound)
+	WantError(t, wait("r3", works(1)...), store.ErrNotFound)
 }
 
 // liveReservations: its owner changes what a live run holds; who owned it before changes nothing.
@@ -191,39 +191,39 @@ func liveReservations(t *testing.T, s Store) {
 	ctx := t.Context()
 	createAll(t, s, "r1", "r2")
 	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 10}, {ID: "b", Capacity: 10}}
-	must(t, starting(t, s, "r1", &store.Admission{Nodes: nodes, Works: works(6)}))
-	must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(6)}))
+	Must(t, starting(t, s, "r1", &store.Admission{Nodes: nodes, Works: works(6)}))
+	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(6)}))
 	old, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	join := func() *store.Admission {
 		return &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
 	}
-	wantError(t, s.Reserve(ctx, "r1", old, join()), store.ErrFenced)
-	wantError(t, s.SetReservations(ctx, "r1", old, []engine.Reservation{{WorkerID: "worker-0"}}), store.ErrFenced)
-	must(t, s.Reserve(ctx, "r1", epoch, join()))
+	WantError(t, s.Reserve(ctx, "r1", old, join()), store.ErrFenced)
+	WantError(t, s.SetReservations(ctx, "r1", old, []engine.Reservation{{WorkerID: "worker-0"}}), store.ErrFenced)
+	Must(t, s.Reserve(ctx, "r1", epoch, join()))
 	third := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-2", Connections: 4},
 		{ID: "worker-3", Connections: 1}}}
-	wantError(t, s.Reserve(ctx, "r1", epoch, third), store.ErrNoCapacity)
+	WantError(t, s.Reserve(ctx, "r1", epoch, third), store.ErrNoCapacity)
 	if on := used(t, s); on["a"]+on["b"] != 16 {
 		t.Errorf("held %v", on)
 	}
 	// A run worker that moves needs no second place.
 	move := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
-	must(t, s.Reserve(ctx, "r1", epoch, move))
-	must(t, s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "worker-0"},
+	Must(t, s.Reserve(ctx, "r1", epoch, move))
+	Must(t, s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "worker-0"},
 		{WorkerID: "worker-1", NodeID: move.On["worker-1"], Connections: 12}}))
 	l, err := s.Ledger(ctx)
-	must(t, err)
+	Must(t, err)
 	if len(l.Reserved) != 2 ||
 		l.Reserved[0] != (engine.Reservation{RunID: "r1", WorkerID: "worker-1", NodeID: move.On["worker-1"],
 			Connections: 12}) {
 		t.Errorf("%+v", l.Reserved)
 	}
 	ending(t, s, "r1")
-	wantError(t, s.Reserve(ctx, "r1", epoch, join()), store.ErrConflict)
-	wantError(
+	WantError(t, s.Reserve(ctx, "r1", epoch, join()), store.ErrConflict)
+	WantError(
 		t,
 		s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "w", NodeID: "a"}}),
 		store.ErrConflict,

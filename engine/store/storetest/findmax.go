@@ -11,7 +11,7 @@ import (
 
 func findMax(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	if state, err := s.FindMax(ctx, "r1"); err != nil || state != nil {
 		t.Fatalf("a run without a search has %+v, %v", state, err)
 	}
@@ -19,12 +19,12 @@ func findMax(t *testing.T, s Store) {
 		t.Error("a run that is not there has a search")
 	}
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	ms, rate, gain := 1.5, 250.0, -3.5
 	step := func(n int) engine.FindMaxStep {
 		return engine.FindMaxStep{StepNumber: n, StepID: fmt.Sprintf("step-%d", n), Repetition: n,
-			Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon),
-			StepEndTime:         engine.At(noon.Add(time.Second)),
+			Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(Noon),
+			StepEndTime:         engine.At(Noon.Add(time.Second)),
 			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms,
 			ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
 			QPSVsPriorPct: &gain, P95VsBaselinePct: &gain, Outcome: engine.OutcomeStable}
@@ -35,42 +35,42 @@ func findMax(t *testing.T, s Store) {
 	second.P50LatencyMs, second.P95LatencyMs, second.P99LatencyMs, second.QPSVsPriorPct, second.QueueDetected = nil, nil,
 		nil, nil, true
 	state := engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 2, TargetWorkers: 8,
-		Status: engine.StageStepping, UpperBound: 90, LastUpdated: engine.At(noon)}
+		Status: engine.StageStepping, UpperBound: 90, LastUpdated: engine.At(Noon)}
 	p := store.FindMaxProgress{RunID: "r1", Epoch: epoch, State: state, Steps: []engine.FindMaxStep{step(1)}}
-	must(t, s.SaveFindMax(ctx, p))
-	must(t, s.SaveFindMax(ctx, p))
+	Must(t, s.SaveFindMax(ctx, p))
+	Must(t, s.SaveFindMax(ctx, p))
 	p.State.CurrentStep, p.Steps = 3, []engine.FindMaxStep{second}
-	must(t, s.SaveFindMax(ctx, p))
+	Must(t, s.SaveFindMax(ctx, p))
 	got, err := s.FindMax(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	want := p.State
 	second.StopReason = "It no longer grew. "
 	want.Steps = []engine.FindMaxStep{step(1), second}
-	same(t, "search", *got, want)
+	Same(t, "search", *got, want)
 
 	// A second of the run keeps the state too, and no step.
 	state = p.State
 	state.StepElapsed, state.Steps = 4.5, []engine.FindMaxStep{step(7)}
-	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch, FindMax: &state}))
+	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch, FindMax: &state}))
 	got, err = s.FindMax(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	want.StepElapsed = 4.5
-	same(t, "search of a second", *got, want)
-	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch}))
+	Same(t, "search of a second", *got, want)
+	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch}))
 	got, err = s.FindMax(ctx, "r1")
-	must(t, err)
-	same(t, "search after a second without one", *got, want)
+	Must(t, err)
+	Same(t, "search after a second without one", *got, want)
 
 	p.Epoch--
-	wantError(t, s.SaveFindMax(ctx, p), store.ErrFenced)
+	WantError(t, s.SaveFindMax(ctx, p), store.ErrFenced)
 
 	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
 		QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FindMax: answer}))
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "something else"}))
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FindMax: answer}))
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "something else"}))
 	rows, err := s.Results(ctx, "r1")
-	must(t, err)
-	same(t, "answer", rows[0].FindMax, answer)
+	Must(t, err)
+	Same(t, "answer", rows[0].FindMax, answer)
 }
 
 var step2Connections = 8

@@ -13,13 +13,13 @@ import (
 
 func nodeDesiredStates(t *testing.T, s Store) {
 	ctx := t.Context()
-	must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredDrain, "ada"))
-	must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredRemove, "ada"))
-	must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredRemove, "bob"))
-	must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredNone, "bob"))
-	must(t, s.SetNodeDesiredState(ctx, "nobody", nodes.DesiredNone, "bob"))
+	Must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredDrain, "ada"))
+	Must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredRemove, "ada"))
+	Must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredRemove, "bob"))
+	Must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredNone, "bob"))
+	Must(t, s.SetNodeDesiredState(ctx, "nobody", nodes.DesiredNone, "bob"))
 	wishes, err := s.NodeDesiredStates(ctx)
-	must(t, err)
+	Must(t, err)
 	if !maps.Equal(wishes, map[string]nodes.DesiredState{"a": nodes.DesiredRemove}) {
 		t.Errorf("wishes %v", wishes)
 	}
@@ -34,9 +34,9 @@ func nodeEvents(t *testing.T, s Store) {
 	first := nodes.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: nodes.NodeChangedState, To: nodes.NodeActive,
 		Reason: "it has\x00 introduced itself"}
 	second := nodes.NodeEvent{NodeID: "b", Server: "s2", Kind: nodes.NodeRequested, Reason: "drain", By: "ada"}
-	must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{first, second}))
+	Must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{first, second}))
 	list, err := s.NodeEvents(ctx, nodes.NodeEventFilter{})
-	must(t, err)
+	Must(t, err)
 	if len(list) != 2 || list[0].NodeID != "b" || list[0].At.IsZero() || list[0].Seq <= list[1].Seq {
 		t.Fatalf("events %+v", list)
 	}
@@ -45,9 +45,9 @@ func nodeEvents(t *testing.T, s Store) {
 		t.Errorf("event %+v, want %+v", list[1], first)
 	}
 	older, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Before: list[0].Seq})
-	must(t, err)
+	Must(t, err)
 	of, err := s.NodeEvents(ctx, nodes.NodeEventFilter{NodeID: "b"})
-	must(t, err)
+	Must(t, err)
 	if len(older) != 1 || older[0].NodeID != "a" || len(of) != 1 || of[0].By != "ada" {
 		t.Errorf("older %+v, of b %+v", older, of)
 	}
@@ -55,17 +55,17 @@ func nodeEvents(t *testing.T, s Store) {
 		t.Errorf("before the largest number there is: %+v, %v", all, err)
 	}
 	for i := range 10 {
-		must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{{NodeID: fmt.Sprint(i), Kind: nodes.NodeRefused}}))
+		Must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{{NodeID: fmt.Sprint(i), Kind: nodes.NodeRefused}}))
 	}
-	must(t, s.PruneNodeEvents(ctx, 3))
+	Must(t, s.PruneNodeEvents(ctx, 3))
 	left, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Limit: 100})
-	must(t, err)
+	Must(t, err)
 	if len(left) != 3 || left[0].NodeID != "9" || left[2].NodeID != "7" {
 		t.Errorf("left %+v", left)
 	}
-	must(t, s.PruneNodeEvents(ctx, 3))
+	Must(t, s.PruneNodeEvents(ctx, 3))
 	two, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Limit: 2})
-	must(t, err)
+	Must(t, err)
 	if len(two) != 2 {
 		t.Errorf("limit 2 gave %d", len(two))
 	}

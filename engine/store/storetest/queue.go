@@ -12,19 +12,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func queueMust(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wait has runs wait, each for one run worker of so many connections.
 func wait(t testing.TB, s Store, connections int, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		queueMust(t, s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: id, WorkersExpected: 1}))
-		queueMust(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: id, Works: queueDemand(connections), By: "ada"}))
+		Must(t, s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: id, WorkersExpected: 1}))
+		Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: id, Works: queueDemand(connections), By: "ada"}))
 	}
 }
 
@@ -35,7 +28,7 @@ func queueDemand(connections int) []engine.WorkerDemand {
 func unfit(t testing.TB, s Store) (order []string, all map[string]time.Duration) {
 	t.Helper()
 	l, err := s.Ledger(t.Context())
-	queueMust(t, err)
+	Must(t, err)
 	all = map[string]time.Duration{}
 	for _, w := range l.Queued {
 		order, all[w.RunID] = append(order, w.RunID), w.Unfit
@@ -51,9 +44,9 @@ func Feasibility(t *testing.T, s Store) {
 	if before["r1"] < 20*time.Millisecond || before["r2"] < 20*time.Millisecond || before["r2"] > time.Hour {
 		t.Errorf("%v since they came", before)
 	}
-	queueMust(t, s.MarkFeasible(t.Context(), []string{"r1", "there is no such run"}))
-	queueMust(t, s.MarkFeasible(t.Context(), nil))
-	queueMust(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: "r2", Works: queueDemand(4), By: "ada"}))
+	Must(t, s.MarkFeasible(t.Context(), []string{"r1", "there is no such run"}))
+	Must(t, s.MarkFeasible(t.Context(), nil))
+	Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: "r2", Works: queueDemand(4), By: "ada"}))
 	order, after := unfit(t, s)
 	if !slices.Equal(order, []string{"r1", "r2"}) || after["r2"] < before["r2"] || after["r1"] >= after["r2"] ||
 		after["r2"]-after["r1"] < 20*time.Millisecond {
@@ -72,7 +65,7 @@ func QueueBypass(t *testing.T, s Store, age func(runID string, by time.Duration)
 			To: engine.StatusRunning, Owner: "a", Admission: &store.Admission{
 				Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 50}}, Works: queueDemand(4)}})
 		if want == nil {
-			queueMust(t, err)
+			Must(t, err)
 		} else if err == nil {
 			t.Errorf("%s was started", id)
 		}
@@ -84,7 +77,7 @@ func QueueBypass(t *testing.T, s Store, age func(runID string, by time.Duration)
 	// The others keep their order.
 	start("r2", store.ErrNoCapacity)
 	start("r1", nil)
-	queueMust(t, s.MarkFeasible(t.Context(), []string{"large"}))
+	Must(t, s.MarkFeasible(t.Context(), []string{"large"}))
 	start("r2", store.ErrNoCapacity)
 	age("large", placement.BypassAfter)
 	start("r2", nil)

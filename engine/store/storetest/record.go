@@ -12,9 +12,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func second(n int) store.Tick {
+func Second(n int) store.Tick {
 	p50, p95 := 1.5, 2.5
-	at := noon.Add(time.Duration(n) * time.Second)
+	at := Noon.Add(time.Duration(n) * time.Second)
 	t := store.Tick{RunID: "r1", TotalOps: int64(100 * n), ErrorCount: int64(n), CurrentQPS: 100,
 		WorkersRegistered: 2, WorkersActive: 2,
 		Point: &engine.Point{Timestamp: engine.At(at), ElapsedSeconds: float64(n), Phase: engine.PhaseMeasurement, QPS: 100,
@@ -45,75 +45,54 @@ func second(n int) store.Tick {
 
 func tick(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
-	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon})
-	must(t, err)
+	Create(t, s, "r1")
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: Noon})
+	Must(t, err)
 	for n := 1; n <= 3; n++ {
-		must(t, s.SaveTick(ctx, second(n)))
+		Must(t, s.SaveTick(ctx, Second(n)))
 	}
 	run, err := s.Run(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if run.TotalOps != 300 || run.ErrorCount != 3 || run.CurrentQPS != 100 || run.WorkersRegistered != 2 ||
 		run.WorkersActive != 2 {
 		t.Errorf("roll-up %+v", run)
 	}
-	points, err := s.Points(ctx, "r1")
-	must(t, err)
-	same(t, "points", points, []engine.Point{*second(1).Point, *second(2).Point, *second(3).Point})
+	points, _, err := s.Series(ctx, "r1", store.Window{})
+	Must(t, err)
+	Same(t, "points", points, []engine.Point{*Second(1).Point, *Second(2).Point, *Second(3).Point})
 	workers, err := s.Workers(ctx, "r1")
-	must(t, err)
-	same(t, "workers", workers, second(3).Workers)
-	all, err := s.WorkerPoints(ctx, "r1", "")
-	must(t, err)
-	if len(all) != 6 {
-		t.Fatalf("%d worker points, want 6", len(all))
-	}
-	one, err := s.WorkerPoints(ctx, "r1", "worker-1")
-	must(t, err)
-	if len(one) != 3 {
-		t.Fatalf("%d points of one worker, want 3", len(one))
-	}
-	p := one[2]
-	if p.WorkerID != "worker-1" || p.ElapsedSeconds != 3 || p.QPS != 50 || p.TotalQueries != 150 || p.ErrorCount != 3 ||
-		p.ActiveConnections != 2 || p.TargetConnections != 3 || p.Phase != engine.PhaseMeasurement ||
-		!p.Timestamp.Equal(noon.Add(3*time.Second)) {
-		t.Errorf("worker point %+v", p)
-	}
-	if p.P95LatencyMs == nil || *p.P95LatencyMs < 0.5 || *p.P95LatencyMs > 1.1 {
-		t.Errorf("P95 of executions of about 1 ms: %v", p.P95LatencyMs)
-	}
+	Must(t, err)
+	Same(t, "workers", workers, Second(3).Workers)
 }
 
 func tickIsIdempotent(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
-	first := second(1)
-	first.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "once", Timestamp: engine.At(noon)}}
+	Create(t, s, "r1")
+	first := Second(1)
+	first.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "once", Timestamp: engine.At(Noon)}}
 	for range 3 {
-		must(t, s.SaveTick(ctx, first))
+		Must(t, s.SaveTick(ctx, first))
 	}
-	points, err := s.Points(ctx, "r1")
-	must(t, err)
-	snapshots, err := s.WorkerPoints(ctx, "r1", "")
-	must(t, err)
+	points, _, err := s.Series(ctx, "r1", store.Window{})
+	Must(t, err)
 	logs, err := s.Logs(ctx, "r1", 0, "", 0)
-	must(t, err)
-	if len(points) != 1 || len(snapshots) != 2 || len(logs) != 1 {
-		t.Errorf("%d points, %d snapshots, %d log lines after repeating one second", len(points), len(snapshots), len(logs))
+	Must(t, err)
+	if len(points) != 1 || len(logs) != 1 {
+		t.Errorf("%d points, %d log lines after repeating one second", len(points), len(logs))
 	}
 	// A late repetition must not turn the heartbeat back.
-	must(t, s.SaveTick(ctx, second(2)))
-	must(t, s.SaveTick(ctx, first))
+	Must(t, s.SaveTick(ctx, Second(2)))
+	Must(t, s.SaveTick(ctx, first))
 	workers, err := s.Workers(ctx, "r1")
-	must(t, err)
-	same(t, "workers", workers, second(2).Workers)
+	Must(t, err)
+	Same(t, "workers", workers, Second(2).Workers)
 }
 
 // tickOddText proves that what a target says cannot stop the recording.
 func tickOddText(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
-	one := second(1)
+	Create(t, s, "r1")
+	one := Second(1)
 	one.Workers[0].Error = "bad \x00 text \xff"
 	one.Logs = []engine.LogEntry{
 		{Seq: 1, Level: engine.LogError, Message: "nul \x00, broken \xff, emoji 🧲"},
@@ -122,14 +101,14 @@ func tickOddText(t *testing.T, s Store) {
 		{Seq: 3, Level: engine.LogError, Message: "not json", Details: json.RawMessage(`{"half`)},
 		{Seq: 4, Level: engine.LogError, Message: strings.Repeat("long ", 10_000)},
 	}
-	must(t, s.SaveTick(ctx, one))
+	Must(t, s.SaveTick(ctx, one))
 	logs, err := s.Logs(ctx, "r1", 0, "", 0)
-	must(t, err)
+	Must(t, err)
 	if len(logs) != 4 || !strings.Contains(logs[0].Message, "🧲") {
 		t.Fatalf("logs %v", logs)
 	}
 	var details map[string]string
-	must(t, json.Unmarshal(logs[1].Details, &details))
+	Must(t, json.Unmarshal(logs[1].Details, &details))
 	if details["text"] != "ab" || details["path"] != `c:\u0000` {
 		t.Errorf("details %q", details)
 	}
@@ -137,37 +116,37 @@ func tickOddText(t *testing.T, s Store) {
 
 func logs(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	levels := []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
 	var want []engine.LogEntry
 	for i := range 8 {
 		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", ResultID: "r1", WorkerID: "worker-0",
 			Level:   levels[i%4],
-			Message: fmt.Sprint("line ", i), Details: json.RawMessage(`{"n":1}`), Timestamp: engine.At(noon)})
+			Message: fmt.Sprint("line ", i), Details: json.RawMessage(`{"n":1}`), Timestamp: engine.At(Noon)})
 	}
-	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Logs: want}))
+	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Logs: want}))
 	all, err := s.Logs(ctx, "r1", 0, "", 0)
-	must(t, err)
-	same(t, "logs", all, want)
+	Must(t, err)
+	Same(t, "logs", all, want)
 	some, err := s.Logs(ctx, "r1", 2, "", 3)
-	must(t, err)
-	same(t, "three after 2", some, want[2:5])
+	Must(t, err)
+	Same(t, "three after 2", some, want[2:5])
 	bad, err := s.Logs(ctx, "r1", 0, engine.LogError, 0)
-	must(t, err)
-	same(t, "errors and worse", bad, []engine.LogEntry{want[2], want[3], want[6], want[7]})
+	Must(t, err)
+	Same(t, "errors and worse", bad, []engine.LogEntry{want[2], want[3], want[6], want[7]})
 }
 
 func results(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	passed, children := false, []engine.RunResult(nil)
 	for _, g := range []int{10, 2} {
 		children = append(children, engine.RunResult{ResultID: fmt.Sprint("c", g), RunID: "r1", WorkerGroupID: &g,
-			WorkerID: fmt.Sprint("worker-", g), Status: engine.StatusRunning, StartTime: engine.At(noon)})
+			WorkerID: fmt.Sprint("worker-", g), Status: engine.StatusRunning, StartTime: engine.At(Noon)})
 	}
-	must(t, s.SaveResult(ctx, children...))
+	Must(t, s.SaveResult(ctx, children...))
 	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, Passed: &passed,
-		EndTime: engine.At(noon), EnrichmentStatus: "SKIPPED", Environment: &engine.Environment{CPUs: 2},
+		EndTime: engine.At(Noon), EnrichmentStatus: "SKIPPED", Environment: &engine.Environment{CPUs: 2},
 		Figures: &engine.Figures{Operations: 5, QPS: 2.5, LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
 			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
 			Errors: engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{},
@@ -176,11 +155,11 @@ func results(t *testing.T, s Store) {
 		Validity:   &engine.Validity{Verdict: engine.VerdictValid},
 		Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
 		Plan:       &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}}}
-	must(t, s.SaveResult(ctx, parent))
+	Must(t, s.SaveResult(ctx, parent))
 	// Nothing but the reason is given, so nothing else changes.
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
 	rows, err := s.Results(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if len(rows) != 3 || rows[0].ResultID != "r1" || rows[1].ResultID != "c2" || rows[2].ResultID != "c10" {
 		t.Fatalf("order of %+v", rows)
 	}
@@ -188,25 +167,25 @@ func results(t *testing.T, s Store) {
 	want.RunName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt,
 		rows[0].UpdatedAt
 	want.Figures.Errors.Top[0].Message = "nul "
-	same(t, "parent", rows[0], want)
+	Same(t, "parent", rows[0], want)
 	if rows[1].WorkerID != "worker-2" || *rows[1].WorkerGroupID != 2 || rows[1].Status != engine.StatusRunning ||
 		rows[1].Figures != nil {
 		t.Errorf("child %+v", rows[1])
 	}
 	_, first := s.TakeOver(ctx, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, errors.Join(first, err))
+	Must(t, errors.Join(first, err))
 	// Who owned the run before changes nothing of what who owns it now has written.
 	late := engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch - 1, Status: engine.StatusRunning,
 		FailureReason: "late", Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}
 	other := engine.RunResult{ResultID: "late", RunID: "r1", WorkerID: "worker-9"}
-	wantError(t, s.SaveResult(ctx, late, other), store.ErrFenced)
+	WantError(t, s.SaveResult(ctx, late, other), store.ErrFenced)
 	late.Epoch = epoch // all rows or none
-	wantError(t, s.SaveResult(ctx, late, other, engine.RunResult{ResultID: "none", RunID: "none"}), store.ErrNotFound)
+	WantError(t, s.SaveResult(ctx, late, other, engine.RunResult{ResultID: "none", RunID: "none"}), store.ErrNotFound)
 	after, err := s.Results(ctx, "r1")
-	must(t, err)
-	same(t, "results after a late write", after, rows)
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch, FailureReason: "in time"}))
+	Must(t, err)
+	Same(t, "results after a late write", after, rows)
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch, FailureReason: "in time"}))
 	if after, err = s.Results(ctx, "r1"); err != nil || after[0].FailureReason != "in time" || after[0].Epoch != 0 {
 		t.Errorf("%v, %+v", err, after[0])
 	}
@@ -216,20 +195,20 @@ func enrichment(t *testing.T, s Store) {
 	ctx := t.Context()
 	none := engine.PhaseNone
 	for _, id := range []string{"done", "pending", "running", "live"} {
-		create(t, s, id)
-		move(t, s, id, engine.StatusRunning)
+		Create(t, s, id)
+		Move(t, s, id, engine.StatusRunning)
 		if id != "live" {
-			move(t, s, id, engine.StatusStopping, engine.StatusCompleted)
+			Move(t, s, id, engine.StatusStopping, engine.StatusCompleted)
 			_, err := s.Transition(ctx, store.Transition{RunID: id, Phase: &none})
-			must(t, err)
+			Must(t, err)
 		}
 	}
 	ratio := 0.25
 	save := func(id string, e engine.Enrichment) {
-		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Enrichment: &e}))
+		Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Enrichment: &e}))
 	}
 	want := engine.Enrichment{Status: engine.EnrichmentPartial, Ratio: &ratio, Executions: 4, Matched: 1,
-		StartedAt: engine.At(noon), Notes: []string{"n"},
+		StartedAt: engine.At(Noon), Notes: []string{"n"},
 		ByKind: map[engine.Kind]*engine.KindEnrichment{engine.KindInsert: {Executions: 4, Matched: 1, Ratio: 0.25,
 			Figures: &engine.ServerFigures{Matched: 1}}}}
 	save("done", engine.Enrichment{Status: engine.EnrichmentPending})
@@ -238,93 +217,54 @@ func enrichment(t *testing.T, s Store) {
 	save("running", engine.Enrichment{Status: engine.EnrichmentRunning})
 	save("live", engine.Enrichment{Status: engine.EnrichmentPending})
 	rows, err := s.Results(ctx, "done")
-	must(t, err)
+	Must(t, err)
 	if rows[0].EnrichmentStatus != engine.EnrichmentPartial {
 		t.Errorf("status %q", rows[0].EnrichmentStatus)
 	}
-	same(t, "enrichment", *rows[0].Enrichment, want)
+	Same(t, "enrichment", *rows[0].Enrichment, want)
 	ids, err := s.PendingEnrichments(ctx)
-	must(t, err)
-	same(t, "enriching runs", ids, []string{"pending", "running"})
+	Must(t, err)
+	Same(t, "enriching runs", ids, []string{"pending", "running"})
 	awaited := engine.Enrichment{Status: engine.EnrichmentPartial,
-		Aggregate: &engine.AggregateEnrichment{Status: engine.EnrichmentPending, NextPollAt: engine.At(noon)}}
+		Aggregate: &engine.AggregateEnrichment{Status: engine.EnrichmentPending, NextPollAt: engine.At(Noon)}}
 	save("done", awaited)
 	save("live", awaited)
 	awaited.Status = engine.EnrichmentRunning
 	save("running", awaited)
 	ids, err = s.PendingAggregates(ctx)
-	must(t, err)
-	same(t, "runs that await aggregates", ids, []string{"done"})
-}
-
-func warehouse(t *testing.T, s Store) {
-	ctx := t.Context()
-	create(t, s, "r1")
-	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
-	want := []engine.WarehousePoint{}
-	for i := range 3 {
-		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
-		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i),
-			Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small", Generation: "2",
-				FallbackWarehouse: "F",
-				StartedClusters:   1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i,
-				PolledAt: at}})
-	}
-	for _, i := range []int{2, 0, 1, 1} {
-		p := want[i]
-		p.Raw = []byte(`{"name": "WH"}`)
-		must(t, s.SaveWarehouse(ctx, "r1", epoch, p))
-	}
-	got, err := s.Warehouse(ctx, "r1")
-	must(t, err)
-	same(t, "polls", got, want)
-	part, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{From: 4, Until: 9, MaxPoints: 3})
-	must(t, err)
-	same(t, "polls of a window", part, want[1:2])
-	same(t, "their resolution", resolution, 5.0)
-	warehouseChanges(t, s, want)
-	last := want[2]
-	few, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{MaxPoints: 2})
-	must(t, err)
-	same(t, "every second poll", few, []engine.WarehousePoint{want[1], last})
-	same(t, "its resolution", resolution, 10.0)
-	wantError(t, s.SaveWarehouse(ctx, "r1", epoch-1, want[0]), store.ErrFenced)
-	if none, err := s.Warehouse(ctx, "nobody"); err != nil || len(none) != 0 {
-		t.Errorf("%v, %v", none, err)
-	}
-	warehouseSlots(t, s, epoch)
+	Must(t, err)
+	Same(t, "runs that await aggregates", ids, []string{"done"})
 }
 
 func artifacts(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", ResultID: "c1", WorkerID: "worker-0", Kind: "executions",
 		Name:      "executions-0.parquet",
-		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon),
-		MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
-	must(t, s.SaveArtifact(ctx, 0, a))
-	must(t, s.SaveArtifact(ctx, 0, a))
+		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(Noon),
+		MaxTime: engine.At(Noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(Noon)}
+	Must(t, s.SaveArtifact(ctx, 0, a))
+	Must(t, s.SaveArtifact(ctx, 0, a))
 	again := a
 	again.ArtifactID = "" // another fetch of the same file
-	must(t, s.SaveArtifact(ctx, 0, again))
+	Must(t, s.SaveArtifact(ctx, 0, again))
 	other := a
 	other.ArtifactID, other.SHA256 = "a2", strings.Repeat("cd", 32)
-	wantError(t, s.SaveArtifact(ctx, 0, other), store.ErrConflict)
+	WantError(t, s.SaveArtifact(ctx, 0, other), store.ErrConflict)
 	_, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	late := a
 	late.ArtifactID, late.Name = "a3", "executions-1.parquet"
-	wantError(t, s.SaveArtifact(ctx, epoch-1, late), store.ErrFenced)
+	WantError(t, s.SaveArtifact(ctx, epoch-1, late), store.ErrFenced)
 	list, err := s.Artifacts(ctx, "r1")
-	must(t, err)
-	same(t, "artifacts", list, []engine.Artifact{a})
-	must(t, s.SaveArtifact(ctx, epoch, late))
+	Must(t, err)
+	Same(t, "artifacts", list, []engine.Artifact{a})
+	Must(t, s.SaveArtifact(ctx, epoch, late))
 	list, err = s.Artifacts(ctx, "r1")
-	must(t, err)
-	same(t, "artifacts of the owner", list, []engine.Artifact{a, late})
+	Must(t, err)
+	Same(t, "artifacts of the owner", list, []engine.Artifact{a, late})
 }
 
 func liveRuns(t *testing.T, s Store) {
@@ -332,19 +272,19 @@ func liveRuns(t *testing.T, s Store) {
 	none := engine.PhaseNone
 	processing := engine.PhaseProcessing
 	for _, id := range []string{"prepared", "running", "stopping", "cancelling", "processing", "done"} {
-		create(t, s, id)
+		Create(t, s, id)
 	}
-	move(t, s, "running", engine.StatusRunning)
-	move(t, s, "stopping", engine.StatusRunning, engine.StatusStopping)
-	move(t, s, "cancelling", engine.StatusRunning, engine.StatusCancelling)
-	move(t, s, "processing", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
-	move(t, s, "done", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
+	Move(t, s, "running", engine.StatusRunning)
+	Move(t, s, "stopping", engine.StatusRunning, engine.StatusStopping)
+	Move(t, s, "cancelling", engine.StatusRunning, engine.StatusCancelling)
+	Move(t, s, "processing", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
+	Move(t, s, "done", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
 	_, err := s.Transition(ctx, store.Transition{RunID: "processing", Phase: &processing})
-	must(t, err)
+	Must(t, err)
 	_, err = s.Transition(ctx, store.Transition{RunID: "done", Phase: &none})
-	must(t, err)
+	Must(t, err)
 	runs, err := s.LiveRuns(ctx)
-	must(t, err)
+	Must(t, err)
 	got := map[string]bool{}
 	for _, r := range runs {
 		got[r.RunID] = true
@@ -356,106 +296,32 @@ func liveRuns(t *testing.T, s Store) {
 
 func deleteRun(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
-	move(t, s, "r1", engine.StatusRunning)
-	wantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
-	tick := second(1)
+	Create(t, s, "r1")
+	Move(t, s, "r1", engine.StatusRunning)
+	WantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
+	tick := Second(1)
 	tick.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "x"}}
-	must(t, s.SaveTick(ctx, tick))
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "c1", RunID: "r1", WorkerID: "worker-0"}))
-	must(t, s.SaveArtifact(ctx, 0,
+	Must(t, s.SaveTick(ctx, tick))
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "c1", RunID: "r1", WorkerID: "worker-0"}))
+	Must(t, s.SaveArtifact(ctx, 0,
 		engine.Artifact{RunID: "r1", ResultID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping,
 		Events: []engine.Event{{Type: engine.EventStop}}})
-	must(t, err)
-	wantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
-	move(t, s, "r1", engine.StatusCompleted)
-	must(t, s.DeleteRun(ctx, "r1"))
+	Must(t, err)
+	WantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
+	Move(t, s, "r1", engine.StatusCompleted)
+	Must(t, s.DeleteRun(ctx, "r1"))
 	_, err = s.Run(ctx, "r1")
-	wantError(t, err, store.ErrNotFound)
+	WantError(t, err, store.ErrNotFound)
 	events, err := s.Events(ctx, "r1", 0)
-	must(t, err)
+	Must(t, err)
 	rows, err := s.Results(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	parts, err := s.Artifacts(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if len(events)+len(rows)+len(parts) != 0 {
 		t.Errorf("left behind: %d events, %d results, %d artifacts", len(events), len(rows), len(parts))
 	}
-	create(t, s, "r2")
-	must(t, s.DeleteRun(ctx, "r2"))
-}
-
-// warehouseChanges continues polls at every one of which a cluster was started.
-func warehouseChanges(t *testing.T, s Store, polls []engine.WarehousePoint) {
-	ctx := t.Context()
-	create(t, s, "r2")
-	epoch, err := s.TakeOver(ctx, "r2")
-	must(t, err)
-	for _, p := range polls {
-		must(t, s.SaveWarehouse(ctx, "r2", epoch, p))
-	}
-	last := polls[len(polls)-1]
-	want := append([]engine.WarehousePoint{}, polls...)
-	for i := range 6 {
-		p := last
-		at := engine.At(last.Timestamp.Add(time.Duration(5*(i+1)) * time.Second))
-		p.Timestamp, p.PolledAt, p.ElapsedSeconds, p.Running, p.Queued = at, at, last.ElapsedSeconds+float64(5*(i+1)), i, 2*i
-		if i >= 3 {
-			p.State = "SUSPENDED"
-		}
-		must(t, s.SaveWarehouse(ctx, "r2", epoch, p))
-		if i == 3 || i == 5 { // another state, and the latest
-			want = append(want, p)
-		}
-	}
-	got, err := s.WarehouseChanges(ctx, "r2")
-	must(t, err)
-	same(t, "changes", got, want)
-	if none, err := s.WarehouseChanges(ctx, "nobody"); err != nil || len(none) != 0 {
-		t.Errorf("%v, %v", none, err)
-	}
-}
-
-// warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
-// in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
-func warehouseSlots(t *testing.T, s Store, epoch int64) {
-	ctx := t.Context()
-	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon,
-		EndTime: noon.Add(31 * time.Second)})
-	must(t, err)
-	slots, err := s.WarehouseSlots(ctx, "r1", store.Window{MaxPoints: 100})
-	must(t, err)
-	if len(slots) != 7 {
-		t.Fatalf("%d slots, not 7: %+v", len(slots), slots)
-	}
-	for i, slot := range slots {
-		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
-		if !slot.Start.Equal(at.Time) || slot.ElapsedSeconds != float64(5*i) {
-			t.Errorf("slot %d begins at %v, %v s", i, slot.Start, slot.ElapsedSeconds)
-		}
-		switch {
-		case i > 3: // the last poll is older than ten seconds
-			if slot.Running != nil || slot.Queued != nil || slot.StartedClusters != nil {
-				t.Errorf("slot %d is no gap: %+v", i, slot)
-			}
-		case slot.Running == nil || slot.Queued == nil || slot.StartedClusters == nil:
-			t.Errorf("slot %d is a gap", i)
-		case *slot.Running != 8 || *slot.Queued != min(i, 2) || *slot.StartedClusters != min(i, 2)+1:
-			t.Errorf("slot %d has %d running, %d queued, %d clusters", i, *slot.Running, *slot.Queued, *slot.StartedClusters)
-		}
-	}
-	few, err := s.WarehouseSlots(ctx, "r1", store.Window{MaxPoints: 3})
-	must(t, err)
-	if len(few) != 3 || few[1].ElapsedSeconds != 15 || few[0].Queued == nil || *few[0].Queued != 2 {
-		t.Errorf("of seven slots three are %+v", few)
-	}
-	part, err := s.WarehouseSlots(ctx, "r1", store.Window{From: 7, Until: 15, MaxPoints: 3})
-	must(t, err)
-	if len(part) != 3 || part[0].ElapsedSeconds != 5 || part[2].ElapsedSeconds != 15 {
-		t.Errorf("the slots from 7 to 15 s are %+v", part)
-	}
-	if none, err := s.WarehouseSlots(ctx, "nobody", store.Window{MaxPoints: 3}); err != nil || len(none) != 0 {
-		t.Errorf("%v, %v", none, err)
-	}
+	Create(t, s, "r2")
+	Must(t, s.DeleteRun(ctx, "r2"))
 }

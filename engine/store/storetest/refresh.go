@@ -29,14 +29,14 @@ func ingestTable(name string) refresh.Table {
 func makeTable(t testing.TB, s Store, table refresh.Table) refresh.Table {
 	t.Helper()
 	made, err := s.CreateDynamicTable(t.Context(), table)
-	must(t, err)
+	Must(t, err)
 	return made
 }
 
 func refreshState(t testing.TB, s Store) (refresh.State, map[string]refresh.Table) {
 	t.Helper()
 	state, err := s.RefreshState(t.Context(), 100)
-	must(t, err)
+	Must(t, err)
 	byName := map[string]refresh.Table{}
 	for _, table := range state.Tables {
 		byName[table.Name] = table
@@ -52,13 +52,13 @@ func enqueue(t testing.TB, s Store, tasks ...refresh.Task) {
 	for _, task := range tasks {
 		plan.Enqueue = append(plan.Enqueue, refresh.Pending{Task: task, Due: state.Now})
 	}
-	must(t, s.ScheduleRefreshes(t.Context(), plan))
+	Must(t, s.ScheduleRefreshes(t.Context(), plan))
 }
 
 func claimOne(t testing.TB, s Store, worker string) refresh.Claim {
 	t.Helper()
 	claims, err := s.ClaimRefreshes(t.Context(), worker, refresh.ClaimTTL, 1)
-	must(t, err)
+	Must(t, err)
 	if len(claims) != 1 {
 		t.Fatalf("%s has claimed %v, want one", worker, claims)
 	}
@@ -78,11 +78,11 @@ func dynamicTables(t *testing.T, s Store) {
 		t.Errorf("made %+v", made)
 	}
 	_, err := s.CreateDynamicTable(ctx, sqlTable("daily"))
-	wantTaken(t, err)
+	WantTaken(t, err)
 	_, err = s.CreateDynamicTable(ctx, sqlTable("lost", "nowhere"))
-	wantError(t, err, store.ErrNotFound)
+	WantError(t, err, store.ErrNotFound)
 	_, err = s.CreateDynamicTable(ctx, sqlTable("self", "self"))
-	wantError(t, err, store.ErrConflict)
+	WantError(t, err, store.ErrConflict)
 	for _, bad := range []refresh.Table{sqlTable(""), {Name: "x", Kind: refresh.SQL, TargetLagSeconds: 60}, {Name: "x",
 		Kind: refresh.SQL, Definition: "SELECT 1"}} {
 		if _, err := s.CreateDynamicTable(ctx, bad); !engine.HasCode(err, engine.CodeInvalid) {
@@ -92,38 +92,38 @@ func dynamicTables(t *testing.T, s Store) {
 	daily := sqlTable("daily", odd)
 	daily.Version = 1
 	_, err = s.UpdateDynamicTable(ctx, daily)
-	wantError(t, err, store.ErrConflict) // a circle
+	WantError(t, err, store.ErrConflict) // a circle
 	daily.Sources, daily.Definition, daily.UpdatedBy = []string{"runs"}, "SELECT 2 AS two", "bob"
 	updated, err := s.UpdateDynamicTable(ctx, daily)
-	must(t, err)
+	Must(t, err)
 	if updated.Version != 2 || updated.Definition != "SELECT 2 AS two" || !updated.AsOf.IsZero() {
 		t.Errorf("updated %+v", updated)
 	}
 	read, err := s.DynamicTable(ctx, "daily")
-	must(t, err)
-	same(t, "the table that was changed", read, updated)
+	Must(t, err)
+	Same(t, "the table that was changed", read, updated)
 	_, err = s.DynamicTable(ctx, "nowhere")
-	wantError(t, err, store.ErrNotFound)
+	WantError(t, err, store.ErrNotFound)
 	_, err = s.UpdateDynamicTable(ctx, daily) // the version that was edited is not the newest
-	wantError(t, err, store.ErrConflict)
+	WantError(t, err, store.ErrConflict)
 	if err == nil || !strings.Contains(err.Error(), "bob") ||
 		!strings.Contains(err.Error(), updated.UpdatedAt.UTC().Format("15:04:05")) {
 		t.Errorf("who was faster, and when: %v", err)
 	}
-	must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Failed))
+	Must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Failed))
 	daily.Version = 2
 	if again, err := s.UpdateDynamicTable(ctx, daily); err != nil || again.Status != refresh.Active {
 		t.Errorf("a failed table that was changed: %+v, %v", again, err)
 	}
-	must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Suspended))
+	Must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Suspended))
 	daily.Version = 3
 	if again, err := s.UpdateDynamicTable(ctx, daily); err != nil || again.Status != refresh.Suspended {
 		t.Errorf("a suspended table that was changed: %+v, %v", again, err)
 	}
-	wantError(t, s.DropDynamicTable(ctx, "daily"), store.ErrInUse)
-	wantError(t, s.DropDynamicTable(ctx, "nowhere"), store.ErrNotFound)
-	must(t, s.DropDynamicTable(ctx, odd))
-	must(t, s.DropDynamicTable(ctx, "daily"))
+	WantError(t, s.DropDynamicTable(ctx, "daily"), store.ErrInUse)
+	WantError(t, s.DropDynamicTable(ctx, "nowhere"), store.ErrNotFound)
+	Must(t, s.DropDynamicTable(ctx, odd))
+	Must(t, s.DropDynamicTable(ctx, "daily"))
 	if _, tables := refreshState(t, s); len(tables) != 1 {
 		t.Errorf("tables that are left: %v", tables)
 	}
@@ -142,15 +142,15 @@ func refreshClaims(t *testing.T, s Store) {
 	}
 	plan := refresh.Schedule{Enqueue: []refresh.Pending{in("a", 1, ago(time.Minute)), in("b", 2, ago(time.Second)),
 		in("c", 2, ago(time.Hour))}, Due: map[string]engine.Time{"a": ago(time.Minute), "b": {}}}
-	must(t, s.ScheduleRefreshes(ctx, plan))
+	Must(t, s.ScheduleRefreshes(ctx, plan))
 	plan.Enqueue[0].Priority = 9
-	must(t, s.ScheduleRefreshes(ctx, plan)) // another server; one entry each stays as it is
+	Must(t, s.ScheduleRefreshes(ctx, plan)) // another server; one entry each stays as it is
 	state, tables := refreshState(t, s)
 	if len(state.Pending) != 3 || !tables["a"].NextDue.Equal(ago(time.Minute).Time) || !tables["b"].NextDue.IsZero() {
 		t.Errorf("queue %+v, tables %+v", state.Pending, tables)
 	}
 	first, err := s.ClaimRefreshes(ctx, "w1", refresh.ClaimTTL, 2)
-	must(t, err)
+	Must(t, err)
 	if len(first) != 2 || first[0].Table+first[1].Table != "cb" && first[0].Table+first[1].Table != "bc" {
 		t.Fatalf("claimed %+v, want the two of the highest priority", first)
 	}
@@ -160,27 +160,27 @@ func refreshClaims(t *testing.T, s Store) {
 		t.Errorf("the second claim is %+v", second)
 	}
 	none, err := s.ClaimRefreshes(ctx, "w3", refresh.ClaimTTL, 5)
-	must(t, err)
+	Must(t, err)
 	if len(none) != 0 {
 		t.Errorf("claimed twice: %+v", none)
 	}
-	must(t, s.RenewRefresh(ctx, second, refresh.ClaimTTL))
+	Must(t, s.RenewRefresh(ctx, second, refresh.ClaimTTL))
 	stale := second
 	stale.Epoch--
-	wantError(t, s.RenewRefresh(ctx, stale, refresh.ClaimTTL), store.ErrClaimLost)
-	wantError(t, s.ReleaseRefresh(ctx, stale, refresh.Result{}), store.ErrClaimLost)
-	must(t, s.AbandonRefresh(ctx, stale, 0))
+	WantError(t, s.RenewRefresh(ctx, stale, refresh.ClaimTTL), store.ErrClaimLost)
+	WantError(t, s.ReleaseRefresh(ctx, stale, refresh.Result{}), store.ErrClaimLost)
+	Must(t, s.AbandonRefresh(ctx, stale, 0))
 	if state, _ := refreshState(t, s); len(state.Claims) != 3 {
 		t.Errorf("an old epoch took a claim away: %+v", state.Claims)
 	}
-	must(t, s.AbandonRefresh(ctx, second, 0))
+	Must(t, s.AbandonRefresh(ctx, second, 0))
 	again := claimOne(t, s, "w3")
 	if again.Table != "a" || again.Epoch <= second.Epoch {
 		t.Errorf("claimed again: %+v after %+v", again, second)
 	}
-	wantError(t, s.ReleaseRefresh(ctx, second, refresh.Result{}), store.ErrClaimLost)
-	must(t, s.ReleaseRefresh(ctx, again, refresh.Result{Rows: 3}))
-	wantError(t, s.ReleaseRefresh(ctx, again, refresh.Result{}), store.ErrClaimLost)
+	WantError(t, s.ReleaseRefresh(ctx, second, refresh.Result{}), store.ErrClaimLost)
+	Must(t, s.ReleaseRefresh(ctx, again, refresh.Result{Rows: 3}))
+	WantError(t, s.ReleaseRefresh(ctx, again, refresh.Result{}), store.ErrClaimLost)
 	if state, _ := refreshState(t, s); len(state.Pending) != 2 || len(state.Claims) != 2 {
 		t.Errorf("after the release: %+v", state)
 	}
@@ -191,27 +191,27 @@ func refreshExpiry(t *testing.T, s Store) {
 	makeTable(t, s, sqlTable("a"))
 	enqueue(t, s, refresh.Task{Table: "a"})
 	claims, err := s.ClaimRefreshes(ctx, "w1", 20*time.Millisecond, 1)
-	must(t, err)
+	Must(t, err)
 	if len(claims) != 1 {
 		t.Fatal(claims)
 	}
 	for swept := 0; swept == 0; {
-		must(t, ctx.Err())
+		Must(t, ctx.Err())
 		time.Sleep(10 * time.Millisecond)
 		// The expiry alone decides, whether somebody has swept or not.
 		state, _ := refreshState(t, s)
 		if expired := !state.Now.Before(claims[0].ExpiresAt.Time); expired {
-			wantError(t, s.RenewRefresh(ctx, claims[0], refresh.ClaimTTL), store.ErrClaimLost)
-			wantError(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}), store.ErrClaimLost)
+			WantError(t, s.RenewRefresh(ctx, claims[0], refresh.ClaimTTL), store.ErrClaimLost)
+			WantError(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}), store.ErrClaimLost)
 		}
 		swept, err = s.SweepRefreshes(ctx)
-		must(t, err)
+		Must(t, err)
 	}
 	next := claimOne(t, s, "w2")
 	if next.Epoch <= claims[0].Epoch {
 		t.Errorf("the next epoch is %d, the one before %d", next.Epoch, claims[0].Epoch)
 	}
-	must(t, s.ReleaseRefresh(ctx, next, refresh.Result{}))
+	Must(t, s.ReleaseRefresh(ctx, next, refresh.Result{}))
 }
 
 func refreshResults(t *testing.T, s Store) {
@@ -222,7 +222,7 @@ func refreshResults(t *testing.T, s Store) {
 	before := claimOne(t, s, "w")
 	enqueue(t, s, refresh.Task{Table: "a"})
 	c := claimOne(t, s, "w")
-	must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Rows: 7, Bytes: 70, Mode: refresh.Full, Note: "all of it"}))
+	Must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Rows: 7, Bytes: 70, Mode: refresh.Full, Note: "all of it"}))
 	_, tables := refreshState(t, s)
 	if a := tables["a"]; !a.AsOf.Equal(c.ClaimedAt.Time) || a.LastSeconds < 0 || !a.BehindSince.IsZero() {
 		t.Errorf("a after its refresh: %+v", a)
@@ -231,7 +231,7 @@ func refreshResults(t *testing.T, s Store) {
 		t.Errorf("b reads a, which has changed: %+v", b)
 	}
 	// What changed while b was being refreshed may not be in it.
-	must(t, s.ReleaseRefresh(ctx, before, refresh.Result{Rows: 1}))
+	Must(t, s.ReleaseRefresh(ctx, before, refresh.Result{Rows: 1}))
 	_, tables = refreshState(t, s)
 	if b := tables["b"]; b.BehindSince.IsZero() || !b.AsOf.Equal(before.ClaimedAt.Time) {
 		t.Errorf("b after a refresh that began before a changed: %+v", b)
@@ -239,40 +239,40 @@ func refreshResults(t *testing.T, s Store) {
 	enqueue(t, s, refresh.Task{Table: "a"})
 	c = claimOne(t, s, "w")
 	behind := tables["b"].ChangedAt
-	must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Unchanged: true}))
+	Must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Unchanged: true}))
 	_, tables = refreshState(t, s)
 	if !tables["b"].ChangedAt.Equal(behind.Time) {
 		t.Error("a refresh that changed nothing makes readers look")
 	}
 	history, err := s.RefreshHistory(ctx, "a", 10)
-	must(t, err)
+	Must(t, err)
 	if len(history) != 2 || history[1].Rows != 7 || history[1].Bytes != 70 || history[1].Mode != refresh.Full ||
 		history[1].Note != "all of it" || history[1].LagSeconds == nil || history[0].LagSeconds != nil {
 		t.Errorf("history %+v", history)
 	}
-	must(t, s.PruneRefreshHistory(ctx, 1))
+	Must(t, s.PruneRefreshHistory(ctx, 1))
 	if history, err = s.RefreshHistory(ctx, "a", 10); err != nil || len(history) != 1 || history[0].Rows != 0 {
 		t.Errorf("pruned to %+v, %v", history, err)
 	}
-	must(t, s.RequestRefresh(ctx, "b"))
+	Must(t, s.RequestRefresh(ctx, "b"))
 	got := claimOne(t, s, "w")
 	if got.Table != "b" {
 		t.Errorf("claimed %+v", got)
 	}
 	// Who asks for what is being done is answered by it: the table is not behind for that when it is done.
-	must(t, s.RequestRefresh(ctx, "b"))
-	must(t, s.ReleaseRefresh(ctx, got, refresh.Result{Mode: refresh.Full}))
+	Must(t, s.RequestRefresh(ctx, "b"))
+	Must(t, s.ReleaseRefresh(ctx, got, refresh.Result{Mode: refresh.Full}))
 	if state, tables := refreshState(t, s); !tables["b"].BehindSince.IsZero() || len(state.Pending) != 0 {
 		t.Errorf("asked for in a refresh, it is behind afterwards: %+v, %+v", tables["b"], state.Pending)
 	}
 	// Nobody does it where the worker has died, though its claim is still there.
-	must(t, s.RequestRefresh(ctx, "b"))
+	Must(t, s.RequestRefresh(ctx, "b"))
 	if dead, err := s.ClaimRefreshes(ctx, "w", time.Microsecond, 1); err != nil || len(dead) != 1 {
 		t.Fatalf("claimed %+v, %v", dead, err)
 	}
 	_, tables = refreshState(t, s)
 	asked := tables["b"].ChangedAt
-	must(t, s.RequestRefresh(ctx, "b"))
+	Must(t, s.RequestRefresh(ctx, "b"))
 	if _, tables := refreshState(t, s); !tables["b"].ChangedAt.After(asked.Time) {
 		t.Errorf("asked for while a dead worker has the claim: %+v", tables["b"])
 	}
@@ -282,9 +282,9 @@ func refreshFailures(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
 	for n := 1; n <= refresh.MaxFailures; n++ {
-		must(t, s.RequestRefresh(ctx, "a")) // now, and not when its pause is over
+		Must(t, s.RequestRefresh(ctx, "a")) // now, and not when its pause is over
 		c := claimOne(t, s, "w")
-		must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Error: fmt.Sprintf("no %d", n)}))
+		Must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Error: fmt.Sprintf("no %d", n)}))
 		state, tables := refreshState(t, s)
 		a := tables["a"]
 		if a.Failures != n || a.Error != fmt.Sprintf("no %d", n) {
@@ -304,30 +304,30 @@ func refreshFailures(t *testing.T, s Store) {
 			t.Errorf("a task in its pause is claimed: %v, %v", none, err)
 		}
 	}
-	wantError(t, s.RequestRefresh(ctx, "a"), store.ErrConflict)
-	wantError(t, s.RequestRefresh(ctx, "nowhere"), store.ErrNotFound)
+	WantError(t, s.RequestRefresh(ctx, "a"), store.ErrConflict)
+	WantError(t, s.RequestRefresh(ctx, "nowhere"), store.ErrNotFound)
 	enqueue(t, s, refresh.Task{Table: "a"})
 	if state, _ := refreshState(t, s); len(state.Pending) != 0 {
 		t.Error("a failed table is put into the queue")
 	}
-	must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Active))
+	Must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Active))
 	if _, tables := refreshState(t, s); tables["a"].Failures != 0 || tables["a"].Error != "" {
 		t.Errorf("resumed: %+v", tables["a"])
 	}
 	enqueue(t, s, refresh.Task{Table: "a"})
-	must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Suspended))
+	Must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Suspended))
 	if state, tables := refreshState(t, s); len(state.Pending) != 0 || tables["a"].Status != refresh.Suspended {
 		t.Errorf("suspended: %+v", state)
 	}
-	wantError(t, s.SetDynamicTableStatus(ctx, "nowhere", refresh.Active), store.ErrNotFound)
+	WantError(t, s.SetDynamicTableStatus(ctx, "nowhere", refresh.Active), store.ErrNotFound)
 }
 
 func refreshRuns(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, ingestTable("runs"))
 	makeTable(t, s, sqlTable("daily", "runs"))
-	create(t, s, "live")
-	create(t, s, "over")
+	Create(t, s, "live")
+	Create(t, s, "over")
 	stale := func(want ...string) {
 		t.Helper()
 		state, _ := refreshState(t, s)
@@ -336,14 +336,14 @@ func refreshRuns(t *testing.T, s Store) {
 		}
 	}
 	stale()
-	move(t, s, "live", engine.StatusRunning)
-	move(t, s, "over", engine.StatusRunning, engine.StatusCancelling, engine.StatusFailed)
+	Move(t, s, "live", engine.StatusRunning)
+	Move(t, s, "over", engine.StatusRunning, engine.StatusCancelling, engine.StatusFailed)
 	processing, none := engine.PhaseProcessing, engine.PhaseNone
 	_, err := s.Transition(ctx, store.Transition{RunID: "over", Phase: &processing})
-	must(t, err)
+	Must(t, err)
 	stale() // its figures are being computed
 	_, err = s.Transition(ctx, store.Transition{RunID: "over", Phase: &none})
-	must(t, err)
+	Must(t, err)
 	stale("over")
 	task := refresh.Task{Table: "runs", Subtask: "over"}
 	refreshed := func(r refresh.Result) {
@@ -353,7 +353,7 @@ func refreshRuns(t *testing.T, s Store) {
 		if c.Task != task {
 			t.Fatalf("claimed %+v", c)
 		}
-		must(t, s.ReleaseRefresh(ctx, c, r))
+		Must(t, s.ReleaseRefresh(ctx, c, r))
 	}
 	refreshed(refresh.Result{Rows: 5})
 	stale()
@@ -361,7 +361,7 @@ func refreshRuns(t *testing.T, s Store) {
 		t.Error("what reads the runs does not know that one was taken in")
 	}
 	// Late figures make it a run to be taken in again.
-	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "over", RunID: "over", FailureReason: "late"}))
+	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "over", RunID: "over", FailureReason: "late"}))
 	stale("over")
 	refreshed(refresh.Result{Error: "damaged"})
 	enqueue(t, s, task)
@@ -374,12 +374,12 @@ func refreshRuns(t *testing.T, s Store) {
 		f[0].Error != "damaged" || f[0].FailedAt.IsZero() || tables["runs"].Failures != 0 {
 		t.Errorf("a run that is tried again: %+v", tables["runs"])
 	}
-	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Suspended))
+	Must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Suspended))
 	stale()
-	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Active))
+	Must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Active))
 	stale("over")
 	refreshed(refresh.Result{})
-	must(t, s.DeleteRun(ctx, "over"))
+	Must(t, s.DeleteRun(ctx, "over"))
 	stale("over")
 	refreshed(refresh.Result{Gone: true})
 	stale()
@@ -465,9 +465,9 @@ func awaitRefreshes(t *testing.T, s Store) {
 	}
 	hear("it listens")
 	for range 2 {
-		must(t, s.RequestRefresh(ctx, "a"))
+		Must(t, s.RequestRefresh(ctx, "a"))
 		hear("a table is to be refreshed")
-		must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{}))
+		Must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{}))
 	}
 	end()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -17,30 +17,30 @@ func refreshParts(t *testing.T, s Store) {
 	makeTable(t, s, ingestTable("runs"))
 	enqueue(t, s, refresh.Task{Table: "a"})
 	none, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 5, refresh.Ingest)
-	if must(t, err); len(none) != 0 {
+	if Must(t, err); len(none) != 0 {
 		t.Fatalf("claimed %+v, want those of INGEST tables alone", none)
 	}
 	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 5, refresh.SQL)
-	if must(t, err); len(claims) != 1 {
+	if Must(t, err); len(claims) != 1 {
 		t.Fatal(claims)
 	}
 	whole := claims[0]
-	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"1", "2", "3"}, ReplaceParts: true}))
-	wantError(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"4"}}), store.ErrClaimLost)
+	Must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"1", "2", "3"}, ReplaceParts: true}))
+	WantError(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"4"}}), store.ErrClaimLost)
 	claims, err = s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
 	all := func(c refresh.Claim) bool { return c.Subtask == "" }
-	if must(t, err); len(claims) != 3 || slices.ContainsFunc(claims, all) {
+	if Must(t, err); len(claims) != 3 || slices.ContainsFunc(claims, all) {
 		t.Fatalf("claimed %+v, want the parts alone", claims)
 	}
 	lost, err := s.ReleaseRefreshes(ctx, []refresh.Completion{{Claim: claims[0], Result: refresh.Result{Unchanged: true}},
 		{Claim: whole}, {Claim: claims[1], Result: refresh.Result{Unchanged: true}}})
-	if must(t, err); len(lost) != 1 || lost[0].Epoch != whole.Epoch {
+	if Must(t, err); len(lost) != 1 || lost[0].Epoch != whole.Epoch {
 		t.Errorf("lost are %+v, want %+v", lost, whole)
 	}
 	if none, err = s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9); err != nil || len(none) != 0 {
 		t.Errorf("claimed %+v, %v before the last part is done", none, err)
 	}
-	must(t, s.ReleaseRefresh(ctx, claims[2], refresh.Result{Unchanged: true}))
+	Must(t, s.ReleaseRefresh(ctx, claims[2], refresh.Result{Unchanged: true}))
 	if _, tables := refreshState(t, s); !tables["b"].BehindSince.IsZero() || !tables["a"].AsOf.IsZero() {
 		t.Error("parts are shown before all of the table is there")
 	}
@@ -48,7 +48,7 @@ func refreshParts(t *testing.T, s Store) {
 	if again.Subtask != "" {
 		t.Fatalf("claimed %+v, want all of the table", again)
 	}
-	must(t, s.ReleaseRefresh(ctx, again, refresh.Result{Rows: 3}))
+	Must(t, s.ReleaseRefresh(ctx, again, refresh.Result{Rows: 3}))
 	state, tables := refreshState(t, s)
 	// What the parts read was settled when it was divided.
 	if !tables["a"].AsOf.Equal(whole.ClaimedAt.Time) || tables["b"].BehindSince.IsZero() || len(state.Pending) != 0 {
@@ -60,10 +60,10 @@ func refreshParts(t *testing.T, s Store) {
 // refreshFailedPart: the part that fails is tried again, alone, and the table waits for it.
 func refreshFailedPart(t *testing.T, s Store) {
 	ctx := t.Context()
-	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"1", "2"}, ReplaceParts: true}))
+	Must(t, s.RequestRefresh(ctx, "a"))
+	Must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"1", "2"}, ReplaceParts: true}))
 	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 9)
-	if must(t, err); len(claims) != 2 {
+	if Must(t, err); len(claims) != 2 {
 		t.Fatal(claims)
 	}
 	for _, c := range claims {
@@ -71,7 +71,7 @@ func refreshFailedPart(t *testing.T, s Store) {
 		if c.Subtask == "2" {
 			result.Error = "no"
 		}
-		must(t, s.ReleaseRefresh(ctx, c, result))
+		Must(t, s.ReleaseRefresh(ctx, c, result))
 	}
 	state, tables := refreshState(t, s)
 	pause, _ := refresh.AfterFailure(1)
@@ -88,9 +88,9 @@ func refreshFailedPart(t *testing.T, s Store) {
 		t.Errorf("claimed in its pause: %+v, %v", early, err)
 	}
 	// Whoever is asked for all of the table meanwhile names the part that is missing, which stays as it is.
-	must(t, s.RequestRefresh(ctx, "a"))
+	Must(t, s.RequestRefresh(ctx, "a"))
 	whole := claimOne(t, s, "w")
-	must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"2"}}))
+	Must(t, s.ReleaseRefresh(ctx, whole, refresh.Result{Parts: []string{"2"}}))
 	if early, err := s.ClaimRefreshes(
 		ctx,
 		"w",
@@ -101,12 +101,12 @@ func refreshFailedPart(t *testing.T, s Store) {
 		t.Errorf("claimed %+v, and in its pause: %+v, %v", whole, early, err)
 	}
 	// A new division forgets what there was, and who still holds some of it.
-	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"x"}, ReplaceParts: true}))
+	Must(t, s.RequestRefresh(ctx, "a"))
+	Must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"x"}, ReplaceParts: true}))
 	held := claimOne(t, s, "w")
-	must(t, s.RequestRefresh(ctx, "a"))
-	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"y"}, ReplaceParts: true}))
-	wantError(t, s.ReleaseRefresh(ctx, held, refresh.Result{Unchanged: true}), store.ErrClaimLost)
+	Must(t, s.RequestRefresh(ctx, "a"))
+	Must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"y"}, ReplaceParts: true}))
+	WantError(t, s.ReleaseRefresh(ctx, held, refresh.Result{Unchanged: true}), store.ErrClaimLost)
 	if next := claimOne(t, s, "w"); held.Subtask != "x" || next.Subtask != "y" {
 		t.Errorf("held %+v, then %+v", held, next)
 	}

@@ -10,13 +10,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
-func workerMust(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Workers checks that workers are known while they say so.
 func Workers(t *testing.T, s Store) {
 	ctx := t.Context()
@@ -24,15 +17,15 @@ func Workers(t *testing.T, s Store) {
 		refresh.Ingest}, Slots: 2}
 	node := refresh.Worker{Name: "a", Role: refresh.Node, Host: "two", Kinds: []refresh.Kind{refresh.SQL}, Slots: 4,
 		Waits: "a run is carried here"}
-	workerMust(t, s.NoteRefreshWorker(ctx, node))
-	workerMust(t, s.NoteRefreshWorker(ctx, server))
+	Must(t, s.NoteRefreshWorker(ctx, node))
+	Must(t, s.NoteRefreshWorker(ctx, server))
 	first := workers(t, s)
 	if len(first) != 2 {
 		t.Fatalf("workers: %+v", first)
 	}
 	time.Sleep(2 * time.Millisecond)
 	node.Waits, node.Slots = "", 3
-	workerMust(t, s.NoteRefreshWorker(ctx, node))
+	Must(t, s.NoteRefreshWorker(ctx, node))
 	got := workers(t, s)
 	for name, want := range map[string]refresh.Worker{"a": node, "b": server} {
 		w := got[name]
@@ -43,9 +36,9 @@ func Workers(t *testing.T, s Store) {
 	if !got["a"].SeenAt.After(first["a"].SeenAt.Time) || !got["b"].SeenAt.Equal(first["b"].SeenAt.Time) {
 		t.Errorf("seen %+v, before %+v", got, first)
 	}
-	workerMust(t, s.PruneRefreshHistory(ctx, 10))
-	workerMust(t, s.ForgetRefreshWorker(ctx, "a"))
-	workerMust(t, s.ForgetRefreshWorker(ctx, "nobody"))
+	Must(t, s.PruneRefreshHistory(ctx, 10))
+	Must(t, s.ForgetRefreshWorker(ctx, "a"))
+	Must(t, s.ForgetRefreshWorker(ctx, "nobody"))
 	if got := workers(t, s); len(got) != 1 || got["b"].Name != "b" {
 		t.Errorf("after one has ended: %+v", got)
 	}
@@ -54,7 +47,7 @@ func Workers(t *testing.T, s Store) {
 func workers(t testing.TB, s Store) map[string]refresh.Worker {
 	t.Helper()
 	state, err := s.RefreshState(t.Context(), 1)
-	workerMust(t, err)
+	Must(t, err)
 	all := map[string]refresh.Worker{}
 	for _, w := range state.Workers {
 		all[w.Name] = w
@@ -69,7 +62,7 @@ func Load(t *testing.T, s Store) {
 	load := func() refresh.Load {
 		t.Helper()
 		l, err := s.RefreshLoad(ctx)
-		workerMust(t, err)
+		Must(t, err)
 		return l
 	}
 	if l := load(); l != (refresh.Load{}) {
@@ -77,22 +70,22 @@ func Load(t *testing.T, s Store) {
 	}
 	var plan refresh.Schedule
 	state, err := s.RefreshState(ctx, 1)
-	workerMust(t, err)
+	Must(t, err)
 	for name, ago := range map[string]time.Duration{"a": time.Hour, "b": time.Minute, "later": -time.Hour} {
 		_, err := s.CreateDynamicTable(ctx, refresh.Table{Name: name, Kind: refresh.SQL, Definition: "SELECT 1",
 			TargetLagSeconds: 60, Mode: refresh.Full})
-		workerMust(t, err)
+		Must(t, err)
 		due := state.Now
 		due.Time = due.Add(-ago)
 		plan.Enqueue = append(plan.Enqueue, refresh.Pending{Task: refresh.Task{Table: name}, Due: due})
 	}
-	workerMust(t, s.ScheduleRefreshes(ctx, plan))
+	Must(t, s.ScheduleRefreshes(ctx, plan))
 	if l := load(); l.Due != 2 || l.OldestSeconds < 3600 || l.OldestSeconds > 3660 || l.P95Seconds != 0 ||
 		l.OverdueSeconds < 3600 || l.OverdueSeconds > 3660 {
 		t.Errorf("with two that are due: %+v", l)
 	}
 	claims, err := s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1)
-	workerMust(t, err)
+	Must(t, err)
 	if len(claims) != 1 || claims[0].Table != "a" {
 		t.Fatalf("claimed %+v", claims)
 	}
@@ -100,14 +93,14 @@ func Load(t *testing.T, s Store) {
 		t.Errorf("with one that is under way: %+v", l)
 	}
 	time.Sleep(3 * time.Millisecond)
-	workerMust(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}))
+	Must(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}))
 	if l := load(); l.Due != 1 || l.P95Seconds < 0.003 || l.P95Seconds > 60 {
 		t.Errorf("after one is done: %+v", l)
 	}
 	claims, err = s.ClaimRefreshes(ctx, "w", refresh.ClaimTTL, 1)
-	workerMust(t, err)
+	Must(t, err)
 	before := load()
-	workerMust(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{Error: "no"}))
+	Must(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{Error: "no"}))
 	if l := load(); l.Due != 0 || l.OldestSeconds != 0 || l.P95Seconds != before.P95Seconds || l.OverdueSeconds <= 0 ||
 		l.OverdueSeconds > 60 {
 		t.Errorf("after a failure, which is tried again later: %+v", l)
@@ -120,9 +113,9 @@ func Behind(t *testing.T, s Store, name string) bool {
 	t.Helper()
 	time.Sleep(time.Millisecond)
 	state, err := s.RefreshState(t.Context(), 1)
-	workerMust(t, err)
+	Must(t, err)
 	l, err := s.RefreshLoad(t.Context())
-	workerMust(t, err)
+	Must(t, err)
 	i := slices.IndexFunc(state.Tables, func(t refresh.Table) bool { return t.Name == name })
 	since := state.Tables[i].BehindSince
 	behind, lag := !since.IsZero(), 0.0
@@ -141,7 +134,7 @@ func Behind(t *testing.T, s Store, name string) bool {
 func Failed(t *testing.T, s Store) (failed int) {
 	t.Helper()
 	state, err := s.RefreshState(t.Context(), 1)
-	workerMust(t, err)
+	Must(t, err)
 	for _, table := range state.Tables {
 		if table.Status == refresh.Failed {
 			failed++

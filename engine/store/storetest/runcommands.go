@@ -11,8 +11,8 @@ import (
 
 func runCommands(t *testing.T, s Store) {
 	ctx := t.Context()
-	must(t, s.CreateRun(ctx, newRun("r1")))
-	must(t, s.CreateRun(ctx, newRun("r2")))
+	Must(t, s.CreateRun(ctx, NewRun("r1")))
+	Must(t, s.CreateRun(ctx, NewRun("r2")))
 	heard := make(chan struct{}, 100)
 	listening, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -32,39 +32,39 @@ func runCommands(t *testing.T, s Store) {
 		ctx,
 		store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "a\x00da", Server: "s1"},
 	)
-	must(t, err)
+	Must(t, err)
 	wait("the first wish")
 	again, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "bob", Server: "s2"})
-	must(t, err)
+	Must(t, err)
 	other, err := s.EnqueueRunCommand(
 		ctx,
 		store.RunCommand{RunID: "r1", Kind: store.CommandStopEnrichment, By: "ada", Server: "s1"},
 	)
-	must(t, err)
+	Must(t, err)
 	second, err := s.EnqueueRunCommand(
 		ctx,
 		store.RunCommand{RunID: "r2", Kind: store.CommandStop, By: "ada", Server: "s1"},
 	)
-	must(t, err)
+	Must(t, err)
 	if again != first || other <= first || second <= other {
 		t.Errorf("numbered %d, again %d, %d, %d", first, again, other, second)
 	}
 	open, err := s.PendingRunCommands(ctx)
-	must(t, err)
+	Must(t, err)
 	if len(open) != 3 || open[0].Seq != first || open[0].By != "ada" || open[0].Server != "s1" || open[0].RunID != "r1" ||
 		open[0].Kind != store.CommandStop || open[0].EnqueuedAt.IsZero() || open[2].Seq != second {
 		t.Errorf("open are %+v", open)
 	}
-	must(t, s.AckRunCommand(ctx, first, "s3"))
-	must(t, s.AckRunCommand(ctx, first, "s4"))
+	Must(t, s.AckRunCommand(ctx, first, "s3"))
+	Must(t, s.AckRunCommand(ctx, first, "s4"))
 	w, err := s.RunCommand(ctx, first)
-	must(t, err)
+	Must(t, err)
 	if w.AckedBy != "s3" {
 		t.Errorf("answered by %q", w.AckedBy)
 	}
 	// What is answered can be asked again.
 	anew, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "ada", Server: "s1"})
-	must(t, err)
+	Must(t, err)
 	if anew <= second {
 		t.Errorf("%d after %d", anew, second)
 	}
@@ -73,7 +73,7 @@ func runCommands(t *testing.T, s Store) {
 		t.Errorf("of a run that is not there: %v", err)
 	}
 	// They go with their run.
-	must(t, s.DeleteRun(ctx, "r2"))
+	Must(t, s.DeleteRun(ctx, "r2"))
 	if _, err := s.RunCommand(ctx, second); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a run that was deleted: %v", err)
 	}

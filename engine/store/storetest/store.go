@@ -1,34 +1,20 @@
 package storetest
 
 import (
-	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"context"
+
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/run"
 )
 
-import "context"
-
-// Store is the whole contract. Consumers declare the part they need.
+// Store is what the store in memory has too.
 type Store interface {
-	store.Runs
-	store.Matrices
-	store.Templates
-	store.Connections
-	store.Plugins
-	store.Users
-	store.Audit
+	run.ControlStore
 	nodes.Nodes
-	store.RunCommands
-	store.Marks
 	refresh.Refreshes
-	query.Queries
-	store.RunViews
-	store.RunArtifacts
-	store.Grants
-	store.Settings
-	store.Retention
-	store.Admissions
+	// TakeOver raises the owner epoch and returns it, whoever holds the run.
+	TakeOver(ctx context.Context, runID string) (epoch int64, err error)
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
 }

@@ -16,55 +16,55 @@ import (
 
 func lifecycle(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	warmup, processing, none := engine.PhaseWarmup, engine.PhaseProcessing, engine.PhaseNone
 	group := 1
 	target := 9
 	events, err := s.Transition(ctx,
 		store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusPrepared},
-			To: engine.StatusRunning, StartTime: noon, Events: []engine.Event{
+			To: engine.StatusRunning, StartTime: Noon, Events: []engine.Event{
 				{Type: engine.EventStart, Data: engine.EventData{ExpectedWorkers: 2}},
 				{Type: engine.EventSetWorkerTarget,
 					Data: engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &target}},
 			}})
-	must(t, err)
+	Must(t, err)
 	if len(events) != 2 || events[0].SequenceID != 1 || events[1].SequenceID != 2 || events[0].EventID == "" ||
 		events[0].RunID != "r1" || events[0].Data.Scope != engine.ScopeRun || events[0].CreatedAt.IsZero() {
 		t.Errorf("events %+v", events)
 	}
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, Phase: &warmup,
-		WarmupStartTime: noon.Add(time.Second),
+		WarmupStartTime: Noon.Add(time.Second),
 		WorkerTargets:   map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}})
-	must(t, err)
+	Must(t, err)
 	more, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusRunning},
 		To: engine.StatusCancelling, Phase: &processing, StopReason: engine.StopGuardrail,
 		CancellationReason: "Guardrail triggered: CPU",
-		WarmupEndTime:      noon.Add(2 * time.Second), MeasurementEndTime: noon.Add(3 * time.Second),
+		WarmupEndTime:      Noon.Add(2 * time.Second), MeasurementEndTime: Noon.Add(3 * time.Second),
 		Events: []engine.Event{{Type: engine.EventStop,
 			Data: engine.EventData{Scope: engine.ScopeRun, Reason: "guardrail"}}}})
-	must(t, err)
+	Must(t, err)
 	if len(more) != 1 || more[0].SequenceID != 3 {
 		t.Errorf("the third event is %+v", more)
 	}
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, To: engine.StatusFailed, Events: more})
-	wantError(t, err, store.ErrConflict) // they are there already, by their ids
+	WantError(t, err, store.ErrConflict) // they are there already, by their ids
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusCancelling},
-		To: engine.StatusFailed, EndTime: noon.Add(4 * time.Second)})
-	must(t, err)
+		To: engine.StatusFailed, EndTime: Noon.Add(4 * time.Second)})
+	Must(t, err)
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, Phase: &none})
-	must(t, err)
+	Must(t, err)
 
 	run, err := s.Run(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if run.Status != engine.StatusFailed || run.Phase != engine.PhaseNone || run.StopReason != engine.StopGuardrail ||
 		run.CancellationReason == nil || *run.CancellationReason != "Guardrail triggered: CPU" || run.OwnerEpoch != epoch {
 		t.Errorf("run %+v", run)
 	}
 	for i, at := range []engine.Time{run.StartTime, run.WarmupStartTime, run.WarmupEndTime, run.MeasurementEndTime,
 		run.EndTime} {
-		if want := noon.Add(time.Duration(i) * time.Second); !at.Equal(want) {
+		if want := Noon.Add(time.Duration(i) * time.Second); !at.Equal(want) {
 			t.Errorf("time %d is %v, want %v", i, at, want)
 		}
 	}
@@ -73,24 +73,24 @@ func lifecycle(t *testing.T, s Store) {
 		t.Errorf("targets %v", run.WorkerTargets)
 	}
 	all, err := s.Events(ctx, "r1", 0)
-	must(t, err)
-	same(t, "events", all, append(events, more...))
+	Must(t, err)
+	Same(t, "events", all, append(events, more...))
 	after, err := s.Events(ctx, "r1", 2)
-	must(t, err)
-	same(t, "events after 2", after, more)
+	Must(t, err)
+	Same(t, "events after 2", after, more)
 }
 
 // targetsMerge: a transition changes the targets that it names and no other.
 func targetsMerge(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	rate := 12.5
 	change := func(targets map[string]engine.WorkerTarget, expected int) engine.Run {
 		t.Helper()
 		_, err := s.Transition(ctx, store.Transition{RunID: "r1", WorkerTargets: targets, WorkersExpected: expected})
-		must(t, err)
+		Must(t, err)
 		run, err := s.Run(ctx, "r1")
-		must(t, err)
+		Must(t, err)
 		return run
 	}
 	change(map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3},
@@ -115,13 +115,13 @@ func targetsMerge(t *testing.T, s Store) {
 
 func transitionConflict(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusRunning},
 		To:     engine.StatusStopping,
 		Events: []engine.Event{{Type: engine.EventStop}}})
-	wantError(t, err, store.ErrConflict)
+	WantError(t, err, store.ErrConflict)
 	events, err := s.Events(ctx, "r1", 0)
-	must(t, err)
+	Must(t, err)
 	if len(events) != 0 {
 		t.Errorf("a refused transition left events: %v", events)
 	}
@@ -129,13 +129,13 @@ func transitionConflict(t *testing.T, s Store) {
 
 func transitionForbidden(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	// From allows it, the life of a run does not.
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: engine.Statuses(), To: engine.StatusCompleted,
 		Events: []engine.Event{{Type: engine.EventStop}}})
-	wantError(t, err, store.ErrConflict)
+	WantError(t, err, store.ErrConflict)
 	run, err := s.Run(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if run.Status != engine.StatusPrepared {
 		t.Errorf("status %s", run.Status)
 	}
@@ -146,8 +146,8 @@ func transitionRace(t *testing.T, s Store) {
 	ctx := t.Context()
 	for round := range 10 {
 		id := fmt.Sprintf("r%d", round)
-		create(t, s, id)
-		move(t, s, id, engine.StatusRunning)
+		Create(t, s, id)
+		Move(t, s, id, engine.StatusRunning)
 		errs := make([]error, 4)
 		var wait sync.WaitGroup
 		for i := range errs {
@@ -167,7 +167,7 @@ func transitionRace(t *testing.T, s Store) {
 			}
 		}
 		events, err := s.Events(ctx, id, 0)
-		must(t, err)
+		Must(t, err)
 		if won != 1 || len(events) != 1 {
 			t.Fatalf("%d won, %d events, want one", won, len(events))
 		}
@@ -180,7 +180,7 @@ func transitionProperty(t *testing.T, s Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		id := fmt.Sprintf("run-%d", runs)
-		create(t, s, id)
+		Create(t, s, id)
 		model := engine.StatusPrepared
 		sequence := int64(0)
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
@@ -216,37 +216,37 @@ func transitionProperty(t *testing.T, s Store) {
 
 func fencing(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	old, err := s.TakeOver(ctx, "r1")
-	must(t, err)
-	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: old, TotalOps: 10}))
+	Must(t, err)
+	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: old, TotalOps: 10}))
 	now, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	if now <= old {
 		t.Fatalf("epoch %d after %d", now, old)
 	}
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: old, To: engine.StatusRunning})
-	wantError(t, err, store.ErrFenced)
+	WantError(t, err, store.ErrFenced)
 	err = s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: old, TotalOps: 99,
 		Workers: []store.WorkerRow{{WorkerID: "w", Status: engine.WorkerReady}},
 		Logs:    []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "late"}}})
-	wantError(t, err, store.ErrFenced)
+	WantError(t, err, store.ErrFenced)
 	run, err := s.Run(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	workers, err := s.Workers(ctx, "r1")
-	must(t, err)
+	Must(t, err)
 	logs, err := s.Logs(ctx, "r1", 0, "", 0)
-	must(t, err)
+	Must(t, err)
 	if run.Status != engine.StatusPrepared || run.TotalOps != 10 || len(workers) != 0 || len(logs) != 0 {
 		t.Errorf("a fenced writer changed the run: %+v, %v, %v", run, workers, logs)
 	}
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: now, To: engine.StatusRunning})
-	must(t, err)
+	Must(t, err)
 }
 
 func eventsUnderConcurrency(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -260,7 +260,7 @@ func eventsUnderConcurrency(t *testing.T, s Store) {
 	}
 	wait.Wait()
 	events, err := s.Events(ctx, "r1", 0)
-	must(t, err)
+	Must(t, err)
 	if len(events) != 80 {
 		t.Fatalf("%d events, want 80", len(events))
 	}
@@ -272,7 +272,7 @@ func eventsUnderConcurrency(t *testing.T, s Store) {
 }
 
 func eventsAreChecked(t *testing.T, s Store) {
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	for name, e := range map[string]engine.Event{
 		"unknown type":           {Type: "PAUSE"},
 		"unknown scope":          {Type: engine.EventStop, Data: engine.EventData{Scope: "PLANET"}},
@@ -285,7 +285,7 @@ func eventsAreChecked(t *testing.T, s Store) {
 		}
 	}
 	run, err := s.Run(t.Context(), "r1")
-	must(t, err)
+	Must(t, err)
 	if run.Status != engine.StatusPrepared {
 		t.Errorf("a refused event left the run %s", run.Status)
 	}
@@ -294,34 +294,34 @@ func eventsAreChecked(t *testing.T, s Store) {
 // leases holds that only what is expired, or one's own, can be claimed.
 func leases(t *testing.T, s Store) {
 	ctx := t.Context()
-	create(t, s, "r1")
+	Create(t, s, "r1")
 	// A row that nobody has claimed has the lease of its last change.
 	_, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
-	wantError(t, err, store.ErrLeaseHeld)
+	WantError(t, err, store.ErrLeaseHeld)
 	_, err = s.Claim(ctx, store.Claim{RunID: "none", Owner: "a"})
-	wantError(t, err, store.ErrNotFound)
+	WantError(t, err, store.ErrNotFound)
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared},
 		To: engine.StatusRunning, Owner: "a"})
-	must(t, err)
+	Must(t, err)
 	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "b", Reclaim: true})
-	wantError(t, err, store.ErrLeaseHeld)
+	WantError(t, err, store.ErrLeaseHeld)
 	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
-	wantError(t, err, store.ErrLeaseHeld)
+	WantError(t, err, store.ErrLeaseHeld)
 	first, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})
-	must(t, err)
+	Must(t, err)
 	second, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})
-	must(t, err)
+	Must(t, err)
 	if second <= first {
 		t.Errorf("epoch %d after %d", second, first)
 	}
-	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: first}), store.ErrFenced)
-	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: second}))
+	WantError(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: first}), store.ErrFenced)
+	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: second}))
 	if run, err := s.Run(ctx, "r1"); err != nil || run.Owner != "a" {
 		t.Errorf("the run is %q's, %v", run.Owner, err)
 	}
-	must(t, s.RenewLeases(ctx, "a", []string{"r1", "none"}))
+	Must(t, s.RenewLeases(ctx, "a", []string{"r1", "none"}))
 	expired, err := s.ExpiredRuns(ctx)
-	must(t, err)
+	Must(t, err)
 	if live, err := s.LiveRuns(ctx); err != nil || len(live) != 1 || len(expired) != 0 {
 		t.Errorf("%d live, %d of them expired, %v", len(live), len(expired), err)
 	}

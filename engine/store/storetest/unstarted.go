@@ -14,14 +14,14 @@ import (
 func UnstartedRun(t *testing.T, s Store) {
 	ctx := t.Context()
 	for _, id := range []string{"r1", "r2"} {
-		accessMust(t, s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: "ada", WorkersExpected: 1,
+		Must(t, s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: "ada", WorkersExpected: 1,
 			Scenario: engine.Scenario{Name: id, Target: engine.Target{Connection: engine.ConnectionRef{Name: "x"},
 				TableName: "t"}, Workload: engine.Workload{Plugin: "mix"}}}))
 	}
 	said := func(id string) (lines []string) {
 		t.Helper()
 		log, err := s.Logs(ctx, id, 0, "", 0)
-		accessMust(t, err)
+		Must(t, err)
 		for i, l := range log {
 			if l.Seq != int64(i+1) || l.RunID != id || l.ResultID != id || l.Timestamp.IsZero() {
 				t.Errorf("line %d of %s is %+v", i, id, l)
@@ -42,11 +42,11 @@ func UnstartedRun(t *testing.T, s Store) {
 	}
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1",
 		Logs: []engine.LogEntry{line(engine.LogInfo, "one"), line(engine.LogInfo, "two")}})
-	accessMust(t, err)
+	Must(t, err)
 	end := store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled,
 		Logs: []engine.LogEntry{why}}
 	_, err = s.Transition(ctx, end)
-	accessMust(t, err)
+	Must(t, err)
 	if _, err := s.Transition(ctx, end); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("ended twice: %v", err)
 	}

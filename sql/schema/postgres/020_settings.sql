@@ -12,9 +12,18 @@ CREATE TABLE IF NOT EXISTS server_settings (
     updated_at     timestamptz NOT NULL DEFAULT now()
 );
 
--- server_turns has one lease per job that only one server does at a time. After "until" another server may take it.
-CREATE TABLE IF NOT EXISTS server_turns (
-    turn_name  text PRIMARY KEY CHECK (turn_name <> '' AND length(turn_name) <= 100),
-    owner      text NOT NULL CHECK (owner <> ''),
-    until      timestamptz NOT NULL
+-- Until version 15 server_leases was called server_turns.
+ALTER TABLE IF EXISTS server_turns RENAME TO server_leases;
+ALTER INDEX IF EXISTS server_turns_pkey RENAME TO server_leases_pkey;
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('server_leases') AND attname = 'turn_name') THEN
+        ALTER TABLE server_leases RENAME turn_name TO lease_name;
+    END IF;
+END $$;
+
+-- server_leases has one lease per job that only one server does at a time. After "until" another server may take it.
+CREATE TABLE IF NOT EXISTS server_leases (
+    lease_name  text PRIMARY KEY CHECK (lease_name <> '' AND length(lease_name) <= 100),
+    owner       text NOT NULL CHECK (owner <> ''),
+    until       timestamptz NOT NULL
 );

@@ -129,8 +129,14 @@ CREATE TABLE IF NOT EXISTS start_grants (
     CONSTRAINT start_grant_subject CHECK (num_nonnulls(run_id, matrix_id) = 1)
 );
 
--- run_wishes has commands for runs that another server owns. The owner is told by NOTIFY, and also polls the table.
-CREATE TABLE IF NOT EXISTS run_wishes (
+-- Until version 15 run_commands was called run_wishes.
+ALTER TABLE IF EXISTS run_wishes RENAME TO run_commands;
+ALTER INDEX IF EXISTS run_wishes_pkey RENAME TO run_commands_pkey;
+ALTER SEQUENCE IF EXISTS run_wishes_seq_seq RENAME TO run_commands_seq_seq;
+ALTER INDEX IF EXISTS run_wishes_open RENAME TO run_commands_open;
+
+-- run_commands has commands for runs that another server owns. The owner is told by NOTIFY, and also polls the table.
+CREATE TABLE IF NOT EXISTS run_commands (
     seq          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     run_id       text NOT NULL REFERENCES run_status ON DELETE CASCADE,
     kind         text NOT NULL CHECK (kind IN ('STOP', 'STOP_ENRICHMENT')),
@@ -142,4 +148,4 @@ CREATE TABLE IF NOT EXISTS run_wishes (
 );
 
 -- A run has at most one open command of each kind.
-CREATE UNIQUE INDEX IF NOT EXISTS run_wishes_open ON run_wishes (run_id, kind) WHERE answered_by IS NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS run_commands_open ON run_commands (run_id, kind) WHERE answered_by IS NULL;

@@ -45,12 +45,21 @@ CREATE TABLE IF NOT EXISTS node_certificates (
 CREATE INDEX IF NOT EXISTS node_certificates_by_node ON node_certificates (node_id);
 CREATE INDEX IF NOT EXISTS node_certificates_revoked ON node_certificates (expires_at) WHERE revoked_at IS NOT NULL;
 
--- node_wishes has the state that operators want a node to be in. Every server reads it.
-CREATE TABLE IF NOT EXISTS node_wishes (
-    node_id   text PRIMARY KEY CHECK (node_id <> ''),
-    wish      text NOT NULL CHECK (wish IN ('DRAIN', 'REMOVE')),
-    asked_by  text NOT NULL DEFAULT '',
-    asked_at  timestamptz NOT NULL DEFAULT now()
+-- Until version 15 node_intents was called node_wishes, and its desired_state was wish.
+ALTER TABLE IF EXISTS node_wishes RENAME TO node_intents;
+ALTER INDEX IF EXISTS node_wishes_pkey RENAME TO node_intents_pkey;
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('node_intents') AND attname = 'wish') THEN
+        ALTER TABLE node_intents RENAME wish TO desired_state;
+    END IF;
+END $$;
+
+-- node_intents has the state that operators want a node to be in. Every server reads it.
+CREATE TABLE IF NOT EXISTS node_intents (
+    node_id        text PRIMARY KEY CHECK (node_id <> ''),
+    desired_state  text NOT NULL CHECK (desired_state IN ('DRAIN', 'REMOVE')),
+    asked_by       text NOT NULL DEFAULT '',
+    asked_at       timestamptz NOT NULL DEFAULT now()
 );
 
 -- node_events is the history of nodes. Each server that notices something writes a row of its own; old rows are

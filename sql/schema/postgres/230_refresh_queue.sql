@@ -169,7 +169,7 @@ BEGIN
         DELETE FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = sub
             RETURNING enqueued_at, next_refresh_due INTO oldest, due;
         IF NOT unchanged THEN
-            PERFORM tell_refresh_readers(tbl);
+            PERFORM notify_refresh_readers(tbl);
         END IF;
         moment := clock_timestamp();
         IF sub = '' THEN
@@ -260,7 +260,7 @@ BEGIN
         SELECT array_agg(d.held), array_agg(DISTINCT d.tbl) FILTER (WHERE NOT d.unchanged) INTO ended, changed FROM done d;
     RETURN QUERY SELECT unnest(ended);
     FOREACH tbl IN ARRAY coalesce(changed, '{}') LOOP
-        PERFORM tell_refresh_readers(tbl);
+        PERFORM notify_refresh_readers(tbl);
     END LOOP;
     RETURN QUERY SELECT e.held FROM unnest(tables, subs, helds, failures, hows, whys, row_totals, byte_totals,
             unchangeds, gones) AS e (tbl, sub, held, failure, how, why, row_total, byte_total, unchanged, gone)
@@ -268,11 +268,16 @@ BEGIN
             e.how, e.why, e.row_total, e.byte_total, e.unchanged, e.gone, pauses);
 END $$;
 
--- tell_refresh_readers notes at the tables that read a table that it has changed. A table that knows of a change
+-- Until version 15 these functions were called tell_refresh, tell_refresh_readers and tell_refresh_of_deletion.
+DROP FUNCTION IF EXISTS tell_refresh() CASCADE;
+DROP FUNCTION IF EXISTS tell_refresh_readers(text);
+DROP FUNCTION IF EXISTS tell_refresh_of_deletion() CASCADE;
+
+-- notify_refresh_readers notes at the tables that read a table that it has changed. A table that knows of a change
 -- already, and that nobody has begun to refresh since, is left alone: whoever begins later reads both changes. So the
 -- rows of dynamic_tables, which many releases share, are seldom written. They are locked in the order of their names,
 -- which rules out deadlocks.
-CREATE OR REPLACE FUNCTION tell_refresh_readers(tbl text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION notify_refresh_readers(tbl text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     deaf  text[];
 BEGIN
@@ -310,21 +315,21 @@ BEGIN
     RETURN attempts;
 END $$;
 
--- tell_refresh wakes the processes that refresh tables.
-CREATE OR REPLACE FUNCTION tell_refresh() RETURNS trigger LANGUAGE plpgsql AS $$
+-- notify_refresh wakes the processes that refresh tables.
+CREATE OR REPLACE FUNCTION notify_refresh() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('loadstone_refresh', '');
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER tell_refresh_of_end AFTER UPDATE ON run_status FOR EACH ROW
-    WHEN (NEW.phase IS NULL AND OLD.phase IS NOT NULL) EXECUTE FUNCTION tell_refresh();
-CREATE OR REPLACE TRIGGER tell_refresh_of_work AFTER INSERT ON pending_refreshes
-    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh();
+CREATE OR REPLACE TRIGGER notify_refresh_of_end AFTER UPDATE ON run_status FOR EACH ROW
+    WHEN (NEW.phase IS NULL AND OLD.phase IS NOT NULL) EXECUTE FUNCTION notify_refresh();
+CREATE OR REPLACE TRIGGER notify_refresh_of_work AFTER INSERT ON pending_refreshes
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_refresh();
 
--- tell_refresh_of_deletion marks a deleted run as taken in, even if it never was, so that a refresh looks for its
+-- notify_refresh_of_deletion marks a deleted run as taken in, even if it never was, so that a refresh looks for its
 -- rows in the results database and deletes them: a run writes its seconds there while it goes on.
-CREATE OR REPLACE FUNCTION tell_refresh_of_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION notify_refresh_of_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO refresh_subtasks (dynamic_table, subtask, status)
         SELECT t.name, g.run_id, 'DONE' FROM gone g, dynamic_tables t
@@ -337,5 +342,5 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER tell_refresh_of_deletion AFTER DELETE ON run_status REFERENCING OLD TABLE AS gone
-    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh_of_deletion();
+CREATE OR REPLACE TRIGGER notify_refresh_of_deletion AFTER DELETE ON run_status REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_refresh_of_deletion();

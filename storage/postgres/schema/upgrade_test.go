@@ -18,11 +18,32 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-//go:embed testdata/version_14.sql
-var version14 string
+var (
+	//go:embed testdata/version_14.sql
+	version14 string
+	//go:embed testdata/version_15.sql
+	version15 string
+)
 
 // somebody is a user, whose row is looked at afterwards.
 const somebody = "INSERT INTO users (user_id, user_name, role) VALUES ('u', 'ada', 'operator')"
+
+// renamed are rows of the tables that had other names until version 15.
+const renamed = `
+INSERT INTO run_status (run_id, test_id, scenario_config) VALUES ('r', 'r', '{}');
+INSERT INTO server_turns (turn_name, owner, until) VALUES ('retention', 's', now());
+INSERT INTO run_wishes (run_id, kind, asked_by) VALUES ('r', 'STOP', 'ada');
+INSERT INTO run_rooms (run_id, worker_id, node_id, connections) VALUES ('r', 'worker-0', 'n', 7);
+INSERT INTO run_queue (run_id, works) VALUES ('r', '[]');
+INSERT INTO node_wishes (node_id, wish) VALUES ('n', 'DRAIN');
+INSERT INTO result_places (place, label) VALUES ('p', '/results');
+INSERT INTO run_leftovers (run_id, place, whole) VALUES ('gone', 'p', true);`
+
+// keptRows has what became of them in one text.
+const keptRows = `SELECT concat_ws(' ', (SELECT user_name FROM users), (SELECT lease_name FROM server_leases),
+	(SELECT kind FROM run_commands), (SELECT connections FROM run_reservations), (SELECT demands FROM run_queue),
+	(SELECT desired_state FROM node_intents), (SELECT label FROM result_stores),
+	(SELECT count(*) FROM pending_file_deletions))`
 
 func one[T any](t testing.TB, conn *pgx.Conn, query string) (value T) {
 	t.Helper()
@@ -32,7 +53,8 @@ func one[T any](t testing.TB, conn *pgx.Conn, query string) (value T) {
 	return value
 }
 
-// TestTheVersionBeforeIsUpgraded applies the schema to a database of version 14, in each of the ways there are.
+// TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 and 15, in each of the ways there
+// are. Rows stay, triggers work under their new names, and the old objects are gone.
 func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 	pg := pgtest.Start(t)
 	for name, apply := range map[string]func(dsn string, conn *pgx.Conn) error{
@@ -43,25 +65,42 @@ func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dsn := pg.NewDatabase(t)
-			conn := connect(t, dsn)
-			exec(t, conn, version14)
-			exec(t, conn, somebody)
-			if err := schema.Check(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "loadstone schema apply") {
-				t.Errorf("before it is upgraded: %v", err)
-			}
-			if err := apply(dsn, conn); err != nil {
-				t.Fatal(err)
-			}
-			// The tables are compared one by one.
-			if err := schema.Compare(t.Context(), dsn); err != nil {
-				t.Error(err)
-			}
-			if kept := one[string](t, conn, "SELECT user_name FROM users"); kept != "ada" {
-				t.Errorf("the user is now %q", kept)
-			}
-		})
+		for version, text := range map[int]string{14: version14, 15: version15} {
+			t.Run(fmt.Sprint(name, version), func(t *testing.T) {
+				dsn := pg.NewDatabase(t)
+				conn := connect(t, dsn)
+				exec(t, conn, text)
+				exec(t, conn, somebody+";"+renamed)
+				if err := schema.Check(t.Context(), conn); err == nil ||
+					!strings.Contains(err.Error(), "loadstone schema apply") {
+					t.Errorf("before it is upgraded: %v", err)
+				}
+				for range 2 {
+					if err := apply(dsn, conn); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// The tables are compared one by one.
+				if err := schema.Compare(t.Context(), dsn); err != nil {
+					t.Error(err)
+				}
+				if kept := one[string](t, conn, keptRows); kept != "ada retention STOP 7 [] DRAIN /results 1" {
+					t.Errorf("the rows are now %q", kept)
+				}
+				if old := one[string](t, conn, `SELECT coalesce(string_agg(name::text, ' ' ORDER BY name), '') FROM (
+					SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i', 'S')
+					UNION SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+					UNION SELECT tgname FROM pg_trigger) AS all_of_them (name)
+					WHERE name::text ~ 'wish|room|turn|leftover|leave_over|result_places|tell_'`); old != "" {
+					t.Errorf("old names are left: %s", old)
+				}
+				exec(t, conn, `UPDATE run_status SET status = 'CANCELLED', phase = NULL;
+					SELECT queue_file_deletion('r', true); DELETE FROM run_status`)
+				if left := one[string](t, conn, keptRows); left != "ada retention DRAIN /results 2" {
+					t.Errorf("after the run ended the rows are %q", left)
+				}
+			})
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -7,10 +7,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // Grants keeps who started a run, or the matrix that it is of, for as long as these are there.
-func Grants(t *testing.T, s Store) {
+func Grants(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	none := func(runID, matrixID string) {
 		t.Helper()
@@ -18,8 +19,8 @@ func Grants(t *testing.T, s Store) {
 			t.Errorf("the start of %q, %q: %+v, %v", runID, matrixID, g, err)
 		}
 	}
-	accessMust(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m", Name: "m", Labels: []string{"a"}}))
-	accessMust(t, s.CreateRun(ctx, engine.Run{RunID: "r", RunName: "r",
+	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m", Name: "m", Labels: []string{"a"}}))
+	must(t, s.CreateRun(ctx, engine.Run{RunID: "r", RunName: "r",
 		MatrixMember: engine.MatrixMember{MatrixID: "m", MatrixLabel: "a"}}))
 	none("r", "m")
 	for _, missing := range []store.StartGrant{{RunID: "none", UserID: "1"}, {MatrixID: "none", UserID: "1"}} {
@@ -30,7 +31,7 @@ func Grants(t *testing.T, s Store) {
 	grant := func(g store.StartGrant) store.GrantChange {
 		t.Helper()
 		granted, err := s.SaveStartGrant(ctx, g)
-		accessMust(t, err)
+		must(t, err)
 		return granted
 	}
 	grant(store.StartGrant{MatrixID: "m", UserID: "1", UserName: "ada"})
@@ -50,14 +51,19 @@ func Grants(t *testing.T, s Store) {
 		is(again)
 	}
 	settled(t, s, grant, is)
-	accessMust(t, s.DeleteRun(ctx, "r"))
+	must(t, s.DeleteRun(ctx, "r"))
 	none("r", "")
-	accessMust(t, s.DeleteMatrix(ctx, "m"))
+	must(t, s.DeleteMatrix(ctx, "m"))
 	none("r", "m")
 }
 
 // settled: a start that is refused gives back who was judged before, and one that was begun stays its user's.
-func settled(t *testing.T, s Store, grant func(store.StartGrant) store.GrantChange, is func(store.StartGrant)) {
+func settled(
+	t *testing.T,
+	s *postgres.Store,
+	grant func(store.StartGrant) store.GrantChange,
+	is func(store.StartGrant),
+) {
 	ctx := t.Context()
 	of := func(user string) store.StartGrant {
 		return store.StartGrant{RunID: "r", UserID: user, UserName: "user " + user, Confirmed: []string{"c" + user}}
@@ -66,29 +72,29 @@ func settled(t *testing.T, s Store, grant func(store.StartGrant) store.GrantChan
 	if bob.Previous == nil || bob.Previous.UserID != "1" || !bob.Previous.GrantedAt.Equal(ada.GrantedAt.Time) {
 		t.Errorf("before bob's there was %+v, want %+v", bob.Previous, ada)
 	}
-	accessMust(t, s.ResolveStart(ctx, bob, false))
+	must(t, s.ResolveStart(ctx, bob, false))
 	is(of("1"))
 	// Two tried after ada and before her start was begun: their refusals come in the order that is worst.
 	bob, eve := grant(of("2")), grant(of("3"))
-	accessMust(t, s.ResolveStart(ctx, bob, false))
+	must(t, s.ResolveStart(ctx, bob, false))
 	is(of("3"))
-	accessMust(t, s.ResolveStart(ctx, ada, true))
-	accessMust(t, s.ResolveStart(ctx, eve, false))
+	must(t, s.ResolveStart(ctx, ada, true))
+	must(t, s.ResolveStart(ctx, eve, false))
 	is(of("1"))
-	accessMust(t, s.CreateRun(ctx, engine.Run{RunID: "alone", RunName: "alone"}))
+	must(t, s.CreateRun(ctx, engine.Run{RunID: "alone", RunName: "alone"}))
 	only := grant(store.StartGrant{RunID: "alone", UserID: "2", UserName: "bob"})
-	accessMust(t, s.ResolveStart(ctx, only, false))
+	must(t, s.ResolveStart(ctx, only, false))
 	if g, err := s.StartGrant(ctx, "alone", ""); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a refused start: %+v, %v", g, err)
 	}
 	_, err := s.Transition(ctx, store.Transition{RunID: "alone", From: []engine.Status{engine.StatusPrepared},
 		To: engine.StatusCancelled})
-	accessMust(t, err)
+	must(t, err)
 	if _, err := s.SaveStartGrant(ctx, of("2")); err != nil {
 		t.Errorf("another one: %v", err)
 	}
 	if _, err := s.SaveStartGrant(ctx, store.StartGrant{RunID: "alone", UserID: "2"}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a start of what is over: %v", err)
 	}
-	accessMust(t, s.DeleteRun(ctx, "alone"))
+	must(t, s.DeleteRun(ctx, "alone"))
 }

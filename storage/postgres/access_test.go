@@ -1,6 +1,4 @@
-// This part is the part of storetest about whose things are.
-
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -10,10 +8,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // Access keeps whose connections and templates are through every way that they are read and changed.
-func Access(t *testing.T, s Store) {
+func Access(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	ada := store.Access{OwnerID: "1", Owner: "ada", Restricted: true,
 		Users: []store.AccessUser{{UserID: "2", Name: "bob"}}}
@@ -68,7 +67,7 @@ func Access(t *testing.T, s Store) {
 
 // staleConnection changes and deletes a connection that somebody else has changed since it was read: nothing of that is
 // undone.
-func staleConnection(t *testing.T, s Store, read store.Connection) {
+func staleConnection(t *testing.T, s *postgres.Store, read store.Connection) {
 	t.Helper()
 	ctx := t.Context()
 	marked := read
@@ -99,7 +98,7 @@ func staleConnection(t *testing.T, s Store, read store.Connection) {
 
 // racedConnection changes and deletes one version at once, several times: one of the two happens, and the other is told
 // so. A change that is saved is there afterwards.
-func racedConnection(t *testing.T, s Store) {
+func racedConnection(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	ctx := t.Context()
 	for range 8 {

@@ -1,6 +1,4 @@
-// This part is the part of storetest about marks of runs.
-
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -10,10 +8,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // Marks adds, changes and deletes marks, and has them go with their run.
-func Marks(t *testing.T, s Store) {
+func Marks(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	for _, id := range []string{"run-1", "run-2"} {
 		run := engine.Run{RunID: id, ResultID: id, RunName: id, Status: engine.StatusPrepared, Phase: engine.PhasePreparing}
@@ -64,7 +63,7 @@ func Marks(t *testing.T, s Store) {
 	next.ChangedBy = "ada"
 	for _, text := range []string{"index dropped", "vacuum", "analyze", "index built", "index dropped"} {
 		next.Text = text
-		OneWins(t, func() error {
+		oneWins(t, func() error {
 			_, _, err := s.ChangeMark(ctx, next, seen)
 			return err
 		})
@@ -110,7 +109,7 @@ func Marks(t *testing.T, s Store) {
 }
 
 // markLimit marks a run that has two marks until it takes no more.
-func markLimit(t *testing.T, s Store, at engine.Time) {
+func markLimit(t *testing.T, s *postgres.Store, at engine.Time) {
 	t.Helper()
 	for range store.MaxMarks - 2 {
 		if _, err := s.AddMark(t.Context(), engine.Mark{RunID: "run-1", At: at, Text: "x"}); err != nil {

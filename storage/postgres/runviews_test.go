@@ -1,6 +1,4 @@
-// This part is the part of storetest about users' views of runs.
-
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -12,9 +10,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func users(t *testing.T, s Store) (ada, bob store.User) {
+func users(t *testing.T, s *postgres.Store) (ada, bob store.User) {
 	t.Helper()
 	if _, err := s.EnsureAdmin(t.Context(), "admin"); err != nil {
 		t.Fatal(err)
@@ -40,7 +39,7 @@ func wantViewError(t *testing.T, what string, err, want error) {
 }
 
 // Views makes, changes, shares and deletes views; each sees its own and what is shared.
-func Views(t *testing.T, s Store) {
+func Views(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	ada, bob := users(t, s)
 	const odd = `P95 "näch…" /?#%; <b>`
@@ -126,7 +125,7 @@ func Views(t *testing.T, s Store) {
 }
 
 // ViewsOfDeletedUser deletes a user: what it has shared stays for the others, and is nobody's.
-func ViewsOfDeletedUser(t *testing.T, s Store) {
+func ViewsOfDeletedUser(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	ada, bob := users(t, s)
 	add := func(name string, shared bool) store.RunView {
@@ -162,7 +161,7 @@ func ViewsOfDeletedUser(t *testing.T, s Store) {
 }
 
 // ViewsBound has many tabs make views of one user at once: no more are kept than may be.
-func ViewsBound(t *testing.T, s Store) {
+func ViewsBound(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	ada, bob := users(t, s)
 	var made, refused atomic.Int64

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"crypto/sha256"
@@ -11,9 +11,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func templates(t *testing.T, s Store) {
+func templates(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	config := newRun("x").Scenario
 	made, err := s.CreateTemplate(ctx,
@@ -86,7 +87,7 @@ func noSecret(t *testing.T, what string, v any) {
 	}
 }
 
-func templateSecrets(t *testing.T, s Store) {
+func templateSecrets(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	config := newRun("x").Scenario
 	config.Target.Connection = engine.ConnectionRef{Driver: "postgres", DSN: inline}
@@ -155,7 +156,7 @@ func templateSecrets(t *testing.T, s Store) {
 	opens("key/value", kept.Config.Target.Connection, "host=h user=u password='x y'")
 }
 
-func connections(t *testing.T, s Store) {
+func connections(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	made, err := s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: inline, Description: "d"})
 	must(t, err)
@@ -204,7 +205,7 @@ func connections(t *testing.T, s Store) {
 }
 
 // builtins: a connection of the server's own is kept up to date by it, and by nobody else.
-func builtins(t *testing.T, s Store) {
+func builtins(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	mine, err := s.SaveConnection(ctx, store.Connection{Name: "aaa", Driver: "postgres", DSN: "host=mine"})
 	must(t, err)
@@ -231,7 +232,7 @@ func builtins(t *testing.T, s Store) {
 	wantError(t, s.DeleteConnection(ctx, change.ConnectionID, 0), store.ErrConflict)
 }
 
-func connectionInUse(t *testing.T, s Store) {
+func connectionInUse(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	c, err := s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: "host=h"})
 	must(t, err)
@@ -252,7 +253,7 @@ func connectionInUse(t *testing.T, s Store) {
 	must(t, s.DeleteConnection(ctx, c.ConnectionID, 0))
 }
 
-func plugins(t *testing.T, s Store) {
+func plugins(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	p := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"},
 		Bundled: true, Enabled: true,
@@ -285,7 +286,7 @@ func upload(name, version, sha string) store.Plugin {
 		SizeBytes: 4, Manifest: []byte(`{"name":  "x"}`), Inspection: []byte(`{"abi": "1.0"}`), UploadedBy: "ada"}
 }
 
-func uploadedPlugins(t *testing.T, s Store) {
+func uploadedPlugins(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	file := []byte{0, 'a', 's', 'm'}
 	limits := store.PluginLimits{Versions: 3, Files: 5, Bytes: 1000}
@@ -354,7 +355,7 @@ func uploadedPlugins(t *testing.T, s Store) {
 	}
 }
 
-func pluginLimits(t *testing.T, s Store) {
+func pluginLimits(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	limits := store.PluginLimits{Versions: 3, Files: 5, Bytes: 20}
 	add := func(name, version string, size int) error {
@@ -390,7 +391,7 @@ func pluginLimits(t *testing.T, s Store) {
 	must(t, add("c", "1", 3))
 }
 
-func admin(t *testing.T, s Store) {
+func admin(t *testing.T, s *postgres.Store) {
 	users := make([]store.User, 6)
 	var wait sync.WaitGroup
 	for i := range users {
@@ -409,7 +410,7 @@ func admin(t *testing.T, s Store) {
 	}
 }
 
-func tokens(t *testing.T, s Store) {
+func tokens(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	u, err := s.EnsureAdmin(ctx, "admin")
 	must(t, err)

@@ -1,6 +1,4 @@
-// This part is the part of storetest about rules of runs.
-
-package storetest
+package postgres_test
 
 import (
 	"encoding/json"
@@ -11,11 +9,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // Rules holds that what the rules of a run gave is kept with each second, and that their addresses are sealed wherever
 // they go.
-func Rules(t *testing.T, s Store) {
+func Rules(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	const at, shownAt = "https://hooks.example/services/s3cr3t?token=s3cr3t", "https://hooks.example/…"
 	config := scenario()
@@ -23,7 +22,7 @@ func Rules(t *testing.T, s Store) {
 	source := "name: x\ntarget: {connection: c, table_name: t}\nworkload: {plugin: mix}\nrules:\n" +
 		"- {name: slow, when: SELECT runId FROM heartbeats, do: webhook, url: \"" + at + "\"}\n"
 	made, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: config, Source: source})
-	ruleMust(t, err)
+	must(t, err)
 	rulesHideSecret(t, "template", made)
 	if made.Config.Rules[0].URL != shownAt || !strings.Contains(made.Source, shownAt) {
 		t.Fatalf("%+v\n%s", made.Config.Rules, made.Source)
@@ -39,7 +38,7 @@ func Rules(t *testing.T, s Store) {
 	change.Config = change.Config.Clone()
 	change.Config.Rules[0].URLSealed = ""
 	changed, err := s.UpdateTemplate(ctx, change)
-	ruleMust(t, err)
+	must(t, err)
 	opens("after an edit", changed.Config.Rules[0])
 	change = changed
 	change.Config = change.Config.Clone()
@@ -50,13 +49,13 @@ func Rules(t *testing.T, s Store) {
 
 	run := engine.Run{RunID: "r1", ResultID: "r1", RunName: "x", Scenario: scenario()}
 	run.Scenario.Rules = changed.Config.Rules
-	ruleMust(t, s.CreateRun(ctx, run))
+	must(t, s.CreateRun(ctx, run))
 	run.RunID, run.ResultID = "r2", "r2"
 	run.Scenario.Rules = config.Rules
-	ruleMust(t, s.CreateRun(ctx, run))
+	must(t, s.CreateRun(ctx, run))
 	for _, id := range []string{"r1", "r2"} {
 		got, err := s.Run(ctx, id)
-		ruleMust(t, err)
+		must(t, err)
 		rulesHideSecret(t, "run", got)
 		opens("of a run", got.Scenario.Rules[0])
 		if got.Rules != nil {
@@ -65,10 +64,10 @@ func Rules(t *testing.T, s Store) {
 	}
 	states := []engine.RuleState{{Name: "slow", Do: engine.RuleWebhook, Status: engine.RuleRunning, In: 7, Out: 2,
 		At: engine.At(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)), Row: "p99 7"}}
-	ruleMust(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Rules: states}))
-	ruleMust(t, s.SaveTick(ctx, store.Tick{RunID: "r1"}))
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Rules: states}))
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1"}))
 	got, err := s.Run(ctx, "r1")
-	ruleMust(t, err)
+	must(t, err)
 	if !reflect.DeepEqual(got.Rules, states) {
 		t.Errorf("%+v", got.Rules)
 	}
@@ -76,12 +75,12 @@ func Rules(t *testing.T, s Store) {
 	// That a rule has triggered is kept with the stop, and left alone by a change that does not speak of rules.
 	states[0].Status, states[0].In = engine.RuleTriggered, 9
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, Rules: states})
-	ruleMust(t, err)
+	must(t, err)
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusCancelling,
 		CancellationReason: "Rule 'slow' triggered: p99 7"})
-	ruleMust(t, err)
+	must(t, err)
 	got, err = s.Run(ctx, "r1")
-	ruleMust(t, err)
+	must(t, err)
 	if !reflect.DeepEqual(got.Rules, states) {
 		t.Errorf("%+v", got.Rules)
 	}
@@ -92,17 +91,10 @@ func scenario() engine.Scenario {
 		Adapter: "postgres", TableName: "orders"}, Workload: engine.Workload{Plugin: "mix"}}
 }
 
-func ruleMust(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func rulesHideSecret(t *testing.T, what string, v any) {
 	t.Helper()
 	text, err := json.Marshal(v)
-	ruleMust(t, err)
+	must(t, err)
 	if strings.Contains(string(text), "s3cr3t") {
 		t.Errorf("%s holds the address: %s", what, text)
 	}

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"fmt"
@@ -8,17 +8,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func accessMust(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Audit writes lines and finds them again by every filter.
-func Audit(t *testing.T, s Store) {
+func Audit(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for i, e := range []store.AuditEntry{
@@ -29,13 +23,13 @@ func Audit(t *testing.T, s Store) {
 		{Action: "auth.signin", Outcome: store.OutcomeRefused, Object: "nul\x00byte"},
 	} {
 		e.At = engine.At(at.Add(time.Duration(i) * time.Hour))
-		accessMust(t, s.AppendAudit(ctx, e))
+		must(t, s.AppendAudit(ctx, e))
 	}
-	accessMust(t, s.AppendAudit(ctx, store.AuditEntry{Action: "x.now"}))
+	must(t, s.AppendAudit(ctx, store.AuditEntry{Action: "x.now"}))
 	find := func(f store.AuditFilter) (actions []string) {
 		t.Helper()
 		list, err := s.ListAudit(ctx, f)
-		accessMust(t, err)
+		must(t, err)
 		for _, e := range list {
 			actions = append(actions, e.Action)
 		}
@@ -65,7 +59,7 @@ func Audit(t *testing.T, s Store) {
 		}
 	}
 	list, err := s.ListAudit(ctx, store.AuditFilter{Action: "run.start"})
-	accessMust(t, err)
+	must(t, err)
 	if e := list[0]; e.Address != "203.0.113.7" || e.TokenID != "t1" || e.TokenName != "ci" || e.UserName != "Ada" ||
 		e.Outcome != store.OutcomeDone || !e.At.Equal(at) || e.AuditID == 0 {
 		t.Errorf("line %+v", e)
@@ -76,10 +70,10 @@ func Audit(t *testing.T, s Store) {
 }
 
 // AuditRetention removes what is older than the log is kept, and nothing else.
-func AuditRetention(t *testing.T, s Store) {
+func AuditRetention(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	for i, days := range []int{400, 100, 20, 0} {
-		accessMust(t, s.AppendAudit(ctx, store.AuditEntry{Action: fmt.Sprint("a", i),
+		must(t, s.AppendAudit(ctx, store.AuditEntry{Action: fmt.Sprint("a", i),
 			At: engine.At(time.Now().AddDate(0, 0, -days))}))
 	}
 	prune := func(most, want int) {
@@ -95,12 +89,12 @@ func AuditRetention(t *testing.T, s Store) {
 		}
 	}
 	never := 0 // when nothing was said, it is for ever
-	OneWins(t, func() error {
+	oneWins(t, func() error {
 		_, err := s.SetAuditRetention(ctx, 400, &never)
 		return err
 	})
 	seen := 400
-	OneWins(t, func() error {
+	oneWins(t, func() error {
 		before, err := s.SetAuditRetention(ctx, 60, &seen)
 		if err == nil && before != seen {
 			t.Errorf("kept for %d days before", before)
@@ -114,7 +108,7 @@ func AuditRetention(t *testing.T, s Store) {
 	prune(10, 1)
 	prune(10, 0)
 	before, err := s.SetAuditRetention(ctx, 0, nil)
-	accessMust(t, err)
+	must(t, err)
 	if before != 60 {
 		t.Errorf("kept for %d days before", before)
 	}

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -7,9 +7,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func matrices(t *testing.T, s Store) {
+func matrices(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Name: "tables", TemplateID: "gone",
 		Labels: []string{"a", "b"}, StopOnFailure: true, CreatedBy: "anna"}))
@@ -106,7 +107,7 @@ func matrices(t *testing.T, s Store) {
 }
 
 // matrixLeases holds that a matrix is one owner's at a time, and that its owner learns what became of it.
-func matrixLeases(t *testing.T, s Store) {
+func matrixLeases(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	prepared, live := []engine.Status{engine.StatusPrepared},
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}

@@ -1,6 +1,4 @@
-// This part is the part of storetest about what several do at once who all saw the same.
-
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -11,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// OneWins does something several times at once: one does it, the others are told that it is no longer as they saw it.
-func OneWins(t *testing.T, do func() error) {
+// oneWins does something several times at once: one does it, the others are told that it is no longer as they saw it.
+func oneWins(t *testing.T, do func() error) {
 	t.Helper()
 	var results [6]error
 	var wait sync.WaitGroup

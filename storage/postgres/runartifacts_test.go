@@ -1,7 +1,4 @@
-// This part is the part of storetest about what is made of runs that are over: links to them, notes, tags,
-// baselines, and lists in the order of a figure.
-
-package storetest
+package postgres_test
 
 import (
 	"errors"
@@ -14,25 +11,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func artifactMust(t testing.TB, err error) {
+func makeCompletedRun(t testing.TB, s *postgres.Store, id, template string, path ...engine.Status) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantArtifactError(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("got error %v, want %v", err, want)
-	}
-}
-
-func makeCompletedRun(t testing.TB, s Store, id, template string, path ...engine.Status) {
-	t.Helper()
-	artifactMust(
+	must(
 		t,
 		s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: "run " + id, TemplateID: template,
 			Scenario: engine.Scenario{Name: id, Tags: map[string]string{"old": "yes"}}}),
@@ -47,17 +31,17 @@ func makeCompletedRun(t testing.TB, s Store, id, template string, path ...engine
 			change.StartTime = time.Now()
 		}
 		_, err := s.Transition(t.Context(), change)
-		artifactMust(t, err)
+		must(t, err)
 	}
 }
 
 var completed = []engine.Status{engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted}
 
 // RunArtifacts checks links, notes, tags and baselines.
-func RunArtifacts(t *testing.T, s Store) {
+func RunArtifacts(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	template, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: engine.Scenario{Name: "t"}})
-	artifactMust(t, err)
+	must(t, err)
 	makeCompletedRun(t, s, "r1", template.TemplateID, completed...)
 	makeCompletedRun(t, s, "r2", "", completed...)
 	makeCompletedRun(t, s, "r3", template.TemplateID, engine.StatusRunning)
@@ -68,92 +52,92 @@ func RunArtifacts(t *testing.T, s Store) {
 	t.Run("baselines", func(t *testing.T) { baselines(t, s, template.TemplateID) })
 }
 
-func shares(t *testing.T, s Store) {
+func shares(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	soon := engine.At(time.Now().Add(time.Hour))
 	secret, other := [32]byte{1}, [32]byte{2}
 	makeCompletedRun(t, s, "gone", "", completed...)
 	made, err := s.CreateShare(ctx, store.Share{RunID: "gone", CreatedBy: "ada", ExpiresAt: soon}, secret)
-	artifactMust(t, err)
+	must(t, err)
 	if made.ShareID == "" || made.RunName != "run gone" || made.CreatedBy != "ada" || made.CreatedAt.IsZero() ||
 		!made.UsedAt.IsZero() || made.UseCount != 0 || made.RunDeleted {
 		t.Errorf("a new share: %+v", made)
 	}
 	_, err = s.CreateShare(ctx, store.Share{RunID: "nobody", ExpiresAt: soon}, other)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	_, err = s.UseShare(ctx, other)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	used, err := s.UseShare(ctx, secret)
-	artifactMust(t, err)
+	must(t, err)
 	if used.ShareID != made.ShareID || used.UseCount != 1 || used.UsedAt.IsZero() {
 		t.Errorf("a used share: %+v", used)
 	}
 	late, err := s.CreateShare(ctx, store.Share{RunID: "r1", ExpiresAt: engine.At(time.Now().Add(-time.Minute))}, other)
-	artifactMust(t, err)
+	must(t, err)
 	expired, err := s.UseShare(ctx, other)
-	artifactMust(t, err)
+	must(t, err)
 	if expired.ShareID != late.ShareID || expired.UseCount != 0 || !expired.UsedAt.IsZero() {
 		t.Errorf("an expired share is used: %+v", expired)
 	}
 	list, err := s.ListShares(ctx, "")
-	artifactMust(t, err)
+	must(t, err)
 	if len(list) != 2 || list[0].ShareID != late.ShareID || list[1].UseCount != 1 {
 		t.Errorf("all shares: %+v", list)
 	}
-	artifactMust(t, s.DeleteRun(ctx, "gone"))
+	must(t, s.DeleteRun(ctx, "gone"))
 	if used, err = s.UseShare(ctx, secret); err != nil || !used.RunDeleted || used.RunName != "run gone" {
 		t.Errorf("the share of a deleted run: %+v, %v", used, err)
 	}
 	list, err = s.ListShares(ctx, "gone")
-	artifactMust(t, err)
+	must(t, err)
 	if len(list) != 1 || !list[0].RunDeleted {
 		t.Errorf("the shares of a deleted run: %+v", list)
 	}
 	// Those of a user end with it, and no others.
 	_, err = s.EnsureAdmin(ctx, "admin")
-	artifactMust(t, err)
+	must(t, err)
 	leaver, err := s.CreateUser(ctx, "leaver", store.RoleOperator)
-	artifactMust(t, err)
+	must(t, err)
 	hers := [32]byte{3}
 	_, err = s.CreateShare(ctx, store.Share{RunID: "r1", CreatedBy: "leaver", ExpiresAt: soon}, hers)
-	artifactMust(t, err)
-	artifactMust(t, s.DeleteUser(ctx, leaver.UserID, store.ExpectedUser{}))
+	must(t, err)
+	must(t, s.DeleteUser(ctx, leaver.UserID, store.ExpectedUser{}))
 	_, err = s.UseShare(ctx, hers)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	_, err = s.UseShare(ctx, secret)
-	artifactMust(t, err)
+	must(t, err)
 
-	artifactMust(t, s.RevokeShare(ctx, made.ShareID))
-	wantArtifactError(t, s.RevokeShare(ctx, made.ShareID), store.ErrNotFound)
+	must(t, s.RevokeShare(ctx, made.ShareID))
+	wantError(t, s.RevokeShare(ctx, made.ShareID), store.ErrNotFound)
 	_, err = s.UseShare(ctx, secret)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 }
 
-func notes(t *testing.T, s Store) {
+func notes(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	empty, err := s.RunNote(ctx, "r1")
-	artifactMust(t, err)
+	must(t, err)
 	if empty.RunID != "r1" || empty.Version != 0 || empty.Text != "" || !empty.UpdatedAt.IsZero() {
 		t.Errorf("no note: %+v", empty)
 	}
 	_, err = s.RunNote(ctx, "nobody")
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "nobody", Text: "x"})
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	first, err := s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "index <b>made</b>\x00\n", UpdatedBy: "ada"})
-	artifactMust(t, err)
+	must(t, err)
 	if first.Version != 1 || first.Text != "index <b>made</b>\n" || first.UpdatedBy != "ada" || first.UpdatedAt.IsZero() {
 		t.Errorf("a note: %+v", first)
 	}
 	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "other", UpdatedBy: "eve"})
-	wantArtifactError(t, err, store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
 	if err == nil || !strings.Contains(err.Error(), "ada") {
 		t.Errorf("who was faster is not said: %v", err)
 	}
 	second, err := s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "", Version: 1, UpdatedBy: "eve"})
-	artifactMust(t, err)
+	must(t, err)
 	read, err := s.RunNote(ctx, "r1")
-	artifactMust(t, err)
+	must(t, err)
 	if second.Version != 2 || read != second {
 		t.Errorf("saved %+v, read %+v", second, read)
 	}
@@ -163,26 +147,26 @@ func notes(t *testing.T, s Store) {
 	}
 }
 
-func tags(t *testing.T, s Store) {
+func tags(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
-	artifactMust(t, s.TagRun(ctx, "r1", map[string]string{"ticket": "PERF-1", "größe": "<b>"}, nil))
+	must(t, s.TagRun(ctx, "r1", map[string]string{"ticket": "PERF-1", "größe": "<b>"}, nil))
 	run, err := s.Run(ctx, "r1")
-	artifactMust(t, err)
+	must(t, err)
 	if len(run.Scenario.Tags) != 2 || run.Scenario.Tags["größe"] != "<b>" || run.Scenario.Name != "r1" {
 		t.Errorf("tags %v of %q", run.Scenario.Tags, run.Scenario.Name)
 	}
 	list, err := s.ListRuns(ctx, store.RunFilter{Tag: map[string]string{"ticket": "PERF-1"}})
-	artifactMust(t, err)
+	must(t, err)
 	if len(list.Runs) != 1 || list.Runs[0].RunID != "r1" || list.Runs[0].Scenario.Tags["ticket"] != "PERF-1" {
 		t.Errorf("by tag: %+v", list.Runs)
 	}
-	wantArtifactError(t, s.TagRun(ctx, "nobody", map[string]string{"a": "b"}, nil), store.ErrNotFound)
-	wantArtifactError(t, s.TagRun(ctx, "r3", map[string]string{"a": "b"}, nil), store.ErrConflict)
+	wantError(t, s.TagRun(ctx, "nobody", map[string]string{"a": "b"}, nil), store.ErrNotFound)
+	wantError(t, s.TagRun(ctx, "r3", map[string]string{"a": "b"}, nil), store.ErrConflict)
 	// Who edits tags that somebody else has set anew meanwhile is told.
 	are := map[string]string{"größe": "<b>", "ticket": "PERF-1"}
 	late := s.TagRun(ctx, "r1", map[string]string{"late": "x"}, map[string]string{"ticket": "PERF-1"})
-	wantArtifactError(t, late, store.ErrConflict)
-	wantArtifactError(t, s.TagRun(ctx, "r1", map[string]string{"late": "x"}, map[string]string{}), store.ErrConflict)
+	wantError(t, late, store.ErrConflict)
+	wantError(t, s.TagRun(ctx, "r1", map[string]string{"late": "x"}, map[string]string{}), store.ErrConflict)
 	var told *engine.Error
 	if !errors.As(late, &told) || len(told.Fields) != 1 || told.Fields[0].Field != "was" {
 		t.Errorf("tags that were changed: %v", late)
@@ -190,7 +174,7 @@ func tags(t *testing.T, s Store) {
 	if run, err = s.Run(ctx, "r1"); err != nil || !maps.Equal(run.Scenario.Tags, are) {
 		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
 	}
-	artifactMust(t, s.TagRun(ctx, "r1", are, are))
+	must(t, s.TagRun(ctx, "r1", are, are))
 	many := map[string]string{}
 	for i := range store.MaxTags + 1 {
 		many[fmt.Sprint(i)] = "x"
@@ -202,8 +186,8 @@ func tags(t *testing.T, s Store) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	artifactMust(t, s.TagRun(ctx, "r1", map[string]string{}, nil))
-	artifactMust(t, s.TagRun(ctx, "r1", map[string]string{}, map[string]string{})) // none is none, however it is kept
+	must(t, s.TagRun(ctx, "r1", map[string]string{}, nil))
+	must(t, s.TagRun(ctx, "r1", map[string]string{}, map[string]string{})) // none is none, however it is kept
 	if run, err = s.Run(ctx, "r1"); err != nil || len(run.Scenario.Tags) != 0 {
 		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
 	}
@@ -211,7 +195,7 @@ func tags(t *testing.T, s Store) {
 
 // tagsAtTheEnd holds that nobody is told that others have changed tags which nobody has changed: a run that ends while
 // its tags are set is live still, or over already.
-func tagsAtTheEnd(t *testing.T, s Store) {
+func tagsAtTheEnd(t *testing.T, s *postgres.Store) {
 	old := map[string]string{"old": "yes"}
 	for i := range 40 {
 		id := fmt.Sprintf("ends-%d", i)
@@ -227,51 +211,51 @@ func tagsAtTheEnd(t *testing.T, s Store) {
 			if err == nil {
 				break
 			}
-			if wantArtifactError(t, err, store.ErrConflict); t.Failed() {
+			if wantError(t, err, store.ErrConflict); t.Failed() {
 				break
 			}
 			if told := engine.AsError(err); len(told.Fields) > 0 {
 				t.Fatalf("run %d: %v", i, err)
 			}
 		}
-		artifactMust(t, <-ended)
+		must(t, <-ended)
 	}
 }
 
-func baselines(t *testing.T, s Store, template string) {
+func baselines(t *testing.T, s *postgres.Store, template string) {
 	ctx := t.Context()
 	_, err := s.Baseline(ctx, template)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	set, err := s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r1", SetBy: "ada"})
-	artifactMust(t, err)
+	must(t, err)
 	read, err := s.Baseline(ctx, template)
-	artifactMust(t, err)
+	must(t, err)
 	if read != set || read.RunID != "r1" || read.SetBy != "ada" || read.SetAt.IsZero() {
 		t.Errorf("set %+v, read %+v", set, read)
 	}
 	for run, want := range map[string]error{"r2": store.ErrConflict, "r3": store.ErrConflict,
 		"nobody": store.ErrNotFound} {
 		_, err := s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: run})
-		wantArtifactError(t, err, want)
+		wantError(t, err, want)
 	}
 	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: "nobody", RunID: "r1"})
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	makeCompletedRun(t, s, "r4", template, completed...)
 	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r4"})
-	artifactMust(t, err)
-	artifactMust(t, s.DeleteRun(ctx, "r4"))
+	must(t, err)
+	must(t, s.DeleteRun(ctx, "r4"))
 	_, err = s.Baseline(ctx, template)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r1"})
-	artifactMust(t, err)
-	artifactMust(t, s.DeleteBaseline(ctx, template))
-	artifactMust(t, s.DeleteBaseline(ctx, template))
+	must(t, err)
+	must(t, s.DeleteBaseline(ctx, template))
+	must(t, s.DeleteBaseline(ctx, template))
 	_, err = s.Baseline(ctx, template)
-	wantArtifactError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 }
 
 // SortedRuns checks lists in the order of a figure, and those of runs whose thresholds were judged.
-func SortedRuns(t *testing.T, s Store) {
+func SortedRuns(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	for i, qps := range []float64{20, 0, 30, 10} {
 		id := fmt.Sprintf("r%d", i)
@@ -280,7 +264,7 @@ func SortedRuns(t *testing.T, s Store) {
 			continue // it has no figures
 		}
 		passed := qps > 15
-		artifactMust(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
+		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
 			Figures: &engine.Figures{QPS: qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
 				Errors: engine.ErrorFigures{Rate: 0.1}},
 			Thresholds: []engine.ThresholdResult{{Threshold: "qps > 15", Passed: passed}}}))
@@ -288,7 +272,7 @@ func SortedRuns(t *testing.T, s Store) {
 	ids := func(f store.RunFilter) []string {
 		t.Helper()
 		list, err := s.ListRuns(ctx, f)
-		artifactMust(t, err)
+		must(t, err)
 		var all []string
 		for _, r := range list.Runs {
 			all = append(all, r.RunID)
@@ -316,12 +300,12 @@ func SortedRuns(t *testing.T, s Store) {
 	}
 	// Of r1 nothing succeeded, and it has no thresholds to fail; nothing is recorded of r3, whose errors have no share.
 	failed := false
-	artifactMust(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
 		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: 1}}}))
-	artifactMust(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
 		Figures: &engine.Figures{QPS: 10, DurationSeconds: 1.5}}))
 	shares, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortErrorRate})
-	artifactMust(t, err)
+	must(t, err)
 	if r := shares.Runs; r[0].RunID != "r1" || r[0].FailedThresholds != 0 || r[3].RunID != "r3" || r[3].ErrorRate != nil ||
 		r[3].FailedThresholds != 1 || r[3].MeasuredSeconds == nil || *r[3].MeasuredSeconds != 1.5 {
 		t.Errorf("by the share of errors: %+v, %+v", r[0], r[3])
@@ -333,7 +317,7 @@ func SortedRuns(t *testing.T, s Store) {
 	f := store.RunFilter{Sort: store.SortThroughput, Page: store.Page{Limit: 2}}
 	for range 4 {
 		list, err := s.ListRuns(ctx, f)
-		artifactMust(t, err)
+		must(t, err)
 		for _, r := range list.Runs {
 			seen = append(seen, r.RunID)
 		}
@@ -349,11 +333,11 @@ func SortedRuns(t *testing.T, s Store) {
 	}
 	// By name each store has the same order, whatever the language of its database.
 	for i, name := range []string{"z", "Äb", "b-a", "äa", "B c", "_a", "ba", "A1", "b_b"} {
-		artifactMust(t, s.CreateRun(ctx, engine.Run{RunID: fmt.Sprintf("named-%d", i), RunName: "name " + name,
+		must(t, s.CreateRun(ctx, engine.Run{RunID: fmt.Sprintf("named-%d", i), RunName: "name " + name,
 			Scenario: engine.Scenario{Name: name}}))
 	}
 	list, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortName, Ascending: true, Search: "name "})
-	artifactMust(t, err)
+	must(t, err)
 	var names []string
 	for _, r := range list.Runs {
 		names = append(names, strings.TrimPrefix(r.RunName, "name "))
@@ -371,7 +355,7 @@ func SortedRuns(t *testing.T, s Store) {
 }
 
 // columns checks lists in the order of a column of words, of the end and of the connections.
-func columns(t *testing.T, s Store) {
+func columns(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	ctx := t.Context()
 	for i, c := range []struct {
@@ -381,7 +365,7 @@ func columns(t *testing.T, s Store) {
 		verdict     engine.Verdict
 	}{{"bo", 9, completed, engine.VerdictValid}, {"Al", 100, nil, ""}, {"", 10, completed, engine.VerdictDegraded}} {
 		id := fmt.Sprintf("column-%d", i)
-		artifactMust(
+		must(
 			t,
 			s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: c.by, Scenario: engine.Scenario{
 				Name: id, Workload: engine.Workload{ConcurrentConnections: c.connections}}}),
@@ -393,10 +377,10 @@ func columns(t *testing.T, s Store) {
 				change.EndTime = time.Date(2026, 1, 3-i, 0, 0, 0, 0, time.UTC)
 			}
 			_, err := s.Transition(ctx, change)
-			artifactMust(t, err)
+			must(t, err)
 		}
 		if c.verdict != "" {
-			artifactMust(
+			must(
 				t,
 				s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Validity: &engine.Validity{Verdict: c.verdict}}),
 			)
@@ -410,7 +394,7 @@ func columns(t *testing.T, s Store) {
 		store.SortValidity:  {"column-2", "column-0", "column-1"},
 	} {
 		list, err := s.ListRuns(ctx, store.RunFilter{Sort: by, Ascending: true, Search: "column-"})
-		artifactMust(t, err)
+		must(t, err)
 		var got []string
 		for _, r := range list.Runs {
 			got = append(got, r.RunID)

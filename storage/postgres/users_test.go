@@ -1,6 +1,4 @@
-// This part is the part of storetest about users.
-
-package storetest
+package postgres_test
 
 import (
 	"crypto/sha256"
@@ -12,35 +10,22 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
-func userMust(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantUserError(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("got error %v, want %v", err, want)
-	}
-}
-
-func makeUser(t *testing.T, s Store) (admin, ada, eve store.User) {
+func makeUser(t *testing.T, s *postgres.Store) (admin, ada, eve store.User) {
 	t.Helper()
 	admin, err := s.EnsureAdmin(t.Context(), "admin")
-	userMust(t, err)
+	must(t, err)
 	ada, err = s.CreateUser(t.Context(), "Ada", store.RoleOperator)
-	userMust(t, err)
+	must(t, err)
 	eve, err = s.CreateUser(t.Context(), "eve@example.com", store.RoleViewer)
-	userMust(t, err)
+	must(t, err)
 	return admin, ada, eve
 }
 
 // Users checks how users come, change and go.
-func Users(t *testing.T, s Store) {
+func Users(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	_, ada, eve := makeUser(t, s)
 	if ada.UserID == "" || ada.Role != store.RoleOperator || ada.HasPassword || ada.CreatedAt.IsZero() ||
@@ -48,7 +33,7 @@ func Users(t *testing.T, s Store) {
 		t.Errorf("a new user: %+v", ada)
 	}
 	_, err := s.CreateUser(ctx, "ADA", store.RoleViewer)
-	wantUserError(t, err, store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
 	var e *engine.Error
 	if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Field != "name" {
 		t.Errorf("a name that is taken: %v", err)
@@ -63,18 +48,18 @@ func Users(t *testing.T, s Store) {
 	}
 	viewer, gone := store.RoleViewer, true
 	changed, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer})
-	userMust(t, err)
+	must(t, err)
 	if changed.Role != store.RoleViewer || !changed.DisabledAt.IsZero() || changed.Name != "Ada" ||
 		before.Role != store.RoleOperator || before.UserID != ada.UserID {
 		t.Errorf("changed: %+v, before %+v", changed, before)
 	}
 	changed, before, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
-	userMust(t, err)
+	must(t, err)
 	if changed.Role != store.RoleViewer || changed.DisabledAt.IsZero() || !before.DisabledAt.IsZero() {
 		t.Errorf("locked out: %+v, before %+v", changed, before)
 	}
 	again, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
-	userMust(t, err)
+	must(t, err)
 	if !again.DisabledAt.Equal(changed.DisabledAt.Time) {
 		t.Error("locked out twice, the later time counts")
 	}
@@ -84,22 +69,22 @@ func Users(t *testing.T, s Store) {
 		t.Errorf("no role: %v", err)
 	}
 	_, _, err = s.ChangeUser(ctx, "nobody", store.UserChange{Disabled: &gone})
-	wantUserError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	list, err := s.ListUsers(ctx)
-	userMust(t, err)
+	must(t, err)
 	if len(list) != 3 || list[0].Name != "Ada" || list[0].DisabledAt.IsZero() || list[1].Name != "admin" ||
 		list[2].UserID != eve.UserID {
 		t.Errorf("users %+v", list)
 	}
-	userMust(t, s.DeleteUser(ctx, eve.UserID, store.ExpectedUser{}))
-	wantUserError(t, s.DeleteUser(ctx, eve.UserID, store.ExpectedUser{}), store.ErrNotFound)
+	must(t, s.DeleteUser(ctx, eve.UserID, store.ExpectedUser{}))
+	wantError(t, s.DeleteUser(ctx, eve.UserID, store.ExpectedUser{}), store.ErrNotFound)
 	if list, err = s.ListUsers(ctx); err != nil || len(list) != 2 {
 		t.Errorf("after a deletion: %+v, %v", list, err)
 	}
 }
 
 // SignIn checks what lets users in: passwords, sessions, invitations.
-func SignIn(t *testing.T, s Store) {
+func SignIn(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	admin, ada, eve := makeUser(t, s)
 	hash := func(text string) [32]byte { return sha256.Sum256([]byte(text)) }
@@ -107,13 +92,13 @@ func SignIn(t *testing.T, s Store) {
 		t.Helper()
 		_, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: kind,
 			ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash(secret))
-		userMust(t, err)
+		must(t, err)
 	}
 	known := func(kind, secret string) bool {
 		t.Helper()
 		_, _, err := s.UseToken(ctx, kind, hash(secret))
 		if err != nil {
-			wantUserError(t, err, store.ErrNotFound)
+			wantError(t, err, store.ErrNotFound)
 		}
 		return err == nil
 	}
@@ -121,7 +106,7 @@ func SignIn(t *testing.T, s Store) {
 		t.Errorf("before a password: %+v %q %v", u, secret, err)
 	}
 	_, _, err := s.UserCredentials(ctx, "nobody\x00")
-	wantUserError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	give(ada, "session", "s1")
 	give(ada, "api", "a1")
 	give(eve, "session", "s2")
@@ -134,8 +119,8 @@ func SignIn(t *testing.T, s Store) {
 	if !known("invite", "i2") || known("invite", "i2") {
 		t.Error("an invitation works other than once")
 	}
-	userMust(t, s.SetPassword(ctx, ada.UserID, "$argon2id$one"))
-	wantUserError(t, s.SetPassword(ctx, "nobody", "x"), store.ErrNotFound)
+	must(t, s.SetPassword(ctx, ada.UserID, "$argon2id$one"))
+	wantError(t, s.SetPassword(ctx, "nobody", "x"), store.ErrNotFound)
 	if known("session", "s1") || known("invite", "i3") || !known("api", "a1") || !known("session", "s2") {
 		t.Error("a new password ends the user's sessions and invitations, and nothing else")
 	}
@@ -145,24 +130,24 @@ func SignIn(t *testing.T, s Store) {
 	}
 	gone, back := true, false
 	_, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
-	userMust(t, err)
+	must(t, err)
 	_, _, err = s.UserCredentials(ctx, "ada")
-	wantUserError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	give(ada, "invite", "i4")
 	if known("api", "a1") || known("invite", "i4") {
 		t.Error("who is locked out is let in by a token")
 	}
 	_, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &back})
-	userMust(t, err)
+	must(t, err)
 	if !known("api", "a1") {
 		t.Error("who is let in again is not known by its token")
 	}
-	userMust(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{}))
+	must(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{}))
 	if known("api", "a1") {
 		t.Error("the token of a user who is deleted works")
 	}
 	_, err = s.CreateToken(ctx, store.Token{UserID: ada.UserID, Kind: "api"}, hash("late"))
-	wantUserError(t, err, store.ErrNotFound)
+	wantError(t, err, store.ErrNotFound)
 	give(admin, "signin", "link")
 	if !known("signin", "link") {
 		t.Error("the sign-in link does not work")
@@ -170,11 +155,11 @@ func SignIn(t *testing.T, s Store) {
 }
 
 // Roles checks that of those who change the role of a user that they all saw alike one does, and the others are told.
-func Roles(t *testing.T, s Store) {
+func Roles(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	_, ada, _ := makeUser(t, s)
 	viewer, admin := store.RoleViewer, store.RoleAdmin
-	OneWins(t, func() error {
+	oneWins(t, func() error {
 		_, _, err := s.ChangeUser(
 			ctx,
 			ada.UserID,
@@ -188,13 +173,13 @@ func Roles(t *testing.T, s Store) {
 		ada.UserID,
 		store.UserChange{Disabled: &locked, Expected: store.ExpectedUser{Role: &admin}},
 	)
-	wantUserError(t, err, store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
 	now, before, err := s.ChangeUser(
 		ctx,
 		ada.UserID,
 		store.UserChange{Role: &admin, Expected: store.ExpectedUser{Role: &viewer}},
 	)
-	userMust(t, err)
+	must(t, err)
 	if before.Role != viewer || now.Role != admin || !now.DisabledAt.IsZero() {
 		t.Errorf("%+v, before %+v", now, before)
 	}
@@ -202,29 +187,29 @@ func Roles(t *testing.T, s Store) {
 	in := false
 	for _, from := range []*bool{&in, &locked, &in} {
 		to := !*from
-		OneWins(t, func() error {
+		oneWins(t, func() error {
 			_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &to,
 				Expected: store.ExpectedUser{Role: &admin, Disabled: from}})
 			return err
 		})
 	}
-	wantUserError(
+	wantError(
 		t,
 		s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &viewer, Disabled: &locked}),
 		store.ErrConflict,
 	)
-	wantUserError(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &admin, Disabled: &in}), store.ErrConflict)
+	wantError(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &admin, Disabled: &in}), store.ErrConflict)
 	if known := named(t, s, ada.UserID); known.Role != admin || known.DisabledAt.IsZero() {
 		t.Errorf("after refusals: %+v", known)
 	}
-	userMust(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &admin, Disabled: &locked}))
+	must(t, s.DeleteUser(ctx, ada.UserID, store.ExpectedUser{Role: &admin, Disabled: &locked}))
 }
 
 // named is a user as it is listed.
-func named(t *testing.T, s Store, id string) store.User {
+func named(t *testing.T, s *postgres.Store, id string) store.User {
 	t.Helper()
 	list, err := s.ListUsers(t.Context())
-	userMust(t, err)
+	must(t, err)
 	for _, u := range list {
 		if u.UserID == id {
 			return u
@@ -235,20 +220,20 @@ func named(t *testing.T, s Store, id string) store.User {
 }
 
 // LastAdmin checks that one admin stays, whoever takes admins away at once.
-func LastAdmin(t *testing.T, s Store) {
+func LastAdmin(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	first, err := s.EnsureAdmin(ctx, "admin")
-	userMust(t, err)
+	must(t, err)
 	viewer, gone := store.RoleViewer, true
 	_, _, err = s.ChangeUser(ctx, first.UserID, store.UserChange{Role: &viewer})
-	wantUserError(t, err, store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
 	_, _, err = s.ChangeUser(ctx, first.UserID, store.UserChange{Disabled: &gone})
-	wantUserError(t, err, store.ErrConflict)
-	wantUserError(t, s.DeleteUser(ctx, first.UserID, store.ExpectedUser{}), store.ErrConflict)
+	wantError(t, err, store.ErrConflict)
+	wantError(t, s.DeleteUser(ctx, first.UserID, store.ExpectedUser{}), store.ErrConflict)
 	admins := []store.User{first}
 	for _, name := range []string{"b", "c", "d", "e", "f"} {
 		u, err := s.CreateUser(ctx, name, store.RoleAdmin)
-		userMust(t, err)
+		must(t, err)
 		admins = append(admins, u)
 	}
 	var wait sync.WaitGroup
@@ -264,13 +249,13 @@ func LastAdmin(t *testing.T, s Store) {
 				err = s.DeleteUser(ctx, u.UserID, store.ExpectedUser{})
 			}
 			if err != nil {
-				wantUserError(t, err, store.ErrConflict)
+				wantError(t, err, store.ErrConflict)
 			}
 		})
 	}
 	wait.Wait()
 	list, err := s.ListUsers(ctx)
-	userMust(t, err)
+	must(t, err)
 	left := 0
 	for _, u := range list {
 		if u.Role == store.RoleAdmin && u.DisabledAt.IsZero() {
@@ -287,11 +272,11 @@ func LastAdmin(t *testing.T, s Store) {
 }
 
 // External makes users of a provider, gives them other roles, and keeps the last admin and the names of others.
-func External(t *testing.T, s Store) {
+func External(t *testing.T, s *postgres.Store) {
 	ctx := t.Context()
 	admin, ada, _ := makeUser(t, s)
 	u, changed, err := s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleOperator)
-	userMust(t, err)
+	must(t, err)
 	if changed || u.Name != "zoe" || u.Role != store.RoleOperator || !u.External || u.HasPassword {
 		t.Errorf("made %+v, %t", u, changed)
 	}
@@ -299,7 +284,7 @@ func External(t *testing.T, s Store) {
 		t.Error("a name that cannot be used is taken")
 	}
 	again, changed, err := s.ExternalUser(ctx, "https://idp 1", "another", store.RoleAdmin)
-	userMust(t, err)
+	must(t, err)
 	if !changed || again.UserID != u.UserID || again.Name != "zoe" || again.Role != store.RoleAdmin {
 		t.Errorf("again %+v, %t", again, changed)
 	}
@@ -307,12 +292,12 @@ func External(t *testing.T, s Store) {
 		t.Errorf("the same role: %t, %v", changed, err)
 	}
 	_, _, err = s.ExternalUser(ctx, "https://idp 2", "ADA", store.RoleViewer)
-	wantUserError(t, err, store.ErrConflict)
-	userMust(t, s.DeleteUser(ctx, admin.UserID, store.ExpectedUser{}))
+	wantError(t, err, store.ErrConflict)
+	must(t, s.DeleteUser(ctx, admin.UserID, store.ExpectedUser{}))
 	_, _, err = s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleViewer)
-	wantUserError(t, err, store.ErrConflict) // the last admin
+	wantError(t, err, store.ErrConflict) // the last admin
 	list, err := s.ListUsers(ctx)
-	userMust(t, err)
+	must(t, err)
 	for _, o := range list {
 		if o.External != (o.UserID == u.UserID) || o.UserID == u.UserID && o.Role != store.RoleAdmin ||
 			o.UserID == ada.UserID && o.Role != store.RoleOperator {
@@ -320,7 +305,7 @@ func External(t *testing.T, s Store) {
 		}
 	}
 	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session"}, sha256.Sum256([]byte("x")))
-	userMust(t, err)
+	must(t, err)
 	if _, o, err := s.UseToken(ctx, "session", sha256.Sum256([]byte("x"))); err != nil || !o.External {
 		t.Errorf("by a token: %+v, %v", o, err)
 	}
