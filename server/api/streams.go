@@ -20,7 +20,7 @@ import (
 
 // Coordinator carries statements out.
 type Coordinator interface {
-	Execute(ctx context.Context, text string, by catalog.Author, rights coordinator.Rights) ([]coordinator.Result, error)
+	Execute(ctx context.Context, text string, by catalog.Author, rights coordinator.Rights) ([]catalog.Result, error)
 	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
 	Live() map[int64]coordinator.Live
@@ -41,7 +41,7 @@ type StatementsInput struct {
 }
 
 // StatementResult is what a statement gave.
-type StatementResult coordinator.Result
+type StatementResult catalog.Result
 
 // StatementResults are what statements gave, in their order.
 type StatementResults struct {

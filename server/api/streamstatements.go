@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
@@ -44,7 +43,7 @@ func (r *statementRights) Grant(ctx context.Context, connection string) catalog.
 }
 
 // executeStatements carries statements out for the caller.
-func executeStatements(ctx context.Context, a *API, c Coordinator, in StatementsInput) ([]coordinator.Result, error) {
+func executeStatements(ctx context.Context, a *API, c Coordinator, in StatementsInput) ([]catalog.Result, error) {
 	user := a.User(ctx)
 	rights := &statementRights{connections: a.Store, user: user, confirmed: in.ConfirmProduction}
 	results, err := c.Execute(ctx, in.SQL, catalog.Author{Name: user.Name, UserID: user.UserID}, rights)

@@ -53,6 +53,9 @@ type Settings struct {
 	// PartitionsPerPart is how many partitions a part of a table has at least: a division costs a claim and a table for
 	// each part.
 	PartitionsPerPart int
+	// MaxIdleInTransaction is how long a writer may stand still in a transaction: it loses it before its claim can have
+	// expired.
+	MaxIdleInTransaction time.Duration
 }
 
 // DefaultSettings are those of a database that was opened.
@@ -60,7 +63,7 @@ func DefaultSettings() Settings {
 	return Settings{Definition: Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30},
 		Query:        Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20},
 		Preview:      Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20},
-		RowsInMemory: 1 << 20, PartitionsPerPart: 64}
+		RowsInMemory: 1 << 20, PartitionsPerPart: 64, MaxIdleInTransaction: refresh.SelfStop(refresh.ClaimTTL) * 2 / 3}
 }
 
 // maxColumns is how many columns a derived table has at most.
@@ -68,7 +71,7 @@ const maxColumns = 500
 
 // Database is the results database. It is safe for concurrent use.
 type Database struct {
-	// Settings may be changed while nothing else is asked of the database.
+	// Settings but the last may be changed while nothing else is asked of the database.
 	Settings      Settings
 	owner, reader *pgxpool.Pool
 	readerRole    string
@@ -79,9 +82,13 @@ type Database struct {
 // Open connects as the owner and as the reader, and brings the schema up to date. What somebody has to change is an
 // error of the field that names the database or the role; of one that is away it is store.ErrUnavailable.
 func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
+	return OpenWith(ctx, ownerDSN, readerDSN, DefaultSettings())
+}
+
+// OpenWith is Open of a database with other settings.
+func OpenWith(ctx context.Context, ownerDSN, readerDSN string, s Settings) (*Database, error) {
 	owner, err := pool(ctx, ownerFlag, ownerDSN, 6, map[string]string{"search_path": "tables, rollup",
-		// A writer that stands still in a transaction loses it before its claim can have expired.
-		"idle_in_transaction_session_timeout": fmt.Sprintf("%dms", (refresh.SelfStop * 2 / 3).Milliseconds()),
+		"idle_in_transaction_session_timeout": fmt.Sprintf("%dms", s.MaxIdleInTransaction.Milliseconds()),
 		"lock_timeout":                        "30s"})
 	if err != nil {
 		return nil, err
@@ -92,7 +99,7 @@ func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 		owner.Close()
 		return nil, err
 	}
-	d := &Database{Settings: DefaultSettings(), owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
+	d := &Database{Settings: s, owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
 	for _, step := range []func(context.Context) error{d.checkOwner, d.checkReader, d.apply, d.checkSame} {
 		if err := step(ctx); err != nil {
 			d.Close()

@@ -38,9 +38,8 @@ const workerEnv = "LOADSTONE_TEST_REFRESH_WORKER"
 func worker() {
 	args := strings.Split(os.Getenv(workerEnv), "\n")
 	shorter, _ := strconv.Atoi(args[4])
-	for _, limit := range []*time.Duration{&refresh.HeartbeatInterval, &refresh.SelfStop, &refresh.ClaimTTL} {
-		*limit /= time.Duration(shorter)
-	}
+	settings := derived.DefaultSettings()
+	settings.MaxIdleInTransaction /= time.Duration(shorter)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	pool, err := pgxpool.New(ctx, args[0])
@@ -50,7 +49,7 @@ func worker() {
 	defer pool.Close()
 	var db *derived.Database
 	for db == nil && ctx.Err() == nil {
-		if db, err = derived.Open(ctx, args[1], args[2]); err != nil {
+		if db, err = derived.OpenWith(ctx, args[1], args[2], settings); err != nil {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
@@ -79,8 +78,8 @@ func worker() {
 	})
 	q := postgres.RefreshQueue{Pool: pool}
 	keeper := refresh.Start(refresh.Options{Store: q, Workers: 1, Role: refresh.Server,
-		Name: fmt.Sprintf("process-%d", os.Getpid()),
-		Log:  zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
+		ClaimTTL: refresh.ClaimTTL / time.Duration(shorter), Name: fmt.Sprintf("process-%d", os.Getpid()),
+		Log: zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
 			refresh.Result, error) {
 			table, err := q.DynamicTable(ctx, c.Table)
 			if err != nil {

@@ -9,6 +9,7 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,8 @@ type Options struct {
 	// Busy says why nothing should be refreshed here now, "" when nothing is in the way; nil is never. Then nothing is
 	// claimed, and what is under way is given back, but for what has waited for StarvationLimit: see yield.
 	Busy func() string
+	// ClaimTTL is how long a claim lives without a heartbeat; 0 is 2 minutes.
+	ClaimTTL time.Duration
 	// Name is that of the process in its claims; Role and Host are for people to know it by.
 	Name string
 	Role Role
@@ -108,6 +111,7 @@ type job struct {
 
 // Start begins to work until Close.
 func Start(o Options) *Refresher {
+	o.ClaimTTL = cmp.Or(o.ClaimTTL, ClaimTTL)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
 		jobs: make(chan job, o.Workers), releases: releaseBatcher{store: o.Store}, first: map[Task]time.Time{},
@@ -307,7 +311,7 @@ func (r *Refresher) claim(ctx context.Context, most int) (claims []Claim, anyway
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, ClaimTTL, most, r.opts.Kinds...)
+	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, r.opts.ClaimTTL, most, r.opts.Kinds...)
 	if anyway {
 		r.count(len(claims), 0)
 	} else {
@@ -326,7 +330,7 @@ func (r *Refresher) runClaim(ctx context.Context, j job) {
 	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
 	working, stop := context.WithCancelCause(ctx)
 	beating := make(chan struct{})
-	hold := &heartbeat{r: r, claim: c, lease: NewClaimLease(j.requestedAt)}
+	hold := &heartbeat{r: r, claim: c, lease: NewClaimLease(j.requestedAt, r.opts.ClaimTTL)}
 	go func() {
 		defer close(beating)
 		hold.beat(working, stop)
@@ -416,7 +420,7 @@ func (h *heartbeat) prove(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := h.r.opts.Store.RenewRefresh(ctx, h.claim, ClaimTTL); err != nil {
+	if err := h.r.opts.Store.RenewRefresh(ctx, h.claim, h.r.opts.ClaimTTL); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -427,7 +431,7 @@ func (h *heartbeat) prove(ctx context.Context) error {
 
 // beat renews the claim until ctx ends, and stops the work when the claim is lost or silent.
 func (h *heartbeat) beat(ctx context.Context, stop context.CancelCauseFunc) {
-	wait := HeartbeatInterval
+	wait := HeartbeatInterval(h.r.opts.ClaimTTL)
 	for {
 		// One heartbeat that takes long must not make the holder stop late.
 		if !pause(ctx, nil, min(wait, max(time.Until(h.expires()), 0))) {
@@ -437,7 +441,7 @@ func (h *heartbeat) beat(ctx context.Context, stop context.CancelCauseFunc) {
 			stop(errHeartbeatLost)
 			return
 		}
-		wait = HeartbeatInterval
+		wait = HeartbeatInterval(h.r.opts.ClaimTTL)
 		beating, cancel := context.WithDeadline(ctx, h.expires())
 		err := h.prove(beating)
 		cancel()

@@ -11,13 +11,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// The life of a claim. SelfStop is so much shorter than Life that a holder who hears nothing has stopped before
-// anybody else may begin. Nobody but tests of processes changes them, before anything begins.
-var (
-	HeartbeatInterval = 30 * time.Second
-	SelfStop          = 90 * time.Second
-	ClaimTTL          = 2 * time.Minute
-)
+// ClaimTTL is how long a claim lives without a heartbeat, unless Options say otherwise.
+const ClaimTTL = 2 * time.Minute
+
+// HeartbeatInterval is how far heartbeats of a claim are apart that lives for so long: 30 s.
+func HeartbeatInterval(ttl time.Duration) time.Duration { return ttl / 4 }
+
+// SelfStop is when its holder stops without one, 90 s: before anybody else may begin.
+func SelfStop(ttl time.Duration) time.Duration { return ttl * 3 / 4 }
 
 // WaitDecay is what is left of how long a table's refreshes have waited when the next one does not wait.
 const WaitDecay = 0.9
@@ -192,10 +193,13 @@ func Check(t Table) error {
 
 // ClaimLease is what the holder of a claim knows of it. Its times are those of its own clock, which stands still in
 // no pause of the process.
-type ClaimLease struct{ confirmed time.Time }
+type ClaimLease struct {
+	confirmed time.Time
+	ttl       time.Duration
+}
 
-// NewClaimLease is that of a claim that was asked for at the time.
-func NewClaimLease(asked time.Time) *ClaimLease { return &ClaimLease{asked} }
+// NewClaimLease is that of a claim that was asked for at the time, for so long.
+func NewClaimLease(asked time.Time, ttl time.Duration) *ClaimLease { return &ClaimLease{asked, ttl} }
 
 // Confirm notes a heartbeat that was sent at the time and has succeeded.
 func (h *ClaimLease) Confirm(sent time.Time) {
@@ -205,4 +209,4 @@ func (h *ClaimLease) Confirm(sent time.Time) {
 }
 
 // Expires is when the holder stops unless a heartbeat succeeds before.
-func (h *ClaimLease) Expires() time.Time { return h.confirmed.Add(SelfStop) }
+func (h *ClaimLease) Expires() time.Time { return h.confirmed.Add(SelfStop(h.ttl)) }

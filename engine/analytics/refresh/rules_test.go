@@ -98,16 +98,18 @@ func TestFailuresPauseLongerAndEnd(t *testing.T) {
 }
 
 func TestAHolderStopsBeforeItsClaimExpires(t *testing.T) {
-	if refresh.SelfStop >= refresh.ClaimTTL || refresh.HeartbeatInterval*2 >= refresh.SelfStop {
+	const ttl = refresh.ClaimTTL
+	selfStop := refresh.SelfStop(ttl)
+	if selfStop >= ttl || refresh.HeartbeatInterval(ttl)*2 >= selfStop {
 		t.Error("the times do not fit together")
 	}
-	h := refresh.NewClaimLease(noon)
+	h := refresh.NewClaimLease(noon, ttl)
 	h.Confirm(noon.Add(-time.Second)) // an answer that was overtaken
-	if want := noon.Add(refresh.SelfStop); !h.Expires().Equal(want) {
+	if want := noon.Add(selfStop); !h.Expires().Equal(want) {
 		t.Errorf("ends %s, want %s", h.Expires(), want)
 	}
 	h.Confirm(noon.Add(time.Minute))
-	if want := noon.Add(time.Minute + refresh.SelfStop); !h.Expires().Equal(want) {
+	if want := noon.Add(time.Minute + selfStop); !h.Expires().Equal(want) {
 		t.Errorf("ends %s, want %s", h.Expires(), want)
 	}
 }

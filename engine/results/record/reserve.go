@@ -30,16 +30,13 @@ func Reserve(dir string, bytes int64) int64 {
 // spaceCheckInterval is how often a writer looks at the free space.
 const spaceCheckInterval = time.Second
 
-// freeSpace is replaced in tests, which fill no disk.
-var freeSpace = Space
-
 // CheckDiskSpace is nil while the file system of dir has more free space than the reserve, in
 // bytes as Reserve gives them, or it is unknown. stopped is what ends otherwise, as a sentence begins.
 func CheckDiskSpace(dir string, reserve int64, stopped string) error {
 	if reserve <= 0 {
 		return nil
 	}
-	free, _, ok := freeSpace(dir)
+	free, _, ok := Space(dir)
 	if !ok || free >= reserve {
 		return nil
 	}

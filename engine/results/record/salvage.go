@@ -48,16 +48,18 @@ func (e *QuarantineError) Unwrap() []error {
 	return all
 }
 
-// openForSalvage is replaced in tests, where no disk fails.
-var openForSalvage = OpenPart
-
 // Salvage lists the whole parts that a killed process left in dir, by name, and
 // removes what is torn for certain: files under construction, and files that end
 // without a footer; and what a server has. A part that cannot be opened for another reason — no
 // descriptors, a failing disk, a newer version's columns — is moved aside, tried
 // again by the next call, and told by an *QuarantineError. No Writer may be at work in
 // dir. A missing folder has no parts.
-func Salvage(dir string) ([]engine.Artifact, error) {
+func Salvage(dir string) ([]engine.Artifact, error) { return salvage(dir, OpenPart) }
+
+// partOpener is OpenPart, or fails as a disk would.
+type partOpener func(path string) (*Part, error)
+
+func salvage(dir string, open partOpener) ([]engine.Artifact, error) {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -76,7 +78,7 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 				kept.Parts = append(kept.Parts, QuarantinedPart{name, fmt.Errorf("removing torn part: %w", err)})
 			}
 		case strings.HasSuffix(name, extension), strings.HasSuffix(name, extension+quarantinedSuffix):
-			a, where, err := salvagePart(dir, name)
+			a, where, err := salvagePart(dir, name, open)
 			switch {
 			case err != nil:
 				kept.Parts = append(kept.Parts, QuarantinedPart{where, err})
@@ -93,10 +95,10 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 
 // salvagePart opens one part and returns its name from now on, empty for one that was
 // torn and is gone.
-func salvagePart(dir, name string) (a engine.Artifact, now string, err error) {
+func salvagePart(dir, name string, open partOpener) (a engine.Artifact, now string, err error) {
 	final := strings.TrimSuffix(name, quarantinedSuffix)
 	path := filepath.Join(dir, name)
-	a, err = describePart(path)
+	a, err = describePart(path, open)
 	if err != nil {
 		if torn, why := isTorn(path); why == nil && torn {
 			if err = os.Remove(path); err == nil {
@@ -126,7 +128,7 @@ func salvagePart(dir, name string) (a engine.Artifact, now string, err error) {
 }
 
 // describePart reads what a part says of itself, and its checksum.
-func describePart(path string) (a engine.Artifact, err error) {
+func describePart(path string, open partOpener) (a engine.Artifact, err error) {
 	if name := strings.TrimSuffix(filepath.Base(path), quarantinedSuffix); isSidecar(name) {
 		if a, err = readSidecar(path, name); err != nil {
 			return a, err
@@ -134,7 +136,7 @@ func describePart(path string) (a engine.Artifact, err error) {
 		a.SizeBytes, a.SHA256, err = Checksum(path)
 		return a, err
 	}
-	p, err := openForSalvage(path)
+	p, err := open(path)
 	if err != nil {
 		return a, err
 	}

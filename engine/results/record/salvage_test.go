@@ -50,15 +50,14 @@ func TestSalvageKeepsWhatItCannotOpen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "executions-y-00001.parquet"), []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { openForSalvage = OpenPart }()
 	reasons := map[string]error{whole[0].Name: syscall.EMFILE, whole[1].Name: syscall.EIO}
-	openForSalvage = func(path string) (*Part, error) {
+	failing := func(path string) (*Part, error) {
 		if err := reasons[filepath.Base(path)]; err != nil {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
 		return OpenPart(path)
 	}
-	found, err := Salvage(dir)
+	found, err := salvage(dir, failing)
 	var kept *QuarantineError
 	if !errors.As(err, &kept) || len(kept.Parts) != 4 || len(found) != 1 || !errors.Is(err, syscall.EMFILE) ||
 		!errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "newer version") {
@@ -74,7 +73,7 @@ func TestSalvageKeepsWhatItCannotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(reasons)
-	found, err = Salvage(dir)
+	found, err = salvage(dir, failing)
 	if !errors.As(err, &kept) || len(kept.Parts) != 2 || len(found) != 3 {
 		t.Fatalf("found %d, %v", len(found), err)
 	}

@@ -320,3 +320,67 @@ func schemaText(columns []column.Column) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// Result is what a statement gave.
+type Result struct {
+	Statement string `json:"statement"`
+	// Done says what was done, in words; empty of statements that show something.
+	Done    string     `json:"done,omitempty"`
+	Columns []string   `json:"columns" nullable:"false"`
+	Rows    [][]string `json:"rows" nullable:"false"`
+}
+
+// Applied is a statement that was carried out.
+type Applied struct {
+	Result
+	// Plan is that of a query, Dropped says of a DROP that there was something to drop.
+	Plan    *plan.Plan
+	Dropped bool
+}
+
+// Apply carries out a statement of a text.
+func (c *Catalog) Apply(text string, p sql.Parsed) (r Applied, err error) {
+	r.Statement, r.Columns, r.Rows = p.Text, []string{}, [][]string{}
+	switch st := p.Statement.(type) {
+	case *sql.CreateWorker:
+		r.Done = "created the worker " + st.Host.Text
+		err = c.CreateWorker(text, st)
+	case *sql.CreateLogicalSource:
+		r.Done = "created the logical source " + st.Name.Text
+		err = c.CreateLogicalSource(text, st)
+	case *sql.CreatePhysicalSource:
+		var id int64
+		id, err = c.CreatePhysicalSource(text, st)
+		r.Done = fmt.Sprintf("created the physical source %d", id)
+		r.Columns, r.Rows = []string{"id"}, [][]string{{fmt.Sprint(id)}}
+	case *sql.CreateSink:
+		r.Done = "created the sink " + st.Name.Text
+		err = c.CreateSink(text, st)
+	case *sql.CreateQuery:
+		var name string
+		name, r.Plan, err = c.CreateQuery(text, st)
+		r.Done = "accepted the query " + name
+		r.Columns, r.Rows = []string{"name"}, [][]string{{name}}
+	case *sql.Drop:
+		r.Dropped, err = c.Drop(text, st)
+		what := strings.ToLower(string(st.Entity)) + " " + st.Name.Text
+		if r.Done = "there is no " + what; r.Dropped {
+			r.Done = "dropped the " + what
+		}
+	case *sql.Get:
+		var l Listing
+		l, err = c.Get(text, st)
+		r.Columns, r.Rows = l.Columns, append(r.Rows, l.Rows...)
+	case *sql.Explain:
+		var lines []string
+		lines, err = c.Explain(text, st.Query)
+		r.Columns = []string{"plan"}
+		for _, l := range lines {
+			r.Rows = append(r.Rows, []string{l})
+		}
+	default:
+		err = sql.Errorf(sql.BinderError, text, p.At, "",
+			"WATCH is a request of its own: GET /api/v1/streams/watch")
+	}
+	return r, err
+}

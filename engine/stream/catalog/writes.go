@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
@@ -18,7 +17,7 @@ import (
 // given in a statement.
 const ConnectionID = "SINK.CONNECTION_ID"
 
-// Author is who changes the catalog, with what was found out about the TableReferences of the statements.
+// Author is who changes the catalog, with what was found out about the tables that the statements write to.
 type Author struct {
 	Name, UserID string
 	// Connections are those that were judged.
@@ -38,6 +37,16 @@ func (a Author) Table(connectionID, schema, name string) (TableSchema, bool) {
 		return t.ConnectionID == connectionID && t.Name == name &&
 			(t.Schema == schema || t.Err == nil && t.Table.Schema == schema)
 	})
+}
+
+// Checked reports whether all is known that has to be of a table.
+func (a Author) Checked(ref TableReference) bool {
+	g, known := a.Grant(ref.Connection)
+	if !known || !g.Usable() {
+		return known
+	}
+	_, known = a.Table(g.ID, ref.Schema, ref.Table)
+	return known
 }
 
 func found[T any](list []T, is func(T) bool) (one T, there bool) {
@@ -76,9 +85,9 @@ type TableSchema struct {
 // TableReference is a table that statements write to, of a connection by name or id.
 type TableReference struct{ Connection, Schema, Table string }
 
-// TableReferences are the tables of the sinks that statements create, and of those of the catalog that their queries
-// name: what has to be known of them before the statements are applied. A sink with wrong settings has none.
-func (c *Catalog) TableReferences(list []sql.Parsed) (refs []TableReference) {
+// UncheckedTables are the tables of the sinks that statements create, and of those of the catalog that their queries
+// name, as far as their author does not know what to before these are applied. A sink with wrong settings has none.
+func (c *Catalog) UncheckedTables(list []sql.Parsed) (refs []TableReference) {
 	var created []string
 	for _, p := range list {
 		var to connector.Config
@@ -95,18 +104,16 @@ func (c *Catalog) TableReferences(list []sql.Parsed) (refs []TableReference) {
 				to["SINK.CONNECTION"] = to[ConnectionID]
 			}
 		}
-		if to != nil {
-			refs = append(refs,
-				TableReference{to.String("SINK.CONNECTION"), to.String("SINK.SCHEMA"), to.String("SINK.TABLE")})
+		ref := TableReference{to.String("SINK.CONNECTION"), to.String("SINK.SCHEMA"), to.String("SINK.TABLE")}
+		if to != nil && !c.by.Checked(ref) {
+			refs = append(refs, ref)
 		}
 	}
 	return refs
 }
 
-// errUnchecked is of statements that write to a sink whose table nobody has looked at for them.
-var errUnchecked = &engine.Error{Code: engine.CodeConflict,
-	Message: "A sink of the statements is not the one that was checked.",
-	Hint:    "Run them again: it may have been changed meanwhile."}
+// ErrUnchecked says that there are UncheckedTables.
+var ErrUnchecked = errors.New("the statements write to a table that was not looked at")
 
 // ErrUnconfirmed says that statements can be carried out once the production connections that they write to have been
 // confirmed.
@@ -117,7 +124,7 @@ func (c *Catalog) connectionGrant(source string, at int, named string) (Connecti
 	j, known := c.by.Grant(named)
 	switch {
 	case !known:
-		return j, errUnchecked
+		return j, ErrUnchecked
 	case j.Err != nil:
 		return j, j.Err
 	case !j.Exists:
@@ -165,7 +172,7 @@ func (c *Catalog) checkTableSink(source string, s *sql.CreateSink, n *Sink) erro
 	}
 	l, known := c.by.Table(j.ID, n.Config.String("SINK.SCHEMA"), n.Config.String("SINK.TABLE"))
 	if !known {
-		return errUnchecked
+		return ErrUnchecked
 	}
 	if err := l.Err; err != nil {
 		return notWritableError(source, at("SINK.TABLE"), err, l, n)
@@ -220,7 +227,7 @@ func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, si
 	}
 	l, known := c.by.Table(j.ID, sink.Config.String("SINK.SCHEMA"), sink.Config.String("SINK.TABLE"))
 	if !known {
-		return errUnchecked
+		return ErrUnchecked
 	}
 	err = l.Err
 	if err == nil {

@@ -43,22 +43,7 @@ func Apply(ctx context.Context, k catalog.Store, text string) error {
 		c.SetAuthor(catalog.Author{Name: "ada", UserID: "u1"}, time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
 		c.SetDefaultHost(host, slots)
 		for _, p := range parsed {
-			var err error
-			switch st := p.Statement.(type) {
-			case *sql.CreateWorker:
-				err = c.CreateWorker(text, st)
-			case *sql.CreateLogicalSource:
-				err = c.CreateLogicalSource(text, st)
-			case *sql.CreatePhysicalSource:
-				_, err = c.CreatePhysicalSource(text, st)
-			case *sql.CreateSink:
-				err = c.CreateSink(text, st)
-			case *sql.CreateQuery:
-				_, _, err = c.CreateQuery(text, st)
-			case *sql.Drop:
-				_, err = c.Drop(text, st)
-			}
-			if err != nil {
+			if _, err := c.Apply(text, p); err != nil {
 				return err
 			}
 		}

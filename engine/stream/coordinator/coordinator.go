@@ -9,9 +9,8 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -130,7 +129,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	err = c.o.Store.ChangeCatalog(ctx, catalog.Scope{}, func(to *catalog.Catalog) error {
 		to.SetDefaultHost(Server, Slots)
 		for _, p := range to.MissingCreates(parsed) {
-			if _, err := apply(to, c.o.Sources, p); err != nil {
+			if _, err := to.Apply(c.o.Sources, p); err != nil {
 				return err
 			}
 		}
@@ -150,15 +149,6 @@ func (c *Coordinator) Close(context.Context) error {
 	return nil
 }
 
-// Result is what a statement gave.
-type Result struct {
-	Statement string `json:"statement"`
-	// Done says what was done, in words; empty of statements that show something.
-	Done    string     `json:"done,omitempty"`
-	Columns []string   `json:"columns" nullable:"false"`
-	Rows    [][]string `json:"rows" nullable:"false"`
-}
-
 // Tables looks at a table of a connection, by its id. A *postgres.MismatchError says that rows can not be written
 // there.
 type Tables interface {
@@ -174,7 +164,8 @@ type Rights interface {
 // write to is asked first: rights judges the connections, and may be nil where none is written to. A query is accepted
 // when it has been planned; by is kept with it. catalog.ErrUnconfirmed asks for the production connections that were
 // judged to be confirmed.
-func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author, rights Rights) ([]Result, error) {
+func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author,
+	rights Rights) (results []catalog.Result, err error) {
 	parsed, err := sql.Parse(text)
 	if err != nil {
 		return nil, err
@@ -182,20 +173,20 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 	if len(parsed) == 0 {
 		return nil, sql.Errorf(sql.ParserError, text, len(text), "", "there is no statement")
 	}
-	if by, err = c.check(ctx, parsed, by, rights); err != nil {
-		return nil, err
-	}
-	var results []Result
+	var unchecked []catalog.TableReference
 	all := func(to *catalog.Catalog) error {
 		results = nil // it may be asked again
 		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
 		to.SetDefaultHost(Server, Slots)
+		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
+			return catalog.ErrUnchecked
+		}
 		for _, p := range parsed {
-			r, err := apply(to, text, p)
+			r, err := to.Apply(text, p)
 			if err != nil {
 				return err
 			}
-			results = append(results, r)
+			results = append(results, r.Result)
 		}
 		return to.Confirmed()
 	}
@@ -204,54 +195,40 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if err != nil {
 			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
 		}
-		if err := all(catalog.FromContents(contents)); err != nil {
+		return results, all(catalog.FromContents(contents))
+	}
+	for {
+		err = c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all)
+		if err == nil {
+			c.wakeLoop()
+			return results, nil
+		}
+		if rights == nil || c.o.Tables == nil || len(unchecked) == 0 || !errors.Is(err, catalog.ErrUnchecked) {
 			return nil, err
 		}
-		return results, nil
+		// Once, unless somebody puts another sink in the place of one meanwhile.
+		for _, ref := range unchecked {
+			if err := c.check(ctx, ref, &by, rights); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if err := c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all); err != nil {
-		return nil, err
-	}
-	c.wakeLoop()
-	return results, nil
 }
 
-// check returns by with what statements need to know of the tables that they write to.
-func (c *Coordinator) check(ctx context.Context, parsed []sql.Parsed, by catalog.Author,
-	rights Rights) (catalog.Author, error) {
-	if rights == nil || c.o.Tables == nil || !slices.ContainsFunc(parsed, writes) {
-		return by, nil
+// check adds to by what has to be known of a table that statements write to.
+func (c *Coordinator) check(ctx context.Context, ref catalog.TableReference, by *catalog.Author, rights Rights) error {
+	grant, known := by.Grant(ref.Connection)
+	if !known {
+		grant = rights.Grant(ctx, ref.Connection)
+		by.Connections = append(by.Connections, grant)
 	}
-	contents, err := c.o.Store.CatalogContents(ctx)
-	if err != nil {
-		return by, fmt.Errorf("reading the catalog of streams: %w", err)
+	if by.Checked(ref) {
+		return nil
 	}
-	for _, ref := range catalog.FromContents(contents).TableReferences(parsed) {
-		grant, known := by.Grant(ref.Connection)
-		if !known {
-			grant = rights.Grant(ctx, ref.Connection)
-			by.Connections = append(by.Connections, grant)
-		}
-		if _, known := by.Table(grant.ID, ref.Schema, ref.Table); known || !grant.Usable() {
-			continue
-		}
-		t := catalog.TableSchema{ConnectionID: grant.ID, Schema: ref.Schema, Name: ref.Table}
-		t.Table, t.Err = c.o.Tables.Describe(ctx, grant.ID, ref.Schema, ref.Table)
-		if ctx.Err() != nil {
-			return by, ctx.Err()
-		}
-		by.Tables = append(by.Tables, t)
-	}
-	return by, nil
-}
-
-// writes reports whether a statement may write to a saved connection.
-func writes(p sql.Parsed) bool {
-	switch p.Statement.(type) {
-	case *sql.CreateSink, *sql.CreateQuery:
-		return true
-	}
-	return false
+	t := catalog.TableSchema{ConnectionID: grant.ID, Schema: ref.Schema, Name: ref.Table}
+	t.Table, t.Err = c.o.Tables.Describe(ctx, grant.ID, ref.Schema, ref.Table)
+	by.Tables = append(by.Tables, t)
+	return ctx.Err()
 }
 
 // reads reports whether statements change nothing.
@@ -264,54 +241,6 @@ func reads(parsed []sql.Parsed) bool {
 		}
 	}
 	return true
-}
-
-// apply carries out one statement.
-func apply(to *catalog.Catalog, text string, p sql.Parsed) (r Result, err error) {
-	r = Result{Statement: p.Text, Columns: []string{}, Rows: [][]string{}}
-	switch st := p.Statement.(type) {
-	case *sql.CreateWorker:
-		r.Done = "created the worker " + st.Host.Text
-		err = to.CreateWorker(text, st)
-	case *sql.CreateLogicalSource:
-		r.Done = "created the logical source " + st.Name.Text
-		err = to.CreateLogicalSource(text, st)
-	case *sql.CreatePhysicalSource:
-		var id int64
-		id, err = to.CreatePhysicalSource(text, st)
-		r.Done = fmt.Sprintf("created the physical source %d", id)
-		r.Columns, r.Rows = []string{"id"}, [][]string{{fmt.Sprint(id)}}
-	case *sql.CreateSink:
-		r.Done = "created the sink " + st.Name.Text
-		err = to.CreateSink(text, st)
-	case *sql.CreateQuery:
-		var name string
-		name, _, err = to.CreateQuery(text, st)
-		r.Done = "accepted the query " + name
-		r.Columns, r.Rows = []string{"name"}, [][]string{{name}}
-	case *sql.Drop:
-		var there bool
-		there, err = to.Drop(text, st)
-		what := strings.ToLower(string(st.Entity)) + " " + st.Name.Text
-		if r.Done = "there is no " + what; there {
-			r.Done = "dropped the " + what
-		}
-	case *sql.Get:
-		var l catalog.Listing
-		l, err = to.Get(text, st)
-		r.Columns, r.Rows = l.Columns, append(r.Rows, l.Rows...)
-	case *sql.Explain:
-		var lines []string
-		lines, err = to.Explain(text, st.Query)
-		r.Columns = []string{"plan"}
-		for _, l := range lines {
-			r.Rows = append(r.Rows, []string{l})
-		}
-	default:
-		err = sql.Errorf(sql.BinderError, text, p.At, "",
-			"WATCH is a request of its own: GET /api/v1/streams/watch")
-	}
-	return r, err
 }
 
 // Contents is the catalog as it is now.

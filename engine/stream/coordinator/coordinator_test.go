@@ -349,8 +349,8 @@ func (s *saved) Describe(_ context.Context, id, schema, name string) (postgres.T
 	return postgres.Table{Schema: "public", Name: name}, nil
 }
 
-// TestStatementsAreCheckedBeforeTheyAreApplied: each connection and table is asked for once, and the catalog is changed
-// once; what is wrong is said of the first statement that is.
+// TestStatementsAreCheckedBeforeTheyAreApplied: each connection and table is asked for once, between two looks at the
+// catalog; what is wrong is said of the first statement that is.
 func TestStatementsAreCheckedBeforeTheyAreApplied(t *testing.T) {
 	k, denied := &catalogtest.Store{}, errors.New("not yours")
 	a := catalog.ConnectionGrant{Exists: true, ID: "1", Name: "a", Driver: "postgres"}
@@ -374,7 +374,7 @@ func TestStatementsAreCheckedBeforeTheyAreApplied(t *testing.T) {
 	if _, err := c.Execute(t.Context(), text, catalog.Author{}, s); err != nil {
 		t.Fatal(err)
 	}
-	if asked := strings.Join(s.asked, ", "); asked != "may a, table 1 .t, may b, table 2 .t" || changes != 1 {
+	if asked := strings.Join(s.asked, ", "); asked != "may a, table 1 .t, may b, table 2 .t" || changes != 2 {
 		t.Errorf("asked %s, and changed the catalog %d times", asked, changes)
 	}
 	s.asked = nil

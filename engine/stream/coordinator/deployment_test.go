@@ -41,7 +41,7 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range parsed {
-		if _, err := apply(c, text, p); err != nil {
+		if _, err := c.Apply(text, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range parsed {
-		if _, err := apply(c, here, p); err != nil {
+		if _, err := c.Apply(here, p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -46,23 +45,24 @@ func (s *session) execute(ctx context.Context, source string) error {
 	}
 	var queries []pending
 	for _, p := range parsed {
+		if _, is := p.Statement.(*sql.Watch); is {
+			return sql.Errorf(sql.BinderError, source, 0, "", "WATCH needs a server")
+		}
+		r, err := next.Apply(source, p)
+		if err != nil {
+			return err
+		}
 		switch st := p.Statement.(type) {
 		case *sql.CreateQuery:
-			name, bound, err := next.CreateQuery(source, st)
-			if err != nil {
-				return err
+			queries = append(queries, pending{r.Rows[0][0], r.Plan, st.Select.Into.Text})
+			continue
+		case *sql.Drop:
+			if r.Dropped {
+				s.rows = append(s.rows, st.Name.Text)
 			}
-			queries = append(queries, pending{name, bound, st.Select.Into.Text})
-		case *sql.Explain:
-			lines, err := next.Explain(source, st.Query)
-			if err != nil {
-				return err
-			}
-			s.rows = append(s.rows, lines...)
-		default:
-			if err := s.define(next, source, p.Statement); err != nil {
-				return err
-			}
+		}
+		for _, row := range r.Rows {
+			s.rows = append(s.rows, strings.Join(row, "|"))
 		}
 	}
 	s.catalog = next
@@ -78,37 +78,6 @@ func (s *session) execute(ctx context.Context, source string) error {
 		}
 	}
 	return nil
-}
-
-// define carries out what runs nothing.
-func (s *session) define(c *catalog.Catalog, source string, st sql.Statement) error {
-	switch st := st.(type) {
-	case *sql.CreateWorker:
-		return c.CreateWorker(source, st)
-	case *sql.CreateLogicalSource:
-		return c.CreateLogicalSource(source, st)
-	case *sql.CreatePhysicalSource:
-		id, err := c.CreatePhysicalSource(source, st)
-		if err == nil {
-			s.rows = append(s.rows, fmt.Sprint(id))
-		}
-		return err
-	case *sql.CreateSink:
-		return c.CreateSink(source, st)
-	case *sql.Drop:
-		there, err := c.Drop(source, st)
-		if err == nil && there {
-			s.rows = append(s.rows, st.Name.Text)
-		}
-		return err
-	case *sql.Get:
-		l, err := c.Get(source, st)
-		for _, row := range l.Rows {
-			s.rows = append(s.rows, strings.Join(row, "|"))
-		}
-		return err
-	}
-	return sql.Errorf(sql.BinderError, source, 0, "", "WATCH needs a server")
 }
 
 // run runs a query until its sources end, writes to its sink, and keeps the rows as CSV too.
