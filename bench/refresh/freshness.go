@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -160,8 +161,8 @@ func takeIn(ctx context.Context, db *derived.Database, c refresh.Claim, prove fu
 		return refresh.Result{}, err
 	}
 	start := time.Now().UTC()
-	batch := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
-		Statement: rollup.Texts{Values: []string{"get"}}, Worker: rollup.Texts{Values: []string{"worker-0"}}}
+	batch := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
+		Statement: record.Texts{Values: []string{"get"}}, Worker: record.Texts{Values: []string{"worker-0"}}}
 	for i := range int32(60_000) {
 		batch.DueNs = append(batch.DueNs, start.Add(time.Duration(i)*time.Millisecond).UnixNano())
 		batch.ElapsedNs, batch.Rows = append(batch.ElapsedNs, int64(i%100+1)*1e5), append(batch.Rows, 1)

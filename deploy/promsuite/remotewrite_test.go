@@ -25,9 +25,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
@@ -122,9 +124,9 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 	run.Scenario.Target.Connection.Name = "production"
 	var all []*rollup.Batch
 	for second := range 75 {
-		b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT", "UPDATE"}},
-			Statement: rollup.Texts{Values: []string{"a"}}, Worker: rollup.Texts{Values: []string{"w1", "w2"}},
-			Class: rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
+		b := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP", "INSERT", "UPDATE"}},
+			Statement: record.Texts{Values: []string{"a"}}, Worker: record.Texts{Values: []string{"w1", "w2"}},
+			Class: record.Texts{Values: []string{"TIMEOUT"}}, Code: record.Texts{Values: []string{"57014"}}}
 		for i := range 50 {
 			n := 50*second + i
 			ns := int64(1e5 * math.Exp(float64(n*7919%1000)/150))
@@ -148,7 +150,7 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 // send brings a run to a receiver as a server does.
 func send(t *testing.T, url string, run engine.Run, batches []*rollup.Batch) delivery.Counts {
 	t.Helper()
-	w, err := remotewrite.Open(delivery.Endpoint{Flag: "--remote-write", URL: url}, zerolog.New(zerolog.NewTestWriter(t)))
+	w, err := remotewrite.Open(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(url)}, zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
@@ -92,7 +93,7 @@ func summed(r derivedtest.Run, verdict string) *engine.Summary {
 // batch are the executions of a run as a part gives them.
 func batch(r derivedtest.Run) *rollup.Batch {
 	b := &rollup.Batch{}
-	text := func(c *rollup.Texts, s *string) {
+	text := func(c *record.Texts, s *string) {
 		if s == nil {
 			c.Index = append(c.Index, -1)
 			return

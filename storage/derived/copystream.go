@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
@@ -98,7 +99,7 @@ func (s *copyStream) end(err error) error {
 }
 
 // texts are those of a column as fields: null, or "" where a column has no null, comes first.
-func texts(c *rollup.Texts, nullable bool) [][]byte {
+func texts(c *record.Texts, nullable bool) [][]byte {
 	all := make([][]byte, len(c.Values)+1)
 	all[0] = []byte{0, 0, 0, 0}
 	if nullable {

@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
@@ -80,10 +81,10 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // oneRun has so many executions of 1 to 100 ms in three seconds, every tenth of which fails.
 func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 	s, all := rollup.New(noon), histogram.New()
-	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP"}},
-		Statement: rollup.Texts{Values: []string{"get"}},
-		Worker:    rollup.Texts{Values: []string{"worker-0", "worker-1"}},
-		Class:     rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
+	b := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP"}},
+		Statement: record.Texts{Values: []string{"get"}},
+		Worker:    record.Texts{Values: []string{"worker-0", "worker-1"}},
+		Class:     record.Texts{Values: []string{"TIMEOUT"}}, Code: record.Texts{Values: []string{"57014"}}}
 	for i := range executions {
 		failed := int32(0)
 		if i%10 != 0 {

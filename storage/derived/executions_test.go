@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
@@ -126,7 +127,7 @@ func TestExecutionsAreThereAsTheyWereRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		null := func(c *rollup.Texts) any {
+		null := func(c *record.Texts) any {
 			if c.Index[i] < 0 {
 				return nil
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
@@ -57,22 +58,19 @@ func writePartCSV(ctx context.Context, at part, w io.Writer, more *enrichedRows)
 	}
 	defer func() { _ = p.Close() }() // only read
 	var buf []byte
-	for g := range p.RowGroups() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r, err := readRows(p, g)
+	var r rows
+	for _, err := range r.Scan(ctx, p, csvColumns...) {
 		if err != nil {
 			return err
 		}
 		r.quote()
-		for i := range r.n {
+		for i := range r.N {
 			buf = r.appendCSV(buf, i)
 			if more != nil {
-				buf = more.appendCSV(buf, r.queryID.at(i))
+				buf = more.appendCSV(buf, r.QueryID.At(i))
 			}
 			buf = append(buf, '\n')
-			if len(buf) >= 64<<10 || i == r.n-1 {
+			if len(buf) >= 64<<10 || i == r.N-1 {
 				if _, err := w.Write(buf); err != nil {
 					return err
 				}
@@ -85,10 +83,10 @@ func writePartCSV(ctx context.Context, at part, w io.Writer, more *enrichedRows)
 
 // quote makes the dictionary values ready for CSV, once per row group.
 func (r *rows) quote() {
-	for _, t := range []*text{&r.run, &r.result, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message,
-		&r.queryID} {
-		for i, v := range t.values {
-			t.values[i] = csvText(v)
+	for _, t := range []*record.Texts{&r.Run, &r.Result, &r.Worker, &r.Phase, &r.Kind, &r.Statement, &r.Class, &r.Code, &r.Message,
+		&r.QueryID} {
+		for i, v := range t.Values {
+			t.Values[i] = csvText(v)
 		}
 	}
 }
@@ -103,29 +101,29 @@ func csvText(v string) string {
 }
 
 func (r *rows) appendCSV(b []byte, i int) []byte {
-	b = append(append(b, r.run.at(i)...), ',')
-	b = append(append(b, r.result.at(i)...), ',')
-	b = append(append(b, r.worker.at(i)...), ',')
-	b = append(strconv.AppendUint(b, uint64(uint32(r.connection[i])), 10), ',')
-	b = append(strconv.AppendUint(b, uint64(uint32(r.seq[i])), 10), ',')
-	b = append(strconv.AppendInt(b, int64(r.step[i]), 10), ',')
-	b = append(append(b, r.phase.at(i)...), ',')
-	b = append(strconv.AppendBool(b, r.warmup[i]), ',')
-	b = append(append(b, r.kind.at(i)...), ',')
-	b = append(append(b, r.statement.at(i)...), ',')
-	b = append(time.Unix(0, r.due[i]).UTC().AppendFormat(b, csvTime), ',')
-	b = append(time.Unix(0, r.started[i]).UTC().AppendFormat(b, csvTime), ',')
-	b = append(strconv.AppendFloat(b, r.elapsed[i], 'f', -1, 64), ',')
-	b = append(strconv.AppendFloat(b, r.lag[i], 'f', -1, 64), ',')
-	b = append(strconv.AppendFloat(b, r.wait[i], 'f', -1, 64), ',')
-	b = append(strconv.AppendInt(b, int64(r.rows[i]), 10), ',')
-	b = append(strconv.AppendBool(b, r.success[i]), ',')
-	b = append(append(b, r.class.at(i)...), ',')
-	b = append(append(b, r.code.at(i)...), ',')
-	b = append(append(b, r.message.at(i)...), ',')
-	b = append(strconv.AppendInt(b, int64(r.retries[i]), 10), ',')
-	b = append(append(b, r.queryID.at(i)...), ',')
-	b = append(strconv.AppendInt(b, int64(r.position[i]), 10), ',')
-	b = append(strconv.AppendBool(b, r.rolledBack[i]), ',')
-	return strconv.AppendInt(b, r.decode[i], 10)
+	b = append(append(b, r.Run.At(i)...), ',')
+	b = append(append(b, r.Result.At(i)...), ',')
+	b = append(append(b, r.Worker.At(i)...), ',')
+	b = append(strconv.AppendUint(b, uint64(uint32(r.Connection[i])), 10), ',')
+	b = append(strconv.AppendUint(b, uint64(uint32(r.Seq[i])), 10), ',')
+	b = append(strconv.AppendInt(b, int64(r.Step[i]), 10), ',')
+	b = append(append(b, r.Phase.At(i)...), ',')
+	b = append(strconv.AppendBool(b, r.Warmup[i]), ',')
+	b = append(append(b, r.Kind.At(i)...), ',')
+	b = append(append(b, r.Statement.At(i)...), ',')
+	b = append(time.Unix(0, r.Due[i]).UTC().AppendFormat(b, csvTime), ',')
+	b = append(time.Unix(0, r.Started[i]).UTC().AppendFormat(b, csvTime), ',')
+	b = append(strconv.AppendFloat(b, r.Elapsed[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendFloat(b, r.Lag[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendFloat(b, r.Wait[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendInt(b, int64(r.Rows[i]), 10), ',')
+	b = append(strconv.AppendBool(b, r.Success[i]), ',')
+	b = append(append(b, r.Class.At(i)...), ',')
+	b = append(append(b, r.Code.At(i)...), ',')
+	b = append(append(b, r.Message.At(i)...), ',')
+	b = append(strconv.AppendInt(b, int64(r.Retries[i]), 10), ',')
+	b = append(append(b, r.QueryID.At(i)...), ',')
+	b = append(strconv.AppendInt(b, int64(r.Position[i]), 10), ',')
+	b = append(strconv.AppendBool(b, r.RolledBack[i]), ',')
+	return strconv.AppendInt(b, r.Decode[i], 10)
 }

@@ -28,9 +28,8 @@ func (f *Results) QueryRows(ctx context.Context, runID string, fn func(*record.Q
 
 // queryReader holds the column buffers.
 type queryReader struct {
-	rows      record.QueryRows
-	lag, wait []float64
-	kinds     []int32
+	record.Columns
+	rows record.QueryRows
 }
 
 func (r *queryReader) part(ctx context.Context, at part, fn func(*record.QueryRows) error) error {
@@ -39,8 +38,9 @@ func (r *queryReader) part(ctx context.Context, at part, fn func(*record.QueryRo
 		return err
 	}
 	defer func() { _ = p.Close() }() // only read
-	for g := range p.RowGroups() {
-		if err := ctx.Err(); err != nil {
+	for g, err := range r.Scan(ctx, p, record.ColWarmup, record.ColAppElapsedMs, record.ColScheduleLagMs,
+		record.ColPoolWaitMs, record.ColKind) {
+		if err != nil {
 			return err
 		}
 		if err := r.group(p, g); err != nil {
@@ -58,35 +58,18 @@ func (r *queryReader) group(p *record.Part, g int) (err error) {
 	if q.IDs, err = p.QueryIDs(g, q.IDs); err != nil {
 		return err
 	}
-	if q.Warmup, err = p.Bools(g, record.ColWarmup, q.Warmup); err != nil {
+	known, err := parseKinds(r.Kind.Values)
+	if err != nil {
 		return err
 	}
-	if q.ServiceMs, err = p.Doubles(g, record.ColAppElapsedMs, q.ServiceMs); err != nil {
-		return err
-	}
-	if r.lag, err = p.Doubles(g, record.ColScheduleLagMs, r.lag); err != nil {
-		return err
-	}
-	if r.wait, err = p.Doubles(g, record.ColPoolWaitMs, r.wait); err != nil {
-		return err
-	}
-	var names []string
-	if r.kinds, names, err = p.Strings(g, record.ColKind, r.kinds); err != nil {
-		return err
-	}
-	known := make([]engine.Kind, len(names))
-	for i, name := range names {
-		if known[i], err = engine.ParseKind(name); err != nil {
-			return err
-		}
-	}
-	q.Kinds = slices.Grow(q.Kinds[:0], len(r.kinds))
-	for i, k := range r.kinds {
+	q.Warmup, q.ServiceMs = r.Warmup, r.Elapsed
+	q.Kinds = slices.Grow(q.Kinds[:0], r.N)
+	for i, k := range r.Kind.Index {
 		if k < 0 {
 			return fmt.Errorf("row %d has no kind", i)
 		}
 		q.Kinds = append(q.Kinds, known[k])
-		q.ServiceMs[i] -= r.lag[i] + r.wait[i]
+		q.ServiceMs[i] -= r.Lag[i] + r.Wait[i]
 	}
 	return nil
 }

@@ -30,21 +30,18 @@ func partExecutions(ctx context.Context, at part, fn func(replay.Execution) erro
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	transaction := engine.KindTransaction.String()
-	for group := range p.RowGroups() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r, err := readRows(p, group, replayColumns...)
+	var r rows
+	for _, err := range r.Scan(ctx, p, replayColumns...) {
 		if err != nil {
 			return err
 		}
-		for i := range r.n {
-			if r.position[i] != 0 {
+		for i := range r.N {
+			if r.Position[i] != 0 {
 				continue // a statement inside a transaction
 			}
-			if err := fn(replay.Execution{Worker: r.worker.at(i), Statement: r.statement.at(i),
-				Transaction: r.kind.at(i) == transaction,
-				Due:         r.due[i], Connection: uint32(r.connection[i]), Seq: uint32(r.seq[i])}); err != nil {
+			if err := fn(replay.Execution{Worker: r.Worker.At(i), Statement: r.Statement.At(i),
+				Transaction: r.Kind.At(i) == transaction,
+				Due:         r.Due[i], Connection: uint32(r.Connection[i]), Seq: uint32(r.Seq[i])}); err != nil {
 				return err
 			}
 		}

@@ -131,7 +131,7 @@ func partFailures(ctx context.Context, kept objects.Store, runID, name string) (
 	}
 	defer func() { _ = p.Close() }() // only read
 	groups, read := failureGroups{}, int64(0)
-	var r rowGroupReader
+	var r rows
 	for g := range p.RowGroups() {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -139,24 +139,24 @@ func partFailures(ctx context.Context, kept objects.Store, runID, name string) (
 		if p.Bounds(g).NoErrors {
 			continue
 		}
-		if err := r.readFailureColumns(p, g); err != nil {
+		if err := r.Read(p, g, failureColumns...); err != nil {
 			return nil, 0, err
 		}
-		read += int64(r.n)
-		for i := range r.n {
-			if r.class.indexes[i] < 0 {
+		read += int64(r.N)
+		for i := range r.N {
+			if r.Class.Index[i] < 0 {
 				continue
 			}
-			one := groups.of(failureKey{r.class.at(i), r.code.at(i), r.kind.at(i), r.statement.at(i), r.position[i] != 0})
+			one := groups.of(failureKey{r.Class.At(i), r.Code.At(i), r.Kind.At(i), r.Statement.At(i), r.Position[i] != 0})
 			one.Count++
-			if r.warmup[i] {
+			if r.Warmup[i] {
 				one.WarmupCount++
 			}
-			ended := r.due[i] + lookupNanoseconds(r.elapsed[i])
+			ended := r.Due[i] + nanoseconds(r.Elapsed[i])
 			one.first, one.last = min(one.first, ended), max(one.last, ended)
-			one.SlowestMs = max(one.SlowestMs, r.elapsed[i])
-			one.workers[r.worker.at(i)] = true
-			one.message(r.message.at(i), 1)
+			one.SlowestMs = max(one.SlowestMs, r.Elapsed[i])
+			one.workers[r.Worker.At(i)] = true
+			one.message(r.Message.At(i), 1)
 		}
 	}
 	return groups, read, nil

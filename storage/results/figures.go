@@ -173,15 +173,9 @@ func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.
 
 // reader holds the column buffers of one goroutine.
 type reader struct {
-	window                      *window
-	ends                        *endTimes
-	elapsed, lag, wait          []float64
-	due, decode                 []int64
-	kind, rows                  []int32
-	statement, position         []int32
-	retries                     []int32
-	warmup, success, rolledBack []bool
-	texts                       [3][]int32
+	record.Columns
+	window *window
+	ends   *endTimes
 }
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
@@ -200,66 +194,47 @@ func (r *reader) readPart(ctx context.Context, workers map[string]*partSums, at 
 	if workers[id] == nil {
 		workers[id] = newSums()
 	}
-	for g := range p.RowGroups() {
-		if err := ctx.Err(); err != nil {
+	for g, err := range r.Scan(ctx, p, figureColumns...) {
+		if err != nil {
 			return err
 		}
-		if err := r.read(workers[id], p, index, g); err != nil {
+		if err := r.add(workers[id], p, index, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read adds one row group to the sums.
-func (r *reader) read(s *partSums, p *record.Part, part, g int) (err error) {
-	if r.elapsed, err = p.Doubles(g, record.ColAppElapsedMs, r.elapsed); err != nil {
-		return err
-	}
-	if r.due, err = p.Int64s(g, record.ColDueAt, r.due); err != nil {
-		return err
-	}
-	if r.rows, err = p.Int32s(g, record.ColRows, r.rows); err != nil {
-		return err
-	}
-	if r.warmup, err = p.Bools(g, record.ColWarmup, r.warmup); err != nil {
-		return err
-	}
-	if r.success, err = p.Bools(g, record.ColSuccess, r.success); err != nil {
-		return err
-	}
-	var names []string
-	if r.kind, names, err = p.Strings(g, record.ColKind, r.kind); err != nil {
-		return err
-	}
+// figureColumns are those of all executions; what the parts of latencies and errors need is read where there are some.
+var figureColumns = []record.Column{record.ColAppElapsedMs, record.ColDueAt, record.ColRows, record.ColWarmup,
+	record.ColSuccess, record.ColKind, record.ColStatementID, record.ColPosition, record.ColRetries,
+	record.ColRolledBack, record.ColDecodeNs}
+
+// parseKinds reads names of kinds.
+func parseKinds(names []string) ([]engine.Kind, error) {
 	kinds := make([]engine.Kind, len(names))
 	for i, name := range names {
+		var err error
 		if kinds[i], err = engine.ParseKind(name); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return kinds, nil
+}
 
-	var ids []string
-	if r.statement, ids, err = p.Strings(g, record.ColStatementID, r.statement); err != nil {
+// add adds one row group to the sums.
+func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
+	kinds, err := parseKinds(r.Kind.Values)
+	if err != nil {
 		return err
 	}
-	if r.position, err = p.Int32s(g, record.ColPosition, r.position); err != nil {
-		return err
-	}
-	if r.retries, err = p.Int32s(g, record.ColRetries, r.retries); err != nil {
-		return err
-	}
-	if r.rolledBack, err = p.Bools(g, record.ColRolledBack, r.rolledBack); err != nil {
-		return err
-	}
-
-	n := len(r.elapsed)
-	due, rows, warmup, success, kind := r.due[:n], r.rows[:n], r.warmup[:n], r.success[:n], r.kind[:n]
-	statement, position, retries, rolledBack := r.statement[:n], r.position[:n], r.retries[:n], r.rolledBack[:n]
-	byStatement := newStatementTable(s.statements, ids, kinds)
+	n := r.N
+	due, rows, warmup, success, kind := r.Due[:n], r.Rows[:n], r.Warmup[:n], r.Success[:n], r.Kind.Index[:n]
+	statement, position, retries, rolledBack := r.Statement.Index[:n], r.Position[:n], r.Retries[:n], r.RolledBack[:n]
+	byStatement := newStatementTable(s.statements, r.Statement.Values, kinds)
 	threshold := s.slowest.threshold()
 	failures := false
-	for i, ms := range r.elapsed {
+	for i, ms := range r.Elapsed {
 		inside := position[i] != 0
 		ended := due[i] + nanoseconds(ms)
 		rated := r.window.rates(ended)
@@ -313,14 +288,12 @@ func (r *reader) read(s *partSums, p *record.Part, part, g int) (err error) {
 func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
 
 // readSplit adds the parts of the latencies of a row group, whose elapsed times are read.
-func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) (err error) {
-	if r.decode, err = p.Int64s(g, record.ColDecodeNs, r.decode); err != nil {
-		return err
-	}
-	decode := r.decode[:len(r.elapsed)]
+func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) error {
+	n := r.N
+	decode := r.Decode[:n]
 	if !p.OpenLoop() {
-		for i, ms := range r.elapsed {
-			if !r.warmup[i] && r.position[i] == 0 {
+		for i, ms := range r.Elapsed {
+			if !r.Warmup[i] && r.Position[i] == 0 {
 				s.split.Count++
 				s.split.RoundTrip += nanoseconds(ms) - decode[i]
 				s.split.Decode += decode[i]
@@ -328,16 +301,12 @@ func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) (err error)
 		}
 		return nil
 	}
-	if r.lag, err = p.Doubles(g, record.ColScheduleLagMs, r.lag); err != nil {
+	if err := r.Read(p, g, record.ColScheduleLagMs, record.ColPoolWaitMs); err != nil {
 		return err
 	}
-	if r.wait, err = p.Doubles(g, record.ColPoolWaitMs, r.wait); err != nil {
-		return err
-	}
-	n := len(r.elapsed)
-	lag, wait, warmup, position := r.lag[:n], r.wait[:n], r.warmup[:n], r.position[:n]
+	lag, wait, warmup, position := r.Lag[:n], r.Wait[:n], r.Warmup[:n], r.Position[:n]
 	var service, late []uint64
-	for i, ms := range r.elapsed {
+	for i, ms := range r.Elapsed {
 		if warmup[i] || position[i] != 0 {
 			continue
 		}
@@ -353,24 +322,20 @@ func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) (err error)
 	return nil
 }
 
-var errorColumns = [3]record.Column{record.ColErrorClass, record.ColErrorCode, record.ColErrorMessage}
-
 // countErrors groups the failures of the measurement in a row group.
-func (r *reader) countErrors(s *partSums, p *record.Part, group int) (err error) {
-	var values [3][]string
-	for i, col := range errorColumns {
-		if r.texts[i], values[i], err = p.Strings(group, col, r.texts[i]); err != nil {
-			return err
-		}
+func (r *reader) countErrors(s *partSums, p *record.Part, group int) error {
+	if err := r.Read(p, group, record.ColErrorClass, record.ColErrorCode, record.ColErrorMessage); err != nil {
+		return err
 	}
+	values := [3][]string{r.Class.Values, r.Code.Values, r.Message.Values}
 	counts := map[[3]int32]int64{}
-	for i, ok := range r.success {
-		if !ok && !r.warmup[i] && r.position[i] == 0 {
-			counts[[3]int32{r.texts[0][i], r.texts[1][i], r.texts[2][i]}]++
-			if class := r.texts[0][i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class]), r.elapsed[i]) {
-				r.ends.add(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
+	for i, ok := range r.Success {
+		if !ok && !r.Warmup[i] && r.Position[i] == 0 {
+			counts[[3]int32{r.Class.Index[i], r.Code.Index[i], r.Message.Index[i]}]++
+			if class := r.Class.Index[i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class]), r.Elapsed[i]) {
+				r.ends.add(r.Due[i]+nanoseconds(r.Elapsed[i]), r.Elapsed[i])
 			} else {
-				r.ends.addUnanswered(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
+				r.ends.addUnanswered(r.Due[i]+nanoseconds(r.Elapsed[i]), r.Elapsed[i])
 			}
 		}
 	}
@@ -515,14 +480,14 @@ func (s *figuresScan) details(ctx context.Context, of slowestList) ([]engine.Slo
 		if err != nil {
 			return nil, err
 		}
+		var r rows
 		for group, wanted := range groups {
-			rows, err := readRows(p, group, slowColumns...)
-			if err != nil {
+			if err := r.Read(p, group, slowColumns...); err != nil {
 				_ = p.Close() // only read
 				return nil, fmt.Errorf("reading slowest executions: %w", err)
 			}
 			for _, i := range wanted {
-				out[i] = rows.slow(of[i].row)
+				out[i] = r.slow(of[i].row)
 			}
 		}
 		_ = p.Close() // only read

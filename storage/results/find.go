@@ -138,7 +138,7 @@ type executionSearch struct {
 func (s *executionSearch) value(ended int64, ms float64) int64 {
 	v := ended
 	if s.q.Sort == executions.ByLatency {
-		v = lookupNanoseconds(ms)
+		v = nanoseconds(ms)
 	}
 	if !s.q.Ascending {
 		return -v
@@ -195,9 +195,9 @@ func (s *executionSearch) list(ctx context.Context, parts []engine.Artifact) err
 func (s *executionSearch) valuesOf(b record.Bounds) (best, worst int64) {
 	best, worst = b.EndFrom(), b.EndTo()
 	if s.q.Sort == executions.ByLatency {
-		best, worst = lookupNanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
+		best, worst = nanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
 		if !math.IsInf(b.ElapsedTo, 1) {
-			worst = lookupNanoseconds(b.ElapsedTo)
+			worst = nanoseconds(b.ElapsedTo)
 		}
 	}
 	if !s.q.Ascending {
@@ -269,7 +269,7 @@ func (s *executionSearch) searchGroup(ctx context.Context, at rowGroup, r *rowSe
 	for _, row := range r.rows {
 		ended := int64(0)
 		if s.wanted.needTime {
-			ended = r.due[row] + lookupNanoseconds(r.elapsed[row])
+			ended = r.due[row] + nanoseconds(r.elapsed[row])
 		}
 		v := s.value(ended, r.elapsed[row])
 		if v > worst {
@@ -317,13 +317,13 @@ func (s *executionSearch) readExecutions(
 	var memory sync.Pool
 	for key, of := range where {
 		work.Go(func() error {
-			r, _ := memory.Get().(*rowGroupReader)
+			r, _ := memory.Get().(*rows)
 			if r == nil {
-				r = &rowGroupReader{}
+				r = &rows{}
 			}
 			defer memory.Put(r)
 			return s.open.with(ctx, key.part, func(p *record.Part) error {
-				if err := r.readAll(p, key.group); err != nil {
+				if err := r.Read(p, key.group, shownColumns...); err != nil {
 					return err
 				}
 				for _, i := range of {
@@ -336,13 +336,13 @@ func (s *executionSearch) readExecutions(
 	return out, work.Wait()
 }
 
-func (g *rowGroupReader) execution(i int) executions.Execution {
-	return executions.Execution{WorkerID: g.worker.at(i), ConnectionID: uint32(g.connection[i]), Seq: uint32(g.seq[i]),
-		Position: g.position[i], Step: g.step[i], Phase: engine.Phase(g.phase.at(i)), Kind: kindOf(g.kind.at(i)),
-		StatementID: g.statement.at(i), DueAt: engine.At(time.Unix(0, g.due[i])),
-		StartedAt: engine.At(time.Unix(0, g.started[i])),
-		EndedAt:   engine.At(time.Unix(0, g.due[i]+lookupNanoseconds(g.elapsed[i]))), AppElapsedMs: g.elapsed[i],
-		LagMs: g.lag[i], WaitMs: g.wait[i], DecodeMs: float64(g.decode[i]) / 1e6, Rows: g.rows[i], Success: g.success[i],
-		RolledBack: g.rolledBack[i], ErrorClass: g.class.at(i), ErrorCode: g.code.at(i), ErrorMessage: g.message.at(i),
-		Retries: g.retries[i], QueryID: g.id.at(i)}
+func (g *rows) execution(i int) executions.Execution {
+	return executions.Execution{WorkerID: g.Worker.At(i), ConnectionID: uint32(g.Connection[i]), Seq: uint32(g.Seq[i]),
+		Position: g.Position[i], Step: g.Step[i], Phase: engine.Phase(g.Phase.At(i)), Kind: kindOf(g.Kind.At(i)),
+		StatementID: g.Statement.At(i), DueAt: engine.At(time.Unix(0, g.Due[i])),
+		StartedAt: engine.At(time.Unix(0, g.Started[i])),
+		EndedAt:   engine.At(time.Unix(0, g.Due[i]+nanoseconds(g.Elapsed[i]))), AppElapsedMs: g.Elapsed[i],
+		LagMs: g.Lag[i], WaitMs: g.Wait[i], DecodeMs: float64(g.Decode[i]) / 1e6, Rows: g.Rows[i], Success: g.Success[i],
+		RolledBack: g.RolledBack[i], ErrorClass: g.Class.At(i), ErrorCode: g.Code.At(i), ErrorMessage: g.Message.At(i),
+		Retries: g.Retries[i], QueryID: g.QueryID.At(i)}
 }

@@ -104,11 +104,7 @@ type timeline struct {
 	bounded     bool  // they are known
 	any         bool  // something was executed
 	seconds     []second
-	due         []int64
-	elapsed     []float64
-	position    []int32
-	warmup      []bool
-	success     []bool
+	columns     record.Columns
 }
 
 type second struct {
@@ -123,34 +119,21 @@ func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float
 		return err
 	}
 	defer func() { _ = p.Close() }() // only read
-	for g := range p.RowGroups() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if t.due, err = p.Int64s(g, record.ColDueAt, t.due); err != nil {
-			return err
-		}
-		if t.elapsed, err = p.Doubles(g, record.ColAppElapsedMs, t.elapsed); err != nil {
-			return err
-		}
-		if t.position, err = p.Int32s(g, record.ColPosition, t.position); err != nil {
-			return err
-		}
-		if t.warmup, err = p.Bools(g, record.ColWarmup, t.warmup); err != nil {
-			return err
-		}
-		if t.success, err = p.Bools(g, record.ColSuccess, t.success); err != nil {
+	c := &t.columns
+	for _, err := range c.Scan(ctx, p, record.ColDueAt, record.ColAppElapsedMs, record.ColPosition, record.ColWarmup,
+		record.ColSuccess) {
+		if err != nil {
 			return err
 		}
 		n := 0
-		for i := range t.due {
-			if t.warmup[i] || t.position[i] != 0 {
+		for i := range c.Due {
+			if c.Warmup[i] || c.Position[i] != 0 {
 				continue
 			}
-			t.due[n], t.elapsed[n], t.success[n] = t.due[i], t.elapsed[i], t.success[i]
+			c.Due[n], c.Elapsed[n], c.Success[n] = c.Due[i], c.Elapsed[i], c.Success[i]
 			n++
 		}
-		pass(t.due[:n], t.elapsed[:n], t.success[:n])
+		pass(c.Due[:n], c.Elapsed[:n], c.Success[:n])
 	}
 	return nil
 }

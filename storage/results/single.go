@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
@@ -16,13 +17,19 @@ func (f *Results) ReadExecutions(ctx context.Context, runID, name string, fn fun
 	}
 	defer func() { _ = p.Close() }() // only read
 	var all rollup.Executions
-	for group := range p.RowGroups() {
+	var c record.Columns
+	for _, err := range c.Scan(ctx, p, singleColumns...) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := readSingle(p, group, &all); err != nil {
+		if err != nil {
 			return fmt.Errorf("reading executions from %s: %w", name, err)
 		}
+		fillBatch(&all.Batch, &c)
+		all.Connection, all.Seq, all.Step, all.Retries = c.Connection, c.Seq, c.Step, c.Retries
+		all.StartedNs, all.DecodeNs, all.RolledBack = c.Started, c.Decode, c.RolledBack
+		all.ElapsedMs, all.LagMs, all.WaitMs = c.Elapsed, c.Lag, c.Wait
+		all.Message, all.QueryID = c.Message, c.QueryID
 		if err := fn(&all); err != nil {
 			return err
 		}
@@ -30,39 +37,7 @@ func (f *Results) ReadExecutions(ctx context.Context, runID, name string, fn fun
 	return nil
 }
 
-func readSingle(p *record.Part, group int, e *rollup.Executions) (err error) {
-	if e.ElapsedMs, err = readBatch(p, group, &e.Batch, e.ElapsedMs); err != nil {
-		return err
-	}
-	for _, c := range [...]struct {
-		col  record.Column
-		into *[]int32
-	}{{record.ColConnectionID, &e.Connection}, {record.ColSeq, &e.Seq}, {record.ColStep, &e.Step},
-		{record.ColRetries, &e.Retries}} {
-		if *c.into, err = p.Int32s(group, c.col, *c.into); err != nil {
-			return err
-		}
-	}
-	for _, c := range [...]struct {
-		col  record.Column
-		into *rollup.Texts
-	}{{record.ColErrorMessage, &e.Message}, {record.ColServerQueryID, &e.QueryID}} {
-		if c.into.Index, c.into.Values, err = p.Strings(group, c.col, c.into.Index); err != nil {
-			return err
-		}
-	}
-	if e.StartedNs, err = p.Int64s(group, record.ColStartedAt, e.StartedNs); err != nil {
-		return err
-	}
-	if e.DecodeNs, err = p.Int64s(group, record.ColDecodeNs, e.DecodeNs); err != nil {
-		return err
-	}
-	if e.LagMs, err = p.Doubles(group, record.ColScheduleLagMs, e.LagMs); err != nil {
-		return err
-	}
-	if e.WaitMs, err = p.Doubles(group, record.ColPoolWaitMs, e.WaitMs); err != nil {
-		return err
-	}
-	e.RolledBack, err = p.Bools(group, record.ColRolledBack, e.RolledBack)
-	return err
-}
+// singleColumns are all that single executions have besides.
+var singleColumns = append(slices.Clone(batchColumns), record.ColConnectionID, record.ColSeq, record.ColStep,
+	record.ColRetries, record.ColErrorMessage, record.ColServerQueryID, record.ColStartedAt, record.ColDecodeNs,
+	record.ColScheduleLagMs, record.ColPoolWaitMs, record.ColRolledBack)

@@ -109,7 +109,7 @@ func coverage(ctx context.Context, of []part, workers []string, w window) ([]int
 			return nil, fmt.Errorf("opening %s: %w", at.name, err)
 		}
 		id := p.Artifact().WorkerID
-		span, err := partEndSpan(p)
+		span, err := partEndSpan(ctx, p)
 		_ = p.Close() // only read
 		if err != nil {
 			return nil, fmt.Errorf("reading executions from %s: %w", at.name, err)
@@ -125,19 +125,15 @@ func coverage(ctx context.Context, of []part, workers []string, w window) ([]int
 
 // partEndSpan is from when to when executions of a part ended. When they began says
 // less: one may have taken long.
-func partEndSpan(p *record.Part) (span interval, err error) {
+func partEndSpan(ctx context.Context, p *record.Part) (span interval, err error) {
 	span = interval{math.MaxInt64, math.MinInt64}
-	var due []int64
-	var elapsed []float64
-	for g := range p.RowGroups() {
-		if due, err = p.Int64s(g, record.ColDueAt, due); err != nil {
+	var c record.Columns
+	for _, err := range c.Scan(ctx, p, record.ColDueAt, record.ColAppElapsedMs) {
+		if err != nil {
 			return span, err
 		}
-		if elapsed, err = p.Doubles(g, record.ColAppElapsedMs, elapsed); err != nil {
-			return span, err
-		}
-		for i, at := range due {
-			at += nanoseconds(elapsed[i])
+		for i, at := range c.Due {
+			at += nanoseconds(c.Elapsed[i])
 			span.from, span.to = min(span.from, at), max(span.to, at)
 		}
 	}

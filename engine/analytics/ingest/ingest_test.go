@@ -128,13 +128,13 @@ func (w *world) RollUp(_ context.Context, _, name string, into *rollup.Seconds) 
 	if name == w.damaged {
 		rows = 7
 	}
-	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP"}}}
+	b := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP"}}}
 	for range rows {
 		b.DueNs, b.ElapsedNs = append(b.DueNs, 0), append(b.ElapsedNs, 1e6)
 		b.Rows, b.Position = append(b.Rows, 1), append(b.Position, 0)
 		b.Warmup, b.Success = append(b.Warmup, false), append(b.Success, true)
 		b.Kind.Index = append(b.Kind.Index, 0)
-		for _, c := range []*rollup.Texts{&b.Statement, &b.Worker, &b.Class, &b.Code} {
+		for _, c := range []*record.Texts{&b.Statement, &b.Worker, &b.Class, &b.Code} {
 			c.Index = append(c.Index, -1)
 		}
 	}

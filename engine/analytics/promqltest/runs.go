@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
@@ -98,9 +99,9 @@ func reports(s *rollup.Seconds, n, seconds int) {
 // operations are rate a second of three kinds on two run workers; every 30th fails, and none ends in the tenth second.
 func operations(seed uint64, begin time.Time, seconds, rate int) *rollup.Batch {
 	r := rand.New(rand.NewPCG(seed, 7))
-	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT", "UPDATE"}},
-		Statement: rollup.Texts{Values: []string{"a", "b"}}, Worker: rollup.Texts{Values: []string{"w1", "w2"}},
-		Class: rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
+	b := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP", "INSERT", "UPDATE"}},
+		Statement: record.Texts{Values: []string{"a", "b"}}, Worker: record.Texts{Values: []string{"w1", "w2"}},
+		Class: record.Texts{Values: []string{"TIMEOUT"}}, Code: record.Texts{Values: []string{"57014"}}}
 	for i := range rate * seconds {
 		if i/rate == 10 {
 			continue

@@ -515,7 +515,7 @@ func (f *file) add(runID, part string, startNs int64, x *rollup.Executions) erro
 	return err
 }
 
-func orNull(t *rollup.Texts, i int) *string {
+func orNull(t *record.Texts, i int) *string {
 	if t.Index[i] < 0 {
 		return nil
 	}

@@ -78,9 +78,9 @@ func (r *record) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int
 
 func (r *record) ReadExecutions(_ context.Context, _, name string, fn func(*rollup.Executions) error) error {
 	x := &rollup.Executions{}
-	x.Kind, x.Statement = rollup.Texts{Values: []string{"POINT_LOOKUP"}}, rollup.Texts{Values: []string{"get"}}
-	x.Worker, x.Class = rollup.Texts{Values: []string{"worker-0"}}, rollup.Texts{Values: []string{"timeout"}}
-	x.Code, x.Message = rollup.Texts{}, rollup.Texts{Values: []string{"größer 'als' \"das\"\n;"}}
+	x.Kind, x.Statement = resultsrecord.Texts{Values: []string{"POINT_LOOKUP"}}, resultsrecord.Texts{Values: []string{"get"}}
+	x.Worker, x.Class = resultsrecord.Texts{Values: []string{"worker-0"}}, resultsrecord.Texts{Values: []string{"timeout"}}
+	x.Code, x.Message = resultsrecord.Texts{}, resultsrecord.Texts{Values: []string{"größer 'als' \"das\"\n;"}}
 	for i := range r.parts[name] {
 		failed := int32(-1)
 		if i%10 == 0 {

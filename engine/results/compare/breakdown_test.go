@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -62,9 +63,9 @@ func (w world) add(t *testing.T, id string, seconds int, kinds ...kind) {
 	sum := &engine.Summary{RunID: id}
 	sum.MeasuredFrom, sum.MeasuredTo = engine.At(from), engine.At(to)
 	for _, k := range kinds {
-		b := &rollup.Batch{Kind: rollup.Texts{Values: []string{k.name}},
-			Statement: rollup.Texts{Values: []string{k.statement}}, Worker: rollup.Texts{Values: []string{"w"}},
-			Class: rollup.Texts{Values: []string{"timeout"}}, Code: rollup.Texts{Values: []string{"57014"}}}
+		b := &rollup.Batch{Kind: record.Texts{Values: []string{k.name}},
+			Statement: record.Texts{Values: []string{k.statement}}, Worker: record.Texts{Values: []string{"w"}},
+			Class: record.Texts{Values: []string{"timeout"}}, Code: record.Texts{Values: []string{"57014"}}}
 		n := 0
 		for at := noon.Add(400 * time.Millisecond); at.Before(to); at = at.Add(time.Second / time.Duration(k.perSecond)) {
 			elapsed := k.ms * (0.8 + 0.4*r.Float64())

@@ -4,23 +4,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
-
-// Texts is a column of texts: for each row an index of Values, −1 for null.
-type Texts struct {
-	Index  []int32
-	Values []string
-}
-
-// At is the text of a row, "" for null.
-func (t *Texts) At(row int) string { return t.value(t.Index[row]) }
-
-func (t *Texts) value(index int32) string {
-	if index < 0 {
-		return ""
-	}
-	return t.Values[index]
-}
 
 // Batch are rows of a record by column; all columns have as many rows as DueNs.
 type Batch struct {
@@ -30,7 +15,7 @@ type Batch struct {
 	// Position is 0 for an execution; other rows are statements inside a transaction.
 	Position                             []int32
 	Warmup, Success                      []bool
-	Kind, Statement, Worker, Class, Code Texts
+	Kind, Statement, Worker, Class, Code record.Texts
 }
 
 // momentCells are the cells of one second that the rows of a batch belong to, by index, so that nothing is looked up by
@@ -93,7 +78,7 @@ func (s *Seconds) Add(b *Batch) {
 	}
 	for at, m := range a.moments {
 		for key, n := range m.errors {
-			s.Errors[ErrorKey{at, b.Class.value(key[0]), b.Code.value(key[1]), b.Kind.value(key[2])}] += n
+			s.Errors[ErrorKey{at, b.Class.Value(key[0]), b.Code.Value(key[1]), b.Kind.Value(key[2])}] += n
 		}
 	}
 }

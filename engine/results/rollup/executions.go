@@ -1,6 +1,10 @@
 package rollup
 
-import "time"
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/results/record"
+)
 
 // Executions are rows of a record with all that is known of each, by column.
 type Executions struct {
@@ -9,7 +13,7 @@ type Executions struct {
 	StartedNs, DecodeNs            []int64
 	ElapsedMs, LagMs, WaitMs       []float64
 	RolledBack                     []bool
-	Message, QueryID               Texts
+	Message, QueryID               record.Texts
 }
 
 // DueMicro is when an execution was due, in whole microseconds since the epoch of Unix. Digits below are cut off,

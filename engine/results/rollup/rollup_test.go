@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
@@ -16,8 +17,8 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 123_456_789, time.UTC)
 // draw gives a batch as a part has them: texts by index, some of them twice in the dictionary.
 func draw(t *rapid.T) *rollup.Batch {
 	n := rapid.IntRange(0, 50).Draw(t, "rows")
-	texts := func(label string, null bool, values ...string) rollup.Texts {
-		c := rollup.Texts{Values: values}
+	texts := func(label string, null bool, values ...string) record.Texts {
+		c := record.Texts{Values: values}
 		least := int32(0)
 		if null {
 			least = -1

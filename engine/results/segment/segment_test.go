@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
@@ -23,10 +24,10 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 123_456_789, time.UTC)
 
 // run has so many seconds of two kinds, six statements and three run workers, and some errors.
 func run(seconds int) *rollup.Run {
-	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
-		Statement: rollup.Texts{Values: []string{"a", "b", "c", "ä", "", "é\x00"}},
-		Worker:    rollup.Texts{Values: []string{"w1", "w2", "w3"}},
-		Class:     rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014", "08006"}}}
+	b := &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
+		Statement: record.Texts{Values: []string{"a", "b", "c", "ä", "", "é\x00"}},
+		Worker:    record.Texts{Values: []string{"w1", "w2", "w3"}},
+		Class:     record.Texts{Values: []string{"TIMEOUT"}}, Code: record.Texts{Values: []string{"57014", "08006"}}}
 	for i := range seconds * 40 {
 		b.DueNs = append(b.DueNs, noon.Add(time.Duration(i)*25*time.Millisecond).UnixNano())
 		b.ElapsedNs = append(b.ElapsedNs, int64(1e5*math.Pow(1.3, float64(i%31))))

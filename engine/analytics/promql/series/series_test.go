@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
@@ -27,9 +28,9 @@ func (memory) Close() error { return nil }
 
 // executions are two kinds over a minute, of which nothing ends from the 20th to the 30th second.
 func executions() (b *rollup.Batch, elapsed []float64) {
-	b = &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
-		Statement: rollup.Texts{Values: []string{"a"}}, Worker: rollup.Texts{Values: []string{"w1"}},
-		Class: rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
+	b = &rollup.Batch{Kind: record.Texts{Values: []string{"POINT_LOOKUP", "INSERT"}},
+		Statement: record.Texts{Values: []string{"a"}}, Worker: record.Texts{Values: []string{"w1"}},
+		Class: record.Texts{Values: []string{"TIMEOUT"}}, Code: record.Texts{Values: []string{"57014"}}}
 	for i := range 6000 {
 		due := noon.Add(time.Duration(i) * 10 * time.Millisecond)
 		if at := due.Sub(noon); at >= 19*time.Second && at < 30*time.Second {
