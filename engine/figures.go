@@ -191,9 +191,6 @@ type Accounting struct {
 	// Balanced is the result of the check; Problems says what does not add up.
 	Balanced bool     `json:"balanced"`
 	Problems []string `json:"problems,omitempty"`
-	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
-	// they add up says nothing.
-	CountsMissing bool `json:"counts_missing,omitempty"`
 }
 
 // Add adds the counts of another run worker. Whether they add up is checked again with Check.
@@ -329,9 +326,12 @@ type Figures struct {
 	Connections *ConnectionFigures `json:"connections"`
 	// KeysReplaced counts operations that were to look for a row whose INSERT had failed, and got the
 	// key of another row.
-	KeysReplaced int64             `json:"keys_replaced"`
-	Accounting   Accounting        `json:"accounting"`
-	Histogram    []HistogramBucket `json:"histogram"`
+	KeysReplaced int64      `json:"keys_replaced"`
+	Accounting   Accounting `json:"accounting"`
+	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
+	// they add up says nothing.
+	CountsMissing bool              `json:"counts_missing,omitempty"`
+	Histogram     []HistogramBucket `json:"histogram"`
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`

@@ -35,7 +35,7 @@ describe('the counts of a run', () => {
       problems: ['the number of records is not the number started'],
       ...more,
     }) as Summary['accounting'];
-  const view = (more: object) => text(createElement(AccountingView, { a: counts(more) }));
+  const view = (more: object) => text(createElement(AccountingView, { f: { accounting: counts(more), ...more } }));
 
   it('say what does not add up', () =>
     expect(view({})).toMatch(/Does not balance.*Some operations are not accounted for.*difference 2/));

@@ -5934,7 +5934,6 @@ export interface components {
         };
         Accounting: {
             balanced: boolean;
-            counts_missing?: boolean;
             /** Format: int64 */
             dropped: number;
             dropped_by_reason: components["schemas"]["Drops"];
@@ -6860,6 +6859,7 @@ export interface components {
             by_statement: components["schemas"]["StatementFigures"][] | null;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
+            counts_missing?: boolean;
             /** Format: double */
             covered_seconds: number | null;
             /** Format: double */
@@ -9829,6 +9829,7 @@ export interface components {
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             cost: components["schemas"]["Cost"] | null;
+            counts_missing?: boolean;
             /** Format: double */
             covered_seconds: number | null;
             /** Format: double */

@@ -66,7 +66,7 @@ export function Report({ c: content }: { c: RunContent }) {
           ['workers', 'Workers', <FinishedWorkers key="workers" run={run} />],
         ] satisfies [string, string, ReactNode][])
       : []),
-    ['accounting', 'Accounting', <AccountingView key="accounting" a={s.accounting} />],
+    ['accounting', 'Accounting', <AccountingView key="accounting" f={s} />],
     ['environment', 'Environment', <EnvironmentView key="environment" run={run} s={s} />],
     [
       'log',

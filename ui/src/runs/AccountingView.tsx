@@ -1,4 +1,4 @@
-import type { Accounting } from '../api/types';
+import type { Accounting, Summary } from '../api/types';
 import { Term } from '../design/Controls';
 import { capitalize, exact } from '../design/format';
 import { Icon } from '../design/icons';
@@ -102,8 +102,9 @@ const verdictText = (a: Accounting, complete: boolean) =>
       : 'Everything is accounted for';
 
 /** AccountingView shows that every scheduled operation is accounted for. */
-export function AccountingView({ a }: { a: Accounting }) {
-  const complete = !a.counts_missing;
+export function AccountingView({ f }: { f: Pick<Summary, 'accounting' | 'counts_missing'> }) {
+  const a = f.accounting;
+  const complete = !f.counts_missing;
   const empty = a.balanced && nothing(a);
   return (
     <section className="panel">

@@ -79,7 +79,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
               <span className="count">asking</span>
             )}
             {t === 'accounting' && !s.accounting.balanced && (
-              <span className="count bad">{s.accounting.counts_missing ? 'counts missing' : 'does not balance'}</span>
+              <span className="count bad">{s.counts_missing ? 'counts missing' : 'does not balance'}</span>
             )}
           </Tabs.Trigger>
         ))}
@@ -134,7 +134,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         {run.executions_deleted_at ? <DeletedExecutions run={run} /> : <Executions run={run} />}
       </Tabs.Content>
       <Tabs.Content value="accounting">
-        <AccountingView a={s.accounting} />
+        <AccountingView f={s} />
       </Tabs.Content>
       <Tabs.Content value="environment">
         <EnvironmentView run={run} s={s} />
