@@ -67,7 +67,7 @@ type FileLocation struct {
 	Label string // for people, without a secret
 }
 
-// LeftPlace is what is left over in a place.
+// LeftPlace is the files of a place that are queued for deletion.
 type LeftPlace struct {
 	Location string      `json:"place" doc:"Names the place; empty where it is not known."`
 	Label    string      `json:"label" doc:"Where that is, in the words of a server that keeps files there."`
@@ -89,19 +89,19 @@ type Retention interface {
 	// store's clock, which judges their ages.
 	EndedRuns(ctx context.Context, keepTags []string) (runs []EndedRun, now time.Time, err error)
 	// Expire lets a run go that is over, old enough and not pinned, else ErrConflict; all is judged in the transaction
-	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are a leftover from then on.
+	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are queued for deletion.
 	// ErrNotFound without the run; executions that went before are ErrConflict.
 	Expire(ctx context.Context, e Expiry) error
-	// RegisterLocation tells that a server keeps files of runs there: what is let go of is a leftover of each such place.
+	// RegisterLocation tells that a server keeps files of runs there: what is deleted is queued for each such place.
 	RegisterLocation(ctx context.Context, p FileLocation) error
 	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
 	QueueDeletion(ctx context.Context, l PendingDeletion) error
-	// PendingDeletions lists some of what is left over in a place, and where that is not known, at most so many: first
+	// PendingDeletions lists some of the files of a place that are queued for deletion, and where that is not known, at most so many: first
 	// what nobody has tried, then what was tried longest ago.
 	PendingDeletions(ctx context.Context, place string, most int) ([]PendingDeletion, error)
-	// DeletionFailed tells that the files of a leftover could not be removed, and why.
+	// DeletionFailed tells that files could not be removed, and why.
 	DeletionFailed(ctx context.Context, l PendingDeletion, problem string) error
-	// DeletionDone tells that the files of a leftover are gone from its place. Repeating it is harmless.
+	// DeletionDone tells that files are gone from their place. Repeating it is harmless.
 	DeletionDone(ctx context.Context, l PendingDeletion) error
 	// DeletionBacklogs sums up what is left over, by place.
 	DeletionBacklogs(ctx context.Context) ([]LeftPlace, error)
