@@ -80,7 +80,7 @@ const urlContext = "rule-url"
 
 func (s *Store) sealURL(plain string) string { return s.keys.Seal([]byte(plain), urlContext) }
 
-// OpenURL implements store.Connections.
+// OpenURL implements api.ConnectionStore.
 func (s *Store) OpenURL(_ context.Context, r engine.Rule) (string, error) {
 	if r.URLSealed == "" {
 		return r.URL, nil
@@ -103,7 +103,7 @@ func (s *Store) unseal(sealed, sealedFor string) (string, error) {
 	return string(plain), nil
 }
 
-// OpenDSN implements store.Connections.
+// OpenDSN implements api.ConnectionStore.
 func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

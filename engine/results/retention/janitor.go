@@ -16,10 +16,40 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// Runs finds the runs that may go, and lets them go.
+type Runs interface {
+	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first, and says what time it is by the
+	// store's clock, which judges their ages.
+	EndedRuns(ctx context.Context, keepTags []string) (runs []store.EndedRun, now time.Time, err error)
+	// Expire lets a run go that is over, old enough and not pinned, else ErrConflict; all is judged in the transaction
+	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are queued for deletion.
+	// ErrNotFound without the run; executions that went before are ErrConflict.
+	Expire(ctx context.Context, e store.Expiry) error
+}
+
+// Deletions are the files that are still to be removed, in each place where servers keep files. Removing a run and its
+// files cannot be one transaction: the store remembers the files until it is told that they are gone.
+type Deletions interface {
+	// RegisterLocation tells that a server keeps files of runs there: what is deleted is queued for each such place.
+	RegisterLocation(ctx context.Context, p store.FileLocation) error
+	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
+	QueueDeletion(ctx context.Context, l store.PendingDeletion) error
+	// PendingDeletions lists some of the files of a place that are queued for deletion, and where that is not known, at most so many: first
+	// what nobody has tried, then what was tried longest ago.
+	PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error)
+	// DeletionFailed tells that files could not be removed, and why.
+	DeletionFailed(ctx context.Context, l store.PendingDeletion, problem string) error
+	// DeletionDone tells that files are gone from their place. Repeating it is harmless.
+	DeletionDone(ctx context.Context, l store.PendingDeletion) error
+	// DeletionBacklogs sums up what is left over, by place.
+	DeletionBacklogs(ctx context.Context) ([]store.LeftPlace, error)
+}
+
 // Store is what is asked of the control store.
 type Store interface {
 	store.Settings
-	store.Retention
+	Runs
+	Deletions
 }
 
 // Files keeps the files of runs.
