@@ -76,15 +76,15 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	for _, c := range []struct {
-		verb  string
-		state nodes.NodeState
-		wish  nodes.DesiredState
+		verb    string
+		state   nodes.NodeState
+		desired nodes.DesiredState
 	}{
 		{"drain", nodes.NodeDraining, nodes.DesiredDrain}, {"drain", nodes.NodeDraining, nodes.DesiredDrain},
 		{"resume", nodes.NodeActive, nodes.DesiredNone}, {"remove", nodes.NodeRemoved, nodes.DesiredRemove},
 	} {
 		n := decode[nodes.NodeInfo](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
-		if n.State != c.state || n.DesiredState != c.wish {
+		if n.State != c.state || n.DesiredState != c.desired {
 			t.Errorf("%s: %s, %q", c.verb, n.State, n.DesiredState)
 		}
 	}

@@ -150,7 +150,10 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 // send brings a run to a receiver as a server does.
 func send(t *testing.T, url string, run engine.Run, batches []*rollup.Batch) delivery.Counts {
 	t.Helper()
-	w, err := remotewrite.Open(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(url)}, zerolog.New(zerolog.NewTestWriter(t)))
+	w, err := remotewrite.Open(
+		delivery.Endpoint{Flag: "--remote-write", URL: secret.New(url)},
+		zerolog.New(zerolog.NewTestWriter(t)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

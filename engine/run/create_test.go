@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
-// TestTheLogOfARunThatWasNotBegunSaysWhy, once, and a reason is louder than a wish.
+// TestTheLogOfARunThatWasNotBegunSaysWhy, once, and a reason is louder than a request.
 func TestTheLogOfARunThatWasNotBegunSaysWhy(t *testing.T) {
 	for stop, level := range map[engine.StopReason]engine.LogLevel{
 		engine.StopSetupFailure: engine.LogWarning, engine.StopUserRequested: engine.LogInfo} {

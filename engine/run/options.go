@@ -39,8 +39,8 @@ type ControlStore interface {
 	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
 	// test_results row, with the plan when known. It seals inline DSNs.
 	CreateRun(ctx context.Context, run engine.Run) error
-	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict. Its files are a
-	// leftover from then on.
+	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict. Its files are
+	// queued for deletion.
 	DeleteRun(ctx context.Context, runID string) error
 	// SaveFindMax keeps the state of a search and appends the steps that were
 	// judged since. Repeating it is harmless. State.Steps are not kept with it.

@@ -1,9 +1,9 @@
 // This part brings what is wanted of a run from the server that is asked to the one that
 // carries it.
 //
-// The wish is noted in the control store. Who carries the run hears of it there, at once by what
+// The command is noted in the control store. Who carries the run hears of it there, at once by what
 // the store tells, and by looking again and again while nothing is told; it does what is wanted
-// and answers when that is stored. The one that was asked waits for the answer. A wish that nobody
+// and answers when that is stored. The one that was asked waits for the answer. A command that nobody
 // answers stays noted: who takes the run over does it.
 
 package run
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// commandPollInterval is how often open wishes are looked for, told of or not.
+	// commandPollInterval is how often open commands are looked for, told of or not.
 	commandPollInterval = 2 * time.Second
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
@@ -39,16 +39,16 @@ const (
 // CommandStore brings what is wanted of a run from the server that is asked to the one that carries
 // it, or that takes it over.
 type CommandStore interface {
-	// EnqueueRunCommand notes a wish and returns its Seq; the same that is noted already and not
+	// EnqueueRunCommand notes a command and returns its Seq; the same that is noted already and not
 	// answered is that one. ErrNotFound: there is no such run.
 	EnqueueRunCommand(ctx context.Context, w store.RunCommand) (seq int64, err error)
 	// RunCommand reads one; ErrNotFound when its run is deleted.
 	RunCommand(ctx context.Context, seq int64) (store.RunCommand, error)
 	// PendingRunCommands returns those that nobody has answered, oldest first.
 	PendingRunCommands(ctx context.Context) ([]store.RunCommand, error)
-	// AckRunCommand notes that a wish is done. Repeating it is harmless; the first answer stays.
+	// AckRunCommand notes that a command is done. Repeating it is harmless; the first answer stays.
 	AckRunCommand(ctx context.Context, seq int64, server string) error
-	// WatchRunCommands calls heard as soon as it listens, and whenever a wish has been noted since.
+	// WatchRunCommands calls heard as soon as it listens, and whenever a command has been noted since.
 	// It returns when ctx ends, or listening has failed.
 	WatchRunCommands(ctx context.Context, heard func()) error
 }
@@ -75,7 +75,7 @@ type RemoteCommands struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// inFlight are the wishes under way here.
+	// inFlight are the commands under way here.
 	inFlight map[int64]bool
 }
 
@@ -84,7 +84,7 @@ func NewRemoteCommands(opts RemoteCommandOptions) *RemoteCommands {
 	return &RemoteCommands{opts: opts, wake: make(chan struct{}, 1), inFlight: map[int64]bool{}}
 }
 
-// Wake has the relay look for open wishes now, as when a run was taken over.
+// Wake has the relay look for open commands now, as when a run was taken over.
 func (r *RemoteCommands) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -115,7 +115,7 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 	}
 }
 
-// listen has the store tell of new wishes.
+// listen has the store tell of new commands.
 func (r *RemoteCommands) listen(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
@@ -135,11 +135,11 @@ func (r *RemoteCommands) listen(ctx context.Context) {
 func (r *RemoteCommands) dispatchOpen(ctx context.Context, run func(func())) error {
 	limited, cancel := context.WithTimeout(ctx, commandStoreTimeout)
 	defer cancel()
-	wishes, err := r.opts.Store.PendingRunCommands(limited)
+	commands, err := r.opts.Store.PendingRunCommands(limited)
 	if err != nil {
 		return fmt.Errorf("reading what is wanted of runs: %w", err)
 	}
-	for _, w := range wishes {
+	for _, w := range commands {
 		r.mu.Lock()
 		busy := r.inFlight[w.Seq]
 		r.inFlight[w.Seq] = true
@@ -157,7 +157,7 @@ func (r *RemoteCommands) dispatchOpen(ctx context.Context, run func(func())) err
 	return nil
 }
 
-// handle does one wish and answers it.
+// handle does one command and answers it.
 func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 	ctx, cancel := context.WithTimeout(ctx, commandStoreTimeout)
 	defer cancel()
@@ -172,7 +172,7 @@ func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 }
 
 // Request notes what is wanted of a run and waits until the server that carries it has done it. When
-// that does not answer, the wish stays noted, and the error says so.
+// that does not answer, the command stays noted, and the error says so.
 func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.RunCommandKind, by string) error {
 	seq, err := r.opts.Store.EnqueueRunCommand(
 		ctx,

@@ -153,8 +153,8 @@ func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 	)
 }
 
-// TestAWishOfARunThatIsDeletedIsNotWaitedFor.
-func TestAWishOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
+// TestACommandOfARunThatIsDeletedIsNotWaitedFor.
+func TestACommandOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
 	commandInVirtualTime(
 		t,
 		func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {

@@ -8,8 +8,8 @@ import (
 
 // Admission is what run workers need, and where they may be.
 type Admission struct {
-	Nodes []engine.NodeCapacity
-	Works []engine.WorkerDemand
+	Nodes   []engine.NodeCapacity
+	Demands []engine.WorkerDemand
 	// On is the node of each run worker; the store fills it in.
 	On map[string]string
 }
@@ -20,10 +20,10 @@ type QueuedRun struct {
 	RunName string // is not written
 	// Pool is the one node that can carry the run, empty where any can. Those of a pool are
 	// started in the order in which they came.
-	Pool  string
-	Works []engine.WorkerDemand
-	By    string
-	Since engine.Time // the store fills it in
+	Pool    string
+	Demands []engine.WorkerDemand
+	By      string
+	Since   engine.Time // the store fills it in
 	// Unfit is how long no server has said that there are nodes that could carry it; the store fills it in.
 	Unfit time.Duration
 }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -23,16 +21,4 @@ type StartGrant struct {
 type GrantChange struct {
 	StartGrant
 	Previous *StartGrant
-}
-
-// Grants keeps who started what.
-type Grants interface {
-	// SaveStartGrant saves a grant in place of the one before, which it returns too; ErrNotFound without its run or
-	// matrix, with which it goes, ErrConflict where that is not PREPARED any more.
-	SaveStartGrant(ctx context.Context, g StartGrant) (GrantChange, error)
-	// ResolveStart says what became of the start that a grant was for. After one that was begun the grant stands, whoever
-	// has tried meanwhile; after another one the grant before is back, unless somebody else's is there by now.
-	ResolveStart(ctx context.Context, g GrantChange, begun bool) error
-	// StartGrant returns the grant of a run, or else of its matrix; ErrNotFound for what was started by no user.
-	StartGrant(ctx context.Context, runID, matrixID string) (StartGrant, error)
 }

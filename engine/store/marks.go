@@ -2,27 +2,12 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
-
-// Marks keeps what users note at moments of runs. They go with their run.
-type Marks interface {
-	// ListMarks lists those of a run by their moments; none for a run that is not there.
-	ListMarks(ctx context.Context, runID string) ([]engine.Mark, error)
-	// AddMark keeps a mark under the id that it returns; MadeBy says who. A run that is not there is
-	// ErrNotFound, one that has MaxMarks already ErrConflict.
-	AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
-	// ChangeMark changes moment and text, in place of those of was where that is not nil: others are ErrConflict.
-	// ChangedBy says who. It returns the mark as it is and as it was before.
-	ChangeMark(ctx context.Context, m engine.Mark, was *ExpectedMark) (now, before engine.Mark, err error)
-	// DeleteMark removes a mark, as ChangeMark changes one, and returns it.
-	DeleteMark(ctx context.Context, runID, markID string, was *ExpectedMark) (gone engine.Mark, err error)
-}
 
 // MaxMarks is how many a run has at most, MaxMarkText how many characters one has.
 const (

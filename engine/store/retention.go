@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -67,7 +66,7 @@ type FileLocation struct {
 	Label string // for people, without a secret
 }
 
-// LeftPlace is what is left over in a place.
+// LeftPlace is the files of a place that are queued for deletion.
 type LeftPlace struct {
 	Location string      `json:"place" doc:"Names the place; empty where it is not known."`
 	Label    string      `json:"label" doc:"Where that is, in the words of a server that keeps files there."`
@@ -81,31 +80,6 @@ type LeftPlace struct {
 // ErrExecutionsDeleted refuses a part of a run whose single executions were deleted. What was stored of it is a
 // leftover.
 var ErrExecutionsDeleted = errors.New("the single executions of the run were deleted")
-
-// Retention lets runs go that nobody needs any more. What a store forgets and what is removed from where the files are
-// cannot be one transaction: the store remembers what is left over until it is told that it is gone.
-type Retention interface {
-	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first, and says what time it is by the
-	// store's clock, which judges their ages.
-	EndedRuns(ctx context.Context, keepTags []string) (runs []EndedRun, now time.Time, err error)
-	// Expire lets a run go that is over, old enough and not pinned, else ErrConflict; all is judged in the transaction
-	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are a leftover from then on.
-	// ErrNotFound without the run; executions that went before are ErrConflict.
-	Expire(ctx context.Context, e Expiry) error
-	// RegisterLocation tells that a server keeps files of runs there: what is let go of is a leftover of each such place.
-	RegisterLocation(ctx context.Context, p FileLocation) error
-	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
-	QueueDeletion(ctx context.Context, l PendingDeletion) error
-	// PendingDeletions lists some of what is left over in a place, and where that is not known, at most so many: first
-	// what nobody has tried, then what was tried longest ago.
-	PendingDeletions(ctx context.Context, place string, most int) ([]PendingDeletion, error)
-	// DeletionFailed tells that the files of a leftover could not be removed, and why.
-	DeletionFailed(ctx context.Context, l PendingDeletion, problem string) error
-	// DeletionDone tells that the files of a leftover are gone from its place. Repeating it is harmless.
-	DeletionDone(ctx context.Context, l PendingDeletion) error
-	// DeletionBacklogs sums up what is left over, by place.
-	DeletionBacklogs(ctx context.Context) ([]LeftPlace, error)
-}
 
 // TooRecentReason is why a run stays that has not ended so long ago.
 func TooRecentReason(bound time.Duration) string {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"unicode"
@@ -41,36 +40,6 @@ type Baseline struct {
 	RunID      string      `json:"run_id"`
 	SetBy      string      `json:"set_by"`
 	SetAt      engine.Time `json:"set_at"`
-}
-
-// RunArtifacts keeps what is made of runs that are over, to hand them on and to look back at them.
-type RunArtifacts interface {
-	// CreateShare saves a link; ErrNotFound without its run.
-	CreateShare(ctx context.Context, s Share, secretSHA256 [32]byte) (Share, error)
-	// UseShare returns the link of a secret and notes the use; ErrNotFound for one that was ended or never was. One
-	// that has expired is returned, and no use is noted.
-	UseShare(ctx context.Context, secretSHA256 [32]byte) (Share, error)
-	// ListShares lists the links of a run, or with runID "" of all runs, newest first, expired ones too.
-	ListShares(ctx context.Context, runID string) ([]Share, error)
-	// RevokeShare removes a link.
-	RevokeShare(ctx context.Context, shareID string) error
-
-	// RunNote returns what was written about a run, with version 0 where nothing was; ErrNotFound without the run.
-	RunNote(ctx context.Context, runID string) (RunNote, error)
-	// SaveRunNote saves a note. Version is that which was edited; another is ErrConflict, and the error says who was
-	// faster.
-	SaveRunNote(ctx context.Context, n RunNote) (RunNote, error)
-	// TagRun sets the tags of a run, in place of was where that is not nil: others are ErrConflict. A run that is live
-	// has those that it was started with: ErrConflict.
-	TagRun(ctx context.Context, runID string, tags, was map[string]string) error
-
-	// Baseline returns the baseline of a template; ErrNotFound without one.
-	Baseline(ctx context.Context, templateID string) (Baseline, error)
-	// SetBaseline makes a run the baseline of its template. ErrNotFound without them; ErrConflict for a run of
-	// another template, or one that has not completed.
-	SetBaseline(ctx context.Context, b Baseline) (Baseline, error)
-	// DeleteBaseline removes the baseline of a template; harmless without one.
-	DeleteBaseline(ctx context.Context, templateID string) error
 }
 
 // The bounds of what is written about runs.

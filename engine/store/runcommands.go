@@ -15,7 +15,7 @@ const (
 
 // RunCommand is what somebody wants of a run, asked at a server that does not carry it.
 type RunCommand struct {
-	// Seq rises with each wish that is noted.
+	// Seq rises with each command that is noted.
 	Seq   int64
 	RunID string
 	Kind  RunCommandKind

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -29,20 +28,6 @@ type RunView struct {
 
 // MaxRunViews is how many views a user keeps.
 const MaxRunViews = 200
-
-// RunViews keeps lists of runs under names. A user has one of a name; others may have another one.
-type RunViews interface {
-	// RunViews lists a user's and those that are shared, by name and owner.
-	RunViews(ctx context.Context, userID string) ([]RunView, error)
-	RunView(ctx context.Context, viewID string) (RunView, error)
-	// AddRunView makes a view of OwnerID's, which is ErrNotFound if there is no such user. A name that the user has
-	// already, and a view too many, is ErrConflict.
-	AddRunView(ctx context.Context, v RunView) (RunView, error)
-	// ChangeRunView sets name, query and whether it is shared. Version is that which was edited; another is ErrConflict,
-	// and the error says who was faster. What belongs to nobody stays shared.
-	ChangeRunView(ctx context.Context, v RunView) (RunView, error)
-	DeleteRunView(ctx context.Context, viewID string) error
-}
 
 // The bounds of a view, in characters.
 const (

@@ -1,15 +1,14 @@
-// Package store is the contract of the control store: everything that must
-// survive the server. storage/postgres serves it; storetest is the suite that
-// every implementation passes.
+// Package store has the types and errors of the control store: everything that
+// must survive the server. storage/postgres keeps it; the interfaces stand beside
+// their consumers, and storetest is the suite of what fake keeps too.
 //
-// Methods take a context with a deadline, are safe for concurrent use, and
+// Their methods take a context with a deadline, are safe for concurrent use, and
 // return the sentinel errors below, wrapped. Times are set by the store's own
 // clock unless the caller gives them.
 package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -284,18 +283,6 @@ type Template struct {
 	UpdatedAt engine.Time `json:"updated_at"`
 }
 
-// Templates keeps templates.
-type Templates interface {
-	CreateTemplate(ctx context.Context, t Template) (Template, error)
-	Template(ctx context.Context, id string) (Template, error)
-	TemplateByName(ctx context.Context, name string) (Template, error)
-	// ListTemplates returns what a list shows, by name: without sources, feeds and the workload's parameters.
-	ListTemplates(ctx context.Context) ([]Template, error)
-	// UpdateTemplate saves t if t.Version is current, else ErrConflict.
-	UpdateTemplate(ctx context.Context, t Template) (Template, error)
-	DeleteTemplate(ctx context.Context, id string) error
-}
-
 // Connection is a saved connection.
 type Connection struct {
 	ConnectionID string `json:"connection_id"`
@@ -319,26 +306,6 @@ type Connection struct {
 
 // AddressToSave is the DSN that is saved, with the password where it was given.
 func (c Connection) AddressToSave() string { return cmp.Or(c.FullDSN.Reveal(), c.DSN) }
-
-// Connections keeps saved connections.
-type Connections interface {
-	// SaveConnection saves a connection; one without id is new. A DSN whose password
-	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict, and so is a Version that is
-	// neither 0 nor the one that is saved: whoever read that knows nothing of what somebody else has changed since.
-	SaveConnection(ctx context.Context, c Connection) (Connection, error)
-	Connection(ctx context.Context, idOrName string) (Connection, error)
-	ListConnections(ctx context.Context) ([]Connection, error)
-	// DeleteConnection returns ErrInUse while a template, a live run or a sink names it, and ErrConflict for a builtin and
-	// for a version that is neither 0 nor the one that is saved, as SaveConnection does.
-	DeleteConnection(ctx context.Context, id string, version int64) error
-	// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
-	// date. A connection that a user saved under the name stays.
-	EnsureBuiltin(ctx context.Context, c Connection) error
-	// OpenDSN returns the unsealed DSN for a reference: by name, or unsealed.
-	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
-	// OpenURL returns the unsealed address of a rule.
-	OpenURL(ctx context.Context, r engine.Rule) (secret.Secret, error)
-}
 
 // Plugin is a row of the register of plugins.
 type Plugin struct {
@@ -369,26 +336,4 @@ type PluginUpload struct {
 	Created bool
 	// Replaced is the hash of the never-enabled upload of the same version whose place it took, or "".
 	Replaced string
-}
-
-// Plugins keeps the register of plugins, and the files of uploaded ones by hash.
-type Plugins interface {
-	// SavePlugin notes a plugin that came with the program.
-	SavePlugin(ctx context.Context, p Plugin) error
-	// AddPlugin stores an uploaded file, disabled. The same bytes again change nothing.
-	// Another file of the same kind, name and version is ErrConflict, unless the
-	// earlier one has never been enabled: then it is replaced. Over a limit is
-	// ErrConflict too. A bundled plugin of the hash is ErrConflict.
-	AddPlugin(ctx context.Context, p Plugin, wasm []byte, limits PluginLimits) (PluginUpload, error)
-	// Plugin returns a row by its hash.
-	Plugin(ctx context.Context, sha256 string) (Plugin, error)
-	ListPlugins(ctx context.Context) ([]Plugin, error)
-	// PluginFile returns the bytes of an uploaded plugin as they are stored; whoever
-	// executes them compares them with the hash.
-	PluginFile(ctx context.Context, sha256 string) ([]byte, error)
-	// EnablePlugin enables or disables an uploaded plugin; a bundled one is ErrConflict.
-	EnablePlugin(ctx context.Context, sha256 string, enabled bool, by string) (Plugin, error)
-	// DeletePlugin removes an uploaded plugin with its file; a bundled one is
-	// ErrConflict. The caller has made sure that nothing uses it.
-	DeletePlugin(ctx context.Context, sha256 string) error
 }

@@ -23,9 +23,29 @@ import (
 // for is not stored; ErrRefused in it is the file's fault.
 type Quarantine func(ctx context.Context, wasm []byte) (plugin.Info, error)
 
+// Register is the register of plugins, with the files of uploaded ones by hash.
+type Register interface {
+	// AddPlugin stores an uploaded file, disabled. The same bytes again change nothing.
+	// Another file of the same kind, name and version is ErrConflict, unless the
+	// earlier one has never been enabled: then it is replaced. Over a limit is
+	// ErrConflict too. A bundled plugin of the hash is ErrConflict.
+	AddPlugin(ctx context.Context, p store.Plugin, wasm []byte, limits store.PluginLimits) (store.PluginUpload, error)
+	// Plugin returns a row by its hash.
+	Plugin(ctx context.Context, sha256 string) (store.Plugin, error)
+	ListPlugins(ctx context.Context) ([]store.Plugin, error)
+	// PluginFile returns the bytes of an uploaded plugin as they are stored; whoever
+	// executes them compares them with the hash.
+	PluginFile(ctx context.Context, sha256 string) ([]byte, error)
+	// EnablePlugin enables or disables an uploaded plugin; a bundled one is ErrConflict.
+	EnablePlugin(ctx context.Context, sha256 string, enabled bool, by string) (store.Plugin, error)
+	// DeletePlugin removes an uploaded plugin with its file; a bundled one is
+	// ErrConflict. The caller has made sure that nothing uses it.
+	DeletePlugin(ctx context.Context, sha256 string) error
+}
+
 // Store is what the library needs of the control store.
 type Store interface {
-	store.Plugins
+	Register
 	ListTemplates(ctx context.Context) ([]store.Template, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
 	Results(ctx context.Context, runID string) ([]engine.RunResult, error)

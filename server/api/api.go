@@ -49,16 +49,121 @@ type Runs interface {
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
+// TemplateStore keeps templates.
+type TemplateStore interface {
+	CreateTemplate(ctx context.Context, t store.Template) (store.Template, error)
+	Template(ctx context.Context, id string) (store.Template, error)
+	TemplateByName(ctx context.Context, name string) (store.Template, error)
+	// ListTemplates returns what a list shows, by name: without sources, feeds and the workload's parameters.
+	ListTemplates(ctx context.Context) ([]store.Template, error)
+	// UpdateTemplate saves t if t.Version is current, else ErrConflict.
+	UpdateTemplate(ctx context.Context, t store.Template) (store.Template, error)
+	DeleteTemplate(ctx context.Context, id string) error
+}
+
+// ConnectionStore keeps saved connections.
+type ConnectionStore interface {
+	// SaveConnection saves a connection; one without id is new. A DSN whose password
+	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict, and so is a Version that is
+	// neither 0 nor the one that is saved: whoever read that knows nothing of what somebody else has changed since.
+	SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error)
+	Connection(ctx context.Context, idOrName string) (store.Connection, error)
+	ListConnections(ctx context.Context) ([]store.Connection, error)
+	// DeleteConnection returns ErrInUse while a template, a live run or a sink names it, and ErrConflict for a builtin and
+	// for a version that is neither 0 nor the one that is saved, as SaveConnection does.
+	DeleteConnection(ctx context.Context, id string, version int64) error
+	// OpenDSN returns the unsealed DSN for a reference: by name, or unsealed.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
+}
+
+// ShareStore keeps links to reports.
+type ShareStore interface {
+	// CreateShare saves a link; ErrNotFound without its run.
+	CreateShare(ctx context.Context, s store.Share, secretSHA256 [32]byte) (store.Share, error)
+	// UseShare returns the link of a secret and notes the use; ErrNotFound for one that was ended or never was. One
+	// that has expired is returned, and no use is noted.
+	UseShare(ctx context.Context, secretSHA256 [32]byte) (store.Share, error)
+	// ListShares lists the links of a run, or with runID "" of all runs, newest first, expired ones too.
+	ListShares(ctx context.Context, runID string) ([]store.Share, error)
+	// RevokeShare removes a link.
+	RevokeShare(ctx context.Context, shareID string) error
+}
+
+// BaselineStore keeps the baselines of templates.
+type BaselineStore interface {
+	// Baseline returns the baseline of a template; ErrNotFound without one.
+	Baseline(ctx context.Context, templateID string) (store.Baseline, error)
+	// SetBaseline makes a run the baseline of its template. ErrNotFound without them; ErrConflict for a run of
+	// another template, or one that has not completed.
+	SetBaseline(ctx context.Context, b store.Baseline) (store.Baseline, error)
+	// DeleteBaseline removes the baseline of a template; harmless without one.
+	DeleteBaseline(ctx context.Context, templateID string) error
+}
+
+// NoteStore keeps what is written about runs, and their tags.
+type NoteStore interface {
+	// RunNote returns what was written about a run, with version 0 where nothing was; ErrNotFound without the run.
+	RunNote(ctx context.Context, runID string) (store.RunNote, error)
+	// SaveRunNote saves a note. Version is that which was edited; another is ErrConflict, and the error says who was
+	// faster.
+	SaveRunNote(ctx context.Context, n store.RunNote) (store.RunNote, error)
+	// TagRun sets the tags of a run, in place of was where that is not nil: others are ErrConflict. A run that is live
+	// has those that it was started with: ErrConflict.
+	TagRun(ctx context.Context, runID string, tags, was map[string]string) error
+}
+
+// GrantStore keeps who started what.
+type GrantStore interface {
+	// SaveStartGrant saves a grant in place of the one before, which it returns too; ErrNotFound without its run or
+	// matrix, with which it goes, ErrConflict where that is not PREPARED any more.
+	SaveStartGrant(ctx context.Context, g store.StartGrant) (store.GrantChange, error)
+	// ResolveStart says what became of the start that a grant was for. After one that was begun the grant stands, whoever
+	// has tried meanwhile; after another one the grant before is back, unless somebody else's is there by now.
+	ResolveStart(ctx context.Context, g store.GrantChange, begun bool) error
+	// StartGrant returns the grant of a run, or else of its matrix; ErrNotFound for what was started by no user.
+	StartGrant(ctx context.Context, runID, matrixID string) (store.StartGrant, error)
+}
+
+// MarkStore keeps the marks of runs.
+type MarkStore interface {
+	// ListMarks lists those of a run by their moments; none for a run that is not there.
+	ListMarks(ctx context.Context, runID string) ([]engine.Mark, error)
+	// AddMark keeps a mark under the id that it returns; MadeBy says who. A run that is not there is
+	// ErrNotFound, one that has MaxMarks already ErrConflict.
+	AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
+	// ChangeMark changes moment and text, in place of those of was where that is not nil: others are ErrConflict.
+	// ChangedBy says who. It returns the mark as it is and as it was before.
+	ChangeMark(ctx context.Context, m engine.Mark, was *store.ExpectedMark) (now, before engine.Mark, err error)
+	// DeleteMark removes a mark, as ChangeMark changes one, and returns it.
+	DeleteMark(ctx context.Context, runID, markID string, was *store.ExpectedMark) (gone engine.Mark, err error)
+}
+
+// RunViewStore keeps views of the list of runs.
+type RunViewStore interface {
+	// RunViews lists a user's and those that are shared, by name and owner.
+	RunViews(ctx context.Context, userID string) ([]store.RunView, error)
+	RunView(ctx context.Context, viewID string) (store.RunView, error)
+	// AddRunView makes a view of OwnerID's, which is ErrNotFound if there is no such user. A name that the user has
+	// already, and a view too many, is ErrConflict.
+	AddRunView(ctx context.Context, v store.RunView) (store.RunView, error)
+	// ChangeRunView sets name, query and whether it is shared. Version is that which was edited; another is ErrConflict,
+	// and the error says who was faster. What belongs to nobody stays shared.
+	ChangeRunView(ctx context.Context, v store.RunView) (store.RunView, error)
+	DeleteRunView(ctx context.Context, viewID string) error
+}
+
 // Store is the part of the control store that the API reads and writes itself.
 type Store interface {
-	store.Templates
-	store.Connections
+	TemplateStore
+	ConnectionStore
 	store.Users
 	store.Audit
-	store.RunArtifacts
-	store.Grants
-	store.Marks
-	store.RunViews
+	ShareStore
+	BaselineStore
+	NoteStore
+	GrantStore
+	MarkStore
+	RunViewStore
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)

@@ -16,7 +16,7 @@ type Nodes interface {
 	Nodes() []nodes.NodeInfo
 	Node(id string) (nodes.NodeInfo, error)
 	Events(ctx context.Context, f nodes.NodeEventFilter) ([]nodes.NodeEvent, error)
-	SetDesiredState(ctx context.Context, id string, wish nodes.DesiredState, by string) (nodes.NodeInfo, error)
+	SetDesiredState(ctx context.Context, id string, desired nodes.DesiredState, by string) (nodes.NodeInfo, error)
 }
 
 // NodeList is every node that the server knows.
@@ -65,7 +65,7 @@ func (a *API) registerNodes() {
 		})
 	for _, act := range []struct {
 		verb, what, doc string
-		wish            nodes.DesiredState
+		desired         nodes.DesiredState
 	}{
 		{"drain", "Drain a node", "It ends what it has and takes nothing new, also after it or the server has restarted, " +
 			"until it is resumed.", nodes.DesiredDrain},
@@ -77,7 +77,7 @@ func (a *API) registerNodes() {
 			http.StatusConflict)
 		o.Description = "Only an admin may: a session, or a token of the scope admin. " + act.doc
 		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[nodes.NodeInfo], error) {
-			return a.setNodeState(ctx, in.ID, act.verb, act.wish)
+			return a.setNodeState(ctx, in.ID, act.verb, act.desired)
 		})
 	}
 	events := op(http.MethodGet, "/api/v1/node-events", "list-node-events", tagNodes,
@@ -102,7 +102,7 @@ func (a *API) registerNodes() {
 func (a *API) setNodeState(
 	ctx context.Context,
 	id, verb string,
-	wish nodes.DesiredState,
+	desired nodes.DesiredState,
 ) (*body[nodes.NodeInfo], error) {
 	if err := a.admin(ctx, verb+" a node"); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *API) setNodeState(
 		return nil, httpx.NotFound("node", id)
 	}
 	user := a.identity(ctx).User
-	n, err := a.Nodes.SetDesiredState(ctx, id, wish, user.Name)
+	n, err := a.Nodes.SetDesiredState(ctx, id, desired, user.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,9 @@ const reportTag = "Runs"
 
 // ReportTemplates is the part of the control store that the handlers read and write.
 type ReportTemplates interface {
-	store.RunArtifacts
+	ShareStore
+	BaselineStore
+	NoteStore
 	Template(ctx context.Context, id string) (store.Template, error)
 	Run(ctx context.Context, runID string) (engine.Run, error)
 }

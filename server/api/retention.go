@@ -68,7 +68,7 @@ func RegisterRetention(a *API, k *retention.Janitor, s store.Settings) {
 		if err != nil {
 			return nil, err
 		}
-		left, err := k.Leftovers(ctx)
+		left, err := k.Backlogs(ctx)
 		return &retentionBody[Retention]{Retention{SavedRules: saved, OverBudget: over, LastPass: last, Leftovers: left}}, err
 	}
 	read := NewOperation(

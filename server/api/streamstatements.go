@@ -13,7 +13,7 @@ import (
 // statementRights implements coordinator.Rights for the caller, who has to have the right of each connection that
 // statements write to, and to confirm those that are production.
 type statementRights struct {
-	connections store.Connections
+	connections ConnectionStore
 	user        store.User
 	confirmed   auth.Names
 	// production are those that were asked for.

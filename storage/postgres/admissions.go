@@ -66,7 +66,7 @@ func (b AdmissionQueue) Admit(
 		var before int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM run_queue q WHERE q.pool = $2 AND q.run_id <> $1
 			AND q.fitted_at > clock_timestamp() - make_interval(secs => $3) AND q.place < coalesce((SELECT own.place FROM run_queue own WHERE own.run_id = $1), q.place + 1)`,
-			runID, placement.Pool(a.Works), placement.BypassAfter.Seconds()).Scan(&before)
+			runID, placement.Pool(a.Demands), placement.BypassAfter.Seconds()).Scan(&before)
 		if err != nil {
 			return err
 		}
@@ -86,11 +86,11 @@ func reserve(ctx context.Context, tx pgx.Tx, runID string, a *store.Admission) e
 	if err != nil {
 		return err
 	}
-	if a.On = placement.Assign(placement.WithReservations(a.Nodes, held, ""), runID, a.Works); a.On == nil {
+	if a.On = placement.Assign(placement.WithReservations(a.Nodes, held, ""), runID, a.Demands); a.On == nil {
 		return store.ErrNoCapacity
 	}
-	took := make([]engine.Reservation, len(a.Works))
-	for i, w := range a.Works {
+	took := make([]engine.Reservation, len(a.Demands))
+	for i, w := range a.Demands {
 		took[i] = engine.Reservation{WorkerID: w.ID, NodeID: a.On[w.ID], Connections: w.Connections}
 	}
 	return writeReservations(ctx, tx, runID, took)
@@ -126,7 +126,7 @@ func reservedRows(ctx context.Context, q querier) ([]engine.Reservation, error) 
 
 // Enqueue implements admission.Store.
 func (b AdmissionQueue) Enqueue(ctx context.Context, w store.QueuedRun) error {
-	works, err := json.Marshal(w.Works)
+	works, err := json.Marshal(w.Demands)
 	if err != nil {
 		return fmt.Errorf("writing what a run waits for: %w", err)
 	}
@@ -172,7 +172,7 @@ func toQueuedRun(row pgx.CollectableRow) (w store.QueuedRun, err error) {
 		return w, err
 	}
 	w.Since, w.Unfit = engine.At(w.Since.Time), time.Duration(max(unfit, 0)*float64(time.Second))
-	return w, json.Unmarshal(works, &w.Works)
+	return w, json.Unmarshal(works, &w.Demands)
 }
 
 // MarkFeasible implements admission.Store.
@@ -187,8 +187,8 @@ func (b AdmissionQueue) Reserve(ctx context.Context, runID string, epoch int64, 
 		if err := fence(ctx, tx, runID, epoch); err != nil {
 			return err
 		}
-		before := make([]engine.Reservation, len(a.Works))
-		for i, w := range a.Works {
+		before := make([]engine.Reservation, len(a.Demands))
+		for i, w := range a.Demands {
 			before[i].WorkerID = w.ID
 		}
 		if err := writeReservations(ctx, tx, runID, before); err != nil {

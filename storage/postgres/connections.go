@@ -28,7 +28,7 @@ func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
 	return c, err
 }
 
-// SaveConnection implements store.Connections.
+// SaveConnection implements api.ConnectionStore.
 func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 	return saved, dberr.Saving("connection", c.Name, err)
 }
 
-// EnsureBuiltin implements store.Connections.
+// EnsureBuiltin implements api.ConnectionStore.
 func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -152,7 +152,7 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	return dberr.Failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
 }
 
-// Connection implements store.Connections; a name wins over an id.
+// Connection implements api.ConnectionStore; a name wins over an id.
 func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -165,7 +165,7 @@ func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connecti
 	return c, dberr.Reading("connection", idOrName, err)
 }
 
-// ListConnections implements store.Connections; builtin ones come first.
+// ListConnections implements api.ConnectionStore; builtin ones come first.
 func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -177,7 +177,7 @@ func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error)
 	return connections, dberr.Failed("listing connections", err)
 }
 
-// DeleteConnection implements store.Connections.
+// DeleteConnection implements api.ConnectionStore.
 func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

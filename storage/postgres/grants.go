@@ -16,10 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Grants implements store.Grants. Its calls last as long as their context and the pool allow.
+// Grants implements api.GrantStore. Its calls last as long as their context and the pool allow.
 type Grants struct{ Pool *pgxpool.Pool }
-
-var _ store.Grants = Grants{}
 
 // subject is where what a grant is about lies: its table, the key of it, and its id.
 func subject(s store.StartGrant) (table, key, id string) {
@@ -37,7 +35,7 @@ func grantScan(row pgx.Row) (s store.StartGrant, err error) {
 	return s, err
 }
 
-// SaveStartGrant implements store.Grants. Starts of one thing follow each other here, as they do with what moves it.
+// SaveStartGrant implements api.GrantStore. Starts of one thing follow each other here, as they do with what moves it.
 func (g Grants) SaveStartGrant(ctx context.Context, s store.StartGrant) (granted store.GrantChange, err error) {
 	table, key, id := subject(s)
 	err = pgx.BeginFunc(ctx, g.Pool, func(tx pgx.Tx) error {
@@ -75,7 +73,7 @@ func put(ctx context.Context, tx pgx.Tx, s store.StartGrant, at *time.Time) pgx.
 		id, s.UserID, s.UserName, append([]string{}, s.Confirmed...), at)
 }
 
-// ResolveStart implements store.Grants.
+// ResolveStart implements api.GrantStore.
 func (g Grants) ResolveStart(ctx context.Context, s store.GrantChange, begun bool) error {
 	table, key, id := subject(s.StartGrant)
 	err := pgx.BeginFunc(ctx, g.Pool, func(tx pgx.Tx) error {
@@ -100,7 +98,7 @@ func (g Grants) ResolveStart(ctx context.Context, s store.GrantChange, begun boo
 	return dberr.Failed("settling a start", err)
 }
 
-// StartGrant implements store.Grants.
+// StartGrant implements api.GrantStore.
 func (g Grants) StartGrant(ctx context.Context, runID, matrixID string) (store.StartGrant, error) {
 	s, err := grantScan(g.Pool.QueryRow(ctx, "SELECT "+grantColumns+` FROM start_grants WHERE run_id = $1 OR matrix_id = $2
 		ORDER BY run_id IS NULL LIMIT 1`, runID, matrixID))

@@ -14,10 +14,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// MarkStore implements store.Marks. Its calls last as long as their context and the pool allow.
+// MarkStore implements api.MarkStore. Its calls last as long as their context and the pool allow.
 type MarkStore struct{ Pool *pgxpool.Pool }
-
-var _ store.Marks = MarkStore{}
 
 const markColumns = "mark_id, run_id, at, mark_text, made_by, made_at, changed_by, changed_at"
 
@@ -27,7 +25,7 @@ func markScan(row pgx.CollectableRow) (m engine.Mark, err error) {
 	return m, err
 }
 
-// ListMarks implements store.Marks.
+// ListMarks implements api.MarkStore.
 func (s MarkStore) ListMarks(ctx context.Context, runID string) ([]engine.Mark, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+markColumns+" FROM run_marks WHERE run_id = $1 ORDER BY at, mark_id", runID)
 	if err != nil {
@@ -37,7 +35,7 @@ func (s MarkStore) ListMarks(ctx context.Context, runID string) ([]engine.Mark, 
 	return list, dberr.Failed("listing marks", err)
 }
 
-// AddMark implements store.Marks.
+// AddMark implements api.MarkStore.
 func (s MarkStore) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
 	m, err := store.CheckMark(m)
 	if err != nil {
@@ -65,7 +63,7 @@ func (s MarkStore) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, err
 	return m, dberr.NotFound("run", m.RunID)
 }
 
-// ChangeMark implements store.Marks.
+// ChangeMark implements api.MarkStore.
 func (s MarkStore) ChangeMark(
 	ctx context.Context,
 	m engine.Mark,
@@ -99,7 +97,7 @@ func markOne(ctx context.Context, tx pgx.Tx, statement string, args ...any) (eng
 	return pgx.CollectExactlyOneRow(rows, markScan)
 }
 
-// DeleteMark implements store.Marks.
+// DeleteMark implements api.MarkStore.
 func (s MarkStore) DeleteMark(
 	ctx context.Context,
 	runID, markID string,

@@ -15,12 +15,10 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-var _ store.NodeAccess = (*Store)(nil)
-
 // authorityContext binds the sealed key of the authority.
 const authorityContext = "node-authority"
 
-// EnsureNodeAuthority implements store.NodeAccess.
+// EnsureNodeAuthority implements membership.Store.
 func (s *Store) EnsureNodeAuthority(ctx context.Context, fresh func() (store.NodeAuthority, error)) (
 	store.NodeAuthority, error) {
 	ctx, cancel := bounded(ctx)
@@ -64,7 +62,7 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 // tokenRetention is how long a token that is over is remembered, to say why it is refused.
 const tokenRetention = "30 days"
 
-// CreateNodeToken implements store.NodeAccess. The store's clock decides when it ends.
+// CreateNodeToken implements membership.Store. The store's clock decides when it ends.
 func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSHA256 [32]byte,
 	valid time.Duration) (made store.NodeToken, err error) {
 	ctx, cancel := bounded(ctx)
@@ -98,7 +96,7 @@ func lockNode(ctx context.Context, tx pgx.Tx, nodeID string) error {
 	return err
 }
 
-// AdmitNode implements store.NodeAccess.
+// AdmitNode implements membership.Store.
 func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSHA256 [32]byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -168,7 +166,7 @@ func keepCertificate(ctx context.Context, tx pgx.Tx, c store.NodeCertificate, to
 	return err
 }
 
-// RenewNode implements store.NodeAccess.
+// RenewNode implements membership.Store.
 func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -192,7 +190,7 @@ func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial s
 	return dberr.Failed("renewing the certificate of "+c.NodeID, err)
 }
 
-// RevokeNode implements store.NodeAccess.
+// RevokeNode implements membership.Store.
 func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -217,7 +215,7 @@ func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
 	return dberr.Failed("revoking the node "+nodeID, err)
 }
 
-// RevokedNodes implements store.NodeAccess.
+// RevokedNodes implements membership.Store.
 func (s *Store) RevokedNodes(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

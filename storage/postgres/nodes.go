@@ -24,15 +24,15 @@ var _ nodes.Nodes = NodeStore{}
 func (r NodeStore) SetNodeDesiredState(
 	ctx context.Context,
 	nodeID string,
-	wish nodes.DesiredState,
+	desired nodes.DesiredState,
 	by string,
 ) (err error) {
-	if wish == nodes.DesiredNone {
+	if desired == nodes.DesiredNone {
 		_, err = r.Pool.Exec(ctx, "DELETE FROM node_intents WHERE node_id = $1", nodeID)
 	} else {
 		_, err = r.Pool.Exec(ctx, `INSERT INTO node_intents (node_id, desired_state, asked_by) VALUES ($1, $2, $3)
 			ON CONFLICT (node_id) DO UPDATE SET desired_state = excluded.desired_state, asked_by = excluded.asked_by, asked_at = now()`,
-			nodeID, string(wish), store.CleanText(by))
+			nodeID, string(desired), store.CleanText(by))
 	}
 	return dberr.Failed("writing what is wanted of a node", err)
 }
@@ -43,13 +43,13 @@ func (r NodeStore) NodeDesiredStates(ctx context.Context) (map[string]nodes.Desi
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of nodes", err)
 	}
-	wishes := map[string]nodes.DesiredState{}
-	var id, wish string
-	_, err = pgx.ForEachRow(rows, []any{&id, &wish}, func() error {
-		wishes[id] = nodes.DesiredState(wish)
+	states := map[string]nodes.DesiredState{}
+	var id, desired string
+	_, err = pgx.ForEachRow(rows, []any{&id, &desired}, func() error {
+		states[id] = nodes.DesiredState(desired)
 		return nil
 	})
-	return wishes, dberr.Failed("reading what is wanted of nodes", err)
+	return states, dberr.Failed("reading what is wanted of nodes", err)
 }
 
 // AppendNodeEvents implements nodes.Nodes.

@@ -40,7 +40,7 @@ func jsonText(doc []byte) *string {
 	return &text
 }
 
-// SavePlugin implements store.Plugins: a file is known by its hash. A bundled
+// SavePlugin implements library.Store: a file is known by its hash. A bundled
 // file takes the place of the bundled one of the same name and version.
 func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 	ctx, cancel := bounded(ctx)
@@ -60,7 +60,7 @@ func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 	return dberr.Failed("saving plugin", err)
 }
 
-// AddPlugin implements store.Plugins. Writers of the register wait for one
+// AddPlugin implements library.Store. Writers of the register wait for one
 // another, so that the limits hold; readers do not wait.
 func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 	limits store.PluginLimits) (up store.PluginUpload, err error) {
@@ -184,7 +184,7 @@ func onePlugin(ctx context.Context, q interface {
 	return pgx.CollectExactlyOneRow(rows, scanPlugin)
 }
 
-// Plugin implements store.Plugins.
+// Plugin implements library.Store.
 func (s *Store) Plugin(ctx context.Context, sha string) (store.Plugin, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -192,7 +192,7 @@ func (s *Store) Plugin(ctx context.Context, sha string) (store.Plugin, error) {
 	return p, dberr.Reading("plugin", sha, err)
 }
 
-// ListPlugins implements store.Plugins; they are ordered by kind, name and age, newest first.
+// ListPlugins implements library.Store; they are ordered by kind, name and age, newest first.
 func (s *Store) ListPlugins(ctx context.Context) ([]store.Plugin, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -204,7 +204,7 @@ func (s *Store) ListPlugins(ctx context.Context) ([]store.Plugin, error) {
 	return plugins, dberr.Failed("listing plugins", err)
 }
 
-// PluginFile implements store.Plugins.
+// PluginFile implements library.Store.
 func (s *Store) PluginFile(ctx context.Context, sha string) (wasm []byte, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -212,7 +212,7 @@ func (s *Store) PluginFile(ctx context.Context, sha string) (wasm []byte, err er
 	return wasm, dberr.Reading("file of the plugin", sha, err)
 }
 
-// EnablePlugin implements store.Plugins.
+// EnablePlugin implements library.Store.
 func (s *Store) EnablePlugin(ctx context.Context, sha string, enabled bool, by string) (p store.Plugin, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -238,7 +238,7 @@ func (s *Store) EnablePlugin(ctx context.Context, sha string, enabled bool, by s
 	return p, dberr.Reading("plugin", sha, err)
 }
 
-// DeletePlugin implements store.Plugins.
+// DeletePlugin implements library.Store.
 func (s *Store) DeletePlugin(ctx context.Context, sha string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

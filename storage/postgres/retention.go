@@ -16,10 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// RetentionStore implements store.Retention. Its calls last as long as their context and the pool allow.
+// RetentionStore implements retention.Store. Its calls last as long as their context and the pool allow.
 type RetentionStore struct{ Pool *pgxpool.Pool }
-
-var _ store.Retention = RetentionStore{}
 
 // replayedSQL are the runs that somebody replays, or will.
 const replayedSQL = `WITH replayed AS MATERIALIZED (
@@ -73,7 +71,7 @@ const over = `r.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND r.phase IS DI
 // ended is when the run r did.
 const ended = "coalesce(r.end_time, r.updated_at)"
 
-// EndedRuns implements store.Retention.
+// EndedRuns implements retention.Store.
 func (k RetentionStore) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, time.Time, error) {
 	var now time.Time
 	if err := k.Pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
@@ -97,7 +95,7 @@ func (k RetentionStore) EndedRuns(ctx context.Context, keepTags []string) ([]sto
 
 func tags(names []string) []string { return append([]string{}, names...) }
 
-// Expire implements store.Retention.
+// Expire implements retention.Store.
 func (k RetentionStore) Expire(ctx context.Context, e store.Expiry) error {
 	err := pgx.BeginFunc(ctx, k.Pool, func(tx pgx.Tx) error {
 		// Who makes what keeps a run locks its row, too: they wait for this, and are told that the run is gone, or are waited
@@ -146,7 +144,7 @@ func (k RetentionStore) Expire(ctx context.Context, e store.Expiry) error {
 	return dberr.Failed("letting a run go", err)
 }
 
-// RegisterLocation implements store.Retention.
+// RegisterLocation implements retention.Store.
 func (k RetentionStore) RegisterLocation(ctx context.Context, p store.FileLocation) error {
 	_, err := k.Pool.Exec(ctx, `INSERT INTO result_stores (place, label) VALUES ($1, $2)
 		ON CONFLICT (place) DO UPDATE SET label = excluded.label, seen_at = clock_timestamp()`, p.ID,
@@ -154,7 +152,7 @@ func (k RetentionStore) RegisterLocation(ctx context.Context, p store.FileLocati
 	return dberr.Failed("noting where files are", err)
 }
 
-// QueueDeletion implements store.Retention.
+// QueueDeletion implements retention.Store.
 func (k RetentionStore) QueueDeletion(ctx context.Context, l store.PendingDeletion) error {
 	_, err := k.Pool.Exec(
 		ctx,
@@ -169,7 +167,7 @@ func (k RetentionStore) QueueDeletion(ctx context.Context, l store.PendingDeleti
 	return dberr.Failed("noting what is left over", err)
 }
 
-// PendingDeletions implements store.Retention.
+// PendingDeletions implements retention.Store.
 func (k RetentionStore) PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error) {
 	rows, err := k.Pool.Query(
 		ctx,
@@ -185,21 +183,21 @@ func (k RetentionStore) PendingDeletions(ctx context.Context, place string, most
 	return list, dberr.Failed("looking for what is left over", err)
 }
 
-// DeletionFailed implements store.Retention.
+// DeletionFailed implements retention.Store.
 func (k RetentionStore) DeletionFailed(ctx context.Context, l store.PendingDeletion, problem string) error {
 	_, err := k.Pool.Exec(ctx, `UPDATE pending_file_deletions SET tried_at = clock_timestamp(), problem = $4
 		WHERE run_id = $1 AND place = $2 AND part = $3`, l.RunID, l.Location, l.Part, store.CleanText(problem))
 	return dberr.Failed("noting that files are not gone", err)
 }
 
-// DeletionDone implements store.Retention.
+// DeletionDone implements retention.Store.
 func (k RetentionStore) DeletionDone(ctx context.Context, l store.PendingDeletion) error {
 	_, err := k.Pool.Exec(ctx, `DELETE FROM pending_file_deletions WHERE run_id = $1 AND place = $2 AND part = $3
 		AND (NOT whole OR $4)`, l.RunID, l.Location, l.Part, l.Whole)
 	return dberr.Failed("noting that files are gone", err)
 }
 
-// DeletionBacklogs implements store.Retention.
+// DeletionBacklogs implements retention.Store.
 func (k RetentionStore) DeletionBacklogs(ctx context.Context) ([]store.LeftPlace, error) {
 	rows, err := k.Pool.Query(ctx, `SELECT l.place, coalesce(p.label, ''), count(DISTINCT l.run_id), min(l.since),
 			max(l.tried_at), max(p.seen_at),

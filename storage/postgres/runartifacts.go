@@ -18,10 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// RunArtifacts implements store.RunArtifacts. Its calls last as long as their context and the pool allow.
+// RunArtifacts implements api.Store. Its calls last as long as their context and the pool allow.
 type RunArtifacts struct{ Pool *pgxpool.Pool }
-
-var _ store.RunArtifacts = RunArtifacts{}
 
 const shareColumns = `share_id, run_id, run_name, created_by, created_at, expires_at, used_at, use_count,
 	NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = run_shares.run_id)`
@@ -52,7 +50,7 @@ func one[T any](ctx context.Context, k RunArtifacts, scan pgx.RowToFunc[T], stat
 // that is held is looked at again, with what was written by that.
 const lockRunSQL = "SELECT run_id, test_name FROM run_status WHERE run_id = $1 FOR KEY SHARE"
 
-// CreateShare implements store.RunArtifacts.
+// CreateShare implements api.Store.
 func (k RunArtifacts) CreateShare(ctx context.Context, s store.Share, secret [32]byte) (store.Share, error) {
 	made, err := one(ctx, k, scanShare, `INSERT INTO run_shares
 			(share_id, run_id, run_name, secret_sha256, created_by, expires_at)
@@ -61,7 +59,7 @@ func (k RunArtifacts) CreateShare(ctx context.Context, s store.Share, secret [32
 	return made, dberr.Reading("run", s.RunID, err)
 }
 
-// UseShare implements store.RunArtifacts.
+// UseShare implements api.Store.
 func (k RunArtifacts) UseShare(ctx context.Context, secret [32]byte) (store.Share, error) {
 	s, err := one(ctx, k, scanShare, `UPDATE run_shares SET
 			used_at = CASE WHEN expires_at > clock_timestamp() THEN clock_timestamp() ELSE used_at END,
@@ -70,7 +68,7 @@ func (k RunArtifacts) UseShare(ctx context.Context, secret [32]byte) (store.Shar
 	return s, dberr.Failed("looking for a share", err)
 }
 
-// ListShares implements store.RunArtifacts.
+// ListShares implements api.Store.
 func (k RunArtifacts) ListShares(ctx context.Context, runID string) ([]store.Share, error) {
 	rows, err := k.Pool.Query(ctx, "SELECT "+shareColumns+` FROM run_shares WHERE $1 = '' OR run_id = $1
 		ORDER BY created_at DESC, share_id`, runID)
@@ -81,7 +79,7 @@ func (k RunArtifacts) ListShares(ctx context.Context, runID string) ([]store.Sha
 	return list, dberr.Failed("listing shares", err)
 }
 
-// RevokeShare implements store.RunArtifacts.
+// RevokeShare implements api.Store.
 func (k RunArtifacts) RevokeShare(ctx context.Context, shareID string) error {
 	tag, err := k.Pool.Exec(ctx, "DELETE FROM run_shares WHERE share_id = $1", shareID)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -99,7 +97,7 @@ func scanNote(row pgx.CollectableRow) (n store.RunNote, err error) {
 	return n, err
 }
 
-// RunNote implements store.RunArtifacts.
+// RunNote implements api.Store.
 func (k RunArtifacts) RunNote(ctx context.Context, runID string) (store.RunNote, error) {
 	n, err := one(ctx, k, scanNote, `SELECT r.run_id, coalesce(n.note, ''), coalesce(n.version, 0),
 			coalesce(n.updated_by, ''), n.updated_at
@@ -107,7 +105,7 @@ func (k RunArtifacts) RunNote(ctx context.Context, runID string) (store.RunNote,
 	return n, dberr.Reading("run", runID, err)
 }
 
-// SaveRunNote implements store.RunArtifacts.
+// SaveRunNote implements api.Store.
 func (k RunArtifacts) SaveRunNote(ctx context.Context, n store.RunNote) (store.RunNote, error) {
 	n, err := store.CheckNote(n)
 	if err != nil {
@@ -133,7 +131,7 @@ func (k RunArtifacts) SaveRunNote(ctx context.Context, n store.RunNote) (store.R
 	return n, store.ConcurrentEditError("note of run", n.RunID, there.UpdatedBy, there.UpdatedAt, there.Version)
 }
 
-// TagRun implements store.RunArtifacts.
+// TagRun implements api.Store.
 func (k RunArtifacts) TagRun(ctx context.Context, runID string, tags, was map[string]string) error {
 	if err := store.CheckTags(tags); err != nil {
 		return err
@@ -177,14 +175,14 @@ func scanBaseline(row pgx.CollectableRow) (b store.Baseline, err error) {
 	return b, err
 }
 
-// Baseline implements store.RunArtifacts.
+// Baseline implements api.Store.
 func (k RunArtifacts) Baseline(ctx context.Context, templateID string) (store.Baseline, error) {
 	b, err := one(ctx, k, scanBaseline,
 		"SELECT template_id, run_id, set_by, set_at FROM template_baselines WHERE template_id = $1", templateID)
 	return b, dberr.Failed("reading a baseline", err)
 }
 
-// SetBaseline implements store.RunArtifacts.
+// SetBaseline implements api.Store.
 func (k RunArtifacts) SetBaseline(ctx context.Context, b store.Baseline) (store.Baseline, error) {
 	var template *string
 	var status engine.Status
@@ -210,7 +208,7 @@ func (k RunArtifacts) SetBaseline(ctx context.Context, b store.Baseline) (store.
 	return set, dberr.Reading("run", b.RunID, err)
 }
 
-// DeleteBaseline implements store.RunArtifacts.
+// DeleteBaseline implements api.Store.
 func (k RunArtifacts) DeleteBaseline(ctx context.Context, templateID string) error {
 	_, err := k.Pool.Exec(ctx, "DELETE FROM template_baselines WHERE template_id = $1", templateID)
 	return dberr.Failed("removing a baseline", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// commandChannel is where new wishes are told of. It is the database's, whatever the schema.
+// commandChannel is where new commands are told of. It is the database's, whatever the schema.
 const commandChannel = "loadstone_run_commands"
 
 // commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
@@ -26,17 +26,17 @@ const commandIdleTimeout = 30 * time.Second
 type RunCommandStore struct{ Pool *pgxpool.Pool }
 
 // EnqueueRunCommand implements run.CommandStore.
-func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, wish store.RunCommand) (seq int64, err error) {
+func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, command store.RunCommand) (seq int64, err error) {
 	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		// One that is answered between the two statements is no conflict any more: it is noted anew.
 		const insert = `INSERT INTO run_commands (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET run_id = excluded.run_id RETURNING seq`
-		err := tx.QueryRow(ctx, insert, wish.RunID, string(wish.Kind), store.CleanText(wish.By),
-			store.CleanText(wish.Server)).Scan(&seq)
+		err := tx.QueryRow(ctx, insert, command.RunID, string(command.Kind), store.CleanText(command.By),
+			store.CleanText(command.Server)).Scan(&seq)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "SELECT pg_notify($1, $2)", commandChannel, wish.RunID)
+		_, err = tx.Exec(ctx, "SELECT pg_notify($1, $2)", commandChannel, command.RunID)
 		return err
 	})
 	return seq, dberr.Failed("noting what is wanted of a run", err)
@@ -56,8 +56,8 @@ func (w RunCommandStore) RunCommand(ctx context.Context, seq int64) (store.RunCo
 	if err != nil {
 		return store.RunCommand{}, dberr.Failed("reading what is wanted of a run", err)
 	}
-	wish, err := pgx.CollectExactlyOneRow(rows, scanCommand)
-	return wish, dberr.Failed("reading what is wanted of a run", err)
+	command, err := pgx.CollectExactlyOneRow(rows, scanCommand)
+	return command, dberr.Failed("reading what is wanted of a run", err)
 }
 
 // PendingRunCommands implements run.CommandStore.
@@ -66,8 +66,8 @@ func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCom
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of runs", err)
 	}
-	wishes, err := pgx.CollectRows(rows, scanCommand)
-	return wishes, dberr.Failed("reading what is wanted of runs", err)
+	commands, err := pgx.CollectRows(rows, scanCommand)
+	return commands, dberr.Failed("reading what is wanted of runs", err)
 }
 
 // AckRunCommand implements run.CommandStore.

@@ -15,10 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// RunViewStore implements store.RunViews. Its calls last as long as their context and the pool allow.
+// RunViewStore implements api.RunViewStore. Its calls last as long as their context and the pool allow.
 type RunViewStore struct{ Pool *pgxpool.Pool }
-
-var _ store.RunViews = RunViewStore{}
 
 const viewColumns = `view_id, coalesce(user_id, ''), owner_name, view_name, query, shared, version, updated_by, created_at,
 	updated_at`
@@ -30,7 +28,7 @@ func viewScan(row pgx.CollectableRow) (v store.RunView, err error) {
 	return v, err
 }
 
-// RunViews implements store.RunViews.
+// RunViews implements api.RunViewStore.
 func (s RunViewStore) RunViews(ctx context.Context, userID string) ([]store.RunView, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+viewColumns+` FROM run_views WHERE shared OR user_id = $1
 		ORDER BY view_name COLLATE "C", owner_name COLLATE "C", view_id`, userID)
@@ -41,7 +39,7 @@ func (s RunViewStore) RunViews(ctx context.Context, userID string) ([]store.RunV
 	return list, dberr.Failed("listing views", err)
 }
 
-// RunView implements store.RunViews.
+// RunView implements api.RunViewStore.
 func (s RunViewStore) RunView(ctx context.Context, viewID string) (store.RunView, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+viewColumns+" FROM run_views WHERE view_id = $1", viewID)
 	if err != nil {
@@ -51,7 +49,7 @@ func (s RunViewStore) RunView(ctx context.Context, viewID string) (store.RunView
 	return v, dberr.Reading("view", viewID, err)
 }
 
-// AddRunView implements store.RunViews.
+// AddRunView implements api.RunViewStore.
 func (s RunViewStore) AddRunView(ctx context.Context, v store.RunView) (store.RunView, error) {
 	if err := store.CheckRunView(v); err != nil {
 		return v, err
@@ -86,7 +84,7 @@ func (s RunViewStore) AddRunView(ctx context.Context, v store.RunView) (store.Ru
 	return added, userError("adding a view", err)
 }
 
-// ChangeRunView implements store.RunViews.
+// ChangeRunView implements api.RunViewStore.
 func (s RunViewStore) ChangeRunView(ctx context.Context, v store.RunView) (store.RunView, error) {
 	if err := store.CheckRunView(v); err != nil {
 		return v, err
@@ -112,7 +110,7 @@ func (s RunViewStore) ChangeRunView(ctx context.Context, v store.RunView) (store
 	return v, store.ConcurrentEditError("view", old.Name, old.UpdatedBy, old.UpdatedAt, old.Version)
 }
 
-// DeleteRunView implements store.RunViews.
+// DeleteRunView implements api.RunViewStore.
 func (s RunViewStore) DeleteRunView(ctx context.Context, viewID string) error {
 	tag, err := s.Pool.Exec(ctx, "DELETE FROM run_views WHERE view_id = $1", viewID)
 	if err == nil && tag.RowsAffected() == 0 {

@@ -81,7 +81,7 @@ const urlContext = "rule-url"
 
 func (s *Store) sealURL(plain string) string { return s.keys.Seal([]byte(plain), urlContext) }
 
-// OpenURL implements store.Connections.
+// OpenURL implements api.ConnectionStore.
 func (s *Store) OpenURL(_ context.Context, r engine.Rule) (secret.Secret, error) {
 	if r.URLSealed == "" {
 		return secret.New(r.URL), nil
@@ -104,7 +104,7 @@ func (s *Store) unseal(sealed, sealedFor string) (secret.Secret, error) {
 	return secret.New(string(plain)), nil
 }
 
-// OpenDSN implements store.Connections.
+// OpenDSN implements api.ConnectionStore.
 func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

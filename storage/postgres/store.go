@@ -61,7 +61,7 @@ func (s *Store) Lease() time.Duration { return cmp.Or(s.LeaseDuration, store.Lea
 const (
 	// defaultTimeout bounds calls whose context has no deadline.
 	defaultTimeout = 30 * time.Second
-	// MaxConnections is how many connections a store takes, those of Ping and of HearRunWishes not counted.
+	// MaxConnections is how many connections a store takes, those of Ping and of WatchRunCommands not counted.
 	MaxConnections = 12
 )
 

@@ -41,17 +41,17 @@ func (s *Store) template(ctx context.Context, column, value string) (store.Templ
 	return t, dberr.Reading("template", value, err)
 }
 
-// Template implements store.Templates.
+// Template implements api.TemplateStore.
 func (s *Store) Template(ctx context.Context, id string) (store.Template, error) {
 	return s.template(ctx, "template_id", id)
 }
 
-// TemplateByName implements store.Templates.
+// TemplateByName implements api.TemplateStore.
 func (s *Store) TemplateByName(ctx context.Context, name string) (store.Template, error) {
 	return s.template(ctx, "template_name", name)
 }
 
-// ListTemplates implements store.Templates; they are ordered by name.
+// ListTemplates implements api.TemplateStore; they are ordered by name.
 func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 	return templates, dberr.Failed("listing templates", err)
 }
 
-// CreateTemplate implements store.Templates. A source that spells a password in
+// CreateTemplate implements api.TemplateStore. A source that spells a password in
 // a way that cannot be hidden is not kept.
 func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
 	ctx, cancel := bounded(ctx)
@@ -114,7 +114,7 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 	return config, store.CleanText(string(template.MaskComments([]byte(t.Source)))), err
 }
 
-// UpdateTemplate implements store.Templates.
+// UpdateTemplate implements api.TemplateStore.
 func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -151,7 +151,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	return saved[0], nil
 }
 
-// DeleteTemplate implements store.Templates. Runs made from it stay.
+// DeleteTemplate implements api.TemplateStore. Runs made from it stay.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -78,7 +78,11 @@ func (r *record) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int
 
 func (r *record) ReadExecutions(_ context.Context, _, name string, fn func(*rollup.Executions) error) error {
 	x := &rollup.Executions{}
-	x.Kind, x.Statement = resultsrecord.Texts{Values: []string{"POINT_LOOKUP"}}, resultsrecord.Texts{Values: []string{"get"}}
+	x.Kind, x.Statement = resultsrecord.Texts{
+		Values: []string{"POINT_LOOKUP"},
+	}, resultsrecord.Texts{
+		Values: []string{"get"},
+	}
 	x.Worker, x.Class = resultsrecord.Texts{Values: []string{"worker-0"}}, resultsrecord.Texts{Values: []string{"timeout"}}
 	x.Code, x.Message = resultsrecord.Texts{}, resultsrecord.Texts{Values: []string{"größer 'als' \"das\"\n;"}}
 	for i := range r.parts[name] {

@@ -43,9 +43,50 @@ const (
 // storeTimeout bounds what a handshake may wait for the store.
 const storeTimeout = 5 * time.Second
 
+// Store keeps who may be a node, and where nodes are. Refusals are *engine.Error that say what to do about it.
+type Store interface {
+	Tokens
+	Addresses
+	// EnsureNodeAuthority returns the one authority, made by fresh if there is none.
+	EnsureNodeAuthority(ctx context.Context, fresh func() (store.NodeAuthority, error)) (store.NodeAuthority, error)
+	// AdmitNode notes the certificate of a node that joins, and counts its token as used. The
+	// same node with the same key may ask again. The token may be unknown, expired or used up,
+	// and the node's name another's.
+	AdmitNode(ctx context.Context, c store.NodeCertificate, secretSHA256 [32]byte) error
+	// RenewNode notes a certificate in place of one that has not been revoked.
+	RenewNode(ctx context.Context, c store.NodeCertificate, serial string) error
+	// RevokeNode ends all certificates of a node; ErrNotFound when it has none.
+	RevokeNode(ctx context.Context, nodeID, by string) error
+	// RevokedNodes are the serials of certificates that would be good otherwise.
+	RevokedNodes(ctx context.Context) ([]string, error)
+}
+
+// Tokens are those by which nodes join.
+type Tokens interface {
+	CreateNodeToken(
+		ctx context.Context,
+		t store.NodeToken,
+		secretSHA256 [32]byte,
+		valid time.Duration,
+	) (store.NodeToken, error)
+	// NodeTokens are those by which nodes can join now, the newest first.
+	NodeTokens(ctx context.Context) ([]store.NodeToken, error)
+	// RevokeNodeToken has no further node join by a token; ErrNotFound when there is none. Nodes that have joined stay.
+	RevokeNodeToken(ctx context.Context, id string) error
+}
+
+// Addresses are the nodes that every server dials.
+type Addresses interface {
+	// AddNodeAddress puts a node into the catalog; ErrConflict when it is there.
+	AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error)
+	// RemoveNodeAddress takes it out.
+	RemoveNodeAddress(ctx context.Context, address string) error
+	NodeAddresses(ctx context.Context) ([]store.NodeAddress, error)
+}
+
 // Options are what Members are made of.
 type Options struct {
-	Store store.NodeAccess
+	Store Store
 	// Server names this server in its certificate.
 	Server string
 	Log    zerolog.Logger

@@ -20,7 +20,7 @@ import (
 
 // memoryStore is a store in memory, as far as Members need it.
 type memoryStore struct {
-	store.NodeAccess
+	Store
 	mu        sync.Mutex
 	authority *store.NodeAuthority
 	serials   map[string]string // of nodes, by serial

@@ -2,7 +2,7 @@
 // is wanted of them, and what became of them.
 //
 // What operators want is kept in the control store. Every server reads it again and again
-// and tells its own fleet, so that a wish holds on all servers, outlives each of them, and
+// and tells its own fleet, so that a desired state holds on all servers, outlives each of them, and
 // also meets a node that comes later. What happens to nodes goes to the control store too, in
 // the order in which it happened; while the store is away it waits, within bounds.
 
@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// pollInterval is how soon a wish that another server was told reaches this one.
+	// pollInterval is how soon a desired state that was set at another server reaches this one.
 	pollInterval = 2 * time.Second
 	// maxEvents is how many events are kept, of all nodes together.
 	maxEvents     = 10_000
@@ -133,15 +133,15 @@ func (r *Admin) sync(ctx context.Context) error {
 	r.syncing.Lock()
 	before := r.desired
 	r.syncing.Unlock()
-	wishes, err := r.opts.Store.NodeDesiredStates(ctx)
+	states, err := r.opts.Store.NodeDesiredStates(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what is wanted of the nodes: %w", err)
 	}
-	for key, wish := range maps.Clone(wishes) {
+	for key, desired := range maps.Clone(states) {
 		if id, server, own := strings.Cut(key, localSeparator); own {
-			delete(wishes, key)
+			delete(states, key)
 			if server == r.opts.Server {
-				wishes[id] = wish
+				states[id] = desired
 			}
 		}
 	}
@@ -151,20 +151,20 @@ func (r *Admin) sync(ctx context.Context) error {
 		return nil // it is read again soon
 	}
 	for id := range r.done {
-		if _, wanted := wishes[id]; !wanted {
+		if _, wanted := states[id]; !wanted {
 			r.reconcile(id, DesiredNone)
 		}
 	}
-	for id, wish := range wishes {
-		r.reconcile(id, wish)
+	for id, desired := range states {
+		r.reconcile(id, desired)
 	}
 	return nil
 }
 
 // reconcile brings a node from what was wanted to what is. It needs telling.
-func (r *Admin) reconcile(id string, wish DesiredState) {
+func (r *Admin) reconcile(id string, desired DesiredState) {
 	f, was := r.fleet, r.done[id]
-	if was == wish {
+	if was == desired {
 		return
 	}
 	switch was {
@@ -173,17 +173,17 @@ func (r *Admin) reconcile(id string, wish DesiredState) {
 	case DesiredRemove:
 		f.Admit(id)
 	}
-	switch wish {
+	switch desired {
 	case DesiredDrain:
 		f.Drain(id)
 	case DesiredRemove:
 		f.Remove(id)
 	}
-	if wish == DesiredNone {
+	if desired == DesiredNone {
 		delete(r.done, id)
 		return
 	}
-	r.done[id] = wish
+	r.done[id] = desired
 }
 
 // historyText are the words of the history for what an operator has asked for.
@@ -225,49 +225,51 @@ func (r *Admin) Events(ctx context.Context, f NodeEventFilter) ([]NodeEvent, err
 
 // SetDesiredState notes what is wanted of a node that this server knows and has it done here at once;
 // other servers follow. It returns the node as it is then.
-func (r *Admin) SetDesiredState(ctx context.Context, id string, wish DesiredState, by string) (NodeInfo, error) {
+func (r *Admin) SetDesiredState(ctx context.Context, id string, desired DesiredState, by string) (NodeInfo, error) {
 	n, err := r.Node(id)
 	if err != nil {
 		return n, err
 	}
 	// What another server was told a moment ago this one need not have read.
-	wishes, err := r.opts.Store.NodeDesiredStates(ctx)
+	states, err := r.opts.Store.NodeDesiredStates(ctx)
 	if err != nil {
 		return n, fmt.Errorf("reading what is wanted of the nodes: %w", err)
 	}
-	n.DesiredState = wishes[r.storeKey(id, n.Local)]
+	n.DesiredState = states[r.storeKey(id, n.Local)]
 	switch {
-	case n.DesiredState == wish:
-		r.applyDesired(id, wish)
+	case n.DesiredState == desired:
+		r.applyDesired(id, desired)
 		return r.Node(id)
-	case wish == DesiredDrain && n.DesiredState == DesiredRemove:
+	case desired == DesiredDrain && n.DesiredState == DesiredRemove:
 		return n, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The node %s was removed.", id),
 			Hint: "resume it first"}
-	case wish == DesiredRemove && n.Local:
+	case desired == DesiredRemove && n.Local:
 		return n, &engine.Error{Code: engine.CodeConflict, Message: "The server's own node cannot be removed.",
 			Hint: "drain it, or start the server with --local-capacity 0"}
 	}
-	if err := r.desiredState(ctx, id, n.Local, wish, by); err != nil {
+	if err := r.desiredState(ctx, id, n.Local, desired, by); err != nil {
 		return n, err
 	}
 	return r.Node(id)
 }
 
-func (r *Admin) desiredState(ctx context.Context, id string, local bool, wish DesiredState, by string) error {
-	if err := r.opts.Store.SetNodeDesiredState(ctx, r.storeKey(id, local), wish, by); err != nil {
+func (r *Admin) desiredState(ctx context.Context, id string, local bool, desired DesiredState, by string) error {
+	if err := r.opts.Store.SetNodeDesiredState(ctx, r.storeKey(id, local), desired, by); err != nil {
 		return fmt.Errorf("noting what is wanted of the node %s: %w", id, err)
 	}
-	r.RecordEvent(NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: NodeRequested, Reason: historyText[wish], By: by})
-	r.applyDesired(id, wish)
+	r.RecordEvent(
+		NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: NodeRequested, Reason: historyText[desired], By: by},
+	)
+	r.applyDesired(id, desired)
 	return nil
 }
 
 // applyDesired does here what the store says is wanted.
-func (r *Admin) applyDesired(id string, wish DesiredState) {
+func (r *Admin) applyDesired(id string, desired DesiredState) {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
 	r.desired++
-	r.reconcile(id, wish)
+	r.reconcile(id, desired)
 }
 
 // storeKey is the name of a node in the store.

@@ -53,8 +53,8 @@ func (f *told) want(t *testing.T, want ...string) {
 	f.said = nil
 }
 
-// TestAWishReachesEveryServer: also one that was made before, that changes, and that is taken back.
-func TestAWishReachesEveryServer(t *testing.T) {
+// TestADesiredStateReachesEveryServer: also one that was made before, that changes, and that is taken back.
+func TestADesiredStateReachesEveryServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake.New()
 		if err := s.SetNodeDesiredState(t.Context(), "before", nodes.DesiredRemove, "ada"); err != nil {
@@ -76,21 +76,21 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		synctest.Wait()
 		f.want(t, "remove before")
 		g.want(t, "remove before")
-		wish := func(id string, w nodes.DesiredState) {
+		request := func(id string, w nodes.DesiredState) {
 			t.Helper()
 			if _, err := one.SetDesiredState(t.Context(), id, w, "ada"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		wish("a", nodes.DesiredDrain)
+		request("a", nodes.DesiredDrain)
 		f.want(t, "drain a") // at once
 		time.Sleep(nodes.PollInterval + time.Millisecond)
 		synctest.Wait()
 		g.want(t, "drain a")
-		wish("a", nodes.DesiredRemove)
-		wish("before", nodes.DesiredNone)
+		request("a", nodes.DesiredRemove)
+		request("before", nodes.DesiredNone)
 		f.want(t, "resume a", "remove a", "admit before")
-		wish("local", nodes.DesiredDrain) // the server's own, and no other server's
+		request("local", nodes.DesiredDrain) // the server's own, and no other server's
 		f.want(t, "drain local")
 		time.Sleep(2 * nodes.PollInterval)
 		synctest.Wait()
@@ -200,15 +200,15 @@ func TestWhatCannotBeWanted(t *testing.T) {
 		{NodeID: "gone", DesiredState: nodes.DesiredRemove}}}
 	r.SetFleet(f)
 	for _, c := range []struct {
-		id   string
-		wish nodes.DesiredState
-		code engine.Code
+		id      string
+		desired nodes.DesiredState
+		code    engine.Code
 	}{
 		{"nobody", nodes.DesiredDrain, engine.CodeNotFound}, {"", nodes.DesiredDrain, engine.CodeNotFound},
 		{"local", nodes.DesiredRemove, engine.CodeConflict}, {"gone", nodes.DesiredDrain, engine.CodeConflict},
 	} {
-		if _, err := r.SetDesiredState(t.Context(), c.id, c.wish, "ada"); !engine.HasCode(err, c.code) {
-			t.Errorf("%s of %q: %v", c.wish, c.id, err)
+		if _, err := r.SetDesiredState(t.Context(), c.id, c.desired, "ada"); !engine.HasCode(err, c.code) {
+			t.Errorf("%s of %q: %v", c.desired, c.id, err)
 		}
 	}
 	f.want(t)
@@ -227,15 +227,15 @@ type late struct {
 }
 
 func (s late) NodeDesiredStates(ctx context.Context) (map[string]nodes.DesiredState, error) {
-	wishes, err := s.Nodes.NodeDesiredStates(ctx)
+	states, err := s.Nodes.NodeDesiredStates(ctx)
 	if s.read.CompareAndSwap(false, true) {
 		<-s.goOn
 	}
-	return wishes, err
+	return states, err
 }
 
-// TestAWishIsNotUndoneByWhatWasReadBeforeIt: between the two a run could be placed on a node that drains.
-func TestAWishIsNotUndoneByWhatWasReadBeforeIt(t *testing.T) {
+// TestADesiredStateIsNotUndoneByWhatWasReadBeforeIt: between the two a run could be placed on a node that drains.
+func TestADesiredStateIsNotUndoneByWhatWasReadBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := late{fake.New(), make(chan struct{}), &atomic.Bool{}}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -255,8 +255,8 @@ func TestAWishIsNotUndoneByWhatWasReadBeforeIt(t *testing.T) {
 	})
 }
 
-// TestAWishIsMadeAgainstWhatOtherServersWereTold: this one has not read it yet.
-func TestAWishIsMadeAgainstWhatOtherServersWereTold(t *testing.T) {
+// TestADesiredStateIsSetAgainstWhatOtherServersWereTold: this one has not read it yet.
+func TestADesiredStateIsSetAgainstWhatOtherServersWereTold(t *testing.T) {
 	s := fake.New()
 	one := nodes.NewAdmin(nodes.AdminOptions{Store: s, Server: "s1", Log: zerolog.Nop()})
 	// This server still shows a drain that another one was told to end a moment ago.
@@ -265,8 +265,8 @@ func TestAWishIsMadeAgainstWhatOtherServersWereTold(t *testing.T) {
 	if _, err := one.SetDesiredState(t.Context(), "a", nodes.DesiredDrain, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	if wishes, err := s.NodeDesiredStates(t.Context()); err != nil || wishes["a"] != nodes.DesiredDrain {
-		t.Errorf("what is wanted is %v, %v", wishes, err)
+	if states, err := s.NodeDesiredStates(t.Context()); err != nil || states["a"] != nodes.DesiredDrain {
+		t.Errorf("what is wanted is %v, %v", states, err)
 	}
 	f.want(t, "drain a")
 	if _, err := one.SetDesiredState(t.Context(), "a", nodes.DesiredDrain, "bob"); err != nil {

@@ -82,7 +82,7 @@ func NodeHealth(age time.Duration) engine.Health {
 // DesiredState is what an operator wants of a node.
 type DesiredState string
 
-// The wishes; none is the empty one.
+// What an operator can ask for.
 const (
 	DesiredNone   DesiredState = ""
 	DesiredDrain  DesiredState = "DRAIN"

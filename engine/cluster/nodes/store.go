@@ -16,8 +16,8 @@ type NodeEventFilter struct {
 // Nodes keeps what operators want of nodes, and what became of them. All servers share it.
 type Nodes interface {
 	// SetNodeDesiredState notes what is wanted of a node; DesiredNone forgets what was.
-	SetNodeDesiredState(ctx context.Context, nodeID string, wish DesiredState, by string) error
-	// NodeDesiredStates returns every wish, by node.
+	SetNodeDesiredState(ctx context.Context, nodeID string, desired DesiredState, by string) error
+	// NodeDesiredStates returns all of them, by node.
 	NodeDesiredStates(ctx context.Context) (map[string]DesiredState, error)
 	// AppendNodeEvents adds events in order; the store fills Seq.
 	AppendNodeEvents(ctx context.Context, events []NodeEvent) error

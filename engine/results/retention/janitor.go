@@ -16,10 +16,40 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// Runs finds the runs that may go, and lets them go.
+type Runs interface {
+	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first, and says what time it is by the
+	// store's clock, which judges their ages.
+	EndedRuns(ctx context.Context, keepTags []string) (runs []store.EndedRun, now time.Time, err error)
+	// Expire lets a run go that is over, old enough and not pinned, else ErrConflict; all is judged in the transaction
+	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are queued for deletion.
+	// ErrNotFound without the run; executions that went before are ErrConflict.
+	Expire(ctx context.Context, e store.Expiry) error
+}
+
+// Deletions are the files that are still to be removed, in each place where servers keep files. Removing a run and its
+// files cannot be one transaction: the store remembers the files until it is told that they are gone.
+type Deletions interface {
+	// RegisterLocation tells that a server keeps files of runs there: what is deleted is queued for each such place.
+	RegisterLocation(ctx context.Context, p store.FileLocation) error
+	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
+	QueueDeletion(ctx context.Context, l store.PendingDeletion) error
+	// PendingDeletions lists some of the files of a place that are queued for deletion, and where that is not known, at most so many: first
+	// what nobody has tried, then what was tried longest ago.
+	PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error)
+	// DeletionFailed tells that files could not be removed, and why.
+	DeletionFailed(ctx context.Context, l store.PendingDeletion, problem string) error
+	// DeletionDone tells that files are gone from their place. Repeating it is harmless.
+	DeletionDone(ctx context.Context, l store.PendingDeletion) error
+	// DeletionBacklogs sums up what is left over, by place.
+	DeletionBacklogs(ctx context.Context) ([]store.LeftPlace, error)
+}
+
 // Store is what is asked of the control store.
 type Store interface {
 	store.Settings
-	store.Retention
+	Runs
+	Deletions
 }
 
 // Files keeps the files of runs.
@@ -79,14 +109,14 @@ type Pass struct {
 }
 
 const (
-	passInterval     = 10 * time.Minute
-	leaseDuration    = 3 * time.Minute // a step takes less; a server that is gone in the middle is replaced after it
-	retryDelay       = 5 * time.Second // while it is another's turn
-	progressInterval = 2 * time.Second // how often progress is noted
-	maxLeftovers     = 100             // leftovers
-	rulesSetting     = "retention"
-	passSetting      = "retention.pass"
-	auditActor       = "retention"
+	passInterval        = 10 * time.Minute
+	leaseDuration       = 3 * time.Minute // a step takes less; a server that is gone in the middle is replaced after it
+	retryDelay          = 5 * time.Second // while it is another's turn
+	progressInterval    = 2 * time.Second // how often progress is noted
+	maxPendingDeletions = 100             // leftovers
+	rulesSetting        = "retention"
+	passSetting         = "retention.pass"
+	auditActor          = "retention"
 )
 
 // New makes a Keeper that looks when it is started.
@@ -241,7 +271,7 @@ func (k *Janitor) RunPass(ctx context.Context) error {
 func (k *Janitor) runPass(ctx context.Context) (next time.Duration, err error) {
 	// A server removes what it can reach, whoever's turn it is: others may not be able to. A file that nobody may remove
 	// holds up nothing else.
-	place, freed, failed, stuck := k.removeLeftovers(ctx)
+	place, freed, failed, stuck := k.deletePending(ctx)
 	mine, err := k.o.Store.AcquireTaskLease(ctx, rulesSetting, k.o.Owner, leaseDuration)
 	if err != nil {
 		return k.o.Interval, errors.Join(err, stuck)
@@ -393,9 +423,9 @@ func (k *Janitor) countDeleted(v Victim, pass *Pass) {
 		Msg("retention has let a run go")
 }
 
-// removeLeftovers removes files of what was forgotten, by whomever, from the place that this server reaches. It says
+// deletePending removes files of what was forgotten, by whomever, from the place that this server reaches. It says
 // what that freed, and of how many runs files stay.
-func (k *Janitor) removeLeftovers(ctx context.Context) (place string, freed int64, failed int, err error) {
+func (k *Janitor) deletePending(ctx context.Context) (place string, freed int64, failed int, err error) {
 	place, label, err := k.o.Files.Place()
 	if err != nil {
 		return "", 0, 0, err
@@ -405,7 +435,7 @@ func (k *Janitor) removeLeftovers(ctx context.Context) (place string, freed int6
 	}
 	var first error
 	for tried := map[store.PendingDeletion]bool{}; ; {
-		left, err := k.o.Store.PendingDeletions(ctx, place, maxLeftovers)
+		left, err := k.o.Store.PendingDeletions(ctx, place, maxPendingDeletions)
 		if err != nil {
 			return place, freed, failed, errors.Join(first, err)
 		}
@@ -427,7 +457,7 @@ func (k *Janitor) removeLeftovers(ctx context.Context) (place string, freed int6
 	}
 }
 
-// removeFiles removes the files of a leftover, and says what the executions took that are gone.
+// removeFiles removes files that are queued, and says what the executions took that are gone.
 func (k *Janitor) removeFiles(ctx context.Context, l store.PendingDeletion) (freed int64, err error) {
 	there, err := k.o.Files.HasExecutions(ctx, l.RunID)
 	switch {
@@ -461,8 +491,8 @@ func adminMessage(err error) string {
 	return err.Error()
 }
 
-// Leftovers is what is left over, by place.
-func (k *Janitor) Leftovers(ctx context.Context) ([]store.LeftPlace, error) {
+// Backlogs is what is left over, by place.
+func (k *Janitor) Backlogs(ctx context.Context) ([]store.LeftPlace, error) {
 	return k.o.Store.DeletionBacklogs(ctx)
 }
 

@@ -456,7 +456,7 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	if err := a.RunPass(ctx); err == nil || own.gone() != "all of r0, all of r2" {
 		t.Errorf("who has them removes %q, %v", own.gone(), err)
 	}
-	left, err := a.Leftovers(ctx)
+	left, err := a.Backlogs(ctx)
 	if err != nil || len(left) != 1 || left[0].Location != "p" || left[0].Runs != 1 || left[0].Label != "/results" ||
 		!strings.Contains(left[0].Problem, "permission denied") || left[0].TriedAt.IsZero() {
 		t.Errorf("left over: %+v, %v", left, err)
@@ -465,7 +465,7 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	if err := a.RunPass(ctx); err != nil || own.gone() != "all of r0, all of r1, all of r2" {
 		t.Errorf("who has them removes %q, %v", own.gone(), err)
 	}
-	if left, err := a.Leftovers(ctx); err != nil || len(left) != 0 {
+	if left, err := a.Backlogs(ctx); err != nil || len(left) != 0 {
 		t.Errorf("left over: %+v, %v", left, err)
 	}
 	// A run that a user deletes leaves a trace until its files are gone, and a single file is removed alone.

@@ -144,7 +144,7 @@ func (d *Controller) Demand(sc engine.Scenario, shares []int, only string) *stor
 		// Its stages are followed by the run workers that it begins with.
 		shares = engine.Spread(max(placement.Total(workerDemands(shares, "")), sc.PeakConnections(0)), len(shares))
 	}
-	return &store.Admission{Nodes: d.ledgerNodes(), Works: workerDemands(shares, only)}
+	return &store.Admission{Nodes: d.ledgerNodes(), Demands: workerDemands(shares, only)}
 }
 
 func workerDemands(shares []int, only string) []engine.WorkerDemand {
@@ -162,8 +162,8 @@ func (d *Controller) ReserveJoin(ctx context.Context, runID string, epoch int64,
 		only = d.ledgerName(only)
 	}
 	a := &store.Admission{
-		Nodes: d.ledgerNodes(),
-		Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}},
+		Nodes:   d.ledgerNodes(),
+		Demands: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}},
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -213,14 +213,14 @@ func (d *Controller) checkTotalCapacity(sc engine.Scenario, only string) error {
 		return err
 	}
 	a := d.Demand(sc, shares, only)
-	if placement.FitsWhenEmpty(a.Nodes, "", a.Works) {
+	if placement.FitsWhenEmpty(a.Nodes, "", a.Demands) {
 		return nil
 	}
-	room := placement.Free(a.Nodes, placement.Pool(a.Works))
+	room := placement.Free(a.Nodes, placement.Pool(a.Demands))
 	if only != "" {
 		return engine.InvalidField("workload.concurrent_connections",
 			fmt.Sprintf("%d connections do not fit on the server's own node, which alone reaches what this run needs "+
-				"and holds %d", placement.Total(a.Works), room.Connections),
+				"and holds %d", placement.Total(a.Demands), room.Connections),
 			"lower them, or let the node hold more (--local-capacity)")
 	}
 	largest := 0
@@ -229,14 +229,17 @@ func (d *Controller) checkTotalCapacity(sc engine.Scenario, only string) error {
 	}
 	return engine.InvalidField("workload.concurrent_connections",
 		fmt.Sprintf("%d connections of %s do not fit on the nodes, which hold %d together and %d each at most",
-			placement.Total(a.Works), engine.Count(len(a.Works), "run worker"), room.Connections, largest),
+			placement.Total(a.Demands), engine.Count(len(a.Demands), "run worker"), room.Connections, largest),
 		"share them between more run workers (scaling.worker_count), lower them, or add a node")
 }
 
 // Enqueue lets a run wait for room.
 func (d *Controller) Enqueue(ctx context.Context, runID, by string, a *store.Admission) error {
 	d.addPending(runID, a)
-	err := d.opts.Store.Enqueue(ctx, store.QueuedRun{RunID: runID, Pool: placement.Pool(a.Works), Works: a.Works, By: by})
+	err := d.opts.Store.Enqueue(
+		ctx,
+		store.QueuedRun{RunID: runID, Pool: placement.Pool(a.Demands), Demands: a.Demands, By: by},
+	)
 	d.Wake()
 	return err
 }
@@ -329,11 +332,11 @@ func (d *Controller) failOverdue(ctx context.Context, l store.Ledger, nodes []en
 		return
 	}
 	for _, w := range l.Queued {
-		if w.Unfit < d.opts.WaitForNodes || placement.FitsWhenEmpty(nodes, w.RunID, w.Works) {
+		if w.Unfit < d.opts.WaitForNodes || placement.FitsWhenEmpty(nodes, w.RunID, w.Demands) {
 			continue
 		}
 		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
-			placement.WaitReason(nodes, w.Works, 0))
+			placement.WaitReason(nodes, w.Demands, 0))
 		if err := d.opts.Runs.Cancel(ctx, w.RunID, engine.StopSetupFailure, why); err != nil {
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
@@ -438,9 +441,9 @@ func waitingAt(all []store.QueuedRun, i int, nodes []engine.NodeCapacity) *engin
 		}
 	}
 	free := placement.Free(nodes, w.Pool)
-	s := &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
-		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.WaitReason(nodes, w.Works, ahead)}
-	if isPassedOver(w) && !placement.FitsWhenEmpty(nodes, w.RunID, w.Works) {
+	s := &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Demands),
+		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.WaitReason(nodes, w.Demands, ahead)}
+	if isPassedOver(w) && !placement.FitsWhenEmpty(nodes, w.RunID, w.Demands) {
 		s.Reason += "; runs behind it are let by until nodes for it come"
 	}
 	return s

@@ -36,7 +36,7 @@ func (d *Controller) nodesPending() bool {
 
 // addPending notes that a run waits for nodes that are being dialled.
 func (d *Controller) addPending(runID string, a *store.Admission) {
-	if d.opts.WaitForNodes > 0 || placement.FitsWhenEmpty(a.Nodes, runID, a.Works) || !d.nodesPending() {
+	if d.opts.WaitForNodes > 0 || placement.FitsWhenEmpty(a.Nodes, runID, a.Demands) || !d.nodesPending() {
 		return
 	}
 	d.mu.Lock()
@@ -65,7 +65,7 @@ func (d *Controller) failExpired(ctx context.Context, l store.Ledger, nodes []en
 	d.mu.Unlock()
 	for _, w := range l.Queued {
 		until, hoped := hopes[w.RunID]
-		fits := hoped && placement.FitsWhenEmpty(nodes, w.RunID, w.Works)
+		fits := hoped && placement.FitsWhenEmpty(nodes, w.RunID, w.Demands)
 		if !hoped || !fits && time.Now().Before(until) {
 			continue
 		}
@@ -84,9 +84,9 @@ func (d *Controller) failExpired(ctx context.Context, l store.Ledger, nodes []en
 // timeoutMessage is why a run waited for nothing.
 func (d *Controller) timeoutMessage(w store.QueuedRun, nodes []engine.NodeCapacity) string {
 	var sc engine.Scenario
-	sc.Workload.ConcurrentConnections = placement.Total(w.Works)
+	sc.Workload.ConcurrentConnections = placement.Total(w.Demands)
 	if err := d.opts.Nodes.Capacity().Fits(sc); err != nil {
 		return fmt.Sprintf("No nodes for it came in %s: %s", dialTimeout, engine.ErrorText(err))
 	}
-	return fmt.Sprintf("No nodes for it came in %s: the run %s", dialTimeout, placement.WaitReason(nodes, w.Works, 0))
+	return fmt.Sprintf("No nodes for it came in %s: the run %s", dialTimeout, placement.WaitReason(nodes, w.Demands, 0))
 }

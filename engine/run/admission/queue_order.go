@@ -31,7 +31,7 @@ func nextAdmissions(waiting []store.QueuedRun, nodes []engine.NodeCapacity) (t a
 		if blocked[w.Pool] && !stale {
 			continue
 		}
-		fits := placement.FitsWhenEmpty(nodes, w.RunID, w.Works)
+		fits := placement.FitsWhenEmpty(nodes, w.RunID, w.Demands)
 		if fits && stale {
 			t.fit = append(t.fit, w.RunID)
 		}
@@ -39,7 +39,7 @@ func nextAdmissions(waiting []store.QueuedRun, nodes []engine.NodeCapacity) (t a
 			continue
 		}
 		blocked[w.Pool] = true
-		if fits && placement.Assign(nodes, w.RunID, w.Works) != nil {
+		if fits && placement.Assign(nodes, w.RunID, w.Demands) != nil {
 			t.start = append(t.start, w)
 		}
 	}

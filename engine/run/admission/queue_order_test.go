@@ -39,11 +39,11 @@ func TestOnlyWhatNobodyCanCarryIsLetBy(t *testing.T) {
 		nodes := drawNodes(t, 4)
 		waiting := make([]store.QueuedRun, rapid.IntRange(0, 8).Draw(t, "waiting"))
 		for i := range waiting {
-			w := store.QueuedRun{RunID: fmt.Sprint("r", i), Works: drawDemands(t)}
+			w := store.QueuedRun{RunID: fmt.Sprint("r", i), Demands: drawDemands(t)}
 			if rapid.IntRange(0, 3).Draw(t, "own") == 0 {
 				w.Pool = "n0"
-				for j := range w.Works {
-					w.Works[j].Only = w.Pool
+				for j := range w.Demands {
+					w.Demands[j].Only = w.Pool
 				}
 			}
 			w.Unfit = time.Duration(rapid.IntRange(0, 90).Draw(t, "unfit")) * time.Second
@@ -52,7 +52,7 @@ func TestOnlyWhatNobodyCanCarryIsLetBy(t *testing.T) {
 		got := nextAdmissions(waiting, nodes)
 		started, fit := map[string]bool{}, map[string]bool{}
 		for _, w := range got.start {
-			if started[w.RunID] = true; placement.Assign(nodes, w.RunID, w.Works) == nil {
+			if started[w.RunID] = true; placement.Assign(nodes, w.RunID, w.Demands) == nil {
 				t.Fatalf("%s is started without room", w.RunID)
 			}
 		}
@@ -61,12 +61,12 @@ func TestOnlyWhatNobodyCanCarryIsLetBy(t *testing.T) {
 		}
 		held := map[string]bool{}
 		for _, w := range waiting {
-			ever := placement.FitsWhenEmpty(nodes, w.RunID, w.Works)
+			ever := placement.FitsWhenEmpty(nodes, w.RunID, w.Demands)
 			if fit[w.RunID] != (ever && w.Unfit >= fitInterval) {
 				t.Fatalf("%s, unfit for %s, ever %v: said to fit %v", w.RunID, w.Unfit, ever, fit[w.RunID])
 			}
 			first := !held[w.Pool] && (ever || w.Unfit < placement.BypassAfter)
-			if room := placement.Assign(nodes, w.RunID, w.Works) != nil; started[w.RunID] != (first && room) {
+			if room := placement.Assign(nodes, w.RunID, w.Demands) != nil; started[w.RunID] != (first && room) {
 				t.Fatalf("%s (first %v, room %v) is started: %v", w.RunID, first, room, started[w.RunID])
 			}
 			held[w.Pool] = held[w.Pool] || first
@@ -108,8 +108,8 @@ func (c *queueSimulation) step(lasts func(runID string) int) {
 			}
 		}
 		for _, w := range got.start {
-			on := placement.Assign(c.visibleNodes(), w.RunID, w.Works)
-			for _, one := range w.Works {
+			on := placement.Assign(c.visibleNodes(), w.RunID, w.Demands)
+			for _, one := range w.Demands {
 				c.held = append(c.held, engine.Reservation{RunID: w.RunID, WorkerID: one.ID, NodeID: on[one.ID],
 					Connections: one.Connections})
 			}
@@ -138,7 +138,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		back := rapid.IntRange(0, 100).Draw(t, "back")
 		c.away["b"] = back > 0
 		c.waiting = []store.QueuedRun{{RunID: "large",
-			Works: []engine.WorkerDemand{{ID: "w0", Connections: 8}, {ID: "w1", Connections: 8}}}}
+			Demands: []engine.WorkerDemand{{ID: "w0", Connections: 8}, {ID: "w1", Connections: 8}}}}
 		c.held = []engine.Reservation{{RunID: "before", NodeID: "a", Connections: rapid.IntRange(1, 8).Draw(t, "before")}}
 		c.ends["before"] = lasts("before")
 		small, lastBegin, longestGap := 0, 0, 0
@@ -149,7 +149,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "small") {
 				small++
 				c.waiting = append(c.waiting, store.QueuedRun{RunID: fmt.Sprint("s", small),
-					Works: []engine.WorkerDemand{{ID: "w0", Connections: rapid.IntRange(1, 8).Draw(t, "connections")}}})
+					Demands: []engine.WorkerDemand{{ID: "w0", Connections: rapid.IntRange(1, 8).Draw(t, "connections")}}})
 			}
 			before := len(c.startedAt)
 			c.step(lasts)

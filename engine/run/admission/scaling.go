@@ -91,13 +91,13 @@ func computeNeeds(l store.Ledger, nodes []engine.NodeCapacity, now time.Time) Sc
 		}
 	}
 	for i, w := range l.Queued {
-		s.WaitingConnections += placement.Total(w.Works)
+		s.WaitingConnections += placement.Total(w.Demands)
 		s.Waiting = append(s.Waiting, WaitingRun{RunID: w.RunID, RunName: w.RunName, By: w.By,
 			Waiting: *waitingAt(l.Queued, i, nodes)})
 		if isOwnNode(w.Pool) {
 			continue
 		}
-		for _, work := range w.Works {
+		for _, work := range w.Demands {
 			demand.Queued = append(demand.Queued, work.Connections)
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Store) reserved() (all []engine.Reservation) {
 
 // admit takes room for the start of a run, unless another of its pool waits before it.
 func (s *Store) admit(r *run, a *store.Admission) error {
-	pool := placement.Pool(a.Works)
+	pool := placement.Pool(a.Demands)
 	for _, other := range s.runs {
 		w := other.waiting
 		if w != nil && other != r && w.Pool == pool && (r.waiting == nil || w.place < r.waiting.place) &&
@@ -47,11 +47,11 @@ func (s *Store) admit(r *run, a *store.Admission) error {
 
 // reserve takes room where there is some beside what is held.
 func (s *Store) reserve(r *run, a *store.Admission, held []engine.Reservation) error {
-	a.On = placement.Assign(placement.WithReservations(a.Nodes, held, ""), r.row.RunID, a.Works)
+	a.On = placement.Assign(placement.WithReservations(a.Nodes, held, ""), r.row.RunID, a.Demands)
 	if a.On == nil {
 		return store.ErrNoCapacity
 	}
-	for _, w := range a.Works {
+	for _, w := range a.Demands {
 		r.reservation[w.ID] = engine.Reservation{
 			RunID:       r.row.RunID,
 			WorkerID:    w.ID,
@@ -76,7 +76,7 @@ func (s *Store) Enqueue(ctx context.Context, w store.QueuedRun) error {
 		return conflict(fmt.Sprintf("The run is %s and waits for nothing.", r.row.Status), "")
 	}
 	if r.waiting == nil {
-		w.Works, w.By, w.Since = slices.Clone(w.Works), store.CleanText(w.By), engine.At(now())
+		w.Demands, w.By, w.Since = slices.Clone(w.Demands), store.CleanText(w.By), engine.At(now())
 		r.waiting = &queuedRun{w, s.next(), now()}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (s *Store) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	slices.SortFunc(waits, func(a, b *run) int { return cmp.Compare(a.waiting.place, b.waiting.place) })
 	for _, r := range waits {
 		w := r.waiting.QueuedRun
-		w.RunName, w.Works, w.Unfit = r.row.RunName, slices.Clone(w.Works), now().Sub(r.waiting.feasibleAt)
+		w.RunName, w.Demands, w.Unfit = r.row.RunName, slices.Clone(w.Demands), now().Sub(r.waiting.feasibleAt)
 		l.Queued = append(l.Queued, w)
 	}
 	return l, nil
@@ -124,7 +124,7 @@ func (s *Store) Reserve(ctx context.Context, runID string, epoch int64, a *store
 		return err
 	}
 	moving := map[string]bool{}
-	for _, w := range a.Works {
+	for _, w := range a.Demands {
 		moving[w.ID] = true
 	}
 	held := slices.DeleteFunc(

@@ -10,7 +10,7 @@ import (
 )
 
 // SetNodeDesiredState implements nodes.Nodes.
-func (s *Store) SetNodeDesiredState(ctx context.Context, nodeID string, wish nodes.DesiredState, _ string) error {
+func (s *Store) SetNodeDesiredState(ctx context.Context, nodeID string, desired nodes.DesiredState, _ string) error {
 	if nodeID == "" {
 		return unnamed("node")
 	}
@@ -18,11 +18,11 @@ func (s *Store) SetNodeDesiredState(ctx context.Context, nodeID string, wish nod
 		return err
 	}
 	defer s.mu.Unlock()
-	if wish == nodes.DesiredNone {
+	if desired == nodes.DesiredNone {
 		delete(s.desiredStates, nodeID)
 		return nil
 	}
-	s.desiredStates[nodeID] = wish
+	s.desiredStates[nodeID] = desired
 	return nil
 }
 

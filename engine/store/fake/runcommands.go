@@ -44,7 +44,7 @@ func (s *Store) RunCommand(ctx context.Context, seq int64) (store.RunCommand, er
 			return w, nil
 		}
 	}
-	return store.RunCommand{}, notFound("wish", strconv.FormatInt(seq, 10))
+	return store.RunCommand{}, notFound("command", strconv.FormatInt(seq, 10))
 }
 
 // PendingRunCommands implements run.CommandStore.

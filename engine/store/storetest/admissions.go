@@ -68,13 +68,13 @@ func waits(t testing.TB, s Store) (ids []string) {
 func placements(t *testing.T, s Store) {
 	createAll(t, s, "r1", "r2")
 	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 32}, {ID: "b", Capacity: 32}}
-	first := &store.Admission{Nodes: nodes, Works: works(20, 20)}
+	first := &store.Admission{Nodes: nodes, Demands: works(20, 20)}
 	Must(t, starting(t, s, "r1", first))
 	if len(first.On) != 2 || first.On["worker-0"] == first.On["worker-1"] {
 		t.Errorf("placed on %v", first.On)
 	}
 	// Together there is room for it, and on none of the nodes.
-	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Demands: works(20)}), store.ErrNoCapacity)
 	run, err := s.Run(t.Context(), "r2")
 	Must(t, err)
 	if run.Status != engine.StatusPrepared || run.OwnerEpoch != 0 {
@@ -87,7 +87,7 @@ func placements(t *testing.T, s Store) {
 	if on := used(t, s); len(on) != 0 {
 		t.Errorf("after the end %v is held", on)
 	}
-	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(20)}))
+	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Demands: works(20)}))
 }
 
 // placementRace: many servers that place at once overfill no node, and place none in part.
@@ -105,7 +105,7 @@ func placementRace(t *testing.T, s Store) {
 		all.Go(func() {
 			_, errs[i] = s.Transition(t.Context(), store.Transition{RunID: id, From: []engine.Status{engine.StatusPrepared},
 				To: engine.StatusRunning, Owner: fmt.Sprint("server-", i%4),
-				Admission: &store.Admission{Nodes: nodes, Works: works(5, 4)}})
+				Admission: &store.Admission{Nodes: nodes, Demands: works(5, 4)}})
 		})
 	}
 	all.Wait()
@@ -152,7 +152,7 @@ func queueing(t *testing.T, s Store) {
 	small := []engine.NodeCapacity{{ID: "a", Capacity: 10}}
 	large := []engine.NodeCapacity{{ID: "a", Capacity: 100}}
 	wait := func(id string, w ...engine.WorkerDemand) error {
-		return s.Enqueue(ctx, store.QueuedRun{RunID: id, Pool: placement.Pool(w), Works: w, By: "ada"})
+		return s.Enqueue(ctx, store.QueuedRun{RunID: id, Pool: placement.Pool(w), Demands: w, By: "ada"})
 	}
 	Must(t, wait("r1", works(20)...))
 	Must(t, wait("r2", works(5, 3)...))
@@ -161,15 +161,15 @@ func queueing(t *testing.T, s Store) {
 	Must(t, err)
 	if len(l.Queued) != 2 || l.Queued[0].RunID != "r1" || l.Queued[1].RunID != "r2" || l.Queued[1].By != "ada" ||
 		l.Queued[1].RunName != "test of r2" || l.Queued[1].Since.IsZero() ||
-		!slices.Equal(l.Queued[1].Works, works(5, 3)) {
+		!slices.Equal(l.Queued[1].Demands, works(5, 3)) {
 		t.Errorf("%+v", l.Queued)
 	}
 	// There is room for the second, but not before the first; a run of another pool waits for none of them.
-	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: small, Works: works(5, 3)}), store.ErrNoCapacity)
-	WantError(t, starting(t, s, "r3", &store.Admission{Nodes: large, Works: works(1)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r2", &store.Admission{Nodes: small, Demands: works(5, 3)}), store.ErrNoCapacity)
+	WantError(t, starting(t, s, "r3", &store.Admission{Nodes: large, Demands: works(1)}), store.ErrNoCapacity)
 	own := []engine.WorkerDemand{{ID: "worker-0", Connections: 5, Only: "a"}}
-	Must(t, starting(t, s, "r4", &store.Admission{Nodes: small, Works: own}))
-	Must(t, starting(t, s, "r1", &store.Admission{Nodes: large, Works: works(20)}))
+	Must(t, starting(t, s, "r4", &store.Admission{Nodes: small, Demands: own}))
+	Must(t, starting(t, s, "r1", &store.Admission{Nodes: large, Demands: works(20)}))
 	if got := waits(t, s); !slices.Equal(got, []string{"r2"}) {
 		t.Errorf("%v wait", got)
 	}
@@ -191,26 +191,26 @@ func liveReservations(t *testing.T, s Store) {
 	ctx := t.Context()
 	createAll(t, s, "r1", "r2")
 	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 10}, {ID: "b", Capacity: 10}}
-	Must(t, starting(t, s, "r1", &store.Admission{Nodes: nodes, Works: works(6)}))
-	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(6)}))
+	Must(t, starting(t, s, "r1", &store.Admission{Nodes: nodes, Demands: works(6)}))
+	Must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Demands: works(6)}))
 	old, err := s.TakeOver(ctx, "r1")
 	Must(t, err)
 	epoch, err := s.TakeOver(ctx, "r1")
 	Must(t, err)
 	join := func() *store.Admission {
-		return &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
+		return &store.Admission{Nodes: nodes, Demands: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
 	}
 	WantError(t, s.Reserve(ctx, "r1", old, join()), store.ErrFenced)
 	WantError(t, s.SetReservations(ctx, "r1", old, []engine.Reservation{{WorkerID: "worker-0"}}), store.ErrFenced)
 	Must(t, s.Reserve(ctx, "r1", epoch, join()))
-	third := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-2", Connections: 4},
+	third := &store.Admission{Nodes: nodes, Demands: []engine.WorkerDemand{{ID: "worker-2", Connections: 4},
 		{ID: "worker-3", Connections: 1}}}
 	WantError(t, s.Reserve(ctx, "r1", epoch, third), store.ErrNoCapacity)
 	if on := used(t, s); on["a"]+on["b"] != 16 {
 		t.Errorf("held %v", on)
 	}
 	// A run worker that moves needs no second place.
-	move := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
+	move := &store.Admission{Nodes: nodes, Demands: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
 	Must(t, s.Reserve(ctx, "r1", epoch, move))
 	Must(t, s.SetReservations(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "worker-0"},
 		{WorkerID: "worker-1", NodeID: move.On["worker-1"], Connections: 12}}))

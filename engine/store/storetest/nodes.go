@@ -18,10 +18,10 @@ func nodeDesiredStates(t *testing.T, s Store) {
 	Must(t, s.SetNodeDesiredState(ctx, "a", nodes.DesiredRemove, "bob"))
 	Must(t, s.SetNodeDesiredState(ctx, "b", nodes.DesiredNone, "bob"))
 	Must(t, s.SetNodeDesiredState(ctx, "nobody", nodes.DesiredNone, "bob"))
-	wishes, err := s.NodeDesiredStates(ctx)
+	states, err := s.NodeDesiredStates(ctx)
 	Must(t, err)
-	if !maps.Equal(wishes, map[string]nodes.DesiredState{"a": nodes.DesiredRemove}) {
-		t.Errorf("wishes %v", wishes)
+	if !maps.Equal(states, map[string]nodes.DesiredState{"a": nodes.DesiredRemove}) {
+		t.Errorf("states %v", states)
 	}
 	if err := s.SetNodeDesiredState(ctx, "", nodes.DesiredDrain, "ada"); err == nil {
 		t.Error("something was wanted of a node without a name")

@@ -17,7 +17,7 @@ func wait(t testing.TB, s Store, connections int, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		Must(t, s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: id, WorkersExpected: 1}))
-		Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: id, Works: queueDemand(connections), By: "ada"}))
+		Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: id, Demands: queueDemand(connections), By: "ada"}))
 	}
 }
 
@@ -46,7 +46,7 @@ func Feasibility(t *testing.T, s Store) {
 	}
 	Must(t, s.MarkFeasible(t.Context(), []string{"r1", "there is no such run"}))
 	Must(t, s.MarkFeasible(t.Context(), nil))
-	Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: "r2", Works: queueDemand(4), By: "ada"}))
+	Must(t, s.Enqueue(t.Context(), store.QueuedRun{RunID: "r2", Demands: queueDemand(4), By: "ada"}))
 	order, after := unfit(t, s)
 	if !slices.Equal(order, []string{"r1", "r2"}) || after["r2"] < before["r2"] || after["r1"] >= after["r2"] ||
 		after["r2"]-after["r1"] < 20*time.Millisecond {
@@ -63,7 +63,7 @@ func QueueBypass(t *testing.T, s Store, age func(runID string, by time.Duration)
 		t.Helper()
 		_, err := s.Transition(t.Context(), store.Transition{RunID: id, From: []engine.Status{engine.StatusPrepared},
 			To: engine.StatusRunning, Owner: "a", Admission: &store.Admission{
-				Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 50}}, Works: queueDemand(4)}})
+				Nodes: []engine.NodeCapacity{{ID: "a", Capacity: 50}}, Demands: queueDemand(4)}})
 		if want == nil {
 			Must(t, err)
 		} else if err == nil {

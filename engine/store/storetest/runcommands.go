@@ -33,7 +33,7 @@ func runCommands(t *testing.T, s Store) {
 		store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "a\x00da", Server: "s1"},
 	)
 	Must(t, err)
-	wait("the first wish")
+	wait("the first command")
 	again, err := s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "bob", Server: "s2"})
 	Must(t, err)
 	other, err := s.EnqueueRunCommand(
