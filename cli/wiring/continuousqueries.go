@@ -65,7 +65,7 @@ func OpenContinuousQueries(ctx context.Context, o StreamOptions) (*Streams, erro
 	c, err := coordinator.Open(
 		ctx,
 		coordinator.Options{Store: o.Catalog, Connectors: f, Runner: &fragmentRunner{nodes: o.Fragments},
-			Tables: reached, Owner: o.Owner, Workers: o.workers, HasLoad: o.hasRunWorker, Sources: system.Sources, Log: o.Log},
+			Tables: reached, Owner: o.Owner, Cluster: o, Sources: system.Sources, Log: o.Log},
 	)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
@@ -103,9 +103,9 @@ func (s *Streams) Close(ctx context.Context) error {
 // defaultSlots is how many fragments a node is thought to take until somebody says otherwise.
 const defaultSlots = 16
 
-// workers are the nodes of the cluster as workers of streams. The node in the process of a server is none: what it
+// Workers are the nodes of the cluster as workers of streams. The node in the process of a server is none: what it
 // would run the server does.
-func (o StreamOptions) workers() []catalog.Worker {
+func (o StreamOptions) Workers() []catalog.Worker {
 	list := []catalog.Worker{}
 	for _, n := range o.Nodes() {
 		if n.NodeID == "" || n.NodeID == protocol.OwnNode {
@@ -123,8 +123,8 @@ func (o StreamOptions) workers() []catalog.Worker {
 	return list
 }
 
-// hasRunWorker reports whether a node has a run worker of this server.
-func (o StreamOptions) hasRunWorker(host string) bool {
+// HasLoad reports whether a node has a run worker of this server.
+func (o StreamOptions) HasLoad(host string) bool {
 	return slices.ContainsFunc(o.Nodes(), func(n nodes.NodeInfo) bool {
 		return sql.SameName(n.NodeID, host) && len(n.Workers) > 0
 	})

@@ -330,8 +330,8 @@ func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error
 	return err
 }
 
-// OpenHost opens a host that keeps what it compiles in the folder cache, with the bundled plugins and those of the flags; modules are all of
-// them by hash, for nodes that do not have them.
+// OpenHost opens a host that keeps what it compiles in the folder cache, with the bundled plugins and those of the
+// flags; modules are all of them by hash, for nodes that do not have them.
 func OpenHost(ctx context.Context, cache string, flags StoreFlags, log zerolog.Logger) (
 	_ *pluginshost.Host, modules map[string]func() ([]byte, error), err error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {

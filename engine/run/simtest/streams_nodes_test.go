@@ -111,8 +111,8 @@ func (s *streaming) resume(name string) {
 	}
 }
 
-// bears is what the server knows of the load of a node.
-func (l *carrier) bears(host string) bool {
+// HasLoad is what the server knows of the load of a node.
+func (l *carrier) HasLoad(host string) bool {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	n := l.of.hosts[host]

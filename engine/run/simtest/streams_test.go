@@ -212,7 +212,7 @@ func (s *streaming) boot(owner string) {
 	s.w.note("the server %s begins, its clock is off by %v", l.name, l.off)
 	go func() {
 		c, err := coordinator.Open(context.Background(), coordinator.Options{Store: catalogStore{s.keeper, l},
-			Connectors: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, HasLoad: l.bears,
+			Connectors: feeds{l}, Runner: ways{l}, Owner: l.owner, Cluster: l,
 			Now: func() time.Time { return time.Now().Add(l.off) }, Sources: s.sources(), Log: zerolog.Nop()})
 		l.c = c
 		close(l.opened)
@@ -261,8 +261,8 @@ func (s *streaming) reboot(owner string) {
 	}
 }
 
-// workers are the nodes as the server sees them.
-func (l *carrier) workers() (list []catalog.Worker) {
+// Workers are the nodes as the server sees them.
+func (l *carrier) Workers() (list []catalog.Worker) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	for _, n := range l.of.nodes {

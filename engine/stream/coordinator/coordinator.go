@@ -44,10 +44,8 @@ type Options struct {
 	Owner string
 	// Tables looks at tables of saved connections; nil where there are none.
 	Tables Tables
-	// Workers are the nodes of the cluster; nil where there are none.
-	Workers func() []catalog.Worker
-	// HasLoad says whether a worker that drains still bears load, of which it tells; nil where none does.
-	HasLoad func(host string) bool
+	// Cluster is nil where there are no nodes.
+	Cluster Cluster
 	// Sources are statements that are carried out once at the start, where what they create is not there.
 	Sources string
 	// Now is the machine's clock, time.Now where it is not set.
@@ -55,6 +53,13 @@ type Options struct {
 	// Lease is for how long queries are this server's without a word of it (15 s).
 	Lease time.Duration
 	Log   zerolog.Logger
+}
+
+// Cluster is the nodes as workers of streams.
+type Cluster interface {
+	Workers() []catalog.Worker
+	// HasLoad says whether a worker that drains still bears load, of which it tells.
+	HasLoad(host string) bool
 }
 
 // Coordinator is safe for concurrent use.

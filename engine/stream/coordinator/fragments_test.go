@@ -130,8 +130,8 @@ func (c *cluster) Status(_ context.Context, host string) ([]fragment.Key, error)
 	return h.List("", 0).Running, nil
 }
 
-// workers are the nodes, as the cluster sees them.
-func (c *cluster) workers() (list []catalog.Worker) {
+// Workers are the nodes, as the cluster sees them.
+func (c *cluster) Workers() (list []catalog.Worker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.hosts {
@@ -147,7 +147,7 @@ func (c *cluster) workers() (list []catalog.Worker) {
 	return list
 }
 
-func (c *cluster) loaded(host string) bool {
+func (c *cluster) HasLoad(host string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bears[host]
@@ -163,7 +163,7 @@ func (c *cluster) drain(name string, drains, bears bool) {
 func beginOver(t *testing.T, k *catalogtest.Store, p *pipes, nodes *cluster) *coordinator.Coordinator {
 	t.Helper()
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: p, Owner: "one", Runner: nodes,
-		Workers: nodes.workers, HasLoad: nodes.loaded, Sources: system.Sources, Lease: 2 * time.Second})
+		Cluster: nodes, Sources: system.Sources, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestAServerWithoutAWayToANode(t *testing.T) {
 	execute(t, c, overNodes)
 	eventually(t, k, "q", catalog.Running)
 	other, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: &pipes{}, Owner: "two",
-		Runner: newCluster(t), Workers: func() []catalog.Worker { return nil }, Sources: system.Sources,
+		Runner: newCluster(t), Cluster: newCluster(t), Sources: system.Sources,
 		Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -159,10 +159,10 @@ func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
 // workers are those of the cluster that the catalog has in another state, or not at all. Of those that this server does
 // not know another one may tell. What was the server's own node once is a worker no more.
 func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Worker) {
-	if c.o.Workers == nil {
+	if c.o.Cluster == nil {
 		return nil
 	}
-	there := c.o.Workers()
+	there := c.o.Cluster.Workers()
 	c.sent.Reconcile(there)
 	named := func(list []catalog.Worker, host string) int {
 		return slices.IndexFunc(list, func(w catalog.Worker) bool { return sql.SameName(w.Host, host) })
@@ -185,8 +185,8 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 // sees.
 func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool {
 	there := contents.Workers
-	if c.o.Workers != nil {
-		there = append(c.o.Workers(), catalog.Worker{Host: Server, State: catalog.Active})
+	if c.o.Cluster != nil {
+		there = append(c.o.Cluster.Workers(), catalog.Worker{Host: Server, State: catalog.Active})
 	}
 	return func(host string) bool {
 		return slices.ContainsFunc(there, func(w catalog.Worker) bool {

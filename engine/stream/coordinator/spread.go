@@ -23,7 +23,7 @@ func (c *Coordinator) spread(ctx context.Context, contents catalog.Contents,
 	comes := func(host string) bool {
 		return !slices.ContainsFunc(contents.Workers, func(w catalog.Worker) bool {
 			return sql.SameName(w.Host, host) && w.State == catalog.Draining
-		}) || c.o.HasLoad != nil && c.o.HasLoad(host)
+		}) || c.o.Cluster != nil && c.o.Cluster.HasLoad(host)
 	}
 	if !catalog.FromContents(contents).SpreadDue(c.o.Owner, active, comes) {
 		return contents, nil
