@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"unicode"
@@ -51,40 +50,6 @@ type Token struct {
 	ExpiresAt  engine.Time `json:"expires_at"`
 	LastUsedAt engine.Time `json:"last_used_at"`
 	CreatedAt  engine.Time `json:"created_at"`
-}
-
-// Users keeps users and their tokens. There is one admin at least who is not locked out, once EnsureAdmin was called:
-// what would lock out or remove the last one is ErrConflict.
-type Users interface {
-	// EnsureAdmin returns the first admin, made if there is none.
-	EnsureAdmin(ctx context.Context, name string) (User, error)
-	// CreateUser makes a user without a password. Names that differ in case alone are one: ErrConflict.
-	CreateUser(ctx context.Context, name string, role Role) (User, error)
-	// ListUsers lists all, by name.
-	ListUsers(ctx context.Context) ([]User, error)
-	// ChangeUser sets what is not nil, and returns the user as it is and as it was before. Who is locked out is known by
-	// no token any more, until that ends.
-	ChangeUser(ctx context.Context, userID string, to UserChange) (now, before User, err error)
-	// DeleteUser removes a user with its tokens, unless it is another than was seen; what the user made stays.
-	DeleteUser(ctx context.Context, userID string, was ExpectedUser) error
-	// UserCredentials returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
-	// out is ErrNotFound.
-	UserCredentials(ctx context.Context, name string) (u User, hash string, err error)
-	// SetPassword sets the hash of a password and ends the user's sessions and invitations.
-	SetPassword(ctx context.Context, userID, hash string) error
-
-	// ExternalUser returns the user that a provider knows by externalID, made with the name if there is none, and gives
-	// it the role; changed tells that it had another. A name that another user has is ErrConflict, and so is a role that
-	// would take the last admin away.
-	ExternalUser(ctx context.Context, externalID, name string, role Role) (u User, changed bool, err error)
-
-	// CreateToken saves a token. There is one sign-in link at a time, and one invitation of each user.
-	CreateToken(ctx context.Context, t Token, secretSHA256 [32]byte) (Token, error)
-	// UseToken returns the token and its user, and notes the use. An expired or
-	// unknown one is ErrNotFound. A signin or invite token is consumed by its use.
-	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (Token, User, error)
-	ListTokens(ctx context.Context, userID, kind string) ([]Token, error)
-	DeleteToken(ctx context.Context, userID, tokenID string) error
 }
 
 // UserChange is what is changed about a user; what is nil stays.

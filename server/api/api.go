@@ -49,6 +49,26 @@ type Runs interface {
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
+// UserStore keeps users. There is one admin at least who is not locked out: what would lock out or remove the last one is
+// ErrConflict.
+type UserStore interface {
+	auth.Users
+	// ExternalUser returns the user that a provider knows by externalID, made with the name if there is none, and gives
+	// it the role; changed tells that it had another. A name that another user has is ErrConflict, and so is a role that
+	// would take the last admin away.
+	ExternalUser(ctx context.Context, externalID, name string, role store.Role) (u store.User, changed bool, err error)
+	// CreateUser makes a user without a password. Names that differ in case alone are one: ErrConflict.
+	CreateUser(ctx context.Context, name string, role store.Role) (store.User, error)
+	// ListUsers lists all, by name.
+	ListUsers(ctx context.Context) ([]store.User, error)
+	// ChangeUser sets what is not nil, and returns the user as it is and as it was before. Who is locked out is known by
+	// no token any more, until that ends.
+	ChangeUser(ctx context.Context, userID string, to store.UserChange) (now, before store.User, err error)
+	// DeleteUser removes a user with its tokens, unless it is another than was seen; what the user made stays.
+	DeleteUser(ctx context.Context, userID string, was store.ExpectedUser) error
+	ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error)
+}
+
 // TemplateStore keeps templates.
 type TemplateStore interface {
 	CreateTemplate(ctx context.Context, t store.Template) (store.Template, error)
@@ -156,7 +176,7 @@ type RunViewStore interface {
 type Store interface {
 	TemplateStore
 	ConnectionStore
-	store.Users
+	UserStore
 	store.Audit
 	ShareStore
 	BaselineStore

@@ -119,9 +119,31 @@ func wellFormed(prefix, secret string) bool {
 	return err == nil
 }
 
+// Users are those who sign in, with their tokens.
+type Users interface {
+	Tokens
+	// EnsureAdmin returns the first admin, made if there is none.
+	EnsureAdmin(ctx context.Context, name string) (store.User, error)
+	// UserCredentials returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
+	// out is ErrNotFound.
+	UserCredentials(ctx context.Context, name string) (u store.User, hash string, err error)
+	// SetPassword sets the hash of a password and ends the user's sessions and invitations.
+	SetPassword(ctx context.Context, userID, hash string) error
+}
+
+// Tokens know users: those of sessions, of sign-in links and invitations, and of programs.
+type Tokens interface {
+	// CreateToken saves a token. There is one sign-in link at a time, and one invitation of each user.
+	CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error)
+	// UseToken returns the token and its user, and notes the use. An expired or
+	// unknown one is ErrNotFound. A signin or invite token is consumed by its use.
+	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error)
+	DeleteToken(ctx context.Context, userID, tokenID string) error
+}
+
 // Service authenticates callers and hands out secrets. It is safe for concurrent use.
 type Service struct {
-	users store.Users
+	users Users
 	log   zerolog.Logger
 	now   func() time.Time
 	// Second is asked for a code of a user whose password is right; nil asks nobody. It is set before anybody signs in.
@@ -155,7 +177,7 @@ func (c cached) valid(now time.Time) bool {
 }
 
 // New returns a service on the users of a store.
-func New(users store.Users, log zerolog.Logger) *Service {
+func New(users Users, log zerolog.Logger) *Service {
 	return &Service{users: users, log: log, now: time.Now, cache: map[[32]byte]cached{}, watches: map[*watch]struct{}{}}
 }
 

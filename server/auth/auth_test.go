@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // users answers for one token, as slowly as a test wants.
 type users struct {
-	store.Users
+	Users
 	mu      sync.Mutex // of asked, deleted and role: what goes on asks beside a test
 	asked   int
 	deleted bool

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
@@ -60,7 +61,7 @@ func TestCheckPassword(t *testing.T) {
 
 // concurrentChange changes a user between two looks at its password.
 type concurrentChange struct {
-	store.Users
+	Users
 	looks  int
 	change func()
 }
@@ -77,11 +78,11 @@ func (m *concurrentChange) UserCredentials(ctx context.Context, name string) (st
 // is begun by the old one.
 func TestASignInBesideAnotherPassword(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(s store.Users, id string) error{
-		"another password": func(s store.Users, id string) error {
+	for name, change := range map[string]func(s *postgres.Store, id string) error{
+		"another password": func(s *postgres.Store, id string) error {
 			return s.SetPassword(t.Context(), id, hashPassword(secret.New("another horse battery")))
 		},
-		"locked out": func(s store.Users, id string) error {
+		"locked out": func(s *postgres.Store, id string) error {
 			gone := true
 			_, _, err := s.ChangeUser(t.Context(), id, store.UserChange{Disabled: &gone})
 			return err

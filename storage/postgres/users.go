@@ -16,10 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Users implements store.Users. Its calls last as long as their context and the pool allow.
+// Users implements api.UserStore. Its calls last as long as their context and the pool allow.
 type Users struct{ Pool *pgxpool.Pool }
-
-var _ store.Users = Users{}
 
 // adminLock is the key of the advisory lock under which admins come and go.
 const adminLock = 0x61646d6e // "admn"
@@ -36,7 +34,7 @@ func scan(row pgx.Row, more ...any) (u store.User, err error) {
 	return u, err
 }
 
-// EnsureAdmin implements store.Users.
+// EnsureAdmin implements api.UserStore.
 func (s Users) EnsureAdmin(ctx context.Context, name string) (u store.User, err error) {
 	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", adminLock); err != nil {
@@ -53,7 +51,7 @@ func (s Users) EnsureAdmin(ctx context.Context, name string) (u store.User, err 
 	return u, dberr.Saving("user", name, err)
 }
 
-// CreateUser implements store.Users.
+// CreateUser implements api.UserStore.
 func (s Users) CreateUser(ctx context.Context, name string, role store.Role) (store.User, error) {
 	if err := store.CheckUser(name, role); err != nil {
 		return store.User{}, err
@@ -63,7 +61,7 @@ func (s Users) CreateUser(ctx context.Context, name string, role store.Role) (st
 	return u, dberr.Saving("user", name, err)
 }
 
-// ExternalUser implements store.Users.
+// ExternalUser implements api.UserStore.
 func (s Users) ExternalUser(ctx context.Context, externalID, name string, role store.Role) (u store.User, changed bool,
 	err error) {
 	if err := store.CheckUser(name, role); err != nil {
@@ -93,7 +91,7 @@ func (s Users) ExternalUser(ctx context.Context, externalID, name string, role s
 	return u, changed, nil
 }
 
-// ListUsers implements store.Users.
+// ListUsers implements api.UserStore.
 func (s Users) ListUsers(ctx context.Context) ([]store.User, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+userColumns+` FROM users u ORDER BY lower(user_name COLLATE "C"), user_id`)
 	if err != nil {
@@ -103,7 +101,7 @@ func (s Users) ListUsers(ctx context.Context) ([]store.User, error) {
 	return list, dberr.Failed("listing users", err)
 }
 
-// ChangeUser implements store.Users.
+// ChangeUser implements api.UserStore.
 func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChange) (now, before store.User,
 	err error) {
 	if err := to.Check(); err != nil {
@@ -125,7 +123,7 @@ func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChang
 	return now, before, dberr.Reading("user", userID, err)
 }
 
-// DeleteUser implements store.Users.
+// DeleteUser implements api.UserStore.
 func (s Users) DeleteUser(ctx context.Context, userID string, was store.ExpectedUser) error {
 	return dberr.Reading("user", userID, s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
 		u, err := scan(tx.QueryRow(ctx, "SELECT "+userColumns+" FROM users u WHERE user_id = $1 FOR UPDATE", userID))
@@ -169,7 +167,7 @@ func (s Users) keepingAnAdmin(ctx context.Context, do func(tx pgx.Tx) error) err
 	})
 }
 
-// UserCredentials implements store.Users.
+// UserCredentials implements api.UserStore.
 func (s Users) UserCredentials(ctx context.Context, name string) (u store.User, hash string, err error) {
 	u, err = scan(s.Pool.QueryRow(ctx, "SELECT "+userColumns+`, u.password_hash FROM users u
 		WHERE lower(user_name COLLATE "C") = lower($1 COLLATE "C") AND disabled_at IS NULL`, store.CleanText(name)), &hash)
@@ -179,7 +177,7 @@ func (s Users) UserCredentials(ctx context.Context, name string) (u store.User, 
 	return u, hash, dberr.Failed("looking up a password", err)
 }
 
-// SetPassword implements store.Users.
+// SetPassword implements api.UserStore.
 func (s Users) SetPassword(ctx context.Context, userID, hash string) error {
 	return dberr.Reading("user", userID, pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE users SET password_hash = $2 WHERE user_id = $1", userID, hash)

@@ -21,7 +21,7 @@ func scanToken(row pgx.Row, t *store.Token, more ...any) error {
 	return err
 }
 
-// CreateToken implements store.Users. It removes the owner's expired tokens.
+// CreateToken implements api.UserStore. It removes the owner's expired tokens.
 func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error) {
 	if t.TokenID == "" {
 		t.TokenID = newUserID()
@@ -46,7 +46,7 @@ func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]
 // useNoteTimeout bounds how long the noting of a token's use holds a request up.
 const useNoteTimeout = time.Second
 
-// UseToken implements store.Users. The time of use is exact to a minute, so
+// UseToken implements api.UserStore. The time of use is exact to a minute, so
 // that a page that asks each second does not write each second.
 func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
 	var t store.Token
@@ -83,7 +83,7 @@ func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte)
 	return t, u, nil
 }
 
-// ListTokens implements store.Users; newest first, expired ones left out. userID or kind "" means any.
+// ListTokens implements api.UserStore; newest first, expired ones left out. userID or kind "" means any.
 func (s Users) ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+tokenColumns+` FROM api_tokens t
 		WHERE ($1 = '' OR t.user_id = $1) AND ($2 = '' OR t.kind = $2) AND (t.expires_at IS NULL OR t.expires_at > now())
@@ -97,7 +97,7 @@ func (s Users) ListTokens(ctx context.Context, userID, kind string) ([]store.Tok
 	return tokens, dberr.Failed("listing tokens", err)
 }
 
-// DeleteToken implements store.Users.
+// DeleteToken implements api.UserStore.
 func (s Users) DeleteToken(ctx context.Context, userID, tokenID string) error {
 	tag, err := s.Pool.Exec(ctx, "DELETE FROM api_tokens WHERE token_id = $2 AND user_id = $1", userID, tokenID)
 	if err != nil {

@@ -34,8 +34,9 @@ type Deletions interface {
 	RegisterLocation(ctx context.Context, p store.FileLocation) error
 	// QueueDeletion notes that files of a run are to be removed from a place, or one of them.
 	QueueDeletion(ctx context.Context, l store.PendingDeletion) error
-	// PendingDeletions lists some of the files of a place that are queued for deletion, and where that is not known, at most so many: first
-	// what nobody has tried, then what was tried longest ago.
+	// PendingDeletions lists some of the files of a place, and of those whose place is not known, that are queued for
+	// deletion, so many at most: first those that nobody has tried to delete, then those of which the last attempt is
+	// longest ago.
 	PendingDeletions(ctx context.Context, place string, most int) ([]store.PendingDeletion, error)
 	// DeletionFailed tells that files could not be removed, and why.
 	DeletionFailed(ctx context.Context, l store.PendingDeletion, problem string) error
