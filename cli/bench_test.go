@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
 	rootserver "github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -126,7 +127,11 @@ func BenchmarkLargestRun(b *testing.B) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(serving) }()
 	defer func() { stop(); <-served }()
-	token, err := srv.APIToken(ctx, "bench", time.Time{})
+	admin, err := db.EnsureAdmin(ctx, "admin")
+	if err != nil {
+		b.Fatal(err)
+	}
+	token, _, err := auth.New(db, zerolog.Nop()).CreateAPIToken(ctx, admin.UserID, "bench", auth.ScopeAdmin, time.Time{})
 	if err != nil {
 		b.Fatal(err)
 	}

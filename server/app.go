@@ -392,17 +392,6 @@ func (s *Server) SignedIn(ctx context.Context) (bool, error) {
 	return len(sessions) > 0, nil
 }
 
-// APIToken makes an API token for the first admin, who is made if there is none;
-// for programs that host a server themselves; it has the scope admin. A zero expiry means auth.TokenTTL.
-func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
-	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")
-	if err != nil {
-		return "", fmt.Errorf("making sure that there is an admin: %w", err)
-	}
-	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, auth.ScopeAdmin, expires)
-	return secret, err
-}
-
 // Serve answers requests until ctx ends, then closes sockets, ends downloads and
 // waits for handlers, for ShutdownTimeout at most. It binds first if Listen was
 // not called. A server serves once; a second call returns an error.
@@ -489,6 +478,3 @@ func (s *Server) info(context.Context) keeping.Info {
 		Nodes: s.opts.Nodes(), ConnectedBrowsers: s.hub.Clients(),
 	}
 }
-
-// Routes lists every route that handlers serve, middleware excluded.
-func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }

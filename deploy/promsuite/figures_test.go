@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -88,6 +90,15 @@ func newStand(t *testing.T) *stand {
 	return newStandOf(t, program, runs)
 }
 
+// segments are what the nodes fetch; they ask for no plugin.
+type segments struct{ promqltest.Catalog }
+
+func (segments) ReadPlugin(context.Context, string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+func (s segments) Segment(ctx context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	return s.Content(ctx, runID, name)
+}
+
 // newStandOf has nodes of a program that have read nothing yet.
 func newStandOf(t *testing.T, program string, runs promqltest.Catalog) *stand {
 	t.Helper()
@@ -122,7 +133,7 @@ func newStandOf(t *testing.T, program string, runs promqltest.Catalog) *stand {
 		t.Cleanup(func() { _ = d.Close() })
 		dialers = append(dialers, d)
 	}
-	f := nodes.New(nodes.Options{Log: zerolog.Nop(), Version: "dev", Dialers: dialers, Segment: s.runs.Content})
+	f := nodes.New(nodes.Options{Log: zerolog.Nop(), Version: "dev", Dialers: dialers, Content: segments{s.runs}})
 	life, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })

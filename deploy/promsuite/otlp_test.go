@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
@@ -27,7 +28,7 @@ func TestMetricsByOTLP(t *testing.T) {
 	server := httptest.NewServer(remote.NewOTLPWriteHandler(promslog.NewNopLogger(), nil, db,
 		func() config.Config { return config.DefaultConfig }, remote.OTLPOptions{LookbackDelta: 5 * time.Minute}))
 	defer server.Close()
-	s, err := otlp.OpenMetrics(delivery.Endpoint{Flag: "--otlp-metrics", URL: server.URL}, "server-1", "1.0",
+	s, err := otlp.OpenMetrics(delivery.Endpoint{Flag: "--otlp-metrics", URL: secret.New(server.URL)}, "server-1", "1.0",
 		zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)

@@ -97,8 +97,8 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	return run, nil
 }
 
-// checkCapacity refuses a scenario, with the DSN of its database, that the nodes can never carry, or that cannot be sent
-// to them.
+// checkCapacity refuses a scenario, with the DSN of its database, that the nodes can never carry, or that cannot be
+// sent to them.
 func (s *Service) checkCapacity(sc engine.Scenario, dsn secret.Secret) error {
 	only := s.nodes.RequiredNode(sc.Workload, dsn)
 	if only == "" {

@@ -39,8 +39,7 @@ type Postgres struct {
 
 	stop     chan struct{} // closed by Stop
 	stopOnce sync.Once
-	done     chan struct{} // closed when the supervisor has left
-	restarts chan struct{}
+	done     chan struct{}   // closed when the supervisor has left
 	deadline context.Context // how long Stop waits; set before stop is closed
 	stopErr  error           // set before done is closed
 
@@ -70,7 +69,7 @@ func Start(ctx context.Context, opts Options) (*Postgres, error) {
 		return nil, err
 	}
 	pg := &Postgres{place: p, id: id, log: opts.Log, lock: lock,
-		stop: make(chan struct{}), done: make(chan struct{}), restarts: make(chan struct{}, 1)}
+		stop: make(chan struct{}), done: make(chan struct{})}
 	if err := pg.open(ctx, opts); err != nil {
 		lock.Close()
 		return nil, err
@@ -261,10 +260,6 @@ func (pg *Postgres) supervise() {
 				pg.child = next
 				pg.mu.Unlock()
 				pg.log.Info().Int("pid", next.pid).Msg("Postgres is back")
-				select {
-				case pg.restarts <- struct{}{}:
-				default:
-				}
 				break
 			}
 			pause := again.Next()
@@ -338,12 +333,5 @@ func (pg *Postgres) SocketDir() string { return pg.place.socket }
 // the user that runs Postgres cannot reach it.
 func (pg *Postgres) Dir() string { return pg.place.home }
 
-// LogFile returns the path of the log.
-func (pg *Postgres) LogFile() string { return pg.place.log }
-
 // Version returns the version of the binaries, "15.18".
 func (pg *Postgres) Version() string { return pg.install.version }
-
-// Restarted yields a value after Postgres was restarted; restarts that nobody
-// waited for are told once.
-func (pg *Postgres) Restarted() <-chan struct{} { return pg.restarts }

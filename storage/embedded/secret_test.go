@@ -56,7 +56,7 @@ func checkPasswordRequired(t *testing.T, pg *Postgres) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the secret: %v, %v", info, err)
 	}
-	log, err := os.ReadFile(pg.LogFile())
+	log, err := os.ReadFile(pg.place.log)
 	if err != nil || strings.Contains(string(log), pg.place.password) {
 		t.Errorf("the log holds the password, or: %v", err)
 	}

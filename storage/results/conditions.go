@@ -122,7 +122,7 @@ func (r *rowSelector) selectRows(p *record.Part, group int, c *conditions) (err 
 			return err
 		}
 		r.filterRows(func(i int32) bool {
-			ended := r.due[i] + nanoseconds(r.elapsed[i])
+			ended := r.due[i] + record.Nanoseconds(r.elapsed[i])
 			return ended >= c.from && ended < c.until
 		})
 	}

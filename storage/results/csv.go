@@ -83,8 +83,8 @@ func writePartCSV(ctx context.Context, at part, w io.Writer, more *enrichedRows)
 
 // quote makes the dictionary values ready for CSV, once per row group.
 func (r *rows) quote() {
-	for _, t := range []*record.Texts{&r.Run, &r.Result, &r.Worker, &r.Phase, &r.Kind, &r.Statement, &r.Class, &r.Code, &r.Message,
-		&r.QueryID} {
+	for _, t := range []*record.Texts{&r.Run, &r.Result, &r.Worker, &r.Phase, &r.Kind, &r.Statement, &r.Class, &r.Code,
+		&r.Message, &r.QueryID} {
 		for i, v := range t.Values {
 			t.Values[i] = csvText(v)
 		}

@@ -84,7 +84,13 @@ func TestEnrichmentBesideTheExecutions(t *testing.T) {
 		t.Fatalf("row %+v", e)
 	}
 	// The figures and the executions of a run are those of its executions.
-	if figures, err := f.Figures(t.Context(), "run", ""); err != nil || figures.Accounting.Recorded != int64(len(recs)) {
+	if figures, err := f.FiguresIn(
+		t.Context(),
+		"run",
+		"",
+		engine.Window{},
+	); err != nil ||
+		figures.Accounting.Recorded != int64(len(recs)) {
 		t.Fatalf("%v, %+v", err, figures)
 	}
 	var out strings.Builder

@@ -152,7 +152,7 @@ func partFailures(ctx context.Context, kept objects.Store, runID, name string) (
 			if r.Warmup[i] {
 				one.WarmupCount++
 			}
-			ended := r.Due[i] + nanoseconds(r.Elapsed[i])
+			ended := r.Due[i] + record.Nanoseconds(r.Elapsed[i])
 			one.first, one.last = min(one.first, ended), max(one.last, ended)
 			one.SlowestMs = max(one.SlowestMs, r.Elapsed[i])
 			one.workers[r.Worker.At(i)] = true

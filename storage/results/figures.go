@@ -14,11 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// Figures is FiguresIn where only the executions tell when was measured.
-func (f *Results) Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error) {
-	return f.FiguresIn(ctx, runID, workerID, engine.Window{})
-}
-
 // FiguresIn implements record.Results. A run without parts has zero figures.
 //
 // Where the window has no end, the measurement starts when the first execution outside the
@@ -236,7 +231,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 	failures := false
 	for i, ms := range r.Elapsed {
 		inside := position[i] != 0
-		ended := due[i] + nanoseconds(ms)
+		ended := due[i] + record.Nanoseconds(ms)
 		rated := r.window.rates(ended)
 		if !warmup[i] {
 			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
@@ -284,9 +279,6 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 	return nil
 }
 
-// nanoseconds is exact: the column holds whole ones.
-func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
-
 // readSplit adds the parts of the latencies of a row group, whose elapsed times are read.
 func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) error {
 	n := r.N
@@ -295,7 +287,7 @@ func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) error {
 		for i, ms := range r.Elapsed {
 			if !r.Warmup[i] && r.Position[i] == 0 {
 				s.split.Count++
-				s.split.RoundTrip += nanoseconds(ms) - decode[i]
+				s.split.RoundTrip += record.Nanoseconds(ms) - decode[i]
 				s.split.Decode += decode[i]
 			}
 		}
@@ -310,8 +302,8 @@ func (r *reader) readSplit(s *partSums, p *record.Part, part, g int) error {
 		if warmup[i] || position[i] != 0 {
 			continue
 		}
-		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]),
-			RoundTrip: nanoseconds(ms-lag[i]-wait[i]) - decode[i], Decode: decode[i]})
+		s.split.Add(engine.LatencySplit{Count: 1, Lag: record.Nanoseconds(lag[i]), Wait: record.Nanoseconds(wait[i]),
+			RoundTrip: record.Nanoseconds(ms-lag[i]-wait[i]) - decode[i], Decode: decode[i]})
 		service = append(service, key(ms-lag[i]-wait[i]))
 		late = append(late, key(lag[i]))
 	}
@@ -333,9 +325,9 @@ func (r *reader) countErrors(s *partSums, p *record.Part, group int) error {
 		if !ok && !r.Warmup[i] && r.Position[i] == 0 {
 			counts[[3]int32{r.Class.Index[i], r.Code.Index[i], r.Message.Index[i]}]++
 			if class := r.Class.Index[i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class]), r.Elapsed[i]) {
-				r.ends.add(r.Due[i]+nanoseconds(r.Elapsed[i]), r.Elapsed[i])
+				r.ends.add(r.Due[i]+record.Nanoseconds(r.Elapsed[i]), r.Elapsed[i])
 			} else {
-				r.ends.addUnanswered(r.Due[i]+nanoseconds(r.Elapsed[i]), r.Elapsed[i])
+				r.ends.addUnanswered(r.Due[i]+record.Nanoseconds(r.Elapsed[i]), r.Elapsed[i])
 			}
 		}
 	}

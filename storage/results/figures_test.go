@@ -343,7 +343,7 @@ func TestFiguresAreExact(t *testing.T) {
 		for i, worker := range ids[:len(ids)-1] {
 			recs := byWorker[worker]
 			checkFigures(rt, children[i], recs)
-			one, err := f.Figures(ctx, "run", worker)
+			one, err := f.FiguresIn(ctx, "run", worker, engine.Window{})
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -138,7 +138,7 @@ type executionSearch struct {
 func (s *executionSearch) value(ended int64, ms float64) int64 {
 	v := ended
 	if s.q.Sort == executions.ByLatency {
-		v = nanoseconds(ms)
+		v = record.Nanoseconds(ms)
 	}
 	if !s.q.Ascending {
 		return -v
@@ -195,9 +195,9 @@ func (s *executionSearch) list(ctx context.Context, parts []engine.Artifact) err
 func (s *executionSearch) valuesOf(b record.Bounds) (best, worst int64) {
 	best, worst = b.EndFrom(), b.EndTo()
 	if s.q.Sort == executions.ByLatency {
-		best, worst = nanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
+		best, worst = record.Nanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
 		if !math.IsInf(b.ElapsedTo, 1) {
-			worst = nanoseconds(b.ElapsedTo)
+			worst = record.Nanoseconds(b.ElapsedTo)
 		}
 	}
 	if !s.q.Ascending {
@@ -269,7 +269,7 @@ func (s *executionSearch) searchGroup(ctx context.Context, at rowGroup, r *rowSe
 	for _, row := range r.rows {
 		ended := int64(0)
 		if s.wanted.needTime {
-			ended = r.due[row] + nanoseconds(r.elapsed[row])
+			ended = r.due[row] + record.Nanoseconds(r.elapsed[row])
 		}
 		v := s.value(ended, r.elapsed[row])
 		if v > worst {
@@ -341,7 +341,7 @@ func (g *rows) execution(i int) executions.Execution {
 		Position: g.Position[i], Step: g.Step[i], Phase: engine.Phase(g.Phase.At(i)), Kind: kindOf(g.Kind.At(i)),
 		StatementID: g.Statement.At(i), DueAt: engine.At(time.Unix(0, g.Due[i])),
 		StartedAt: engine.At(time.Unix(0, g.Started[i])),
-		EndedAt:   engine.At(time.Unix(0, g.Due[i]+nanoseconds(g.Elapsed[i]))), AppElapsedMs: g.Elapsed[i],
+		EndedAt:   engine.At(time.Unix(0, g.Due[i]+record.Nanoseconds(g.Elapsed[i]))), AppElapsedMs: g.Elapsed[i],
 		LagMs: g.Lag[i], WaitMs: g.Wait[i], DecodeMs: float64(g.Decode[i]) / 1e6, Rows: g.Rows[i], Success: g.Success[i],
 		RolledBack: g.RolledBack[i], ErrorClass: g.Class.At(i), ErrorCode: g.Code.At(i), ErrorMessage: g.Message.At(i),
 		Retries: g.Retries[i], QueryID: g.QueryID.At(i)}

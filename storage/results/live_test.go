@@ -36,7 +36,7 @@ func liveAgainstExact(tb testing.TB, workers, ticks, perTick int, latency func(*
 		}
 		put(tb, f, "worker-"+string(rune('0'+w)), recs)
 	}
-	fig, err := f.Figures(context.Background(), "run", "")
+	fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -103,7 +103,13 @@ func TestDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if fig, err := f.Figures(ctx, "run", ""); err != nil || fig.Operations != 0 || fig.LatencyMs != nil {
+	if fig, err := f.FiguresIn(
+		ctx,
+		"run",
+		"",
+		engine.Window{},
+	); err != nil || fig.Operations != 0 ||
+		fig.LatencyMs != nil {
 		t.Fatalf("figures of a deleted run: %+v, %v", fig, err)
 	}
 }
@@ -115,7 +121,7 @@ func TestTornPartIsAnError(t *testing.T) {
 	if err := os.Truncate(path, parts[0].SizeBytes-5); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Figures(context.Background(), "run", ""); err == nil {
+	if _, err := f.FiguresIn(context.Background(), "run", "", engine.Window{}); err == nil {
 		t.Fatal("figures from a torn part")
 	}
 }

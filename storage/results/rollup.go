@@ -40,6 +40,6 @@ func fillBatch(b *rollup.Batch, c *record.Columns) {
 	b.Rows, b.Position, b.DueNs, b.Warmup, b.Success = c.Rows, c.Position, c.Due, c.Warmup, c.Success
 	b.ElapsedNs = b.ElapsedNs[:0]
 	for _, ms := range c.Elapsed {
-		b.ElapsedNs = append(b.ElapsedNs, nanoseconds(ms))
+		b.ElapsedNs = append(b.ElapsedNs, record.Nanoseconds(ms))
 	}
 }

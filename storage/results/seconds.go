@@ -67,7 +67,7 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 	for _, p := range parts {
 		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success []bool) {
 			for i, started := range due {
-				ns := nanoseconds(elapsed[i])
+				ns := record.Nanoseconds(elapsed[i])
 				// The cut itself begins what follows it; the last one ends all.
 				n, exact := slices.BinarySearch(at, started+ns)
 				if !exact || n == len(found) {
@@ -144,7 +144,7 @@ func (t *timeline) bound(due []int64, elapsed []float64, _ []bool) {
 		if t.bounded {
 			return
 		}
-		t.begin, t.last = min(t.begin, at), max(t.last, at+nanoseconds(elapsed[i]))
+		t.begin, t.last = min(t.begin, at), max(t.last, at+record.Nanoseconds(elapsed[i]))
 	}
 }
 
@@ -161,7 +161,7 @@ func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
 		}
 	}
 	for i, at := range due {
-		ns := nanoseconds(elapsed[i])
+		ns := record.Nanoseconds(elapsed[i])
 		if at+ns > t.last || at+ns < t.begin || len(t.seconds) == 0 {
 			continue
 		}

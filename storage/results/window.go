@@ -133,7 +133,7 @@ func partEndSpan(ctx context.Context, p *record.Part) (span interval, err error)
 			return span, err
 		}
 		for i, at := range c.Due {
-			at += nanoseconds(c.Elapsed[i])
+			at += record.Nanoseconds(c.Elapsed[i])
 			span.from, span.to = min(span.from, at), max(span.to, at)
 		}
 	}

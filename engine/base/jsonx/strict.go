@@ -67,7 +67,7 @@ func CheckDuplicateKeys(doc []byte, named ...string) error {
 		return strings.ToLower(name)
 	}
 	if err := w.value(); !errors.Is(err, errTwice) {
-		return nil //nolint:nilerr // the end, or no JSON
+		return nil // the end, or no JSON
 	}
 	last := len(w.steps) - 1
 	return fmt.Errorf("the member %q%s is there twice", display(w.steps[last].name), location(w.steps[:last]))

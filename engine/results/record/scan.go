@@ -68,8 +68,8 @@ func (c *Columns) Read(p *Part, group int, cols ...Column) (err error) {
 	return nil
 }
 
-// Scan reads columns of one row group of a part after the other, and yields their numbers. It ends with the first error,
-// and with ctx.
+// Scan reads columns of one row group of a part after the other, and yields their numbers. It ends with the first
+// error, and with ctx.
 func (c *Columns) Scan(ctx context.Context, p *Part, cols ...Column) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		for group := range p.RowGroups() {

@@ -266,7 +266,7 @@ func (k sink) Close() error {
 // heads are the rows that the nodes of a query have read, which have ended by themselves before its tail; known says
 // that all of them did. The simulation is locked.
 func (s *streaming) heads(tail *instance) (read int64, known bool) {
-	q, there := catalog.FromContents(s.contents()).ByID(tail.query)
+	q, there := s.query(tail.query)
 	for _, f := range q.Fragments {
 		if f.Host == coordinator.Server {
 			continue

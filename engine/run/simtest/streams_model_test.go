@@ -152,7 +152,7 @@ func (s *streaming) sees(q catalog.Query, host string) bool {
 
 // reads holds what a fragment has opened against what its query holds; the simulation is locked.
 func (s *streaming) reads(i *instance) {
-	q, there := catalog.FromContents(s.contents()).ByID(i.query)
+	q, there := s.query(i.query)
 	for _, r := range i.sources {
 		if there && !slices.Contains(q.Sources, r.physical) {
 			s.broke("reads", "the query %d reads the physical source %d, and holds %v", i.query, r.physical, q.Sources)

@@ -193,7 +193,7 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 		name += fmt.Sprintf(" %s:%s/%d", f.Host, f.State, f.Attempts)
 	}
 	_, err := reach(k, ctx, name, true, func() (struct{}, error) {
-		there, found := catalog.FromContents(s.contents()).ByID(q.ID)
+		there, found := s.query(q.ID)
 		q, told := q, q
 		if s.without == lacksFencing {
 			q.Owner, q.Epoch = there.Owner, there.Epoch
@@ -250,4 +250,14 @@ func (k catalogStore) WatchCatalog(ctx context.Context, heard func()) error {
 		})
 	})
 	return err
+}
+
+// query is a query of the catalog; the simulation is locked.
+func (s *streaming) query(id int64) (catalog.Query, bool) {
+	all := s.contents().Queries
+	i := slices.IndexFunc(all, func(q catalog.Query) bool { return q.ID == id })
+	if i < 0 {
+		return catalog.Query{}, false
+	}
+	return all[i], true
 }

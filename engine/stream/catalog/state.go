@@ -179,18 +179,6 @@ func (c *Catalog) Used(host string) (n int64) {
 	return n
 }
 
-// Queries are all queries, in the order in which they were created.
-func (c *Catalog) Queries() []Query { return c.queries }
-
-// ByID returns a query.
-func (c *Catalog) ByID(id int64) (Query, bool) {
-	i := slices.IndexFunc(c.queries, func(q Query) bool { return q.ID == id })
-	if i < 0 {
-		return Query{}, false
-	}
-	return c.queries[i], true
-}
-
 // MissingCreates are the statements of a list that create what is not there. Of physical sources it is those whose
 // logical source has none.
 func (c *Catalog) MissingCreates(list []sql.Parsed) (lacking []sql.Parsed) {

@@ -45,7 +45,7 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q := c.Queries()[0]
+	q := c.Contents().Queries[0]
 	synctest.Test(t, func(t *testing.T) {
 		d := deploy(
 			Options{Connectors: slow{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()},
@@ -72,8 +72,12 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		d := deploy(Options{Connectors: idle{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()}, c.Queries()[0],
-			c.Contents(), func() {})
+		d := deploy(
+			Options{Connectors: idle{}, Runner: noRunner{}, Now: time.Now, Log: zerolog.Nop()},
+			c.Contents().Queries[0],
+			c.Contents(),
+			func() {},
+		)
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentFailed || f.Terminal || !strings.Contains(f.Failure, "was not ready within 1m") ||

@@ -120,7 +120,7 @@ func over(b *testing.B, query string, here bool) {
 	must(b, c.CreateSink(text, parsed[2].Statement.(*sql.CreateSink)))
 	_, _, err = c.CreateQuery(text, parsed[3].Statement.(*sql.CreateQuery))
 	must(b, err)
-	q := c.Queries()[0]
+	q := c.Contents().Queries[0]
 	bound, err := fragment.Plan(c.Contents(), q, 1)
 	must(b, err)
 	given, bytes := 0, 0

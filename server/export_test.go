@@ -1,0 +1,24 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/server/auth"
+)
+
+// Routes lists every route that handlers serve, middleware excluded.
+func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }
+
+// APIToken makes an API token of the scope admin for the first admin. A zero expiry means auth.TokenTTL.
+func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
+	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")
+	if err != nil {
+		return "", fmt.Errorf("making sure that there is an admin: %w", err)
+	}
+	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, auth.ScopeAdmin, expires)
+	return secret, err
+}
