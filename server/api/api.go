@@ -49,8 +49,8 @@ type Runs interface {
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
-// UserStore keeps users. There is one admin at least who is not locked out: what would lock out or remove the last one is
-// ErrConflict.
+// UserStore keeps users. There is one admin at least who is not locked out: what would lock out or remove the last
+// one is ErrConflict.
 type UserStore interface {
 	auth.Users
 	// ExternalUser returns the user that a provider knows by externalID, made with the name if there is none, and gives
