@@ -70,7 +70,7 @@ ui: need-toolchain ui/dist/index.html
 bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine snowsim -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) deploy/modfile.sh go.sum | need-toolchain
 	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
-	@$(GOBUILD) -modfile "$$(deploy/modfile.sh)" -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $@ .
+	@modfile=$$(deploy/modfile.sh); $(GOBUILD) -modfile "$$modfile" -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $@ .
 
 # A guest is a reactor module: a library that the host calls.
 define guest

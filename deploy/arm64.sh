@@ -11,7 +11,8 @@ if ! command -v qemu-aarch64-static >/dev/null; then
 	fi
 	apt-get install -y -qq --no-install-recommends qemu-user-static >/dev/null
 fi
-CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -buildvcs=false -trimpath -modfile "$(deploy/modfile.sh)" -tags grpcnotrace \
+modfile=$(deploy/modfile.sh)
+CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -buildvcs=false -trimpath -modfile "$modfile" -tags grpcnotrace \
 	-ldflags "-s -w -X github.com/loadstone-db/loadstone/cli.version=$version" -o "$program" .
 
 # The machine of an ELF file is the 19th byte: 183 is AArch64.

@@ -3,7 +3,8 @@
 # rest works. Usage: deploy/nosnowflake.sh FILE (where the program is put)
 set -euo pipefail
 program=$1
-CGO_ENABLED=0 go build -buildvcs=false -trimpath -modfile "$(deploy/modfile.sh)" -tags nosnowflake,grpcnotrace -ldflags '-s -w' -o "$program" .
+modfile=$(deploy/modfile.sh)
+CGO_ENABLED=0 go build -buildvcs=false -trimpath -modfile "$modfile" -tags nosnowflake,grpcnotrace -ldflags '-s -w' -o "$program" .
 if go list -deps -tags nosnowflake . | grep -E 'gosnowflake|loadstone/snowsim|target/snowflake'; then
 	echo "packages of Snowflake are in the program without it" >&2
 	exit 1

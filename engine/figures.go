@@ -454,3 +454,6 @@ type Summary struct {
 	Cost *Cost             `json:"cost"`
 	Tags map[string]string `json:"tags,omitempty"`
 }
+
+// ProblemCountsMissing is the problem of an accounting whose counts are not whole.
+const ProblemCountsMissing = "a run worker ended without telling its counts"

@@ -37,14 +37,30 @@ func (v *Validity) SetNotes(notes []Note) {
 	}
 }
 
-// ReadNotes are the notes as data. What a version has stored that had no codes is NoteUncoded.
+// plainNotes are those without parameters whose codes decide something: they are known by their whole
+// sentence in what versions without codes have stored.
+var plainNotes = []NoteCode{NoteTargetLocal, AboutServerDown}
+
+// storedNote is the note that a version without codes has stored as a sentence.
+func storedNote(text string) Note {
+	for _, code := range plainNotes {
+		if n := (Note{Code: code}); n.String() == text {
+			return n
+		}
+	}
+	return Note{Code: NoteUncoded, Text: text}
+}
+
+// ReadNotes are the notes as data. What a version has stored that had no codes is NoteUncoded, or known by its sentence.
 func (v *Validity) ReadNotes() []Note {
 	if len(v.NoteDetails) > 0 {
 		return v.NoteDetails
 	}
 	var notes []Note
 	for _, text := range v.Notes {
-		notes = append(notes, Note{Code: NoteUncoded, Live: slices.Contains(v.LiveNotes, text), Text: text})
+		n := storedNote(text)
+		n.Live = slices.Contains(v.LiveNotes, text)
+		notes = append(notes, n)
 	}
 	return notes
 }
@@ -67,10 +83,10 @@ func NewCause(cause string, about Note, from, to time.Time) ValidityCause {
 	return ValidityCause{Cause: cause, Detail: about.String(), From: At(from), To: At(to), About: about}
 }
 
-// ReadAbout is the detail as data. What a version has stored that had no codes is NoteUncoded.
+// ReadAbout is the detail as data. What a version has stored that had no codes is NoteUncoded, or known by its sentence.
 func (c *ValidityCause) ReadAbout() Note {
 	if c.About.Code == "" {
-		return Note{Code: NoteUncoded, Text: c.Detail}
+		return storedNote(c.Detail)
 	}
 	return c.About
 }

@@ -33,7 +33,7 @@ type CreatorOptions struct {
 // intakeServer is the server that runs are taken in for.
 type intakeServer interface {
 	// deps are for one request: a connection is unsealed once.
-	deps() prepare.Deps
+	requestDeps() prepare.Deps
 	// checkCapacity refuses a scenario, with the DSN of its database, that the nodes can never carry.
 	checkCapacity(sc engine.Scenario, dsn secret.Secret) error
 	// checkNodesReach refuses one whose database the nodes do not reach.
@@ -67,7 +67,7 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err != nil {
 		return engine.Run{}, err
 	}
-	deps := d.opts.Server.deps()
+	deps := d.opts.Server.requestDeps()
 	_, dsn, _ := deps.Connections.OpenDSN(ctx, sc.Target.Connection) // prepare.Check says why it cannot be opened
 	if err := d.opts.Server.checkCapacity(sc, dsn); err != nil {
 		return engine.Run{}, err
@@ -90,7 +90,7 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
 func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
-	deps := d.opts.Server.deps()
+	deps := d.opts.Server.requestDeps()
 	for _, one := range sc.Expand() {
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
@@ -116,7 +116,7 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 // CheckConnection connects once and returns what answered.
 func (d *Creator) CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo,
 	error) {
-	return prepare.CheckConnection(ctx, d.opts.Server.deps().Drivers, driver, dsn)
+	return prepare.CheckConnection(ctx, d.opts.Server.requestDeps().Drivers, driver, dsn)
 }
 
 // Cancel ends a run that has not been started, with the reason, which is all that its log has then.

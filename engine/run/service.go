@@ -115,10 +115,17 @@ func (s *Service) Admission() *admission.Controller { return s.admission }
 // Nodes is the nodes that carry the service's runs.
 func (s *Service) Nodes() *nodes.Fleet { return s.nodes }
 
-// deps are for one request: a connection is unsealed once.
+// deps reads a connection anew each time: what goes on for long meets it as it is then.
 func (s *Service) deps() prepare.Deps {
-	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: prepare.OpenOnce(s.opts.Store),
+	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
 		Recordings: s.opts.Recordings}
+}
+
+// requestDeps are deps for one request: a connection is unsealed once.
+func (s *Service) requestDeps() prepare.Deps {
+	d := s.deps()
+	d.Connections = prepare.OpenOnce(d.Connections)
+	return d
 }
 
 // Open begins to listen to the nodes and recovers the runs that an earlier

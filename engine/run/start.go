@@ -40,7 +40,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	if err != nil {
 		return engine.Run{}, err
 	}
-	deps := s.deps()
+	deps := s.requestDeps()
 	_, dsn, _ := deps.Connections.OpenDSN(ctx, run.Scenario.Target.Connection) // the preparation says why it cannot
 	only := s.nodes.RequiredNode(run.Scenario.Workload, dsn)
 	if err := s.admission.CheckCapacity(run.Scenario, only); err != nil && run.Waiting == nil {

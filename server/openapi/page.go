@@ -19,7 +19,7 @@ var pageHead string
 
 // docsPage is a page that grows. It is written without html/template, which finds methods by
 // names that the linker does not know: it would keep every method of the program
-// (docs/decisions/0035-methods-the-linker-may-drop.md).
+// (docs/decisions/0035-methods-that-nothing-calls.md).
 type docsPage struct{ strings.Builder }
 
 // add writes markup; each %s is a text, which is escaped.

@@ -105,3 +105,17 @@ var (
 	newRun, create, move             = storetest.NewRun, storetest.Create, storetest.Move
 	second, noon                     = storetest.Second, storetest.Noon
 )
+
+// TestMissingCountsOfEarlierVersions: they stored the problem, and not that counts are missing.
+func TestMissingCountsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	create(t, s, "r")
+	must(t, s.SaveResult(t.Context(), engine.RunResult{RunID: "r", ResultID: "r",
+		Figures: &engine.Figures{Accounting: engine.Accounting{Problems: []string{engine.ProblemCountsMissing}}}}))
+	results, err := s.Results(t.Context(), "r")
+	must(t, err)
+	if len(results) != 1 || !results[0].Figures.CountsMissing {
+		t.Errorf("%+v", results)
+	}
+}

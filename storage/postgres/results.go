@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -134,6 +135,9 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Ru
 			if err := parse(d.what, d.text, d.into); err != nil {
 				return r, err
 			}
+		}
+		if f := r.Figures; f != nil && slices.Contains(f.Accounting.Problems, engine.ProblemCountsMissing) {
+			f.CountsMissing = true // earlier versions stored the problem alone
 		}
 		return r, nil
 	})

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -40,29 +41,33 @@ type Connections interface {
 // openedOnce opens each reference once.
 type openedOnce struct {
 	from   Connections
+	mu     sync.Mutex
 	opened map[engine.ConnectionRef]openedConnection
 }
 
 type openedConnection struct {
 	driver string
 	dsn    secret.Secret
-	err    error
 }
 
-// OpenOnce returns connections that are unsealed the first time they are asked for, for the length of one request. It
-// is not safe for concurrent use.
+// OpenOnce returns connections that are unsealed the first time they are asked for. It is for one request: what is
+// changed of a connection afterwards it does not see. What failed is tried again.
 func OpenOnce(from Connections) Connections {
-	return &openedOnce{from, map[engine.ConnectionRef]openedConnection{}}
+	return &openedOnce{from: from, opened: map[engine.ConnectionRef]openedConnection{}}
 }
 
 // OpenDSN implements Connections.
 func (o *openedOnce) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, secret.Secret, error) {
-	c, known := o.opened[ref]
-	if !known {
-		c.driver, c.dsn, c.err = o.from.OpenDSN(ctx, ref)
-		o.opened[ref] = c
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c, known := o.opened[ref]; known {
+		return c.driver, c.dsn, nil
 	}
-	return c.driver, c.dsn, c.err
+	driver, dsn, err := o.from.OpenDSN(ctx, ref)
+	if err == nil {
+		o.opened[ref] = openedConnection{driver, dsn}
+	}
+	return driver, dsn, err
 }
 
 // Deps are what preparation needs of the rest.

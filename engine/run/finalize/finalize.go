@@ -217,6 +217,6 @@ func account(f *engine.Figures, t engine.Totals, known bool) {
 	}
 	a.Check()
 	if !known {
-		a.Balanced, f.CountsMissing, a.Problems = false, true, []string{"a run worker ended without telling its counts"}
+		a.Balanced, f.CountsMissing, a.Problems = false, true, []string{engine.ProblemCountsMissing}
 	}
 }

@@ -90,7 +90,7 @@ func isRecomputed(c engine.ValidityCause) bool {
 	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
 		return true
 	case engine.CauseIncompleteRecord:
-		return c.About.Code != engine.AboutServerDown
+		return c.ReadAbout().Code != engine.AboutServerDown
 	}
 	return false
 }

@@ -200,7 +200,8 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if err != nil {
 			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
 		}
-		return results, all(catalog.FromContents(contents))
+		err = all(catalog.FromContents(contents))
+		return results, err
 	}
 	for {
 		err = c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all)

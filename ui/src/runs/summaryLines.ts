@@ -24,7 +24,9 @@ export function summaryLines(s: Summary): string[] {
   const notes = s.validity_detail?.notes ?? [];
   const lines = notes.slice(0, maxNotes);
   if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes are under Environment.`);
-  if (s.finished_late && !s.validity_detail?.note_details?.some((n) => n.code === 'finished_late'))
+  // Runs of versions without codes have it among their notes.
+  const told = s.validity_detail?.note_details?.some((n) => n.code === 'finished_late') ?? notes.length > 0;
+  if (s.finished_late && !told)
     lines.push(
       `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
         `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: ` +
