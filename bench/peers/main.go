@@ -98,7 +98,7 @@ func main() {
 	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
 	flag.StringVar(&c.loadstone, "loadstone", "../bin/loadstone", "the binary; empty leaves Loadstone out")
 	flag.StringVar(&c.before, "before", "",
-		"a binary of an earlier version: the ratios are then against it, with -peers '' in pairs of the two")
+		"a binary of an earlier version: the ratios are then against it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
