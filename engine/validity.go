@@ -51,7 +51,7 @@ func storedNote(text string) Note {
 	return Note{Code: NoteUncoded, Text: text}
 }
 
-// ReadNotes are the notes as data. What a version has stored that had no codes is NoteUncoded, or known by its sentence.
+// ReadNotes are the notes as data. What a version without codes has stored is NoteUncoded, or known by its sentence.
 func (v *Validity) ReadNotes() []Note {
 	if len(v.NoteDetails) > 0 {
 		return v.NoteDetails
@@ -83,7 +83,7 @@ func NewCause(cause string, about Note, from, to time.Time) ValidityCause {
 	return ValidityCause{Cause: cause, Detail: about.String(), From: At(from), To: At(to), About: about}
 }
 
-// ReadAbout is the detail as data. What a version has stored that had no codes is NoteUncoded, or known by its sentence.
+// ReadAbout is the detail as data. What a version without codes has stored is NoteUncoded, or known by its sentence.
 func (c *ValidityCause) ReadAbout() Note {
 	if c.About.Code == "" {
 		return storedNote(c.Detail)
