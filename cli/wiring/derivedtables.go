@@ -70,11 +70,11 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	t.startLive()
 	t.renewSegments()
 	s.tables.Store(t)
-	keeper := refresh.Start(refresh.Options{Store: s.Store, Work: t.refreshers.work, Workers: flags.RefreshWorkers,
+	worker := refresh.Start(refresh.Options{Store: s.Store, Work: t.refreshers.work, Workers: flags.RefreshWorkers,
 		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: BusyReason(s.localNode), Log: s.Log})
-	s.onClose(func(context.Context) error { keeper.Close(); return nil })
+	s.onClose(func(context.Context) error { worker.Close(); return nil })
 	if s.localNode != nil {
-		s.localNode.SetGiveWay(keeper.AwaitYield)
+		s.localNode.SetGiveWay(worker.AwaitYield)
 	}
 	return t, nil
 }

@@ -143,15 +143,15 @@ func (r *RefreshNode) run(ctx context.Context) error {
 		c.ingest = newIngest(store, record, r.flags.Ingest, r.runs(store, record).Detail)
 	}
 	cancel()
-	keeper := refresh.Start(refresh.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
+	refreshers := refresh.Start(refresh.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
 		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busyReason, Log: r.options.Log})
-	r.options.Node.SetGiveWay(keeper.AwaitYield)
+	r.options.Node.SetGiveWay(refreshers.AwaitYield)
 	r.options.Metrics.Refreshes(store.RefreshLoad)
 	r.options.Log.Info().Int("workers", r.flags.RefreshWorkers).Bool("takes_runs_in", record != nil).
 		Msg("this node refreshes derived tables")
 	<-ctx.Done()
 	r.options.Metrics.Refreshes(nil)
-	keeper.Close()
+	refreshers.Close()
 	return nil
 }
 

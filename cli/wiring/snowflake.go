@@ -91,10 +91,10 @@ func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
 // Traits implements target.TraitsProvider: they are those of what the driver speaks to.
 func (d *simulatedDriver) Traits() target.Traits { return target.DriverTraits(d.Driver) }
 
-// secretKeeper is the Snowflake driver's knowledge of secrets.
-func (d *simulatedDriver) secretKeeper() target.SecretRedactor {
-	keeper, _ := d.Driver.(target.SecretRedactor)
-	return keeper
+// redactor is the Snowflake driver's knowledge of secrets.
+func (d *simulatedDriver) redactor() target.SecretRedactor {
+	secrets, _ := d.Driver.(target.SecretRedactor)
+	return secrets
 }
 
 // Redact implements target.SecretRedactor; the built-in connection holds no secret.
@@ -102,12 +102,12 @@ func (d *simulatedDriver) Redact(dsn string) (shown string, secrets []string) {
 	if dsn == simulatedDSN {
 		return dsn, nil
 	}
-	return d.secretKeeper().Redact(dsn)
+	return d.redactor().Redact(dsn)
 }
 
 // RestoreSecrets implements target.SecretRedactor.
 func (d *simulatedDriver) RestoreSecrets(shown, stored string) (string, error) {
-	return d.secretKeeper().RestoreSecrets(shown, stored) //nolint:wrapcheck // it is the driver
+	return d.redactor().RestoreSecrets(shown, stored) //nolint:wrapcheck // it is the driver
 }
 
 // Validate implements target.SecretRedactor.
@@ -115,7 +115,7 @@ func (d *simulatedDriver) Validate(dsn string) error {
 	if dsn == simulatedDSN {
 		return nil
 	}
-	return d.secretKeeper().Validate(dsn) //nolint:wrapcheck // it is the driver
+	return d.redactor().Validate(dsn) //nolint:wrapcheck // it is the driver
 }
 
 func (d *simulatedDriver) start() (string, error) {

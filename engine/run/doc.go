@@ -5,10 +5,10 @@
 // Each live run has one loop, a goroutine that alone decides. Its decisions come
 // from engine/run/lifecycle, which is pure; the loop carries them out:
 //
-//	nodes ─messages─▶ loop ─happenings─▶ lifecycle ─actions─▶ loop ─▶ nodes, keeper, prepare, outcome
+//	nodes ─messages─▶ loop ─events─▶ lifecycle ─actions─▶ loop ─▶ nodes, writer, prepare, outcome
 //
 // The loop never waits for the control store, a node or a subscriber. Writes go
-// through the run's keeper, in order, and are retried while the store is away.
+// through the run's writer, in order, and are retried while the store is away.
 // A control event is stored before it is sent, except STOP, which is sent at
 // once; when the store does not answer within half a second the others are sent
 // too and stored when it is back. Only the owner of a run, fenced by its epoch,

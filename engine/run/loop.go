@@ -154,7 +154,7 @@ func (l *runLoop) OwnedEpoch(leased bool) (epoch int64, owned bool) {
 	return l.epoch, l.writer.Owns(leased || l.svc.opts.Shared)
 }
 
-// submit hands the loop a happening. The channel closes when its consequences are stored.
+// submit hands the loop an event. The channel closes when its consequences are stored.
 func (l *runLoop) submit(h lifecycle.Event) <-chan struct{} {
 	return l.enqueue(func(ctx context.Context) { l.apply(ctx, h) })
 }

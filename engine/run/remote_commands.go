@@ -166,7 +166,7 @@ func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 		err = r.opts.Store.AckRunCommand(ctx, w.Seq, r.opts.Server)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Int64("wish", w.Seq).Str("kind", string(w.Kind)).
+		r.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Int64("command", w.Seq).Str("kind", string(w.Kind)).
 			Msg("what is wanted of a run could not be done; it is tried again")
 	}
 }

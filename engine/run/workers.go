@@ -95,7 +95,7 @@ func (w *Worker) Health(now time.Time) engine.Health {
 	}
 }
 
-// WorkerTable are the run workers of a run, those that have left among them. The zero Crew has none.
+// WorkerTable are the run workers of a run, those that have left among them. The zero WorkerTable has none.
 type WorkerTable struct {
 	// Workers are in the order of their groups.
 	Workers []*Worker

@@ -33,7 +33,7 @@ var ErrOtherAddress = &engine.Error{Code: engine.CodeInvalid,
 	Message: "The saved password is not sent to another server, user or kind of protection than it was saved with.",
 	Hint:    "Type the password again."}
 
-// Secrets are the secret keepers by the names of their drivers. The zero value
+// Secrets are the redactors by the names of their drivers. The zero value
 // knows none, and hides everything.
 type Secrets struct{ redactors map[string]SecretRedactor }
 
@@ -41,8 +41,8 @@ type Secrets struct{ redactors map[string]SecretRedactor }
 func NewSecrets(drivers map[string]Driver) Secrets {
 	s := Secrets{map[string]SecretRedactor{}}
 	for name, d := range drivers {
-		if keeper, ok := d.(SecretRedactor); ok {
-			s.redactors[name] = keeper
+		if redactor, ok := d.(SecretRedactor); ok {
+			s.redactors[name] = redactor
 		}
 	}
 	return s

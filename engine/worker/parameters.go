@@ -34,11 +34,11 @@ type parameterFile struct {
 
 // parameterFile returns the file of the worker, nil where its template has nothing kept.
 func (w *runWorker) parameterFile(dir string) *parameterFile {
-	keeper := params.New(w.a.Workload.Binds, w.a.Plan.Statements, w.a.Workers)
-	if keeper == nil {
+	sampler := params.New(w.a.Workload.Binds, w.a.Plan.Statements, w.a.Workers)
+	if sampler == nil {
 		return nil
 	}
-	return &parameterFile{sampler: keeper, dir: dir, of: params.FileInfo{
+	return &parameterFile{sampler: sampler, dir: dir, of: params.FileInfo{
 		RunID:    w.a.RunID,
 		ResultID: w.a.ResultID,
 		WorkerID: w.a.WorkerID,

@@ -112,7 +112,7 @@ func (s *spool) state() (bytes, cached, most int64) {
 	return s.b.Used(), s.b.Used() - s.b.Spool(), s.b.Policy().Budget
 }
 
-// budgetActions is what one happening leads to. It has the spool's mu.
+// budgetActions is what one event leads to. It has the spool's mu.
 type budgetActions struct {
 	*spool
 	granted  bool

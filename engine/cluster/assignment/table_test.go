@@ -29,7 +29,7 @@ type course struct {
 
 func newCourse() *course { return &course{Coordinator: New(DefaultPolicy()), at: begin} }
 
-// apply takes happenings in, one after the other.
+// apply takes events in, one after the other.
 func (c *course) apply(hs ...Event) *course {
 	for _, h := range hs {
 		c.last = c.Apply(c.at, h)

@@ -47,7 +47,7 @@ func (noop) FetchStarted(Work, time.Duration)    {}
 
 func (noop) Fetched(Work, int64, time.Duration, bool, bool) {}
 
-// measure takes what a happening says of time. It needs mu.
+// measure takes what an event says of time. It needs mu.
 func (f *Fleet) measure(h assignment.Event) {
 	switch h := h.(type) {
 	case assignment.PongReceived:

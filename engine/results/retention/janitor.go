@@ -65,7 +65,7 @@ type Files interface {
 	Place() (place, label string, err error)
 }
 
-// Options are what a Keeper is made of.
+// Options are what a Janitor is made of.
 type Options struct {
 	Store Store
 	Files Files
@@ -120,7 +120,7 @@ const (
 	auditActor          = "retention"
 )
 
-// New makes a Keeper that looks when it is started.
+// New makes a Janitor that looks when it is started.
 func New(o Options) *Janitor {
 	if o.Interval <= 0 {
 		o.Interval = passInterval

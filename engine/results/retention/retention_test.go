@@ -163,8 +163,8 @@ func ended(t *testing.T, s *postgres.Store, id string, at time.Time, bytes int64
 	}
 }
 
-// TestKeeper lets old runs and executions go, tells the audit log, and goes on where it could not remove files.
-func TestKeeper(t *testing.T) {
+// TestJanitor lets old runs and executions go, tells the audit log, and goes on where it could not remove files.
+func TestJanitor(t *testing.T) {
 	t.Parallel()
 	ctx, f := t.Context(), &files{}
 	s, _ := postgrestest.Open(t)
@@ -298,8 +298,8 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 	}
 }
 
-// TestKeeperStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
-func TestKeeperStopsWhenRulesChange(t *testing.T) {
+// TestJanitorStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
+func TestJanitorStopsWhenRulesChange(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, _ := postgrestest.Open(t)
@@ -484,8 +484,8 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	}
 }
 
-// TestKeeperLooksByItself: saved rules count at once, and Close ends it.
-func TestKeeperLooksByItself(t *testing.T) {
+// TestJanitorLooksByItself: saved rules count at once, and Close ends it.
+func TestJanitorLooksByItself(t *testing.T) {
 	t.Parallel()
 	f := &files{}
 	s, _ := postgrestest.Open(t)

@@ -33,7 +33,7 @@ const (
 	ownNodeSeparator = "@"
 )
 
-// Nodes is what the doorman needs of engine/cluster/nodes.
+// Nodes is what the controller needs of engine/cluster/nodes.
 type Nodes interface {
 	Nodes() []clusternodes.NodeInfo
 	Capacity() clusternodes.Capacity
@@ -59,7 +59,7 @@ type Store interface {
 	SetReservations(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error
 }
 
-// Options are what a doorman is made of.
+// Options are what a controller is made of.
 type Options struct {
 	Store Store
 	Nodes Nodes
@@ -108,7 +108,7 @@ type Controller struct {
 	graceGiven bool
 }
 
-// New makes a doorman; nothing is started before Keep.
+// New makes a controller; nothing is started before Keep.
 func New(opts Options) *Controller {
 	return &Controller{opts: opts, wake: make(chan struct{}, 1), pending: map[string]time.Time{}}
 }
@@ -244,7 +244,7 @@ func (d *Controller) Enqueue(ctx context.Context, runID, by string, a *store.Adm
 	return err
 }
 
-// Wake has the doorman look at once: room may have come.
+// Wake has the controller look at once: room may have come.
 func (d *Controller) Wake() {
 	select {
 	case d.wake <- struct{}{}:

@@ -241,7 +241,7 @@ func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
 	})
 }
 
-// scrape are the metrics of a doorman.
+// scrape are the metrics of a controller.
 func scrape(t *testing.T, d *Controller) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -439,8 +439,8 @@ func TestNodesThatAreDialledAreWaitedFor(t *testing.T) {
 	})
 }
 
-// TestAHopeIsKeptUntilTheLedgerShowsItsRun: the ledger may have been read before the run was let wait.
-func TestAHopeIsKeptUntilTheLedgerShowsItsRun(t *testing.T) {
+// TestAPendingRunIsKeptUntilTheLedgerShowsIt: the ledger may have been read before the run was let wait.
+func TestAPendingRunIsKeptUntilTheLedgerShowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		w.nodes.setDialing(1)

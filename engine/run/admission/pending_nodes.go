@@ -48,8 +48,8 @@ func (d *Controller) addPending(runID string, a *store.Admission) {
 func (d *Controller) isPending(runID string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, hoped := d.pending[runID]
-	return hoped
+	_, waits := d.pending[runID]
+	return waits
 }
 
 // failExpired ends the runs for which the nodes that were being dialled are not enough, or did not come. One for which
@@ -61,12 +61,12 @@ func (d *Controller) failExpired(ctx context.Context, l store.Ledger, nodes []en
 		return time.Now().After(until) &&
 			!slices.ContainsFunc(l.Queued, func(w store.QueuedRun) bool { return w.RunID == runID })
 	})
-	hopes := maps.Clone(d.pending) // hope writes to the other while this one is read
+	pending := maps.Clone(d.pending) // addPending writes to the other while this one is read
 	d.mu.Unlock()
 	for _, w := range l.Queued {
-		until, hoped := hopes[w.RunID]
-		fits := hoped && placement.FitsWhenEmpty(nodes, w.RunID, w.Demands)
-		if !hoped || !fits && time.Now().Before(until) {
+		until, waits := pending[w.RunID]
+		fits := waits && placement.FitsWhenEmpty(nodes, w.RunID, w.Demands)
+		if !waits || !fits && time.Now().Before(until) {
 			continue
 		}
 		if !fits {

@@ -15,7 +15,7 @@ const drainGrace = 10 * time.Second
 
 // Machine decides the life of one run.
 //
-//	state                 happening                    actions
+//	state                 event                        actions
 //	RUNNING/PREPARING     (begun)                      prepare
 //	                      prepared                     place
 //	                      all workers READY            START, SET_PHASE
@@ -132,8 +132,8 @@ func (m *Machine) Drain(r engine.StopReason) time.Duration { return m.plan.Drain
 func (m *Machine) Search() *Search { return m.plan.Search }
 
 // Apply takes what happened at now and returns what is to be done, in order.
-func (m *Machine) Apply(now time.Time, happening Event) []Action {
-	switch h := happening.(type) {
+func (m *Machine) Apply(now time.Time, event Event) []Action {
+	switch h := event.(type) {
 	case RunStarted:
 		m.startedAt, m.preparing = now, true
 		return []Action{Prepare{}}
@@ -182,7 +182,7 @@ func (m *Machine) Apply(now time.Time, happening Event) []Action {
 		}
 		return m.end()
 	default:
-		panic(fmt.Sprintf("lifecycle: unknown happening %T", happening))
+		panic(fmt.Sprintf("lifecycle: unknown event %T", event))
 	}
 }
 

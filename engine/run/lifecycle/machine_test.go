@@ -201,7 +201,7 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 	})
 }
 
-// script drives a machine through fixed happenings, a second apart.
+// script drives a machine through fixed events, a second apart.
 func script(c *Machine, steps ...any) (statuses []string) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, step := range append([]any{RunStarted{}}, steps...) {

@@ -67,7 +67,7 @@ func (b *Buffer) RecordDropped(node string, lines int64) {
 	b.droppedByNode[node] = max(b.droppedByNode[node], lines)
 }
 
-// MissingLines are the lines that are not in the log: stored and not stored are what the keeper knows of.
+// MissingLines are the lines that are not in the log: stored and not stored are what the writer knows of.
 func (b *Buffer) MissingLines(notStored int64) int64 {
 	n := b.dropped + notStored
 	for _, lines := range b.droppedByNode {

@@ -3,7 +3,7 @@
 //
 // # What is real and what is not
 //
-// run.Service, fleet, workcoord, keeper, recovery, outcome, worker.Node with its spool and its Parquet
+// run.Service, nodes, assignment, writer, recovery, finalize, worker.Node with its spool and its Parquet
 // files, and the results in a folder are what runs in production. The network between them, the control store
 // (memstore behind a layer of delays, outages and commits whose answer is lost), the load of a run worker, and the
 // crashes of processes are played. Some writes are committed only when their caller has given them up, and while

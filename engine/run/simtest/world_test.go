@@ -25,7 +25,7 @@ type world struct {
 	wrong []string
 
 	// What follows belongs to the loop.
-	queue happenings
+	queue timers
 	count int64
 	trace bytes.Buffer
 }
@@ -57,7 +57,7 @@ func (w *world) hand(key string, do func()) {
 // after has the loop do something later.
 func (w *world) after(d time.Duration, do func()) {
 	w.count++
-	heap.Push(&w.queue, happening{time.Now().Add(max(d, 1)), w.count, do})
+	heap.Push(&w.queue, timer{time.Now().Add(max(d, 1)), w.count, do})
 }
 
 // between is a time by chance. Its nanoseconds keep things from happening at one moment.
@@ -124,7 +124,7 @@ func (w *world) run(d time.Duration, done func() bool) bool {
 			return false
 		}
 		if len(w.queue) > 0 && !w.queue[0].at.After(now) {
-			heap.Pop(&w.queue).(happening).do()
+			heap.Pop(&w.queue).(timer).do()
 			continue
 		}
 		next := end
@@ -140,24 +140,24 @@ func (w *world) run(d time.Duration, done func() bool) bool {
 	}
 }
 
-// happening is something that the loop does at a time.
-type happening struct {
+// timer is something that the loop does at a time.
+type timer struct {
 	at time.Time
 	n  int64
 	do func()
 }
 
-type happenings []happening
+type timers []timer
 
-func (h happenings) Len() int { return len(h) }
-func (h happenings) Less(i, j int) bool {
+func (h timers) Len() int { return len(h) }
+func (h timers) Less(i, j int) bool {
 	return cmp.Or(h[i].at.Compare(h[j].at), cmp.Compare(h[i].n, h[j].n)) < 0
 }
-func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
-func (h *happenings) Pop() any {
+func (h timers) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timers) Push(x any)   { *h = append(*h, x.(timer)) }
+func (h *timers) Pop() any {
 	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = happening{}
+	(*h)[len(*h)-1] = timer{}
 	*h = (*h)[:len(*h)-1]
 	return last
 }

@@ -23,7 +23,7 @@ import (
 // StoreTimeout bounds one attempt to reach the control store.
 const StoreTimeout = 10 * time.Second
 
-// The patience of a keeper.
+// How long a writer waits.
 const (
 	// maxRejections bounds attempts that the store answered with an error of its own.
 	maxRejections = 3
@@ -112,7 +112,7 @@ func (w *Write) Done() <-chan struct{} { return w.done }
 // Err tells why a write that is done was given up, nil when it is persisted.
 func (w *Write) Err() error { return w.err }
 
-// New is a keeper of one run, owned in an epoch; Run has to be called for it to write.
+// New is the writer of one run, owned in an epoch; Run has to be called for it to write.
 func New(s Store, runID string, epoch int64, log zerolog.Logger) *Writer {
 	return &Writer{store: s, runID: runID, epoch: epoch, log: log, wake: make(chan struct{}, 1),
 		outages: make(chan Outage, 16),
@@ -243,7 +243,7 @@ func (k *Writer) SaveArtifact(a engine.Artifact) *Write {
 		func(ctx context.Context) error { return k.store.SaveArtifact(ctx, k.epoch, a) })
 }
 
-// SaveTick queues one second. The keeper owns t afterwards.
+// SaveTick queues one second. The writer owns t afterwards.
 func (k *Writer) SaveTick(t *store.Tick) {
 	k.push(&Write{name: "a second of the run", tick: t,
 		do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
@@ -292,7 +292,7 @@ func (k *Writer) applied(ctx context.Context, t store.Transition) (bool, error) 
 	return (t.To == "" || run.Status == t.To) && (t.Phase == nil || run.Phase == *t.Phase), nil
 }
 
-// Close ends the keeper once everything queued is written.
+// Close ends the writer once everything queued is written.
 func (k *Writer) Close() {
 	k.mu.Lock()
 	k.closing = true
@@ -303,7 +303,7 @@ func (k *Writer) Close() {
 	}
 }
 
-// Run writes until ctx ends, or the keeper is closed and has written everything.
+// Run writes until ctx ends, or the writer is closed and has written everything.
 func (k *Writer) Run(ctx context.Context) {
 	for {
 		k.mu.Lock()

@@ -1,4 +1,4 @@
-// Package catalogtest is the conformance suite of keep.Keeper.
+// Package catalogtest is the conformance suite of catalog.Store.
 package catalogtest
 
 import (
@@ -33,7 +33,7 @@ const infrastructure = `CREATE WORKER sink SET(9001 AS GRPC_PORT, 4 AS NUM_SLOTS
 	DROP PHYSICAL SOURCE 2;
 	CREATE SINK s(x FLOAT64) TYPE FILE SET('s.csv' AS SINK.FILE_PATH, true AS SINK.APPEND)`
 
-// Apply carries statements out over a keeper, as one group.
+// Apply carries statements out over a store, as one group.
 func Apply(ctx context.Context, k catalog.Store, text string) error {
 	parsed, err := sql.Parse(text)
 	if err != nil {
@@ -51,7 +51,7 @@ func Apply(ctx context.Context, k catalog.Store, text string) error {
 	})
 }
 
-// Run runs the suite; open returns an empty keeper.
+// Run runs the suite; open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) catalog.Store) {
 	for name, test := range map[string]func(*testing.T, catalog.Store){
 		"what is kept is read": persistence, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,

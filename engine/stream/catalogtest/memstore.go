@@ -27,7 +27,7 @@ type Store struct {
 	fail     func(call string) error
 }
 
-// Connections finds a connection by its id; any error means that it is not there. It does not wait for the keeper.
+// Connections finds a connection by its id; any error means that it is not there. It does not wait for the store.
 type Connections interface {
 	Connection(ctx context.Context, id string) (store.Connection, error)
 }

@@ -12,7 +12,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // small has the watermarks 60 and 85 of a budget of 100, and 50 for the spool.
 func small() Policy { return PolicyFor(100) }
 
-// machine applies happenings one second after the other.
+// machine applies events one second after the other.
 type machine struct {
 	*Budget
 	t   *testing.T
@@ -168,11 +168,11 @@ func TestWhatWasAskedForAndNotWrittenIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestManyFilesAreNoMoreWorkEach: what one happening costs does not grow with the files there are.
+// TestManyFilesAreNoMoreWorkEach: what one event costs does not grow with the files there are.
 // A day of a run is some thousand parts, all of which are announced and acknowledged at its end.
 func TestManyFilesAreNoMoreWorkEach(t *testing.T) {
 	b := New(PolicyFor(1 << 40))
-	const files = 100_000 // with a look at each of them at each happening, hours
+	const files = 100_000 // with a look at each of them at each event, hours
 	key := make([]string, files)
 	for i := range key {
 		key[i] = fmt.Sprintf("run/worker/part-%d", i)

@@ -42,7 +42,7 @@ type slot struct {
 	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
-	// errorText is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes
+	// errorText is its message as the database sent it, "" where that is not known. Only the sampler of parameters takes
 	// it.
 	errorText string
 
@@ -241,9 +241,9 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.Position(), Retries: s.progress.Tries, Kind: kind,
 		Warmup: s.warm, Success: id == 0}
-	if keeper := g.cfg.Binds; keeper.Wants(rec) {
+	if sampler := g.cfg.Binds; sampler.Wants(rec) {
 		op := s.progress.Op()
-		keeper.Record(rec, s.failure(g, id), &s.batch.Batch, []plugin.Op{op})
+		sampler.Record(rec, s.failure(g, id), &s.batch.Batch, []plugin.Op{op})
 	}
 	s.books.rec.Publish(chunk)
 }
@@ -260,9 +260,9 @@ func (s *slot) record(g *Group, began, ended int64) {
 		rec.QueryID = s.res.QueryID
 		g.failedInserts.Ended(&s.batch.Batch, s.work.Ops[0], p.Failed == 0, p.Rows)
 	}
-	if keeper := g.cfg.Binds; keeper.Wants(rec) {
+	if sampler := g.cfg.Binds; sampler.Wants(rec) {
 		sent := s.work.Ops[:min(int(p.Position()), len(s.work.Ops))]
-		keeper.Record(rec, s.failure(g, p.Failed), &s.batch.Batch, sent)
+		sampler.Record(rec, s.failure(g, p.Failed), &s.batch.Batch, sent)
 	}
 	s.books.rec.Publish(chunk)
 	if p.Failed == 0 {
