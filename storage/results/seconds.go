@@ -24,13 +24,15 @@ func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) 
 	if err != nil {
 		return nil, err
 	}
-	// Two passes: where the measurement begins is known only when every part has been looked at.
 	t := &timeline{begin: math.MaxInt64, last: math.MinInt64}
-	t.bounded = !w.From.IsZero() && !w.To.IsZero()
-	if t.bounded {
+	passes := []func(due []int64, elapsed []float64, success []bool){t.count}
+	if !w.From.IsZero() && !w.To.IsZero() {
 		t.begin, t.last = w.From.UnixNano(), w.To.UnixNano()
+	} else {
+		// Where the measurement begins is known only when every part has been looked at.
+		passes = slices.Insert(passes, 0, t.bound)
 	}
-	for _, pass := range []func(due []int64, elapsed []float64, success []bool){t.bound, t.count} {
+	for _, pass := range passes {
 		for _, at := range parts {
 			if err := t.read(ctx, at, pass); err != nil {
 				return nil, fmt.Errorf("reading executions from %s: %w", at.name, err)
@@ -101,8 +103,6 @@ const maxSeconds = 3600
 type timeline struct {
 	begin, last int64 // of the measurement, ns
 	length      int64 // of an element, ns
-	bounded     bool  // they are known
-	any         bool  // something was executed
 	seconds     []second
 	columns     record.Columns
 }
@@ -140,17 +140,13 @@ func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float
 
 func (t *timeline) bound(due []int64, elapsed []float64, _ []bool) {
 	for i, at := range due {
-		t.any = true
-		if t.bounded {
-			return
-		}
 		t.begin, t.last = min(t.begin, at), max(t.last, at+record.Nanoseconds(elapsed[i]))
 	}
 }
 
 // count adds executions to their seconds, the last of which may be shorter.
 func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
-	if t.seconds == nil && t.any && t.last > t.begin {
+	if t.seconds == nil && len(due) > 0 && t.last > t.begin {
 		whole := (t.last - t.begin + int64(time.Second) - 1) / int64(time.Second)
 		t.length = max((whole+maxSeconds-1)/maxSeconds, 1) * int64(time.Second)
 		t.seconds = make([]second, (t.last-t.begin+t.length-1)/t.length)
