@@ -138,6 +138,9 @@ func TestASearchFindsTheKnee(t *testing.T) {
 
 // TestASearchOverTheRate: the same target drains 160/s.
 func TestASearchOverTheRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)
@@ -251,6 +254,9 @@ func TestASearchWithoutAnAnswer(t *testing.T) {
 // TestASearchWithWorkersThatComeAndGo: at 4 connections each, the climb needs
 // more run workers and the way back fewer; no record is lost or repeated.
 func TestASearchWithWorkersThatComeAndGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)

@@ -13,6 +13,9 @@ import (
 // 20 ms each, 200/s. The first run worker's two connections get half of that; those that join get the
 // rest, and once more of them bring nothing, the run says so.
 func TestARateBeyondTheTargetEndsWithItsReason(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	f := newFixture(t)
 	f.model(4, 20*time.Millisecond)
 	f.start()

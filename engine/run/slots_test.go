@@ -15,6 +15,9 @@ import (
 // TestASearchFindsTheSlotsOfAWarehouse: with the driver, the adapter and the
 // polls as they are, a search ends where the stand-in's warehouse begins to queue.
 func TestASearchFindsTheSlotsOfAWarehouse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	t.Parallel()
 	const slots = 4
 	account, err := snowsim.Start(t.Context(),

@@ -13,6 +13,9 @@ import (
 // TestStagesBringAndSendRunWorkers: at 2 connections each, the peak needs three
 // run workers, and what lies before and after it one. No record is lost or repeated.
 func TestStagesBringAndSendRunWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	t.Parallel()
 	f := newFixture(t).start()
 	two, six := 2, 6

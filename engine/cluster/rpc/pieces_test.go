@@ -30,6 +30,9 @@ func laden(parts int) protocol.Hello {
 
 // TestANodeWithVeryManyPartsIntroducesItself, over a real stream, again and again.
 func TestANodeWithVeryManyPartsIntroducesItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	whole := laden(10_000)
 	pieces, err := piecesFromWire(whole)
 	if err != nil {

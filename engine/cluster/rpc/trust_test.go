@@ -105,6 +105,9 @@ func identity(t *testing.T, dir, id string, token *pki.Token) *pki.Identity {
 }
 
 func TestGRPCOfANodeThatJoinsConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
 		b := newFakeTrust(t)
 		l, d, c := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "n", b.token())}, DialOptions{Trust: b})

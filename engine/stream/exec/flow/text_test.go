@@ -12,6 +12,9 @@ import (
 // TestTextsHaveABound: texts of a batch that together have no room are NULL and counted, however they come to be; the
 // others are as they should be. Ends of a vector count up to 2 GiB, which 2048 rows of 1 MiB would pass.
 func TestTextsHaveABound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check-ci: it takes many seconds")
+	}
 	long := "'" + strings.Repeat("x", 1<<20-16) + "'"
 	for name, c := range map[string]struct {
 		expression string
