@@ -22,8 +22,8 @@ func gcPercentFor(alive uint64, usual int) int {
 	return min(usual, max(minGCPercent, int(uint64(usual)*smallHeapBytes/alive)))
 }
 
-// paceGC sets the percentage anew after each collection, until somebody else has set one. alive says how many bytes
-// were alive at the last.
+// paceGC adjusts GOGC after each collection and stops once other code has set it. alive returns the live heap of the
+// last collection, in bytes.
 func paceGC(usual int, alive func() uint64) {
 	set := usual
 	var next func(*gcSentinel)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// netProxy stands between two processes and carries what they say to each other, each way as late as it is told to be,
-// or holds it until it is told to go on.
+// netProxy forwards bytes between two processes. The test sets the delay of each direction, and can pause one.
 type netProxy struct {
 	t     *testing.T
 	ln    net.Listener

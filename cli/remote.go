@@ -173,8 +173,8 @@ func (c *client) roundTrip(
 	return text, nil
 }
 
-// serverLostError is the end of following what was begun on a server that does not answer any more, nil while it may
-// come back: nobody knows how that ended, so it has not passed.
+// serverLostError returns the error of a run whose server stopped answering, nil until MaxServerDowntime has passed.
+// The outcome of the run is unknown, so the run has not passed.
 func serverLostError(s terminal.Settings, away time.Time, what string, err error) error {
 	limit := cmp.Or(s.MaxServerDowntime, 2*time.Minute)
 	if time.Since(away) <= limit {

@@ -30,8 +30,8 @@ const LeaseEnv = "LOADSTONE_TEST_LEASE"
 const Soak = "LOADSTONE_SOAK"
 
 // Long leaves a test out of make test, which says go test -short, and to make check-ci: it takes many seconds, or
-// asserts with processes and a real clock what the simulation asserts of the same code in virtual time. Why is said to
-// who reads the output. It stands first in the test.
+// asserts with processes and a real clock what the simulation asserts of the same code in virtual time. The output
+// shows why. Call it first in the test.
 func Long(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {

@@ -53,7 +53,7 @@ type Streams struct {
 	feeds *Connectors
 }
 
-// OpenContinuousQueries begins to look after continuous queries. Their files lie in the folder streams of the data
+// OpenContinuousQueries starts the coordinator of continuous queries. Their files are in the folder streams of the data
 // directory.
 func OpenContinuousQueries(ctx context.Context, o StreamOptions) (*Streams, error) {
 	folder, err := openFolder(o.DataDir)

@@ -20,8 +20,8 @@ type fold struct {
 	second, kind, before histogram.Unpacker
 }
 
-// workerState is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has
-// by it.
+// workerState is the last snapshot of a run worker. Its counters are subtracted from those of the next snapshot; a new
+// phase starts from zero.
 type workerState struct {
 	tick    int64
 	phase   engine.Phase

@@ -153,7 +153,7 @@ func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.C
 }
 
 // addLoads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate
-// at which the run was reckoned.
+// that the cost of the run was computed with.
 func (in *Ingest) addLoads(ctx context.Context, r *rollup.Run) error {
 	if s := r.Summary; s != nil && s.Cost != nil && s.Cost.CreditsPerHour > 0 {
 		each := s.Cost.CreditsPerHour

@@ -474,8 +474,8 @@ func Key(selector []*labels.Matcher) string {
 	return strings.Join(texts, ",")
 }
 
-// maxDepth is how far an expression may be nested, and how many operators it may have: whoever evaluates it calls
-// itself for each level, and the parser's time grows with the square of operators in a row.
+// maxDepth is how far an expression may be nested, and how many operators it may have: the evaluator recurses
+// for each level, and the parser's time grows with the square of operators in a row.
 const maxDepth = 1000
 
 // ErrTooDeep says that an expression is nested too deeply to be looked at.

@@ -49,8 +49,8 @@ const (
 	buildPollInterval = 200 * time.Millisecond
 )
 
-// AwaitBuilt asks, and asks again while what is asked reads a derived table that is being made, until that has taken
-// too long or ctx ends. The error is that of the last time, in the words of Unmade.
+// AwaitBuilt calls ask, and retries while ask reads a derived table that is still being built. It stops at the time
+// limit or when ctx ends, and returns the last error.
 func AwaitBuilt(ctx context.Context, state func(context.Context) (State, error), ask func() error) error {
 	made := ""
 	for waited := time.Duration(0); ; waited += buildPollInterval {

@@ -67,9 +67,9 @@ const (
 	eventTimes = 5
 )
 
-// DueTimes are when each of the tables is due. Those that read runs, also through others, are told when one has ended,
-// and need not wait for their lag then: only so long that several ends at a time are one refresh, and that all of them
-// together take no more than a fifth of the time of one worker.
+// DueTimes returns when each table is due. A table that reads runs, directly or through others, is due soon after a run
+// has ended, without its lag. The short delay merges several ends into one refresh and keeps all refreshes together
+// below a fifth of one worker's time.
 func DueTimes(tables []Table) map[string]time.Time {
 	follows := map[string]bool{}
 	for _, t := range tables {
