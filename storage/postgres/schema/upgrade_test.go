@@ -23,6 +23,8 @@ var (
 	version14 string
 	//go:embed testdata/version_15.sql
 	version15 string
+	//go:embed testdata/version_16.sql
+	version16 string
 )
 
 // somebody is a user, whose row is looked at afterwards.
@@ -39,6 +41,17 @@ INSERT INTO node_wishes (node_id, wish) VALUES ('n', 'DRAIN');
 INSERT INTO result_places (place, label) VALUES ('p', '/results');
 INSERT INTO run_leftovers (run_id, place, whole) VALUES ('gone', 'p', true);`
 
+// sinceRenamed are the same rows under the names of version 16.
+const sinceRenamed = `
+INSERT INTO run_status (run_id, test_id, scenario_config) VALUES ('r', 'r', '{}');
+INSERT INTO server_leases (lease_name, owner, until) VALUES ('retention', 's', now());
+INSERT INTO run_commands (run_id, kind, asked_by) VALUES ('r', 'STOP', 'ada');
+INSERT INTO run_reservations (run_id, worker_id, node_id, connections) VALUES ('r', 'worker-0', 'n', 7);
+INSERT INTO run_queue (run_id, demands) VALUES ('r', '[]');
+INSERT INTO node_intents (node_id, desired_state) VALUES ('n', 'DRAIN');
+INSERT INTO result_stores (place, label) VALUES ('p', '/results');
+INSERT INTO pending_file_deletions (run_id, place, whole) VALUES ('gone', 'p', true);`
+
 // keptRows has what became of them in one text.
 const keptRows = `SELECT concat_ws(' ', (SELECT user_name FROM users), (SELECT lease_name FROM server_leases),
 	(SELECT kind FROM run_commands), (SELECT connections FROM run_reservations), (SELECT demands FROM run_queue),
@@ -53,7 +66,7 @@ func one[T any](t testing.TB, conn *pgx.Conn, query string) (value T) {
 	return value
 }
 
-// TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 and 15, in each of the ways there
+// TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 to 16, in each of the ways there
 // are. Rows stay, triggers work under their new names, and the old objects are gone.
 func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 	pg := pgtest.Start(t)
@@ -65,12 +78,13 @@ func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 			return err
 		},
 	} {
-		for version, text := range map[int]string{14: version14, 15: version15} {
+		for version, text := range map[int]string{14: version14 + renamed, 15: version15 + renamed,
+			16: version16 + sinceRenamed} {
 			t.Run(fmt.Sprint(name, version), func(t *testing.T) {
 				dsn := pg.NewDatabase(t)
 				conn := connect(t, dsn)
 				exec(t, conn, text)
-				exec(t, conn, somebody+";"+renamed)
+				exec(t, conn, somebody)
 				if err := schema.Check(t.Context(), conn); err == nil ||
 					!strings.Contains(err.Error(), "loadstone schema apply") {
 					t.Errorf("before it is upgraded: %v", err)
