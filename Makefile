@@ -9,6 +9,7 @@
 #   make build  bin/loadstone with the page and the plugins inside
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
+#   make attacks      what must not be possible, tried on two servers; ONLY=EXPRESSION chooses by name
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
@@ -49,7 +50,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build plugins ui examples slt fmt clean api lint acceptance audit soak bench bench-nodes bench-refresh \
+.PHONY: help run build plugins ui examples slt fmt clean api lint acceptance attacks audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
 	check-pages check-api check-proto check-promql check-acme check-oidc check-nosnowflake check-chart check-ecs \
@@ -182,7 +183,7 @@ test-snowflake-emulator: need-toolchain need-postgres plugins
 lint: need-toolchain $(GOLANGCI) plugins ui/node_modules/.package-lock.json
 	$(GOLANGCI) run ./...
 	cd bench && "$(CURDIR)/$(GOLANGCI)" run ./...
-	cd deploy && "$(CURDIR)/$(GOLANGCI)" run ./acceptance
+	cd deploy && "$(CURDIR)/$(GOLANGCI)" run ./acceptance ./attacks ./program
 	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
 	@deploy/deadcode.sh
 	cd ui && npm run --silent lint
@@ -318,6 +319,10 @@ check-proto: need-toolchain
 # A server and two nodes in processes of their own, on a real Postgres: each line PASS or FAIL, with what was seen.
 acceptance: build need-postgres
 	@cd deploy && $(GO) run -trimpath ./acceptance -program ../bin/loadstone $(if $(PROVE),-prove)
+
+# Two servers on an external Postgres that lets in whoever comes from this machine: each attack PASS or FAIL.
+attacks: build need-postgres
+	@cd deploy && $(GO) run -trimpath ./attacks -program ../bin/loadstone $(if $(ONLY),-only '$(ONLY)')
 
 check-arm64: need-toolchain plugins ui
 	@mkdir -p $(CACHE)/bin
