@@ -61,7 +61,7 @@ func Main(m *testing.M, program func(args []string, settings terminal.Settings) 
 	if os.Getenv(refreshEnv) == "" {
 		_ = os.Setenv(refreshEnv, "0")
 	}
-	if _, set := os.LookupEnv(targetsEnv); !set {
+	if _, set := os.LookupEnv(targetsEnv); !set && os.Getenv(ProgramEnv) == "" {
 		_ = os.Setenv(targetsEnv, AllTargets)
 	}
 	// What the program starts as its own child has a bare environment.

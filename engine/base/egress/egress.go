@@ -44,14 +44,14 @@ type rule struct {
 const Flag = "--allow-targets"
 
 // Parse reads an allow-list: ranges and addresses (10.0.0.0/8, 10.0.0.7, [fd00::7]:5432), names (db.example.com:5432,
-// .example.com), and unix sockets (unix:/var/run/postgresql). An empty list is the zero policy.
+// .example.com), and unix sockets (unix:/run/database). An empty list is the zero policy.
 func Parse(list []string) (*Policy, error) {
 	p := &Policy{}
 	for _, text := range list {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(text), socketPrefix); ok {
 			if !filepath.IsAbs(path) || strings.IndexByte(path, 0) >= 0 {
 				return nil, engine.InvalidField(Flag, fmt.Sprintf("has %q, which is no path from the root", text),
-					"write unix:/var/run/postgresql for the sockets in a folder, or the path of one socket's file")
+					"write unix:/run/database for the sockets in a folder, or the path of one socket's file")
 			}
 			p.sockets = append(p.sockets, filepath.Clean(path))
 			continue
@@ -60,7 +60,7 @@ func Parse(list []string) (*Policy, error) {
 		if !ok {
 			return nil, engine.InvalidField(Flag, fmt.Sprintf("has %q, which is no address, range or name", text),
 				"write 10.0.0.0/8, 10.0.0.7:5432, [fd00::7]:5432, db.example.com:5432, .example.com for all names below, or "+
-					"unix:/var/run/postgresql")
+					"unix:/run/database")
 		}
 		p.rules = append(p.rules, r)
 	}

@@ -335,3 +335,29 @@ func TestANodeIsToldWhatIsNoTarget(t *testing.T) {
 		t.Errorf("a node: %v", err)
 	}
 }
+
+// BenchmarkConnect is what it costs to open a load connection, and to ask first where it has landed.
+func BenchmarkConnect(b *testing.B) {
+	pg := pgtest.StartCrashable(b, map[string]string{"listen_addresses": "127.9.9.9"})
+	own := func() []engine.OwnDatabase { return []engine.OwnDatabase{{SystemID: "1", OID: 5, Name: "control"}} }
+	for name, dsn := range map[string]string{"socket": pg.DSN("postgres"),
+		"tcp": "postgres://loadstone@127.9.9.9/postgres?sslmode=disable"} {
+		for what, d := range map[string]target.Driver{"asks": postgres.NewStrictDriver(own, nil),
+			"trusts": postgres.NewStrictDriver(nil, nil)} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				db, err := d.Open(target.Config{DSN: secret.New(dsn)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer func() { _ = db.Close() }()
+				for b.Loop() {
+					c, err := db.Connect(b.Context(), []engine.Statement{{ID: "s", SQL: "SELECT 1"}})
+					if err != nil {
+						b.Fatal(err)
+					}
+					_ = c.Close()
+				}
+			})
+		}
+	}
+}
