@@ -75,8 +75,8 @@ func plainHosts(list string) bool {
 	return true
 }
 
-// Check refuses a connection string that pgx would read and nobody can read for certain. It is for those of who runs the
-// process, which field names, such as --database-url. What it says holds nothing of the text.
+// Check refuses a connection string that pgx would read and nobody can read for certain. It is for those of the person
+// who runs the process; field names it, such as --database-url. The error holds nothing of the text.
 func Check(field, dsn string) error {
 	_, err := readSettings(dsn)
 	var ambiguous *ambiguousError

@@ -122,8 +122,8 @@ func Parse(dsn string) (*Settings, error) {
 	return s, s.check()
 }
 
-// checkAmbiguous refuses an address, but for its scheme, in which it cannot be told where user and password end: a piece of
-// a password would be taken for the account or a parameter, and shown.
+// checkAmbiguous refuses an address, given without its scheme, in which it cannot be told where the password ends: a
+// piece of it would be taken for the account or a parameter, and shown.
 func checkAmbiguous(rest string) error {
 	at := strings.IndexByte(rest, '@')
 	var why string
