@@ -28,6 +28,7 @@ const (
 	tokenHash     = "api_tokens"
 	shareHash     = "run_shares"
 	joinTokenHash = "node_tokens"
+	guessHash     = "guess_counts"
 )
 
 // hashes computes the keyed hashes of tokens and links. What reaches it is the SHA-256 of a secret; what is stored is
@@ -101,7 +102,7 @@ func (h *hashes) load(ctx context.Context, tx pgx.Tx) error {
 
 func (h *hashes) derive(number int, secret []byte) error {
 	of := map[string][]byte{}
-	for _, purpose := range []string{tokenHash, shareHash, joinTokenHash} {
+	for _, purpose := range []string{tokenHash, shareHash, joinTokenHash, guessHash} {
 		key, err := hkdf.Expand(sha256.New, secret, "loadstone hash of "+purpose, sha256.Size)
 		if err != nil {
 			return fmt.Errorf("deriving the key of hashes: %w", err)

@@ -50,6 +50,7 @@ type Store struct {
 	AuditLog
 	RunCommandStore
 	AdmissionQueue
+	*GuessCounts
 	streams *CatalogStore
 	keys    *keyring.Keyring
 	hashes  *hashes
@@ -127,6 +128,7 @@ func (s *Store) openKeys(ctx context.Context) error {
 		return err
 	}
 	s.hashes, s.Users.hashes, s.RunArtifacts.hashes = hashes, hashes, hashes
+	s.GuessCounts = &GuessCounts{pool: s.pool, hashes: hashes}
 	return nil
 }
 

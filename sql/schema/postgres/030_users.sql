@@ -38,3 +38,14 @@ CREATE TABLE IF NOT EXISTS api_tokens (
 ALTER TABLE api_tokens ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0;
 
 CREATE INDEX IF NOT EXISTS api_tokens_by_user ON api_tokens (user_id, kind);
+
+-- guess_counts has the wrong guesses of passwords, links and codes, for all servers. A row is of no use after
+-- regained_at.
+CREATE TABLE IF NOT EXISTS guess_counts (
+    -- A keyed hash of the kind and of who guesses, or of whose password is guessed.
+    caller       bytea PRIMARY KEY CHECK (octet_length(caller) = 32),
+    -- When all guesses are regained: each wrong one moves it on.
+    regained_at  timestamptz NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS guess_counts_by_time ON guess_counts (regained_at);
