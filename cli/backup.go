@@ -18,9 +18,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 )
 
-const keyFileName = "loadstone.key"
+const keyFileName = keyring.FileName
 
 // BackupCommand is loadstone backup.
 type BackupCommand struct {

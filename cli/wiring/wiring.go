@@ -213,6 +213,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if s.owner, err = ownerOf(dir); err != nil {
 		return nil, err
 	}
+	if err := s.announceKeys(ctx); err != nil {
+		return nil, err
+	}
 	traces, close, err := o.Traces.Open(ctx, s.owner)
 	if err != nil {
 		return nil, err

@@ -185,6 +185,34 @@ func (r *Keyring) sealing() key {
 	return r.keys[0]
 }
 
+// FirstID is the name of the key that comes first, in the file or in KeyEnv.
+func (r *Keyring) FirstID() string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.keys[0].id
+}
+
+// MoveFirst puts the line of a key of the file before those of all others.
+func (r *Keyring) MoveFirst(id string) error {
+	text, err := os.ReadFile(r.path)
+	if err != nil {
+		return unusable(r.path, err)
+	}
+	var first, rest []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n") + "\n"
+		if keys, err := parse([]string{line}); err == nil && keys[0].id == id {
+			first = append(first, line)
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	if err := write(r.path, []byte(strings.Join(append(first, rest...), "")), replace); err != nil {
+		return unusable(r.path, err)
+	}
+	return r.load()
+}
+
 // AddKey appends a fresh key to the file and returns its name. The key that
 // seals stays the same until another is preferred.
 func (r *Keyring) AddKey() (id string, err error) {

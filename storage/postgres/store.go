@@ -123,6 +123,11 @@ func (s *Store) openKeys(ctx context.Context) error {
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	if s.keys != nil {
+		if err := s.preferSealingKey(ctx); err != nil {
+			return err
+		}
+	}
 	hashes, err := newHashes(ctx, s.pool, s.keys)
 	if err != nil {
 		return err

@@ -8,15 +8,15 @@ CREATE TABLE IF NOT EXISTS hash_keys (
     created_at  timestamptz NOT NULL DEFAULT now()
 );
 
--- key_rotation has one row once the servers' key has been replaced. Keys are named by 8 hexadecimal digits, as in the
--- texts that are sealed under them.
+-- key_rotation has one row, made by the first server. Keys are named by 8 hexadecimal digits, as in the texts that are
+-- sealed under them.
 CREATE TABLE IF NOT EXISTS key_rotation (
     singleton    boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-    -- The key that seals, in every server that has it; NULL before the first one was replaced.
-    sealing_key  text CHECK (sealing_key ~ '^[0-9a-f]{8}$'),
+    -- The key that seals, in every server that has it.
+    sealing_key  text NOT NULL CHECK (sealing_key ~ '^[0-9a-f]{8}$'),
     -- The key that is to seal; NULL while none is being replaced.
     next_key     text CHECK (next_key ~ '^[0-9a-f]{8}$'),
-    started_at   timestamptz NOT NULL DEFAULT now(),
+    started_at   timestamptz,
     finished_at  timestamptz
 );
 
