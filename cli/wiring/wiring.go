@@ -196,7 +196,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if s.prices, err = cost.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
-	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +211,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		s.onClose(s.host.Close)
 	}
 	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
+	if err := s.announceKeys(ctx); err != nil {
 		return nil, err
 	}
 	traces, close, err := o.Traces.Open(ctx, s.owner)
@@ -269,6 +272,11 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	s.Store, err = storagepostgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.Drivers))...)
 	if err != nil {
 		return err
+	}
+	if lost := s.Store.LostKeys(); len(lost) > 0 {
+		s.Log.Error().Strs("missing_keys", lost).Strs("keys", keys.IDs()).Msg("this server lacks a key of the control " +
+			"store: secrets that were saved under it cannot be read, and its sessions, tokens and links do not work; add " +
+			"the key to " + keyring.FileName + " or " + keyring.PreviousKeyEnv + ", or enter the secrets again")
 	}
 	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
