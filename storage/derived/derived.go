@@ -30,8 +30,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/sql"
 )
 
@@ -125,6 +127,17 @@ func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]
 	}
 	p, err := pgxpool.NewWithConfig(ctx, config)
 	return p, wrapError("opening the results database", err)
+}
+
+// OwnDatabase says what the database is, so that no connection of a user lands there.
+func (d *Database) OwnDatabase(ctx context.Context) (engine.OwnDatabase, error) {
+	conn, err := d.owner.Acquire(ctx)
+	if err != nil {
+		return engine.OwnDatabase{}, wrapError("asking the results database", err)
+	}
+	defer conn.Release()
+	own, err := targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn())
+	return own, wrapError("asking the results database what it is", err)
 }
 
 // Close closes the connections.
