@@ -38,7 +38,7 @@ func TestAQueryIsCancelledFromElsewhere(t *testing.T) {
 	ended := make(chan error, 1)
 	began := time.Now()
 	go func() {
-		_, err := one.Query(query.WithID(context.Background(), "ada", "my-query-1"),
+		_, err := one.Query(query.WithCaller(context.Background(), "ada", "my-query-1"),
 			"SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS n", 1)
 		ended <- err
 	}()
