@@ -73,6 +73,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.refreshers.close(); return nil })
+	t.supervise()
 	t.startLive()
 	t.renewSegments()
 	s.tables.Store(t)
@@ -83,6 +84,39 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		s.localNode.SetGiveWay(worker.AwaitYield)
 	}
 	return t, nil
+}
+
+// superviseRetry is how often a results database is tried that cannot be opened.
+const superviseRetry = 5 * time.Second
+
+// supervise watches the sessions of those who read results, as soon as the database is there, and says in the log what
+// its reader may do too much.
+func (t *Tables) supervise() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.s.onClose(func(context.Context) error { cancel(); <-done; return nil })
+	go func() {
+		defer close(done)
+		db, err := t.Database(ctx)
+		for err != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(superviseRetry):
+			}
+			db, err = t.Database(ctx)
+		}
+		tolerated, err := db.CheckReader(ctx)
+		if engine.HasCode(err, engine.CodeConflict) {
+			e := engine.AsError(err)
+			t.s.Log.Error().Str("hint", e.Hint).Msg("queries and definitions are refused: " + e.Message)
+		}
+		if len(tolerated) > 0 {
+			t.s.Log.Warn().Strs("rights", tolerated).Msg("the reader of the results database may do more than it has to; " +
+				"queries that do it are refused, and `loadstone schema apply --results` takes the rights away")
+		}
+		db.Supervise(ctx, derived.Supervision{Own: t.s.Embedded != nil, Log: t.s.Log})
+	}()
 }
 
 // checkExternal opens a results database that is not Loadstone's own, so that a server does not start with one that

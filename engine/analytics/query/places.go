@@ -17,6 +17,10 @@ type PlaceLimits struct {
 	// Total is how many are executed at a time, PerUser how many of one user. A user has a second one only while more than
 	// a third of the places are free, so that others find one.
 	Total, PerUser int
+	// Reserved are those of them that only users have whose queries took less than Light of late: where all others are
+	// taken by slow queries, a quick one still has its turn.
+	Reserved int
+	Light    time.Duration
 	// Waiting is how many of one user may wait besides, Wait how long each does.
 	Waiting int
 	Wait    time.Duration
@@ -24,7 +28,7 @@ type PlaceLimits struct {
 
 // DefaultPlaceLimits are those of a server.
 func DefaultPlaceLimits() PlaceLimits {
-	return PlaceLimits{Total: 6, PerUser: 2, Waiting: 10, Wait: time.Minute}
+	return PlaceLimits{Total: 6, PerUser: 2, Reserved: 1, Light: 3 * time.Second, Waiting: 10, Wait: time.Minute}
 }
 
 // Places hands out places. It is safe for concurrent use.
@@ -37,14 +41,31 @@ type Places struct {
 	waiting map[string][]*waiter
 	// turns are the users who wait, the next one first.
 	turns []string
+	// spent is what the queries of users took of late.
+	spent map[string]spent
 }
+
+// spent is a time that is forgotten, a tenth as fast as it passes.
+type spent struct {
+	took time.Duration
+	at   time.Time
+}
+
+// forgetRate is how many times longer a time is remembered than it took; maxSpenders bounds those who are remembered.
+const (
+	forgetRate  = 10
+	maxSpenders = 1000
+)
+
+func (s spent) left(now time.Time) time.Duration { return max(s.took-now.Sub(s.at)/forgetRate, 0) }
 
 // waiter is a query that waits. ready is closed when it has its place.
 type waiter struct{ ready chan struct{} }
 
 // NewPlaces returns places that are all free.
 func NewPlaces(l PlaceLimits) *Places {
-	return &Places{limits: l, free: l.Total, running: map[string]int{}, waiting: map[string][]*waiter{}}
+	return &Places{limits: l, free: l.Total, running: map[string]int{}, waiting: map[string][]*waiter{},
+		spent: map[string]spent{}}
 }
 
 // Acquire waits for a place of the user's; the caller calls leave when the query is over. It is engine.CodeRateLimited
@@ -93,15 +114,39 @@ func busyError(message string) error {
 // mayRun reports whether a place may go to a user. p.mu is held.
 func (p *Places) mayRun(user string) bool {
 	n := p.running[user]
-	return p.free > 0 && n < p.limits.PerUser && (n == 0 || p.free > p.limits.Total/3)
+	switch {
+	case p.free == 0 || n >= p.limits.PerUser || n > 0 && p.free <= p.limits.Total/3:
+		return false
+	case p.free <= p.limits.Reserved:
+		return p.spent[user].left(time.Now()) < p.limits.Light
+	}
+	return true
 }
 
 func (p *Places) occupy(user string) { p.free--; p.running[user]++ }
 
+// spend remembers what a query took. p.mu is held.
+func (p *Places) spend(user string, took time.Duration) {
+	now := time.Now()
+	if _, known := p.spent[user]; !known && len(p.spent) >= maxSpenders {
+		for name, s := range p.spent {
+			if s.left(now) == 0 {
+				delete(p.spent, name)
+			}
+		}
+		if len(p.spent) >= maxSpenders {
+			return
+		}
+	}
+	p.spent[user] = spent{p.spent[user].left(now) + took, now}
+}
+
 func (p *Places) leaver(user string) func() {
+	began := time.Now()
 	return sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.spend(user, time.Since(began))
 		p.free++
 		if p.running[user]--; p.running[user] == 0 {
 			delete(p.running, user)

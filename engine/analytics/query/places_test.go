@@ -70,6 +70,34 @@ func TestManyQueriesOfOneUserLeaveAPlaceToOthers(t *testing.T) {
 	})
 }
 
+// TestAQuickQueryHasATurnBesideSlowOnesOfAll: slow queries of many users take all places but one, which is for those
+// who have taken little of late.
+func TestAQuickQueryHasATurnBesideSlowOnesOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := query.NewPlaces(query.DefaultPlaceLimits())
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				if leave, err := p.Acquire(t.Context(), fmt.Sprint("user", i%10)); err == nil {
+					time.Sleep(25 * time.Second)
+					leave()
+				}
+			})
+		}
+		time.Sleep(51 * time.Second) // each of them has had a turn
+		for range 20 {
+			began := time.Now()
+			leave, err := p.Acquire(t.Context(), "quick")
+			if err != nil || time.Since(began) > 0 {
+				t.Fatalf("it waits %v: %v", time.Since(began), err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			leave()
+		}
+		all.Wait()
+	})
+}
+
 // TestTurnsGoOverUsers: whoever began to wait first with one query is not behind all queries of another user.
 func TestTurnsGoOverUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
