@@ -441,3 +441,80 @@ func parent(t *testing.T, pid int) int {
 	}
 	return p
 }
+
+// TestARoleIsMadeAsItShouldBe: a reader that does not exist, or may nearly everything, is one that may read after the
+// statements, as whoever executes them; twice is as good as once, and what the owner may not do it returns.
+func TestARoleIsMadeAsItShouldBe(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	admin := p.dsn("loadstone", "kept")
+	apply := func(reader, as string) []resultsrole.Missing {
+		t.Helper()
+		missing, err := derived.ApplyRole(t.Context(), p.keeper, p.dsn(reader, "kept"), as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return missing
+	}
+	// The owner may not make roles: it says what somebody else has to do, and that is all that is to be done.
+	missing := apply("absent", "")
+	if len(missing) == 0 || !strings.Contains(missing[0].SQL, "CREATE ROLE") {
+		t.Fatalf("the owner made a role: %v", missing)
+	}
+	for _, m := range missing {
+		sql := m.SQL
+		if strings.HasPrefix(sql, "CREATE ROLE") {
+			sql, _, _ = strings.Cut(sql, " PASSWORD")
+		}
+		p.do(t, sql)
+	}
+	if left := apply("absent", ""); len(left) > 0 {
+		t.Errorf("after what was said: %v", left)
+	}
+	p.do(t, `CREATE ROLE wild LOGIN CREATEROLE CREATEDB BYPASSRLS REPLICATION IN ROLE pg_signal_backend, pg_write_all_data,
+		keeper`, "GRANT CREATE, TEMPORARY ON DATABASE kept TO wild")
+	for _, reader := range []string{"absent", "wild", "anew"} {
+		for range 2 {
+			if missing := apply(reader, admin); len(missing) > 0 {
+				t.Fatalf("%s: %v", reader, missing)
+			}
+			d := p.open(t, p.dsn(reader, "kept"), derived.DefaultSettings())
+			tolerated, err := d.CheckReader(t.Context())
+			if err != nil || len(tolerated) > 0 {
+				t.Errorf("%s may %v, %v", reader, tolerated, err)
+			}
+			if a, err := d.Query(t.Context(), "SELECT count(*), current_setting('temp_file_limit') FROM rollup.runs",
+				1); err != nil || a.Rows[0][1] != "1GB" {
+				t.Errorf("%s: %v, %v", reader, a.Rows, err)
+			}
+			if _, err := d.Preview(t.Context(), "SELECT count(*) AS n FROM rollup.runs", "runs"); err != nil {
+				t.Errorf("%s: the owner has lost something: %v", reader, err)
+			}
+			r, _ := oneRun("a", 3)
+			put(t, d, r, time.Now().UnixNano())
+		}
+	}
+	// Rights that were given later are taken, too.
+	p.do(t, "GRANT ALL ON ALL TABLES IN SCHEMA rollup TO wild", "GRANT ALL ON SCHEMA tables, staging TO wild",
+		"GRANT INSERT ON rollup.runs TO PUBLIC", "GRANT CREATE ON SCHEMA public TO PUBLIC")
+	d := p.open(t, p.dsn("wild", "kept"), derived.DefaultSettings())
+	if _, err := d.CheckReader(t.Context()); err == nil {
+		t.Error("rights that were given later are not seen")
+	}
+	apply("wild", admin)
+	if _, err := d.CheckReader(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// Functions with side effects are the database's to refuse then, whoever connects as the reader.
+	conn := connect(t, p.dsn("wild", "kept"))
+	for _, call := range []string{"pg_sleep(1)", "set_config('a.b', 'c', false)", "lo_create(0)", "pg_advisory_lock(1)",
+		"pg_terminate_backend(1)", "pg_notify('a', 'b')", "pg_logical_emit_message(true, 'a', 'b')"} {
+		if _, err := conn.Exec(
+			t.Context(),
+			"SELECT "+call,
+		); err == nil ||
+			!strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}

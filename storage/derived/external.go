@@ -13,12 +13,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // The flags that name the results database.
 const (
 	ownerFlag  = "--results-database-url"
 	readerFlag = "--results-reader-url"
+	adminFlag  = "--results-admin-url"
 )
 
 // checkOwner refuses a database that cannot hold results: it is the control store's, or not the owner's to change.
@@ -71,6 +73,40 @@ func (d *Database) checkReader(ctx context.Context) error {
 		return connectError(readerFlag, err)
 	}
 	return nil
+}
+
+// ApplyRole makes the reader of a results database as it should be, as the role of admin, or as the owner where that is
+// empty, and returns what that role may not do.
+func ApplyRole(ctx context.Context, owner, reader, admin string) ([]resultsrole.Missing, error) {
+	own, err := parseURL(ownerFlag, owner)
+	if err != nil {
+		return nil, err
+	}
+	read, err := parseURL(readerFlag, reader)
+	if err != nil {
+		return nil, err
+	}
+	flag, as := ownerFlag, own
+	if admin != "" {
+		flag = adminFlag
+		if as, err = parseURL(flag, admin); err != nil {
+			return nil, err
+		}
+		if as.ConnConfig.Database != own.ConnConfig.Database {
+			return nil, engine.InvalidField(flag, "names another database than "+ownerFlag, "name the same one")
+		}
+	}
+	if read.ConnConfig.User == own.ConnConfig.User {
+		return nil, engine.InvalidField(readerFlag, "names the owner", "name a role of its own, which may only read")
+	}
+	conn, err := pgx.ConnectConfig(ctx, as.ConnConfig)
+	if err != nil {
+		return nil, connectError(flag, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	missing, err := resultsrole.Apply(ctx, conn, resultsrole.Names{Database: own.ConnConfig.Database,
+		Owner: own.ConnConfig.User, Reader: read.ConnConfig.User, Password: read.ConnConfig.Password})
+	return missing, wrapError("making the reader of the results database", err)
 }
 
 // checkSame refuses a reader of another database. The schema has a number of its own, which is made here.

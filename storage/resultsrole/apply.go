@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,8 @@ func Apply(ctx context.Context, conn *pgx.Conn, n Names) ([]Missing, error) {
 		var refused *pgconn.PgError
 		switch {
 		case err == nil:
-		case errors.As(err, &refused) && refused.Code == "42501":
+		// Not allowed, or about a role that could not be made.
+		case errors.As(err, &refused) && (refused.Code == "42501" || refused.Code == "42704"):
 			missing = append(missing, Missing{s.shown, refused.Message})
 		case errors.As(err, &refused):
 			return missing, fmt.Errorf("%s: %w", s.shown, err)
@@ -71,7 +73,8 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 		ARRAY(SELECT p.rolname::text FROM pg_auth_members m JOIN pg_roles p ON p.oid = m.roleid
 			JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = $1),
 		ARRAY(SELECT unnest(s.setconfig) FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
-			WHERE r.rolname = $1 AND s.setdatabase = 0),
+			WHERE r.rolname = $1 AND s.setdatabase = 0
+			UNION ALL SELECT 'CONNECTION LIMIT ' || rolconnlimit FROM pg_roles WHERE rolname = $1),
 		ARRAY(SELECT DISTINCT nspname::text FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) a
 			WHERE a.grantee = 0 AND a.privilege_type = 'CREATE' ORDER BY 1),
 		EXISTS (SELECT FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) a
@@ -131,19 +134,13 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 	return append(todo, more...), err
 }
 
-// alreadySet tells whether a role has the setting of a statement ALTER ROLE … SET name = value.
+// alreadySet tells whether a role has what a statement gives it: ALTER ROLE … SET name = value, or its last words.
 func alreadySet(settings []string, sql string) bool {
-	_, set, ok := strings.Cut(sql, " SET ")
+	_, set, _ := strings.Cut(sql, " SET ")
 	name, value, _ := strings.Cut(set, " = ")
-	if !ok {
-		return false
-	}
-	for _, s := range settings {
-		if s == name+"="+strings.Trim(value, "'") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(settings, func(s string) bool {
+		return s == name+"="+strings.Trim(value, "'") || strings.HasSuffix(sql, " "+s)
+	})
 }
 
 // revocations take rights on what is in the database.
