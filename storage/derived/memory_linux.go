@@ -1,6 +1,7 @@
 package derived
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,23 +24,73 @@ func boundMemory(conn *pgconn.PgConn, bytes uint64) {
 	}
 }
 
-// localPostmaster is the process that has made the unix socket of a connection, 0 where there is none.
+// localPostmaster is the server behind a connection, where that is on this machine and can be seen; else 0.
 func localPostmaster(conn *pgconn.PgConn) int {
-	socket, ok := conn.Conn().(*net.UnixConn)
-	if !ok {
-		return 0
+	end := conn.Conn()
+	if t, ok := end.(*tls.Conn); ok {
+		end = t.NetConn()
 	}
+	switch socket := end.(type) {
+	case *net.UnixConn:
+		return listenerOf(socket)
+	case *net.TCPConn:
+		near, ok := socket.LocalAddr().(*net.TCPAddr)
+		far, known := socket.RemoteAddr().(*net.TCPAddr)
+		if ok && known && far.IP.IsLoopback() && holds(int(conn.PID()), far.Port, near.Port) {
+			return parentOf(int(conn.PID()))
+		}
+	}
+	return 0
+}
+
+// listenerOf is the process that has made a unix socket.
+func listenerOf(socket *net.UnixConn) (pid int) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return 0
 	}
-	pid := 0
 	_ = raw.Control(func(fd uintptr) {
 		if who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 			pid = int(who.Pid)
 		}
 	})
 	return pid
+}
+
+// holds reports whether a process has the end of a connection over loopback that has the first port there, and the
+// second here: a process of that number may be on another machine.
+func holds(pid, there, here int) bool {
+	ends := [2]string{fmt.Sprintf(":%04X", there), fmt.Sprintf(":%04X", here)}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			const local, remote, inode = 1, 2, 9
+			f := strings.Fields(line)
+			if len(f) > inode && strings.HasSuffix(f[local], ends[0]) && strings.HasSuffix(f[remote], ends[1]) &&
+				hasFile(pid, "socket:["+f[inode]+"]") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasFile reports whether a process has a file open.
+func hasFile(pid int, name string) bool {
+	folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
+	open, err := os.ReadDir(folder)
+	if err != nil {
+		return false
+	}
+	for _, f := range open {
+		if link, err := os.Readlink(filepath.Join(folder, f.Name())); err == nil && link == name {
+			return true
+		}
+	}
+	return false
 }
 
 // parentOf is the parent of a process that is a Postgres, 0 of others.
