@@ -1621,7 +1621,7 @@ export interface paths {
         put?: never;
         /**
          * Query results with SQL
-         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too.
+         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too. Two queries of a user are executed at a time, and ten wait; more are 429.
          */
         post: {
             parameters: {
