@@ -7729,6 +7729,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -9961,6 +9962,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;
