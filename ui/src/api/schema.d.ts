@@ -7737,6 +7737,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -9969,6 +9970,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;
