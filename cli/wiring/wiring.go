@@ -37,6 +37,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -86,6 +87,8 @@ type Options struct {
 	Traces Tracing
 	// Targets are the addresses that may be reached on others' word.
 	Targets TargetFlags
+	// StreamMemory is what continuous queries and rules may hold.
+	StreamMemory StreamMemoryFlags
 	// Out says where metrics of live runs are sent.
 	Out ExportFlags
 	Log zerolog.Logger
@@ -107,6 +110,8 @@ type Services struct {
 	Store    *storagepostgres.Store
 	// hub has the continuous queries that read what the product tells.
 	hub *system.Hub
+	// streamMemory is what they, and rules, may hold.
+	streamMemory memory.Limits
 	// recorded tells that, and rules of runs, what run workers of this process record.
 	recorded *executions.Fanout
 	// watched is the same for the orchestrator.
@@ -179,7 +184,8 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Fanout{}}
+		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Fanout{},
+		streamMemory: o.StreamMemory.Limits()}
 	s.recorded.Listen("", s.hub.Observers()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
@@ -197,7 +203,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if s.prices, err = cost.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
-	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +218,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		s.onClose(s.host.Close)
 	}
 	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
+	if err := s.announceKeys(ctx); err != nil {
 		return nil, err
 	}
 	traces, close, err := o.Traces.Open(ctx, s.owner)
@@ -270,6 +279,11 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	s.Store, err = storagepostgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.Drivers))...)
 	if err != nil {
 		return err
+	}
+	if lost := s.Store.LostKeys(); len(lost) > 0 {
+		s.Log.Error().Strs("missing_keys", lost).Strs("keys", keys.IDs()).Msg("this server lacks a key of the control " +
+			"store: secrets that were saved under it cannot be read, and its sessions, tokens and links do not work; add " +
+			"the key to " + keyring.FileName + " or " + keyring.PreviousKeyEnv + ", or enter the secrets again")
 	}
 	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
@@ -490,7 +504,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Own:         s.own.all,
 		Traces:      s.traces.Tracer(),
 		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
-			Account: s.hub.CPUAccount(), Log: s.Log,
+			Account: s.hub.CPUAccount(), Memory: s.streamMemory, Log: s.Log,
 			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Nodes().Fragments(id) }}),
 	})
 	s.startRoster(ctx)

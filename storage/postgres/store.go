@@ -52,8 +52,10 @@ type Store struct {
 	AuditLog
 	RunCommandStore
 	AdmissionQueue
+	*GuessCounts
 	streams *CatalogStore
 	keys    *keyring.Keyring
+	hashes  *hashes
 	secrets target.Secrets
 }
 
@@ -109,12 +111,37 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		AuditLog:      AuditLog{Pool: pool}, AdmissionQueue: AdmissionQueue{Pool: pool},
 		probe: probe, keys: keys, streams: NewCatalogStore(pool, keys),
 		secrets: target.NewSecrets(known)}
-	if err := s.Ping(ctx); err != nil {
+	if err := s.openKeys(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
+
+// openKeys checks the schema, and reads what the keys are for.
+func (s *Store) openKeys(ctx context.Context) error {
+	if err := s.Ping(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if s.keys != nil {
+		if err := s.preferSealingKey(ctx); err != nil {
+			return err
+		}
+	}
+	hashes, err := newHashes(ctx, s.pool, s.keys)
+	if err != nil {
+		return err
+	}
+	s.hashes, s.Users.hashes, s.RunArtifacts.hashes = hashes, hashes, hashes
+	s.GuessCounts = &GuessCounts{pool: s.pool, hashes: hashes}
+	return nil
+}
+
+// LostKeys are the names of the servers' keys under which tokens and links were hashed, and which are not here: those
+// tokens and links do not work.
+func (s *Store) LostKeys() []string { return s.hashes.lost }
 
 // Streams is the catalog of streams.
 func (s *Store) Streams() *CatalogStore { return s.streams }

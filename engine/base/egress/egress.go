@@ -135,6 +135,27 @@ func IsForbidden(ip netip.Addr) bool {
 	return false
 }
 
+// sharedRanges are networks behind a provider's or an operator's router, beside the private ones.
+var sharedRanges = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("fec0::/10")}
+
+// IsInternal reports whether an address is of this machine or of a network that the internet does not reach: what
+// answers there may be meant for this machine alone.
+func IsInternal(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() || ip.IsPrivate() || IsForbidden(ip) ||
+		slices.ContainsFunc(sharedRanges, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return true
+	}
+	for _, w := range embeddedIPv4 {
+		if ip.Is6() && w.prefix.Contains(ip) {
+			b := ip.As16()
+			return IsInternal(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
+		}
+	}
+	return false
+}
+
 // IsForbiddenHost reports whether a host as it is written is refused before anything is looked up: a name of a cloud's
 // metadata, or an address that is always refused.
 func IsForbiddenHost(host string) bool {
