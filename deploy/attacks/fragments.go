@@ -65,7 +65,7 @@ var apiWays = map[string]brokenWay{
 	},
 	"a matrix": func(ctx context.Context, c *program.Client, driver, dsn string) error {
 		source := fmt.Sprintf("name: %q\nmatrix:\n  targets:\n  - {label: a, connection: {driver: %s, dsn: %q}}\n"+
-			"  - {label: b, connection: playground}\n%s", uuid.NewString(), driver, dsn, workload)
+			"  - {label: b, connection: playground}\n%s", "broken "+uuid.NewString()[:8], driver, dsn, workload)
 		return c.Do(ctx, http.MethodPost, "/api/matrices", map[string]any{"source": source, "start": true}, nil)
 	},
 }
