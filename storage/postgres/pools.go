@@ -25,19 +25,19 @@ type storedPlan struct {
 	PoolsSealed string        `json:"pools_sealed,omitempty"`
 }
 
-func poolsContext(runID string) string { return "pools:" + runID }
+func poolsContext(resultID string) string { return "pools:" + resultID }
 
 // maxPools bounds what sealed pools are unpacked to.
 const maxPools = 64 << 20
 
 // sealPlan writes a plan as it is stored.
-func (s *Store) sealPlan(into *[]byte, runID string, p *engine.Plan) (err error) {
+func (s *Store) sealPlan(into *[]byte, resultID string, p *engine.Plan) (err error) {
 	if p == nil {
 		return nil
 	}
 	stored := storedPlan{Plan: p}
 	if p.Pools != nil {
-		if stored.PoolsSealed, err = s.sealPools(runID, p.Pools); err != nil {
+		if stored.PoolsSealed, err = s.sealPools(resultID, p.Pools); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Store) sealPlan(into *[]byte, runID string, p *engine.Plan) (err error)
 	return err
 }
 
-func (s *Store) sealPools(runID string, pools []engine.Pool) (string, error) {
+func (s *Store) sealPools(resultID string, pools []engine.Pool) (string, error) {
 	text, err := document("sampled rows", pools)
 	if err != nil {
 		return "", err
@@ -59,11 +59,11 @@ func (s *Store) sealPools(runID string, pools []engine.Pool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("packing sampled rows: %w", err)
 	}
-	return s.keys.Seal(packed.Bytes(), poolsContext(runID)), nil
+	return s.keys.Seal(packed.Bytes(), poolsContext(resultID)), nil
 }
 
 // readPlan reads a plan as it is stored; its pools with open, where they can be opened.
-func (s *Store) readPlan(runID string, text []byte, open bool) (*engine.Plan, error) {
+func (s *Store) readPlan(resultID string, text []byte, open bool) (*engine.Plan, error) {
 	if text == nil {
 		return nil, nil //nolint:nilnil // the run has none yet
 	}
@@ -78,13 +78,13 @@ func (s *Store) readPlan(runID string, text []byte, open bool) (*engine.Plan, er
 	if stored.PoolsSealed == "" || !open {
 		return stored.Plan, nil
 	}
-	pools, err := s.openPools(runID, stored.PoolsSealed)
+	pools, err := s.openPools(resultID, stored.PoolsSealed)
 	stored.Plan.Pools, stored.Plan.PoolsUnreadable = pools, err != nil // the rest of the run is read without the key, too
 	return stored.Plan, nil
 }
 
-func (s *Store) openPools(runID, sealed string) (pools []engine.Pool, err error) {
-	packed, err := s.keys.Open(sealed, poolsContext(runID))
+func (s *Store) openPools(resultID, sealed string) (pools []engine.Pool, err error) {
+	packed, err := s.keys.Open(sealed, poolsContext(resultID))
 	if err != nil {
 		return nil, fmt.Errorf("opening sampled rows: %w", err)
 	}
@@ -115,12 +115,12 @@ func (s *Store) sealSomePools(ctx context.Context) (int, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	type row struct {
-		ID, RunID string
-		Pools     []byte
+		ID    string
+		Pools []byte
 	}
 	rows, err := s.pool.Query(
 		ctx,
-		"SELECT test_id, run_id, plan -> 'pools' FROM test_results WHERE plan ? 'pools' LIMIT 20",
+		"SELECT test_id, plan -> 'pools' FROM test_results WHERE plan ? 'pools' LIMIT 20",
 	)
 	if err != nil {
 		return 0, err
@@ -134,7 +134,7 @@ func (s *Store) sealSomePools(ctx context.Context) (int, error) {
 		if err := parse("sampled rows", r.Pools, &pools); err != nil {
 			return 0, err
 		}
-		text, err := s.sealPools(r.RunID, pools)
+		text, err := s.sealPools(r.ID, pools)
 		if err != nil {
 			return 0, err
 		}

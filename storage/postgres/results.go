@@ -39,7 +39,7 @@ func (s *Store) queueResult(batch *pgx.Batch, r engine.RunResult) error {
 	}
 	var thresholds, figures, validity, plan, environment, search, enrichment []byte
 	if err := cmp.Or(optional(&thresholds, "thresholds", judged), optional(&figures, "figures", r.Figures),
-		optional(&validity, "verdict", r.Validity), s.sealPlan(&plan, r.RunID, r.Plan),
+		optional(&validity, "verdict", r.Validity), s.sealPlan(&plan, r.ResultID, r.Plan),
 		optional(&environment, "environment", r.Environment), optional(&search, "answer of the search", r.FindMax),
 		optional(&enrichment, "enrichment", r.Enrichment)); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Store) results(ctx context.Context, runID, figures string, pools bool) 
 				return r, err
 			}
 		}
-		if r.Plan, err = s.readPlan(r.RunID, plan, pools); err != nil {
+		if r.Plan, err = s.readPlan(r.ResultID, plan, pools); err != nil {
 			return r, err
 		}
 		if f := r.Figures; f != nil && slices.Contains(f.Accounting.Problems, engine.ProblemCountsMissing) {

@@ -17,7 +17,10 @@ import (
 )
 
 // Users implements api.UserStore. Its calls last as long as their context and the pool allow.
-type Users struct{ Pool *pgxpool.Pool }
+type Users struct {
+	Pool   *pgxpool.Pool
+	hashes *hashes
+}
 
 // adminLock is the key of the advisory lock under which admins come and go.
 const adminLock = 0x61646d6e // "admn"
