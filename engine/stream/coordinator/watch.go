@@ -3,12 +3,14 @@ package coordinator
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	streamwatch "github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
@@ -105,13 +107,13 @@ func (c *Coordinator) answer(
 		return nil, nil, "", err
 	}
 	rows, _ := w.history.Rows(v.Table, w.history.Moment)
-	if now, err = v.Apply(rows); err != nil {
+	if now, err = v.Apply(ctx, rows); err != nil {
 		return nil, nil, "", err
 	}
 	var moment int64
 	if n, _ := fmt.Sscanf(after, w.instance+".%d", &moment); n == 1 {
 		if rows, known := w.history.Rows(v.Table, moment); known {
-			if then, err = v.Apply(rows); err != nil {
+			if then, err = v.Apply(ctx, rows); err != nil {
 				return nil, nil, "", err
 			}
 		}
@@ -166,7 +168,11 @@ func (c *Coordinator) Watch(
 		events = nil
 		changed, heard = c.watches.next()
 		now, _, position, err := c.answer(ctx, v, heard, "", time.Time{})
-		if err != nil {
+		var refused *sql.Error
+		switch {
+		case errors.As(err, &refused): // it takes too much by now
+			return err
+		case err != nil:
 			continue // the catalog is away for the moment
 		}
 		events = streamwatch.Changes(was, now, position)
