@@ -60,6 +60,9 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if err := (&RestoreCommand{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(out.String(), "\nVoid: 0 sessions, 0 sign-in links, ") {
+		t.Errorf("what is void is not said: %s", out.String())
+	}
 	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
 		err := (&BackupCommand{Out: out, StoreFlags: flags(from)}).Run(e)
 		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {

@@ -190,7 +190,7 @@ func (c *WorkerCommand) makeDataDir() (string, error) {
 
 func workerDrivers(p *egress.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{postgres.NewDriverWithPolicy(p), wiring.SnowflakeDriver(p)} {
+	for _, d := range []target.Driver{postgres.NewStrictDriver(nil, p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
 	}
 	return drivers

@@ -140,8 +140,9 @@ type Services struct {
 	tables atomic.Pointer[Tables]
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
-	// reachable is what may be reached on others' word.
+	// reachable is what may be reached on others' word, and own are databases that nobody reaches on it.
 	reachable *egress.Policy
+	own       ownDatabases
 	// traces sends spans; nil sends none.
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
@@ -202,7 +203,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if s.prices, err = cost.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
-	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +218,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		s.onClose(s.host.Close)
 	}
 	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
+	if err := s.announceKeys(ctx); err != nil {
 		return nil, err
 	}
 	traces, close, err := o.Traces.Open(ctx, s.owner)
@@ -276,8 +280,16 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	if err != nil {
 		return err
 	}
+	if lost := s.Store.LostKeys(); len(lost) > 0 {
+		s.Log.Error().Strs("missing_keys", lost).Strs("keys", keys.IDs()).Msg("this server lacks a key of the control " +
+			"store: secrets that were saved under it cannot be read, and its sessions, tokens and links do not work; add " +
+			"the key to " + keyring.FileName + " or " + keyring.PreviousKeyEnv + ", or enter the secrets again")
+	}
 	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
+	if err := s.openOwn(ctx); err != nil {
+		return err
+	}
 	s.prices.UseStore(s.Store)
 	for _, c := range builtin {
 		if err := s.Store.EnsureBuiltin(ctx, c); err != nil {
@@ -301,18 +313,46 @@ func (s *Services) checkSchema(ctx context.Context, url string) error {
 
 // openDrivers makes the drivers. On a server others than its operator write connection strings.
 func (s *Services) openDrivers() {
-	strict := postgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
-	if s.Embedded != nil {
-		strict.Socket = s.Embedded.SocketDir()
-	}
 	relational := postgres.NewDriver()
 	if s.options.Serves {
-		relational = postgres.NewStrictDriver(strict, s.reachable)
+		if s.Embedded != nil {
+			s.own.set(controlStore, s.sealed(engine.OwnDatabase{}))
+		}
+		relational = postgres.NewStrictDriver(s.own.all, s.reachable)
 	}
 	s.relational, _ = relational.(DSNReader)
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
 		s.Drivers[driver.Name()] = driver
 	}
+}
+
+// sealed is what is known of the embedded control store, with all that is around it.
+func (s *Services) sealed(own engine.OwnDatabase) engine.OwnDatabase {
+	own.Sealed, own.Socket, own.Guests = true, s.Embedded.SocketDir(), []string{embedded.PlaygroundDatabase}
+	return own
+}
+
+// openOwn asks what the control store is before anything is dialled on others' word. Who starts a run of the command
+// line connects where they like.
+func (s *Services) openOwn(ctx context.Context) error {
+	if !s.options.Serves {
+		return nil
+	}
+	err := s.own.keep(ctx, controlStore, func(ctx context.Context) (engine.OwnDatabase, error) {
+		own, err := s.Store.OwnDatabase(ctx)
+		if err == nil && s.Embedded != nil {
+			own = s.sealed(own)
+		}
+		return own, err
+	})
+	if err != nil {
+		return err
+	}
+	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	followed := make(chan struct{})
+	go func() { defer close(followed); s.own.follow(following, s.Log) }()
+	s.onClose(func(context.Context) error { cancel(); <-followed; return nil })
+	return nil
 }
 
 // memoryBound is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
@@ -461,6 +501,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Watcher:     s.Roster,
 		Metrics:     s.Metrics,
 		Network:     server,
+		Own:         s.own.all,
 		Traces:      s.traces.Tracer(),
 		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.CPUAccount(), Memory: s.streamMemory, Log: s.Log,

@@ -98,6 +98,8 @@ type Options struct {
 var transientTables = map[string]bool{
 	"schema_version":         true,
 	"server_leases":          true,
+	"server_keyrings":        true,
+	"guess_counts":           true,
 	"run_admission_lock":     true,
 	"run_reservations":       true,
 	"run_queue":              true,

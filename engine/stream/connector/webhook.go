@@ -55,7 +55,8 @@ func NewWebhook(ctx context.Context, url secret.Secret, columns []column.Column,
 		return nil, ErrSealed
 	}
 	var err error
-	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Egress: policy}); err != nil {
+	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Egress: policy,
+		HideInternal: true}); err != nil {
 		e := sql.Errorf(sql.InvalidConfig, "", -1, "name another address",
 			"rows can not be posted to the address: %v", err)
 		e.Cause = err

@@ -534,7 +534,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Make the secret of a second factor (TOTP); it counts once a code of it was confirmed */
+        /** Make the secret of a second factor (TOTP), by the password; it counts once a code of it was confirmed */
         post: {
             parameters: {
                 query?: never;
@@ -542,7 +542,11 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["BeginTOTPInputBody"];
+                };
+            };
             responses: {
                 /** @description Created */
                 201: {
@@ -1617,7 +1621,7 @@ export interface paths {
         put?: never;
         /**
          * Query results with SQL
-         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too.
+         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too. Two queries of a user are executed at a time, and ten wait; more are 429.
          */
         post: {
             parameters: {
@@ -6119,6 +6123,10 @@ export interface components {
              */
             start_late_ms: number;
         };
+        BeginTOTPInputBody: {
+            /** @description Yours: a browser that was left open gives nobody a second factor of their own. */
+            password: string;
+        };
         Begun: {
             /** @description The picture of the URL, as SVG. */
             qr_svg: string;
@@ -7729,6 +7737,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -9961,6 +9970,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;
@@ -10485,6 +10495,7 @@ export type AuditRetentionChange = components['schemas']['AuditRetentionChange']
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
+export type BeginTotpInputBody = components['schemas']['BeginTOTPInputBody'];
 export type Begun = components['schemas']['Begun'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
