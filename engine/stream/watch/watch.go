@@ -132,7 +132,7 @@ type ViewRows map[string]string
 // What a view may take: it is evaluated anew whenever the catalog has changed.
 const (
 	maxViewBytes = 16 << 20
-	viewTimeout  = 2 * time.Second
+	viewTimeout  = time.Second
 )
 
 // tooMuch is the error of a view that takes too much.
@@ -140,7 +140,7 @@ func (v *View) tooMuch(format string, args ...any) error {
 	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE", format, args...)
 }
 
-// Apply returns what the view shows of a table's rows. It takes two seconds at most, and ends when ctx does.
+// Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does.
 func (v *View) Apply(ctx context.Context, rows []catalog.Row) (ViewRows, error) {
 	working, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()

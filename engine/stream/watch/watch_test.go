@@ -187,7 +187,7 @@ func TestNoRowIsComparedWithAnother(t *testing.T) {
 	}
 }
 
-// TestAWatchHasBounds: one that takes long ends after two seconds, or with its reader, and one that shows very much is
+// TestAWatchHasBounds: one that takes long ends after a second, or with its reader, and one that shows very much is
 // refused; its rows are evaluated anew at each change, while the others wait.
 func TestAWatchHasBounds(t *testing.T) {
 	long := strings.Repeat("a", 1<<18)
@@ -197,7 +197,7 @@ func TestAWatchHasBounds(t *testing.T) {
 		rows = append(rows, catalog.FromContents(catalog.Contents{Queries: []catalog.Query{q}}).Rows()["queries"]...)
 	}
 	slow := "WATCH SELECT name FROM queries WHERE statement LIKE '%" + long[:1<<17] + "b'"
-	for statement, says := range map[string]string{slow: "takes more than 2s",
+	for statement, says := range map[string]string{slow: "takes more than 1s",
 		"WATCH SELECT statement FROM queries": "shows more than 16 MiB"} {
 		v, err := watch.Parse(statement)
 		must(t, err)
