@@ -92,7 +92,10 @@ func TestTheReaderOfAResultsDatabaseIsMade(t *testing.T) {
 	}
 	for range 2 {
 		if code, says := apply("--results-admin-url", as("loadstone")); code != terminal.ExitPassed ||
-			!strings.Contains(says, "The schema of the results database is current") || strings.Contains(says, "need another role") {
+			!strings.Contains(
+				says,
+				"The schema of the results database is current",
+			) || strings.Contains(says, "need another role") {
 			t.Errorf("as a superuser: exit %d, %s", code, says)
 		}
 	}
