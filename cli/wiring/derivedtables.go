@@ -73,7 +73,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.refreshers.close(); return nil })
-	t.supervise()
+	t.supervise(ctx)
 	t.startLive()
 	t.renewSegments()
 	s.tables.Store(t)
@@ -91,8 +91,8 @@ const superviseRetry = 5 * time.Second
 
 // supervise watches the sessions of those who read results, as soon as the database is there, and says in the log what
 // its reader may do too much.
-func (t *Tables) supervise() {
-	ctx, cancel := context.WithCancel(context.Background())
+func (t *Tables) supervise(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends with the server, not with its start
 	done := make(chan struct{})
 	t.s.onClose(func(context.Context) error { cancel(); <-done; return nil })
 	go func() {

@@ -32,7 +32,8 @@ var bombs = []string{
 	"SELECT repeat('x', 1000000000)",
 	"SELECT string_agg(repeat('x', 1000), '') FROM generate_series(1, 1000000)",
 	"SELECT array_agg(g) FROM generate_series(1, 100000000) g",
-	"WITH RECURSIVE r(x) AS (SELECT 'x' UNION ALL SELECT x || x FROM r WHERE length(x) < 900000000) SELECT max(length(x)) FROM r",
+	"WITH RECURSIVE r(x) AS (SELECT 'x' UNION ALL SELECT x || x FROM r WHERE length(x) < 900000000) " +
+		"SELECT max(length(x)) FROM r",
 	"SELECT a FROM generate_series(1, 3000) a, generate_series(1, 3000) b ORDER BY md5((a + b)::text) LIMIT 1",
 	"SELECT count(*) FROM (SELECT md5(g::text) FROM generate_series(1, 20000000) g GROUP BY 1) x",
 	"SELECT jsonb_agg(jsonb_build_object('a', repeat('x', 1000))) FROM generate_series(1, 1000000)",

@@ -180,7 +180,8 @@ func (d *Database) awaitElsewhere(ctx context.Context) error {
 }
 
 // Cancel ends the queries of the sessions that are told apart so, whoever has opened them, or one that waits for its
-// turn; ErrNotFound when there are none. The reader's own sessions may do it where readers can call the function, else the owner where it may.
+// turn; ErrNotFound when there are none. The reader's own sessions may do it where readers can call the function, else
+// the owner where it may.
 func (d *Database) Cancel(ctx context.Context, session string) error {
 	var found int64
 	var err error
