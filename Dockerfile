@@ -1,9 +1,14 @@
 # One image: the server, the page, the bundled plugins, and Postgres.
 # Built in the same steps as `make build`.
 
-FROM node:22-bookworm-slim AS node
+# The images that it begins with, by tag; deploy/image/pins.sh prints the arguments that name them by digest.
+ARG NODE_IMAGE=node:22-bookworm-slim
+ARG GO_IMAGE=golang:1.26-bookworm
+ARG DEBIAN_IMAGE=debian:bookworm-slim
 
-FROM golang:1.26-bookworm AS build
+FROM ${NODE_IMAGE} AS node
+
+FROM ${GO_IMAGE} AS build
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=node /usr/local/lib/node_modules /usr/local/lib/node_modules
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
@@ -17,7 +22,7 @@ COPY . .
 ARG VERSION=container
 RUN make build VERSION="${VERSION}"
 
-FROM debian:bookworm-slim
+FROM ${DEBIAN_IMAGE}
 # Only the binaries are wanted: the server makes a cluster of its own under /data.
 RUN mkdir -p /etc/postgresql-common/createcluster.d \
  && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.d/loadstone.conf \

@@ -9,6 +9,8 @@
 #   make build  bin/loadstone with the page and the plugins inside
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
+#   make attacks      what must not be possible, tried on two servers; ONLY=EXPRESSION chooses by name
+#   make release  dist/release: the program for two architectures, what it is made of, checksums, a signature (RELEASE_KEY)
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
@@ -49,7 +51,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build plugins ui examples slt fmt clean api lint acceptance audit soak bench bench-nodes bench-refresh \
+.PHONY: help run build plugins ui examples slt fmt clean api lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
 	check-pages check-api check-proto check-promql check-acme check-oidc check-nosnowflake check-chart check-ecs \
@@ -182,7 +184,7 @@ test-snowflake-emulator: need-toolchain need-postgres plugins
 lint: need-toolchain $(GOLANGCI) plugins ui/node_modules/.package-lock.json
 	$(GOLANGCI) run ./...
 	cd bench && "$(CURDIR)/$(GOLANGCI)" run ./...
-	cd deploy && "$(CURDIR)/$(GOLANGCI)" run ./acceptance
+	cd deploy && "$(CURDIR)/$(GOLANGCI)" run ./acceptance ./attacks ./program
 	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
 	@deploy/deadcode.sh
 	cd ui && npm run --silent lint
@@ -201,7 +203,7 @@ $(GOTESTSUM):
 
 # What make test leaves out, and needs no rarely used tool: the tests that take long, of the packages that have some, and
 # what is tried with the program as it is built.
-check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey
+check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey check-release
 	@echo "What make test leaves out has passed."
 
 # The linker drops methods that nothing calls, as long as nothing looks methods up by name (docs/decisions/0035…).
@@ -319,6 +321,27 @@ check-proto: need-toolchain
 acceptance: build need-postgres
 	@cd deploy && $(GO) run -trimpath ./acceptance -program ../bin/loadstone $(if $(PROVE),-prove)
 
+# Two servers on an external Postgres that lets in whoever comes from this machine: each attack PASS or FAIL.
+attacks: build need-postgres
+	@cd deploy && $(GO) run -trimpath ./attacks -program ../bin/loadstone $(if $(ONLY),-only '$(ONLY)')
+
+# What a release consists of, in dist/release; RELEASE_KEY is the SSH key that signs it.
+SBOM_VERSION := v1.10.0
+SBOM_TOOL := $(CACHE)/bin/cyclonedx-gomod-$(SBOM_VERSION)
+
+$(SBOM_TOOL):
+	@mkdir -p $(CACHE)/bin
+	@GOBIN="$(CURDIR)/$(CACHE)/bin" GOFLAGS= $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+	@mv $(CACHE)/bin/cyclonedx-gomod $@
+
+release: need-toolchain plugins ui $(SBOM_TOOL)
+	@deploy/setup.sh signing
+	@VERSION="$(VERSION)" RELEASE_KEY="$(RELEASE_KEY)" SBOM_TOOL="$(CURDIR)/$(SBOM_TOOL)" deploy/release/release.sh dist/release
+
+check-release:
+	@deploy/setup.sh signing
+	@deploy/release/test.sh
+
 check-arm64: need-toolchain plugins ui
 	@mkdir -p $(CACHE)/bin
 	@VERSION="$(VERSION)" deploy/arm64.sh $(CACHE)/bin/loadstone-arm64
@@ -380,7 +403,7 @@ api: ui/node_modules/.package-lock.json
 	cd ui && npm run --silent types
 
 clean:
-	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.zst $(BUILT) $(MANIFESTS) $(EXAMPLE)/dist
+	rm -rf bin dist ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.zst $(BUILT) $(MANIFESTS) $(EXAMPLE)/dist
 
 need-toolchain:
 	@deploy/setup.sh toolchain

@@ -183,7 +183,6 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 		{"reader: authority", control, owner, unknown(reader),
 			[]string{ofReader, "certificate that is not accepted", "sslrootcert=FILE"}},
 		{"reader: no TLS", control, owner, bare, []string{ofReader, "does not speak TLS", "sslmode=disable"}},
-		{"reader: the owner", control, owner, owner, []string{ofReader, "is the owner", "CREATE ROLE results_reader"}},
 	}
 	t.Run("serve", func(t *testing.T) {
 		for _, c := range cases {

@@ -25,6 +25,7 @@ import (
 
 // HTTPFlags say how the server meets the network.
 type HTTPFlags struct {
+	SecurityContact  string   `name:"security-contact" placeholder:"URI" env:"LOADSTONE_SECURITY_CONTACT" help:"Whom to tell of a weakness of this server, for /.well-known/security.txt: mailto:security@example.com, or an address of the web."`
 	PublicURL        string   `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for links."`
 	TLSCert          string   `name:"tls-cert" placeholder:"FILE" env:"LOADSTONE_TLS_CERT" help:"Speak TLS with this certificate and its chain, in PEM; read again when the file changes."`
 	TLSKey           string   `name:"tls-key" placeholder:"FILE" env:"LOADSTONE_TLS_KEY" help:"The key of --tls-cert, in PEM."`
@@ -83,6 +84,9 @@ func (f HTTPFlags) Open(listen, dataDir string, log zerolog.Logger) (*HTTPEndpoi
 	if d.Hosts, err = httpx.NewHosts(slices.Concat(names, f.AllowedHosts), beyond); err != nil {
 		return nil, err
 	}
+	if err := f.contact(); err != nil {
+		return nil, err
+	}
 	if err := f.check(listen, beyond); err != nil {
 		return nil, err
 	}
@@ -108,6 +112,20 @@ func (f HTTPFlags) public() (string, error) {
 		return "", engine.InvalidField("--public-url", "is no address of a page", "write https://bench.example.com")
 	}
 	return u.Hostname(), nil
+}
+
+// contact refuses a --security-contact that RFC 9116 does not know.
+func (f HTTPFlags) contact() error {
+	if f.SecurityContact == "" {
+		return nil
+	}
+	u, err := url.Parse(f.SecurityContact)
+	if err == nil && !strings.ContainsAny(f.SecurityContact, "\r\n ") &&
+		(u.Scheme == "https" && u.Host != "" && u.User == nil || (u.Scheme == "mailto" || u.Scheme == "tel") && u.Opaque != "") {
+		return nil
+	}
+	return engine.InvalidField("--security-contact", "is nothing that a person can be reached by",
+		"write mailto:security@example.com or https://example.com/security")
 }
 
 // names are those by which people may reach the server as far as flags and the machine say.

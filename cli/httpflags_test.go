@@ -116,6 +116,9 @@ func TestServeRefusesToBeSeenThrough(t *testing.T) {
 		{"--trusted-proxies proxy.example", "no address"},
 		{"--allowed-hosts http://a", "no name"},
 		{"--public-url ftp://a", "no address"},
+		{"--security-contact security@example.com", "person"},
+		{"--security-contact https://", "person"},
+		{"--security-contact javascript:alert(1)", "person"},
 	} {
 		code, text := p.Command(append([]string{"serve", "--data-dir", p.Path("data")}, strings.Fields(c.args)...)...)
 		if code == 0 || !strings.Contains(text, c.says) {

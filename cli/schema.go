@@ -35,10 +35,23 @@ func withControlStore(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx conte
 	return err
 }
 
-type schemaApply struct{ wiring.DatabaseFlags }
+type schemaApply struct {
+	wiring.DatabaseFlags
+	Results bool `help:"Bring the results database of --results-database-url up to date instead, and make the role of --results-reader-url as it should be: what it may do too much is taken from it. What the present role may not do is printed as statements for an administrator."`
+	wiring.ResultsFlags
+	ResultsAdmin     string `name:"results-admin-url" placeholder:"URL" env:"LOADSTONE_RESULTS_ADMIN_URL" help:"With --results: the results database as a role that may change roles, a superuser say. Without it the owner does what it may."`
+	ResultsAdminFile string `name:"results-admin-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_ADMIN_URL_FILE" help:"File that holds it."`
+}
 
 func (c schemaApply) Run(e *terminal.Env) error {
-	return withControlStore(c.DatabaseFlags, e, schema.Repair)
+	if !c.Results {
+		return withControlStore(c.DatabaseFlags, e, schema.Repair)
+	}
+	admin, err := terminal.SecretFlag("--results-admin-url", c.ResultsAdmin, c.ResultsAdminFile)
+	if err != nil {
+		return err
+	}
+	return c.ApplyResults(e.Ctx, admin, e.Stdout)
 }
 
 type schemaCheck struct{ wiring.DatabaseFlags }

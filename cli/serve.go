@@ -51,6 +51,7 @@ type serveCommand struct {
 	wiring.TargetFlags
 	wiring.RefreshFlags
 	wiring.CalibrateFlag
+	wiring.StreamMemoryFlags
 	tables  *wiring.Tables  `kong:"-"`
 	streams *wiring.Streams `kong:"-"`
 }
@@ -81,7 +82,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
 		MaxLiveRuns: c.LiveRuns, Query: c.QueryFlags, Traces: c.ForService("loadstone-server", e), Out: c.ExportFlags,
-		Targets: c.TargetFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
+		Targets: c.TargetFlags, StreamMemory: c.StreamMemoryFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
 	if err != nil {
 		return err
 	}
@@ -192,23 +193,24 @@ func (c *serveCommand) listen(
 		}
 	}
 	options := rootserver.Options{
-		Addr:         address,
-		PublicURL:    door.PublicURL,
-		OIDC:         provider,
-		TLS:          door.TLS,
-		Proxies:      door.Proxies,
-		Hosts:        door.Hosts,
-		Runs:         s.Runs,
-		Matrices:     s.Matrices,
-		Roster:       s.Roster,
-		Nodes:        func() int { return acceptingNodes(s.Roster.Nodes()) },
-		NodeAccess:   s.Members,
-		Scaling:      s.Runs.Admission(),
-		Destinations: s.Destinations(),
-		Store:        s.Store,
-		Files:        s.Results,
-		Plugins:      s.Plugins,
-		Drivers:      s.Drivers,
+		Addr:            address,
+		PublicURL:       door.PublicURL,
+		SecurityContact: c.SecurityContact,
+		OIDC:            provider,
+		TLS:             door.TLS,
+		Proxies:         door.Proxies,
+		Hosts:           door.Hosts,
+		Runs:            s.Runs,
+		Matrices:        s.Matrices,
+		Roster:          s.Roster,
+		Nodes:           func() int { return acceptingNodes(s.Roster.Nodes()) },
+		NodeAccess:      s.Members,
+		Scaling:         s.Runs.Admission(),
+		Destinations:    s.Destinations(),
+		Store:           s.Store,
+		Files:           s.Results,
+		Plugins:         s.Plugins,
+		Drivers:         s.Drivers,
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.Runs.Preflight(ctx, scenario)
 		},

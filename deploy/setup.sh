@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
-# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|image …
+# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|signing|image …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -113,6 +113,12 @@ sysbench() {
 	lacks "sysbench for the comparison" sysbench
 }
 
+# signing: releases are signed and verified by keys of SSH.
+signing() {
+	type -P ssh-keygen >/dev/null && return
+	lacks "ssh-keygen for the signatures of releases" openssh-client
+}
+
 # image: what builds and runs the container image without a registry.
 image() {
 	type -P buildah >/dev/null && type -P podman >/dev/null && type -P runc >/dev/null && type -P debootstrap >/dev/null &&
@@ -120,10 +126,10 @@ image() {
 	lacks "buildah, podman, runc and debootstrap for the image" buildah podman runc debootstrap curl
 }
 
-[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|image …"
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|signing|image …"
 for need; do
 	case $need in
-	toolchain | postgres | race | browser | clang | rust | pooler | sysbench | image) "$need" ;;
+	toolchain | postgres | race | browser | clang | rust | pooler | sysbench | signing | image) "$need" ;;
 	*) fail "unknown: $need" ;;
 	esac
 done

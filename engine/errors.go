@@ -20,6 +20,7 @@ const (
 	CodePlugin       Code = "plugin"        // a plugin is missing, refused, or failed: 422
 	CodeUnavailable  Code = "unavailable"   // the control store or a node is away: 503
 	CodeTooLarge     Code = "too_large"     // over a size limit: 413
+	CodeRateLimited  Code = "rate_limited"  // too much at a time, or too often: 429
 	CodeUnsupported  Code = "not_supported" // a later version will: 422
 	CodeInternal     Code = "internal"      // our fault: 500
 )

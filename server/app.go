@@ -50,6 +50,8 @@ type Options struct {
 	// PublicURL is the address under which browsers reach the server, for the
 	// sign-in link; empty means the listener's own.
 	PublicURL string
+	// SecurityContact is whom to tell of a weakness of this server, a URI; "" serves no security.txt.
+	SecurityContact string
 	// TLS is what the listener speaks TLS with; nil is plain HTTP.
 	TLS *tls.Config
 	// Proxies are believed their X-Forwarded-* headers.
@@ -218,6 +220,9 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
+	if opts.SecurityContact != "" {
+		s.app.Get(securityTextPath, s.securityText)
+	}
 	s.api = keeping.Register(s.app, keeping.Services{
 		Runs:            opts.Runs,
 		Store:           opts.Store,

@@ -202,3 +202,98 @@ func TestAQueryIsCancelledByItsCaller(t *testing.T) {
 		t.Errorf("cancelling what is over: %d %s", got.StatusCode, got.body)
 	}
 }
+
+// busyTables lets one query of each user in.
+type busyTables struct {
+	noTables
+	places *query.Places
+	asked  chan struct{}
+}
+
+func (s busyTables) Query(ctx context.Context, _ string, _ int) (query.Answer, error) {
+	leave, err := s.places.Acquire(ctx, query.Caller(ctx))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	defer leave()
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return query.Answer{}, ctx.Err()
+}
+
+// TestWhoHasNoPlaceLeftIsTold: the queries of a user that are too many are 429 with a hint, one that waits is cancelled
+// by its name, and each stands in the audit log, without values, with its outcome.
+func TestWhoHasNoPlaceLeftIsTold(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 2)
+	o := ownBy(t, func(o *server.Options) {
+		o.Tables = busyTables{asked: asked, places: query.NewPlaces(query.PlaceLimits{Total: 3, PerUser: 1, Waiting: 1,
+			Wait: time.Minute})}
+	})
+	ask := func(user, id string) answer {
+		return o.as(user, "POST", "/api/query", map[string]any{"sql": "SELECT 'my secret'  AS a", "query_id": id})
+	}
+	cancelled := func(user, id string) {
+		t.Helper()
+		for range 200 {
+			got := o.as(user, "POST", "/api/query/cancel", map[string]any{"query_id": id})
+			if got.StatusCode == http.StatusNoContent {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Errorf("%s is not cancelled", id)
+	}
+	ended := make(chan answer, 3)
+	go func() { ended <- ask("vic", "first-of-vic") }()
+	<-asked
+	go func() { ended <- ask("vic", "second-of-vic") }()
+	time.Sleep(500 * time.Millisecond) // it waits then
+	if got := ask("vic", "third-of-vic").problem(t, http.StatusTooManyRequests, engine.CodeRateLimited); got.Hint == "" {
+		t.Errorf("no hint: %+v", got)
+	}
+	go func() { ended <- ask("bob", "first-of-bob") }()
+	<-asked // another user has a place
+	for user, id := range map[string]string{"vic": "second-of-vic", "bob": "first-of-bob"} {
+		cancelled(user, id)
+		if got := <-ended; got.StatusCode != http.StatusConflict {
+			t.Errorf("%s ended with %d %s", id, got.StatusCode, got.body)
+		}
+	}
+	cancelled("vic", "first-of-vic")
+	<-ended
+	lines := o.lines("action=query.execute")
+	outcomes := map[string]int{}
+	for _, e := range lines {
+		outcomes[e.UserName+" "+e.Outcome]++
+		if strings.Contains(e.Detail, "secret") || !strings.HasPrefix(e.Detail, "SELECT '") {
+			t.Errorf("noted as %+v", e)
+		}
+	}
+	if outcomes["vic refused"] != 1 || outcomes["vic failed"] != 2 || outcomes["bob failed"] != 1 {
+		t.Errorf("noted are %v", outcomes)
+	}
+}
+
+// TestStatementsDoNotFillTheAuditLog: of a flood of statements some have lines, the next line says how many had none,
+// and lines of others are left.
+func TestStatementsDoNotFillTheAuditLog(t *testing.T) {
+	t.Parallel()
+	o := ownBy(t, func(o *server.Options) { o.Tables = noTables{} })
+	for range 100 {
+		o.as("vic", "POST", "/api/query", map[string]any{"sql": "SELECT 1"}).want(t, 200)
+	}
+	o.as("bob", "POST", "/api/query/export", map[string]any{"sql": "SELECT " + strings.Repeat("a, ", 400) + "b",
+		"format": "csv"}).want(t, 200)
+	if n := len(o.lines("action=query.execute&user=vic")); n < 60 || n > 70 {
+		t.Errorf("%d lines of 100 statements", n)
+	}
+	time.Sleep(2100 * time.Millisecond)
+	o.as("vic", "POST", "/api/query", map[string]any{"sql": "SELECT 1"}).want(t, 200)
+	if e := o.lines("action=query.execute&user=vic")[0]; !strings.Contains(e.Detail, "more since the last such line") {
+		t.Errorf("the line after them: %+v", e)
+	}
+	if found := o.lines("action=query.export&user=bob"); len(found) != 1 || len(found[0].Detail) > 510 {
+		t.Errorf("of another user: %+v", found)
+	}
+}

@@ -58,7 +58,7 @@ func (t tables) dial(id, application string, may func(context.Context, store.Con
 			}
 			return nil, err
 		}
-		_, dsn, err := t.connections.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
+		_, dsn, err := t.connections.OpenDSN(ctx, engine.ConnectionRef{ID: saved.ConnectionID})
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,8 @@ type RefreshFlags struct {
 type Tables struct {
 	s          *Services
 	refreshers *refreshers
+	// places are those in which the SQL of users is executed.
+	places *query.Places
 	// pendingExports: something could not be written to the results connection that runs should have there.
 	pendingExports atomic.Bool
 }
@@ -50,16 +52,25 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		s.Log.Info().Msg("there are no derived tables: --results-database-url and --results-reader-url name their database")
 		return nil, nil
 	}
-	t := &Tables{s: s, refreshers: &refreshers{store: s.Store, own: s.localNode, traces: s.traces.Tracer(),
-		ingest: newIngest(s.Store, s.Results, flags.Ingest, s.Runs.Detail),
-		urls: func(ctx context.Context) (string, string, error) {
-			if s.Embedded == nil {
-				return owner, reader, nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-			defer cancel()
-			return s.Embedded.Results(ctx)
-		}}}
+	t := &Tables{
+		s:      s,
+		places: query.NewPlaces(query.DefaultPlaceLimits()),
+		refreshers: &refreshers{store: s.Store, own: s.localNode, traces: s.traces.Tracer(),
+			ingest: newIngest(s.Store, s.Results, flags.Ingest, s.Runs.Detail),
+			urls: func(ctx context.Context) (string, string, error) {
+				if s.Embedded == nil {
+					return owner, reader, nil
+				}
+				ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				return s.Embedded.Results(ctx)
+			}},
+	}
+	if s.Embedded == nil {
+		t.refreshers.opened = func(ctx context.Context, db *derived.Database) error {
+			return s.own.keep(ctx, resultsDatabase, db.OwnDatabase)
+		}
+	}
 	if err := t.checkExternal(ctx); err != nil {
 		return nil, err
 	}
@@ -67,6 +78,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.refreshers.close(); return nil })
+	t.supervise()
 	t.startLive()
 	t.renewSegments()
 	s.tables.Store(t)
@@ -77,6 +89,39 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		s.localNode.SetGiveWay(worker.AwaitYield)
 	}
 	return t, nil
+}
+
+// superviseRetry is how often a results database is tried that cannot be opened.
+const superviseRetry = 5 * time.Second
+
+// supervise watches the sessions of those who read results, as soon as the database is there, and says in the log what
+// its reader may do too much.
+func (t *Tables) supervise() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.s.onClose(func(context.Context) error { cancel(); <-done; return nil })
+	go func() {
+		defer close(done)
+		db, err := t.Database(ctx)
+		for err != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(superviseRetry):
+			}
+			db, err = t.Database(ctx)
+		}
+		tolerated, err := db.CheckReader(ctx)
+		if engine.HasCode(err, engine.CodeConflict) {
+			e := engine.AsError(err)
+			t.s.Log.Error().Str("hint", e.Hint).Msg("queries and definitions are refused: " + e.Message)
+		}
+		if len(tolerated) > 0 {
+			t.s.Log.Warn().Strs("rights", tolerated).Msg("the reader of the results database may do more than it has to; " +
+				"queries that do it are refused, and `loadstone schema apply --results` takes the rights away")
+		}
+		db.Supervise(ctx, derived.Supervision{Own: t.s.Embedded != nil, Log: t.s.Log})
+	}()
 }
 
 // checkExternal opens a results database that is not Loadstone's own, so that a server does not start with one that
@@ -139,10 +184,22 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 	db, err := t.Database(ctx)
 	var answer query.Answer
 	if err == nil {
-		err = refresh.AwaitBuilt(ctx, t.State, func() error { answer, err = db.Query(ctx, sql, rows); return err })
+		err = t.execute(ctx, func() error { answer, err = db.Query(ctx, sql, rows); return err })
 	}
 	t.s.Metrics.Queried(query.ID(ctx), time.Since(begin), err)
 	return answer, err
+}
+
+// execute has f execute SQL of a user's in one of the user's places, once the tables are there that it reads.
+func (t *Tables) execute(ctx context.Context, f func() error) error {
+	return refresh.AwaitBuilt(ctx, t.State, func() error {
+		leave, err := t.places.Acquire(ctx, query.Caller(ctx))
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return f()
+	})
 }
 
 // Cancel ends a query that another server executes.
@@ -191,7 +248,7 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 	if err != nil {
 		return err
 	}
-	err = refresh.AwaitBuilt(ctx, t.State, func() error {
+	err = t.execute(ctx, func() error {
 		table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
 		return err
 	})
@@ -226,7 +283,7 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 	if err != nil {
 		return p, err
 	}
-	err = refresh.AwaitBuilt(ctx, t.State, func() error {
+	err = t.execute(ctx, func() error {
 		p, err = db.Preview(ctx, table.Definition, ingest.Table)
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
@@ -23,6 +24,8 @@ type StreamNodeOptions struct {
 	ID      string
 	DataDir string
 	Egress  *egress.Policy
+	// Memory is what fragments may hold.
+	Memory memory.Limits
 	// Out takes what is printed there.
 	Out io.Writer
 	Log zerolog.Logger
@@ -55,7 +58,7 @@ func OpenStreamNode(o StreamNodeOptions) (*StreamNode, error) {
 	n.recorded.Listen("", n.hub.Observers()) // for as long as the process lives
 	n.Executions = n.recorded
 	n.o.Out = &syncWriter{to: o.Out}
-	n.Host = fragment.NewHost(n, o.Log)
+	n.Host = fragment.NewHost(n, o.Memory, o.Log)
 	return n, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/loadstone-db/loadstone/deploy/program"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -54,7 +55,7 @@ func registered(ctx context.Context, s *stage) (string, error) {
 		}
 	}
 	var workers, nodes int
-	err := until(ctx, patience, "two run workers on two nodes in worker_heartbeats", func() (bool, error) {
+	err := program.Until(ctx, patience, "two run workers on two nodes in worker_heartbeats", func() (bool, error) {
 		err := s.sql.QueryRow(ctx, "SELECT count(*), count(DISTINCT node_id) FROM worker_heartbeats WHERE run_id = $1",
 			s.run.RunID).Scan(&workers, &nodes)
 		return workers == 2 && (nodes == 2 || s.broken == oneNode), err
@@ -67,7 +68,7 @@ func registered(ctx context.Context, s *stage) (string, error) {
 	}
 	if s.broken == frozenStart {
 		// The rows are there before the nodes are asked: by the time that both are ready it would be too late at times.
-		_ = s.nodes[0].signal(syscall.SIGSTOP)
+		_ = s.nodes[0].Signal(syscall.SIGSTOP)
 	}
 	return fmt.Sprintf("%d/2 in worker_heartbeats, on %d nodes", workers, nodes), nil
 }
@@ -75,7 +76,7 @@ func registered(ctx context.Context, s *stage) (string, error) {
 // begun waits until both are RUNNING, by the socket, and counts from the START event in the store.
 func begun(ctx context.Context, s *stage) (string, error) {
 	var event time.Time
-	if err := until(ctx, patience, "a START event", func() (bool, error) {
+	if err := program.Until(ctx, patience, "a START event", func() (bool, error) {
 		var n int
 		err := s.sql.QueryRow(ctx, "SELECT count(*), coalesce(min(created_at), 'epoch') FROM run_control_events "+
 			"WHERE run_id = $1 AND event_type = 'START'", s.run.RunID).Scan(&n, &event)
@@ -84,7 +85,7 @@ func begun(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	var at time.Time
-	if err := until(ctx, 5*startWithin, "both run workers RUNNING", func() (bool, error) {
+	if err := program.Until(ctx, 5*startWithin, "both run workers RUNNING", func() (bool, error) {
 		for _, p := range s.payloads() {
 			running := 0
 			for _, w := range p.Workers {
@@ -107,9 +108,9 @@ func begun(ctx context.Context, s *stage) (string, error) {
 	}
 	switch s.broken {
 	case frozenLoad:
-		_ = s.nodes[0].signal(syscall.SIGSTOP)
+		_ = s.nodes[0].Signal(syscall.SIGSTOP)
 	case silentLoad:
-		_ = s.nodes[0].signal(syscall.SIGKILL)
+		_ = s.nodes[0].Signal(syscall.SIGKILL)
 	}
 	return fmt.Sprintf("workers RUNNING %.2f s after the START event", max(took, 0).Seconds()), nil
 }
@@ -229,7 +230,7 @@ func (s *stage) commits(ctx context.Context) (float64, error) {
 // phased compares the times of the store with each other, and that the socket has shown both phases.
 func phased(ctx context.Context, s *stage) (string, error) {
 	var begin, end *time.Time
-	if err := until(ctx, patience, "the end of the warm-up in run_status", func() (bool, error) {
+	if err := program.Until(ctx, patience, "the end of the warm-up in run_status", func() (bool, error) {
 		err := s.sql.QueryRow(ctx, "SELECT warmup_start_time, warmup_end_time FROM run_status WHERE run_id = $1",
 			s.run.RunID).Scan(&begin, &end)
 		return begin != nil && end != nil, err
@@ -241,7 +242,7 @@ func phased(ctx context.Context, s *stage) (string, error) {
 		return "", fmt.Errorf("the warm-up took %.2f s", took.Seconds())
 	}
 	shown := ""
-	if err := until(ctx, 5*time.Second, "MEASUREMENT on the socket", func() (bool, error) {
+	if err := program.Until(ctx, 5*time.Second, "MEASUREMENT on the socket", func() (bool, error) {
 		shown = ""
 		for _, p := range s.payloads() {
 			if p.Phase != nil && !strings.HasSuffix(shown, string(*p.Phase)) {
@@ -266,9 +267,9 @@ func (s *stage) sessions(ctx context.Context) (n int, err error) {
 func stopped(ctx context.Context, s *stage) (string, error) {
 	switch s.broken {
 	case frozenStop:
-		_ = s.nodes[0].signal(syscall.SIGSTOP)
+		_ = s.nodes[0].Signal(syscall.SIGSTOP)
 	case endsByItself:
-		if err := until(ctx, patience, "the end of the run", func() (bool, error) {
+		if err := program.Until(ctx, patience, "the end of the run", func() (bool, error) {
 			status, err := s.status(ctx)
 			return status == "COMPLETED", err
 		}); err != nil {
@@ -284,7 +285,7 @@ func stopped(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	var ended, left int
-	err = until(ctx, stopWithin, "the end of both run workers", func() (bool, error) {
+	err = program.Until(ctx, stopWithin, "the end of both run workers", func() (bool, error) {
 		if err := s.sql.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1 AND status IN "+
 			"('COMPLETED', 'FAILED')", s.run.RunID).Scan(&ended); err != nil {
 			return false, err
@@ -303,7 +304,7 @@ func stopped(ctx context.Context, s *stage) (string, error) {
 
 func cancelled(ctx context.Context, s *stage) (string, error) {
 	status := ""
-	if err := until(ctx, patience, "a final status", func() (bool, error) {
+	if err := program.Until(ctx, patience, "a final status", func() (bool, error) {
 		var phase *string
 		err := s.sql.QueryRow(ctx, "SELECT status, phase FROM run_status WHERE run_id = $1",
 			s.run.RunID).Scan(&status, &phase)
@@ -319,10 +320,10 @@ func cancelled(ctx context.Context, s *stage) (string, error) {
 
 // cleaned asks all processes to end, and looks for what is left of them.
 func cleaned(ctx context.Context, s *stage) (string, error) {
-	all := append(append([]*process(nil), s.nodes...), s.server)
+	all := append(append([]*program.Process(nil), s.nodes...), s.server)
 	for i, p := range all {
 		if i > 0 || s.broken != leftBehind {
-			_ = p.signal(syscall.SIGTERM)
+			_ = p.Signal(syscall.SIGTERM)
 		}
 	}
 	limit := time.After(endWithin)
@@ -332,16 +333,16 @@ func cleaned(ctx context.Context, s *stage) (string, error) {
 	var codes []string
 	for _, p := range all {
 		select {
-		case <-p.done:
+		case <-p.Done():
 		case <-limit:
-			return "", fmt.Errorf("the %s has not ended; left are %v", p.name, s.left())
+			return "", fmt.Errorf("the %s has not ended; left are %v", p.Name, s.left())
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-		if p.ended != nil {
-			return "", fmt.Errorf("the %s ended with %w", p.name, p.ended)
+		if err := p.Wait(); err != nil {
+			return "", fmt.Errorf("the %s ended with %w", p.Name, err)
 		}
-		codes = append(codes, p.name+" 0")
+		codes = append(codes, p.Name+" 0")
 	}
 	if left := s.left(); len(left) > 0 {
 		return "", fmt.Errorf("processes are left: %v", left)

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+
+	"github.com/loadstone-db/loadstone/deploy/program"
 )
 
 // line is one of the checklist.
@@ -60,23 +62,23 @@ var checklist = []line{
 }
 
 func main() {
-	program := flag.String("program", "../bin/loadstone", "the program that is tried")
+	binary := flag.String("program", "../bin/loadstone", "the binary that is tried")
 	prove := flag.Bool("prove", false, "break something before each line, and expect that it fails")
 	flag.Parse()
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer end()
-	if err := try(ctx, *program, *prove); err != nil {
+	if err := try(ctx, *binary, *prove); err != nil {
 		fmt.Fprintln(os.Stderr, "acceptance:", err)
 		os.Exit(1)
 	}
 }
 
-func try(ctx context.Context, program string, prove bool) error {
-	path, err := filepath.Abs(program)
+func try(ctx context.Context, binary string, prove bool) error {
+	path, err := filepath.Abs(binary)
 	if err != nil {
 		return err
 	}
-	kept, err := folder()
+	kept, err := program.Folder("loadstone-acceptance-")
 	if err != nil {
 		return err
 	}
@@ -99,8 +101,8 @@ type result struct {
 
 // play goes through the checklist once. A line after one that has failed is looked at all the same, so that
 // one fault does not hide another; all of them are failures.
-func play(ctx context.Context, program, kept string, broken spoil) ([]result, error) {
-	s, err := open(ctx, program, kept, broken)
+func play(ctx context.Context, binary, kept string, broken spoil) ([]result, error) {
+	s, err := open(ctx, binary, kept, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +129,8 @@ func report(r result) {
 	fmt.Printf("[PASS] %s: %s\n", r.name, r.seen)
 }
 
-func accept(ctx context.Context, program, kept string) error {
-	all, err := play(ctx, program, kept, intact)
+func accept(ctx context.Context, binary, kept string) error {
+	all, err := play(ctx, binary, kept, intact)
 	if err != nil {
 		return err
 	}
@@ -157,13 +159,13 @@ func accept(ctx context.Context, program, kept string) error {
 }
 
 // proveAll breaks something for each line and expects that the line fails.
-func proveAll(ctx context.Context, program, kept string) error {
+func proveAll(ctx context.Context, binary, kept string) error {
 	var blind []string
 	for _, l := range checklist {
 		found := false
 		// What has to be broken within a moment may be broken too late on a busy machine: that proves nothing.
 		for try := 1; try <= proofs && !found; try++ {
-			all, err := play(ctx, program, kept, l.spoil)
+			all, err := play(ctx, binary, kept, l.spoil)
 			if err != nil {
 				return fmt.Errorf("with %s: %w", l.spoil, err)
 			}

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -21,15 +16,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/deploy/program"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
 // marker is in the environment of all processes of a stage, so that those that are left are found.
 const marker = "LOADSTONE_ACCEPTANCE"
-
-// startLimit is what a process gets to be ready, on a machine that has other work.
-const startLimit = 3 * time.Minute
 
 // stage is a server with two nodes on a real Postgres.
 type stage struct {
@@ -40,8 +33,8 @@ type stage struct {
 	sql           *pgx.Conn
 	target        *pgx.Conn
 
-	server *process
-	nodes  []*process
+	server *program.Process
+	nodes  []*program.Process
 	base   string
 	token  string
 	run    engine.Run
@@ -56,78 +49,19 @@ type payload struct {
 	at time.Time
 }
 
-// process is the program in a process of its own.
-type process struct {
-	name  string
-	cmd   *exec.Cmd
-	mu    sync.Mutex
-	text  bytes.Buffer
-	done  chan struct{}
-	ended error
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *process) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
-func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
-
-func (s *stage) launch(name string, args ...string) (*process, error) {
-	// It is ended by signals, and what is run is what the user names.
-	cmd := exec.Command(s.program, args...)
-	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), marker+"="+s.id, "LOADSTONE_CALIBRATE=off")
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the %s: %w", name, err)
-	}
-	go func() { p.ended = p.cmd.Wait(); close(p.done) }()
-	return p, nil
-}
-
-// until waits for what happens in its own time.
-func until(ctx context.Context, limit time.Duration, what string, ready func() (bool, error)) error {
-	for end := time.Now().Add(limit); ; {
-		ok, err := ready()
-		if ok || err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%s: not within %s", what, limit)
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// folder makes a folder that the user that Postgres runs as can enter.
-func folder() (string, error) {
-	dir, err := os.MkdirTemp("", "loadstone-acceptance-")
-	if err != nil {
-		return "", fmt.Errorf("making a folder: %w", err)
-	}
-	return dir, os.Chmod(dir, 0o755)
+func (s *stage) launch(name string, args ...string) (*program.Process, error) {
+	return program.Launch(s.program, name, []string{marker + "=" + s.id,
+		"LOADSTONE_ALLOW_TARGETS=0.0.0.0/0,::/0,unix:/"}, args...)
 }
 
 // open starts all of it; who gets an error has nothing to close. kept is where the data of the server and of the
 // nodes are, with the plugins that they have compiled: what a run leaves there is no other run's.
-func open(ctx context.Context, program, kept string, broken spoil) (_ *stage, err error) {
-	dir, err := folder()
+func open(ctx context.Context, binary, kept string, broken spoil) (_ *stage, err error) {
+	dir, err := program.Folder("loadstone-acceptance-")
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, kept: kept, id: uuid.NewString(), broken: broken, program: program}
+	s := &stage{dir: dir, kept: kept, id: uuid.NewString(), broken: broken, program: binary}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -149,8 +83,8 @@ func open(ctx context.Context, program, kept string, broken spoil) (_ *stage, er
 	if err != nil {
 		return nil, err
 	}
-	if <-apply.done; apply.ended != nil {
-		return nil, fmt.Errorf("applying the schema: %w: %s", apply.ended, apply.output())
+	if err := apply.Wait(); err != nil {
+		return nil, fmt.Errorf("applying the schema: %w: %s", err, apply.Output())
 	}
 	if err := s.openNodes(ctx, control); err != nil {
 		return nil, err
@@ -172,13 +106,13 @@ func (s *stage) openNodes(ctx context.Context, control string) error {
 			return err
 		}
 		s.nodes = append(s.nodes, n)
-		if err := until(ctx, startLimit, "the address of a node", func() (bool, error) {
-			_, after, ok := strings.Cut(n.output(), " listens on ")
+		if err := program.Until(ctx, program.StartLimit, "the address of a node", func() (bool, error) {
+			_, after, ok := strings.Cut(n.Output(), " listens on ")
 			if address, _, whole := strings.Cut(after, "\n"); ok && whole {
 				addresses = append(addresses, strings.TrimSpace(address))
 				return true, nil
 			}
-			return false, n.gone()
+			return false, n.Gone()
 		}); err != nil {
 			return err
 		}
@@ -193,23 +127,20 @@ func (s *stage) openNodes(ctx context.Context, control string) error {
 		"--database-url", control, "--local-capacity", "0", "--nodes", strings.Join(addresses, ",")); err != nil {
 		return err
 	}
-	var o struct{ Address, Secret string }
-	if err := until(ctx, startLimit, "a server", func() (bool, error) {
-		text, err := os.ReadFile(filepath.Join(s.kept, "server", "operator.json"))
-		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != "", s.server.gone()
-	}); err != nil {
+	operator, err := program.Operator(ctx, s.server, filepath.Join(s.kept, "server", "operator.json"))
+	if err != nil {
 		return err
 	}
-	s.base = o.Address
+	s.base = operator.Base
 	// The operator's secret makes a token, as loadstone token does.
-	s.token = o.Secret
+	s.token = operator.Token
 	var made struct{ Secret string }
 	if err := s.do(ctx, http.MethodPost, "/api/auth/tokens", map[string]any{"name": "acceptance", "scope": "admin",
 		"expires_in_days": 1}, &made); err != nil {
 		return err
 	}
 	s.token = made.Secret
-	return until(ctx, startLimit, "nodes that take work", func() (bool, error) {
+	return program.Until(ctx, program.StartLimit, "nodes that take work", func() (bool, error) {
 		var l struct {
 			Nodes []struct {
 				Accepting bool `json:"accepting_work"`
@@ -224,16 +155,6 @@ func (s *stage) openNodes(ctx context.Context, control string) error {
 		}
 		return n == count, err
 	})
-}
-
-// gone is an error once the process has ended.
-func (p *process) gone() error {
-	select {
-	case <-p.done:
-		return fmt.Errorf("the %s has ended: %w: %s", p.name, p.ended, p.output())
-	default:
-		return nil
-	}
 }
 
 // create makes the run of the checklist.
@@ -251,7 +172,7 @@ func (s *stage) create(ctx context.Context, dsn string) error {
 		"scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", dsn, seconds, warmup)
 	in := map[string]any{"source": source, "start": s.broken == startAtOnce}
 	var last error
-	if err := until(ctx, startLimit, "a run", func() (bool, error) {
+	if err := program.Until(ctx, program.StartLimit, "a run", func() (bool, error) {
 		// A server on a new folder compiles its plugins first, which a busy machine may not do in time.
 		last = s.do(ctx, http.MethodPost, "/api/runs", in, &s.run)
 		if last != nil && strings.Contains(last.Error(), "deadline exceeded") {
@@ -300,38 +221,7 @@ func (s *stage) payloads() []payload {
 
 // do asks the API.
 func (s *stage) do(ctx context.Context, method, path string, in, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(text, out)
+	return (&program.Client{Base: s.base, Token: s.token}).Do(ctx, method, path, in, out)
 }
 
 // close ends all that is left and removes it.
@@ -341,8 +231,7 @@ func (s *stage) close() {
 		all = append(all, s.server)
 	}
 	for _, p := range all {
-		_ = p.signal(syscall.SIGKILL)
-		<-p.done
+		p.Kill()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

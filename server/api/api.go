@@ -87,12 +87,12 @@ type ConnectionStore interface {
 	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict, and so is a Version that is
 	// neither 0 nor the one that is saved: whoever read that knows nothing of what somebody else has changed since.
 	SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error)
-	Connection(ctx context.Context, idOrName string) (store.Connection, error)
+	store.ConnectionFinder
 	ListConnections(ctx context.Context) ([]store.Connection, error)
 	// DeleteConnection returns ErrInUse while a template, a live run or a sink names it, and ErrConflict for a builtin and
 	// for a version that is neither 0 nor the one that is saved, as SaveConnection does.
 	DeleteConnection(ctx context.Context, id string, version int64) error
-	// OpenDSN returns the unsealed DSN for a reference: by name, or unsealed.
+	// OpenDSN returns the unsealed DSN for a reference: by id, by name where there is none, or unsealed.
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 

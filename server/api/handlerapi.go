@@ -2,13 +2,16 @@ package api
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
 // NewOperation is op for handlers of other packages.
@@ -48,6 +51,20 @@ func (a *API) User(ctx context.Context) store.User { return a.identity(ctx).User
 // Audit writes down in the audit log what the caller did.
 func (a *API) Audit(ctx context.Context, action, object, detail string) {
 	a.audit.Record(ctx, a.identity(ctx).User.UserID, action, object, detail)
+}
+
+// AuditStatement writes down a statement that the caller had executed, and what became of it.
+func (a *API) AuditStatement(ctx context.Context, action, statement string, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status = httpx.From(err).Status
+	}
+	a.audit.RecordStatement(ctx, action, statement, status)
+}
+
+// asking is a context of the caller's queries, id being the caller's own name for one.
+func (a *API) asking(ctx context.Context, id string) context.Context {
+	return query.WithCaller(ctx, a.Caller(ctx), id)
 }
 
 // AuditLog is the audit log, for what is not done by the caller of a request.

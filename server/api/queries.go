@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -139,22 +140,26 @@ func (u *runningQueries) cancel(key string) bool {
 func registerQueries(a *API, t Tables) {
 	running := &runningQueries{cancels: map[string]context.CancelCauseFunc{}}
 	key := func(ctx context.Context, id string) string { return a.Caller(ctx) + "\x00" + id }
-	ask := NewOperation(http.MethodPost, "/api/query", "query", tableTag, "Query results with SQL", http.StatusConflict)
+	ask := NewOperation(http.MethodPost, "/api/query", "query", tableTag, "Query results with SQL", http.StatusConflict,
+		http.StatusTooManyRequests)
 	ask.Description = "One statement that reads, over derived tables and roll-ups, executed by a role that can do " +
-		"nothing else. A token of the scope read may, too."
+		"nothing else. A token of the scope read may, too. Two queries of a user are executed at a time, and ten wait; " +
+		"more are 429."
 	Handle(a, ask, func(ctx context.Context, in *tableBody[QueryQuestion]) (*tableBody[QueryAnswer], error) {
+		asking := a.asking(ctx, in.Body.QueryID)
 		if id := in.Body.QueryID; id != "" {
-			asking, done, err := running.begin(ctx, key(ctx, id))
+			cancellable, done, err := running.begin(asking, key(ctx, id))
 			if err != nil {
 				return nil, err
 			}
 			defer done()
-			ctx = query.WithID(asking, a.Caller(ctx), id)
+			asking = cancellable
 		}
-		answer, err := t.Query(ctx, in.Body.SQL, in.Body.MaxRows)
-		if err != nil && errors.Is(context.Cause(ctx), query.ErrCancelled) {
+		answer, err := t.Query(asking, in.Body.SQL, in.Body.MaxRows)
+		if err != nil && errors.Is(context.Cause(asking), query.ErrCancelled) {
 			err = query.ErrCancelled
 		}
+		a.AuditStatement(ctx, "query.execute", in.Body.SQL, err)
 		return &tableBody[QueryAnswer]{queryAnswerOf(answer)}, err
 	})
 	cancel := NewOperation(http.MethodPost, "/api/query/cancel", "cancel-query", tableTag, "Cancel a query of one's own",
@@ -171,11 +176,14 @@ func registerQueries(a *API, t Tables) {
 		}
 		return &struct{}{}, err
 	})
-	exported := NewOperation(http.MethodPost, "/api/query/export", "export-query", tableTag, "Query results into a file")
+	exported := NewOperation(http.MethodPost, "/api/query/export", "export-query", tableTag, "Query results into a file",
+		http.StatusTooManyRequests)
 	Attachment(&exported, "The file.", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 	Handle(a, exported,
 		func(ctx context.Context, in *tableBody[QueryExport]) (*tableFile, error) {
-			return exportQuery(ctx, t, in.Body)
+			file, err := exportQuery(a.asking(ctx, ""), t, in.Body)
+			a.AuditStatement(ctx, "query.export", in.Body.SQL, err)
+			return file, err
 		})
 	Handle(a, NewOperation(http.MethodGet, "/api/v1/query-catalog", "query-catalog", tableTag, "What can be queried"),
 		func(ctx context.Context, _ *struct{}) (*tableBody[QueryCatalog], error) {
@@ -189,10 +197,11 @@ func registerQueries(a *API, t Tables) {
 			})}}, err
 		})
 	preview := NewOperation(http.MethodPost, "/api/v1/table-preview", "preview-table", tableTag,
-		"Show what a definition would give: plan, columns, first rows")
+		"Show what a definition would give: plan, columns, first rows", http.StatusTooManyRequests)
 	preview.Description = "Nothing is made. The rows are left out when they take longer than two seconds."
 	Handle(a, preview, func(ctx context.Context, in *tableBody[TablePreviewInput]) (*tableBody[TablePreview], error) {
-		p, err := t.Preview(ctx, refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
+		p, err := t.Preview(a.asking(ctx, ""), refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
+		a.AuditStatement(ctx, "table.preview", in.Body.Definition, err)
 		return &tableBody[TablePreview]{
 			TablePreview{p.Plan, append([]string{}, p.Sources...), queryAnswerOf(p.Answer), p.Note},
 		}, err
@@ -236,6 +245,11 @@ func registerSavedQueries(a *API, t Tables) {
 		b := in.Body
 		given := query.SavedQuery{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
 		message := ""
+		if b.Version == 0 || b.Name != "" && b.Name != given.Name {
+			if err := engine.CheckName("name", cmp.Or(b.Name, given.Name)); err != nil {
+				return nil, err
+			}
+		}
 		if b.Name != "" && b.Name != given.Name {
 			if b.Version == 0 {
 				return nil, engine.InvalidField("version", "is left out", "give that of the query that is renamed")

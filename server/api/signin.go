@@ -291,7 +291,7 @@ func rateLimited(wait time.Duration, of string) error {
 		return nil
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
-	p := httpx.New(http.StatusTooManyRequests, httpx.CodeRateLimited,
+	p := httpx.New(http.StatusTooManyRequests, engine.CodeRateLimited,
 		"There were too many wrong attempts to sign in "+of+".",
 		fmt.Sprintf("Wait %d s and try again.", seconds))
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(seconds)}})

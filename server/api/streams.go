@@ -183,8 +183,11 @@ func RegisterStream(a *API, app *fiber.App, c Coordinator, down httpx.Downloads)
 	Handle(a, execute, func(ctx context.Context, in *streamBody[StatementsInput]) (*streamBody[StatementResults], error) {
 		results, err := executeStatements(ctx, a, c, in.Body)
 		if err != nil {
-			return nil, coordinator.StatementError(err)
+			err = coordinator.StatementError(err)
+			a.AuditStatement(ctx, "stream.execute", in.Body.SQL, err)
+			return nil, err
 		}
+		a.AuditStatement(ctx, "stream.execute", in.Body.SQL, nil)
 		out := StatementResults{Results: []StatementResult{}}
 		for _, r := range results {
 			if r.Done != "" {

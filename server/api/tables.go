@@ -193,15 +193,21 @@ func RegisterTable(a *API, t Tables) {
 			})}}, err
 		})
 	create := NewOperation(http.MethodPost, base, "create-table", tableTag, "Make a derived table", http.StatusConflict,
-		http.StatusNotFound)
+		http.StatusNotFound, http.StatusTooManyRequests)
 	create.DefaultStatus = http.StatusCreated
 	create.Description = "Its definition is executed by a role that can read results and nothing else."
 	Handle(a, create, func(ctx context.Context, in *tableBody[DerivedTableInput]) (*tableBody[DerivedTable], error) {
 		b := in.Body
-		made, err := t.Create(ctx, refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,
-			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
-			Partitions: b.Partitions, Priority: b.Priority,
-			CreatedBy: a.Caller(ctx)})
+		if err := engine.CheckName("name", b.Name); err != nil {
+			return nil, err
+		}
+		made, err := t.Create(
+			a.asking(ctx, ""),
+			refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,
+				TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+				Partitions: b.Partitions, Priority: b.Priority,
+				CreatedBy: a.Caller(ctx)},
+		)
 		if err == nil {
 			a.Audit(ctx, "table.create", made.Name, "")
 		}
@@ -215,14 +221,18 @@ func RegisterTable(a *API, t Tables) {
 		"Change a derived table",
 		http.StatusNotFound,
 		http.StatusConflict,
+		http.StatusTooManyRequests,
 	)
 	change.Description = "It is refreshed in whole then; one that has failed is active again."
 	Handle(a, change, func(ctx context.Context, in *tableChangeInput) (*tableBody[DerivedTable], error) {
 		b := in.Body
-		saved, err := t.Update(ctx, refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
-			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
-			Partitions: b.Partitions, Priority: b.Priority,
-			Version: b.Version, UpdatedBy: a.Caller(ctx)})
+		saved, err := t.Update(
+			a.asking(ctx, ""),
+			refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
+				TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+				Partitions: b.Partitions, Priority: b.Priority,
+				Version: b.Version, UpdatedBy: a.Caller(ctx)},
+		)
 		if err == nil {
 			a.Audit(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
 		}

@@ -25,11 +25,14 @@ type AuditLog struct {
 	life    context.Context
 	pending atomic.Int64 // lines that wait for the store
 	refused failureCounter
+	// statements bounds the lines of statements of each user.
+	statements statementCounter
 }
 
 // NewAuditLog returns a trail whose lines wait for the store until life ends.
 func NewAuditLog(life context.Context, s store.Audit, log zerolog.Logger) *AuditLog {
-	return &AuditLog{store: s, log: log, life: life}
+	return &AuditLog{store: s, log: log, life: life,
+		statements: statementCounter{limiter: NewLimiter(60, 2*time.Second), left: map[string]int{}}}
 }
 
 // Record notes who did what. A log that cannot be written does not undo what was done. Where from and by which token is

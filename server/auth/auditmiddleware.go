@@ -15,7 +15,11 @@ import (
 // markKey finds the mark of a request, which says whether a handler has noted what it did.
 type markKey struct{}
 
-type mark struct{ noted atomic.Bool }
+type mark struct {
+	noted atomic.Bool
+	// stated: the line has the statement that was executed, also where it failed.
+	stated atomic.Bool
+}
 
 // Watcher notes what handlers do not note by themselves: whatever changes something, or tries to, and every download.
 type Watcher struct {
@@ -63,7 +67,8 @@ func (w *Watcher) note(c *fiber.Ctx, m *mark, status int) {
 	id, known := IdentityOf(ctx)
 	safe := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	download := strings.HasPrefix(string(c.Response().Header.Peek(fiber.HeaderContentDisposition)), "attachment")
-	if !known || !download && (safe || w.Reads(path)) || m.noted.Load() && status < http.StatusBadRequest {
+	if !known || !download && (safe || w.Reads(path)) || m.noted.Load() && status < http.StatusBadRequest ||
+		m.stated.Load() {
 		return
 	}
 	operation, object := w.Operation(method, path)

@@ -19,7 +19,7 @@ import (
 
 // Store is what the judge reads.
 type Store interface {
-	Connection(ctx context.Context, idOrName string) (store.Connection, error)
+	store.ConnectionFinder
 	Template(ctx context.Context, id string) (store.Template, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
 	Run(ctx context.Context, runID string) (engine.Run, error)
@@ -49,10 +49,10 @@ func (j Authorizer) AuthorizeUse(
 		}
 	}
 	for _, c := range s.Connections() {
-		if c.Ref.Inline() || c.Ref.Name == "" {
+		if c.Ref.Inline() {
 			continue
 		}
-		saved, err := j.Store.Connection(ctx, c.Ref.Name)
+		saved, err := j.referenced(ctx, c)
 		switch {
 		case isNotFound(err):
 			continue
@@ -67,6 +67,35 @@ func (j Authorizer) AuthorizeUse(
 		}
 	}
 	return production, nil
+}
+
+// referenced is the connection that a scenario refers to: by its id, which a stored scenario has, or by the name that a
+// user has just typed.
+func (j Authorizer) referenced(ctx context.Context, c engine.Connection) (store.Connection, error) {
+	if *c.ID != "" {
+		return j.Store.Connection(ctx, *c.ID)
+	}
+	return store.FindConnection(ctx, j.Store, c.Ref.Name)
+}
+
+// ResolveConnections writes into a scenario which connections the names in it stand for, where it does not say so
+// already. What there is not, is for whoever runs it to say.
+func (j Authorizer) ResolveConnections(ctx context.Context, s *engine.Scenario) error {
+	*s = s.Clone()
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() || *c.ID != "" {
+			continue
+		}
+		saved, err := store.FindConnection(ctx, j.Store, c.Ref.Name)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		*c.ID, c.Ref.Name = saved.ConnectionID, saved.Name
+	}
+	return nil
 }
 
 // sameConnection tells a connection from others.

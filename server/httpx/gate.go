@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
 )
 
 // gateTimeout is how long a heavy request waits for its turn.
@@ -72,7 +74,7 @@ func (g *Gate) Acquire(ctx context.Context, caller string) (leave func(), err er
 
 func busy() error {
 	const after = 5
-	p := New(http.StatusTooManyRequests, CodeRateLimited,
+	p := New(http.StatusTooManyRequests, engine.CodeRateLimited,
 		"The server is busy with other requests that take as much as this one.",
 		fmt.Sprintf("Try again in %d s, and ask for less at once.", after))
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(after)}})

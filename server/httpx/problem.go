@@ -32,7 +32,6 @@ const (
 	CodeTimeout          engine.Code = "timeout"            // 408
 	CodeMediaType        engine.Code = "media_type"         // 415
 	CodePluginRefused    engine.Code = "plugin_refused"     // 422: an uploaded file that is not accepted
-	CodeRateLimited      engine.Code = "rate_limited"       // 429
 )
 
 // Problem is the body of every error response.
@@ -96,7 +95,7 @@ var statuses = map[engine.Code]int{
 	engine.CodeForbidden: http.StatusForbidden, engine.CodeTarget: http.StatusUnprocessableEntity,
 	engine.CodePlugin: http.StatusUnprocessableEntity, engine.CodeUnavailable: http.StatusServiceUnavailable,
 	engine.CodeTooLarge: http.StatusRequestEntityTooLarge, engine.CodeUnsupported: http.StatusUnprocessableEntity,
-	engine.CodeInternal: http.StatusInternalServerError,
+	engine.CodeRateLimited: http.StatusTooManyRequests, engine.CodeInternal: http.StatusInternalServerError,
 }
 
 // From turns any error into a problem: user-facing errors keep their words,

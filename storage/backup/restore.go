@@ -274,6 +274,10 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 	if err := b.voidCredentials(ctx, tx, keepTokens); err != nil {
 		return err
 	}
+	// What earlier versions let be a name may look like an id, and their documents name connections by name alone.
+	if _, err := tx.Exec(ctx, "SELECT settle_names()"); err != nil {
+		return err
+	}
 	// What is to be checked at the end of the transaction is checked now: a table may not be changed before.
 	if _, err := tx.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // What stands before and behind a definition when it is executed.
@@ -108,7 +109,7 @@ func (d *Database) plan(ctx context.Context, definition string) (plan string, er
 
 func (d *Database) inspectTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := limitDefinition(ctx, tx, d.Settings.Preview.Statement); err != nil {
+		if err := limitDefinition(ctx, tx, d.Settings.Preview); err != nil {
 			return err
 		}
 		return f(tx)
@@ -187,7 +188,7 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 				JOIN pg_proc p ON p.oid = m[1]::oid
 			WHERE r.ev_class = 'pg_temp.definition'::regclass
 				AND (p.provolatile = 'v' AND NOT p.proname = ANY ($1) OR p.proname = ANY ($2))
-			ORDER BY 1`, allowedVolatile, tableReaders)
+			ORDER BY 1`, resultsrole.AllowedVolatile, tableReaders)
 		if err != nil {
 			return err
 		}
@@ -219,12 +220,6 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	}
 	return sources, nil
 }
-
-// allowedVolatile are functions whose answer changes with each call, and that do nothing besides.
-var allowedVolatile = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid", "uuidv4",
-	"uuidv7",
-	"pg_is_in_recovery", "pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size",
-	"pg_database_size"}
 
 // tableReaders are functions that read whole tables, of which Postgres does not know that a view reads them.
 var tableReaders = []string{"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",

@@ -24,23 +24,32 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/sql"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // Limits bound what a reader's statement may take.
 type Limits struct {
 	// Statement is how long it may run.
 	Statement time.Duration
-	// Rows and Bytes are how many it may return.
-	Rows, Bytes int64
+	// Rows and Bytes are how many it may return, Value how many bytes a value may have.
+	Rows, Bytes, Value int64
+	// WorkMemory is what a sort or a hash table of it has in memory, as Postgres writes sizes.
+	WorkMemory string
+	// Parallel is how many workers of Postgres help with a part of it.
+	Parallel int
 }
 
 // Settings are what a database lets its users take.
@@ -48,6 +57,10 @@ type Settings struct {
 	// Definition bounds a refresh of a table by its SQL, Query a query, and Preview a look at a definition before it is a
 	// table's.
 	Definition, Query, Preview Limits
+	// Sessions bound the sessions of readers from outside, whatever they have set.
+	Sessions SessionLimits
+	// QueriesPerUser is how many queries of a user are executed at a time, by all servers.
+	QueriesPerUser int
 	// RowsInMemory is how many bytes of rows are kept in memory, and need no table to be gathered in.
 	RowsInMemory int
 	// PartitionsPerPart is how many partitions a part of a table has at least: a division costs a claim and a table for
@@ -60,10 +73,15 @@ type Settings struct {
 
 // DefaultSettings are those of a database that was opened.
 func DefaultSettings() Settings {
-	return Settings{Definition: Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30},
-		Query:        Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20},
-		Preview:      Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20},
-		RowsInMemory: 1 << 20, PartitionsPerPart: 64, MaxIdleInTransaction: refresh.SelfStop(refresh.ClaimTTL) * 2 / 3}
+	return Settings{
+		Definition: Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30, Value: maxMessage, WorkMemory: "32MB",
+			Parallel: 2},
+		Query:   Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20, Value: 8 << 20, WorkMemory: "8MB"},
+		Preview: Limits{Statement: 2 * time.Second, Rows: 50, Bytes: 4 << 20, Value: 4 << 20, WorkMemory: "8MB"},
+		Sessions: SessionLimits{Login: 30 * time.Second, IdleInTransaction: time.Minute, Idle: 15 * time.Minute,
+			Grace: 5 * time.Second, QueryMemory: 64 << 20, DefinitionMemory: 160 << 20, AllMemory: 400 << 20},
+		QueriesPerUser: query.DefaultPlaceLimits().PerUser,
+		RowsInMemory:   1 << 20, PartitionsPerPart: 64, MaxIdleInTransaction: refresh.SelfStop(refresh.ClaimTTL) * 2 / 3}
 }
 
 // maxColumns is how many columns a derived table has at most.
@@ -72,9 +90,14 @@ const maxColumns = 500
 // Database is the results database. It is safe for concurrent use.
 type Database struct {
 	// Settings but the last may be changed while nothing else is asked of the database.
-	Settings      Settings
-	owner, reader *pgxpool.Pool
-	readerRole    string
+	Settings Settings
+	owner    *pgxpool.Pool
+	// reader executes definitions, console queries. Both are sessions of the reader's, emptied after each use.
+	reader, console *pgxpool.Pool
+	readerRole      string
+	// ended says why the supervisor has ended sessions, by their process ids.
+	ended   sync.Map
+	serving serving
 	// stepHook is asked at each step of taking executions in; nil but in tests.
 	stepHook func(step string) error
 }
@@ -93,13 +116,15 @@ func OpenWith(ctx context.Context, ownerDSN, readerDSN string, s Settings) (*Dat
 	if err != nil {
 		return nil, err
 	}
-	reader, err := pool(ctx, readerFlag, readerDSN, 6, map[string]string{"search_path": "tables, rollup",
-		"default_transaction_read_only": "on", "idle_in_transaction_session_timeout": "60s"})
+	d := &Database{Settings: s, owner: owner}
+	if d.reader, err = readerPool(ctx, readerDSN, s.Sessions.DefinitionMemory); err == nil {
+		d.console, err = readerPool(ctx, readerDSN, s.Sessions.QueryMemory)
+	}
 	if err != nil {
-		owner.Close()
+		d.Close()
 		return nil, err
 	}
-	d := &Database{Settings: s, owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
+	d.readerRole = d.reader.Config().ConnConfig.User
 	for _, step := range []func(context.Context) error{d.checkOwner, d.checkReader, d.apply, d.checkSame} {
 		if err := step(ctx); err != nil {
 			d.Close()
@@ -109,7 +134,8 @@ func OpenWith(ctx context.Context, ownerDSN, readerDSN string, s Settings) (*Dat
 	return d, nil
 }
 
-func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]string) (*pgxpool.Pool, error) {
+// poolConfig is a pool of so many connections.
+func poolConfig(flag, dsn string, limit int32, params map[string]string) (*pgxpool.Config, error) {
 	config, err := parseURL(flag, dsn)
 	if err != nil {
 		return nil, err
@@ -123,12 +149,70 @@ func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	return config, nil
+}
+
+func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]string) (*pgxpool.Pool, error) {
+	config, err := poolConfig(flag, dsn, limit, params)
+	if err != nil {
+		return nil, err
+	}
 	p, err := pgxpool.NewWithConfig(ctx, config)
 	return p, wrapError("opening the results database", err)
 }
 
+// maxMessage is how long a row may be that Postgres sends to a reader.
+const maxMessage = 32 << 20
+
+// resetTimeout is how long a session may take to be emptied.
+const resetTimeout = 5 * time.Second
+
+// readerPool is a pool of sessions of the reader, in which SQL of users is executed: each has the limits of a reader,
+// so much memory where the server is on this machine, and keeps nothing of one user for the next.
+func readerPool(ctx context.Context, dsn string, memory uint64) (*pgxpool.Pool, error) {
+	params := resultsrole.ReaderLimits.Settings()
+	// What is a text and what a name is judged before a statement is sent, by this.
+	params["standard_conforming_strings"] = "on"
+	config, err := poolConfig(readerFlag, dsn, 6, params)
+	if err != nil {
+		return nil, err
+	}
+	// A session that is emptied has no prepared statements.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		conn.PgConn().Frontend().SetMaxBodyLen(maxMessage)
+		boundMemory(conn.PgConn(), memory)
+		return nil
+	}
+	config.AfterRelease = func(conn *pgx.Conn) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), resetTimeout)
+		defer cancel()
+		_, err := conn.Exec(ctx, "DISCARD ALL", pgx.QueryExecModeSimpleProtocol)
+		return err == nil
+	}
+	p, err := pgxpool.NewWithConfig(ctx, config)
+	return p, wrapError("opening the results database", err)
+}
+
+// OwnDatabase says what the database is, so that no connection of a user lands there.
+func (d *Database) OwnDatabase(ctx context.Context) (engine.OwnDatabase, error) {
+	conn, err := d.owner.Acquire(ctx)
+	if err != nil {
+		return engine.OwnDatabase{}, wrapError("asking the results database", err)
+	}
+	defer conn.Release()
+	own, err := targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn())
+	return own, wrapError("asking the results database what it is", err)
+}
+
 // Close closes the connections.
-func (d *Database) Close() { d.reader.Close(); d.owner.Close() }
+func (d *Database) Close() {
+	for _, p := range []*pgxpool.Pool{d.console, d.reader, d.owner} {
+		if p != nil {
+			p.Close()
+		}
+	}
+}
 
 // schemaLock is the key of the advisory lock under which the schema changes.
 const schemaLock = 0x72657375 // "resu"

@@ -1,6 +1,10 @@
 package derived
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
@@ -12,3 +16,6 @@ func StageName(table string, epoch int64) string {
 	_, name := stageName(refresh.Claim{Task: refresh.Task{Table: table}, Epoch: epoch})
 	return name.Sanitize()
 }
+
+// Console lends out a session in which queries are executed.
+func (d *Database) Console(ctx context.Context) (*pgxpool.Conn, error) { return d.console.Acquire(ctx) }

@@ -13,12 +13,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // The flags that name the results database.
 const (
 	ownerFlag  = "--results-database-url"
 	readerFlag = "--results-reader-url"
+	adminFlag  = "--results-admin-url"
 )
 
 // checkOwner refuses a database that cannot hold results: it is the control store's, or not the owner's to change.
@@ -64,31 +66,47 @@ func (d *Database) checkOwner(ctx context.Context) error {
 	return nil
 }
 
-// checkReader refuses a role that may do more than read: what users write is executed as that role.
+// checkReader connects as the reader. What the role may do too much is found when SQL of users is to be executed: all
+// else goes on without that.
 func (d *Database) checkReader(ctx context.Context) error {
-	owner := d.owner.Config().ConnConfig.User
-	var role, name string
-	var may []string
-	err := d.reader.QueryRow(ctx, `SELECT current_user::text, current_database()::text, ARRAY(SELECT what FROM pg_roles r,
-			LATERAL (VALUES (r.rolsuper, 'is a superuser'), (r.rolcreaterole, 'may make roles'),
-				(r.rolcreatedb, 'may make databases'), (r.rolreplication, 'may replicate'),
-				(r.rolbypassrls, 'passes row security by'),
-				(NOT r.rolsuper AND EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $1 AND pg_has_role(o.oid, 'MEMBER')),
-					'may act as the owner'),
-				(NOT r.rolsuper AND has_database_privilege(current_database(), 'CREATE'), 'may make schemas'),
-				(NOT r.rolsuper AND EXISTS (SELECT FROM pg_roles p WHERE starts_with(p.rolname, 'pg_')
-					AND p.rolname NOT IN ('pg_database_owner') AND pg_has_role(p.oid, 'MEMBER')), 'is a member of roles of Postgres')
-			) AS v (holds, what) WHERE r.rolname = current_user AND v.holds)`, owner).Scan(&role, &name, &may)
-	switch {
-	case err != nil:
+	if err := d.reader.Ping(ctx); err != nil {
 		return connectError(readerFlag, err)
-	case role == owner:
-		may = []string{"is the owner"}
-	case len(may) == 0:
-		return nil
 	}
-	return engine.InvalidField(readerFlag, fmt.Sprintf("names the role %q, which %s", role, strings.Join(may, ", ")),
-		"what users write is executed as that role, so it may connect and nothing else: CREATE ROLE results_reader LOGIN")
+	return nil
+}
+
+// ApplyRole makes the reader of a results database as it should be, as the role of admin, or as the owner where that is
+// empty, and returns what that role may not do.
+func ApplyRole(ctx context.Context, owner, reader, admin string) ([]resultsrole.Missing, error) {
+	own, err := parseURL(ownerFlag, owner)
+	if err != nil {
+		return nil, err
+	}
+	read, err := parseURL(readerFlag, reader)
+	if err != nil {
+		return nil, err
+	}
+	flag, as := ownerFlag, own
+	if admin != "" {
+		flag = adminFlag
+		if as, err = parseURL(flag, admin); err != nil {
+			return nil, err
+		}
+		if as.ConnConfig.Database != own.ConnConfig.Database {
+			return nil, engine.InvalidField(flag, "names another database than "+ownerFlag, "name the same one")
+		}
+	}
+	if read.ConnConfig.User == own.ConnConfig.User {
+		return nil, engine.InvalidField(readerFlag, "names the owner", "name a role of its own, which may only read")
+	}
+	conn, err := pgx.ConnectConfig(ctx, as.ConnConfig)
+	if err != nil {
+		return nil, connectError(flag, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	missing, err := resultsrole.Apply(ctx, conn, resultsrole.Names{Database: own.ConnConfig.Database,
+		Owner: own.ConnConfig.User, Reader: read.ConnConfig.User, Password: read.ConnConfig.Password})
+	return missing, wrapError("making the reader of the results database", err)
 }
 
 // checkSame refuses a reader of another database. The schema has a number of its own, which is made here.
@@ -155,6 +173,8 @@ const (
 	codeTooOld = "LS006"
 	// codeLimit is what a statement hears that needs more temporary files than its session may have.
 	codeLimit = "53400"
+	// codeMemory is what one hears that needs more memory than its session may have.
+	codeMemory = "53200"
 )
 
 // parseURL reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.

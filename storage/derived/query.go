@@ -54,29 +54,81 @@ func (d *Database) Query(ctx context.Context, sql string, limit int) (a query.An
 	if err := checkReadOnly(sql); err != nil {
 		return a, err
 	}
+	if err := d.checkStatement(ctx, "sql", sql); err != nil {
+		return a, err
+	}
 	began := time.Now()
 	a.Columns, a.Rows = []query.Column{}, [][]any{}
 	limits := d.Settings.Query
 	limits.Rows = min(limits.Rows, int64(max(limit, 1)))
-	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := limitStatements(ctx, tx, limits.Statement); err != nil {
+	if err := d.awaitElsewhere(ctx); err != nil {
+		return a, err
+	}
+	executing := time.Now()
+	// The statement ends when this does, whatever it has made of the limits of its session.
+	bounded, done := context.WithTimeoutCause(ctx, limits.Statement+d.Settings.Sessions.Grace, errStatementTime)
+	defer done()
+	var pid uint32
+	err = pgx.BeginTxFunc(bounded, d.console, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		pid = tx.Conn().PgConn().PID()
+		d.ended.Delete(pid)
+		if err := limitStatements(bounded, tx, limits); err != nil {
 			return err
 		}
-		if name := query.Session(ctx); name != "" {
-			if _, err := tx.Exec(ctx, "SET LOCAL application_name = '"+name+"'", pgx.QueryExecModeSimpleProtocol); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(bounded, "SET LOCAL application_name = '"+query.Session(ctx)+"'",
+			pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
 		}
-		return executeQuery(ctx, tx, sql, limits, &a)
+		return executeQuery(bounded, tx, sql, limits, &a)
 	})
 	a.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
-	if timeoutError(err) && time.Since(began) < limits.Statement {
+	if why, ended := d.ended.LoadAndDelete(pid); ended && err != nil {
+		return a, why.(error)
+	}
+	if timeoutError(err) && time.Since(executing) < limits.Statement {
 		return a, query.ErrCancelled
+	}
+	if err != nil && errors.Is(context.Cause(bounded), errStatementTime) {
+		return a, tookTooLong(err)
 	}
 	if err != nil && !errors.Is(err, errRowLimit) {
 		return a, queryError(err, sql)
 	}
 	return a, nil
+}
+
+// errStatementTime ends what goes on although the time of its statement is over.
+var errStatementTime = errors.New("the statement has had its time")
+
+// elsewherePoll is how often it is looked whether the queries of a user on other servers have ended.
+const elsewherePoll = 200 * time.Millisecond
+
+// awaitElsewhere waits until less of the caller's queries are executed than may be, by all servers together.
+func (d *Database) awaitElsewhere(ctx context.Context) error {
+	caller, wait := query.Caller(ctx), query.DefaultPlaceLimits().Wait
+	if caller == "" {
+		return nil
+	}
+	for waited := time.Duration(0); ; waited += elsewherePoll {
+		var n int
+		err := d.console.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND usename = current_user AND starts_with(application_name, $1)`, query.SessionsOf(caller)).Scan(&n)
+		switch {
+		case err != nil:
+			return wrapError("counting the queries of a user", err)
+		case n < d.Settings.QueriesPerUser:
+			return nil
+		case waited >= wait:
+			return &engine.Error{Code: engine.CodeRateLimited,
+				Message: fmt.Sprintf("%d of your queries are under way on all servers.", n),
+				Hint:    "Wait for some of them to end, or cancel them, and send this one again."}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(elsewherePoll):
+		}
+	}
 }
 
 // Cancel ends the queries of the sessions that are told apart so, whoever has opened them; ErrNotFound when there are
@@ -122,6 +174,11 @@ func executeQuery(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *
 		}
 		row := make([]any, len(oids))
 		for i, text := range rows.Values() {
+			if int64(len(text)) > limits.Value {
+				enough()
+				_, _ = rows.Close()
+				return valueTooLarge(a.Columns[i].Name, len(text), limits.Value)
+			}
 			bytes += int64(len(text)) + 8
 			row[i] = value(oids[i], text)
 		}
@@ -132,6 +189,19 @@ func executeQuery(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *
 	}
 	_, err := rows.Close()
 	return err
+}
+
+func valueTooLarge(column string, bytes int, limit int64) error {
+	return &engine.Error{
+		Code: engine.CodeInvalid,
+		Message: fmt.Sprintf(
+			"The column %q has a value of %d bytes, and an answer holds values of %d.",
+			column,
+			bytes,
+			limit,
+		),
+		Hint: "Shorten it: left(…, 1000), or count what it is made of.",
+	}
 }
 
 // errRowLimit ends the transaction of an answer that is as long as it may be; its connection is not used again.

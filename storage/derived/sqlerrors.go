@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -21,8 +22,19 @@ func definitionError(err error, text string) error {
 // sqlError puts the refusal of the database into words. The text begins after so many characters of what was sent.
 func sqlError(err error, field, text string, before int) error {
 	var message *pgconn.PgError
+	var own *engine.Error
+	var long *pgproto3.ExceededMaxBodyLenErr
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &long):
+		return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: fmt.Sprintf("The SQL returns a row of %d bytes, and %d are the most that is read.", long.ActualBodyLen,
+				long.MaxExpectedBodyLen), Hint: "Shorten its values: left(…, 1000), or count what they are made of."}
+	}
 	if !errors.As(err, &message) || strings.HasPrefix(message.Code, "57P") ||
-		strings.HasPrefix(message.Code, "53") && message.Code != codeLimit {
+		strings.HasPrefix(message.Code, "53") && message.Code != codeLimit &&
+			message.Code != codeMemory {
 		return wrapError("executing SQL", err)
 	}
 	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + message.Message +
@@ -30,7 +42,10 @@ func sqlError(err error, field, text string, before int) error {
 		Hint: message.Hint}
 	switch message.Code {
 	case "57014":
-		e.Message, e.Hint = "The SQL took longer than it may.", "Ask for less: fewer runs, fewer rows."
+		return tookTooLong(err)
+	case codeMemory:
+		e.Message = "The SQL needs more memory than it may have: " + message.Message + "."
+		e.Hint = "Build smaller values and lists: fewer rows in string_agg and array_agg, fewer runs."
 	case codeLimit:
 		e.Message = "The SQL needs more temporary files than it may have: " + message.Message + "."
 		e.Hint = "Sort and join fewer rows: fewer runs, or what is added up already."
@@ -43,6 +58,11 @@ func sqlError(err error, field, text string, before int) error {
 		e.Hint = ""
 	}
 	return e
+}
+
+func tookTooLong(err error) error {
+	return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The SQL took longer than it may.",
+		Hint: "Ask for less: fewer runs, fewer rows."}
 }
 
 // dependencyError words the refusal to make a table anew, or to drop it, on which something depends that is not

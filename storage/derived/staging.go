@@ -139,7 +139,7 @@ func (c *byteLimiter) Write(p []byte) (int, error) {
 func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows int64, err error) {
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if err := limitDefinition(ctx, tx, d.Settings.Definition.Statement); err != nil {
+			if err := limitDefinition(ctx, tx, d.Settings.Definition); err != nil {
 				return err
 			}
 			copying := fmt.Sprintf("COPY (%s\nLIMIT %d) TO STDOUT (FORMAT binary)", query, d.Settings.Definition.Rows+1)
@@ -151,20 +151,19 @@ func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows i
 }
 
 // limitStatements bounds the statements of a transaction.
-func limitStatements(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
-	_, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL work_mem = '32MB'",
-		limit.Milliseconds()),
-		pgx.QueryExecModeSimpleProtocol)
+func limitStatements(ctx context.Context, tx pgx.Tx, l Limits) error {
+	_, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL work_mem = '%s'; "+
+		"SET LOCAL max_parallel_workers_per_gather = %d", l.Statement.Milliseconds(), l.WorkMemory, l.Parallel), pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
 // limitDefinition is limit of a definition, which does not see the seconds of runs that are going on: a table
 // would show them as they were at some moment.
-func limitDefinition(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
+func limitDefinition(ctx context.Context, tx pgx.Tx, l Limits) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL loadstone.live = 'off'", pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
-	return limitStatements(ctx, tx, limit)
+	return limitStatements(ctx, tx, l)
 }
 
 func (d *Database) write(ctx context.Context, stage pgx.Identifier, from io.Reader) error {

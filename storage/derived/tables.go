@@ -86,6 +86,9 @@ var systemColumns = []string{"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 
 // describe says which columns a definition has, as the reader sees it. Nothing of it is executed.
 func (d *Database) describe(ctx context.Context, definition string) ([]column, error) {
+	if err := d.checkStatement(ctx, "definition", definition); err != nil {
+		return nil, err
+	}
 	conn, err := d.reader.Acquire(ctx)
 	if err != nil {
 		return nil, wrapError("asking the results database", err)

@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // certified is a cluster that listens with a certificate of an authority, and how a login connects.
@@ -165,7 +166,7 @@ func TestQueryListenWithACertificate(t *testing.T) {
 		_, err = connect("require", "127.0.0.1", "", nil)
 	}
 	var refused *pgconn.PgError
-	if more != 32 || !errors.As(err, &refused) || refused.Code != "53300" {
+	if more != resultsrole.LoginLimits.Connections || !errors.As(err, &refused) || refused.Code != "53300" {
 		t.Errorf("%d more connections, then %v", more, err)
 	}
 	var limit int

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // readerName is what the login of somebody who reads results may be called; readerPrefix keeps it from being a
@@ -38,7 +39,9 @@ func (pg *Postgres) AddReader(ctx context.Context, name string, renew bool) (dsn
 	}
 	defer closeConn(conn)
 	role, password := readerPrefix+name, rand.Text()
-	todo := append([]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"}, sessionLimits(role)...)
+	todo := append(
+		[]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"},
+		limitStatements(role, resultsrole.LoginLimits)...)
 	_, err = conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE "+ResultsReader)
 	var refused *pgconn.PgError
 	if there := errors.As(err, &refused) && refused.Code == "42710"; err != nil && !there {
@@ -86,4 +89,17 @@ func (pg *Postgres) RemoveReader(ctx context.Context, name string) error {
 		return fmt.Errorf("ending the sessions of a login: %w", err)
 	}
 	return nil
+}
+
+// existingLogins are the logins that were made.
+func existingLogins(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, "SELECT rolname::text FROM pg_roles WHERE starts_with(rolname, $1)", readerPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("listing logins: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("listing logins: %w", err)
+	}
+	return names, nil
 }

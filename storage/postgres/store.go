@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -150,6 +151,21 @@ func (s *Store) Streams() *CatalogStore { return s.streams }
 
 // Close waits for calls that are under way and closes the connections.
 func (s *Store) Close() { s.pool.Close(); s.probe.Close() }
+
+// OwnDatabase says what the control store's database is, so that no connection of a user lands there.
+func (s *Store) OwnDatabase(ctx context.Context) (own engine.OwnDatabase, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return own, fmt.Errorf("asking the control store what it is: %w", dberr.Map(err))
+	}
+	defer conn.Release()
+	if own, err = targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn()); err != nil {
+		return own, fmt.Errorf("asking the control store what it is: %w", dberr.Map(err))
+	}
+	return own, nil
+}
 
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {

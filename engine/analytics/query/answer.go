@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/google/uuid"
+
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -26,31 +28,44 @@ type Answer struct {
 	ElapsedMs float64 `json:"elapsed_ms"`
 }
 
-type idKey struct{}
+type callerKey struct{}
 
 type callerID struct{ caller, id string }
 
-// WithID gives a query the name by which its caller knows it.
-func WithID(ctx context.Context, caller, id string) context.Context {
-	return context.WithValue(ctx, idKey{}, callerID{caller, id})
+// WithCaller says who asks a query, and by which name its caller knows it; an empty one is for none.
+func WithCaller(ctx context.Context, caller, id string) context.Context {
+	return context.WithValue(ctx, callerKey{}, callerID{caller, id})
 }
 
-// ID is the name of a query, empty when its caller has given it none.
-func ID(ctx context.Context) string { k, _ := ctx.Value(idKey{}).(callerID); return k.id }
+func callerOf(ctx context.Context) callerID { k, _ := ctx.Value(callerKey{}).(callerID); return k }
 
-// Session is by what a session of the database is told apart that executes a query, empty for one without a name.
+// Caller is who asks, empty where that is not known.
+func Caller(ctx context.Context) string { return callerOf(ctx).caller }
+
+// ID is the name of a query, empty when its caller has given it none.
+func ID(ctx context.Context) string { return callerOf(ctx).id }
+
+// Session is by what a session of the database is told apart that executes a query.
 func Session(ctx context.Context) string {
-	k, _ := ctx.Value(idKey{}).(callerID)
+	k := callerOf(ctx)
 	if k.id == "" {
-		return ""
+		k.id = uuid.NewString()
 	}
 	return SessionOf(k.caller, k.id)
 }
 
-// SessionOf is Session of a query that its caller names. Nobody can tell from it who asks, or how to cancel it.
-func SessionOf(caller, id string) string {
-	sum := sha256.Sum256([]byte(caller + "\x00" + id))
-	return "loadstone query " + hex.EncodeToString(sum[:16])
+// SessionPrefix is what all sessions begin with that execute queries.
+const SessionPrefix = "loadstone query "
+
+// SessionsOf is what the sessions begin with that execute the queries of a caller, on all servers.
+func SessionsOf(caller string) string { return SessionPrefix + digest(caller, 6) + " " }
+
+// SessionOf is Session of a query that its caller names. Nobody can tell from it how to cancel it.
+func SessionOf(caller, id string) string { return SessionsOf(caller) + digest(caller+"\x00"+id, 16) }
+
+func digest(text string, bytes int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:bytes])
 }
 
 // ErrCancelled ends a query that its caller does not want any more.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -167,6 +168,18 @@ func (c *Catalog) Sink(name string) (Sink, bool) {
 	return Sink{}, false
 }
 
+// newName refuses a name that another object of the kind has, or that looks like an id.
+func newName(source string, name sql.Name, what string, taken bool) error {
+	if taken {
+		return exists(source, name, what)
+	}
+	if engine.LooksLikeID(name.Text) {
+		return sql.Errorf(sql.InvalidConfig, source, name.At, "choose a name in words",
+			"the name %s of the %s looks like an id", name.Text, what)
+	}
+	return nil
+}
+
 func exists(source string, name sql.Name, what string) error {
 	return sql.Errorf(sql.AlreadyExists, source, name.At, "DROP it first, or choose another name",
 		"there is a %s named %s already", what, name.Text)
@@ -174,8 +187,8 @@ func exists(source string, name sql.Name, what string) error {
 
 // CreateLogicalSource adds a schema.
 func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource) error {
-	if c.logicalSource(s.Name.Text) >= 0 {
-		return exists(source, s.Name, "logical source")
+	if err := newName(source, s.Name, "logical source", c.logicalSource(s.Name.Text) >= 0); err != nil {
+		return err
 	}
 	if len(s.Columns) == 0 {
 		return sql.Errorf(sql.EmptySchema, source, s.Name.At, "write name TYPE for each column",
@@ -273,8 +286,8 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 
 // CreateSink adds where rows go.
 func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
-	if c.sink(s.Name.Text) >= 0 {
-		return exists(source, s.Name, "sink")
+	if err := newName(source, s.Name, "sink", c.sink(s.Name.Text) >= 0); err != nil {
+		return err
 	}
 	kind, err := kindOf(sql.SinkTypeDoesNotExist, source, s.Type, connector.SinkTypes)
 	if err != nil {

@@ -94,6 +94,9 @@ func (c *Catalog) CreateQuery(source string, q *sql.CreateQuery) (string, *plan.
 		}
 		return "", nil, exists(source, q.Name, "query")
 	}
+	if err := newName(source, q.Name, "query", false); err != nil {
+		return "", nil, err
+	}
 	p, err := c.Bind(source, q)
 	if err != nil {
 		return "", nil, err

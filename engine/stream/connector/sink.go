@@ -25,6 +25,12 @@ type Failing interface {
 	Failed() <-chan struct{}
 }
 
+// Holding is an optional ability of a Sink: it says how many bytes it holds for rows that it was given. Only who writes
+// asks.
+type Holding interface {
+	Held() int
+}
+
 // OpenSink opens a sink of the type FILE or PRINT; what PRINT writes goes to out.
 func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, out io.Writer) (Sink, error) {
 	e := &encoder{columns: columns, json: strings.EqualFold(c.String("SINK.INPUT_FORMAT"), "JSON")}

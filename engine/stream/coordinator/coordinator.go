@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -38,6 +39,8 @@ var ErrUnusable = fragment.ErrUnusable
 type Options struct {
 	Store      catalog.Store
 	Connectors Connectors
+	// Memory is what queries may hold in this process.
+	Memory memory.Limits
 	// Runner leads to the workers of other processes; nil where there are none.
 	Runner Runner
 	// Owner names this server.

@@ -133,7 +133,9 @@ type Select struct {
 	Into   Name // empty in subqueries
 	// DropOnOverflow says that rows may be lost, and are counted, where the query cannot keep up.
 	DropOnOverflow bool
-	At             int
+	// Settings are SET(value AS path, …); none in subqueries.
+	Settings []Setting
+	At       int
 }
 
 // Item is an expression of the select list. A nil expression is *, of Table when that has a name.

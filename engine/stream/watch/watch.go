@@ -86,7 +86,9 @@ func Parse(source string) (*View, error) {
 		return nil, wrong(parsed[0].At, example, "this is no WATCH")
 	}
 	s := w.Select
-	if s.From.Query != nil || s.Join != nil || s.Window != nil || len(s.Group) > 0 || s.Having != nil || s.DropOnOverflow {
+	if s.From.Query != nil || s.Join != nil || s.Window != nil || len(s.Group) > 0 || s.Having != nil ||
+		s.DropOnOverflow ||
+		len(s.Settings) > 0 {
 		return nil, wrong(s.At, example, "WATCH selects from one table, with WHERE and without windows, groups and joins")
 	}
 	// The rows of a table have no order.

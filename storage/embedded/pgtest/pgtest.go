@@ -27,6 +27,7 @@ type Server struct {
 
 	filling sync.Mutex
 	filled  bool // whether the model of NewFilled is there
+	targets sync.Once
 }
 
 var (
@@ -82,8 +83,12 @@ func start() (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	hba := filepath.Join(dir, "open-hba.conf")
+	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil {
+		return nil, fmt.Errorf("writing who gets in: %w", err)
+	}
 	pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop(), Throwaway: true,
-		Settings: map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off"}})
+		Settings: map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off", "hba_file": hba}})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -151,6 +156,22 @@ func (s *Server) Results(t testing.TB) (owner, reader string) {
 func (s *Server) NewDatabase(t testing.TB) (dsn string) {
 	t.Helper()
 	return s.newDatabase(t, "")
+}
+
+// targetRole owns the databases of NewTarget.
+const targetRole = "target"
+
+// NewTarget makes an empty database that belongs to a plain role, and returns how that role connects: as users of a
+// server have to whose control store is in this cluster too.
+func (s *Server) NewTarget(t testing.TB) (dsn string) {
+	t.Helper()
+	s.targets.Do(func() { s.exec(t, "CREATE ROLE "+targetRole+" LOGIN") })
+	dsn = s.newDatabase(t, " OWNER "+targetRole)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(dsn, " user="+config.User+" ", " user="+targetRole+" ", 1)
 }
 
 func (s *Server) newDatabase(t testing.TB, from string) (dsn string) {

@@ -1621,7 +1621,7 @@ export interface paths {
         put?: never;
         /**
          * Query results with SQL
-         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too.
+         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too. Two queries of a user are executed at a time, and ten wait; more are 429.
          */
         post: {
             parameters: {
@@ -7737,6 +7737,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -9969,6 +9970,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;

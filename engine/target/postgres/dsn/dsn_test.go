@@ -26,7 +26,7 @@ import (
 )
 
 func keepers() map[string]Reader {
-	return map[string]Reader{"own": {}, "server": {Strict: &Strict{}}}
+	return map[string]Reader{"own": {}, "server": {Strict: true}}
 }
 
 func TestShownConnectionStringsHaveNoPassword(t *testing.T) {
@@ -312,7 +312,7 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		"PGTARGETSESSIONATTRS": "standby", "PGSSLROOTCERT": "/nowhere"} {
 		t.Setenv(name, value)
 	}
-	server := Reader{Strict: &Strict{}}
+	server := Reader{Strict: true}
 	for _, dsn := range []string{"postgres://u@h:5432/d", "host=h user=u", "postgres:///d?user=u"} {
 		c, err := server.Config(dsn)
 		if err != nil {

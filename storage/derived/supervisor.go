@@ -1,0 +1,249 @@
+// This part bounds the sessions of readers from outside: by their time, whatever they have set it to, and, where the
+// server is on this machine, by the memory of their processes, which Postgres does not bound.
+
+package derived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+)
+
+// SessionLimits bound the sessions of the reader, and those of logins that are members of it.
+type SessionLimits struct {
+	// Login is how long a statement of a login may go on, IdleInTransaction and Idle how long a session may do nothing.
+	Login, IdleInTransaction, Idle time.Duration
+	// Grace is how much longer something is waited for that has been cancelled, until its session is ended.
+	Grace time.Duration
+	// QueryMemory and DefinitionMemory are what a process that executes queries, or definitions, may allocate;
+	// AllMemory is what all of them may have together.
+	QueryMemory, DefinitionMemory, AllMemory uint64
+}
+
+// Supervision says how sessions are watched.
+type Supervision struct {
+	// Own: the server is Loadstone's own, so that processes may be bounded before it is known whose they are.
+	Own bool
+	Log zerolog.Logger
+}
+
+// session is one of a reader.
+type session struct {
+	PID uint32
+	// Reader: it is the reader's itself, and none of a login.
+	Reader      bool
+	Role        string
+	Application string
+	// State is empty where the owner may not see it.
+	State string
+	// Active is for how long its statement goes on, Transaction for how long it has been idle in one, Idle for how long
+	// there has been none, in seconds.
+	Active, InTransaction, Idle float64
+}
+
+// superviseEvery is how often sessions are looked at.
+const superviseEvery = 500 * time.Millisecond
+
+// Supervise ends what takes more than it may, until ctx ends. Other servers may do the same.
+func (d *Database) Supervise(ctx context.Context, s Supervision) {
+	w := &warden{d: d, own: s.Own, log: s.Log, cancelled: map[uint32]time.Time{}, memory: newProcesses()}
+	defer w.memory.release()
+	tick := time.NewTicker(superviseEvery)
+	defer tick.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// warden watches the sessions of readers.
+type warden struct {
+	d   *Database
+	own bool
+	log zerolog.Logger
+	// cancelled are sessions whose statement was cancelled, by process id.
+	cancelled map[uint32]time.Time
+	memory    *processes
+	// told: that something cannot be seen or done, which is told once.
+	told bool
+}
+
+// look is one round.
+func (w *warden) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := w.d.owner.Acquire(ctx)
+	if err != nil {
+		return // who wants something of the database is told
+	}
+	defer conn.Release()
+	sessions, err := w.sessions(ctx, conn.Conn())
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	for _, s := range sessions {
+		if s.State == "" {
+			w.tell("the owner of the results database cannot see the sessions of its readers, so that their time is not " +
+				"bounded from outside: GRANT pg_signal_backend, pg_read_all_stats TO the owner")
+			continue
+		}
+		w.judge(ctx, conn.Conn(), s, now)
+	}
+	for pid := range w.cancelled {
+		if !slices.ContainsFunc(sessions, func(s session) bool { return s.PID == pid }) {
+			delete(w.cancelled, pid)
+		}
+	}
+	w.bound(ctx, conn.Conn(), sessions)
+}
+
+func (w *warden) tell(message string) {
+	if !w.told {
+		w.told = true
+		w.log.Warn().Msg(message)
+	}
+}
+
+// sessions are those of readers: of the role, and of its members. Superusers are members of every role.
+func (w *warden) sessions(ctx context.Context, conn *pgx.Conn) ([]session, error) {
+	rows, err := conn.Query(ctx, `SELECT a.pid, a.usename = $1, a.usename::text, coalesce(a.application_name, ''),
+			coalesce(a.state, ''),
+			CASE WHEN a.state = 'active' THEN extract(epoch FROM clock_timestamp() - a.query_start)::float8 ELSE 0 END,
+			CASE WHEN starts_with(a.state, 'idle in') THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END,
+			CASE WHEN a.state = 'idle' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END
+		FROM pg_stat_activity a JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
+		WHERE a.datname = current_database() AND r.rolname = $1 AND NOT u.rolsuper AND u.rolname <> current_user
+			AND a.backend_type IN ('client backend', 'parallel worker') AND pg_has_role(u.oid, r.oid, 'MEMBER')`,
+		w.d.readerRole)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[session])
+}
+
+// judge ends what has had its time: a statement is cancelled, and its session ended when that does not help.
+func (w *warden) judge(ctx context.Context, conn *pgx.Conn, s session, now time.Time) {
+	limits := w.d.Settings.Sessions
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	most := limits.Login
+	switch {
+	case s.Reader && strings.HasPrefix(s.Application, query.SessionPrefix):
+		most = w.d.Settings.Query.Statement + limits.Grace
+	case s.Reader:
+		most = w.d.Settings.Definition.Statement + limits.Grace
+	}
+	switch {
+	case seconds(s.Active) > most:
+		at, was := w.cancelled[s.PID]
+		if !was {
+			w.cancelled[s.PID] = now
+			w.end(ctx, conn, s, "pg_cancel_backend", "its statement takes longer than it may", nil)
+		} else if now.Sub(at) > limits.Grace {
+			w.end(ctx, conn, s, "pg_terminate_backend", "its statement does not end", nil)
+		}
+		return
+	case seconds(s.InTransaction) > limits.IdleInTransaction:
+		w.end(ctx, conn, s, "pg_terminate_backend", "it stands still in a transaction", nil)
+	case !s.Reader && seconds(s.Idle) > limits.Idle:
+		w.end(ctx, conn, s, "pg_terminate_backend", "it does nothing", nil)
+	}
+	delete(w.cancelled, s.PID)
+}
+
+// end cancels or ends a session; who has a query in it is told what.
+func (w *warden) end(ctx context.Context, conn *pgx.Conn, s session, how, why string, says error) {
+	if says != nil {
+		w.d.ended.Store(s.PID, says)
+	}
+	var done bool
+	if err := conn.QueryRow(ctx, "SELECT "+how+"($1)", int32(s.PID)).Scan(&done); err != nil {
+		w.d.ended.Delete(s.PID)
+		w.tell("the owner of the results database may not end sessions of its readers: " + err.Error())
+		return
+	}
+	w.log.Warn().Uint32("pid", s.PID).Str("role", s.Role).Str("how", how).Msg("a session of a reader was ended: " + why)
+}
+
+// bound bounds the memory of the processes of sessions, and ends the largest while all of them have more than they may.
+func (w *warden) bound(ctx context.Context, conn *pgx.Conn, sessions []session) {
+	limits := w.d.Settings.Sessions
+	if !w.memory.find(conn.PgConn(), w.own, 2*limits.QueryMemory) {
+		return
+	}
+	sizes := map[uint32]uint64{}
+	var all uint64
+	for _, s := range sessions {
+		if !s.Reader { // those of the reader are bounded when they are opened
+			w.memory.limit(s.PID, limits.QueryMemory)
+		}
+		sizes[s.PID] = w.memory.size(s.PID)
+		all += sizes[s.PID]
+	}
+	w.freeOthers(ctx, conn)
+	// Those of definitions go last: what somebody asks is no reason why a table is not refreshed.
+	slices.SortFunc(sessions, func(a, b session) int {
+		if mine := defines(a); mine != defines(b) {
+			if mine {
+				return 1
+			}
+			return -1
+		}
+		return int(int64(sizes[b.PID]) - int64(sizes[a.PID]))
+	})
+	for _, s := range sessions {
+		if all <= limits.AllMemory {
+			return
+		}
+		all -= sizes[s.PID]
+		w.end(ctx, conn, s, "pg_terminate_backend", fmt.Sprintf("the sessions of readers have more than %d MB together, "+
+			"and it has %d", limits.AllMemory>>20, sizes[s.PID]>>20), errMemoryOfAll)
+	}
+}
+
+// freeOthers lets processes that are no readers' allocate what they want: those of which that is known for sure.
+func (w *warden) freeOthers(ctx context.Context, conn *pgx.Conn) {
+	if !w.own {
+		return
+	}
+	rows, err := conn.Query(
+		ctx,
+		`SELECT a.pid FROM pg_stat_activity a LEFT JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
+		WHERE r.rolname = $1 AND (a.backend_type NOT IN ('client backend', 'parallel worker') OR u.rolsuper
+			OR u.rolname = current_user OR NOT pg_has_role(u.oid, r.oid, 'MEMBER'))`,
+		w.d.readerRole,
+	)
+	if err != nil {
+		return
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return
+	}
+	for _, pid := range pids {
+		w.memory.free(uint32(pid))
+	}
+}
+
+// defines tells sessions that may execute definitions.
+func defines(s session) bool {
+	return s.Reader && !strings.HasPrefix(s.Application, query.SessionPrefix)
+}
+
+// errMemoryOfAll is what a query hears whose session was ended for its memory.
+var errMemoryOfAll = &engine.Error{Code: engine.CodeInvalid, Cause: errors.New("ended by the supervisor"),
+	Message: "The SQL was ended: all queries together took more memory than they may, and it had most of it.",
+	Hint:    "Build smaller values and lists, and send fewer queries at a time."}
