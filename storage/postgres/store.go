@@ -141,7 +141,11 @@ func (s *Store) openKeys(ctx context.Context) error {
 
 // LostKeys are the names of the servers' keys under which tokens and links were hashed, and which are not here: those
 // tokens and links do not work.
-func (s *Store) LostKeys() []string { return s.hashes.lost }
+func (s *Store) LostKeys() []string {
+	s.hashes.mu.RLock()
+	defer s.hashes.mu.RUnlock()
+	return s.hashes.lost
+}
 
 // Streams is the catalog of streams.
 func (s *Store) Streams() *CatalogStore { return s.streams }
