@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/deploy/program"
 )
 
-// controlStore are attacks of an operator on the databases of the server, by each way on which something is connected to.
+// controlStore are attacks of an operator on the databases of the server, by each way on which users connect.
 var controlStore = []attack{
 	{
 		1,
@@ -144,7 +144,12 @@ const workload = `workload:
 
 // takeover is a template that does so in a database.
 func takeover(dsn string) string {
-	return fmt.Sprintf("name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s", "takeover "+uuid.NewString()[:8], dsn, workload)
+	return fmt.Sprintf(
+		"name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s",
+		"takeover "+uuid.NewString()[:8],
+		dsn,
+		workload,
+	)
 }
 
 type connection struct {
