@@ -61,6 +61,9 @@ func (f *Connectors) Sink(
 	s catalog.Sink,
 	columns []column.Column,
 ) (connector.Sink, error) {
+	if err := f.tables.authorize(ctx, q, s); err != nil {
+		return nil, err
+	}
 	var sink connector.Sink
 	var err error
 	switch s.Type {

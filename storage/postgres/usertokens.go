@@ -26,7 +26,7 @@ func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]
 	if t.TokenID == "" {
 		t.TokenID = newUserID()
 	}
-	hash, hashKey, err := s.hashes.stored(tokenHash, secretSHA256)
+	hash, hashKey, err := s.hashes.stored(ctx, tokenHash, secretSHA256)
 	if err != nil {
 		return t, err
 	}

@@ -278,6 +278,43 @@ func reads(parsed []sql.Parsed) bool {
 	return true
 }
 
+// Recheck asks judge about each query that is wanted, and suspends those of which it says why. The server that owns
+// them ends their fragments. An error of judge leaves a query as it is, and is returned.
+func (c *Coordinator) Recheck(
+	ctx context.Context,
+	judge func(catalog.Query, catalog.Sink) (why string, err error),
+) error {
+	contents, err := c.o.Store.CatalogContents(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the catalog of streams: %w", err)
+	}
+	all, revoked, failed := catalog.FromContents(contents), map[int64]string{}, error(nil)
+	for _, q := range contents.Queries {
+		if q.Desired != catalog.Running || q.State.Final() {
+			continue
+		}
+		sink, _ := all.Sink(q.Sink)
+		why, err := judge(q, sink)
+		failed = errors.Join(failed, err)
+		if why != "" && err == nil {
+			revoked[q.ID] = why
+			c.o.Log.Warn().Str("query", q.Name).Int64("query_id", q.ID).Str("user_id", q.CreatedByID).Str("reason", why).
+				Msg("a continuous query is suspended")
+		}
+	}
+	if len(revoked) == 0 {
+		return failed
+	}
+	err = c.o.Store.ChangeCatalog(ctx, catalog.Scope{All: true}, func(to *catalog.Catalog) error {
+		for id, why := range revoked {
+			to.Suspend(id, why)
+		}
+		return nil
+	})
+	c.wakeLoop()
+	return errors.Join(failed, err)
+}
+
 // Contents is the catalog as it is now.
 func (c *Coordinator) Contents(ctx context.Context) (catalog.Contents, error) {
 	return c.o.Store.CatalogContents(ctx)

@@ -167,7 +167,7 @@ func (p *parser) statement() (Statement, error) {
 		return nil, p.errorf(at, "DROP it, then CREATE it anew", "nothing in the catalog is changed in place: there is no %s",
 			strings.ToUpper(p.token.text))
 	}
-	first, err := p.oneOf("SELECT", "CREATE", "DROP", "GET", "SHOW", "EXPLAIN", "WATCH")
+	first, err := p.oneOf("SELECT", "CREATE", "DROP", "GET", "SHOW", "EXPLAIN", "WATCH", "RESUME")
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +178,8 @@ func (p *parser) statement() (Statement, error) {
 		return p.create()
 	case "DROP":
 		return p.drop(at)
+	case "RESUME":
+		return p.resume(at)
 	case "EXPLAIN":
 		if p.keyword("CREATE") {
 			s, err := p.createAfter()
@@ -415,6 +417,14 @@ func (p *parser) drop(at int) (Statement, error) {
 	mode, err := p.oneOf("GRACEFUL", "FORCEFUL", "SOFT", "HARD")
 	d.Graceful = mode == "GRACEFUL" || mode == "SOFT"
 	return d, err
+}
+
+func (p *parser) resume(at int) (Statement, error) {
+	if err := p.expect("QUERY"); err != nil {
+		return nil, err
+	}
+	name, err := p.nameOrText("a name")
+	return &Resume{Name: name, At: at}, err
 }
 
 // get reads what is shown, and what narrows it down.
