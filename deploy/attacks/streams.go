@@ -33,13 +33,17 @@ var streamAttacks = []attack{
 			"SELECT " + strings.Repeat("k || ", 2000) + "k AS x FROM wide",
 			"SELECT " + strings.Repeat("CONCAT(", 50) + "k" + strings.Repeat(", k)", 50) + " AS x FROM wide",
 			"SELECT " + strings.Repeat("UPPER(LOWER(", 90) + "k" + strings.Repeat("))", 90) + " AS x FROM wide",
-			"SELECT " + listed(50, func(i int) string { return fmt.Sprintf("k || k LIKE '%%' || k || 'b%d' AS c%d", i, i) }) + " FROM wide",
+			"SELECT " + listed(50, func(i int) string {
+				return fmt.Sprintf("k || k LIKE '%%' || k || 'b%d' AS c%d", i, i)
+			}) + " FROM wide",
 			"SELECT v IN (" + listed(3000, func(i int) string { return strconv.Itoa(-i) }) + ") AS x FROM wide",
 			"SELECT a.k AS a, b.k AS b FROM wide AS a JOIN wide AS b ON a.one = b.one WINDOW TUMBLING(ts, SIZE 1 DAY)",
 			"SELECT k || k AS x, v, COUNT(*) AS n FROM wide GROUP BY k || k, v WINDOW TUMBLING(ts, SIZE 1 DAY)",
 			"SELECT LAG(k || k, 1000) OVER (PARTITION BY v) AS x FROM wide",
 			"SELECT v, QUANTILE(ts, 0.9) AS q FROM wide GROUP BY v WINDOW SLIDING(ts, SIZE 1 DAY, ADVANCE BY 1 SEC)",
-			"SELECT " + listed(300, func(i int) string { return fmt.Sprintf("CASE WHEN v > %d THEN k ELSE k || k END AS c%d", i, i) }) + " FROM wide",
+			"SELECT " + listed(300, func(i int) string {
+				return fmt.Sprintf("CASE WHEN v > %d THEN k ELSE k || k END AS c%d", i, i)
+			}) + " FROM wide",
 		}[i]
 	})},
 	{4, "a source and a sink that do not answer", silent},
@@ -166,8 +170,8 @@ func dropAll(ctx context.Context, c *program.Client, prefix string) (time.Durati
 	return time.Since(began), err
 }
 
-// tenQueries starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long it takes
-// to drop them.
+// tenQueries starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long it
+// takes to drop them.
 func tenQueries(query func(i int) string) func(context.Context, *stage) (string, error) {
 	return func(ctx context.Context, s *stage) (string, error) {
 		if err := s.wideRows(); err != nil {
@@ -291,10 +295,12 @@ func silent(ctx context.Context, s *stage) (string, error) {
 	c := s.users[oscar].tokens[0]
 	prefix := fmt.Sprintf("silent%d_", time.Now().UnixNano())
 	if err := statements(ctx, c, fmt.Sprintf(`CREATE LOGICAL SOURCE %[1]ss(x INT64);
-		CREATE PHYSICAL SOURCE FOR %[1]ss TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %[2]d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);
+		CREATE PHYSICAL SOURCE FOR %[1]ss TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %[2]d AS SOURCE.SOCKET_PORT,
+			'CSV' AS PARSER.TYPE);
 		CREATE SINK %[1]sp TYPE PRINT; CREATE SINK %[1]sw TYPE WEBHOOK SET('http://127.0.0.1:%[2]d/' AS SINK.URL);
 		CREATE LOGICAL SOURCE %[1]sf(x INT64);
-		CREATE PHYSICAL SOURCE FOR %[1]sf TYPE FILE SET('%[1]s.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE)`, prefix, port)); err != nil {
+		CREATE PHYSICAL SOURCE FOR %[1]sf TYPE FILE SET('%[1]s.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE)`, prefix,
+		port)); err != nil {
 		return "", err
 	}
 	for i := range s.servers {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -104,7 +103,7 @@ func (c *Catalog) Bound(change func() error) error {
 		{was.physical, is.physical, maxPhysicalSources, "physical sources"},
 		{was.sinks, is.sinks, maxSinks, "sinks"},
 		{was.Queries, is.Queries, maxQueries, "queries, with those that have ended"},
-		{was.ByUser[user], is.ByUser[user], maxUserQueries, fmt.Sprintf("queries of %s, with those that have ended", c.by.Name)},
+		{was.ByUser[user], is.ByUser[user], maxUserQueries, "queries of " + c.by.Name + ", with those that have ended"},
 		{was.Bytes, is.Bytes, maxBytes, "bytes of statements, plans and schemas"},
 	} {
 		if b.is > b.most && b.is > b.was {
