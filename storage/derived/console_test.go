@@ -159,6 +159,7 @@ func TestARoleThatMayTooMuchExecutesNothing(t *testing.T) {
 		"schemas":  {"CREATE ROLE schemas LOGIN; GRANT CREATE ON DATABASE kept TO schemas", "may make schemas"},
 		"inside":   {"CREATE ROLE inside LOGIN; GRANT CREATE ON SCHEMA tables TO inside", "in the schema tables"},
 		"deletes":  {"CREATE ROLE deletes LOGIN; GRANT DELETE ON rollup.runs TO deletes", "may write to rollup.runs"},
+		"columns":  {"CREATE ROLE columns LOGIN; GRANT UPDATE (run_name) ON rollup.runs TO columns", "may write to rollup.runs"},
 		"owns":     {"CREATE ROLE owns LOGIN; CREATE TABLE open.mine (); ALTER TABLE open.mine OWNER TO owns", "owns open.mine"},
 		"keeper":   {"SELECT 1", "is the owner"},
 	} {
