@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 )
 
-const keyFileName = "loadstone.key"
+const keyFileName = keyring.FileName
 
 // BackupCommand is loadstone backup.
 type BackupCommand struct {
@@ -125,9 +127,18 @@ func plural(n int64, one, many string) string {
 
 // RestoreCommand is loadstone restore.
 type RestoreCommand struct {
-	File    string `arg:"" help:"The backup."`
-	Replace bool   `help:"Also where the control store is not empty: what it has is lost."`
+	File       string `arg:"" help:"The backup."`
+	Replace    bool   `help:"Also where the control store is not empty: what it has is lost."`
+	KeepTokens bool   `name:"keep-tokens" help:"Keep the API tokens of the backup, those revoked since included. Without it none of them works."`
 	wiring.StoreFlags
+}
+
+// Help is shown by --help.
+func (*RestoreCommand) Help() string {
+	return `A backup does not know who was locked out, or which token was revoked, after it was made. So its sessions,
+sign-in links, invitations, links to reports and join tokens of nodes do not work after a restore, and its API tokens
+only with --keep-tokens. Users who are locked stay locked; with --replace also those whom the replaced store had locked
+or deleted. Roles and passwords are those of the backup: lock, again, whoever has left since.`
 }
 
 // Run puts a backup into a control store.
@@ -163,11 +174,12 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 		defer done()
 		to = record
 	}
-	if err := b.Restore(e.Ctx, url, to, c.Replace); err != nil {
+	if err := b.Restore(e.Ctx, url,
+		backup.RestoreOptions{Parts: to, Replace: c.Replace, KeepTokens: c.KeepTokens}); err != nil {
 		return err
 	}
-	if b.Key != nil {
-		if err := os.WriteFile(filepath.Join(dir, keyFileName), b.Key, 0o600); err != nil {
+	if file := filepath.Join(dir, keyFileName); b.Key != nil && missingParts(file) {
+		if err := os.WriteFile(file, b.Key, 0o600); err != nil {
 			return fmt.Errorf("writing the key: %w", err)
 		}
 	}
@@ -178,6 +190,7 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 		b.CreatedAt.Format(time.RFC3339),
 		backupSummary(b.Manifest),
 	)
+	_, _ = fmt.Fprintln(e.Stdout, voidedSummary(b.Voided, c.KeepTokens))
 	if n := len(b.Stopped); n > 0 {
 		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
 			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))
@@ -190,6 +203,38 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	return nil
 }
 
+// voidedSummary says whose credentials a restore has ended, and how to go on.
+func voidedSummary(v backup.Voided, keptTokens bool) string {
+	tokens := plural(v.Tokens, "API token", "API tokens")
+	if keptTokens {
+		tokens = "no API token (--keep-tokens)"
+	}
+	text := "Void: " + strings.Join([]string{
+		plural(v.Sessions, "session", "sessions"),
+		plural(v.SignInLinks, "sign-in link", "sign-in links"),
+		plural(v.Invitations, "invitation", "invitations"),
+		tokens,
+		plural(v.ShareLinks, "link to a report", "links to reports"),
+		plural(v.JoinTokens, "join token of nodes", "join tokens of nodes"),
+	}, ", ") + "."
+	if v.LockedUsers > 0 || v.RevokedCertificates > 0 {
+		text += fmt.Sprintf("\nLocked out or deleted in the replaced store, and locked now: %s. Revoked there: %s.",
+			plural(v.LockedUsers, "user", "users"),
+			plural(v.RevokedCertificates, "certificate of a node", "certificates of nodes"))
+	}
+	return text + "\nSign in with a password, or with the link of `loadstone signin` when the server runs."
+}
+
+// holdsKeys reports whether a key file has all keys of another: after a rotation it has those of before as further lines.
+func holdsKeys(there, given []byte) bool {
+	have, err := keyring.FileIDs(there)
+	if err != nil {
+		return bytes.Equal(there, given)
+	}
+	want, err := keyring.FileIDs(given)
+	return err == nil && !slices.ContainsFunc(want, func(id string) bool { return !slices.Contains(have, id) })
+}
+
 // key compares the key of a backup with that of the data directory; sealed tells that there is none.
 func (c *RestoreCommand) key(given []byte, dir string) (sealed bool, err error) {
 	there, err := os.ReadFile(filepath.Join(dir, keyFileName))
@@ -198,7 +243,7 @@ func (c *RestoreCommand) key(given []byte, dir string) (sealed bool, err error) 
 		return given == nil && os.Getenv("LOADSTONE_KEY") == "", nil
 	case err != nil:
 		return false, fmt.Errorf("reading the key: %w", err)
-	case given != nil && !bytes.Equal(given, there):
+	case given != nil && !holdsKeys(there, given):
 		return false, &engine.Error{Code: engine.CodeConflict, Message: "The data directory " + dir + " has another key.",
 			Hint: "Restore into another --data-dir, or move its " + keyFileName + " away."}
 	}

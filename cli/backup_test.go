@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -60,6 +62,9 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if err := (&RestoreCommand{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(out.String(), "\nVoid: 0 sessions, 0 sign-in links, ") {
+		t.Errorf("what is void is not said: %s", out.String())
+	}
 	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
 		err := (&BackupCommand{Out: out, StoreFlags: flags(from)}).Run(e)
 		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {
@@ -68,5 +73,36 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	}
 	if !strings.Contains(message.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
 		t.Errorf("told: %s", message.String())
+	}
+}
+
+// TestTheKeyOfABackupIsCompared: a backup of before a rotation is restored beside a key file that has both keys.
+func TestTheKeyOfABackupIsCompared(t *testing.T) {
+	t.Setenv(keyring.KeyEnv, "")
+	file := filepath.Join(t.TempDir(), keyFileName)
+	ring, err := keyring.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := ring.AddKey()
+	if err == nil {
+		err = ring.MoveFirst(next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !holdsKeys(both, before) || !holdsKeys(before, before) {
+		t.Error("the key of before is refused")
+	}
+	if holdsKeys(before, both) {
+		t.Error("a key is missing, and that is not noticed")
 	}
 }

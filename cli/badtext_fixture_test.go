@@ -240,6 +240,7 @@ func (k *textFixture) bodies() map[string]func() any {
 	all := map[string]func() any{
 		"POST /api/auth/signin":       fixed(object{"name": "person", "password": "wrong"}),
 		"PUT /api/auth/password":      fixed(object{"password": "wrong", "new_password": "another horse battery"}),
+		"POST /api/auth/totp":         fixed(object{"password": "wrong"}),
 		"POST /api/auth/totp/confirm": fixed(object{"code": "000000"}),
 		"POST /api/auth/totp/disable": fixed(object{"code": "000000", "password": "wrong"}),
 		"POST /api/auth/tokens":       fixed(object{"name": "a token", "scope": "read"}),

@@ -45,6 +45,7 @@ type commands struct {
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
 	Backup     BackupCommand     `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
+	Keys       KeysCommand       `cmd:"" help:"Look at the key that seals secrets, and replace it."`
 	Restore    RestoreCommand    `cmd:"" help:"Put a backup into an empty control store."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`

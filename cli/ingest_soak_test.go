@@ -45,7 +45,7 @@ type ingestCluster struct {
 func startIngestCluster(t *testing.T, storage s3test.Server, args ...string) *ingestCluster {
 	t.Helper()
 	shared := pgtest.Start(t)
-	in := &ingestCluster{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
+	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
 	if err := schema.Apply(t.Context(), in.control); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 	}
 	disk := smallDisk(t, 160)
 	shared := pgtest.Start(t)
-	in := &ingestCluster{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
+	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
 	if err := schema.Apply(t.Context(), in.control); err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ type serveCommand struct {
 	wiring.TargetFlags
 	wiring.RefreshFlags
 	wiring.CalibrateFlag
+	wiring.StreamMemoryFlags
 	tables  *wiring.Tables  `kong:"-"`
 	streams *wiring.Streams `kong:"-"`
 }
@@ -81,7 +82,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
 		MaxLiveRuns: c.LiveRuns, Query: c.QueryFlags, Traces: c.ForService("loadstone-server", e), Out: c.ExportFlags,
-		Targets: c.TargetFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
+		Targets: c.TargetFlags, StreamMemory: c.StreamMemoryFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
 	if err != nil {
 		return err
 	}

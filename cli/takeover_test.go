@@ -62,7 +62,7 @@ func newClusterOn(t *testing.T, control string, paths [2]string, flags func(serv
 	programs ...string,
 ) *cluster {
 	t.Helper()
-	c := &cluster{t: t, load: pgtest.Start(t).NewDatabase(t), results: t.TempDir()}
+	c := &cluster{t: t, load: pgtest.Start(t).NewTarget(t), results: t.TempDir()}
 	copy(c.programs[:], programs)
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	clitest.Long(t, "the simulation plays it in virtual time")
 	t.Parallel()
 	server := pgtest.Start(t)
-	control, load := server.NewDatabase(t), server.NewDatabase(t)
+	control, load := server.NewDatabase(t), server.NewTarget(t)
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}

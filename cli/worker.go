@@ -45,6 +45,7 @@ type WorkerCommand struct {
 
 	Spool   wiring.SpoolFlags       `embed:""`
 	Refresh wiring.RefreshNodeFlags `embed:""`
+	wiring.StreamMemoryFlags
 	wiring.TraceFlags
 	wiring.TargetFlags
 
@@ -93,7 +94,7 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	drivers := workerDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
 	streams, err := wiring.OpenStreamNode(
-		wiring.StreamNodeOptions{ID: id, DataDir: dir, Egress: allowed, Out: e.Stdout, Log: e.Log},
+		wiring.StreamNodeOptions{ID: id, DataDir: dir, Egress: allowed, Out: e.Stdout, Memory: c.Limits(), Log: e.Log},
 	)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (c *WorkerCommand) makeDataDir() (string, error) {
 
 func workerDrivers(p *egress.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{postgres.NewDriverWithPolicy(p), wiring.SnowflakeDriver(p)} {
+	for _, d := range []target.Driver{postgres.NewStrictDriver(nil, p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
 	}
 	return drivers

@@ -86,16 +86,19 @@ func (s Scenario) Clone() Scenario {
 type Connection struct {
 	Field string
 	Ref   *ConnectionRef
+	// ID is the target's ConnectionID.
+	ID *string
 }
 
 // Connections are those of the scenario's target, or of each target of its matrix. The references point into s.
 func (s *Scenario) Connections() []Connection {
 	if s.Matrix == nil {
-		return []Connection{{"target.connection", &s.Target.Connection}}
+		return []Connection{{"target.connection", &s.Target.Connection, &s.Target.ConnectionID}}
 	}
 	var list []Connection
 	for i := range s.Matrix.Targets {
-		list = append(list, Connection{fmt.Sprintf("matrix.targets[%d].connection", i), &s.Matrix.Targets[i].Connection})
+		t := &s.Matrix.Targets[i]
+		list = append(list, Connection{fmt.Sprintf("matrix.targets[%d].connection", i), &t.Connection, &t.ConnectionID})
 	}
 	return list
 }

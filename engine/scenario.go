@@ -29,6 +29,9 @@ type Scenario struct {
 // Target says which table of which database takes the load.
 type Target struct {
 	Connection ConnectionRef `json:"connection"`
+	// ConnectionID is the saved connection that the name stood for when a user wrote it. Runs and templates are stored
+	// with it; a document has none.
+	ConnectionID string `json:"connection_id,omitempty"`
 	// Adapter is the adapter plugin, that is, the table type.
 	Adapter string `json:"adapter"`
 	// TableName may be empty when the workload uses no table, or several: their
@@ -48,10 +51,21 @@ type Target struct {
 	Prepared *bool `json:"prepared,omitempty"`
 }
 
+// Ref is the connection with the id that its name stood for, where that is known.
+func (t Target) Ref() ConnectionRef {
+	ref := t.Connection
+	if !ref.Inline() {
+		ref.ID = t.ConnectionID
+	}
+	return ref
+}
+
 // ConnectionRef names a saved connection, or spells one out.
 // In JSON it is a string (the name) or an object.
 type ConnectionRef struct {
-	Name   string `json:"-"`
+	Name string `json:"-"`
+	// ID is the id of the saved connection; where it is set, the name is not looked up. See Target.ConnectionID.
+	ID     string `json:"-"`
 	Driver string `json:"driver,omitempty"`
 	// DSN is in clear only between parsing and the store; see DSNSealed.
 	DSN string `json:"dsn,omitempty"`
@@ -61,7 +75,7 @@ type ConnectionRef struct {
 }
 
 // Inline reports whether the connection is spelled out in the document.
-func (c ConnectionRef) Inline() bool { return c.Name == "" }
+func (c ConnectionRef) Inline() bool { return c.Name == "" && c.ID == "" }
 
 // MarshalJSON writes a name as a string and an inline connection as an object.
 func (c ConnectionRef) MarshalJSON() ([]byte, error) {

@@ -29,6 +29,7 @@ import (
 // store returns.
 type memory struct {
 	*postgres.Store
+	dsn         string
 	mu          sync.Mutex
 	uses, pings int
 	hashes      [][32]byte // of the tokens that were made
@@ -40,8 +41,8 @@ type memory struct {
 
 func newMemory(t *testing.T) *memory {
 	t.Helper()
-	s, _ := postgrestest.Open(t, slices.Collect(maps.Values(drivers()))...)
-	return &memory{Store: s}
+	s, dsn := postgrestest.Open(t, slices.Collect(maps.Values(drivers()))...)
+	return &memory{Store: s, dsn: dsn}
 }
 
 func (m *memory) Ping(ctx context.Context) error {
@@ -151,8 +152,12 @@ func (m *memory) SaveConnection(ctx context.Context, c store.Connection) (store.
 	return m.clearConnection(m.Store.SaveConnection(ctx, c))
 }
 
-func (m *memory) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
-	return m.clearConnection(m.Store.Connection(ctx, idOrName))
+func (m *memory) Connection(ctx context.Context, id string) (store.Connection, error) {
+	return m.clearConnection(m.Store.Connection(ctx, id))
+}
+
+func (m *memory) ConnectionByName(ctx context.Context, name string) (store.Connection, error) {
+	return m.clearConnection(m.Store.ConnectionByName(ctx, name))
 }
 
 func (m *memory) ListConnections(ctx context.Context) ([]store.Connection, error) {

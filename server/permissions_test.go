@@ -189,6 +189,8 @@ func bodies(route string) any {
 		return map[string]any{"expires_in_days": 7}
 	case "PUT /api/auth/password":
 		return map[string]any{"new_password": "short"}
+	case "POST /api/auth/totp":
+		return map[string]any{"password": "x"}
 	case "POST /api/auth/totp/confirm":
 		return map[string]any{"code": "1"}
 	case "POST /api/auth/totp/disable":

@@ -372,7 +372,7 @@ func TestVersionWithBuild(t *testing.T) {
 	t.Parallel()
 	s := openShelf(t, store.PluginLimits{}, nil)
 	version := "1.0.0+" + strings.Repeat("b", 58)
-	name := strings.Repeat("a", 64)
+	name := strings.Repeat("p", 64)
 	e := s.upload(guest(name, version, ""), 201)
 	for _, ref := range []string{name + "@" + version, name, e.SHA256} {
 		if got := decode[plugin.Entry](t, s.do("GET", "/api/plugins/"+ref, nil).want(t, 200)); got.SHA256 != e.SHA256 {

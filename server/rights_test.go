@@ -30,10 +30,11 @@ func judged() map[string]string {
 		"POST /api/runs/:id/enrichment/retry": uses, "POST /api/matrices/:id/start": uses,
 		"POST /api/runs": uses, "POST /api/tests": uses, "POST /api/matrices": uses, "POST /api/preflight": uses,
 		"POST /api/connections/test": uses,
-		// What stops, ends or forgets loads nothing, and whoever sees it should be able to.
-		"POST /api/runs/:id/stop": reads, "POST /api/tests/:id/stop": reads, "DELETE /api/runs/:id": reads,
-		"DELETE /api/tests/:id": reads, "POST /api/runs/:id/enrichment/stop": reads, "POST /api/matrices/:id/stop": reads,
-		"DELETE /api/matrices/:id": reads,
+		// What stops or ends loads nothing, and whoever sees it should be able to.
+		"POST /api/runs/:id/stop": reads, "POST /api/tests/:id/stop": reads, "POST /api/runs/:id/enrichment/stop": reads,
+		"POST /api/matrices/:id/stop": reads,
+		// Figures that are deleted do not come back.
+		"DELETE /api/runs/:id": uses, "DELETE /api/tests/:id": uses, "DELETE /api/matrices/:id": uses,
 		// Who sees a run may write about it. To show it to strangers, and to say what a template's runs are held against, is
 		// for who may use it.
 		"POST /api/v1/runs/:id/binds": uses, "POST /api/runs/:id/shares": uses,

@@ -276,7 +276,7 @@ func TestConnectionsAndPlugins(t *testing.T) {
 		store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
 		t.Fatal(err)
 	}
-	playground, err := b.store.Connection(t.Context(), "playground")
+	playground, err := b.store.ConnectionByName(t.Context(), "playground")
 	if err != nil {
 		t.Fatal(err)
 	}

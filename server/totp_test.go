@@ -25,6 +25,9 @@ func codeAt(t *testing.T, secret string, periods int) string {
 	return code
 }
 
+// withPassword is a password as it is asked for before a second factor is made.
+func withPassword(password string) map[string]any { return map[string]any{"password": password} }
+
 // TestASecondFactor enrols a user, signs it in, and turns the factor off; an admin removes another.
 func TestASecondFactor(t *testing.T) {
 	t.Parallel()
@@ -44,7 +47,7 @@ func TestASecondFactor(t *testing.T) {
 	}
 	enrol := func() (secret string, codes []string) {
 		t.Helper()
-		started := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
+		started := decode[factor.Begun](t, me("POST", "/api/auth/totp", withPassword(password)).want(t, http.StatusCreated))
 		if !strings.HasPrefix(started.QR, "<svg ") || !strings.Contains(started.URL, started.Secret) {
 			t.Errorf("begun %+v", started)
 		}
@@ -59,6 +62,14 @@ func TestASecondFactor(t *testing.T) {
 	}
 	if state().Enabled {
 		t.Error("a second factor from nowhere")
+	}
+	// Somebody at a browser that was left open makes none.
+	if p := me("POST", "/api/auth/totp", withPassword("wrong horse battery")).
+		problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid); p.Errors[0].Field != "password" {
+		t.Errorf("problem %+v", p)
+	}
+	if me("POST", "/api/auth/totp", map[string]any{}).StatusCode == http.StatusCreated {
+		t.Error("a second factor without a password")
 	}
 	secret, codes := enrol()
 	if s := state(); !s.Enabled || s.RecoveryLeft != 10 || len(codes) != 10 {
@@ -113,10 +124,13 @@ func TestASecondFactor(t *testing.T) {
 	b.signIn("ada", "another horse battery").want(t, http.StatusOK)
 
 	// An admin removes one whose app is lost; nobody else does, and no token.
-	enrol2 := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
+	enrol2 := decode[factor.Begun](
+		t,
+		me("POST", "/api/auth/totp", withPassword("another horse battery")).want(t, http.StatusCreated),
+	)
 	me("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, enrol2.Secret, 0)}).want(t, http.StatusOK)
 	me("DELETE", "/api/users/"+u.UserID+"/totp", nil).problem(t, http.StatusForbidden, engine.CodeForbidden)
-	b.do("POST", "/api/auth/totp", nil).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	b.do("POST", "/api/auth/totp", withPassword(password)).problem(t, http.StatusForbidden, engine.CodeForbidden)
 	asks(b.signIn("ada", "another horse battery"), "needed")
 	b.do("DELETE", "/api/users/none/totp", nil).problem(t, http.StatusNotFound, engine.CodeNotFound)
 	b.do("DELETE", "/api/users/"+u.UserID+"/totp", nil).want(t, http.StatusNoContent)
@@ -136,7 +150,10 @@ func TestCodesAreGuessedSlowly(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	_, session := b.join("ada", store.RoleOperator)
-	started := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", nil, session...).want(t, http.StatusCreated))
+	started := decode[factor.Begun](
+		t,
+		b.do("POST", "/api/auth/totp", withPassword(password), session...).want(t, http.StatusCreated),
+	)
 	b.do("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, started.Secret, 0)}, session...).
 		want(t, http.StatusOK)
 	for n := range 20 {
@@ -151,4 +168,34 @@ func TestCodesAreGuessedSlowly(t *testing.T) {
 		a.want(t, http.StatusUnauthorized)
 	}
 	t.Error("20 codes were guessed at once")
+}
+
+// TestGuessesAreCountedApart: wrong links and wrong codes do not use up the tries of a password.
+func TestGuessesAreCountedApart(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	_, session := b.join("ada", store.RoleOperator)
+	signIn := func(with map[string]any) answer {
+		t.Helper()
+		return b.do("POST", "/api/auth/signin", with, "Authorization", "")
+	}
+	link := func() answer { return signIn(map[string]any{"token": "lsi_" + strings.Repeat("A", 43)}) }
+	for range 10 {
+		link().problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
+	}
+	link().want(t, http.StatusTooManyRequests)
+	b.signIn("ada", password).want(t, http.StatusOK)
+	started := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", withPassword(password), session...).
+		want(t, http.StatusCreated))
+	b.do("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, started.Secret, 0)}, session...).
+		want(t, http.StatusOK)
+	code := func() answer {
+		return signIn(map[string]any{"name": "ada", "password": password, "code": "000000"})
+	}
+	for range 10 {
+		code().problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
+	}
+	code().want(t, http.StatusTooManyRequests)
+	// The password is compared, and it is wrong: that is no guess of a code.
+	b.signIn("ada", "wrong horse battery").problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
 }

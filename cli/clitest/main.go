@@ -39,6 +39,12 @@ func Long(t *testing.T, why string) {
 	}
 }
 
+// targetsEnv lets the program reach databases of tests on their sockets.
+const targetsEnv = "LOADSTONE_ALLOW_TARGETS"
+
+// AllTargets is an allow-list of everything that users may ever reach.
+const AllTargets = "0.0.0.0/0,::/0,unix:/"
+
 const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
 
 // Settings are those of the program in tests. They start many servers, which have one folder of compiled plugins: the
@@ -54,6 +60,9 @@ func Main(m *testing.M, program func(args []string, settings terminal.Settings) 
 	// Tests that want derived tables say so: for each new server they are a database more to make.
 	if os.Getenv(refreshEnv) == "" {
 		_ = os.Setenv(refreshEnv, "0")
+	}
+	if _, set := os.LookupEnv(targetsEnv); !set && os.Getenv(ProgramEnv) == "" {
+		_ = os.Setenv(targetsEnv, AllTargets)
 	}
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(ProgramEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {

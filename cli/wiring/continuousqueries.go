@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
@@ -39,6 +40,8 @@ type StreamOptions struct {
 	// ConnectionOpener are those that sinks name, and Reader reads their connection strings.
 	Connections ConnectionOpener
 	Reader      DSNReader
+	// Memory is what queries may hold.
+	Memory memory.Limits
 	// Nodes are those of the cluster.
 	Nodes func() []nodes.NodeInfo
 	// Fragments leads to those that run fragments.
@@ -64,7 +67,7 @@ func OpenContinuousQueries(ctx context.Context, o StreamOptions) (*Streams, erro
 	f := &Connectors{Folder: folder, Hub: o.Hub, Egress: o.Egress, StopRun: o.stop, tables: reached}
 	c, err := coordinator.Open(
 		ctx,
-		coordinator.Options{Store: o.Catalog, Connectors: f, Runner: &fragmentRunner{nodes: o.Fragments},
+		coordinator.Options{Store: o.Catalog, Connectors: f, Memory: o.Memory, Runner: &fragmentRunner{nodes: o.Fragments},
 			Tables: reached, Owner: o.Owner, Cluster: o, Sources: system.Sources, Log: o.Log},
 	)
 	if err != nil {

@@ -66,6 +66,11 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 				return s.Embedded.Results(ctx)
 			}},
 	}
+	if s.Embedded == nil {
+		t.refreshers.opened = func(ctx context.Context, db *derived.Database) error {
+			return s.own.keep(ctx, resultsDatabase, db.OwnDatabase)
+		}
+	}
 	if err := t.checkExternal(ctx); err != nil {
 		return nil, err
 	}

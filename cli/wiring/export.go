@@ -132,7 +132,12 @@ func (b *exportLog) reexport(ctx context.Context, but string) {
 
 // account opens the database of a stored connection.
 func (s *Services) account(ctx context.Context, connection string) (target.Database, error) {
-	name, dsn, err := s.Store.OpenDSN(ctx, engine.ConnectionRef{Name: connection})
+	// The flag names it.
+	saved, err := store.FindConnection(ctx, s.Store, connection)
+	if err != nil {
+		return nil, fmt.Errorf("reading the results connection: %w", err)
+	}
+	name, dsn, err := s.Store.OpenDSN(ctx, engine.ConnectionRef{ID: saved.ConnectionID})
 	if err != nil {
 		return nil, fmt.Errorf("reading the results connection: %w", err)
 	}

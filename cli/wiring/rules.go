@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
@@ -24,6 +25,8 @@ type RuleOptions struct {
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
 	Executions *executions.Fanout
 	Account    *system.Account
+	// Memory is what rules may hold, with the queries of the process.
+	Memory memory.Limits
 	// Fragments leads to the nodes of the cluster.
 	Fragments FragmentNodes
 	Log       zerolog.Logger
@@ -42,6 +45,6 @@ func OpenRules(o RuleOptions) rules.StartFunc {
 	return func(run engine.Run) *rules.Set {
 		return rules.Start(run.Scenario.Rules, run.Rules,
 			rules.Options{Webhook: webhook, RunID: run.RunID, Node: protocol.OwnNode, Executions: o.Executions,
-				Account: o.Account, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
+				Account: o.Account, Memory: o.Memory, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
 	}
 }

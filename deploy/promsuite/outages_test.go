@@ -87,7 +87,7 @@ func TestATakeoverOfRealServers(t *testing.T) {
 	file(t)
 	r := receive(t, remoteapi.WriteV2MessageType)
 	pg := pgtest.Start(t)
-	control, load := pg.NewDatabase(t), pg.NewDatabase(t)
+	control, load := pg.NewDatabase(t), pg.NewTarget(t)
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}

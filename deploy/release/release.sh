@@ -32,7 +32,7 @@ cp LICENSE "$folder/"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 say "listing what it is made of"
-"$SBOM_TOOL" app -json -licenses -std -main . -output "$work/modules.json" . 2>"$work/log" ||
+CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOFLAGS=-tags=grpcnotrace "$SBOM_TOOL" app -json -licenses -std -main . -output "$work/modules.json" . 2>"$work/log" ||
 	{ cat "$work/log" >&2; fail "the modules cannot be listed"; }
 npm sbom --prefix ui --sbom-format cyclonedx --omit dev --package-lock-only >"$work/packages.json"
 node deploy/release/sbom.mjs "$work/modules.json" "$work/packages.json" "$VERSION" >"$folder/loadstone_$VERSION.cdx.json"

@@ -68,7 +68,7 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 		return engine.Run{}, err
 	}
 	deps := d.opts.Server.requestDeps()
-	_, dsn, _ := deps.Connections.OpenDSN(ctx, sc.Target.Connection) // prepare.Check says why it cannot be opened
+	_, dsn, _ := deps.Connections.OpenDSN(ctx, sc.Target.Ref()) // prepare.Check says why it cannot be opened
 	if err := d.opts.Server.checkCapacity(sc, dsn); err != nil {
 		return engine.Run{}, err
 	}
@@ -95,7 +95,7 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		_, dsn, unopened := deps.Connections.OpenDSN(ctx, one.Target.Connection)
+		_, dsn, unopened := deps.Connections.OpenDSN(ctx, one.Target.Ref())
 		if err := d.opts.Server.checkCapacity(one, dsn); err != nil {
 			return Preflight{}, err
 		}
@@ -109,6 +109,10 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 	f, err := prepare.InspectAll(ctx, deps, sc)
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
+	}
+	f.Plan = f.Plan.Shown()
+	for i := range f.Targets {
+		f.Targets[i].Plan = f.Targets[i].Plan.Shown()
 	}
 	return *f, nil
 }

@@ -156,11 +156,16 @@ func (l *runLoop) assign(ctx context.Context, on map[string]string, workers ...*
 		shares = 0 // each is told its own number of connections
 	}
 	assignments := make([]protocol.AssignRun, len(workers))
+	var own []engine.OwnDatabase
+	if l.svc.opts.Own != nil {
+		own = l.svc.opts.Own()
+	}
 	for i, w := range workers {
 		w.LastSeen = l.clock.Now()
 		assignments[i] = protocol.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
 			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.WorkerWorkloadWith(l.sc, l.plan.Params),
-			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
+			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock,
+			Own: own}
 	}
 	nodes, err := l.svc.nodes.AssignWorkers(on, assignments...)
 	if err != nil && on != nil {

@@ -69,6 +69,8 @@ type Options struct {
 	Watcher nodes.Watcher
 	// Metrics takes measurements of the nodes, and of the loops of runs where it is a TickMeter; nil takes none.
 	Metrics nodes.Meter
+	// Own tells the databases of the server's own, in which no connection of a node may land; nil has none.
+	Own func() []engine.OwnDatabase
 	// Network says which nodes reach a database; nil: every node does.
 	Network nodes.Network
 	// Traces makes the spans of runs; nil makes none.

@@ -41,7 +41,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 		return engine.Run{}, err
 	}
 	deps := s.requestDeps()
-	_, dsn, _ := deps.Connections.OpenDSN(ctx, run.Scenario.Target.Connection) // the preparation says why it cannot
+	_, dsn, _ := deps.Connections.OpenDSN(ctx, run.Scenario.Target.Ref()) // the preparation says why it cannot
 	only := s.nodes.RequiredNode(run.Scenario.Workload, dsn)
 	if err := s.admission.CheckCapacity(run.Scenario, only); err != nil && run.Waiting == nil {
 		return engine.Run{}, err

@@ -46,6 +46,9 @@ func CheckRunView(v RunView) error {
 		return engine.InvalidField("name", "cannot be used", fmt.Sprintf(
 			"choose 1 to %d characters that are seen, without a space at either end", maxViewName))
 	}
+	if err := engine.CheckName("name", v.Name); err != nil {
+		return err
+	}
 	if len([]rune(v.Query)) > maxViewQuery {
 		return engine.InvalidField("query", "is too long", fmt.Sprintf("at most %d characters", maxViewQuery))
 	}

@@ -65,11 +65,12 @@ type Page struct {
 type RunFilter struct {
 	Statuses   []engine.Status
 	TemplateID string
-	Connection string // the name of a saved connection; empty selects all
-	Search     string // substring of the run's name, case-insensitive
-	Since      time.Time
-	Until      time.Time
-	Tag        map[string]string
+	// ConnectionID is that of the saved connection that a run loads.
+	ConnectionID string
+	Search       string // substring of the run's name, case-insensitive
+	Since        time.Time
+	Until        time.Time
+	Tag          map[string]string
 	// Passed selects runs that passed, or of whose thresholds one failed; nil all.
 	Passed *bool
 	// Sort is what the list is in the order of, newest first without it; the runs that have no such figure come last.

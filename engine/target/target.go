@@ -30,6 +30,8 @@ type Config struct {
 	// RunID and WorkerID mark the sessions of a run in the database's own history,
 	// where it keeps one; empty for what belongs to no run.
 	RunID, WorkerID string
+	// Own are databases of the server that gives this out, in which no connection may land.
+	Own []engine.OwnDatabase
 }
 
 // Driver opens connections to one kind of database.

@@ -2,6 +2,8 @@ package library
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,6 +172,9 @@ func splitReference(ref string) (name, version string) {
 
 func matchesReference(ref string, p engine.PluginRef) bool {
 	name, version := splitReference(ref)
+	if len(ref) == hex.EncodedLen(sha256.Size) && engine.LooksLikeID(ref) {
+		return p.SHA256 == ref // a hash is nobody's name
+	}
 	return p.SHA256 == ref || p.Name == name && (version == "" || version == p.Version)
 }
 

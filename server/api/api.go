@@ -38,6 +38,8 @@ type Runs interface {
 	Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	// Revoke stops a run that its user has lost the right to; why is a sentence.
+	Revoke(ctx context.Context, runID, why string) error
 	// ActiveRunIDs are the runs that are live on this server, or being started.
 	ActiveRunIDs() []string
 	Delete(ctx context.Context, runID, by string) error
@@ -87,12 +89,12 @@ type ConnectionStore interface {
 	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict, and so is a Version that is
 	// neither 0 nor the one that is saved: whoever read that knows nothing of what somebody else has changed since.
 	SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error)
-	Connection(ctx context.Context, idOrName string) (store.Connection, error)
+	store.ConnectionFinder
 	ListConnections(ctx context.Context) ([]store.Connection, error)
 	// DeleteConnection returns ErrInUse while a template, a live run or a sink names it, and ErrConflict for a builtin and
 	// for a version that is neither 0 nor the one that is saved, as SaveConnection does.
 	DeleteConnection(ctx context.Context, id string, version int64) error
-	// OpenDSN returns the unsealed DSN for a reference: by name, or unsealed.
+	// OpenDSN returns the unsealed DSN for a reference: by id, by name where there is none, or unsealed.
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
 }
 
@@ -184,6 +186,7 @@ type Store interface {
 	GrantStore
 	MarkStore
 	RunViewStore
+	auth.RightsStore
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)

@@ -80,8 +80,8 @@ func (a *API) mayStart(ctx context.Context, id string, typed auth.Names) ([]stor
 	return a.mayLoad(ctx, run.Scenario, typed)
 }
 
-// mayQueryTarget is an error when the caller may not ask the target of a run.
-func (a *API) mayQueryTarget(ctx context.Context, id string) error {
+// mayUseRun is an error when the caller may not use what a run used: ask its target, or delete the run.
+func (a *API) mayUseRun(ctx context.Context, id string) error {
 	run, err := a.storedRun(ctx, id)
 	if err == nil {
 		err = a.authorizer().AuthorizeOrphan(ctx, a.identity(ctx).User, run)
@@ -102,6 +102,15 @@ func (a *API) storedRun(ctx context.Context, id string) (engine.Run, error) {
 
 // mayStartMatrix is mayStart for a matrix: its runs have the connections.
 func (a *API) mayStartMatrix(ctx context.Context, id string, typed auth.Names) ([]store.Connection, error) {
+	production, err := a.mayUseMatrix(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return production, auth.CheckConfirmed(production, typed)
+}
+
+// mayUseMatrix is an error when the caller may not run all of a matrix. It returns its connections that are production.
+func (a *API) mayUseMatrix(ctx context.Context, id string) (production []store.Connection, err error) {
 	if !wellFormedID(id) {
 		return nil, httpx.NotFound("matrix", id)
 	}
@@ -109,7 +118,6 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed auth.Names) (
 	if err != nil {
 		return nil, err
 	}
-	var production []store.Connection
 	for _, r := range state.Runs {
 		if err := a.authorizer().AuthorizeOrphan(ctx, a.identity(ctx).User, r.Run); err != nil {
 			return nil, err
@@ -120,7 +128,7 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed auth.Names) (
 		}
 		production = append(production, found...)
 	}
-	return production, auth.CheckConfirmed(production, typed)
+	return production, nil
 }
 
 // mayChange is an error when the caller may not change a thing.

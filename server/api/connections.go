@@ -167,7 +167,7 @@ func (a *API) clearDSN(ctx context.Context, driver string, dsn secret.Secret, sa
 	if driver != saved.Driver {
 		return dsn, dsnField("dsn", target.ErrOtherAddress)
 	}
-	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
+	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{ID: saved.ConnectionID})
 	if err != nil {
 		return dsn, err
 	}
@@ -296,7 +296,7 @@ func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[Connection
 	if err != nil {
 		return nil, err
 	}
-	driver, dsn, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: c.Name})
+	driver, dsn, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{ID: c.ConnectionID})
 	if err != nil {
 		return nil, notFoundAs(err, "connection", in.ID)
 	}

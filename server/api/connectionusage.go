@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -95,11 +96,13 @@ func FindConnectionUsage(ctx context.Context, s ConnectionUsageStore, c store.Co
 		return u, err
 	}
 	for _, t := range templates {
-		if t.Config.Target.Connection.Name == c.Name {
+		if slices.ContainsFunc(t.Config.Connections(), func(of engine.Connection) bool {
+			return *of.ID == c.ConnectionID || *of.ID == "" && of.Ref.Name == c.Name
+		}) {
 			u.Templates = append(u.Templates, UsedByTemplate{TemplateID: t.TemplateID, Name: t.Name})
 		}
 	}
-	list, err := s.ListRuns(ctx, store.RunFilter{Connection: c.Name, Page: store.Page{Limit: maxRunsScanned}})
+	list, err := s.ListRuns(ctx, store.RunFilter{ConnectionID: c.ConnectionID, Page: store.Page{Limit: maxRunsScanned}})
 	if err != nil {
 		return u, err
 	}

@@ -18,7 +18,7 @@ type fakeUsageStore struct {
 func (fakeUsageStore) ListTemplates(context.Context) ([]store.Template, error) { return nil, nil }
 
 func (k fakeUsageStore) ListRuns(_ context.Context, f store.RunFilter) (store.RunList, error) {
-	if f.Connection != "shop" || f.Limit == 0 {
+	if f.ConnectionID != "shop" || f.Limit == 0 {
 		return store.RunList{}, nil
 	}
 	return store.RunList{Runs: k.runs, Total: int64(len(k.runs))}, nil
@@ -55,7 +55,7 @@ func TestWhenAConnectionLastWorked(t *testing.T) {
 		"one that goes on":     {fakeUsageStore{[]store.RunRow{live, good}, test}, "run", "live", at(58)},
 		"one that was cut off": {fakeUsageStore{[]store.RunRow{good, cut}, test}, "run", "cut", at(59)},
 	} {
-		u, err := FindConnectionUsage(t.Context(), c.fakeUsageStore, store.Connection{Name: "shop", UpdatedAt: at(1)})
+		u, err := FindConnectionUsage(t.Context(), c.fakeUsageStore, store.Connection{ConnectionID: "shop", UpdatedAt: at(1)})
 		if err != nil {
 			t.Fatal(err)
 		}

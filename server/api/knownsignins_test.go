@@ -30,25 +30,25 @@ func accountOf(h *userHandlers, name, address string) string {
 func TestStrangersDoNotLockOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &userHandlers{addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second)}
+		h, ctx := &userHandlers{guessLimiters: newGuessLimiters(nil)}, t.Context()
 		h.known.add("ada", "home")
 		for i := range 20 {
-			if err := h.checkRate("stranger", accountOf(h, "ada", "stranger")); i < 20 && err != nil {
+			if err := h.checkRate(ctx, "stranger", accountOf(h, "ada", "stranger"), false); i < 20 && err != nil {
 				t.Fatalf("guess %d: %v", i, err)
 			}
-			h.accounts.RecordFailure(accountOf(h, "ada", "stranger"))
+			h.accounts.RecordFailure(ctx, accountOf(h, "ada", "stranger"))
 		}
-		if h.checkRate("elsewhere", accountOf(h, "ada", "elsewhere")) == nil {
+		if h.checkRate(ctx, "elsewhere", accountOf(h, "ada", "elsewhere"), false) == nil {
 			t.Error("a guess after 20 from elsewhere is heard at once")
 		}
-		if err := h.checkRate("home", accountOf(h, "ada", "home")); err != nil {
+		if err := h.checkRate(ctx, "home", accountOf(h, "ada", "home"), false); err != nil {
 			t.Errorf("the user at home: %v", err)
 		}
-		if err := h.checkRate("elsewhere", accountOf(h, "eve", "elsewhere")); err != nil {
+		if err := h.checkRate(ctx, "elsewhere", accountOf(h, "eve", "elsewhere"), false); err != nil {
 			t.Errorf("another user: %v", err)
 		}
 		time.Sleep(16 * time.Second)
-		if err := h.checkRate("elsewhere", accountOf(h, "ada", "elsewhere")); err != nil {
+		if err := h.checkRate(ctx, "elsewhere", accountOf(h, "ada", "elsewhere"), false); err != nil {
 			t.Errorf("16 s later: %v", err)
 		}
 	})

@@ -150,6 +150,9 @@ func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, httpx.NotFound("matrix", in.ID)
 	}
+	if _, err := a.mayUseMatrix(ctx, in.ID); err != nil {
+		return nil, err
+	}
 	user := a.identity(ctx).User
 	if err := a.Matrices.Delete(ctx, in.ID, user.Name); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -244,6 +245,11 @@ func registerSavedQueries(a *API, t Tables) {
 		b := in.Body
 		given := query.SavedQuery{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
 		message := ""
+		if b.Version == 0 || b.Name != "" && b.Name != given.Name {
+			if err := engine.CheckName("name", cmp.Or(b.Name, given.Name)); err != nil {
+				return nil, err
+			}
+		}
 		if b.Name != "" && b.Name != given.Name {
 			if b.Version == 0 {
 				return nil, engine.InvalidField("version", "is left out", "give that of the query that is renamed")

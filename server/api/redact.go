@@ -14,7 +14,7 @@ func (a *API) hideScenario(s *engine.Scenario) {
 	*s = s.Clone()
 	template.MaskRules(s)
 	for _, c := range s.Connections() {
-		c.Ref.DSNSealed = ""
+		c.Ref.DSNSealed, *c.ID = "", "" // a document has names
 		if c.Ref.DSN != "" {
 			c.Ref.DSN = a.Secrets.Hide(c.Ref.Driver, c.Ref.DSN)
 		}

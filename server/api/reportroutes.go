@@ -104,9 +104,18 @@ type reportHandlers struct {
 
 // RegisterReport adds the handlers to an API and to its app.
 func RegisterReport(a *API, app *fiber.App, m *ReportMaker, s ReportTemplates) {
-	h := &reportHandlers{a: a, maker: m, store: s, opener: shareOpener{gate: httpx.NewGate(2, 32, 4),
-		unknownLinks: auth.NewLimiter(10, unknownLinkRefill), opens: auth.NewLimiter(60, openRefill),
-		audited: auth.NewLimiter(1, shareAuditInterval)}}
+	guesses, _ := a.Store.(auth.GuessStore) // without it each server counts its own
+	h := &reportHandlers{a: a, maker: m, store: s, opener: shareOpener{
+		gate: httpx.NewGate(2, 32, 4),
+		unknownLinks: auth.NewGuessLimiter(
+			"shared link from",
+			10,
+			unknownLinkRefill,
+			guesses,
+		),
+		opens:   auth.NewLimiter(60, openRefill),
+		audited: auth.NewLimiter(1, shareAuditInterval),
+	}}
 	report := NewOperation(
 		http.MethodGet,
 		"/api/runs/{id}/report",

@@ -402,7 +402,7 @@ func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichm
 }
 
 func (a *API) retryEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
-	if err := a.mayQueryTarget(ctx, in.ID); err != nil {
+	if err := a.mayUseRun(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	return a.changeEnrichment(ctx, in.ID, "run.enrichment.retry", a.Runs.RetryEnrichment)
@@ -429,6 +429,10 @@ func (a *API) changeEnrichment(ctx context.Context, id, action string,
 func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, httpx.NotFound("run", in.ID)
+	}
+	// Figures of what somebody may not load are not that user's to take away either.
+	if err := a.mayUseRun(ctx, in.ID); err != nil {
+		return nil, err
 	}
 	user := a.identity(ctx).User
 	if err := a.Runs.Delete(ctx, in.ID, user.Name); err != nil {

@@ -37,10 +37,14 @@ type ScenarioInput struct {
 // resolve returns the scenario that the input names, checked and complete.
 func (a *API) resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
 	s, err := a.named(ctx, in)
-	if err == nil && in.AllowWrites {
+	if err != nil {
+		return s, err
+	}
+	if in.AllowWrites {
 		s.AllowWrites()
 	}
-	return s, err
+	// From here on the names are not looked up any more: what is judged is what is used.
+	return s, a.authorizer().ResolveConnections(ctx, &s)
 }
 
 func (a *API) named(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {

@@ -50,7 +50,8 @@ func RedactSharePath(path string) string {
 type shareOpener struct {
 	gate *httpx.Gate
 	// unknownLinks counts attempts with unknown links, all those with any, by network.
-	unknownLinks, opens *auth.Limiter
+	unknownLinks *auth.GuessLimiter
+	opens        *auth.Limiter
 	// audited is which links were opened from where in the last hour.
 	audited *auth.Limiter
 
@@ -140,7 +141,7 @@ func (h *reportHandlers) mayShare(ctx context.Context, runID string) error {
 func (h *reportHandlers) open(c *fiber.Ctx) error {
 	ctx := c.UserContext()
 	address := auth.Network(auth.PeerOf(ctx).IP)
-	if wait := max(h.opener.unknownLinks.Wait(address), h.opener.opens.Wait(address)); wait > 0 {
+	if wait := max(h.opener.unknownLinks.Wait(ctx, address), h.opener.opens.Wait(address)); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		return writeErrorPage(
 			c,
@@ -153,7 +154,7 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 	s, err := h.share(ctx, c.Params("id"))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		h.opener.unknownLinks.RecordFailure(address)
+		h.opener.unknownLinks.RecordFailure(ctx, address)
 		return writeErrorPage(c, http.StatusNotFound, "This link leads nowhere",
 			"It was ended, or a part of its address is missing. Ask who sent it for another one.")
 	case err != nil:

@@ -107,9 +107,7 @@ type NewToken struct {
 // userHandlers are the handlers with what they count.
 type userHandlers struct {
 	a *API
-	// addresses counts wrong attempts by where they come from, accounts by whom they are about, own those of users who
-	// are signed in about their own password.
-	addresses, accounts, ownPassword *auth.Limiter
+	guessLimiters
 	// known are the users who have signed in from an address before: strangers who guess do not slow them down.
 	known knownSignIns
 	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
@@ -119,11 +117,33 @@ type userHandlers struct {
 	factors *auth.SecondFactors
 }
 
+// guessLimiters count wrong guesses, each kind apart: who mistypes a code has not used up the tries of a password.
+type guessLimiters struct {
+	// addresses counts wrong passwords by where they come from, accounts by whom they are about, ownPassword those of
+	// users who are signed in about their own.
+	addresses, accounts, ownPassword *auth.GuessLimiter
+	// links counts sign-in links and invitations that were wrong, by where they come from.
+	links *auth.GuessLimiter
+	// codes counts wrong codes of second factors, by whose they are; ownCode those of users who are signed in.
+	codes, ownCode *auth.GuessLimiter
+}
+
+func newGuessLimiters(s auth.GuessStore) guessLimiters {
+	return guessLimiters{
+		addresses:   auth.NewGuessLimiter("password from", 10, 6*time.Second, s),
+		accounts:    auth.NewGuessLimiter("password of", 20, 15*time.Second, s),
+		ownPassword: auth.NewGuessLimiter("own password", 10, 15*time.Second, s),
+		links:       auth.NewGuessLimiter("link from", 10, 6*time.Second, s),
+		codes:       auth.NewGuessLimiter("code of", 10, 15*time.Second, s),
+		ownCode:     auth.NewGuessLimiter("own code", 10, 15*time.Second, s),
+	}
+}
+
 // RegisterUser adds the handlers to an API.
 func RegisterUser(a *API) {
-	h := &userHandlers{a: a, addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second),
-		ownPassword: auth.NewLimiter(10, 15*time.Second),
-		hashing:     httpx.NewGate(2, 32, 4), hashingKnown: httpx.NewGate(1, 16, 2)}
+	guesses, _ := a.Store.(auth.GuessStore) // without it each server counts its own
+	h := &userHandlers{a: a, guessLimiters: newGuessLimiters(guesses),
+		hashing: httpx.NewGate(2, 32, 4), hashingKnown: httpx.NewGate(1, 16, 2)}
 	h.known.readAudit = h.readSignIns
 	h.registerSignIn()
 	h.registerUserAdmin()
@@ -180,7 +200,8 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 			hashing = h.hashingKnown
 		}
 	}
-	if err := h.checkRate(address, account); err != nil {
+	byLink := b.Token != "" || b.Invitation != ""
+	if err := h.checkRate(ctx, address, account, byLink); err != nil {
 		return nil, err
 	}
 	var secret string
@@ -208,11 +229,10 @@ func (h *userHandlers) signIn(ctx context.Context, in *signInInput) (*signInOutp
 			"send the token of a sign-in link alone, a name with its password, or an invitation with the password chosen")
 	}
 	if err != nil {
-		// Who is asked for a code has guessed nothing wrong yet.
+		// Who is asked for a code has guessed nothing wrong yet. A wrong code was counted where it was compared.
 		if engine.HasCode(err, engine.CodeUnauthorized) && !errors.Is(err, auth.ErrCodeRequired) {
-			h.addresses.RecordFailure(address)
-			if account != "" {
-				h.accounts.RecordFailure(account)
+			if !errors.Is(err, auth.ErrWrongCode) {
+				h.recordFailure(ctx, address, account, byLink)
 			}
 			h.a.AuditLog().RecordSignInFailure(ctx, peer.IP, h.existingUserName(ctx, b.Name))
 		}
@@ -239,14 +259,30 @@ func (h *userHandlers) existingUserName(ctx context.Context, name string) string
 
 // checkRate refuses who has tried too often: from this address, or for this account from addresses that nobody has
 // signed in from.
-func (h *userHandlers) checkRate(address, account string) error {
-	wait, of := h.addresses.Wait(address), "from your address"
+func (h *userHandlers) checkRate(ctx context.Context, address, account string, byLink bool) error {
+	limiter := h.addresses
+	if byLink {
+		limiter = h.links
+	}
+	wait, of := limiter.Wait(ctx, address), "from your address"
 	if account != "" {
-		if more := h.accounts.Wait(account); more > wait {
+		if more := h.accounts.Wait(ctx, account); more > wait {
 			wait, of = more, "for this user"
 		}
 	}
 	return rateLimited(wait, of)
+}
+
+// recordFailure counts a wrong link, or a wrong password.
+func (h *userHandlers) recordFailure(ctx context.Context, address, account string, byLink bool) {
+	if byLink {
+		h.links.RecordFailure(ctx, address)
+		return
+	}
+	h.addresses.RecordFailure(ctx, address)
+	if account != "" {
+		h.accounts.RecordFailure(ctx, account)
+	}
 }
 
 // rateLimited is the refusal of who has to wait; nil for who has not.
@@ -357,7 +393,7 @@ func (h *userHandlers) setPassword(ctx context.Context, in *passwordInput) (*sig
 	if id.User.External {
 		return nil, refusePassword(id.User.Name)
 	}
-	if err := rateLimited(h.ownPassword.Wait(id.User.UserID), "at your password"); err != nil {
+	if err := rateLimited(h.ownPassword.Wait(ctx, id.User.UserID), "at your password"); err != nil {
 		return nil, err
 	}
 	leave, err := h.hashing.Acquire(ctx, auth.Network(peer.IP))
@@ -368,7 +404,7 @@ func (h *userHandlers) setPassword(ctx context.Context, in *passwordInput) (*sig
 	secret, err := h.a.Auth.ChangePassword(ctx, id.User, in.Body.Password, in.Body.NewPassword)
 	if err != nil {
 		if engine.HasCode(err, engine.CodeInvalid) && !in.Body.Password.IsZero() {
-			h.ownPassword.RecordFailure(id.User.UserID)
+			h.ownPassword.RecordFailure(ctx, id.User.UserID)
 			h.a.AuditLog().RecordSignInFailure(ctx, peer.IP, id.User.Name)
 		}
 		return nil, err

@@ -91,10 +91,13 @@ func RegisterStatementEditor(a *API, b StatementEditor) {
 		Throttled(a, func(ctx context.Context, in *catalogInput) (*editorBody[dryrun.RelationCatalog], error) {
 			ref := engine.ConnectionRef{Name: in.Body.Connection}
 			s := engine.Scenario{Target: engine.Target{Connection: ref}}
+			if err := a.authorizer().ResolveConnections(ctx, &s); err != nil {
+				return nil, err
+			}
 			if err := a.MayUse(ctx, s); err != nil {
 				return nil, err
 			}
-			c, err := b.Catalog(ctx, ref)
+			c, err := b.Catalog(ctx, s.Target.Ref())
 			if err != nil {
 				return nil, err
 			}

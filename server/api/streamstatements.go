@@ -23,7 +23,7 @@ type statementRights struct {
 // Grant implements coordinator.Rights.
 func (r *statementRights) Grant(ctx context.Context, connection string) catalog.ConnectionGrant {
 	g := catalog.ConnectionGrant{Ref: connection}
-	saved, err := r.connections.Connection(ctx, connection)
+	saved, err := store.FindConnection(ctx, r.connections, connection)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return g

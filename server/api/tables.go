@@ -198,6 +198,9 @@ func RegisterTable(a *API, t Tables) {
 	create.Description = "Its definition is executed by a role that can read results and nothing else."
 	Handle(a, create, func(ctx context.Context, in *tableBody[DerivedTableInput]) (*tableBody[DerivedTable], error) {
 		b := in.Body
+		if err := engine.CheckName("name", b.Name); err != nil {
+			return nil, err
+		}
 		made, err := t.Create(
 			a.asking(ctx, ""),
 			refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,

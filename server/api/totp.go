@@ -2,14 +2,22 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
+
+type beginTOTPInput struct {
+	Body struct {
+		Password secret.Secret `json:"password" minLength:"1" maxLength:"1000" doc:"Yours: a browser that was left open gives nobody a second factor of their own."`
+	}
+}
 
 type codeInput struct {
 	Body struct {
@@ -33,17 +41,21 @@ type RecoveryCodes struct {
 func (h *userHandlers) registerSecondFactors(k *auth.SecondFactors) {
 	a := h.a
 	const path = "/api/auth/totp"
-	h.a.Auth.Second = k.Check
+	h.a.Auth.Second = func(ctx context.Context, u store.User, code string) error { return h.checkCode(ctx, k, u, code) }
 	Handle(a, NewOperation(http.MethodGet, path, "get-totp", userTag, "Whether you have a second factor"),
 		func(ctx context.Context, _ *struct{}) (*userBody[auth.State], error) {
 			s, err := k.Status(ctx, identity(ctx).User.UserID)
 			return &userBody[auth.State]{s}, err
 		})
 	begin := NewOperation(http.MethodPost, path, "begin-totp", userTag,
-		"Make the secret of a second factor (TOTP); it counts once a code of it was confirmed", http.StatusConflict)
+		"Make the secret of a second factor (TOTP), by the password; it counts once a code of it was confirmed",
+		http.StatusConflict, http.StatusTooManyRequests)
 	begin.DefaultStatus = http.StatusCreated
-	Handle(a, begin, func(ctx context.Context, _ *struct{}) (*userBody[auth.Begun], error) {
+	Handle(a, begin, func(ctx context.Context, in *beginTOTPInput) (*userBody[auth.Begun], error) {
 		u, err := h.requireLocalUser(ctx)
+		if err == nil {
+			err = h.requirePassword(ctx, u, in.Body.Password)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -55,14 +67,14 @@ func (h *userHandlers) registerSecondFactors(k *auth.SecondFactors) {
 		http.StatusTooManyRequests), func(ctx context.Context, in *codeInput) (*userBody[RecoveryCodes], error) {
 		u, err := h.requireLocalUser(ctx)
 		if err == nil {
-			err = rateLimited(h.ownPassword.Wait(u.UserID), "at your code")
+			err = rateLimited(h.ownCode.Wait(ctx, u.UserID), "at your code")
 		}
 		if err != nil {
 			return nil, err
 		}
 		codes, err := k.Confirm(ctx, u, in.Body.Code)
 		if err != nil {
-			h.ownPassword.RecordFailure(u.UserID)
+			h.ownCode.RecordFailure(ctx, u.UserID)
 			return nil, err
 		}
 		h.a.Audit(ctx, "user.totp", u.Name, "on")
@@ -109,33 +121,63 @@ func (h *userHandlers) requireLocalUser(ctx context.Context) (store.User, error)
 	return u, err
 }
 
-func (h *userHandlers) endTOTP(ctx context.Context, k *auth.SecondFactors, in *endTOTPInput) (*struct{}, error) {
-	u, err := h.requireLocalUser(ctx)
-	if err == nil {
-		err = rateLimited(h.ownPassword.Wait(u.UserID), "at your password")
-	}
-	if err != nil {
-		return nil, err
+// requirePassword is nil where the password is the user's own.
+func (h *userHandlers) requirePassword(ctx context.Context, u store.User, password secret.Secret) error {
+	if err := rateLimited(h.ownPassword.Wait(ctx, u.UserID), "at your password"); err != nil {
+		return err
 	}
 	leave, err := h.hashing.Acquire(ctx, auth.Network(auth.PeerOf(ctx).IP))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
-	wrong := func(field, what string) error {
-		h.ownPassword.RecordFailure(u.UserID)
-		h.a.AuditLog().RecordSignInFailure(ctx, auth.PeerOf(ctx).IP, u.Name)
-		return engine.InvalidField(field, what, "nothing was changed")
+	ok, err := h.a.Auth.CheckPassword(ctx, u.Name, password)
+	if err != nil || ok {
+		return err
 	}
-	if ok, err := h.a.Auth.CheckPassword(ctx, u.Name, in.Body.Password); err != nil || !ok {
-		if err == nil {
-			err = wrong("password", "is not your password")
-		}
+	return h.wrongGuess(ctx, h.ownPassword, u, "password", "is not your password")
+}
+
+// wrongGuess counts and notes a wrong guess of somebody who is signed in, and returns the refusal.
+func (h *userHandlers) wrongGuess(
+	ctx context.Context,
+	count *auth.GuessLimiter,
+	u store.User,
+	field, what string,
+) error {
+	count.RecordFailure(ctx, u.UserID)
+	h.a.AuditLog().RecordSignInFailure(ctx, auth.PeerOf(ctx).IP, u.Name)
+	return engine.InvalidField(field, what, "nothing was changed")
+}
+
+// checkCode compares a code of somebody who signs in. Whoever knows the password guesses codes as slowly as passwords;
+// where the user has signed in before is counted apart.
+func (h *userHandlers) checkCode(ctx context.Context, k *auth.SecondFactors, u store.User, code string) error {
+	account, _ := h.known.account(ctx, strings.ToLower(u.Name), auth.Network(auth.PeerOf(ctx).IP))
+	if err := rateLimited(h.codes.Wait(ctx, account), "with a code"); err != nil {
+		return err
+	}
+	err := k.Check(ctx, u, code)
+	if errors.Is(err, auth.ErrWrongCode) {
+		h.codes.RecordFailure(ctx, account)
+	}
+	return err
+}
+
+func (h *userHandlers) endTOTP(ctx context.Context, k *auth.SecondFactors, in *endTOTPInput) (*struct{}, error) {
+	u, err := h.requireLocalUser(ctx)
+	if err == nil {
+		err = rateLimited(h.ownCode.Wait(ctx, u.UserID), "at your code")
+	}
+	if err == nil {
+		err = h.requirePassword(ctx, u, in.Body.Password)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := k.Check(ctx, u, in.Body.Code); err != nil {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
-			err = wrong("code", "is wrong, or was used already")
+			err = h.wrongGuess(ctx, h.ownCode, u, "code", "is wrong, or was used already")
 		}
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 // Store is what the judge reads.
 type Store interface {
-	Connection(ctx context.Context, idOrName string) (store.Connection, error)
+	store.ConnectionFinder
 	Template(ctx context.Context, id string) (store.Template, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
 	Run(ctx context.Context, runID string) (engine.Run, error)
@@ -32,7 +32,7 @@ type Store interface {
 type Authorizer struct{ Store Store }
 
 // AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one
-// of its matrix, is others'. It returns its connections that are production. What there is not, is for whoever
+// of its matrix, is others', or it replays a run that is. It returns its connections that are production. What there is not, is for whoever
 // runs it to say.
 func (j Authorizer) AuthorizeUse(
 	ctx context.Context,
@@ -49,10 +49,10 @@ func (j Authorizer) AuthorizeUse(
 		}
 	}
 	for _, c := range s.Connections() {
-		if c.Ref.Inline() || c.Ref.Name == "" {
+		if c.Ref.Inline() {
 			continue
 		}
-		saved, err := j.Store.Connection(ctx, c.Ref.Name)
+		saved, err := j.referenced(ctx, c)
 		switch {
 		case isNotFound(err):
 			continue
@@ -66,7 +66,55 @@ func (j Authorizer) AuthorizeUse(
 			production = append(production, saved)
 		}
 	}
-	return production, nil
+	return production, j.authorizeReplay(ctx, u, s)
+}
+
+// authorizeReplay is an error when the user may not use the run that a scenario replays: its values are made again, as
+// they were, from samples of its target's rows. What that run replayed is judged the same way.
+func (j Authorizer) authorizeReplay(ctx context.Context, u store.User, s engine.Scenario) error {
+	if s.Workload.Feed == nil || s.Workload.Feed.Run == "" {
+		return nil
+	}
+	replayed, err := j.Store.Run(ctx, s.Workload.Feed.Run)
+	if isNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = j.AuthorizeOrphan(ctx, u, replayed)
+	}
+	if err == nil {
+		_, err = j.AuthorizeUse(ctx, u, replayed.Scenario)
+	}
+	return err
+}
+
+// referenced is the connection that a scenario refers to: by its id, which a stored scenario has, or by the name that a
+// user has just typed.
+func (j Authorizer) referenced(ctx context.Context, c engine.Connection) (store.Connection, error) {
+	if *c.ID != "" {
+		return j.Store.Connection(ctx, *c.ID)
+	}
+	return store.FindConnection(ctx, j.Store, c.Ref.Name)
+}
+
+// ResolveConnections writes into a scenario which connections the names in it stand for, where it does not say so
+// already. What there is not, is for whoever runs it to say.
+func (j Authorizer) ResolveConnections(ctx context.Context, s *engine.Scenario) error {
+	*s = s.Clone()
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() || *c.ID != "" {
+			continue
+		}
+		saved, err := store.FindConnection(ctx, j.Store, c.Ref.Name)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		*c.ID, c.Ref.Name = saved.ConnectionID, saved.Name
+	}
+	return nil
 }
 
 // sameConnection tells a connection from others.

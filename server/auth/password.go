@@ -46,10 +46,13 @@ func checkPassword(field, name string, hidden secret.Secret) error {
 		return engine.InvalidField(field, "is not text", "type it again")
 	}
 	plain := strings.ToLower(password)
-	first, _ := utf8.DecodeRuneInString(plain)
-	if strings.Trim(plain, string(first)) == "" || name != "" && strings.Contains(plain, strings.ToLower(name)) &&
+	if name != "" && strings.Contains(plain, strings.ToLower(name)) &&
 		utf8.RuneCountInString(plain)-utf8.RuneCountInString(name) < minPassword/2 {
 		return engine.InvalidField(field, "is guessed at once", "choose several words that have nothing to do with your name")
+	}
+	if guessable(password) {
+		return engine.InvalidField(field, "is one of the most common passwords, or made of one",
+			"choose several words that do not belong together")
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestRestored(t *testing.T) {
 	b, err := backup.Open(path)
 	must(t, err)
 	defer b.Close()
-	must(t, b.Restore(ctx, to.dsn, to.record, false))
+	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Parts: to.record}))
 	must(t, os.WriteFile(to.key, b.Key, 0o600))
 	s := open(t, to.dsn, to.key)
 	defer s.Close()
@@ -213,7 +213,7 @@ func TestABackupWithOldNamesIsRestored(t *testing.T) {
 	b, err := backup.Open(path)
 	must(t, err)
 	defer b.Close()
-	must(t, b.Restore(ctx, to.dsn, to.record, false))
+	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Parts: to.record}))
 	s = open(t, to.dsn, from.key)
 	defer s.Close()
 	if states, err := s.NodeDesiredStates(ctx); err != nil || states["n-1"] != nodes.DesiredDrain {
@@ -235,16 +235,16 @@ func TestNotEmpty(t *testing.T) {
 	must(t, err)
 	defer b.Close()
 	for _, replace := range []bool{false, true} {
-		if err := b.Restore(ctx, to.dsn, nil, replace); !engine.HasCode(err, engine.CodeConflict) {
+		if err := b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: replace}); !engine.HasCode(err, engine.CodeConflict) {
 			t.Errorf("under a server: %v", err)
 		}
 	}
 	s.Close()
-	if err := b.Restore(ctx, to.dsn, nil, false); !engine.HasCode(err, engine.CodeConflict) ||
+	if err := b.Restore(ctx, to.dsn, backup.RestoreOptions{}); !engine.HasCode(err, engine.CodeConflict) ||
 		!strings.Contains(engine.AsError(err).Message, "0 runs, 1 templates, 1 connections") {
 		t.Errorf("into a store that is not empty: %v", err)
 	}
-	must(t, b.Restore(ctx, to.dsn, nil, true))
+	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: true}))
 	s = open(t, to.dsn, to.key)
 	defer s.Close()
 	if _, err := s.Run(ctx, "r1"); err != nil {
@@ -416,7 +416,7 @@ func TestOfOneMoment(t *testing.T) {
 		}
 		b, err := backup.Open(path)
 		must(t, err)
-		must(t, b.Restore(t.Context(), pgtest.Start(t).NewDatabase(t), nil, false))
+		must(t, b.Restore(t.Context(), pgtest.Start(t).NewDatabase(t), backup.RestoreOptions{}))
 		b.Close()
 	}
 }

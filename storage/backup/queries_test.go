@@ -107,7 +107,7 @@ func TestContinuousQueriesRest(t *testing.T) {
 	b, err := backup.Open(path)
 	must(t, err)
 	defer b.Close()
-	must(t, b.Restore(t.Context(), to.dsn, nil, false))
+	must(t, b.Restore(t.Context(), to.dsn, backup.RestoreOptions{}))
 	if !slices.Equal(b.Stopped, []string{"busy", "slow"}) {
 		t.Errorf("said to be stopped: %v", b.Stopped)
 	}
@@ -172,7 +172,7 @@ func TestOlderThanStreams(t *testing.T) {
 	b, err := backup.Open(path)
 	must(t, err)
 	defer b.Close()
-	must(t, b.Restore(t.Context(), to.dsn, nil, false))
+	must(t, b.Restore(t.Context(), to.dsn, backup.RestoreOptions{}))
 	s := open(t, to.dsn, to.key)
 	defer s.Close()
 	c := looksAfter(t, s, &feeds{})

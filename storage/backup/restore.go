@@ -32,6 +32,8 @@ type Backup struct {
 	Key []byte
 	// Stopped are the continuous queries that Restore has left stopped, by name.
 	Stopped []string
+	// Voided counts what Restore has left out or locked, because it would have brought somebody back.
+	Voided Voided
 }
 
 const invalidHint = "Use another copy of it, or make a new backup."
@@ -169,10 +171,20 @@ type PartWriter interface {
 	Put(ctx context.Context, a engine.Artifact, from record.Source) error
 }
 
-// Restore puts the backup into the control store at dsn, all of it or nothing; to takes the parts of runs, nil leaves
-// them. A store that is not empty is refused (engine.CodeConflict) unless replace is set, and one that a server uses is
-// always.
-func (b *Backup) Restore(ctx context.Context, dsn string, to PartWriter, replace bool) error {
+// RestoreOptions are what a restore does besides filling an empty control store.
+type RestoreOptions struct {
+	// Parts takes the parts of runs; nil leaves them.
+	Parts PartWriter
+	// Replace fills a store that is not empty, too.
+	Replace bool
+	// KeepTokens keeps the API tokens of the backup.
+	KeepTokens bool
+}
+
+// Restore puts the backup into the control store at dsn, all of it or nothing. A store that is not empty is refused
+// (engine.CodeConflict) unless it is to be replaced, and one that a server uses is always. Voided says afterwards which
+// credentials of the backup do not work any more.
+func (b *Backup) Restore(ctx context.Context, dsn string, o RestoreOptions) error {
 	if err := schema.Repair(ctx, dsn); err != nil {
 		return err
 	}
@@ -182,14 +194,14 @@ func (b *Backup) Restore(ctx context.Context, dsn string, to PartWriter, replace
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what counts was committed
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := checkEmpty(ctx, tx, replace); err != nil {
+		if err := checkEmpty(ctx, tx, o.Replace); err != nil {
 			return err
 		}
-		if err := b.tables(ctx, tx); err != nil {
+		if err := b.tables(ctx, tx, o.KeepTokens); err != nil {
 			return err
 		}
 		// Last: what fails here leaves the store as it was, and files that are there already are no obstacle.
-		return b.files(ctx, to)
+		return b.files(ctx, o.Parts)
 	})
 	return dberr.Failed("restoring", err)
 }
@@ -216,7 +228,10 @@ func checkEmpty(ctx context.Context, tx pgx.Tx, replace bool) error {
 	return nil
 }
 
-func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
+func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
+	if err := rememberEnded(ctx, tx); err != nil {
+		return err
+	}
 	var all []string
 	for _, name := range controlTables() {
 		if !preservedTables[name] {
@@ -254,6 +269,13 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if err := b.stopQueries(ctx, tx); err != nil {
+		return err
+	}
+	if err := b.voidCredentials(ctx, tx, keepTokens); err != nil {
+		return err
+	}
+	// What earlier versions let be a name may look like an id, and their documents name connections by name alone.
+	if _, err := tx.Exec(ctx, "SELECT settle_names()"); err != nil {
 		return err
 	}
 	// What is to be checked at the end of the transaction is checked now: a table may not be changed before.

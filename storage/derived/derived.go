@@ -31,9 +31,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
@@ -190,6 +192,17 @@ func readerPool(ctx context.Context, dsn string, memory uint64) (*pgxpool.Pool, 
 	}
 	p, err := pgxpool.NewWithConfig(ctx, config)
 	return p, wrapError("opening the results database", err)
+}
+
+// OwnDatabase says what the database is, so that no connection of a user lands there.
+func (d *Database) OwnDatabase(ctx context.Context) (engine.OwnDatabase, error) {
+	conn, err := d.owner.Acquire(ctx)
+	if err != nil {
+		return engine.OwnDatabase{}, wrapError("asking the results database", err)
+	}
+	defer conn.Release()
+	own, err := targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn())
+	return own, wrapError("asking the results database what it is", err)
 }
 
 // Close closes the connections.

@@ -29,7 +29,7 @@ func Access(t *testing.T, s *postgres.Store) {
 		t.Fatal(err)
 	}
 	same("made", c.Access, ada)
-	if c, err = s.Connection(ctx, "c"); err != nil || !c.Production {
+	if c, err = s.ConnectionByName(ctx, "c"); err != nil || !c.Production {
 		t.Fatalf("read: %+v, %v", c, err)
 	}
 	same("read", c.Access, ada)
@@ -86,7 +86,7 @@ func staleConnection(t *testing.T, s *postgres.Store, read store.Connection) {
 	if err := s.DeleteConnection(ctx, "none", read.Version); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("one that is not there is deleted: %v", err)
 	}
-	if now, err := s.Connection(ctx, read.Name); err != nil || !now.Production || now.Version != marked.Version {
+	if now, err := s.Connection(ctx, read.ConnectionID); err != nil || !now.Production || now.Version != marked.Version {
 		t.Errorf("it is %+v now, %v", now, err)
 	}
 	marked.Version, marked.Production = 0, false

@@ -3,11 +3,14 @@ package postgres_test
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -166,10 +169,24 @@ func connections(t *testing.T, s *postgres.Store) {
 	}
 	_, err = s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: "host=h"})
 	wantTaken(t, err)
-	for _, key := range []string{"shop", made.ConnectionID} {
-		got, err := s.Connection(ctx, key)
-		must(t, err)
-		same(t, "connection", got, made)
+	got, err := s.Connection(ctx, made.ConnectionID)
+	must(t, err)
+	same(t, "connection", got, made)
+	got, err = s.ConnectionByName(ctx, "shop")
+	must(t, err)
+	same(t, "connection", got, made)
+	for _, none := range []func() (store.Connection, error){
+		func() (store.Connection, error) { return s.Connection(ctx, "shop") },
+		func() (store.Connection, error) { return s.ConnectionByName(ctx, made.ConnectionID) },
+		func() (store.Connection, error) { return store.FindConnection(ctx, s, uuid.NewString()) },
+	} {
+		if found, err := none(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	}
+	_, err = s.SaveConnection(ctx, store.Connection{Name: made.ConnectionID, Driver: "postgres", DSN: "host=h"})
+	if !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a connection named as the id of another: %v", err)
 	}
 	list, err := s.ListConnections(ctx)
 	must(t, err)
@@ -200,7 +217,7 @@ func connections(t *testing.T, s *postgres.Store) {
 	wantError(t, err, store.ErrNotFound)
 	must(t, s.DeleteConnection(ctx, made.ConnectionID, 0))
 	wantError(t, s.DeleteConnection(ctx, made.ConnectionID, 0), store.ErrNotFound)
-	_, err = s.Connection(ctx, "shop")
+	_, err = s.ConnectionByName(ctx, "shop")
 	wantError(t, err, store.ErrNotFound)
 }
 

@@ -34,6 +34,9 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 	defer cancel()
 	dsn := c.AddressToSave()
 	if c.ConnectionID == "" {
+		if err := engine.CheckName("name", c.Name); err != nil {
+			return c, err
+		}
 		if s.secrets.Masked(c.Driver, dsn) {
 			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+target.Mask)
 		}
@@ -52,7 +55,10 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return store.ConcurrentEditError("connection", old.Name, "", old.UpdatedAt, old.Version)
 		}
 		if old.Name != c.Name {
-			if err := unused(ctx, tx, old.Name, "renamed"); err != nil {
+			if err := engine.CheckName("name", c.Name); err != nil {
+				return err
+			}
+			if err := unused(ctx, tx, old, "renamed"); err != nil {
 				return err
 			}
 		}
@@ -152,17 +158,25 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	return dberr.Failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
 }
 
-// Connection implements api.ConnectionStore; a name wins over an id.
-func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
+// Connection implements store.ConnectionFinder.
+func (s *Store) Connection(ctx context.Context, id string) (store.Connection, error) {
+	return s.connection(ctx, "connection_id", id)
+}
+
+// ConnectionByName implements store.ConnectionFinder.
+func (s *Store) ConnectionByName(ctx context.Context, name string) (store.Connection, error) {
+	return s.connection(ctx, "connection_name", name)
+}
+
+func (s *Store) connection(ctx context.Context, column, value string) (store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+` FROM connections
-		WHERE connection_name = $1 OR connection_id = $1 ORDER BY connection_name = $1 DESC LIMIT 1`, idOrName)
+	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE "+column+" = $1", value)
 	if err != nil {
 		return store.Connection{}, dberr.Failed("reading connection", err)
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, toConnection)
-	return c, dberr.Reading("connection", idOrName, err)
+	return c, dberr.Reading("connection", value, err)
 }
 
 // ListConnections implements api.ConnectionStore; builtin ones come first.
@@ -191,7 +205,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 		case version != 0 && version != c.Version:
 			return store.ConcurrentEditError("connection", c.Name, "", c.UpdatedAt, c.Version)
 		}
-		if err := unused(ctx, tx, c.Name, "deleted"); err != nil {
+		if err := unused(ctx, tx, c, "deleted"); err != nil {
 			return err
 		}
 		if err := unwritten(ctx, tx, c); err != nil {
@@ -203,21 +217,29 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 	return dberr.Failed("deleting connection", err)
 }
 
+// references is a condition on a document: it has the connection with the id $1, or names it by $2 without an id, as
+// what was stored by earlier versions does.
+func references(document string) string {
+	return `EXISTS (SELECT FROM (SELECT ` + document + ` -> 'target' AS t
+			UNION ALL SELECT jsonb_array_elements(coalesce(` + document + ` #> '{matrix,targets}', '[]'))) targets
+		WHERE t ->> 'connection_id' = $1 OR NOT t ? 'connection_id' AND t -> 'connection' = to_jsonb($2::text))`
+}
+
 // unused returns store.ErrInUse while a template, or a run that may still
 // connect, names the connection.
-func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
+func unused(ctx context.Context, tx pgx.Tx, c store.Connection, done string) error {
 	var templates, runs int
 	err := tx.QueryRow(ctx, `SELECT
-		(SELECT count(*) FROM test_templates WHERE config #> '{target,connection}' = to_jsonb($1::text)),
+		(SELECT count(*) FROM test_templates WHERE `+references("config")+`),
 		(SELECT count(*) FROM run_status WHERE status IN ('PREPARED', 'RUNNING', 'STOPPING', 'CANCELLING')
-			AND scenario_config #> '{target,connection}' = to_jsonb($1::text))`, name).Scan(&templates, &runs)
+			AND `+references("scenario_config")+`)`, c.ConnectionID, c.Name).Scan(&templates, &runs)
 	if err != nil {
 		return err
 	}
 	if templates+runs == 0 {
 		return nil
 	}
-	return store.ConnectionInUseError(name, done, templates, runs)
+	return store.ConnectionInUseError(c.Name, done, templates, runs)
 }
 
 // unwritten returns store.ErrInUse while a sink of a continuous query writes to the connection, whatever that was

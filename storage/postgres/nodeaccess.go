@@ -67,15 +67,19 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 	valid time.Duration) (made store.NodeToken, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	hash, hashKey, err := s.hashes.stored(ctx, joinTokenHash, secretSHA256)
+	if err != nil {
+		return made, err
+	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM node_tokens WHERE expires_at < now() - $1::interval",
 			tokenRetention); err != nil {
 			return err
 		}
 		made, err = ScanToken(tx.QueryRow(ctx,
-			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
-			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+TokenColumns,
-			t.TokenID, secretSHA256[:], t.Uses, t.CreatedBy, valid))
+			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at, hash_key)
+			VALUES ($1, $2, $3, $4, now() + $5::interval, $6) RETURNING `+TokenColumns,
+			t.TokenID, hash, t.Uses, t.CreatedBy, valid, hashKey))
 		return err
 	})
 	return made, dberr.Failed("saving the token", err)
@@ -107,7 +111,7 @@ func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSH
 		var over bool
 		var t store.NodeToken
 		err := tx.QueryRow(ctx, `SELECT token_id, uses, used, expires_at, expires_at <= now() FROM node_tokens
-			WHERE secret_sha256 = $1 FOR UPDATE`, secretSHA256[:]).Scan(&t.TokenID, &t.Uses, &t.Used, &t.ExpiresAt.Time, &over)
+			WHERE secret_sha256 = ANY($1) FOR UPDATE`, s.hashes.candidates(joinTokenHash, secretSHA256)).Scan(&t.TokenID, &t.Uses, &t.Used, &t.ExpiresAt.Time, &over)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return tokenRefused("The token by which the node would join is not known here.")

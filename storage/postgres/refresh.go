@@ -109,7 +109,7 @@ func read(ctx context.Context, q interface {
 
 // CreateDynamicTable implements refresh.Refreshes.
 func (q RefreshQueue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made refresh.Table, err error) {
-	if err := refresh.Check(t); err != nil {
+	if err := errors.Join(refresh.Check(t), engine.CheckName("name", t.Name)); err != nil {
 		return made, err
 	}
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {

@@ -19,7 +19,10 @@ import (
 )
 
 // RunArtifacts implements api.Store. Its calls last as long as their context and the pool allow.
-type RunArtifacts struct{ Pool *pgxpool.Pool }
+type RunArtifacts struct {
+	Pool   *pgxpool.Pool
+	hashes *hashes
+}
 
 const shareColumns = `share_id, run_id, run_name, created_by, created_at, expires_at, used_at, use_count,
 	NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = run_shares.run_id)`
@@ -52,10 +55,14 @@ const lockRunSQL = "SELECT run_id, test_name FROM run_status WHERE run_id = $1 F
 
 // CreateShare implements api.Store.
 func (k RunArtifacts) CreateShare(ctx context.Context, s store.Share, secret [32]byte) (store.Share, error) {
+	hash, hashKey, err := k.hashes.stored(ctx, shareHash, secret)
+	if err != nil {
+		return s, err
+	}
 	made, err := one(ctx, k, scanShare, `INSERT INTO run_shares
-			(share_id, run_id, run_name, secret_sha256, created_by, expires_at)
-		SELECT $2, run_id, test_name, $3, $4, $5 FROM (`+lockRunSQL+`) r
-		RETURNING `+shareColumns, s.RunID, uuid.NewString(), secret[:], store.CleanText(s.CreatedBy), s.ExpiresAt.UTC())
+			(share_id, run_id, run_name, secret_sha256, created_by, expires_at, hash_key)
+		SELECT $2, run_id, test_name, $3, $4, $5, $6 FROM (`+lockRunSQL+`) r
+		RETURNING `+shareColumns, s.RunID, uuid.NewString(), hash, store.CleanText(s.CreatedBy), s.ExpiresAt.UTC(), hashKey)
 	return made, dberr.Reading("run", s.RunID, err)
 }
 
@@ -64,7 +71,7 @@ func (k RunArtifacts) UseShare(ctx context.Context, secret [32]byte) (store.Shar
 	s, err := one(ctx, k, scanShare, `UPDATE run_shares SET
 			used_at = CASE WHEN expires_at > clock_timestamp() THEN clock_timestamp() ELSE used_at END,
 			use_count = use_count + CASE WHEN expires_at > clock_timestamp() THEN 1 ELSE 0 END
-		WHERE secret_sha256 = $1 RETURNING `+shareColumns, secret[:])
+		WHERE secret_sha256 = ANY($1) RETURNING `+shareColumns, k.hashes.candidates(shareHash, secret))
 	return s, dberr.Failed("looking for a share", err)
 }
 

@@ -16,6 +16,13 @@ import (
 func TestRunsOfAConnection(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
+	saved := map[string]string{}
+	for _, name := range []string{"shop", "shop 2"} {
+		c, err := s.SaveConnection(t.Context(), store.Connection{Name: name, Driver: "postgres",
+			DSN: "postgres://bench@db/shop"})
+		must(t, err)
+		saved[name] = c.ConnectionID
+	}
 	for id, ref := range map[string]engine.ConnectionRef{"a": {Name: "shop"}, "b": {Name: "shop 2"},
 		"c": {Driver: "postgres", DSN: "host=shop"}, "d": {Name: "shop"}} {
 		if err := s.CreateRun(t.Context(), engine.Run{RunID: id,
@@ -23,8 +30,8 @@ func TestRunsOfAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for connection, want := range map[string]int64{"shop": 2, "shop 2": 1, "sho": 0, "'": 0, "": 4} {
-		list, err := s.ListRuns(t.Context(), store.RunFilter{Connection: connection})
+	for connection, want := range map[string]int64{saved["shop"]: 2, saved["shop 2"]: 1, "shop": 0, "'": 0, "": 4} {
+		list, err := s.ListRuns(t.Context(), store.RunFilter{ConnectionID: connection})
 		if err != nil || list.Total != want || int64(len(list.Runs)) != want {
 			t.Errorf("%q: %d runs, %v, want %d", connection, list.Total, err, want)
 		}

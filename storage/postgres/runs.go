@@ -75,7 +75,10 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	if err := template.SealRules(&scenario, nil, s.sealURL); err != nil {
 		return err
 	}
-	var err error
+	err := s.resolveConnections(ctx, &scenario)
+	if err != nil {
+		return err
+	}
 	if scenario.Target.Connection, err = s.sealRef(ctx, scenario.Target.Connection, nil, "target.connection"); err != nil {
 		return err
 	}
@@ -289,8 +292,8 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 	if f.TemplateID != "" {
 		add("r.template_id = ?", f.TemplateID)
 	}
-	if f.Connection != "" {
-		add("r.scenario_overview #>> '{target,connection}' = ?", f.Connection)
+	if f.ConnectionID != "" {
+		add("r.scenario_overview #>> '{target,connection_id}' = ?", f.ConnectionID)
 	}
 	if f.Search != "" {
 		add(`r.test_name ILIKE ? ESCAPE '\'`, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Search)+"%")

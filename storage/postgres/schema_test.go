@@ -214,7 +214,7 @@ func TestPlayground(t *testing.T) {
 			t.Errorf("got %s %q, %v, want %q", driver, got, err, dsn)
 		}
 	}
-	c, err := s.Connection(ctx, "playground")
+	c, err := s.ConnectionByName(ctx, "playground")
 	if err != nil || !c.Builtin {
 		t.Fatalf("playground %+v, %v", c, err)
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -56,6 +58,25 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 	sealed, err := s.sealedBefore(ctx, ref, field)
 	ref.DSNSealed = sealed
 	return ref, err
+}
+
+// resolveConnections writes the ids of the connections that a document names into it, where it has none. What there is
+// not is left as it is: it is looked up again when a run is made.
+func (s *Store) resolveConnections(ctx context.Context, sc *engine.Scenario) error {
+	for _, c := range sc.Connections() {
+		if c.Ref.Inline() || *c.ID != "" {
+			continue
+		}
+		saved, err := store.FindConnection(ctx, s, c.Ref.Name)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		*c.ID, c.Ref.Name = saved.ConnectionID, saved.Name
+	}
+	return nil
 }
 
 // sealedBefore finds the secret of a redacted DSN in the templates: a
@@ -110,11 +131,14 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver s
 	defer cancel()
 	if !ref.Inline() {
 		var id, sealed string
-		err := s.pool.QueryRow(ctx, "SELECT connection_id, driver, dsn_sealed FROM connections WHERE connection_name = $1",
-			ref.Name).
+		column, value := "connection_name", ref.Name
+		if ref.ID != "" {
+			column, value = "connection_id", ref.ID
+		}
+		err := s.pool.QueryRow(ctx, "SELECT connection_id, driver, dsn_sealed FROM connections WHERE "+column+" = $1", value).
 			Scan(&id, &driver, &sealed)
 		if err != nil {
-			return "", dsn, s.explainMissing(ctx, ref.Name, err)
+			return "", dsn, s.explainMissing(ctx, cmp.Or(ref.Name, ref.ID), err)
 		}
 		dsn, err = s.unseal(sealed, connectionContext(id))
 		return driver, dsn, err

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -50,8 +52,10 @@ type Store struct {
 	AuditLog
 	RunCommandStore
 	AdmissionQueue
+	*GuessCounts
 	streams *CatalogStore
 	keys    *keyring.Keyring
+	hashes  *hashes
 	secrets target.Secrets
 }
 
@@ -71,7 +75,7 @@ const (
 // Errors are *engine.Error where the user can do something.
 func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
+	if err := errors.Join(schema.CheckDSN(dsn), err); err != nil {
 		return nil, schema.InvalidDSN(err)
 	}
 	config.MaxConns = MaxConnections
@@ -107,11 +111,40 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		AuditLog:      AuditLog{Pool: pool}, AdmissionQueue: AdmissionQueue{Pool: pool},
 		probe: probe, keys: keys, streams: NewCatalogStore(pool, keys),
 		secrets: target.NewSecrets(known)}
-	if err := s.Ping(ctx); err != nil {
+	if err := s.openKeys(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// openKeys checks the schema, and reads what the keys are for.
+func (s *Store) openKeys(ctx context.Context) error {
+	if err := s.Ping(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if s.keys != nil {
+		if err := s.preferSealingKey(ctx); err != nil {
+			return err
+		}
+	}
+	hashes, err := newHashes(ctx, s.pool, s.keys)
+	if err != nil {
+		return err
+	}
+	s.hashes, s.Users.hashes, s.RunArtifacts.hashes = hashes, hashes, hashes
+	s.GuessCounts = &GuessCounts{pool: s.pool, hashes: hashes}
+	return nil
+}
+
+// LostKeys are the names of the servers' keys under which tokens and links were hashed, and which are not here: those
+// tokens and links do not work.
+func (s *Store) LostKeys() []string {
+	s.hashes.mu.RLock()
+	defer s.hashes.mu.RUnlock()
+	return s.hashes.lost
 }
 
 // Streams is the catalog of streams.
@@ -119,6 +152,21 @@ func (s *Store) Streams() *CatalogStore { return s.streams }
 
 // Close waits for calls that are under way and closes the connections.
 func (s *Store) Close() { s.pool.Close(); s.probe.Close() }
+
+// OwnDatabase says what the control store's database is, so that no connection of a user lands there.
+func (s *Store) OwnDatabase(ctx context.Context) (own engine.OwnDatabase, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return own, fmt.Errorf("asking the control store what it is: %w", dberr.Map(err))
+	}
+	defer conn.Release()
+	if own, err = targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn()); err != nil {
+		return own, fmt.Errorf("asking the control store what it is: %w", dberr.Map(err))
+	}
+	return own, nil
+}
 
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {

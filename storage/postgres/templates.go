@@ -68,6 +68,9 @@ func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	if err := engine.CheckName("name", t.Name); err != nil {
+		return t, err
+	}
 	if t.TemplateID == "" {
 		t.TemplateID = newID()
 	}
@@ -98,6 +101,9 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.Scenario) (config []byte,
 	source string, err error) {
 	t.Config = t.Config.Clone()
+	if err := s.resolveConnections(ctx, &t.Config); err != nil {
+		return nil, "", err
+	}
 	for _, c := range t.Config.Connections() {
 		if c.Ref.Inline() {
 			t.Source = template.MaskSecrets(t.Source, *c.Ref, s.secrets)
@@ -119,6 +125,9 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	now, err := s.Template(ctx, t.TemplateID)
+	if err == nil && t.Name != now.Name {
+		err = engine.CheckName("name", t.Name)
+	}
 	if err != nil {
 		return t, err
 	}

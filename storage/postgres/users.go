@@ -17,7 +17,10 @@ import (
 )
 
 // Users implements api.UserStore. Its calls last as long as their context and the pool allow.
-type Users struct{ Pool *pgxpool.Pool }
+type Users struct {
+	Pool   *pgxpool.Pool
+	hashes *hashes
+}
 
 // adminLock is the key of the advisory lock under which admins come and go.
 const adminLock = 0x61646d6e // "admn"
@@ -56,6 +59,9 @@ func (s Users) CreateUser(ctx context.Context, name string, role store.Role) (st
 	if err := store.CheckUser(name, role); err != nil {
 		return store.User{}, err
 	}
+	if err := engine.CheckName("name", name); err != nil {
+		return store.User{}, err
+	}
 	u, err := scan(s.Pool.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role) VALUES ($1, $2, $3)
 		RETURNING `+userColumns, newUserID(), name, role))
 	return u, dberr.Saving("user", name, err)
@@ -71,6 +77,9 @@ func (s Users) ExternalUser(ctx context.Context, externalID, name string, role s
 		var before store.Role
 		err := tx.QueryRow(ctx, "SELECT role FROM users WHERE external_id = $1 FOR UPDATE", externalID).Scan(&before)
 		if errors.Is(err, pgx.ErrNoRows) {
+			if engine.LooksLikeID(name) {
+				name = "user-" + name // providers name people so, who are known by externalID
+			}
 			u, err = scan(tx.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role, external_id)
 				VALUES ($1, $2, $3, $4) RETURNING `+userColumns, newUserID(), name, role, externalID))
 			return err

@@ -26,7 +26,11 @@ func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]
 	if t.TokenID == "" {
 		t.TokenID = newUserID()
 	}
-	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+	hash, hashKey, err := s.hashes.stored(ctx, tokenHash, secretSHA256)
+	if err != nil {
+		return t, err
+	}
+	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE user_id = $1 AND expires_at <= now()", t.UserID); err != nil {
 			return err
 		}
@@ -36,9 +40,9 @@ func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]
 			return err
 		}
 		return scanToken(tx.QueryRow(ctx,
-			`INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope)
-			VALUES ($1, $2, $3, $4, $5, $6, coalesce(nullif($7, ''), 'write')) RETURNING `+tokenColumns,
-			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], nullable(t.ExpiresAt.Time), t.Scope), &t)
+			`INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope, hash_key)
+			VALUES ($1, $2, $3, $4, $5, $6, coalesce(nullif($7, ''), 'write'), $8) RETURNING `+tokenColumns,
+			t.TokenID, t.UserID, t.Kind, t.Name, hash, nullable(t.ExpiresAt.Time), t.Scope, hashKey), &t)
 	})
 	return t, dberr.Failed("saving token", err)
 }
@@ -51,12 +55,13 @@ const useNoteTimeout = time.Second
 func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
 	var t store.Token
 	var u store.User
+	candidates := s.hashes.candidates(tokenHash, secretSHA256)
 	read := func(sql string) error {
-		return scanToken(s.Pool.QueryRow(ctx, sql, kind, secretSHA256[:]), &t, &u.UserID, &u.Name, &u.Role,
+		return scanToken(s.Pool.QueryRow(ctx, sql, kind, candidates), &t, &u.UserID, &u.Name, &u.Role,
 			&u.CreatedAt.Time, &u.HasPassword, &u.External)
 	}
 	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at, u.password_hash <> '', u.external_id IS NOT NULL"
-	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())" +
+	const valid = " t.kind = $1 AND t.secret_sha256 = ANY($2) AND (t.expires_at IS NULL OR t.expires_at > now())" +
 		" AND u.disabled_at IS NULL"
 	once := kind == "signin" || kind == "invite"
 	var err error

@@ -20,6 +20,11 @@ export async function turnsASecondFactorOn(page, base, name, password) {
   const account = page.getByRole('region', { name: 'Your account' });
   await account.getByRole('button', { name: 'Turn on' }).click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Password').fill('not the password');
+  await dialog.getByRole('button', { name: 'Continue' }).click();
+  await dialog.getByText('is not your password').waitFor();
+  await dialog.getByLabel('Password').fill(password);
+  await dialog.getByRole('button', { name: 'Continue' }).click();
   const picture = dialog.getByRole('img', { name: /QR code/ });
   await picture.waitFor();
   await picture.evaluate((i) => i.decode()); // fails for what cannot be drawn

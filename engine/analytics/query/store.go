@@ -34,5 +34,8 @@ func CheckQuery(q SavedQuery) error {
 	case q.SQL == "":
 		return engine.InvalidField("sql", "is empty", "write a SELECT")
 	}
-	return nil
+	if q.Version != 0 && StoredName(q) == q.Name {
+		return nil
+	}
+	return engine.CheckName("name", q.Name)
 }

@@ -1,6 +1,7 @@
 // Package egress says which addresses this process may speak with on somebody else's word: databases under test, and
 // systems that things are sent to. It looks at the address that is dialled, after names were resolved, so that a name
-// that leads elsewhere a moment later leads nowhere; a redirect is dialled, and so looked at, like any other.
+// that leads elsewhere a moment later leads nowhere; a redirect is dialled, and so looked at, like any other. A unix
+// socket is judged by the file that its path leads to.
 package egress
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +19,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Policy is what may be reached. The zero policy is everything but what is always refused: addresses of the link, and
-// those where clouds tell a machine its own keys.
-type Policy struct{ rules []rule }
+// Policy is what may be reached on the word of users. The zero policy is every address but those that are always
+// refused (of the link, and where clouds tell a machine its own keys), and no unix socket: who asks on a socket is
+// taken for the user that this process runs as. A nil policy is Unrestricted.
+type Policy struct {
+	rules []rule
+	// sockets are files of unix sockets, and folders of some, as they were listed.
+	sockets []string
+}
 
 // Unrestricted returns the policy for what whoever starts the process has named, by a flag or in the environment: no
-// list is asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
+// list is asked, and unix sockets are theirs to use. What is refused always is refused here too, whatever a name or a
+// redirect leads to.
 func Unrestricted() *Policy { return nil }
 
 // rule allows a range of addresses or a name, on one port or, with 0, on all.
@@ -35,15 +43,24 @@ type rule struct {
 // Flag names the option of a policy.
 const Flag = "--allow-targets"
 
-// Parse reads an allow-list: ranges and addresses (10.0.0.0/8, 10.0.0.7, [fd00::7]:5432), and names
-// (db.example.com:5432, .example.com). An empty list is the zero policy.
+// Parse reads an allow-list: ranges and addresses (10.0.0.0/8, 10.0.0.7, [fd00::7]:5432), names (db.example.com:5432,
+// .example.com), and unix sockets (unix:/run/database). An empty list is the zero policy.
 func Parse(list []string) (*Policy, error) {
 	p := &Policy{}
 	for _, text := range list {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(text), socketPrefix); ok {
+			if !filepath.IsAbs(path) || strings.IndexByte(path, 0) >= 0 {
+				return nil, engine.InvalidField(Flag, fmt.Sprintf("has %q, which is no path from the root", text),
+					"write unix:/run/database for the sockets in a folder, or the path of one socket's file")
+			}
+			p.sockets = append(p.sockets, filepath.Clean(path))
+			continue
+		}
 		r, ok := parse(strings.ToLower(strings.TrimSpace(text)))
 		if !ok {
 			return nil, engine.InvalidField(Flag, fmt.Sprintf("has %q, which is no address, range or name", text),
-				"write 10.0.0.0/8, 10.0.0.7:5432, [fd00::7]:5432, db.example.com:5432, or .example.com for all names below")
+				"write 10.0.0.0/8, 10.0.0.7:5432, [fd00::7]:5432, db.example.com:5432, .example.com for all names below, or "+
+					"unix:/run/database")
 		}
 		p.rules = append(p.rules, r)
 	}
@@ -118,6 +135,27 @@ func IsForbidden(ip netip.Addr) bool {
 	return false
 }
 
+// sharedRanges are networks behind a provider's or an operator's router, beside the private ones.
+var sharedRanges = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("fec0::/10")}
+
+// IsInternal reports whether an address is of this machine or of a network that the internet does not reach: what
+// answers there may be meant for this machine alone.
+func IsInternal(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() || ip.IsPrivate() || IsForbidden(ip) ||
+		slices.ContainsFunc(sharedRanges, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return true
+	}
+	for _, w := range embeddedIPv4 {
+		if ip.Is6() && w.prefix.Contains(ip) {
+			b := ip.As16()
+			return IsInternal(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
+		}
+	}
+	return false
+}
+
 // IsForbiddenHost reports whether a host as it is written is refused before anything is looked up: a name of a cloud's
 // metadata, or an address that is always refused.
 func IsForbiddenHost(host string) bool {
@@ -142,7 +180,7 @@ func (p *Policy) Check(name string, at netip.AddrPort) error {
 				"spoken with there.", display(name, ip)), Hint: "Name the host that the system has in your network.",
 			Cause: ErrRefused}
 	}
-	if p == nil || len(p.rules) == 0 {
+	if p == nil || len(p.rules) == 0 && len(p.sockets) == 0 {
 		return nil
 	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
@@ -181,8 +219,7 @@ func display(name string, ip netip.Addr) string {
 	return fmt.Sprintf("%s (%s)", name, ip)
 }
 
-// Dial connects to host:port as net.Dialer does, where the policy lets it. Only TCP is judged: a socket of this machine
-// is the business of who names it.
+// Dial connects to host:port, or to a unix socket, as net.Dialer does, where the policy lets it.
 func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -194,10 +231,22 @@ func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, e
 // DialNamed is Dial for an address that a name was resolved to before.
 func (p *Policy) DialNamed(ctx context.Context, network, address, name string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
-		if !strings.HasPrefix(network, "tcp") {
-			return nil
+	switch {
+	case network == "unix":
+		file, err := p.CheckSocket(address)
+		if err != nil {
+			return nil, err
 		}
+		return d.DialContext(ctx, network, file) //nolint:wrapcheck // it is the dialer
+	case !strings.HasPrefix(network, "tcp"):
+		return nil, &engine.Error{
+			Code:    engine.CodeTarget,
+			Message: fmt.Sprintf("%s is not dialled over %s.", address, network),
+			Hint:    "Name a host and a port.",
+			Cause:   ErrRefused,
+		}
+	}
+	d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("reading the address %s: %w", address, err)

@@ -115,3 +115,17 @@ func TestANameThatLeadsToTheLink(t *testing.T) {
 		}
 	}
 }
+
+func TestInternal(t *testing.T) {
+	for _, at := range []string{"127.0.0.1", "127.9.9.9", "::1", "10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1",
+		"fd00::7", "::ffff:10.0.0.7", "64:ff9b::a00:7", "2002:a00:7::1", "169.254.1.1", "fe80::1", "0.0.0.0"} {
+		if !egress.IsInternal(netip.MustParseAddr(at)) {
+			t.Errorf("%s is no internal address", at)
+		}
+	}
+	for _, at := range []string{"8.8.8.8", "172.32.0.1", "2606:4700::1111", "64:ff9b::808:808", "100.128.0.1"} {
+		if egress.IsInternal(netip.MustParseAddr(at)) {
+			t.Errorf("%s is an internal address", at)
+		}
+	}
+}

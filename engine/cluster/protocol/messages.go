@@ -96,6 +96,8 @@ type AssignRun struct {
 	ClockAhead time.Duration
 	// TraceParent is what the node's spans are part of, as trace.Tracer.Context says; empty where none are made.
 	TraceParent string
+	// Own are databases of the server's own, in which no connection may land.
+	Own []engine.OwnDatabase
 }
 
 // RunEvent carries one persisted control event.

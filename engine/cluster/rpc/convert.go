@@ -33,7 +33,11 @@ func toWire(m protocol.ToNode) (*pb.ToNode, error) {
 		return &pb.ToNode{Message: &pb.ToNode_AssignRun{AssignRun: &pb.AssignRun{RunId: m.RunID, ResultId: m.ResultID,
 			WorkerId: m.WorkerID, WorkerGroupId: int64(m.WorkerGroupID), Epoch: m.Epoch, RunName: m.RunName, PlanJson: plan,
 			WorkloadJson: workload, Dsn: m.DSN.Reveal(), KeySlot: int64(m.KeySlot), Connections: int64(m.Connections),
-			Workers: int64(m.Workers), ClockAheadNs: int64(m.ClockAhead), Traceparent: m.TraceParent}}}, nil
+			Workers: int64(m.Workers), ClockAheadNs: int64(m.ClockAhead), Traceparent: m.TraceParent,
+			Own: listed(m.Own, func(o engine.OwnDatabase) *pb.OwnDatabase {
+				return &pb.OwnDatabase{What: o.What, SystemId: o.SystemID, Oid: o.OID, Name: o.Name, Owners: o.Owners,
+					Sealed: o.Sealed, Guests: o.Guests, Socket: o.Socket}
+			})}}}, nil
 	case protocol.RunEvent:
 		event, err := json.Marshal(m.Event)
 		if err != nil {
@@ -78,7 +82,11 @@ func toNode(w *pb.ToNode) (protocol.ToNode, error) {
 		m := protocol.AssignRun{RunID: p.GetRunId(), ResultID: p.GetResultId(), WorkerID: p.GetWorkerId(),
 			WorkerGroupID: int(p.GetWorkerGroupId()), Epoch: p.GetEpoch(), RunName: p.GetRunName(), DSN: secret.New(p.GetDsn()),
 			KeySlot: int(p.GetKeySlot()), Connections: int(p.GetConnections()), Workers: int(p.GetWorkers()),
-			ClockAhead: time.Duration(p.GetClockAheadNs()), TraceParent: p.GetTraceparent()}
+			ClockAhead: time.Duration(p.GetClockAheadNs()), TraceParent: p.GetTraceparent(),
+			Own: listed(p.GetOwn(), func(o *pb.OwnDatabase) engine.OwnDatabase {
+				return engine.OwnDatabase{What: o.GetWhat(), SystemID: o.GetSystemId(), OID: o.GetOid(), Name: o.GetName(),
+					Owners: o.GetOwners(), Sealed: o.GetSealed(), Guests: o.GetGuests(), Socket: o.GetSocket()}
+			})}
 		if err := json.Unmarshal(p.GetPlanJson(), &m.Plan); err != nil {
 			return nil, fmt.Errorf("reading the plan: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -267,5 +268,60 @@ func TestAnAnswerIsShownAsText(t *testing.T) {
 	}
 	if got := c.LogText("\x1b]0;owned\x07\x1b[2J\u202egnp\x00\r\nno"); got != "]0;owned[2Jgnp no" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestWhatIsInternalIsNotRead: whoever names an endpoint reads no service through this server that only it reaches.
+func TestWhatIsInternalIsNotRead(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte("the inner secret"))
+	}))
+	defer plain.Close()
+	sealed := httptest.NewTLSServer(plain.Config.Handler)
+	defer sealed.Close()
+	raw, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	go func() {
+		for {
+			conn, err := raw.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("SSH-2.0-the inner secret\r\n\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	named := strings.Replace(plain.URL, "127.0.0.1", "localhost", 1)
+	for at, want := range map[string]string{plain.URL: "answers 403", named: "answers 403",
+		sealed.URL: "private network", "http://" + raw.Addr().String(): "private network"} {
+		for _, hide := range []bool{true, false} {
+			c, err := delivery.NewClient(delivery.Endpoint{URL: secret.New(at), HideInternal: hide})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := c.Post(t.Context(), "", "text/plain", nil)
+			if err == nil {
+				err = a.Err()
+			}
+			c.Close()
+			told := strings.Contains(err.Error(), "inner") || strings.Contains(err.Error(), "x509")
+			if told == hide || hide && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, hidden %t: %v", at, hide, err)
+			}
+		}
+	}
+	// Nobody listens: that is said, whose address it is.
+	raw.Close()
+	c, err := delivery.NewClient(delivery.Endpoint{URL: secret.New("http://" + raw.Addr().String()), HideInternal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Post(t.Context(), "", "text/plain", nil); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("nobody listens: %v", err)
 	}
 }

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -34,6 +37,9 @@ type Endpoint struct {
 	CA []byte
 	// Egress judges the addresses that are dialled; nil refuses only those that always are.
 	Egress *egress.Policy
+	// HideInternal keeps back what an address of this machine or of a private network says: whoever names the endpoint,
+	// and reads why it failed, would read a service through this server that only the server reaches.
+	HideInternal bool
 	// UserAgent is what this program calls itself.
 	UserAgent string
 }
@@ -51,6 +57,9 @@ type Client struct {
 	headers  http.Header
 	redactor *strings.Replacer
 	http     *http.Client
+	// hidden is whether an internal address was dialled, whose answers are not to be shown. It stays: later answers may
+	// come over a connection of before.
+	hidden atomic.Bool
 }
 
 // NewClient reads an endpoint.
@@ -111,13 +120,34 @@ func NewClient(e Endpoint) (*Client, error) {
 			return nil, engine.InvalidField(e.Flag, "has a file of authorities without a certificate", "write PEM")
 		}
 	}
+	dial := e.Egress.Dial
+	if e.HideInternal {
+		dial = c.noteInternal(dial)
+	}
 	c.http = &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: e.Egress.Dial,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial,
 			TLSClientConfig: security, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, MaxConnsPerHost: 2,
 			MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// noteInternal is a dialer that notes when it has reached an internal address.
+func (c *Client) noteInternal(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		at, unknown := netip.ParseAddrPort(conn.RemoteAddr().String())
+		if unknown != nil || egress.IsInternal(at.Addr()) {
+			c.hidden.Store(true)
+		}
+		return conn, nil
+	}
 }
 
 // newRedactor replaces what is secret; texts of fewer bytes are words of any answer.
@@ -222,7 +252,11 @@ func (c *Client) Post(
 	if err != nil && got.StatusCode/100 == 2 {
 		return nil, c.redactError(err) // what it has not said is not known
 	}
-	return &Response{Status: got.StatusCode, Header: got.Header, Body: text, Text: c.LogText(string(text))}, nil
+	a := &Response{Status: got.StatusCode, Header: got.Header, Body: text, Text: c.LogText(string(text))}
+	if c.hidden.Load() {
+		a.Text = ""
+	}
+	return a, nil
 }
 
 // LogText is a text of somebody else's as it may stand in a log.
@@ -243,6 +277,11 @@ func (c *Client) redactError(err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the endpoint has not answered for %s: %w", attemptTimeout, context.DeadlineExceeded)
+	}
+	// What speaks no HTTP is quoted in the error, and so are the names of a certificate.
+	var unreached *net.OpError
+	if c.hidden.Load() && !errors.As(err, &unreached) && !errors.Is(err, context.Canceled) {
+		return errors.New("the endpoint is in a private network, and does not answer as HTTP has it")
 	}
 	if hidden := c.redactor.Replace(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)

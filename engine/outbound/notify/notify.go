@@ -357,7 +357,8 @@ func (n *Notifier) enqueue(h Hook, v Notice) error {
 }
 
 func (n *Notifier) client(h Hook) (*delivery.Client, error) {
-	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, UserAgent: n.o.UserAgent, Egress: n.o.Egress})
+	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, UserAgent: n.o.UserAgent, Egress: n.o.Egress,
+		HideInternal: true})
 }
 
 // attempt tells once; number counts the attempts of a notice from 1 on.

@@ -30,7 +30,7 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 	if err != nil {
 		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
 	}
-	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
+	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Ref())
 	if err != nil {
 		return nil, fmt.Errorf("opening the connection: %w", err)
 	}

@@ -214,7 +214,7 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if err := r.checkSupport(ctx, sc); err != nil {
 		return nil, err
 	}
-	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
+	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Ref())
 	if err != nil {
 		if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
 			return nil, &engine.Error{Code: engine.CodeInvalid,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 )
 
@@ -29,7 +30,7 @@ type workerLife struct {
 func (s *streaming) startNode(name string) {
 	n := &workerLife{of: s, name: name, bears: s.w.oneIn(2)}
 	n.ctx, n.end = context.WithCancel(context.Background())
-	n.host = fragment.NewHost(feeds{n}, zerolog.Nop())
+	n.host = fragment.NewHost(feeds{n}, memory.Limits{}, zerolog.Nop())
 	s.mu.Lock()
 	s.hosts[name] = n
 	s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -72,6 +73,8 @@ type Catalog struct {
 	host string
 	// usedSlots are slots of queries that are not in queries.
 	usedSlots map[string]int64
+	// unread is what those take.
+	unread Usage
 }
 
 // Contents are all entities, and the numbers that were given out last.
@@ -84,18 +87,21 @@ type Contents struct {
 	LastSourceID, LastQueryID int64
 	// UsedSlots are the slots of workers that queries take which were not read.
 	UsedSlots map[string]int64
+	// Unread is what these queries take of the catalog.
+	Unread Usage
 }
 
 // FromContents returns a catalog with contents that were taken from one. They are not changed in place.
 func FromContents(c Contents) *Catalog {
 	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
 		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID,
-		usedSlots: c.UsedSlots}
+		usedSlots: c.UsedSlots, unread: c.Unread}
 }
 
 // Contents returns all that is in it.
 func (c *Catalog) Contents() Contents {
-	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.usedSlots}
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.usedSlots,
+		c.unread}
 }
 
 // SetAuthor says who changes the catalog from now on, and when; queries keep it.
@@ -167,6 +173,18 @@ func (c *Catalog) Sink(name string) (Sink, bool) {
 	return Sink{}, false
 }
 
+// newName refuses a name that another object of the kind has, or that looks like an id.
+func newName(source string, name sql.Name, what string, taken bool) error {
+	if taken {
+		return exists(source, name, what)
+	}
+	if engine.LooksLikeID(name.Text) {
+		return sql.Errorf(sql.InvalidConfig, source, name.At, "choose a name in words",
+			"the name %s of the %s looks like an id", name.Text, what)
+	}
+	return nil
+}
+
 func exists(source string, name sql.Name, what string) error {
 	return sql.Errorf(sql.AlreadyExists, source, name.At, "DROP it first, or choose another name",
 		"there is a %s named %s already", what, name.Text)
@@ -174,8 +192,8 @@ func exists(source string, name sql.Name, what string) error {
 
 // CreateLogicalSource adds a schema.
 func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource) error {
-	if c.logicalSource(s.Name.Text) >= 0 {
-		return exists(source, s.Name, "logical source")
+	if err := newName(source, s.Name, "logical source", c.logicalSource(s.Name.Text) >= 0); err != nil {
+		return err
 	}
 	if len(s.Columns) == 0 {
 		return sql.Errorf(sql.EmptySchema, source, s.Name.At, "write name TYPE for each column",
@@ -236,6 +254,9 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 		return 0, sql.Errorf(sql.LogicalSourceDoesNotExistForPhysical, source, s.Logical.At,
 			sql.Suggest(s.Logical.Text, c.Names()...), "there is no logical source %s", s.Logical.Text)
 	}
+	if c.ofProduct(s.Logical.Text) {
+		return 0, protected(source, s.Logical, "takes no rows from elsewhere")
+	}
 	kind, err := kindOf(sql.SourceTypeDoesNotExist, source, s.Type, connector.SourceTypes)
 	if err != nil {
 		return 0, err
@@ -270,8 +291,8 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 
 // CreateSink adds where rows go.
 func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
-	if c.sink(s.Name.Text) >= 0 {
-		return exists(source, s.Name, "sink")
+	if err := newName(source, s.Name, "sink", c.sink(s.Name.Text) >= 0); err != nil {
+		return err
 	}
 	kind, err := kindOf(sql.SinkTypeDoesNotExist, source, s.Type, connector.SinkTypes)
 	if err != nil {
@@ -372,6 +393,21 @@ func (c *Catalog) peers(source string, w *Worker, set sql.Setting) error {
 	return nil
 }
 
+// ofProduct reports whether a logical source is one of the product: it is called like the stream that it reads from
+// this process. Queries and rules of everybody read these, so no statement takes one away, or mixes rows into one.
+func (c *Catalog) ofProduct(logical string) bool {
+	return slices.ContainsFunc(c.physical, func(p PhysicalSource) bool {
+		return p.Type == connector.System && p.Placement == "" && sql.SameName(p.Logical, logical) &&
+			sql.SameName(p.Logical, p.Config.String("SOURCE.STREAM"))
+	})
+}
+
+// protected refuses a change of a source of the product.
+func protected(source string, name sql.Name, what string) error {
+	return sql.Errorf(sql.ProtectedSource, source, name.At, "CREATE a source of your own, under another name",
+		"%s is a source of the product: it %s", name.Text, what)
+}
+
 // Drop takes an entity out that nothing refers to, and returns whether it was there.
 func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 	name := d.Name.Text
@@ -380,12 +416,18 @@ func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 	}
 	switch d.Entity {
 	case sql.LogicalSource:
+		if c.ofProduct(name) {
+			return true, protected(source, d.Name, "cannot be dropped")
+		}
 		if list := c.Physical(name); len(list) > 0 {
 			return true, used(sql.ReferencedPhysicalSourceExists, fmt.Sprintf("the physical source %d", list[0].ID))
 		}
 		return remove(&c.logical, c.logicalSource(name)), nil
 	case sql.PhysicalSource:
 		i := slices.IndexFunc(c.physical, func(p PhysicalSource) bool { return fmt.Sprint(p.ID) == name })
+		if i >= 0 && c.ofProduct(c.physical[i].Logical) {
+			return true, protected(source, sql.Name{Text: c.physical[i].Logical, At: d.Name.At}, "cannot be dropped")
+		}
 		for _, q := range c.queries {
 			if i >= 0 && slices.Contains(q.Sources, c.physical[i].ID) {
 				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -79,16 +80,27 @@ func (t AlertFunc) send(a Alert, err error) {
 	t(a)
 }
 
-// maxValueLength is how much of a value is told.
-const maxValueLength = 100
+// maxValueLength is how many characters of a value are told, and maxValues how many values of a row.
+const (
+	maxValueLength = 100
+	maxValues      = 50
+)
 
 // RowText is a row as text: names and values, long ones cut.
 func RowText(columns []column.Column, b *column.Batch, i int) string {
 	var parts []string
 	for c := range b.Cols {
+		if len(parts) == maxValues {
+			parts = append(parts, "…")
+			break
+		}
 		v := "NULL"
-		if !b.Cols[c].Null[i] {
-			v = string(b.Cols[c].AppendValue(nil, i))
+		if of := &b.Cols[c]; !of.Null[i] {
+			if v = ""; of.Type.Kind == column.Text {
+				v = string(of.Text(i)[:min(len(of.Text(i)), utf8.UTFMax*maxValueLength)])
+			} else {
+				v = string(of.AppendValue(nil, i))
+			}
 		}
 		if r := []rune(v); len(r) > maxValueLength {
 			v = string(r[:maxValueLength-1]) + "…"

@@ -15,9 +15,9 @@ import (
 // maxLine is how long a row may be as text, in bytes.
 const maxLine = 1 << 20
 
-// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: a
-// vector holds no more than column.MaxText of texts, and several batches are under way.
-const fullBatch = 4 << 20
+// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: several
+// batches of each source are under way.
+const fullBatch = 1 << 20
 
 // lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
 type lines struct {
@@ -106,6 +106,7 @@ type rows struct {
 	field     byte
 	skip      bool // the next line is a header
 	batch     int
+	width     int // bytes of a row's values that are of one size
 	malformed atomic.Int64
 	scratch   []byte
 	// foldedNames are the names of the members of an object by what they are without case.
@@ -115,7 +116,11 @@ type rows struct {
 }
 
 func newRows(r io.Reader, columns []column.Column, c Config) *rows {
-	return &rows{lines: lines{r: r, delimiter: c.String("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
+	width := 0
+	for _, col := range columns {
+		width += col.Type.Width()
+	}
+	return &rows{width: width, lines: lines{r: r, delimiter: c.String("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
 		json: strings.EqualFold(c.String("PARSER.TYPE"), "JSON"), field: c.String("PARSER.FIELD_DELIMITER")[0],
 		skip: c.Bool("PARSER.HEADER"), batch: int(c.Int("SOURCE.BATCH_ROWS")), foldedNames: map[string]string{}}
 }
@@ -160,7 +165,7 @@ func (s *rows) Read(b *column.Batch) error {
 			}
 			continue
 		}
-		size += len(line)
+		size += len(line) + s.width
 		if b.N++; b.N == 1 && s.batchTimeout > 0 {
 			first = time.Now()
 		}

@@ -55,7 +55,8 @@ func NewWebhook(ctx context.Context, url secret.Secret, columns []column.Column,
 		return nil, ErrSealed
 	}
 	var err error
-	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Egress: policy}); err != nil {
+	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Egress: policy,
+		HideInternal: true}); err != nil {
 		e := sql.Errorf(sql.InvalidConfig, "", -1, "name another address",
 			"rows can not be posted to the address: %v", err)
 		e.Cause = err
@@ -74,6 +75,9 @@ func (w *webhook) Write(b *column.Batch) error {
 	}
 	a := Alert{Rows: b.N, Row: RowText(w.columns, b, 0)}
 	err := w.write(b, a)
+	if w.rows.Cap() > maxKeptBuffer {
+		w.rows = bytes.Buffer{}
+	}
 	w.alert.send(a, err)
 	return err
 }
@@ -110,6 +114,12 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 		}
 	}
 }
+
+// maxKeptBuffer is how many bytes of rows that were posted are kept for the next ones.
+const maxKeptBuffer = 1 << 20
+
+// Held implements Holding.
+func (w *webhook) Held() int { return w.rows.Cap() }
 
 // post makes one attempt.
 func (w *webhook) post(name string) delivery.Outcome {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
@@ -116,6 +117,34 @@ func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 	if _, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}, nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSourcesOfTheProductStay: nobody takes a source away that queries of everybody read, or mixes rows into it.
+func TestSourcesOfTheProductStay(t *testing.T) {
+	k := &catalogtest.Store{}
+	c := begin(t, k, &pipes{}, "one")
+	contents, err := k.CatalogContents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := []string{"DROP LOGICAL SOURCE run_events", "DROP LOGICAL SOURCE RUN_EVENTS",
+		"CREATE PHYSICAL SOURCE FOR run_events TYPE FILE SET('x.csv' AS SOURCE.FILE_PATH)"}
+	for _, p := range contents.Physical {
+		statements = append(statements, fmt.Sprintf("DROP PHYSICAL SOURCE %d", p.ID))
+	}
+	for _, text := range statements {
+		_, err := c.Execute(t.Context(), text, catalog.Author{Name: "ada"}, nil)
+		if seen := coordinator.StatementError(err); !engine.HasCode(seen, engine.CodeForbidden) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	// What a user has made goes away, also where it reads the same stream.
+	execute(t, c, "CREATE LOGICAL SOURCE mine(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, "+
+		"reason TEXT); CREATE PHYSICAL SOURCE FOR mine TYPE SYSTEM SET('run_events' AS SOURCE.STREAM)")
+	if contents, err = k.CatalogContents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, c, fmt.Sprintf("DROP PHYSICAL SOURCE %d; DROP LOGICAL SOURCE mine", contents.LastSourceID))
 }
 
 // eventually waits until a query is in a state; "" is gone.

@@ -169,7 +169,7 @@ func (d *deployment) open(ctx context.Context, p *deployedFragment, b fragment.B
 		p.localDone = make(chan struct{})
 		go func() { //nolint:gosec // it ends with its owner
 			defer close(p.localDone)
-			fragment.Run(context.Background(), b, d.o.Connectors, worker)
+			fragment.Run(context.Background(), b, d.o.Connectors, d.o.Memory, worker)
 		}()
 	} else if link, err = d.o.Runner.Start(opening, p.host, b.Spec); err != nil {
 		d.unready(ctx, p, "cannot be given its fragment: "+err.Error())

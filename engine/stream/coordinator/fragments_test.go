@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
@@ -34,7 +35,7 @@ func newCluster(t *testing.T, hosts ...string) *cluster {
 		away: map[string]bool{}, drains: map[string]bool{}, bears: map[string]bool{}}
 	for _, h := range hosts {
 		c.feeds[h] = &pipes{}
-		c.hosts[h] = fragment.NewHost(c.feeds[h], zerolog.Nop())
+		c.hosts[h] = fragment.NewHost(c.feeds[h], memory.Limits{}, zerolog.Nop())
 	}
 	t.Cleanup(func() {
 		for _, h := range c.hosts {

@@ -22,6 +22,8 @@ func StatementError(err error) error {
 		sql.ReferencedPhysicalSourceExists, sql.ReferencedQueryExists, sql.ReferencedSinkExists,
 		sql.ReferencedSourceExists:
 		code = engine.CodeConflict
+	case sql.ProtectedSource:
+		code = engine.CodeForbidden
 	case sql.NetworkError:
 		code = engine.CodeUnavailable
 	}

@@ -134,7 +134,7 @@ func TestWindowsWithARowEachTakeWhatTheySay(t *testing.T) {
 			if name == "pairs" {
 				sources = append(sources, []connector.Source{&made{rows: 1 << 22, row: row}})
 			}
-			_, err := exec.Run(t.Context(), exec.Job{Plan: bound(t, c.query), Now: time.Now, StateBytes: limit,
+			_, err := exec.Run(t.Context(), exec.Job{Plan: bound(t, c.query), Now: time.Now, Budget: limit,
 				Sources: sources, Out: func(*column.Batch) error { return nil }})
 			var e *sql.Error
 			if !errors.As(err, &e) || e.Kind != sql.StateLimit {

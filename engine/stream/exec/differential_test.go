@@ -295,7 +295,7 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 	}
 	var all [][]string
 	origins := originsOf(r, p, 3, disorder)
-	q := flow.New(p, flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: into(&all)})
+	q := flow.New(p, flow.Options{Origins: origins, Budget: 1 << 30, Now: time.Now, Out: into(&all)})
 	feeders := feeding(r, p, origins, tables, disorder)
 	for len(feeders) > 0 {
 		i := r.IntN(len(feeders))

@@ -4,6 +4,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/flow"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -31,9 +33,17 @@ type Job struct {
 	// context lets it. It has to be set where a source is nil and Heads is not set.
 	Remote func(ctx context.Context) ([]byte, error)
 	// Out is given the results; a batch is valid until it returns.
-	Out        func(*column.Batch) error
-	StateBytes int
-	Now        func() time.Time
+	Out func(*column.Batch) error
+	// Sink, where it is set, says how many bytes what Out leads to holds for its rows.
+	Sink connector.Holding
+	// Limits are those of the process; Budget, where it is not 0, is how many bytes the query may hold in place of what
+	// its plan and they say.
+	Limits memory.Limits
+	Budget int
+	// OnEvict, which may be nil, is told when the query has to end since all queries hold too much. It ends what Out waits
+	// for, and must not block.
+	OnEvict func()
+	Now     func() time.Time
 	// Drain, once it is closed, ends the sources: what came from them goes through, and the query ends. May be nil.
 	Drain <-chan struct{}
 	// Report is told the counts about once a second, also while Out waits, and need not be set. It is called by one at a
@@ -77,7 +87,9 @@ type reader struct {
 	free         chan *column.Batch
 	last         time.Time
 	paused       bool
-	meter        *cpuMeter // of a source that is metered, else nil
+	// held is what its batches take, which go around in the order of buffers.
+	held  map[*column.Batch]int
+	meter *cpuMeter // of a source that is metered, else nil
 }
 
 // Run reads until all sources have ended or ctx is done, and returns what became of the rows. What ended the query
@@ -85,6 +97,14 @@ type reader struct {
 func Run(ctx context.Context, j Job) (Counts, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	account := j.Limits.Open(cmp.Or(j.Budget, j.Plan.Memory), func() {
+		cancel()
+		if j.OnEvict != nil {
+			j.OnEvict()
+		}
+	})
+	defer account.Close()
+	defer context.AfterFunc(ctx, account.Stop)()
 	var origins []int
 	var readers []*reader
 	var elsewhere [][2]int
@@ -95,7 +115,8 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 				elsewhere = append(elsewhere, [2]int{scan, origin})
 				continue
 			}
-			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, maxBatchesAhead), last: j.Now()}
+			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, maxBatchesAhead), last: j.Now(),
+				held: map[*column.Batch]int{}}
 			if m, is := s.(connector.Metered); is {
 				r.meter = &cpuMeter{source: m}
 			}
@@ -105,8 +126,8 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 			readers = append(readers, r)
 		}
 	}
-	d := driver{j: j, readers: readers}
-	o := flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out, Ended: ctx.Err}
+	d := driver{j: j, readers: readers, account: account}
+	o := flow.Options{Origins: origins, Account: account, Now: j.Now, Out: d.write, Ended: ctx.Err}
 	if j.Report != nil && j.Out != nil {
 		o.Out = d.out
 		d.waiting = time.AfterFunc(time.Hour, d.reportWaiting)
@@ -131,11 +152,15 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	}
 	d.q, d.arrivals, d.frames, d.heads, d.dropped = q, arrivals, frames, flow.NewReader(q, elsewhere), &dropped
 	err := d.drive(ctx)
+	held := account.Used()
 	cancel()
 	for _, r := range readers {
 		_ = r.source.Close()
 	}
 	reading.Wait()
+	if evicted := account.Evicted(); evicted != nil {
+		err = q.StateLimit(evicted, fmt.Sprintf("%d MiB", max(held>>20, 1)))
+	}
 	return d.counts(), err
 }
 
@@ -196,9 +221,12 @@ func receiveFrames(ctx context.Context, next func(context.Context) ([]byte, erro
 
 // driver pushes what arrives through a query, in one goroutine.
 type driver struct {
-	j                Job
-	q                *flow.Query
-	readers          []*reader
+	j       Job
+	q       *flow.Query
+	account *memory.Account
+	readers []*reader
+	// sink and frames are what the sink holds, and what a frame takes.
+	sinkHeld         int
 	arrivals, frames <-chan arrival
 	// heads are those elsewhere.
 	heads   *flow.Reader
@@ -218,12 +246,24 @@ func (d *driver) out(b *column.Batch) error {
 	d.waits = true
 	d.mu.Unlock()
 	d.waiting.Reset(reportInterval)
-	err := d.j.Out(b)
+	err := d.write(b)
 	d.waiting.Stop()
 	d.mu.Lock()
 	d.waits = false
 	d.mu.Unlock()
 	return err
+}
+
+// write hands a batch to the sink, and counts what that holds then.
+func (d *driver) write(b *column.Batch) error {
+	if err := d.j.Out(b); err != nil || d.j.Sink == nil {
+		return err
+	}
+	now, err := d.account.Set(d.sinkHeld, d.j.Sink.Held())
+	if d.sinkHeld = now; err != nil {
+		return d.q.StateLimit(err, "rows that the sink has not taken yet")
+	}
+	return nil
 }
 
 // counts are those of now.
@@ -324,6 +364,10 @@ func (d *driver) frame(a arrival) error {
 		return a.err
 	}
 	defer d.busy(d.j.Now())
+	if err := d.account.Grow(len(a.frame)); err != nil {
+		return d.q.StateLimit(err, "rows from another process")
+	}
+	defer d.account.Free(len(a.frame))
 	return d.wrapError(d.heads.Read(a.frame))
 }
 
@@ -345,6 +389,9 @@ func (d *driver) handle(ctx context.Context, a arrival) error {
 		e.Cause = a.err
 		return e
 	}
+	if err := d.take(r, a.batch); err != nil {
+		return err
+	}
 	if a.batch.N > 0 || a.batch.HasWatermark {
 		r.last, r.paused = d.j.Now(), false
 		began := r.last
@@ -359,6 +406,18 @@ func (d *driver) handle(ctx context.Context, a arrival) error {
 		d.busy(began)
 	}
 	r.free <- a.batch // room: it was taken from there
+	return nil
+}
+
+// take counts a batch of a source, which keeps its memory; of one that sources share the rows are in nobody's account.
+func (d *driver) take(r *reader, b *column.Batch) error {
+	if r.meter != nil {
+		return nil
+	}
+	now, err := d.account.Set(r.held[b], b.Size())
+	if r.held[b] = now; err != nil {
+		return d.q.StateLimit(err, "rows of the source "+d.j.Plan.Scans[r.scan].Source)
+	}
 	return nil
 }
 

@@ -166,7 +166,7 @@ func TestWhatEndsAQuery(t *testing.T) {
 	lost, full := errors.New("lost"), errors.New("the disk is full")
 	synctest.Test(t, func(t *testing.T) {
 		run := func(ctx context.Context, query string, state int, s *scripted, out error) error {
-			_, err := exec.Run(ctx, exec.Job{Plan: bound(t, query), Now: time.Now, StateBytes: state,
+			_, err := exec.Run(ctx, exec.Job{Plan: bound(t, query), Now: time.Now, Budget: state,
 				Sources: [][]connector.Source{{s}}, Out: func(*column.Batch) error { return out }})
 			select {
 			case <-s.closed:

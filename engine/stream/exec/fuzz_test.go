@@ -52,7 +52,7 @@ func FuzzBind(f *testing.F) {
 		const most = 100_000 // a join may give a row for each pair, of each window
 		gave := 0
 		enough := errors.New("enough")
-		q := flow.New(p, flow.Options{Origins: origins, StateBytes: 4 << 20, Now: time.Now, Out: func(b *column.Batch) error {
+		q := flow.New(p, flow.Options{Origins: origins, Budget: 4 << 20, Now: time.Now, Out: func(b *column.Batch) error {
 			for c := range b.Cols {
 				if b.Cols[c].Len() != b.N || b.Cols[c].Type.Kind != p.Columns[c].Type.Kind {
 					t.Fatalf("column %d is %d of %v, %d of %v were promised", c, b.Cols[c].Len(), b.Cols[c].Type, b.N,

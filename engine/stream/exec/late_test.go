@@ -27,7 +27,7 @@ func oneByOne(t *testing.T, query string, rows []aRow) (all [][]string, _ flow.C
 	if err != nil {
 		t.Fatalf("%v\n%s", err, query)
 	}
-	q := flow.New(p, flow.Options{Origins: []int{1}, StateBytes: 1 << 30, Now: time.Now, Out: into(&all)})
+	q := flow.New(p, flow.Options{Origins: []int{1}, Budget: 1 << 30, Now: time.Now, Out: into(&all)})
 	b := &column.Batch{}
 	for _, row := range rows {
 		b.Reset(tColumns)

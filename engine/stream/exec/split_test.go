@@ -38,7 +38,7 @@ func split(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, d
 		n.q = flow.New(plan1(), flow.Options{Origins: origins, Now: time.Now, Heads: n.w})
 		nodes[i] = n
 	}
-	tail := flow.New(p, flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: into(&all)})
+	tail := flow.New(p, flow.Options{Origins: origins, Budget: 1 << 30, Now: time.Now, Out: into(&all)})
 	feeders := feeding(r, p, origins, tables, disorder)
 	on := map[*feeder]*nodeOf{}
 	var elsewhere [][2]int
@@ -242,7 +242,7 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Add([]byte{2, 0, 0, 1, 0xff})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		tail := flow.New(bind(), flow.Options{Origins: []int{1}, StateBytes: 1 << 22, Now: time.Now,
+		tail := flow.New(bind(), flow.Options{Origins: []int{1}, Budget: 1 << 22, Now: time.Now,
 			Out: func(*column.Batch) error { return nil }})
 		r := flow.NewReader(tail, [][2]int{{0, 0}})
 		_ = r.Read(frame)

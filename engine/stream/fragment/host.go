@@ -10,12 +10,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 )
 
 // Host runs the fragments that are given to a node. It implements protocol.FragmentHost, and is safe for concurrent
 // use.
 type Host struct {
 	connectors Connectors
+	limits     memory.Limits
 	log        zerolog.Logger
 	process    string
 	shutdown   *shutdown
@@ -46,10 +48,17 @@ type change struct {
 // maxChanges is how many changes are remembered: who asks for more gets all that run.
 const maxChanges = 1000
 
-// NewHost returns a host without fragments, whose fragments read and write by feeds.
-func NewHost(feeds Connectors, log zerolog.Logger) *Host {
-	return &Host{connectors: feeds, log: log, process: uuid.NewString(), fragments: map[int64]*hostedFragment{},
-		shutdown: &shutdown{closed: make(chan struct{})}, drainTimeout: 5 * time.Second}
+// NewHost returns a host without fragments, whose fragments read and write by feeds, and hold what limits let them.
+func NewHost(feeds Connectors, limits memory.Limits, log zerolog.Logger) *Host {
+	return &Host{
+		connectors:   feeds,
+		limits:       limits,
+		log:          log,
+		process:      uuid.NewString(),
+		fragments:    map[int64]*hostedFragment{},
+		shutdown:     &shutdown{closed: make(chan struct{})},
+		drainTimeout: 5 * time.Second,
+	}
 }
 
 // Run implements protocol.FragmentHost.
@@ -78,7 +87,7 @@ func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	if b, err := s.Bind(); err != nil {
 		refused(err.Error(), final(err))
 	} else {
-		run(ctx, b, h.connectors, link, h.shutdown)
+		run(ctx, b, h.connectors, h.limits, link, h.shutdown)
 	}
 	log.Info().Msg("a fragment of a continuous query has ended")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/exec"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/flow"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
@@ -34,7 +35,9 @@ func final(err error) bool {
 }
 
 // Run runs a fragment to its end, or until ctx or the link ends. Its last word is End.
-func Run(ctx context.Context, b Bound, feeds Connectors, link Link) { run(ctx, b, feeds, link, nil) }
+func Run(ctx context.Context, b Bound, feeds Connectors, limits memory.Limits, link Link) {
+	run(ctx, b, feeds, limits, link, nil)
+}
 
 // shutdown says that the process of a fragment ends. Why is known once it is closed.
 type shutdown struct {
@@ -44,10 +47,10 @@ type shutdown struct {
 
 // run is Run on a worker that may leave. What tells of the worker itself has come to its end then, and its last rows go
 // out; everything else is lost, and may be tried again.
-func run(ctx context.Context, b Bound, feeds Connectors, link Link, leaves *shutdown) {
+func run(ctx context.Context, b Bound, feeds Connectors, limits memory.Limits, link Link, leaves *shutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &runner{Bound: b, connectors: feeds, link: link, cancel: cancel, started: make(chan struct{}),
+	r := &runner{Bound: b, connectors: feeds, limits: limits, link: link, cancel: cancel, started: make(chan struct{}),
 		drains: make(chan struct{}), frames: make(chan []byte)}
 	r.drain = sync.OnceFunc(func() { close(r.drains) })
 	hearing := make(chan struct{})
@@ -92,6 +95,7 @@ func closed(c chan struct{}) bool {
 type runner struct {
 	Bound
 	connectors Connectors
+	limits     memory.Limits
 	link       Link
 	cancel     context.CancelFunc
 	stopped    atomic.Bool
@@ -153,7 +157,7 @@ func (r *runner) leave(ctx context.Context, leaves *shutdown) {
 // run opens what the fragment needs, says that it is ready, and runs it when the others are.
 func (r *runner) run(ctx context.Context) error {
 	var err error
-	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains}
+	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains, Limits: r.limits, OnEvict: r.cancel}
 	var open []connector.Source
 	defer func() {
 		for _, s := range open {
@@ -188,6 +192,7 @@ func (r *runner) run(ctx context.Context) error {
 			}
 		}()
 		job.Out = func(b *column.Batch) error { return sink.Write(b) }
+		job.Sink, _ = sink.(connector.Holding)
 		job.Remote = r.next
 	} else {
 		job.Heads = flow.NewWriter(func(frame []byte) error {

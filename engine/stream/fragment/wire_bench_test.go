@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/flow"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -91,7 +92,7 @@ func BenchmarkOverTheWire(b *testing.B) {
 func over(b *testing.B, query string, here bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	host := fragment.NewHost(feeds{b.N}, zerolog.Nop())
+	host := fragment.NewHost(feeds{b.N}, memory.Limits{}, zerolog.Nop())
 	listener, err := rpc.Listen(ctx, rpc.ListenOptions{Address: "127.0.0.1:0", Fragments: host,
 		Log: zerolog.Nop()})
 	must(b, err)

@@ -36,7 +36,35 @@ func Bind(source string, s *sql.Select, schemas Schemas) (*Plan, error) {
 	}
 	b.plan.Root = root
 	b.plan.Columns = append([]column.Column(nil), root.Columns()...)
-	return b.plan, nil
+	return b.plan, b.settings(s)
+}
+
+// The setting of a query: how many MiB it may hold.
+const (
+	memorySetting = "QUERY.MEMORY_MIB"
+	maxMemoryMiB  = 1 << 16
+)
+
+// settings checks those of a query.
+func (b *binder) settings(s *sql.Select) error {
+	wrong := func(at int, hint, format string, args ...any) error {
+		return sql.Errorf(sql.InvalidConfig, b.source, at, hint, format, args...)
+	}
+	for _, set := range s.Settings {
+		mib, whole := set.Value.(int64)
+		switch {
+		case set.Path != memorySetting:
+			return wrong(set.At, "there is "+memorySetting, "a query has no setting %s", set.Path)
+		case !whole:
+			return wrong(set.At, "SET(256 AS "+memorySetting+")", "%s is a whole number", memorySetting)
+		case mib < 1 || mib > maxMemoryMiB:
+			return wrong(set.At, "", "%s is between 1 and %d", memorySetting, maxMemoryMiB)
+		case b.plan.Memory > 0:
+			return wrong(set.At, "", "%s is given twice", memorySetting)
+		}
+		b.plan.Memory = int(mib) << 20
+	}
+	return nil
 }
 
 func (b *binder) errorf(at int, hint, format string, args ...any) error {

@@ -29,6 +29,8 @@ type Plan struct {
 	Faults  *expression.Faults
 	// Drop says that rows are lost, and counted, where the query cannot keep up.
 	Drop bool
+	// Memory is how many bytes the query may hold, 0 where it does not say.
+	Memory int
 }
 
 // Node is a step of a plan.

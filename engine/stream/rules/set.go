@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/connector"
 	"github.com/loadstone-db/loadstone/engine/stream/exec"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
@@ -35,6 +36,8 @@ type Options struct {
 	Account    *system.Account
 	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
 	Nodes func(id string) protocol.FragmentRunner
+	// Memory is what rules may hold, with the other queries of the process.
+	Memory memory.Limits
 	// Now is the clock that tells quiet sources, and when a rule gave its rows; nil means time.Now.
 	Now func() time.Time
 	Log zerolog.Logger
@@ -150,7 +153,7 @@ func ofRecorders(p *plan.Plan) bool {
 // job is a rule with its sources open, whose results go where the rule says.
 func (s *Set) job(ctx context.Context, i int, r engine.Rule, p *plan.Plan, was engine.RuleState,
 	o Options) (exec.Job, error) {
-	j := exec.Job{Plan: p, Now: o.Now, Drain: s.drain}
+	j := exec.Job{Plan: p, Now: o.Now, Drain: s.drain, Limits: o.Memory}
 	switch r.Do {
 	case engine.RuleWebhook:
 		sink, err := o.Webhook(ctx, r, p.Columns, func(a connector.Alert) { s.posted(i, a) })
@@ -158,7 +161,8 @@ func (s *Set) job(ctx context.Context, i int, r engine.Rule, p *plan.Plan, was e
 			return j, err
 		}
 		context.AfterFunc(ctx, func() { _ = sink.Close() })
-		j.Out = sink.Write
+		j.Out, j.OnEvict = sink.Write, func() { go func() { _ = sink.Close() }() }
+		j.Sink, _ = sink.(connector.Holding)
 	default:
 		j.Out = func(b *column.Batch) error { s.triggered(i, p.Columns, b); return nil }
 	}

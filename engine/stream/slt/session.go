@@ -87,7 +87,7 @@ func (s *session) run(ctx context.Context, p *plan.Plan, name string) error {
 	if err != nil {
 		return unusable(err)
 	}
-	job := exec.Job{Plan: p, StateBytes: s.state, Now: time.Now, Out: func(b *column.Batch) error {
+	job := exec.Job{Plan: p, Budget: s.state, Now: time.Now, Out: func(b *column.Batch) error {
 		s.keep(b)
 		return sink.Write(b)
 	}}

@@ -70,6 +70,12 @@ type Drop struct {
 	At       int
 }
 
+// Resume is RESUME QUERY name.
+type Resume struct {
+	Name Name
+	At   int
+}
+
 // Get is GET or SHOW entity, with what narrows it down; empty names do not.
 type Get struct {
 	Entity   Entity
@@ -97,6 +103,7 @@ func (*CreatePhysicalSource) statement() {}
 func (*CreateSink) statement()           {}
 func (*CreateQuery) statement()          {}
 func (*Drop) statement()                 {}
+func (*Resume) statement()               {}
 func (*Get) statement()                  {}
 func (*Explain) statement()              {}
 func (*Watch) statement()                {}
@@ -133,7 +140,9 @@ type Select struct {
 	Into   Name // empty in subqueries
 	// DropOnOverflow says that rows may be lost, and are counted, where the query cannot keep up.
 	DropOnOverflow bool
-	At             int
+	// Settings are SET(value AS path, …); none in subqueries.
+	Settings []Setting
+	At       int
 }
 
 // Item is an expression of the select list. A nil expression is *, of Table when that has a name.

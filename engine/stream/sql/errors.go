@@ -37,6 +37,7 @@ const (
 	NameLocked                           Kind = "NameLocked"
 	Overloaded                           Kind = "Overloaded"
 	StateLimit                           Kind = "StateLimit"
+	ProtectedSource                      Kind = "ProtectedSource"
 )
 
 // Error is what is wrong with a statement, and where.

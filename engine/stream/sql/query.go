@@ -56,14 +56,37 @@ func (p *parser) selectAfter(at int) (*Select, error) {
 func (p *parser) clause(s *Select) (string, error) {
 	at := p.token.at
 	name := strings.ToUpper(p.token.text)
-	if !p.keyword("JOIN", "INNER", "WHERE", "GROUP", "WINDOW", "HAVING", "INTO", "ON", "ORDER", "LIMIT", "UNION", "LEFT",
-		"RIGHT", "FULL", "CROSS") {
+	if !p.keyword(
+		"JOIN",
+		"INNER",
+		"WHERE",
+		"GROUP",
+		"WINDOW",
+		"HAVING",
+		"INTO",
+		"ON",
+		"SET",
+		"ORDER",
+		"LIMIT",
+		"UNION",
+		"LEFT",
+		"RIGHT",
+		"FULL",
+		"CROSS",
+	) {
 		return "", p.unexpected(append(clauses, "the end of the statement")...)
+	}
+	var err error
+	if name == "SET" {
+		if p.depth > 1 {
+			return "", p.errorf(at, "write SET behind the outer SELECT", "a subquery has no settings")
+		}
+		s.Settings, err = p.settings()
+		return name, err
 	}
 	if err := p.advance(); err != nil {
 		return "", err
 	}
-	var err error
 	switch name {
 	case "INNER":
 		if err = p.expect("JOIN"); err == nil {

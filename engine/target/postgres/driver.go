@@ -37,17 +37,16 @@ const (
 // NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
-// NewDriverWithPolicy is NewDriver, which connects where the policy lets it.
-func NewDriverWithPolicy(p *egress.Policy) target.Driver { return driver{dsn.Reader{Egress: p}} }
+// NewStrictDriver returns the driver named "postgres" for a server or a node, whose connection strings come from others
+// than the person who runs it. It connects where the policy lets it; nil lets it connect everywhere. No connection lands
+// in one of the databases that own tells when it is opened; a nil own knows none.
+func NewStrictDriver(own func() []engine.OwnDatabase, p *egress.Policy) target.Driver {
+	return driver{dsn.Reader{Strict: true, Egress: p, Own: own}}
+}
 
-// Strict is how a server treats connection strings, which come from others than the
-// person who runs it.
-type Strict = dsn.Strict
-
-// NewStrictDriver returns the driver named "postgres" for a server. It connects where the policy lets it; nil lets it
-// connect everywhere.
-func NewStrictDriver(s Strict, p *egress.Policy) target.Driver {
-	return driver{dsn.Reader{Strict: &s, Egress: p}}
+// IdentifyOwn says what the database of a connection is, of which the caller says for what the server has it.
+func IdentifyOwn(ctx context.Context, c *pgconn.PgConn) (engine.OwnDatabase, error) {
+	return dsn.Identify(ctx, c)
 }
 
 // driver reads connection strings as the reader in it does.
@@ -63,7 +62,11 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if strings.TrimSpace(cfg.DSN.Reveal()) == "" {
 		return nil, dsn.ErrNoAddress
 	}
-	parsed, err := d.Config(cfg.DSN.Reveal())
+	reading := d.Reader
+	if len(cfg.Own) > 0 {
+		reading = reading.WithOwn(cfg.Own)
+	}
+	parsed, err := reading.Config(cfg.DSN.Reveal())
 	if err != nil {
 		return nil, err
 	}

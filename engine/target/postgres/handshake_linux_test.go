@@ -33,7 +33,7 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 		}
 		return "postgres://" + secure.User + "@" + secure.Host + "/" + secure.User + "?" + q.Encode()
 	}
-	driver := postgres.NewStrictDriver(postgres.Strict{}, nil)
+	driver := postgres.NewStrictDriver(nil, nil)
 	root := secure.Authority.PEM
 	for _, mode := range []string{"require", "verify-ca", "verify-full"} {
 		db, err := driver.Open(target.Config{DSN: secret.New(dsn(mode, root, cert, key)), ConnectTimeout: 5 * time.Second})

@@ -76,7 +76,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := postgres.NewStrictDriver(postgres.Strict{}, p).Open(target.Config{ConnectTimeout: 3 * time.Second,
+		db, err := postgres.NewStrictDriver(nil, p).Open(target.Config{ConnectTimeout: 3 * time.Second,
 			DSN: secret.New("postgres://u:p@" + c.host + ":" + port + "/d?sslmode=disable")})
 		if err != nil {
 			t.Fatal(err)

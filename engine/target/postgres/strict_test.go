@@ -37,7 +37,7 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 	_, port, _ := net.SplitHostPort(there)
 	closed := "127.0.0.1:1"
 	stored := "postgres://bench:secret@" + closed + "/d?sslmode=disable"
-	d := driver{dsn.Reader{Strict: &dsn.Strict{}}}
+	d := driver{dsn.Reader{Strict: true}}
 	for _, dsn := range []string{
 		"postgres://bench:***@" + there + "," + closed + "/d?sslmode=disable",
 		"postgres://bench:***@" + closed + "," + there + "/d?sslmode=disable",
@@ -108,7 +108,9 @@ func TestAServerIsNoTargetOfItself(t *testing.T) {
 	if err := os.Link(filepath.Join(own, ".s.PGSQL.5432"), filepath.Join(elsewhere, ".s.PGSQL.7777")); err != nil {
 		t.Fatal(err)
 	}
-	d := driver{dsn.Reader{Strict: &dsn.Strict{Socket: own, Open: []string{"playground"}}}}
+	d := driver{dsn.Reader{Strict: true, Own: func() []engine.OwnDatabase {
+		return []engine.OwnDatabase{{Sealed: true, Socket: own, Guests: []string{"playground"}}}
+	}}}
 	cwd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -39,13 +39,16 @@ CREATE TABLE IF NOT EXISTS run_shares (
     share_id       text PRIMARY KEY CHECK (share_id <> ''),
     run_id         text NOT NULL CHECK (run_id <> ''),
     run_name       text NOT NULL DEFAULT '',
-    -- The secret of the link itself is stored nowhere.
+    -- The secret of the link itself is stored nowhere: this and hash_key are as in api_tokens.
     secret_sha256  bytea NOT NULL UNIQUE CONSTRAINT share_secret_hash CHECK (octet_length(secret_sha256) = 32),
     created_by     text NOT NULL DEFAULT '',
     created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at     timestamptz NOT NULL,
     used_at        timestamptz,
-    use_count      bigint NOT NULL DEFAULT 0 CHECK (use_count >= 0)
+    use_count      bigint NOT NULL DEFAULT 0 CHECK (use_count >= 0),
+    hash_key       integer NOT NULL DEFAULT 0
 );
+
+ALTER TABLE run_shares ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0;
 
 CREATE INDEX IF NOT EXISTS run_shares_run ON run_shares (run_id);

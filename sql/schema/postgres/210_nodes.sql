@@ -20,14 +20,17 @@ CREATE TABLE IF NOT EXISTS node_authority (
 -- node_tokens has the tokens with which nodes join.
 CREATE TABLE IF NOT EXISTS node_tokens (
     token_id       text PRIMARY KEY CHECK (token_id <> ''),
-    -- The token itself is stored nowhere.
+    -- The token itself is stored nowhere: this and hash_key are as in api_tokens.
     secret_sha256  bytea NOT NULL UNIQUE CHECK (length(secret_sha256) = 32),
     uses           integer NOT NULL CHECK (uses > 0),
     used           integer NOT NULL DEFAULT 0 CHECK (used BETWEEN 0 AND uses),
     created_by     text NOT NULL DEFAULT '',
     created_at     timestamptz NOT NULL DEFAULT now(),
-    expires_at     timestamptz NOT NULL
+    expires_at     timestamptz NOT NULL,
+    hash_key       integer NOT NULL DEFAULT 0
 );
+
+ALTER TABLE node_tokens ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0;
 
 CREATE TABLE IF NOT EXISTS node_certificates (
     serial      text PRIMARY KEY CHECK (serial <> ''),

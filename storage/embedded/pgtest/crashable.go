@@ -16,7 +16,7 @@ import (
 )
 
 // CrashableServer is a cluster of a test's own that can be killed, and started again. Every role may sign in over its
-// socket, whatever its password.
+// socket, whatever its password, and from this machine over TCP where its settings have listen_addresses.
 type CrashableServer struct {
 	t    testing.TB
 	dir  string
@@ -36,7 +36,7 @@ func StartCrashable(t testing.TB, settings map[string]string) *CrashableServer {
 		t.Fatal(err)
 	}
 	hba := filepath.Join(dir, "open-hba.conf")
-	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil {
+	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all samehost trust\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c := &CrashableServer{t: t, dir: dir, more: map[string]string{"shared_buffers": "16MB", "hba_file": hba}}

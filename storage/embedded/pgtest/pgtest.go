@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/rs/zerolog"
 )
@@ -27,6 +29,7 @@ type Server struct {
 
 	filling sync.Mutex
 	filled  bool // whether the model of NewFilled is there
+	targets sync.Once
 }
 
 var (
@@ -151,6 +154,65 @@ func (s *Server) Results(t testing.TB) (owner, reader string) {
 func (s *Server) NewDatabase(t testing.TB) (dsn string) {
 	t.Helper()
 	return s.newDatabase(t, "")
+}
+
+// targetRole owns the databases of NewTarget.
+const targetRole = "target"
+
+// NewTarget makes an empty database that belongs to a plain role, and returns how that role connects: as users of a
+// server have to whose control store is in this cluster too.
+func (s *Server) NewTarget(t testing.TB) (dsn string) {
+	t.Helper()
+	s.targets.Do(func() { s.admitTarget(t) })
+	return targetDSN(s.newDatabase(t, " OWNER "+targetRole))
+}
+
+// admitTarget makes the role of targets, and lets it in.
+func (s *Server) admitTarget(t testing.TB) {
+	t.Helper()
+	s.exec(t, "CREATE ROLE "+targetRole+" LOGIN")
+	conn, err := pgx.Connect(context.Background(), s.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var path string
+	if err := conn.QueryRow(context.Background(), "SHOW hba_file").Scan(&path); err != nil {
+		t.Fatal(err)
+	}
+	hba, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = hba.WriteString("local all " + targetRole + " trust\n")
+	if err := errors.Join(err, hba.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(t, "SELECT pg_reload_conf()")
+	// The postmaster reads it in its own time.
+	for range 500 {
+		as, err := pgx.Connect(context.Background(), targetDSN(s.DSN("postgres")))
+		if err == nil {
+			_ = as.Close(context.Background())
+			return
+		}
+		// Past pg_hba.conf it may still have no right to that database.
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "42501" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the role is not let in")
+}
+
+// targetDSN is a connection string of the superuser as that of the role of targets.
+func targetDSN(dsn string) string {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		panic(err) // it is this package's own
+	}
+	return strings.Replace(dsn, " user="+config.User+" ", " user="+targetRole+" ", 1)
 }
 
 func (s *Server) newDatabase(t testing.TB, from string) (dsn string) {

@@ -534,7 +534,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Make the secret of a second factor (TOTP); it counts once a code of it was confirmed */
+        /** Make the secret of a second factor (TOTP), by the password; it counts once a code of it was confirmed */
         post: {
             parameters: {
                 query?: never;
@@ -542,7 +542,11 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["BeginTOTPInputBody"];
+                };
+            };
             responses: {
                 /** @description Created */
                 201: {
@@ -6119,6 +6123,10 @@ export interface components {
              */
             start_late_ms: number;
         };
+        BeginTOTPInputBody: {
+            /** @description Yours: a browser that was left open gives nobody a second factor of their own. */
+            password: string;
+        };
         Begun: {
             /** @description The picture of the URL, as SVG. */
             qr_svg: string;
@@ -7729,6 +7737,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -9761,7 +9770,7 @@ export interface components {
             created_at: string | null;
             created_by: string;
             /** @enum {string} */
-            desired_state: "RUNNING" | "STOPPED";
+            desired_state: "RUNNING" | "STOPPED" | "SUSPENDED";
             failure: string;
             fragments: components["schemas"]["StreamFragment"][];
             /** @description What became of its rows, also when it has ended; null where another server runs it, or nobody has. */
@@ -9779,7 +9788,7 @@ export interface components {
             /** @description The ids of the physical sources that it reads. */
             sources: number[];
             /** @enum {string} */
-            state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED";
+            state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED" | "SUSPENDED";
             statement: string;
             /** @description Why its sink takes no rows for the moment; null where it does, and where another server runs it. */
             trouble: components["schemas"]["StreamTrouble"] | null;
@@ -9961,6 +9970,7 @@ export interface components {
                 driver?: string;
                 dsn?: string;
             };
+            connection_id?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;
@@ -10485,6 +10495,7 @@ export type AuditRetentionChange = components['schemas']['AuditRetentionChange']
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
+export type BeginTotpInputBody = components['schemas']['BeginTOTPInputBody'];
 export type Begun = components['schemas']['Begun'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];

@@ -7,7 +7,6 @@ import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
 import { ShownOnce } from '../design/ShownOnce';
 import { useToast } from '../design/Toast';
-import { problemText } from '../design/sentences';
 
 type Enrolment = { secret: string; url: string; qr_svg: string };
 
@@ -59,19 +58,11 @@ export function SecondFactor() {
     queryFn: ({ signal }) => api.get('/api/auth/totp', { signal }),
     enabled: has,
   });
-  const [enrolment, setEnrolment] = useState<Enrolment | null>(null);
+  const [enrolling, setEnrolling] = useState(false);
   const [codes, setCodes] = useState<string[] | null>(null);
   const [ending, setEnding] = useState(false);
   if (!has || !state.data) return null;
   const changed = () => qc.invalidateQueries({ queryKey: ['totp'] });
-  const begin = async () => {
-    try {
-      setEnrolment(await api.post('/api/auth/totp', {}));
-    } catch (err) {
-      const p = asProblem(err);
-      toast(problemText(p), 'bad');
-    }
-  };
   const { enabled, recovery_left } = state.data;
   const left = `${recovery_left} recovery ${recovery_left === 1 ? 'code' : 'codes'} left`;
   return (
@@ -82,15 +73,14 @@ export function SecondFactor() {
           {enabled ? `· a code is asked for beside the password · ${left}` : '· a code of an app beside the password'}
         </span>
       </span>
-      <button type="button" className="btn small" onClick={() => (enabled ? setEnding(true) : void begin())}>
+      <button type="button" className="btn small" onClick={() => (enabled ? setEnding(true) : setEnrolling(true))}>
         {enabled ? 'Turn off' : 'Turn on'}
       </button>
-      {enrolment && (
+      {enrolling && (
         <Enrol
-          enrolment={enrolment}
-          onClose={() => setEnrolment(null)}
+          onClose={() => setEnrolling(false)}
           onDone={(made) => {
-            setEnrolment(null);
+            setEnrolling(false);
             setCodes(made);
             void changed();
           }}
@@ -117,7 +107,62 @@ export function SecondFactor() {
   );
 }
 
-function Enrol(props: { enrolment: Enrolment; onClose: () => void; onDone: (codes: string[]) => void }) {
+/** PasswordField asks for the password once more, so that a page that was left open is not enough. */
+function PasswordField(props: { value: string; onChange: (v: string) => void }) {
+  return (
+    <div className="field">
+      <label className="label" htmlFor="totp-password">
+        Password
+      </label>
+      <input
+        id="totp-password"
+        type="password"
+        className="input"
+        autoComplete="current-password"
+        value={props.value}
+        onChange={(e) => props.onChange(e.target.value)}
+        autoFocus
+        required
+      />
+    </div>
+  );
+}
+
+function Enrol(props: { onClose: () => void; onDone: (codes: string[]) => void }) {
+  const [password, setPassword] = useState('');
+  const [enrolment, setEnrolment] = useState<Enrolment | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  if (enrolment) return <Confirm enrolment={enrolment} onClose={props.onClose} onDone={props.onDone} />;
+  const submit = async (e: FormEvent) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      setEnrolment(await api.post('/api/auth/totp', { body: { password } }));
+    } catch (err) {
+      setProblem(asProblem(err));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Turn on the second factor" onClose={props.onClose}>
+      <form className="stack" onSubmit={(e) => void submit(e)}>
+        {problem && <ProblemNotice error={problem} />}
+        <PasswordField value={password} onChange={setPassword} />
+        <div className="actions">
+          <button type="button" className="btn" onClick={props.onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={busy || password === ''}>
+            Continue
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Confirm(props: { enrolment: Enrolment; onClose: () => void; onDone: (codes: string[]) => void }) {
   const [code, setCode] = useState('');
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
@@ -181,21 +226,7 @@ function TurnOff(props: { onClose: () => void; onDone: () => void }) {
     <Dialog title="Turn off the second factor" onClose={props.onClose}>
       <form className="stack" onSubmit={(e) => void submit(e)}>
         {problem && <ProblemNotice error={problem} />}
-        <div className="field">
-          <label className="label" htmlFor="totp-password">
-            Password
-          </label>
-          <input
-            id="totp-password"
-            type="password"
-            className="input"
-            autoComplete="current-password"
-            value={password}
-            onChange={(e) => setPassword(e.target.value)}
-            autoFocus
-            required
-          />
-        </div>
+        <PasswordField value={password} onChange={setPassword} />
         <CodeField id="totp-off" value={code} onChange={setCode} recovery />
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>

@@ -640,7 +640,9 @@ type AssignRun struct {
 	Workers      int64  `protobuf:"varint,12,opt,name=workers,proto3" json:"workers,omitempty"`
 	ClockAheadNs int64  `protobuf:"varint,13,opt,name=clock_ahead_ns,json=clockAheadNs,proto3" json:"clock_ahead_ns,omitempty"`
 	// What the node's spans are part of, as the W3C writes it; empty where no traces are made.
-	Traceparent   string `protobuf:"bytes,14,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,14,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// Databases of the server's own, in which no connection may land.
+	Own           []*OwnDatabase `protobuf:"bytes,15,rep,name=own,proto3" json:"own,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -773,6 +775,114 @@ func (x *AssignRun) GetTraceparent() string {
 	return ""
 }
 
+func (x *AssignRun) GetOwn() []*OwnDatabase {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+// A database in which servers keep what is theirs; engine.OwnDatabase says what the fields are.
+type OwnDatabase struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
+	SystemId      string                 `protobuf:"bytes,2,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
+	Oid           uint32                 `protobuf:"varint,3,opt,name=oid,proto3" json:"oid,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Owners        []uint32               `protobuf:"varint,5,rep,packed,name=owners,proto3" json:"owners,omitempty"`
+	Sealed        bool                   `protobuf:"varint,6,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Guests        []string               `protobuf:"bytes,7,rep,name=guests,proto3" json:"guests,omitempty"`
+	Socket        string                 `protobuf:"bytes,8,opt,name=socket,proto3" json:"socket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnDatabase) Reset() {
+	*x = OwnDatabase{}
+	mi := &file_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnDatabase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnDatabase) ProtoMessage() {}
+
+func (x *OwnDatabase) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnDatabase.ProtoReflect.Descriptor instead.
+func (*OwnDatabase) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OwnDatabase) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *OwnDatabase) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
+}
+
+func (x *OwnDatabase) GetOid() uint32 {
+	if x != nil {
+		return x.Oid
+	}
+	return 0
+}
+
+func (x *OwnDatabase) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OwnDatabase) GetOwners() []uint32 {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+func (x *OwnDatabase) GetSealed() bool {
+	if x != nil {
+		return x.Sealed
+	}
+	return false
+}
+
+func (x *OwnDatabase) GetGuests() []string {
+	if x != nil {
+		return x.Guests
+	}
+	return nil
+}
+
+func (x *OwnDatabase) GetSocket() string {
+	if x != nil {
+		return x.Socket
+	}
+	return ""
+}
+
 type RunEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch int64                  `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -786,7 +896,7 @@ type RunEvent struct {
 
 func (x *RunEvent) Reset() {
 	*x = RunEvent{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +908,7 @@ func (x *RunEvent) String() string {
 func (*RunEvent) ProtoMessage() {}
 
 func (x *RunEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +921,7 @@ func (x *RunEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEvent.ProtoReflect.Descriptor instead.
 func (*RunEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RunEvent) GetEpoch() int64 {
@@ -857,7 +967,7 @@ type RunState struct {
 
 func (x *RunState) Reset() {
 	*x = RunState{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +979,7 @@ func (x *RunState) String() string {
 func (*RunState) ProtoMessage() {}
 
 func (x *RunState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +992,7 @@ func (x *RunState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunState.ProtoReflect.Descriptor instead.
 func (*RunState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunState) GetRunId() string {
@@ -979,7 +1089,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1101,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1114,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WorkerTarget) GetTargetConnections() int64 {
@@ -1032,7 +1142,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1154,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1167,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1093,7 +1203,7 @@ type ArtifactAck struct {
 
 func (x *ArtifactAck) Reset() {
 	*x = ArtifactAck{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1215,7 @@ func (x *ArtifactAck) String() string {
 func (*ArtifactAck) ProtoMessage() {}
 
 func (x *ArtifactAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1228,7 @@ func (x *ArtifactAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactAck.ProtoReflect.Descriptor instead.
 func (*ArtifactAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ArtifactAck) GetRunId() string {
@@ -1160,7 +1270,7 @@ type WorkerAck struct {
 
 func (x *WorkerAck) Reset() {
 	*x = WorkerAck{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1282,7 @@ func (x *WorkerAck) String() string {
 func (*WorkerAck) ProtoMessage() {}
 
 func (x *WorkerAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1295,7 @@ func (x *WorkerAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerAck.ProtoReflect.Descriptor instead.
 func (*WorkerAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WorkerAck) GetRunId() string {
@@ -1221,7 +1331,7 @@ type StatusAck struct {
 
 func (x *StatusAck) Reset() {
 	*x = StatusAck{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1343,7 @@ func (x *StatusAck) String() string {
 func (*StatusAck) ProtoMessage() {}
 
 func (x *StatusAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1356,7 @@ func (x *StatusAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusAck.ProtoReflect.Descriptor instead.
 func (*StatusAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StatusAck) GetSequence() int64 {
@@ -1287,7 +1397,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1409,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1422,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *OwnedRun) GetRunId() string {
@@ -1339,7 +1449,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1461,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1474,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Drain) GetOver() bool {
@@ -1384,7 +1494,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1506,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1519,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Ping) GetSeq() int64 {
@@ -1449,7 +1559,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1571,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1584,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Hello) GetNodeId() string {
@@ -1566,7 +1676,7 @@ type AsidePart struct {
 
 func (x *AsidePart) Reset() {
 	*x = AsidePart{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1688,7 @@ func (x *AsidePart) String() string {
 func (*AsidePart) ProtoMessage() {}
 
 func (x *AsidePart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1701,7 @@ func (x *AsidePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsidePart.ProtoReflect.Descriptor instead.
 func (*AsidePart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AsidePart) GetRunId() string {
@@ -1639,7 +1749,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1761,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1774,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Status) GetNodeId() string {
@@ -1746,7 +1856,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1868,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1881,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Resources) GetCpuPct() float64 {
@@ -1841,7 +1951,7 @@ type RunAccepted struct {
 
 func (x *RunAccepted) Reset() {
 	*x = RunAccepted{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1963,7 @@ func (x *RunAccepted) String() string {
 func (*RunAccepted) ProtoMessage() {}
 
 func (x *RunAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1976,7 @@ func (x *RunAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunAccepted.ProtoReflect.Descriptor instead.
 func (*RunAccepted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RunAccepted) GetRunId() string {
@@ -1902,7 +2012,7 @@ type RunRejected struct {
 
 func (x *RunRejected) Reset() {
 	*x = RunRejected{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2024,7 @@ func (x *RunRejected) String() string {
 func (*RunRejected) ProtoMessage() {}
 
 func (x *RunRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2037,7 @@ func (x *RunRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRejected.ProtoReflect.Descriptor instead.
 func (*RunRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RunRejected) GetRunId() string {
@@ -1970,7 +2080,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2092,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2105,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Error) GetCode() string {
@@ -2038,7 +2148,7 @@ type FieldError struct {
 
 func (x *FieldError) Reset() {
 	*x = FieldError{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2160,7 @@ func (x *FieldError) String() string {
 func (*FieldError) ProtoMessage() {}
 
 func (x *FieldError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2173,7 @@ func (x *FieldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
 func (*FieldError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FieldError) GetField() string {
@@ -2117,7 +2227,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2239,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2252,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Totals) GetScheduled() int64 {
@@ -2261,7 +2371,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2383,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2396,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Drops) GetMaxInFlight() int64 {
@@ -2322,7 +2432,7 @@ type ConnectionFigures struct {
 
 func (x *ConnectionFigures) Reset() {
 	*x = ConnectionFigures{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2444,7 @@ func (x *ConnectionFigures) String() string {
 func (*ConnectionFigures) ProtoMessage() {}
 
 func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2457,7 @@ func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionFigures.ProtoReflect.Descriptor instead.
 func (*ConnectionFigures) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConnectionFigures) GetLost() int64 {
@@ -2417,7 +2527,7 @@ type WorkerState struct {
 
 func (x *WorkerState) Reset() {
 	*x = WorkerState{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2539,7 @@ func (x *WorkerState) String() string {
 func (*WorkerState) ProtoMessage() {}
 
 func (x *WorkerState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2552,7 @@ func (x *WorkerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerState.ProtoReflect.Descriptor instead.
 func (*WorkerState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkerState) GetRunId() string {
@@ -2627,7 +2737,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +2749,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +2762,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Histogram) GetSchema() int64 {
@@ -2707,7 +2817,7 @@ type KindCounts struct {
 
 func (x *KindCounts) Reset() {
 	*x = KindCounts{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2829,7 @@ func (x *KindCounts) String() string {
 func (*KindCounts) ProtoMessage() {}
 
 func (x *KindCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2842,7 @@ func (x *KindCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindCounts.ProtoReflect.Descriptor instead.
 func (*KindCounts) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *KindCounts) GetCount() int64 {
@@ -2762,7 +2872,7 @@ type LatencySplit struct {
 
 func (x *LatencySplit) Reset() {
 	*x = LatencySplit{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +2884,7 @@ func (x *LatencySplit) String() string {
 func (*LatencySplit) ProtoMessage() {}
 
 func (x *LatencySplit) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +2897,7 @@ func (x *LatencySplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencySplit.ProtoReflect.Descriptor instead.
 func (*LatencySplit) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LatencySplit) GetCount() int64 {
@@ -2840,7 +2950,7 @@ type ExecutionError struct {
 
 func (x *ExecutionError) Reset() {
 	*x = ExecutionError{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +2962,7 @@ func (x *ExecutionError) String() string {
 func (*ExecutionError) ProtoMessage() {}
 
 func (x *ExecutionError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +2975,7 @@ func (x *ExecutionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionError.ProtoReflect.Descriptor instead.
 func (*ExecutionError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExecutionError) GetErrorClass() string {
@@ -2963,7 +3073,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3085,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3098,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Snapshot) GetRunId() string {
@@ -3321,7 +3431,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3443,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3456,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Log) GetRunId() string {
@@ -3415,7 +3525,7 @@ type WorkReady struct {
 
 func (x *WorkReady) Reset() {
 	*x = WorkReady{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3537,7 @@ func (x *WorkReady) String() string {
 func (*WorkReady) ProtoMessage() {}
 
 func (x *WorkReady) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3550,7 @@ func (x *WorkReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkReady.ProtoReflect.Descriptor instead.
 func (*WorkReady) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WorkReady) GetWorkId() string {
@@ -3513,7 +3623,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3635,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3648,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Artifact) GetArtifactId() string {
@@ -3651,7 +3761,7 @@ type AssignWork struct {
 
 func (x *AssignWork) Reset() {
 	*x = AssignWork{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3773,7 @@ func (x *AssignWork) String() string {
 func (*AssignWork) ProtoMessage() {}
 
 func (x *AssignWork) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3786,7 @@ func (x *AssignWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignWork.ProtoReflect.Descriptor instead.
 func (*AssignWork) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AssignWork) GetQueryId() string {
@@ -3740,7 +3850,7 @@ type CancelWork struct {
 
 func (x *CancelWork) Reset() {
 	*x = CancelWork{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3752,7 +3862,7 @@ func (x *CancelWork) String() string {
 func (*CancelWork) ProtoMessage() {}
 
 func (x *CancelWork) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3765,7 +3875,7 @@ func (x *CancelWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelWork.ProtoReflect.Descriptor instead.
 func (*CancelWork) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CancelWork) GetQueryId() string {
@@ -3800,7 +3910,7 @@ type WorkAccepted struct {
 
 func (x *WorkAccepted) Reset() {
 	*x = WorkAccepted{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3812,7 +3922,7 @@ func (x *WorkAccepted) String() string {
 func (*WorkAccepted) ProtoMessage() {}
 
 func (x *WorkAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3825,7 +3935,7 @@ func (x *WorkAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkAccepted.ProtoReflect.Descriptor instead.
 func (*WorkAccepted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WorkAccepted) GetQueryId() string {
@@ -3861,7 +3971,7 @@ type WorkRejected struct {
 
 func (x *WorkRejected) Reset() {
 	*x = WorkRejected{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3873,7 +3983,7 @@ func (x *WorkRejected) String() string {
 func (*WorkRejected) ProtoMessage() {}
 
 func (x *WorkRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3886,7 +3996,7 @@ func (x *WorkRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkRejected.ProtoReflect.Descriptor instead.
 func (*WorkRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WorkRejected) GetQueryId() string {
@@ -3934,7 +4044,7 @@ type WorkFailed struct {
 
 func (x *WorkFailed) Reset() {
 	*x = WorkFailed{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4056,7 @@ func (x *WorkFailed) String() string {
 func (*WorkFailed) ProtoMessage() {}
 
 func (x *WorkFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4069,7 @@ func (x *WorkFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkFailed.ProtoReflect.Descriptor instead.
 func (*WorkFailed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkFailed) GetQueryId() string {
@@ -4023,7 +4133,7 @@ type SegmentWanted struct {
 
 func (x *SegmentWanted) Reset() {
 	*x = SegmentWanted{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4035,7 +4145,7 @@ func (x *SegmentWanted) String() string {
 func (*SegmentWanted) ProtoMessage() {}
 
 func (x *SegmentWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4048,7 +4158,7 @@ func (x *SegmentWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentWanted.ProtoReflect.Descriptor instead.
 func (*SegmentWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SegmentWanted) GetRunId() string {
@@ -4086,7 +4196,7 @@ type PutSegmentRequest struct {
 
 func (x *PutSegmentRequest) Reset() {
 	*x = PutSegmentRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +4208,7 @@ func (x *PutSegmentRequest) String() string {
 func (*PutSegmentRequest) ProtoMessage() {}
 
 func (x *PutSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +4221,7 @@ func (x *PutSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSegmentRequest.ProtoReflect.Descriptor instead.
 func (*PutSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PutSegmentRequest) GetSha256() string {
@@ -4150,7 +4260,7 @@ type PutSegmentResponse struct {
 
 func (x *PutSegmentResponse) Reset() {
 	*x = PutSegmentResponse{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4272,7 @@ func (x *PutSegmentResponse) String() string {
 func (*PutSegmentResponse) ProtoMessage() {}
 
 func (x *PutSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4285,7 @@ func (x *PutSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSegmentResponse.ProtoReflect.Descriptor instead.
 func (*PutSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 type Pong struct {
@@ -4188,7 +4298,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4310,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4323,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Pong) GetSeq() int64 {
@@ -4240,7 +4350,7 @@ type PluginWanted struct {
 
 func (x *PluginWanted) Reset() {
 	*x = PluginWanted{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4362,7 @@ func (x *PluginWanted) String() string {
 func (*PluginWanted) ProtoMessage() {}
 
 func (x *PluginWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4375,7 @@ func (x *PluginWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginWanted.ProtoReflect.Descriptor instead.
 func (*PluginWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PluginWanted) GetSha256() string {
@@ -4286,7 +4396,7 @@ type PutPluginRequest struct {
 
 func (x *PutPluginRequest) Reset() {
 	*x = PutPluginRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4408,7 @@ func (x *PutPluginRequest) String() string {
 func (*PutPluginRequest) ProtoMessage() {}
 
 func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4421,7 @@ func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginRequest.ProtoReflect.Descriptor instead.
 func (*PutPluginRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PutPluginRequest) GetSha256() string {
@@ -4336,7 +4446,7 @@ type PutPluginResponse struct {
 
 func (x *PutPluginResponse) Reset() {
 	*x = PutPluginResponse{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4348,7 +4458,7 @@ func (x *PutPluginResponse) String() string {
 func (*PutPluginResponse) ProtoMessage() {}
 
 func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4361,7 +4471,7 @@ func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginResponse.ProtoReflect.Descriptor instead.
 func (*PutPluginResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 type RequestCertificateRequest struct {
@@ -4372,7 +4482,7 @@ type RequestCertificateRequest struct {
 
 func (x *RequestCertificateRequest) Reset() {
 	*x = RequestCertificateRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +4494,7 @@ func (x *RequestCertificateRequest) String() string {
 func (*RequestCertificateRequest) ProtoMessage() {}
 
 func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +4507,7 @@ func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RequestCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 type RequestCertificateResponse struct {
@@ -4413,7 +4523,7 @@ type RequestCertificateResponse struct {
 
 func (x *RequestCertificateResponse) Reset() {
 	*x = RequestCertificateResponse{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4425,7 +4535,7 @@ func (x *RequestCertificateResponse) String() string {
 func (*RequestCertificateResponse) ProtoMessage() {}
 
 func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4438,7 +4548,7 @@ func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateResponse.ProtoReflect.Descriptor instead.
 func (*RequestCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RequestCertificateResponse) GetRequest() []byte {
@@ -4476,7 +4586,7 @@ type InstallCertificateRequest struct {
 
 func (x *InstallCertificateRequest) Reset() {
 	*x = InstallCertificateRequest{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4598,7 @@ func (x *InstallCertificateRequest) String() string {
 func (*InstallCertificateRequest) ProtoMessage() {}
 
 func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4611,7 @@ func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateRequest.ProtoReflect.Descriptor instead.
 func (*InstallCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *InstallCertificateRequest) GetCertificate() []byte {
@@ -4540,7 +4650,7 @@ type InstallCertificateResponse struct {
 
 func (x *InstallCertificateResponse) Reset() {
 	*x = InstallCertificateResponse{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4552,7 +4662,7 @@ func (x *InstallCertificateResponse) String() string {
 func (*InstallCertificateResponse) ProtoMessage() {}
 
 func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4565,7 +4675,7 @@ func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateResponse.ProtoReflect.Descriptor instead.
 func (*InstallCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 // FragmentKey names a fragment on its node: that of a query, in the epoch of who owns it, at the n-th attempt.
@@ -4580,7 +4690,7 @@ type FragmentKey struct {
 
 func (x *FragmentKey) Reset() {
 	*x = FragmentKey{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4592,7 +4702,7 @@ func (x *FragmentKey) String() string {
 func (*FragmentKey) ProtoMessage() {}
 
 func (x *FragmentKey) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4605,7 +4715,7 @@ func (x *FragmentKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentKey.ProtoReflect.Descriptor instead.
 func (*FragmentKey) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FragmentKey) GetQueryId() int64 {
@@ -4640,7 +4750,7 @@ type FragmentWord struct {
 
 func (x *FragmentWord) Reset() {
 	*x = FragmentWord{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4652,7 +4762,7 @@ func (x *FragmentWord) String() string {
 func (*FragmentWord) ProtoMessage() {}
 
 func (x *FragmentWord) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4665,7 +4775,7 @@ func (x *FragmentWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentWord.ProtoReflect.Descriptor instead.
 func (*FragmentWord) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FragmentWord) GetKind() int64 {
@@ -4695,7 +4805,7 @@ type RunFragmentRequest struct {
 
 func (x *RunFragmentRequest) Reset() {
 	*x = RunFragmentRequest{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4707,7 +4817,7 @@ func (x *RunFragmentRequest) String() string {
 func (*RunFragmentRequest) ProtoMessage() {}
 
 func (x *RunFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4720,7 +4830,7 @@ func (x *RunFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFragmentRequest.ProtoReflect.Descriptor instead.
 func (*RunFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RunFragmentRequest) GetKey() *FragmentKey {
@@ -4753,7 +4863,7 @@ type RunFragmentResponse struct {
 
 func (x *RunFragmentResponse) Reset() {
 	*x = RunFragmentResponse{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4875,7 @@ func (x *RunFragmentResponse) String() string {
 func (*RunFragmentResponse) ProtoMessage() {}
 
 func (x *RunFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4888,7 @@ func (x *RunFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFragmentResponse.ProtoReflect.Descriptor instead.
 func (*RunFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RunFragmentResponse) GetWord() *FragmentWord {
@@ -4797,7 +4907,7 @@ type StopFragmentRequest struct {
 
 func (x *StopFragmentRequest) Reset() {
 	*x = StopFragmentRequest{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4809,7 +4919,7 @@ func (x *StopFragmentRequest) String() string {
 func (*StopFragmentRequest) ProtoMessage() {}
 
 func (x *StopFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4822,7 +4932,7 @@ func (x *StopFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopFragmentRequest.ProtoReflect.Descriptor instead.
 func (*StopFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *StopFragmentRequest) GetKey() *FragmentKey {
@@ -4840,7 +4950,7 @@ type StopFragmentResponse struct {
 
 func (x *StopFragmentResponse) Reset() {
 	*x = StopFragmentResponse{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +4962,7 @@ func (x *StopFragmentResponse) String() string {
 func (*StopFragmentResponse) ProtoMessage() {}
 
 func (x *StopFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +4975,7 @@ func (x *StopFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopFragmentResponse.ProtoReflect.Descriptor instead.
 func (*StopFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 type ListFragmentsRequest struct {
@@ -4879,7 +4989,7 @@ type ListFragmentsRequest struct {
 
 func (x *ListFragmentsRequest) Reset() {
 	*x = ListFragmentsRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4891,7 +5001,7 @@ func (x *ListFragmentsRequest) String() string {
 func (*ListFragmentsRequest) ProtoMessage() {}
 
 func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4904,7 +5014,7 @@ func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListFragmentsRequest) GetProcess() string {
@@ -4935,7 +5045,7 @@ type ListFragmentsResponse struct {
 
 func (x *ListFragmentsResponse) Reset() {
 	*x = ListFragmentsResponse{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5057,7 @@ func (x *ListFragmentsResponse) String() string {
 func (*ListFragmentsResponse) ProtoMessage() {}
 
 func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5070,7 @@ func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListFragmentsResponse) GetProcess() string {
@@ -5047,7 +5157,7 @@ const file_control_proto_rawDesc = "" +
 	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
 	"\x04link\x18\x04 \x01(\tR\x04link\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\x03R\bprotocol\x12\x14\n" +
-	"\x05store\x18\x06 \x01(\tR\x05store\"\xa8\x03\n" +
+	"\x05store\x18\x06 \x01(\tR\x05store\"\xdd\x03\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -5063,7 +5173,17 @@ const file_control_proto_rawDesc = "" +
 	"\vconnections\x18\v \x01(\x03R\vconnections\x12\x18\n" +
 	"\aworkers\x18\f \x01(\x03R\aworkers\x12$\n" +
 	"\x0eclock_ahead_ns\x18\r \x01(\x03R\fclockAheadNs\x12 \n" +
-	"\vtraceparent\x18\x0e \x01(\tR\vtraceparent\"X\n" +
+	"\vtraceparent\x18\x0e \x01(\tR\vtraceparent\x123\n" +
+	"\x03own\x18\x0f \x03(\v2!.loadstone.control.v1.OwnDatabaseR\x03own\"\xc4\x01\n" +
+	"\vOwnDatabase\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\tR\x04what\x12\x1b\n" +
+	"\tsystem_id\x18\x02 \x01(\tR\bsystemId\x12\x10\n" +
+	"\x03oid\x18\x03 \x01(\rR\x03oid\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06owners\x18\x05 \x03(\rR\x06owners\x12\x16\n" +
+	"\x06sealed\x18\x06 \x01(\bR\x06sealed\x12\x16\n" +
+	"\x06guests\x18\a \x03(\tR\x06guests\x12\x16\n" +
+	"\x06socket\x18\b \x01(\tR\x06socket\"X\n" +
 	"\bRunEvent\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +
@@ -5470,174 +5590,176 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_control_proto_goTypes = []any{
 	(*ToNode)(nil),                     // 0: loadstone.control.v1.ToNode
 	(*FromNode)(nil),                   // 1: loadstone.control.v1.FromNode
 	(*Open)(nil),                       // 2: loadstone.control.v1.Open
 	(*AssignRun)(nil),                  // 3: loadstone.control.v1.AssignRun
-	(*RunEvent)(nil),                   // 4: loadstone.control.v1.RunEvent
-	(*RunState)(nil),                   // 5: loadstone.control.v1.RunState
-	(*WorkerTarget)(nil),               // 6: loadstone.control.v1.WorkerTarget
-	(*Step)(nil),                       // 7: loadstone.control.v1.Step
-	(*ArtifactAck)(nil),                // 8: loadstone.control.v1.ArtifactAck
-	(*WorkerAck)(nil),                  // 9: loadstone.control.v1.WorkerAck
-	(*StatusAck)(nil),                  // 10: loadstone.control.v1.StatusAck
-	(*OwnedRun)(nil),                   // 11: loadstone.control.v1.OwnedRun
-	(*Drain)(nil),                      // 12: loadstone.control.v1.Drain
-	(*Ping)(nil),                       // 13: loadstone.control.v1.Ping
-	(*Hello)(nil),                      // 14: loadstone.control.v1.Hello
-	(*AsidePart)(nil),                  // 15: loadstone.control.v1.AsidePart
-	(*Status)(nil),                     // 16: loadstone.control.v1.Status
-	(*Resources)(nil),                  // 17: loadstone.control.v1.Resources
-	(*RunAccepted)(nil),                // 18: loadstone.control.v1.RunAccepted
-	(*RunRejected)(nil),                // 19: loadstone.control.v1.RunRejected
-	(*Error)(nil),                      // 20: loadstone.control.v1.Error
-	(*FieldError)(nil),                 // 21: loadstone.control.v1.FieldError
-	(*Totals)(nil),                     // 22: loadstone.control.v1.Totals
-	(*Drops)(nil),                      // 23: loadstone.control.v1.Drops
-	(*ConnectionFigures)(nil),          // 24: loadstone.control.v1.ConnectionFigures
-	(*WorkerState)(nil),                // 25: loadstone.control.v1.WorkerState
-	(*Histogram)(nil),                  // 26: loadstone.control.v1.Histogram
-	(*KindCounts)(nil),                 // 27: loadstone.control.v1.KindCounts
-	(*LatencySplit)(nil),               // 28: loadstone.control.v1.LatencySplit
-	(*ExecutionError)(nil),             // 29: loadstone.control.v1.ExecutionError
-	(*Snapshot)(nil),                   // 30: loadstone.control.v1.Snapshot
-	(*Log)(nil),                        // 31: loadstone.control.v1.Log
-	(*WorkReady)(nil),                  // 32: loadstone.control.v1.WorkReady
-	(*Artifact)(nil),                   // 33: loadstone.control.v1.Artifact
-	(*AssignWork)(nil),                 // 34: loadstone.control.v1.AssignWork
-	(*CancelWork)(nil),                 // 35: loadstone.control.v1.CancelWork
-	(*WorkAccepted)(nil),               // 36: loadstone.control.v1.WorkAccepted
-	(*WorkRejected)(nil),               // 37: loadstone.control.v1.WorkRejected
-	(*WorkFailed)(nil),                 // 38: loadstone.control.v1.WorkFailed
-	(*SegmentWanted)(nil),              // 39: loadstone.control.v1.SegmentWanted
-	(*PutSegmentRequest)(nil),          // 40: loadstone.control.v1.PutSegmentRequest
-	(*PutSegmentResponse)(nil),         // 41: loadstone.control.v1.PutSegmentResponse
-	(*Pong)(nil),                       // 42: loadstone.control.v1.Pong
-	(*PluginWanted)(nil),               // 43: loadstone.control.v1.PluginWanted
-	(*PutPluginRequest)(nil),           // 44: loadstone.control.v1.PutPluginRequest
-	(*PutPluginResponse)(nil),          // 45: loadstone.control.v1.PutPluginResponse
-	(*RequestCertificateRequest)(nil),  // 46: loadstone.control.v1.RequestCertificateRequest
-	(*RequestCertificateResponse)(nil), // 47: loadstone.control.v1.RequestCertificateResponse
-	(*InstallCertificateRequest)(nil),  // 48: loadstone.control.v1.InstallCertificateRequest
-	(*InstallCertificateResponse)(nil), // 49: loadstone.control.v1.InstallCertificateResponse
-	(*FragmentKey)(nil),                // 50: loadstone.control.v1.FragmentKey
-	(*FragmentWord)(nil),               // 51: loadstone.control.v1.FragmentWord
-	(*RunFragmentRequest)(nil),         // 52: loadstone.control.v1.RunFragmentRequest
-	(*RunFragmentResponse)(nil),        // 53: loadstone.control.v1.RunFragmentResponse
-	(*StopFragmentRequest)(nil),        // 54: loadstone.control.v1.StopFragmentRequest
-	(*StopFragmentResponse)(nil),       // 55: loadstone.control.v1.StopFragmentResponse
-	(*ListFragmentsRequest)(nil),       // 56: loadstone.control.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),      // 57: loadstone.control.v1.ListFragmentsResponse
-	nil,                                // 58: loadstone.control.v1.RunState.TargetsEntry
-	nil,                                // 59: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                                // 60: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                                // 61: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                                // 62: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil),      // 63: google.protobuf.Timestamp
+	(*OwnDatabase)(nil),                // 4: loadstone.control.v1.OwnDatabase
+	(*RunEvent)(nil),                   // 5: loadstone.control.v1.RunEvent
+	(*RunState)(nil),                   // 6: loadstone.control.v1.RunState
+	(*WorkerTarget)(nil),               // 7: loadstone.control.v1.WorkerTarget
+	(*Step)(nil),                       // 8: loadstone.control.v1.Step
+	(*ArtifactAck)(nil),                // 9: loadstone.control.v1.ArtifactAck
+	(*WorkerAck)(nil),                  // 10: loadstone.control.v1.WorkerAck
+	(*StatusAck)(nil),                  // 11: loadstone.control.v1.StatusAck
+	(*OwnedRun)(nil),                   // 12: loadstone.control.v1.OwnedRun
+	(*Drain)(nil),                      // 13: loadstone.control.v1.Drain
+	(*Ping)(nil),                       // 14: loadstone.control.v1.Ping
+	(*Hello)(nil),                      // 15: loadstone.control.v1.Hello
+	(*AsidePart)(nil),                  // 16: loadstone.control.v1.AsidePart
+	(*Status)(nil),                     // 17: loadstone.control.v1.Status
+	(*Resources)(nil),                  // 18: loadstone.control.v1.Resources
+	(*RunAccepted)(nil),                // 19: loadstone.control.v1.RunAccepted
+	(*RunRejected)(nil),                // 20: loadstone.control.v1.RunRejected
+	(*Error)(nil),                      // 21: loadstone.control.v1.Error
+	(*FieldError)(nil),                 // 22: loadstone.control.v1.FieldError
+	(*Totals)(nil),                     // 23: loadstone.control.v1.Totals
+	(*Drops)(nil),                      // 24: loadstone.control.v1.Drops
+	(*ConnectionFigures)(nil),          // 25: loadstone.control.v1.ConnectionFigures
+	(*WorkerState)(nil),                // 26: loadstone.control.v1.WorkerState
+	(*Histogram)(nil),                  // 27: loadstone.control.v1.Histogram
+	(*KindCounts)(nil),                 // 28: loadstone.control.v1.KindCounts
+	(*LatencySplit)(nil),               // 29: loadstone.control.v1.LatencySplit
+	(*ExecutionError)(nil),             // 30: loadstone.control.v1.ExecutionError
+	(*Snapshot)(nil),                   // 31: loadstone.control.v1.Snapshot
+	(*Log)(nil),                        // 32: loadstone.control.v1.Log
+	(*WorkReady)(nil),                  // 33: loadstone.control.v1.WorkReady
+	(*Artifact)(nil),                   // 34: loadstone.control.v1.Artifact
+	(*AssignWork)(nil),                 // 35: loadstone.control.v1.AssignWork
+	(*CancelWork)(nil),                 // 36: loadstone.control.v1.CancelWork
+	(*WorkAccepted)(nil),               // 37: loadstone.control.v1.WorkAccepted
+	(*WorkRejected)(nil),               // 38: loadstone.control.v1.WorkRejected
+	(*WorkFailed)(nil),                 // 39: loadstone.control.v1.WorkFailed
+	(*SegmentWanted)(nil),              // 40: loadstone.control.v1.SegmentWanted
+	(*PutSegmentRequest)(nil),          // 41: loadstone.control.v1.PutSegmentRequest
+	(*PutSegmentResponse)(nil),         // 42: loadstone.control.v1.PutSegmentResponse
+	(*Pong)(nil),                       // 43: loadstone.control.v1.Pong
+	(*PluginWanted)(nil),               // 44: loadstone.control.v1.PluginWanted
+	(*PutPluginRequest)(nil),           // 45: loadstone.control.v1.PutPluginRequest
+	(*PutPluginResponse)(nil),          // 46: loadstone.control.v1.PutPluginResponse
+	(*RequestCertificateRequest)(nil),  // 47: loadstone.control.v1.RequestCertificateRequest
+	(*RequestCertificateResponse)(nil), // 48: loadstone.control.v1.RequestCertificateResponse
+	(*InstallCertificateRequest)(nil),  // 49: loadstone.control.v1.InstallCertificateRequest
+	(*InstallCertificateResponse)(nil), // 50: loadstone.control.v1.InstallCertificateResponse
+	(*FragmentKey)(nil),                // 51: loadstone.control.v1.FragmentKey
+	(*FragmentWord)(nil),               // 52: loadstone.control.v1.FragmentWord
+	(*RunFragmentRequest)(nil),         // 53: loadstone.control.v1.RunFragmentRequest
+	(*RunFragmentResponse)(nil),        // 54: loadstone.control.v1.RunFragmentResponse
+	(*StopFragmentRequest)(nil),        // 55: loadstone.control.v1.StopFragmentRequest
+	(*StopFragmentResponse)(nil),       // 56: loadstone.control.v1.StopFragmentResponse
+	(*ListFragmentsRequest)(nil),       // 57: loadstone.control.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),      // 58: loadstone.control.v1.ListFragmentsResponse
+	nil,                                // 59: loadstone.control.v1.RunState.TargetsEntry
+	nil,                                // 60: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                                // 61: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                                // 62: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                                // 63: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil),      // 64: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
 	3,  // 1: loadstone.control.v1.ToNode.assign_run:type_name -> loadstone.control.v1.AssignRun
-	4,  // 2: loadstone.control.v1.ToNode.run_event:type_name -> loadstone.control.v1.RunEvent
-	5,  // 3: loadstone.control.v1.ToNode.run_state:type_name -> loadstone.control.v1.RunState
-	8,  // 4: loadstone.control.v1.ToNode.artifact_ack:type_name -> loadstone.control.v1.ArtifactAck
-	12, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
-	13, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
-	9,  // 7: loadstone.control.v1.ToNode.worker_ack:type_name -> loadstone.control.v1.WorkerAck
-	34, // 8: loadstone.control.v1.ToNode.assign_work:type_name -> loadstone.control.v1.AssignWork
-	35, // 9: loadstone.control.v1.ToNode.cancel_work:type_name -> loadstone.control.v1.CancelWork
-	10, // 10: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
-	14, // 11: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
-	16, // 12: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
-	18, // 13: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
-	19, // 14: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
-	25, // 15: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
-	30, // 16: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
-	31, // 17: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
-	32, // 18: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
-	42, // 19: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
-	43, // 20: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
-	36, // 21: loadstone.control.v1.FromNode.work_accepted:type_name -> loadstone.control.v1.WorkAccepted
-	37, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
-	38, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
-	39, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
-	58, // 25: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
-	7,  // 26: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	63, // 27: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
-	11, // 28: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	63, // 29: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	63, // 30: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	63, // 31: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
-	25, // 32: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
-	32, // 33: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
-	15, // 34: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
-	17, // 35: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	63, // 36: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
-	20, // 37: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
-	21, // 38: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
-	23, // 39: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
-	24, // 40: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	20, // 41: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
-	22, // 42: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	63, // 43: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	63, // 44: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	63, // 45: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	63, // 46: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
-	63, // 47: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
-	63, // 48: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	59, // 49: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	60, // 50: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	61, // 51: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	26, // 52: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	26, // 53: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	62, // 54: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	26, // 55: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	26, // 56: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	26, // 57: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	28, // 58: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	24, // 59: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	17, // 60: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	29, // 61: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	63, // 62: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	33, // 63: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	22, // 64: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	63, // 65: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	63, // 66: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	63, // 67: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	63, // 68: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	50, // 69: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	51, // 70: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
-	51, // 71: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
-	50, // 72: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	50, // 73: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
-	50, // 74: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
-	6,  // 75: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 76: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 77: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 78: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 79: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	44, // 80: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	40, // 81: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
-	52, // 82: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
-	54, // 83: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
-	56, // 84: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
-	46, // 85: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	48, // 86: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 87: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	45, // 88: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	41, // 89: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
-	53, // 90: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
-	55, // 91: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
-	57, // 92: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
-	47, // 93: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	49, // 94: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	87, // [87:95] is the sub-list for method output_type
-	79, // [79:87] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	5,  // 2: loadstone.control.v1.ToNode.run_event:type_name -> loadstone.control.v1.RunEvent
+	6,  // 3: loadstone.control.v1.ToNode.run_state:type_name -> loadstone.control.v1.RunState
+	9,  // 4: loadstone.control.v1.ToNode.artifact_ack:type_name -> loadstone.control.v1.ArtifactAck
+	13, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
+	14, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
+	10, // 7: loadstone.control.v1.ToNode.worker_ack:type_name -> loadstone.control.v1.WorkerAck
+	35, // 8: loadstone.control.v1.ToNode.assign_work:type_name -> loadstone.control.v1.AssignWork
+	36, // 9: loadstone.control.v1.ToNode.cancel_work:type_name -> loadstone.control.v1.CancelWork
+	11, // 10: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
+	15, // 11: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
+	17, // 12: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
+	19, // 13: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
+	20, // 14: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
+	26, // 15: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
+	31, // 16: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
+	32, // 17: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
+	33, // 18: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
+	43, // 19: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
+	44, // 20: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
+	37, // 21: loadstone.control.v1.FromNode.work_accepted:type_name -> loadstone.control.v1.WorkAccepted
+	38, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
+	39, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
+	40, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
+	4,  // 25: loadstone.control.v1.AssignRun.own:type_name -> loadstone.control.v1.OwnDatabase
+	59, // 26: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	8,  // 27: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
+	64, // 28: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	12, // 29: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
+	64, // 30: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	64, // 31: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	64, // 32: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	26, // 33: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
+	33, // 34: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
+	16, // 35: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
+	18, // 36: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
+	64, // 37: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	21, // 38: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
+	22, // 39: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
+	24, // 40: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
+	25, // 41: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	21, // 42: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
+	23, // 43: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
+	64, // 44: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	64, // 45: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	64, // 46: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	64, // 47: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
+	64, // 48: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
+	64, // 49: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	60, // 50: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	61, // 51: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	62, // 52: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	27, // 53: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	27, // 54: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	63, // 55: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	27, // 56: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	27, // 57: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	27, // 58: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	29, // 59: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	25, // 60: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	18, // 61: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	30, // 62: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	64, // 63: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	34, // 64: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	23, // 65: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	64, // 66: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	64, // 67: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	64, // 68: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	64, // 69: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	51, // 70: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	52, // 71: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
+	52, // 72: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
+	51, // 73: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	51, // 74: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
+	51, // 75: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
+	7,  // 76: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	28, // 77: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	28, // 78: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 79: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 80: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	45, // 81: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	41, // 82: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	53, // 83: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
+	55, // 84: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
+	57, // 85: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
+	47, // 86: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	49, // 87: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 88: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	46, // 89: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	42, // 90: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	54, // 91: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
+	56, // 92: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
+	58, // 93: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
+	48, // 94: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	50, // 95: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	88, // [88:96] is the sub-list for method output_type
+	80, // [80:88] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5674,15 +5796,15 @@ func file_control_proto_init() {
 		(*FromNode_WorkFailed)(nil),
 		(*FromNode_SegmentWanted)(nil),
 	}
-	file_control_proto_msgTypes[6].OneofWrappers = []any{}
-	file_control_proto_msgTypes[30].OneofWrappers = []any{}
+	file_control_proto_msgTypes[7].OneofWrappers = []any{}
+	file_control_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -70,6 +70,8 @@ type Sink struct {
 	changed sync.Cond
 	filling *batch
 	spare   *batch
+	// held is how many bytes both batches take.
+	held int
 	// waiting is how many rows a Write has that waits for room.
 	waiting int
 	// due: rows in filling have waited long enough; closing: there will be no more.
@@ -150,13 +152,22 @@ func (s *Sink) Write(b *column.Batch) error {
 		of := s.filling
 		time.AfterFunc(batchDelay, func() { s.expire(of) })
 	}
+	before := cap(s.filling.text)
 	err := s.filling.add(s.o.Columns, b)
+	s.held += cap(s.filling.text) - before
 	s.changed.Broadcast()
 	var unfit *sql.Error
 	if errors.As(err, &unfit) {
 		unfit.Message = fmt.Sprintf("%d rows were not written to %s: %s", b.N, s.at.Shown(), unfit.Message)
 	}
 	return err
+}
+
+// Held implements connector.Holding.
+func (s *Sink) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
 }
 
 // expire has rows written that have waited for others.
@@ -226,7 +237,10 @@ func (s *Sink) writing() {
 			}
 			close(s.failed)
 		}
-		b.text, b.rows = b.text[:0], 0
+		if b.text, b.rows = b.text[:0], 0; cap(b.text) > 2*s.o.MaxBytes { // of rows that are longer than others
+			s.held -= cap(b.text)
+			b.text = nil
+		}
 		s.spare = b
 		s.mu.Unlock()
 	}

@@ -153,6 +153,8 @@ func (s *extremeText) Reset()         { s.values, s.seen = s.values[:0], s.seen[
 func (s *extremeText) Size() int      { return 64 }
 func (s *extremeText) TextBytes() int { return s.heldBytes }
 
+func (s *extremeText) textBytes(g int) int { return len(s.values[g]) }
+
 func (s *extremeText) Add(r Rows) {
 	for i, g := range r.Groups {
 		if !r.Arg.Null[r.From+i] {
@@ -212,6 +214,8 @@ func (s *last) Grow(n int) {
 func (s *last) Reset()         { s.groups = s.groups[:0] }
 func (s *last) Size() int      { return 192 }
 func (s *last) TextBytes() int { return s.heldBytes }
+
+func (s *last) textBytes(g int) int { return len(s.groups[g].v.Bytes) }
 
 func (s *last) Add(r Rows) {
 	for i, g := range r.Groups {

@@ -83,6 +83,8 @@ type State interface {
 type textSizer interface {
 	// TextBytes is how many bytes they take.
 	TextBytes() int
+	// textBytes is how many bytes that of a group takes.
+	textBytes(group int) int
 }
 
 // state returns an empty state of the function.

@@ -34,6 +34,9 @@ func (k *Keys) Encode(cols []*column.Vec, n int) {
 	}
 }
 
+// Size is how many bytes the keys take.
+func (k *Keys) Size() int { return cap(k.bytes) + 8*cap(k.ends) + 8*cap(k.hashes) }
+
 // Key is the key of a row; it is valid until the next Encode.
 func (k *Keys) Key(i int) []byte {
 	if i == 0 {
@@ -202,9 +205,18 @@ func (t *Table) place(g int32) {
 	t.slots[at] = g + 1
 }
 
-// Merge adds all groups of another table of the same groups and functions.
-func (t *Table) Merge(o *Table) {
+// checkGroups is after how many groups it is asked whether a merge has to end.
+const checkGroups = 1 << 12
+
+// Merge adds all groups of another table of the same groups and functions. ended is asked now and then; its error ends
+// that.
+func (t *Table) Merge(o *Table, ended func() error) error {
 	for g := range o.ends {
+		if g%checkGroups == 0 {
+			if err := ended(); err != nil {
+				return err
+			}
+		}
 		to, added := t.find(o.key(g), o.hashes[g])
 		if added {
 			for c := range t.Values {
@@ -215,18 +227,19 @@ func (t *Table) Merge(o *Table) {
 			s.Merge(int(to), o.States[i], g)
 		}
 	}
+	return nil
 }
 
-// Append appends the groups as rows: their columns, then the results.
-func (t *Table) Append(to []column.Vec) {
+// Append appends groups from … until-1 as rows: their columns, then the results.
+func (t *Table) Append(to []column.Vec, from, until int) {
 	for c := range to {
 		bytes := 0
-		if c < len(t.Values) {
-			bytes = len(t.Values[c].Bytes)
+		if c < len(t.Values) && t.Values[c].Type.Kind == column.Text {
+			bytes = t.textBytes(c, from, until)
 		}
-		to[c].Reserve(t.Len(), bytes)
+		to[c].Reserve(until-from, bytes)
 	}
-	for g := range t.ends {
+	for g := from; g < until; g++ {
 		for c := range t.Values {
 			to[c].AppendFrom(&t.Values[c], g)
 		}
@@ -234,4 +247,43 @@ func (t *Table) Append(to []column.Vec) {
 			s.Append(&to[len(t.Values)+i], g)
 		}
 	}
+}
+
+// textBytes is how many bytes the texts of groups take in a column.
+func (t *Table) textBytes(c, from, until int) int {
+	ends := t.Values[c].Ends
+	if from == until {
+		return 0
+	}
+	if from == 0 {
+		return int(ends[until-1])
+	}
+	return int(ends[until-1] - ends[from-1])
+}
+
+// Until is up to which group the groups from … are given out together: at most rows of them, and no more than one where
+// their texts take more than so many bytes.
+func (t *Table) Until(from, rows, bytes int) int {
+	until := min(from+rows, t.Len())
+	texts := false
+	for _, s := range t.States {
+		_, keeps := s.(textSizer)
+		texts = texts || keeps
+	}
+	if !texts && len(t.keys) <= bytes {
+		return until
+	}
+	size := 0
+	for g := from; g < until; g++ {
+		size += len(t.key(g))
+		for _, s := range t.States {
+			if of, keeps := s.(textSizer); keeps {
+				size += of.textBytes(g)
+			}
+		}
+		if size > bytes && g > from {
+			return g
+		}
+	}
+	return until
 }

@@ -11,7 +11,7 @@ func (p *Piece) Slice(b *Batch, from, to int) *Batch {
 	if len(p.batch.Cols) != len(b.Cols) {
 		p.batch.Cols, p.ends = make([]Vec, len(b.Cols)), make([][]int32, len(b.Cols))
 	}
-	p.batch.N = to - from
+	p.batch.N, p.batch.More = to-from, b.More || to < b.N
 	for c := range b.Cols {
 		v := &b.Cols[c]
 		of := Vec{Type: v.Type, Same: v.Same, Null: v.Null[from:to]}

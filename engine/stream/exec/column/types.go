@@ -118,6 +118,17 @@ func (t Type) String() string {
 	return "NULL"
 }
 
+// Width is how many bytes a value takes, but for the bytes of a text.
+func (t Type) Width() int {
+	switch t.Kind {
+	case Boolean, Unknown:
+		return 2
+	case Text:
+		return 5
+	}
+	return 9
+}
+
 // Numeric reports whether the type can be reckoned with.
 func (t Type) Numeric() bool { return t.Kind == Int || t.Kind == Float || t.Kind == Decimal }
 

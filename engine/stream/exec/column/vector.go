@@ -241,17 +241,27 @@ type Batch struct {
 	// time, in microseconds since 1970. Else the latest time of its rows says that. A batch without rows may be marked.
 	Watermark    int64
 	HasWatermark bool
+	// More says that the next batch goes on with this one: no clock moves between them. It may be without rows.
+	More bool
 }
 
 // Reset empties the batch and gives it columns.
 func (b *Batch) Reset(columns []Column) {
-	b.N, b.Watermark, b.HasWatermark = 0, 0, false
+	b.N, b.Watermark, b.HasWatermark, b.More = 0, 0, false, false
 	if len(b.Cols) != len(columns) {
 		b.Cols = make([]Vec, len(columns))
 	}
 	for i := range b.Cols {
 		b.Cols[i].Reset(columns[i].Type)
 	}
+}
+
+// Size is about how many bytes the values of the batch take.
+func (b *Batch) Size() (bytes int) {
+	for i := range b.Cols {
+		bytes += b.Cols[i].Size()
+	}
+	return bytes
 }
 
 // Truncate keeps the first n values.

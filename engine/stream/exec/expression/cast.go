@@ -11,19 +11,19 @@ import (
 type cast struct {
 	x        node
 	from, to column.Type
-	out      column.Vec
+	out      result
 	scratch  []byte
 	faults   *Faults
 }
 
-func (n *cast) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *cast) eval(in *input, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	if n.from.Kind == column.Int && n.to.Kind == column.Float && n.to.Bits == 64 {
 		n.out.ResetSized(n.to, in.N)
 		for i, v := range x.Ints[:in.N] {
 			n.out.Floats[i], n.out.Null[i] = float64(v), x.Null[i]
 		}
-		return &n.out
+		return in.done(&n.out, 0)
 	}
 	n.out.Reset(n.to)
 	for i := range in.N {
@@ -31,21 +31,23 @@ func (n *cast) eval(in *column.Batch, on []bool) *column.Vec {
 			n.out.AppendNull()
 			continue
 		}
-		if !n.one(x, i) {
+		in.check()
+		if !n.one(in, x, i) {
 			n.out.AppendNull()
 			if isActive(on, i) {
 				n.faults.Cast++
 			}
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // one appends row i, or nothing and returns false.
-func (n *cast) one(x *column.Vec, i int) bool {
+func (n *cast) one(in *input, x *column.Vec, i int) bool {
 	switch {
 	case n.to.Kind == column.Text:
 		n.scratch = x.AppendValue(n.scratch[:0], i)
+		in.room(&n.out, len(n.scratch))
 		n.out.AppendText(n.scratch)
 		return true
 	case n.from.Kind == column.Text:

@@ -6,6 +6,8 @@
 package expression
 
 import (
+	"errors"
+
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -27,15 +29,35 @@ type Scope struct {
 type Expr struct {
 	Type column.Type
 	node node
+	// of is what was bound, for errors.
+	of sql.Expr
+	in input
 }
 
 // node evaluates. Where on is not nil, only rows that it names matter: others may hold anything, and count no faults.
 type node interface {
-	eval(in *column.Batch, on []bool) *column.Vec
+	eval(in *input, on []bool) *column.Vec
 }
 
-// Eval returns the value of every row.
-func (e *Expr) Eval(in *column.Batch) *column.Vec { return e.node.eval(in, nil) }
+// Eval returns the value of every row. What it holds is counted by m; nil counts nothing, and bounds nothing. The error
+// is ErrPiece, ErrStopped or a *TooMuch.
+func (e *Expr) Eval(in *column.Batch, m *Memory) (v *column.Vec, err error) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		a, is := r.(abort)
+		if !is {
+			panic(r)
+		}
+		if err = a.err; !errors.Is(err, ErrPiece) && !errors.Is(err, ErrStopped) {
+			err = e.tooMuch(err)
+		}
+	}()
+	e.in.Batch, e.in.m = in, m
+	return e.node.eval(&e.in, nil), nil
+}
 
 // bound is a node with its type, and the literal that it is, if it is one.
 type bound struct {
@@ -50,7 +72,7 @@ func Bind(e sql.Expr, s Scope) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{Type: b.t, node: b.node}, nil
+	return &Expr{Type: b.t, node: b.node, of: e}, nil
 }
 
 // Condition binds what has to be a truth value.
@@ -59,7 +81,7 @@ func Condition(e sql.Expr, s Scope) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{Type: b.t, node: b.node}, nil
+	return &Expr{Type: b.t, node: b.node, of: e}, nil
 }
 
 // As binds e with the result cast to t, as storing it in a column of that type does.
@@ -71,7 +93,7 @@ func As(e sql.Expr, t column.Type, s Scope) (*Expr, error) {
 	if b, err = s.cast(b, t, e.Pos()); err != nil {
 		return nil, err
 	}
-	return &Expr{Type: b.t, node: b.node}, nil
+	return &Expr{Type: b.t, node: b.node, of: e}, nil
 }
 
 func (s Scope) errorf(at int, hint, format string, args ...any) error {
@@ -220,7 +242,7 @@ func (s Scope) binary(e *sql.Binary) (bound, error) {
 	case "=", "<>", "<", "<=", ">", ">=":
 		return s.compare(e.Op, l, r, e.At)
 	case "||":
-		return s.concat([]bound{l, r}, e.At, false)
+		return s.join(l, r, e.At)
 	case "LIKE":
 		if l.t.Kind != column.Text || r.t.Kind != column.Text {
 			return l, s.errorf(e.At, "", "LIKE compares texts, not %s with %s", l.t, r.t)
@@ -457,7 +479,7 @@ func (s Scope) cast(b bound, t column.Type, at int) (bound, error) {
 	}
 	to := bound{node: &cast{x: b.node, from: b.t, to: t, faults: s.Faults}, t: t}
 	if c, ok := b.node.(*constant); ok {
-		v := (&cast{x: c, from: b.t, to: t, faults: &Faults{}}).eval(&column.Batch{N: 1}, nil)
+		v := (&cast{x: c, from: b.t, to: t, faults: &Faults{}}).eval(&input{Batch: &column.Batch{N: 1}}, nil)
 		if v.Null[0] && !c.one.Null[0] {
 			return b, s.errorf(at, "", "%s is no %s", c.one.AppendValue(nil, 0), t)
 		}

@@ -105,6 +105,21 @@ func (s Scope) concat(args []bound, at int, without bool) (bound, error) {
 	return bound{node: n, t: column.TextType}, nil
 }
 
+// join is l || r. Where l is joined already it gets another part: what is joined from many is copied once, and not for
+// each ||.
+func (s Scope) join(l, r bound, at int) (bound, error) {
+	c, is := l.node.(*concat)
+	if !is || c.without {
+		return s.concat([]bound{l, r}, at, false)
+	}
+	r, err := s.cast(r, column.TextType, at)
+	if err != nil {
+		return r, err
+	}
+	c.parts = append(c.parts, r.node)
+	return l, nil
+}
+
 // maxText is how long a text may become before the last part of it, so that || does not fill the memory.
 const maxText = 1 << 20
 
@@ -114,11 +129,11 @@ type concat struct {
 	parts   []node
 	without bool
 	values  []*column.Vec
-	out     column.Vec
+	out     result
 	faults  *Faults
 }
 
-func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *concat) eval(in *input, on []bool) *column.Vec {
 	n.values = n.values[:0]
 	for _, p := range n.parts {
 		n.values = append(n.values, p.eval(in, on))
@@ -138,6 +153,7 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 				n.faults.Overflow++
 				break
 			}
+			in.room(&n.out, len(v.Text(i)))
 			n.out.Bytes = append(n.out.Bytes, v.Text(i)...)
 		}
 		if null {
@@ -145,7 +161,7 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 		}
 		n.out.Ends, n.out.Null = append(n.out.Ends, int32(len(n.out.Bytes))), append(n.out.Null, null)
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // textFunc is LOWER, UPPER or LENGTH, which counts characters.
@@ -153,25 +169,31 @@ type textFunc struct {
 	x    node
 	name string
 	t    column.Type
-	out  column.Vec
+	out  result
 }
 
-func (n *textFunc) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *textFunc) eval(in *input, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	n.out.Reset(n.t)
 	for i := range in.N {
+		in.check()
 		switch {
 		case x.Null[i]:
 			n.out.AppendNull()
 		case n.name == "LENGTH":
 			n.out.AppendInt(int64(utf8.RuneCount(x.Text(i))))
 		case n.name == "LOWER":
-			n.out.AppendText(bytes.ToLower(x.Text(i)))
+			n.text(in, bytes.ToLower(x.Text(i)))
 		default:
-			n.out.AppendText(bytes.ToUpper(x.Text(i)))
+			n.text(in, bytes.ToUpper(x.Text(i)))
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
+}
+
+func (n *textFunc) text(in *input, of []byte) {
+	in.room(&n.out, len(of))
+	n.out.AppendText(of)
 }
 
 // numberFunc binds functions of one number. ROUND is half to even for floats and half away from zero for decimals.
@@ -223,11 +245,11 @@ func (s Scope) numberFunc(name string, x bound, at int) (bound, error) {
 type floatFunc struct {
 	x      node
 	f      func(float64) float64
-	out    column.Vec
+	out    result
 	faults *Faults
 }
 
-func (n *floatFunc) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *floatFunc) eval(in *input, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	n.out.ResetSized(column.Float64Type, in.N)
 	for i := range in.N {
@@ -240,5 +262,5 @@ func (n *floatFunc) eval(in *column.Batch, on []bool) *column.Vec {
 			}
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }

@@ -12,21 +12,22 @@ import (
 // columnRef is the column itself: nothing is copied.
 type columnRef int
 
-func (c columnRef) eval(in *column.Batch, _ []bool) *column.Vec { return &in.Cols[c] }
+func (c columnRef) eval(in *input, _ []bool) *column.Vec { return &in.Cols[c] }
 
 // constant repeats one value as often as a batch has rows.
 type constant struct {
 	one  column.Vec
-	all  column.Vec
+	all  result
 	view column.Vec
 }
 
-func (c *constant) eval(in *column.Batch, _ []bool) *column.Vec {
+func (c *constant) eval(in *input, _ []bool) *column.Vec {
 	if c.one.Type.Kind == column.Text && !c.one.Null[0] {
 		if c.all.Len() < in.N { // as long as it is, it is there once
+			in.room(&c.all, len(c.one.Bytes))
 			c.all.SetSame(c.one.Bytes, 2*in.N)
 		}
-		c.view = c.all
+		c.view = *in.done(&c.all, 0)
 		c.view.Null = c.all.Null[:in.N]
 		return &c.view
 	}
@@ -36,7 +37,7 @@ func (c *constant) eval(in *column.Batch, _ []bool) *column.Vec {
 	for c.all.Len() < in.N {
 		c.all.AppendFrom(&c.one, 0)
 	}
-	c.view = c.all
+	c.view = *in.done(&c.all, 0)
 	c.view.Null = c.all.Null[:in.N]
 	switch c.one.Type.Kind {
 	case column.Float:
@@ -68,14 +69,14 @@ type intArith struct {
 	l, r   node
 	op     byte
 	t      column.Type
-	out    column.Vec
+	out    result
 	faults *Faults
 }
 
-func (n *intArith) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *intArith) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(n.t, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	a, b, to := l.Ints[:in.N], r.Ints[:in.N], n.out.Ints[:in.N]
 	for i := range to {
 		x, y := a[i], b[i]
@@ -107,7 +108,7 @@ func (n *intArith) eval(in *column.Batch, on []bool) *column.Vec {
 			n.fault(i, on, false)
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 func (n *intArith) fault(i int, on []bool, zero bool) {
@@ -141,14 +142,14 @@ func multiply(x, y int64) (int64, bool) {
 type floatArith struct {
 	l, r   node
 	op     byte
-	out    column.Vec
+	out    result
 	faults *Faults
 }
 
-func (n *floatArith) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *floatArith) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(column.Float64Type, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	a, b, to := l.Floats[:in.N], r.Floats[:in.N], n.out.Floats[:in.N]
 	for i := range to {
 		x, y := a[i], b[i]
@@ -181,37 +182,37 @@ func (n *floatArith) eval(in *column.Batch, on []bool) *column.Vec {
 			n.out.Null[i] = true
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // timeDifference is milliseconds between two times.
 type timeDifference struct {
 	l, r node
-	out  column.Vec
+	out  result
 }
 
-func (n *timeDifference) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *timeDifference) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(column.Float64Type, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	for i := range in.N {
 		n.out.Floats[i] = float64(l.Ints[i]-r.Ints[i]) / 1000
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // timeShift is a time and milliseconds before or after it.
 type timeShift struct {
 	l, r   node
 	minus  bool
-	out    column.Vec
+	out    result
 	faults *Faults
 }
 
-func (n *timeShift) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *timeShift) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(column.TimestampType, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	for i := range in.N {
 		d := math.RoundToEven(r.Floats[i] * 1000)
 		if n.minus {
@@ -227,7 +228,7 @@ func (n *timeShift) eval(in *column.Batch, on []bool) *column.Vec {
 		}
 		n.out.Ints[i] = l.Ints[i] + int64(d)
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // comparison is true where less, equal or greater is wanted.
@@ -235,13 +236,13 @@ type comparison struct {
 	l, r node
 	kind column.Kind
 	want [3]bool
-	out  column.Vec
+	out  result
 }
 
-func (n *comparison) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *comparison) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(column.BooleanType, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	to := n.out.Bools[:in.N]
 	switch n.kind {
 	case column.Float:
@@ -254,6 +255,7 @@ func (n *comparison) eval(in *column.Batch, on []bool) *column.Vec {
 		}
 	case column.Text:
 		for i := range to {
+			in.check()
 			to[i] = n.want[bytes.Compare(l.Text(i), r.Text(i))+1]
 		}
 	case column.Unknown:
@@ -263,7 +265,7 @@ func (n *comparison) eval(in *column.Batch, on []bool) *column.Vec {
 			to[i] = n.want[cmp.Compare(a[i], b[i])+1]
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 func truth(b bool) int {
@@ -290,11 +292,11 @@ func compareFloats(a, b float64) int {
 type logic struct {
 	l, r node
 	or   bool
-	out  column.Vec
+	out  result
 	on   []bool
 }
 
-func (n *logic) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *logic) eval(in *input, on []bool) *column.Vec {
 	l := n.l.eval(in, on)
 	n.on = append(n.on[:0], l.Null...)
 	for i := range n.on {
@@ -307,46 +309,46 @@ func (n *logic) eval(in *column.Batch, on []bool) *column.Vec {
 		n.out.Bools[i] = decided == n.or
 		n.out.Null[i] = !decided && (l.Null[i] || r.Null[i])
 	}
-	return &n.out
+	return in.done(&n.out, cap(n.on))
 }
 
 type not struct {
 	x   node
-	out column.Vec
+	out result
 }
 
-func (n *not) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *not) eval(in *input, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	n.out.ResetSized(column.BooleanType, in.N)
 	for i := range in.N {
 		n.out.Bools[i], n.out.Null[i] = !x.Bools[i], x.Null[i]
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 type isNull struct {
 	x   node
 	not bool
-	out column.Vec
+	out result
 }
 
-func (n *isNull) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *isNull) eval(in *input, on []bool) *column.Vec {
 	x := n.x.eval(in, on)
 	n.out.ResetSized(column.BooleanType, in.N)
 	for i := range in.N {
 		n.out.Bools[i] = x.Null[i] != n.not
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
 // in is true where one of the comparisons is, and NULL where none is but one is NULL.
 type in struct {
 	equal []node
 	not   bool
-	out   column.Vec
+	out   result
 }
 
-func (n *in) eval(b *column.Batch, on []bool) *column.Vec {
+func (n *in) eval(b *input, on []bool) *column.Vec {
 	n.out.ResetSized(column.BooleanType, b.N)
 	clear(n.out.Bools)
 	for _, e := range n.equal {
@@ -365,7 +367,7 @@ func (n *in) eval(b *column.Batch, on []bool) *column.Vec {
 			n.out.Bools[i] = !n.out.Bools[i]
 		}
 	}
-	return &n.out
+	return b.done(&n.out, 0)
 }
 
 // caseOf takes of each row the result of the first test that is true; the last result is that of none.
@@ -376,11 +378,11 @@ type caseOf struct {
 	chosen         []int32
 	on             []bool
 	values         []*column.Vec
-	out            column.Vec
+	out            result
 	faults         *Faults
 }
 
-func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *caseOf) eval(in *input, on []bool) *column.Vec {
 	n.open, n.chosen, n.values = n.open[:0], n.chosen[:0], n.values[:0]
 	for i := range in.N {
 		n.open, n.chosen = append(n.open, isActive(on, i)), append(n.chosen, int32(len(n.tests)))
@@ -403,46 +405,56 @@ func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
 	n.out.Reset(n.t)
 	for i := range in.N {
 		v := n.values[n.chosen[i]]
+		if n.t.Kind == column.Text && !v.Null[i] {
+			in.room(&n.out, len(v.Text(i)))
+		}
 		if n.out.AppendFrom(v, i); n.out.Null[i] && !v.Null[i] && isActive(on, i) {
 			n.faults.Overflow++ // a text for which there is no room
 		}
 	}
-	return &n.out
+	return in.done(&n.out, cap(n.open)+cap(n.on)+4*cap(n.chosen))
 }
 
 // like compares with a pattern of % and _.
 type like struct {
 	l, r   node
-	out    column.Vec
+	out    result
 	faults *Faults
 }
 
-func (n *like) eval(in *column.Batch, on []bool) *column.Vec {
+func (n *like) eval(in *input, on []bool) *column.Vec {
 	l, r := n.l.eval(in, on), n.r.eval(in, on)
 	n.out.ResetSized(column.BooleanType, in.N)
-	nulls(&n.out, l, r)
+	nulls(&n.out.Vec, l, r)
 	for i := range in.N {
 		if n.out.Bools[i] = false; n.out.Null[i] || !isActive(on, i) {
 			continue
 		}
+		in.check()
 		var known bool
-		if n.out.Bools[i], known = matches(l.Text(i), r.Text(i)); !known {
+		if n.out.Bools[i], known = matches(l.Text(i), r.Text(i), in.check); !known {
 			n.out.Null[i] = true
 			n.faults.Overflow++
 		}
 	}
-	return &n.out
+	return in.done(&n.out, 0)
 }
 
-// maxSteps is how far two texts are compared, which takes about a tenth of a second: a query cannot be stopped within
-// a row, and two texts of 1 MiB that repeat themselves would take it half an hour.
-const maxSteps = 1 << 26
+// maxSteps is how far two texts are compared, which takes about a tenth of a second: two of 1 MiB that repeat themselves
+// would take half an hour. After each checkSteps of them it is asked whether the query has to end.
+const (
+	maxSteps   = 1 << 26
+	checkSteps = 1 << 20
+)
 
 // matches goes back to the last % only, so that its steps are at most the product of the lengths; it is not known after
-// mostSteps. _ is one character.
-func matches(s, pattern []byte) (does, known bool) {
+// maxSteps. _ is one character.
+func matches(s, pattern []byte, check func()) (does, known bool) {
 	i, j, star, from := 0, 0, -1, 0
 	for steps := 0; i < len(s); steps++ {
+		if steps%checkSteps == checkSteps-1 {
+			check()
+		}
 		switch {
 		case steps == maxSteps:
 			return false, false

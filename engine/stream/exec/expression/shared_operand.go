@@ -21,7 +21,7 @@ func share(b bound) (bound, *sharedOperand) {
 }
 
 // eval returns what was evaluated for at least these rows.
-func (h *sharedOperand) eval(*column.Batch, []bool) *column.Vec { return h.v }
+func (h *sharedOperand) eval(*input, []bool) *column.Vec { return h.v }
 
 // sharedScope evaluates the operand before what uses it.
 type sharedScope struct {
@@ -29,7 +29,7 @@ type sharedScope struct {
 	then    node
 }
 
-func (h *sharedScope) eval(in *column.Batch, on []bool) *column.Vec {
+func (h *sharedScope) eval(in *input, on []bool) *column.Vec {
 	h.operand.v = h.operand.x.eval(in, on)
 	return h.then.eval(in, on)
 }

@@ -17,26 +17,42 @@ type aggregator struct {
 	clock clock
 	panes panes[*aggregate.Table]
 
-	types  []column.Type
-	keys   *aggregate.Keys
-	cols   []*column.Vec
-	args   []*column.Vec
-	groups []int32
+	types   []column.Type
+	in      *pieces
+	keys    *aggregate.Keys
+	time    *column.Vec
+	cols    []*column.Vec
+	args    []*column.Vec
+	groups  []int32
+	moments moments
+	// latest is the latest time of a row of the batch, if one was seen.
+	latest int64
+	seen   bool
 	free   []*aggregate.Table
+	// merged is a window of several panes, of which taken bytes are counted.
 	merged *aggregate.Table
+	taken  int
+	stops  func() error
 	piece  aggregate.Piece
 	out    column.Batch
+	// buffers are keys, and windows that are given out.
+	buffers held
 }
 
-// mostFree is how many empty tables are kept, and largest how many groups one may have had.
+// maxFreeTables is how many empty tables are kept, and maxFreeBytes how many one may have taken: they are in nobody's
+// account.
 const (
 	maxFreeTables = 4
-	maxFreeGroups = 1 << 16
+	maxFreeBytes  = 4 << 20
 )
+
+// maxOutGroups is how many groups of a window are pushed at once.
+const maxOutGroups = 2048
 
 func newAggregator(q *Query, n *plan.Aggregate, next operator) *aggregator {
 	a := &aggregator{q: q, n: n, next: next, name: q.name(), panes: newPanes[*aggregate.Table](n.Window),
-		keys: aggregate.NewKeys()}
+		keys: aggregate.NewKeys(), moments: moments{}}
+	a.in, a.stops = newPieces(q, a.eval, a.use), a.ended
 	for _, g := range n.Groups {
 		a.types = append(a.types, g.Type)
 	}
@@ -55,15 +71,16 @@ func (a *aggregator) table() *aggregate.Table {
 
 // drop takes a table back that is not needed any more.
 func (a *aggregator) drop(t *aggregate.Table) {
-	_ = a.q.addState(-t.Size(), "")
-	if t.Len() <= maxFreeGroups && len(a.free) < maxFreeTables {
+	size := t.Size()
+	_ = a.q.addState(-size, "")
+	if size <= maxFreeBytes && len(a.free) < maxFreeTables {
 		t.Reset()
 		a.free = append(a.free, t)
 	}
 }
 
 func (a *aggregator) push(from int, b *column.Batch) error {
-	latest, seen, err := a.add(b)
+	latest, seen, err := a.add(from, b)
 	if err != nil || a.n.Traced || !seen {
 		return err
 	}
@@ -71,21 +88,50 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 	return a.close()
 }
 
-// add adds rows to their panes, and returns the latest time that one of them had.
-func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
-	t := a.n.Time.Eval(b)
+// add adds rows to their panes, and returns the latest time that one of them had once all rows are there that go
+// together.
+func (a *aggregator) add(from int, b *column.Batch) (latest int64, seen bool, err error) {
+	a.seen = false
+	if err := a.in.push(b); err != nil {
+		return 0, false, err
+	}
+	latest, seen = a.moments.of(from, a.latest, a.seen, b.More)
+	return latest, seen, nil
+}
+
+func (a *aggregator) eval(rows *column.Batch) (err error) {
+	if a.time, err = a.n.Time.Eval(rows, a.in.memory); err != nil {
+		return err
+	}
 	a.cols, a.args = a.cols[:0], a.args[:0]
 	for _, g := range a.n.Groups {
-		a.cols = append(a.cols, g.Eval(b))
+		v, err := g.Eval(rows, a.in.memory)
+		if err != nil {
+			return err
+		}
+		a.cols = append(a.cols, v)
 	}
 	for _, x := range a.n.Args {
-		if x == nil {
-			a.args = append(a.args, nil)
-			continue
+		var v *column.Vec
+		if x != nil {
+			if v, err = x.Eval(rows, a.in.memory); err != nil {
+				return err
+			}
 		}
-		a.args = append(a.args, x.Eval(b))
+		a.args = append(a.args, v)
 	}
+	return nil
+}
+
+// checkRows is after how many rows it is asked whether the query has to end.
+const checkRows = 1 << 14
+
+func (a *aggregator) use(b *column.Batch, _ bool) error {
+	t := a.time
 	a.keys.Encode(a.cols, b.N)
+	if err := a.buffers.set(a.q, a.keys.Size()+a.out.Size(), "keys of groups"); err != nil {
+		return err
+	}
 	bounds := a.q.bounds(t.Type)
 	for i := 0; i < b.N; {
 		if !a.acceptsTime(t, i, bounds) {
@@ -104,13 +150,13 @@ func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 		a.groups = a.groups[:0]
 		begin := i
 		end := min(start+a.panes.width-1, bounds.ahead)
-		for ; i < b.N && !t.Null[i] && t.Ints[i] >= start && t.Ints[i] <= end; i++ {
+		for ; i < b.N && i < begin+checkRows && !t.Null[i] && t.Ints[i] >= start && t.Ints[i] <= end; i++ {
 			if i > begin && a.panes.late(t.Ints[i]) {
 				break
 			}
 			a.groups = append(a.groups, table.Group(a.keys, a.cols, i))
-			if ts := t.Ints[i]; !seen || ts > latest {
-				latest, seen = ts, true
+			if ts := t.Ints[i]; !a.seen || ts > a.latest {
+				a.latest, a.seen = ts, true
 			}
 		}
 		table.Rows += int64(len(a.groups))
@@ -119,15 +165,20 @@ func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 		}
 		if more := table.Size() - before; more > 0 {
 			if err := a.addState(more, table); err != nil {
-				return latest, seen, err
+				return err
+			}
+		}
+		if i-begin == checkRows {
+			if err := a.q.o.Ended(); err != nil {
+				return err
 			}
 		}
 	}
-	return latest, seen, nil
+	return nil
 }
 
-// merge adds groups that were added up elsewhere, of so many rows of a pane that are counted with them.
-func (a *aggregator) merge(start, rows int64, w *column.Wire) error {
+// mergeWire adds groups that were added up elsewhere, of so many rows of a pane that are counted with them.
+func (a *aggregator) mergeWire(start, rows int64, w *column.Wire) error {
 	if b := a.q.bounds(a.n.Time.Type); start != floor(start, a.panes.width) || start < floor(b.min, a.panes.width) ||
 		start > b.max {
 		return column.ErrWire
@@ -158,12 +209,12 @@ func (a *aggregator) merge(start, rows int64, w *column.Wire) error {
 }
 
 func (a *aggregator) addState(more int, table *aggregate.Table) error {
-	if a.q.state+more <= a.q.o.StateBytes {
-		a.q.state += more
-		return nil
+	if err := a.q.memory.Grow(more); err != nil {
+		return a.q.StateLimit(err, fmt.Sprintf("%d groups in a window, %d parts of windows are open", table.Len(),
+			len(a.panes.starts)))
 	}
-	return a.q.addState(more, fmt.Sprintf("%d groups in a window, %d parts of windows are open", table.Len(),
-		len(a.panes.starts)))
+	a.q.state += more
+	return nil
 }
 
 // acceptsTime reports whether a row has a time that can be taken, and counts those that have none.
@@ -215,7 +266,39 @@ func (a *aggregator) close() error {
 	return nil
 }
 
-// emit gives a window out.
+// ended is why the query has to end, nil where it has not.
+func (a *aggregator) ended() error {
+	if !a.q.memory.Stopped() {
+		return nil
+	}
+	return a.q.o.Ended()
+}
+
+// merge adds the parts of a window up, in merged.
+func (a *aggregator) merge(panes []*aggregate.Table) error {
+	a.merged.Reset()
+	for _, p := range panes {
+		if err := a.merged.Merge(p, a.stops); err != nil {
+			return err
+		}
+		now, err := a.q.memory.Set(a.taken, a.merged.Size())
+		if a.taken = now; err != nil {
+			return a.q.StateLimit(err, fmt.Sprintf("%d groups in a window of several parts", a.merged.Len()))
+		}
+	}
+	return nil
+}
+
+// unmerge gives back what merged has taken.
+func (a *aggregator) unmerge() {
+	a.q.memory.Free(a.taken)
+	if a.taken > maxFreeBytes {
+		a.merged = aggregate.NewTable(a.types, a.n.Functions, a.q.plan.Faults)
+	}
+	a.taken = 0
+}
+
+// emit gives a window out, in pieces where it has many groups.
 func (a *aggregator) emit(start int64, panes []*aggregate.Table) error {
 	if err := a.q.o.Ended(); err != nil {
 		return err
@@ -223,17 +306,31 @@ func (a *aggregator) emit(start int64, panes []*aggregate.Table) error {
 	t := panes[0]
 	if len(panes) > 1 {
 		t = a.merged
-		t.Reset()
-		for _, p := range panes {
-			t.Merge(p)
+		defer a.unmerge()
+		if err := a.merge(panes); err != nil {
+			return err
 		}
 	}
-	a.out.Reset(a.n.Columns())
-	a.out.N = t.Len()
-	for range t.Len() {
-		a.out.Cols[0].AppendInt(start)
-		a.out.Cols[1].AppendInt(start + a.n.Window.Span)
+	for from := 0; from < t.Len(); {
+		until := t.Until(from, maxOutGroups, maxOutTextBytes)
+		a.out.Reset(a.n.Columns())
+		a.out.N, a.out.More = until-from, until < t.Len()
+		for range until - from {
+			a.out.Cols[0].AppendInt(start)
+			a.out.Cols[1].AppendInt(start + a.n.Window.Span)
+		}
+		t.Append(a.out.Cols[2:], from, until)
+		if err := a.buffers.set(a.q, a.keys.Size()+a.out.Size(), "groups of a window that is given out"); err != nil {
+			return err
+		}
+		if err := a.next.push(a.name, &a.out); err != nil {
+			return err
+		}
+		if from = until; from < t.Len() {
+			if err := a.q.o.Ended(); err != nil {
+				return err
+			}
+		}
 	}
-	t.Append(a.out.Cols[2:])
-	return a.next.push(a.name, &a.out)
+	return nil
 }

@@ -8,23 +8,25 @@
 // row is late; a batch that is marked says itself how far its origin has come. Rows a day and more ahead of the
 // machine's clock are left out and counted: one of them would make all others late.
 //
-// State is bounded: a query that holds more than its limit fails, and says with what.
+// What a query holds is bounded: rows are evaluated in pieces where all of a batch would take too much, and a query that
+// holds more than its limit nevertheless fails, and says with what.
 package flow
 
 import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
-	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // Options say how a query is run.
 type Options struct {
 	// Origins is how many physical sources each scan has, those that are read elsewhere among them.
 	Origins []int
-	// StateBytes is how much memory windows, joins and LAG may take; 0 is DefaultState.
-	StateBytes int
+	// Account counts what the query holds; without one it may hold Budget bytes, 0 for what is usual.
+	Account *memory.Account
+	Budget  int
 	// Now is the machine's clock.
 	Now func() time.Time
 	// Out is given the results; a batch is valid until it returns.
@@ -35,9 +37,6 @@ type Options struct {
 	// Heads, if it is set, is given what the heads of the plan come to, in place of the tail; Out is not used then.
 	Heads HeadSink
 }
-
-// DefaultState is how much memory the state of a query may take.
-const DefaultState = 64 << 20
 
 // Counts are what became of rows.
 type Counts struct {
@@ -62,7 +61,9 @@ type Query struct {
 	// names of origins are counted up.
 	origins int
 	counts  Counts
-	state   int
+	// state is what windows, joins and LAG hold; memory counts that, and all else that the query holds.
+	state  int
+	memory *memory.Account
 	// inlets are where the tail takes what heads elsewhere come to, by scan; tops are their last steps.
 	inlets []inlet
 	tops   map[plan.Node]int
@@ -84,13 +85,13 @@ type operator interface {
 
 // New returns a query that has seen no row.
 func New(p *plan.Plan, o Options) *Query {
-	if o.StateBytes == 0 {
-		o.StateBytes = DefaultState
+	if o.Account == nil {
+		o.Account = memory.Limits{}.Open(o.Budget, nil)
 	}
 	if o.Ended == nil {
 		o.Ended = func() error { return nil }
 	}
-	q := &Query{o: o, plan: p, scans: make([]*scan, len(p.Scans)), inlets: make([]inlet, len(p.Scans)),
+	q := &Query{o: o, plan: p, memory: o.Account, scans: make([]*scan, len(p.Scans)), inlets: make([]inlet, len(p.Scans)),
 		tops: map[plan.Node]int{}}
 	for i, h := range p.Heads() {
 		q.tops[h.Top] = i
@@ -112,9 +113,9 @@ func (q *Query) build(n plan.Node, next operator) []int {
 	}
 	switch n := n.(type) {
 	case *plan.Filter:
-		return q.build(n.In, &filter{next: next, condition: n.Condition})
+		return q.build(n.In, newFilter(q, n.Condition, next))
 	case *plan.Project:
-		return q.build(n.In, newProject(n, next))
+		return q.build(n.In, newProject(q, n, next))
 	case *plan.Lag:
 		return q.build(n.In, newLag(q, n, next))
 	case *plan.Aggregate:
@@ -170,15 +171,18 @@ func (q *Query) Counts() Counts {
 	return c
 }
 
-// addState adds to the state, or takes from it; more than the limit is the query's end.
+// addState adds to the state, or takes from it; more than the query may hold is its end.
 func (q *Query) addState(bytes int, what string) error {
-	q.state += bytes
-	if bytes <= 0 || q.state <= q.o.StateBytes {
+	if bytes <= 0 {
+		q.state += bytes
+		q.memory.Free(-bytes)
 		return nil
 	}
-	return sql.Errorf(sql.StateLimit, "", -1,
-		"group by what has fewer values, make windows smaller, or let fewer rows through",
-		"the query would hold more than %d MiB: %s", q.o.StateBytes>>20, what)
+	if err := q.memory.Grow(bytes); err != nil {
+		return q.StateLimit(err, what)
+	}
+	q.state += bytes
+	return nil
 }
 
 type scan struct {
@@ -244,6 +248,9 @@ func (b bounds) latest(v *column.Vec) (latest int64, ok bool) {
 type outputOp struct{ q *Query }
 
 func (o *outputOp) push(_ int, b *column.Batch) error {
+	if b.N == 0 {
+		return nil
+	}
 	o.q.counts.Out += int64(b.N)
 	return o.q.o.Out(b)
 }

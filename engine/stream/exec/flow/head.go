@@ -65,7 +65,7 @@ type partial struct {
 const maxHeldBytes = 4 << 20
 
 func (p *partial) push(from int, b *column.Batch) error {
-	latest, seen, err := p.add(b)
+	latest, seen, err := p.add(from, b)
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,7 @@ type inlet struct {
 	next    operator
 	columns []column.Column
 	batch   column.Batch
+	held    held
 }
 
 // Rows takes rows of an origin that is read elsewhere.
@@ -167,6 +168,9 @@ func (q *Query) Rows(scan, origin int, w *column.Wire) error {
 		return w.Err()
 	}
 	q.counts.Received += int64(in.batch.N)
+	if err := in.held.set(q, in.batch.Size(), "rows from another process"); err != nil {
+		return err
+	}
 	return in.next.push(q.scans[scan].first+origin, &in.batch)
 }
 
@@ -176,7 +180,7 @@ func (q *Query) Pane(scan int, start, rows int64, w *column.Wire) error {
 	if !is {
 		return column.ErrWire
 	}
-	return a.merge(start, rows, w)
+	return a.mergeWire(start, rows, w)
 }
 
 // Advance takes how far an origin has come that is read elsewhere.

@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
@@ -23,7 +24,9 @@ type joiner struct {
 	texts []int
 	// pairBytes is about how many bytes a pane takes beside the values of its rows.
 	pairBytes int
-	on        filter
+	on        *filter
+	// buffers are pairs that are given out.
+	buffers held
 }
 
 // side is where rows of one side come in.
@@ -34,22 +37,31 @@ type side struct {
 	time   *expression.Expr
 	traced bool
 	exprs  []*expression.Expr
+	in     *pieces
 	keys   *aggregate.Keys
+	times  *column.Vec
 	cols   []*column.Vec
+	// latest is the latest time of a row of the batch, if one was seen.
+	moments moments
+	latest  int64
+	seen    bool
+	buffers held
 }
 
 // pair is a pane: the rows of both sides, with their keys.
 type pair [2]struct {
 	rows column.Batch
 	keys []string
-	size int
+	// size is what is counted of the rows, keyBytes of their keys; unmeasured are about the bytes since then.
+	size, keyBytes, unmeasured int
 }
 
-// mostRows is how many rows are pushed at once, and mostTexts how many bytes of one column's texts: a vector has no
-// room for those of many long rows.
+// maxOutRows is how many rows are pushed at once, and maxOutTextBytes how many bytes of their texts; unmeasuredBytes
+// is after how many bytes of rows it is measured what they take.
 const (
 	maxOutRows      = 1024
-	maxOutTextBytes = 4 << 20
+	maxOutTextBytes = 1 << 20
+	unmeasuredBytes = 64 << 10
 )
 
 // vectorBytes is about what a vector takes beside its values.
@@ -57,10 +69,11 @@ const vectorBytes = 170
 
 func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 	j := &joiner{q: q, n: n, next: next, name: q.name(), panes: newPanes[*pair](n.Window)}
-	j.sides[0] = &side{j: j, which: 0, time: n.LeftTime, traced: n.LeftTraced, exprs: n.LeftKeys,
-		keys: aggregate.NewKeys()}
-	j.sides[1] = &side{j: j, which: 1, time: n.RightTime, traced: n.RightTraced, exprs: n.RightKeys,
-		keys: aggregate.NewKeys()}
+	j.sides[0] = &side{j: j, which: 0, time: n.LeftTime, traced: n.LeftTraced, exprs: n.LeftKeys}
+	j.sides[1] = &side{j: j, which: 1, time: n.RightTime, traced: n.RightTraced, exprs: n.RightKeys}
+	for _, s := range j.sides {
+		s.keys, s.moments, s.in = aggregate.NewKeys(), moments{}, newPieces(q, s.eval, s.use)
+	}
 	j.pairBytes = 256 + vectorBytes*len(n.Columns())
 	for i, c := range n.Columns() {
 		if c.Type.Kind == column.Text {
@@ -68,22 +81,47 @@ func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 		}
 	}
 	if n.On != nil {
-		j.on = filter{next: next, condition: n.On}
-		j.next = &j.on
+		j.on = newFilter(q, n.On, next)
+		j.next = j.on
 	}
 	return j
 }
 
 func (s *side) push(from int, b *column.Batch) error {
-	j := s.j
-	t := s.time.Eval(b)
+	s.seen = false
+	if err := s.in.push(b); err != nil {
+		return err
+	}
+	latest, seen := s.moments.of(from, s.latest, s.seen, b.More)
+	if s.traced || !seen {
+		return nil
+	}
+	s.observe(from, latest)
+	return s.j.close()
+}
+
+func (s *side) eval(rows *column.Batch) (err error) {
+	if s.times, err = s.time.Eval(rows, s.in.memory); err != nil {
+		return err
+	}
 	s.cols = s.cols[:0]
 	for _, x := range s.exprs {
-		s.cols = append(s.cols, x.Eval(b))
+		v, err := x.Eval(rows, s.in.memory)
+		if err != nil {
+			return err
+		}
+		s.cols = append(s.cols, v)
 	}
+	return nil
+}
+
+func (s *side) use(b *column.Batch, _ bool) error {
+	j, t := s.j, s.times
 	s.keys.Encode(s.cols, b.N)
+	if err := s.buffers.set(j.q, s.keys.Size(), "keys of a join"); err != nil {
+		return err
+	}
 	bounds := j.q.bounds(t.Type)
-	latest, seen := int64(0), false
 	for i := range b.N {
 		switch {
 		case t.Null[i] || t.Ints[i] < bounds.min || t.Ints[i] > bounds.max:
@@ -96,18 +134,14 @@ func (s *side) push(from int, b *column.Batch) error {
 			j.q.counts.Late++
 			continue
 		}
-		if !seen || t.Ints[i] > latest {
-			latest, seen = t.Ints[i], true
+		if !s.seen || t.Ints[i] > s.latest {
+			s.latest, s.seen = t.Ints[i], true
 		}
 		if err := s.keep(t.Ints[i], b, i); err != nil {
 			return err
 		}
 	}
-	if s.traced || !seen {
-		return nil
-	}
-	s.observe(from, latest)
-	return j.close()
+	return nil
 }
 
 // keep puts a row into its pane; one whose key is NULL equals none.
@@ -136,16 +170,21 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 	for c := range b.Cols {
 		to.rows.Cols[c].AppendFrom(&b.Cols[c], i)
 	}
-	to.keys = append(to.keys, string(s.keys.Key(i)))
+	key := string(s.keys.Key(i))
+	to.keys = append(to.keys, key)
+	to.keyBytes += len(key)
+	to.unmeasured += len(key) + 16
+	for c := range b.Cols {
+		if to.unmeasured += 9; b.Cols[c].Type.Kind == column.Text && !b.Cols[c].Null[i] {
+			to.unmeasured += len(b.Cols[c].Text(i))
+		}
+	}
 	to.rows.N++
-	if to.rows.N&(to.rows.N-1) != 0 && to.rows.N%256 != 0 {
+	if to.rows.N&(to.rows.N-1) != 0 && to.unmeasured < unmeasuredBytes {
 		return nil
 	}
-	size := 0
-	for c := range to.rows.Cols {
-		size += to.rows.Cols[c].Size()
-	}
-	size += to.rows.N * (16 + len(to.keys[0]))
+	to.unmeasured = 0
+	size := to.rows.Size() + 16*cap(to.keys) + to.keyBytes
 	more := size - to.size
 	to.size = size
 	return j.q.addState(more, fmt.Sprintf("a join holds %d rows of one side in a part of a window, of which %d are open",
@@ -196,37 +235,74 @@ func (j *joiner) close() error {
 	return nil
 }
 
-// place is a row in one of a window's panes.
+// place is a row in one of a window's panes. next is the number of the next one with the same key, -1 for none.
 type place struct {
-	rows *column.Batch
-	i    int
+	pane, i, next int32
+}
+
+// entryBytes is about what a key takes in the index of a join, and placeBytes a row.
+const (
+	entryBytes = 64
+	placeBytes = 12
+)
+
+// index is where rows of the right side are by their keys.
+type index struct {
+	first  map[string]int32
+	places []place
+}
+
+// index makes the index of a window, from the last row to the first, so that rows of a key follow each other in their
+// order. What it takes is counted before.
+func (j *joiner) index(panes []*pair, taken *held) (index, error) {
+	rows := 0
+	for _, p := range panes {
+		rows += len(p[1].keys)
+	}
+	x := index{first: map[string]int32{}, places: make([]place, 0, rows)}
+	for n, p := range slices.Backward(panes) {
+		for i := len(p[1].keys) - 1; i >= 0; i-- {
+			if len(x.places)%checkRows == 0 {
+				if err := j.grow(taken, placeBytes*rows+entryBytes*(len(x.first)+checkRows)); err != nil {
+					return x, err
+				}
+			}
+			k := p[1].keys[i]
+			next, there := x.first[k]
+			if !there {
+				next = -1
+			}
+			x.first[k] = int32(len(x.places))
+			x.places = append(x.places, place{int32(n), int32(i), next})
+		}
+	}
+	return x, nil
+}
+
+// grow counts the index of a window, and asks whether the query has to end.
+func (j *joiner) grow(taken *held, bytes int) error {
+	if err := taken.set(j.q, bytes, "a join compares the rows of a window"); err != nil {
+		return err
+	}
+	return j.q.o.Ended()
 }
 
 // emit pairs the rows of a window.
 func (j *joiner) emit(start int64, panes []*pair) error {
-	right := map[string][]place{}
-	for _, p := range panes {
-		for i, k := range p[1].keys {
-			right[k] = append(right[k], place{&p[1].rows, i})
-		}
+	var taken held
+	defer func() { j.q.memory.Free(int(taken)) }()
+	right, err := j.index(panes, &taken)
+	if err != nil {
+		return err
 	}
 	j.out.Reset(j.n.Columns())
-	left := len(j.n.Left.Columns())
 	for _, p := range panes {
 		for i, k := range p[0].keys {
-			for _, r := range right[k] {
-				j.out.Cols[0].AppendInt(start)
-				j.out.Cols[1].AppendInt(start + j.n.Window.Span)
-				for c := range left {
-					j.out.Cols[2+c].AppendFrom(&p[0].rows.Cols[c], i)
-				}
-				for c := range r.rows.Cols {
-					j.out.Cols[2+left+c].AppendFrom(&r.rows.Cols[c], r.i)
-				}
-				if j.out.N++; j.out.N == maxOutRows || j.longTexts() {
-					if err := j.flush(); err != nil {
-						return err
-					}
+			at, there := right.first[k]
+			for ; there && at >= 0; at = right.places[at].next {
+				r := right.places[at]
+				if err := j.pair(start, &p[0].rows, i, &panes[r.pane][1].rows, int(r.i)); err != nil {
+					return err
 				}
 			}
 		}
@@ -234,14 +310,29 @@ func (j *joiner) emit(start int64, panes []*pair) error {
 	return j.flush()
 }
 
+// pair adds a pair of rows, and passes on what there is when it is enough.
+func (j *joiner) pair(start int64, left *column.Batch, l int, right *column.Batch, r int) error {
+	j.out.Cols[0].AppendInt(start)
+	j.out.Cols[1].AppendInt(start + j.n.Window.Span)
+	for c := range left.Cols {
+		j.out.Cols[2+c].AppendFrom(&left.Cols[c], l)
+	}
+	for c := range right.Cols {
+		j.out.Cols[2+len(left.Cols)+c].AppendFrom(&right.Cols[c], r)
+	}
+	if j.out.N++; j.out.N < maxOutRows && !j.longTexts() {
+		return nil
+	}
+	return j.flush()
+}
+
 // longTexts reports whether texts of pairs are to be passed on, though there are few.
 func (j *joiner) longTexts() bool {
+	bytes := 0
 	for _, c := range j.texts {
-		if len(j.out.Cols[c].Bytes) >= maxOutTextBytes {
-			return true
-		}
+		bytes += len(j.out.Cols[c].Bytes)
 	}
-	return false
+	return bytes >= maxOutTextBytes
 }
 
 func (j *joiner) flush() error {
@@ -250,6 +341,9 @@ func (j *joiner) flush() error {
 	}
 	if j.out.N == 0 {
 		return nil
+	}
+	if err := j.buffers.set(j.q, j.out.Size(), "pairs of a join that are given out"); err != nil {
+		return err
 	}
 	if err := j.next.push(j.name, &j.out); err != nil {
 		return err

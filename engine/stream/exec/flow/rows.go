@@ -13,30 +13,59 @@ import (
 type filter struct {
 	next      operator
 	condition *expression.Expr
+	in        *pieces
+	value     *column.Vec
+	done      int // rows of the batch that were looked at
 	keep      []int32
 	out       column.Batch
+	held      held
+	// passed: rows of a batch that goes on were pushed.
+	passed bool
+}
+
+func newFilter(q *Query, condition *expression.Expr, next operator) *filter {
+	f := &filter{next: next, condition: condition}
+	f.in = newPieces(q, f.eval, f.use)
+	return f
+}
+
+func (f *filter) eval(rows *column.Batch) (err error) {
+	f.value, err = f.condition.Eval(rows, f.in.memory)
+	return err
+}
+
+func (f *filter) use(rows *column.Batch, _ bool) error {
+	for i := range rows.N {
+		if f.value.Bools[i] && !f.value.Null[i] {
+			f.keep = append(f.keep, int32(f.done+i))
+		}
+	}
+	f.done += rows.N
+	return nil
 }
 
 func (f *filter) push(from int, b *column.Batch) error {
-	v := f.condition.Eval(b)
-	f.keep = f.keep[:0]
-	for i := range b.N {
-		if v.Bools[i] && !v.Null[i] {
-			f.keep = append(f.keep, int32(i))
-		}
+	f.keep, f.done = f.keep[:0], 0
+	if err := f.in.push(b); err != nil {
+		return err
 	}
-	switch len(f.keep) {
-	case 0:
+	switch {
+	case len(f.keep) == 0 && (b.More || !f.passed):
 		return nil
-	case b.N:
+	case len(f.keep) == b.N:
+		f.passed = b.More
 		return f.next.push(from, b)
 	}
+	f.passed = b.More
 	if len(f.out.Cols) != len(b.Cols) {
 		f.out.Cols = make([]column.Vec, len(b.Cols))
 	}
-	f.out.N = len(f.keep)
+	f.out.N, f.out.More = len(f.keep), b.More
 	for i := range b.Cols {
 		f.out.Cols[i].Gather(&b.Cols[i], f.keep)
+	}
+	if err := f.held.set(f.in.q, f.out.Size(), "a filter copies rows"); err != nil {
+		return err
 	}
 	return f.next.push(from, &f.out)
 }
@@ -49,19 +78,45 @@ func (f *filter) end(from int) error              { return f.next.end(from) }
 type project struct {
 	next  operator
 	items []*expression.Expr
+	in    *pieces
+	from  int
 	out   column.Batch
 }
 
-func newProject(n *plan.Project, next operator) *project {
-	return &project{next: next, items: n.Items, out: column.Batch{Cols: make([]column.Vec, len(n.Items))}}
+func newProject(q *Query, n *plan.Project, next operator) *project {
+	p := &project{next: next, items: n.Items, out: column.Batch{Cols: make([]column.Vec, len(n.Items))}}
+	p.in = newPieces(q, p.eval, p.use)
+	return p
+}
+
+func (p *project) eval(rows *column.Batch) error {
+	for i, x := range p.items {
+		v, err := x.Eval(rows, p.in.memory)
+		if err != nil {
+			clear(p.out.Cols)
+			return err
+		}
+		p.out.Cols[i] = *v
+	}
+	return nil
+}
+
+func (p *project) use(rows *column.Batch, more bool) error {
+	p.out.N, p.out.More = rows.N, more
+	err := p.next.push(p.from, &p.out)
+	clear(p.out.Cols) // their memory may be given back
+	return err
 }
 
 func (p *project) push(from int, b *column.Batch) error {
-	p.out.N = b.N
-	for i, x := range p.items {
-		p.out.Cols[i] = *x.Eval(b)
+	p.from = from
+	if b.N == 0 { // it ends what went before
+		for i, x := range p.items {
+			p.out.Cols[i] = column.Vec{Type: x.Type}
+		}
+		return p.use(b, b.More)
 	}
-	return p.next.push(from, &p.out)
+	return p.in.push(b)
 }
 
 func (p *project) advance(from int, t int64) error { return p.next.advance(from, t) }
@@ -73,12 +128,16 @@ type lag struct {
 	q      *Query
 	next   operator
 	values []lagValue
+	in     *pieces
+	from   int
 	out    column.Batch
+	held   held
 }
 
 type lagValue struct {
 	plan.LagValue
 	keys       *aggregate.Keys
+	x          *column.Vec
 	cols       []*column.Vec
 	partitions map[string]*ring
 	out        column.Vec
@@ -98,28 +157,61 @@ func newLag(q *Query, n *plan.Lag, next operator) *lag {
 	for _, v := range n.Values {
 		l.values = append(l.values, lagValue{LagValue: v, keys: aggregate.NewKeys(), partitions: map[string]*ring{}})
 	}
+	l.in = newPieces(q, l.eval, l.use)
 	return l
 }
 
 func (l *lag) push(from int, b *column.Batch) error {
-	l.out.N, l.out.Cols = b.N, append(l.out.Cols[:0], b.Cols...)
-	for i := range l.values {
-		if err := l.values[i].eval(l.q, b); err != nil {
-			return err
-		}
-		l.out.Cols = append(l.out.Cols, l.values[i].out)
+	l.from = from
+	if b.N == 0 {
+		return l.use(b, b.More)
 	}
-	return l.next.push(from, &l.out)
+	return l.in.push(b)
 }
 
-func (v *lagValue) eval(q *Query, b *column.Batch) error {
-	x := v.X.Eval(b)
-	v.cols = v.cols[:0]
-	for _, p := range v.Partition {
-		v.cols = append(v.cols, p.Eval(b))
+func (l *lag) eval(rows *column.Batch) (err error) {
+	for i := range l.values {
+		v := &l.values[i]
+		if v.x, err = v.X.Eval(rows, l.in.memory); err != nil {
+			return err
+		}
+		v.cols = v.cols[:0]
+		for _, p := range v.Partition {
+			x, err := p.Eval(rows, l.in.memory)
+			if err != nil {
+				return err
+			}
+			v.cols = append(v.cols, x)
+		}
+	}
+	return nil
+}
+
+func (l *lag) use(rows *column.Batch, more bool) error {
+	l.out.N, l.out.More, l.out.Cols = rows.N, more, append(l.out.Cols[:0], rows.Cols...)
+	bytes := 0
+	for i := range l.values {
+		v := &l.values[i]
+		if err := v.lag(l.q, rows); err != nil {
+			return err
+		}
+		l.out.Cols = append(l.out.Cols, v.out)
+		bytes += v.out.Size() + v.keys.Size()
+	}
+	if err := l.held.set(l.q, bytes, "values of LAG"); err != nil {
+		return err
+	}
+	return l.next.push(l.from, &l.out)
+}
+
+// lag has the values that rows had before come out, and remembers their own.
+func (v *lagValue) lag(q *Query, b *column.Batch) error {
+	x := v.x
+	v.out.Reset(v.X.Type)
+	if b.N == 0 {
+		return nil
 	}
 	v.keys.Encode(v.cols, b.N)
-	v.out.Reset(v.X.Type)
 	for i := range b.N {
 		r := v.partitions[string(v.keys.Key(i))]
 		if r == nil {

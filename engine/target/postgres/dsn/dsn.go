@@ -67,10 +67,13 @@ func unescapePEM(value string) string {
 
 // Reader reads connection strings.
 type Reader struct {
-	// Strict is what a server does not let them say; nil lets them say all.
-	Strict *Strict
+	// Strict is for connection strings that come from others than the person who runs the process: they name no files
+	// of this machine, and nothing is added to them from the environment or the home folder.
+	Strict bool
 	// Egress judges the addresses that are dialled; nil judges none.
 	Egress *egress.Policy
+	// Own are databases that no connection may land in, as they are when one is opened; nil is none.
+	Own func() []engine.OwnDatabase
 }
 
 // Redact implements target.SecretRedactor. The text is kept as it was written if
@@ -116,10 +119,8 @@ func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 // ambiguous reports that a connection string, read by the rules, is not what
 // somebody meant: part of a password may stand where a host or a port is expected.
 func (r Reader) ambiguous(url bool, m map[string]string) bool {
-	for host := range strings.SplitSeq(m["host"], ",") {
-		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
-			return true
-		}
+	if !plainHosts(m["host"]) {
+		return true
 	}
 	if url && strings.Contains(m["database"], "@") {
 		return true
@@ -202,8 +203,8 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 		return nil, explainDSN(err)
 	}
 	m := s.effective()
-	if r.Strict != nil {
-		if err := r.Strict.checkSettings(m); err != nil {
+	if r.Strict {
+		if err := checkSettings(m); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +214,7 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 	}
 	var config *pgx.ConnConfig
 	switch {
-	case r.Strict != nil:
+	case r.Strict:
 		config, err = r.parseAlone(m)
 	case certificates != nil:
 		config, err = pgx.ParseConfig(s.write(m))
@@ -225,10 +226,16 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 	}
 	certificates.apply(config)
 	if r.Egress != nil {
-		dialWithPolicy(config, r.Egress)
+		if err := r.checkSockets(config); err != nil {
+			return nil, err
+		}
+		r.dialWithPolicy(config)
 	}
-	if r.Strict != nil {
-		return config, r.Strict.check(config)
+	if r.Own != nil {
+		r.refuseOwn(config)
+	}
+	if r.Strict {
+		return config, r.check(config)
 	}
 	return config, nil
 }
@@ -257,7 +264,7 @@ func (r Reader) parseAlone(m map[string]string) (*pgx.ConnConfig, error) {
 		all["user"] = who.Username
 	}
 	// pgx follows it whatever a connection string says, and has no other way to be kept from it.
-	if _, set := os.LookupEnv("PGSERVICE"); set && r.Strict != nil {
+	if _, set := os.LookupEnv("PGSERVICE"); set && r.Strict {
 		if err := os.Unsetenv("PGSERVICE"); err != nil {
 			return nil, fmt.Errorf("leaving PGSERVICE out: %w", err)
 		}

@@ -3,16 +3,16 @@ package dsn
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // dialWithPolicy has every connection dialled where the policy lets it. The driver resolves names by itself, and dials
 // addresses: which name has led to one is kept, for lists that have names.
-func dialWithPolicy(c *pgx.ConnConfig, p *egress.Policy) {
+func (r Reader) dialWithPolicy(c *pgx.ConnConfig) {
 	var names sync.Map // by address
 	lookUp := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -22,7 +22,11 @@ func dialWithPolicy(c *pgx.ConnConfig, p *egress.Policy) {
 		}
 		return all, err
 	}
+	plain := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if network == "unix" && r.isGuest(c, address) {
+			return plain(ctx, network, address)
+		}
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			host = ""
@@ -31,6 +35,30 @@ func dialWithPolicy(c *pgx.ConnConfig, p *egress.Policy) {
 		if known, isText := name.(string); ok && isText {
 			host = known
 		}
-		return p.DialNamed(ctx, network, address, host)
+		return r.Egress.DialNamed(ctx, network, address, host)
 	}
+}
+
+// checkSockets refuses the sockets of a connection string before one is dialled.
+func (r Reader) checkSockets(c *pgx.ConnConfig) error {
+	for _, address := range sockets(c) {
+		if r.isGuest(c, address) {
+			continue
+		}
+		if _, err := r.Egress.CheckSocket(address); err != nil {
+			return err //nolint:wrapcheck // it is user-facing
+		}
+	}
+	return nil
+}
+
+// sockets are the paths of the unix sockets that a connection string leads to.
+func sockets(c *pgx.ConnConfig) (paths []string) {
+	for _, f := range append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}, c.Fallbacks...) {
+		network, address := pgconn.NetworkAddress(f.Host, f.Port)
+		if network == "unix" && !slices.Contains(paths, address) {
+			paths = append(paths, address)
+		}
+	}
+	return paths
 }

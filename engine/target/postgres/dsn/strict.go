@@ -11,28 +11,16 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
-
-// Strict is how a reader treats connection strings that come from others than
-// the person who runs the process: they name no files of this machine, nothing is
-// added to them from the environment or the home folder, and they do not lead to
-// the server's own Postgres.
-type Strict struct {
-	// Socket is the folder of the socket of the server's own Postgres, empty for none.
-	Socket string
-	// Open are its databases that may be connected to, each as the user of its name.
-	Open []string
-}
 
 func refused(message, hint string) error {
 	return &engine.Error{Code: engine.CodeTarget, Message: message, Hint: hint}
 }
 
-// checkSettings refuses parameters that reach into this machine.
-func (s *Strict) checkSettings(m map[string]string) error {
+// checkSettings refuses parameters that reach into this machine, and those that make another kind of session.
+func checkSettings(m map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		// In capitals it would be a parameter that Postgres does not know; nobody means that.
 		key, value := strings.ToLower(name), m[name]
@@ -54,36 +42,47 @@ func (s *Strict) checkSettings(m map[string]string) error {
 				Hint: "Write host, user and password into the connection itself."}
 		}
 	}
+	for name := range m {
+		// Another kind of session, or another user than who was let in: neither tells where a connection has landed.
+		if key := strings.ToLower(name); key == "replication" || key == sessionUser ||
+			key == "options" && strings.Contains(optionNames.Replace(strings.ToLower(m[name])), sessionUser) {
+			return refused(fmt.Sprintf("The parameter %s is not allowed in a connection of this server.", strings.Trim(
+				strings.ToLower(name), spaces)), "Leave replication and session_authorization out, and connect as the user itself.")
+		}
+	}
 	if m["hostaddr"] != "" {
 		return refused("The parameter hostaddr is not allowed in a connection of this server.", "Write the address as host.")
 	}
 	return nil
 }
 
-const ownHint = "Use a database of your own. The built-in connection playground is the only one that leads to this " +
-	"server's own Postgres."
+// sessionUser is the setting by which a superuser looks like another user.
+const sessionUser = "session_authorization"
 
-// check refuses the server's own Postgres, under whatever name.
-func (s *Strict) check(c *pgx.ConnConfig) error {
+// optionNames has the options of a session written in one way.
+var optionNames = strings.NewReplacer(`\`, "", "-", "_")
+
+// check refuses the server's own Postgres, under whatever path.
+func (r Reader) check(c *pgx.ConnConfig) error {
 	hosts := []string{c.Host}
-	ports := []uint16{c.Port}
 	for _, f := range c.Fallbacks {
-		hosts, ports = append(hosts, f.Host), append(ports, f.Port)
+		hosts = append(hosts, f.Host)
 	}
-	for i, host := range hosts {
+	for _, host := range hosts {
 		if strings.HasPrefix(host, "@") || strings.Contains(host, "/") && !strings.HasPrefix(host, "/") {
 			return refused(fmt.Sprintf("The host %q is neither a host name nor the absolute path of a socket's folder.", host),
 				"Write the folder from its root, or a host name.")
 		}
-		network, address := pgconn.NetworkAddress(host, ports[i])
-		if network == "unix" && s.owns(address) && !s.open(c.Database, c.User) {
+	}
+	for _, address := range sockets(c) {
+		if r.isStranger(c, address) {
 			return refused("This connection leads to Loadstone's own Postgres, which is not a target.", ownHint)
 		}
 	}
 	dial := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		// Looked at again: what a path leads to may have changed since.
-		if network == "unix" && s.owns(address) && !s.open(c.Database, c.User) {
+		if network == "unix" && r.isStranger(c, address) {
 			return nil, refused("This connection leads to Loadstone's own Postgres, which is not a target.", ownHint)
 		}
 		return dial(ctx, network, address)
@@ -91,28 +90,47 @@ func (s *Strict) check(c *pgx.ConnConfig) error {
 	return nil
 }
 
-func (s *Strict) open(database, user string) bool {
-	return database == user && slices.Contains(s.Open, database)
+// isGuest reports whether a socket is that of the server's own Postgres, and the connection one to a database that is
+// open there.
+func (r Reader) isGuest(c *pgx.ConnConfig, address string) bool {
+	own, is := r.ownerOf(address)
+	return is && c.Database == c.User && slices.Contains(own.Guests, c.Database)
 }
 
-// owns reports whether a socket's path leads into the folder of the server's own
-// Postgres, or to its socket itself; links of every kind are followed.
-func (s *Strict) owns(address string) bool {
-	if s.Socket == "" {
-		return false
+// isStranger reports whether a socket is that of the server's own Postgres, and the connection is not let in.
+func (r Reader) isStranger(c *pgx.ConnConfig, address string) bool {
+	own, is := r.ownerOf(address)
+	return is && (c.Database != c.User || !slices.Contains(own.Guests, c.Database))
+}
+
+// ownerOf returns the Postgres of the server's own that a socket is of.
+func (r Reader) ownerOf(address string) (own engine.OwnDatabase, is bool) {
+	if r.Own == nil {
+		return own, false
 	}
+	for _, own := range r.Own() {
+		if own.Sealed && own.Socket != "" && ownsSocket(own.Socket, address) {
+			return own, true
+		}
+	}
+	return own, false
+}
+
+// ownsSocket reports whether a socket's path leads into a folder, or to a socket there; links of every kind are
+// followed.
+func ownsSocket(mine, address string) bool {
 	folder := filepath.Dir(address)
-	if filepath.Clean(folder) == filepath.Clean(s.Socket) || same(folder, s.Socket) {
+	if filepath.Clean(folder) == filepath.Clean(mine) || same(folder, mine) {
 		return true
 	}
-	if real, err := filepath.EvalSymlinks(address); err == nil && same(filepath.Dir(real), s.Socket) {
+	if real, err := filepath.EvalSymlinks(address); err == nil && same(filepath.Dir(real), mine) {
 		return true
 	}
-	mine, err := os.ReadDir(s.Socket)
+	entries, err := os.ReadDir(mine)
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(mine, func(e os.DirEntry) bool { return same(address, filepath.Join(s.Socket, e.Name())) })
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return same(address, filepath.Join(mine, e.Name())) })
 }
 
 func same(a, b string) bool {

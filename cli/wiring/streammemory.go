@@ -1,0 +1,34 @@
+package wiring
+
+import (
+	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
+)
+
+// StreamMemoryFlags bound what continuous queries and rules hold.
+type StreamMemoryFlags struct {
+	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"Memory in MB of all continuous queries and rules of this process together (default: an eighth of the machine's, at most 96)."`
+	Query int `name:"streams-query-memory" placeholder:"MB" default:"64" env:"LOADSTONE_STREAMS_QUERY_MEMORY" help:"Memory in MB of one continuous query without a setting QUERY.MEMORY_MIB of its own (default: 64)."`
+}
+
+const (
+	minStreamMemory = 64 << 20
+	maxStreamMemory = 96 << 20
+)
+
+// Limits are what the flags say.
+func (f StreamMemoryFlags) Limits() memory.Limits {
+	total := f.Total << 20
+	if total <= 0 {
+		total = defaultStreamMemory(host.Memory())
+	}
+	return memory.Limits{Pool: memory.NewPool(total), Query: max(f.Query, 0) << 20}
+}
+
+// defaultStreamMemory is what all queries may hold on a machine, or in a container, with so much memory; 0 is unknown.
+func defaultStreamMemory(machine int64) int {
+	if machine <= 0 {
+		return maxStreamMemory
+	}
+	return int(min(max(machine/8, minStreamMemory), maxStreamMemory))
+}

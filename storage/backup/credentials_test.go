@@ -1,0 +1,132 @@
+package backup_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/backup"
+)
+
+// credential is something that lets somebody in.
+type credential struct{ kind, secret string }
+
+func (c credential) hash() [32]byte { return sha256.Sum256([]byte(c.secret)) }
+
+var credentials = []credential{{"api", "a"}, {"session", "b"}, {"signin", "c"}, {"invite", "d"}}
+
+// TestARestoreBringsNobodyBack: what was signed out, used, revoked, locked or deleted after a backup was made works
+// no more after it was restored.
+func TestARestoreBringsNobodyBack(t *testing.T) {
+	for name, keep := range map[string]bool{"tokens void": false, "tokens kept": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			at := newPlace(t)
+			filled(t, at.dsn, at.key, at.record)
+			s := open(t, at.dsn, at.key)
+			admin, err := s.EnsureAdmin(ctx, "root")
+			must(t, err)
+			ada, err := s.CreateUser(ctx, "ada", store.RoleOperator)
+			must(t, err)
+			gone, err := s.CreateUser(ctx, "gone", store.RoleAdmin)
+			must(t, err)
+			locked, err := s.CreateUser(ctx, "locked", store.RoleOperator)
+			must(t, err)
+			yes := true
+			_, _, err = s.ChangeUser(ctx, locked.UserID, store.UserChange{Disabled: &yes})
+			must(t, err)
+			expires := engine.At(time.Now().Add(time.Hour))
+			for _, c := range credentials {
+				_, err := s.CreateToken(ctx, store.Token{UserID: gone.UserID, Kind: c.kind, ExpiresAt: expires}, c.hash())
+				must(t, err)
+			}
+			_, err = s.CreateToken(ctx, store.Token{UserID: admin.UserID, Kind: "api", ExpiresAt: expires},
+				credential{secret: "root"}.hash())
+			must(t, err)
+			share := sha256.Sum256([]byte("share"))
+			_, err = s.CreateShare(ctx, store.Share{RunID: "r1", CreatedBy: "gone", ExpiresAt: expires}, share)
+			must(t, err)
+			_, err = s.CreateNodeToken(ctx, store.NodeToken{TokenID: "n", Uses: 1}, sha256.Sum256([]byte("join")), time.Hour)
+			must(t, err)
+			joining := store.NodeCertificate{Serial: "1", NodeID: "node", ExpiresAt: expires.Time}
+			must(t, s.AdmitNode(ctx, joining, sha256.Sum256([]byte("join"))))
+			path := filepath.Join(t.TempDir(), "b")
+			write(t, at.dsn, path, backup.Options{})
+
+			// The backup knows nothing of this.
+			_, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &yes})
+			must(t, err)
+			must(t, s.DeleteUser(ctx, gone.UserID, store.ExpectedUser{}))
+			err = s.RevokeNode(ctx, "node", "root")
+			must(t, err)
+			s.Close()
+
+			b, err := backup.Open(path)
+			must(t, err)
+			defer b.Close()
+			must(t, b.Restore(ctx, at.dsn, backup.RestoreOptions{Replace: true, KeepTokens: keep}))
+			want := backup.Voided{Sessions: 1, SignInLinks: 1, Invitations: 1, Tokens: 2, ShareLinks: 1, JoinTokens: 1,
+				LockedUsers: 2, RevokedCertificates: 1}
+			if keep {
+				want.Tokens = 0
+			}
+			if b.Voided != want {
+				t.Errorf("voided %+v, want %+v", b.Voided, want)
+			}
+			s = open(t, at.dsn, at.key)
+			defer s.Close()
+			for _, c := range credentials {
+				if _, u, err := s.UseToken(ctx, c.kind, c.hash()); !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("%s of a deleted user lets %q in: %v", c.kind, u.Name, err)
+				}
+			}
+			if _, _, err := s.UseToken(ctx, "api", credential{secret: "root"}.hash()); (err == nil) != keep {
+				t.Errorf("the token of the admin, kept %t: %v", keep, err)
+			}
+			if _, err := s.UseShare(ctx, share); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("the link to a report: %v", err)
+			}
+			joining.Serial, joining.NodeID = "2", "other"
+			if err := s.AdmitNode(ctx, joining, sha256.Sum256([]byte("join"))); err == nil {
+				t.Error("a node joined by a token of the backup")
+			}
+			for _, name := range []string{"ada", "gone", "locked"} {
+				if _, _, err := s.UserCredentials(ctx, name); !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("%s may sign in: %v", name, err)
+				}
+			}
+			if _, _, err := s.UserCredentials(ctx, "root"); err != nil {
+				t.Errorf("the admin may not sign in: %v", err)
+			}
+			if revoked, err := s.RevokedNodes(ctx); err != nil || len(revoked) != 1 {
+				t.Errorf("revoked: %v, %v", revoked, err)
+			}
+		})
+	}
+}
+
+// TestUsersOfAnotherHistoryAreNotLocked: a store that shares no user with the backup has deleted none of them.
+func TestUsersOfAnotherHistoryAreNotLocked(t *testing.T) {
+	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
+	filled(t, from.dsn, from.key, from.record)
+	filled(t, to.dsn, to.key, to.record)
+	for _, p := range []place{from, to} {
+		s := open(t, p.dsn, p.key)
+		_, err := s.EnsureAdmin(ctx, "root")
+		must(t, err)
+		s.Close()
+	}
+	path := filepath.Join(t.TempDir(), "b")
+	write(t, from.dsn, path, backup.Options{})
+	b, err := backup.Open(path)
+	must(t, err)
+	defer b.Close()
+	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: true}))
+	if b.Voided.LockedUsers != 0 {
+		t.Errorf("locked %d users", b.Voided.LockedUsers)
+	}
+}

@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+func openWith(t testing.TB, dsn, key string) *postgres.Store {
+	t.Helper()
+	t.Setenv(keyring.KeyEnv, "")
+	keys, err := keyring.Open(key)
+	must(t, err)
+	s, err := postgres.Open(t.Context(), dsn, keys)
+	must(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// secrets is a store with one of each thing that is found by the hash of a secret.
+type secrets struct {
+	dsn                string
+	token, share, join [32]byte
+}
+
+func newSecrets(t testing.TB, s *postgres.Store, dsn string) secrets {
+	t.Helper()
+	ctx := t.Context()
+	h := secrets{dsn, sha256.Sum256([]byte("token")), sha256.Sum256([]byte("share")), sha256.Sum256([]byte("join"))}
+	admin, err := s.EnsureAdmin(ctx, "root")
+	must(t, err)
+	expires := engine.At(time.Now().Add(time.Hour))
+	_, err = s.CreateToken(ctx, store.Token{UserID: admin.UserID, Kind: "api", ExpiresAt: expires}, h.token)
+	must(t, err)
+	must(t, s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r"}))
+	_, err = s.CreateShare(ctx, store.Share{RunID: "r", ExpiresAt: expires}, h.share)
+	must(t, err)
+	_, err = s.CreateNodeToken(ctx, store.NodeToken{TokenID: "n", Uses: 100}, h.join, time.Hour)
+	must(t, err)
+	return h
+}
+
+// check looks for each of them.
+func (h secrets) check(t testing.TB, s *postgres.Store, found bool) {
+	t.Helper()
+	ctx := t.Context()
+	if _, _, err := s.UseToken(
+		ctx,
+		"api",
+		h.token,
+	); (err == nil) != found ||
+		!found && !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the token, to be found %t: %v", found, err)
+	}
+	if _, err := s.UseShare(ctx, h.share); (err == nil) != found || !found && !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the link, to be found %t: %v", found, err)
+	}
+	node := store.NodeCertificate{Serial: time.Now().String(), NodeID: "node", ExpiresAt: time.Now().Add(time.Hour)}
+	if err := s.AdmitNode(ctx, node, h.join); (err == nil) != found {
+		t.Errorf("the join token, to be found %t: %v", found, err)
+	}
+}
+
+// stored are the hashes as they are in the database.
+func (h secrets) stored(t testing.TB) (all [][]byte) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), h.dsn)
+	must(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(
+		t.Context(),
+		`SELECT secret_sha256 FROM api_tokens UNION ALL SELECT secret_sha256 FROM run_shares
+		UNION ALL SELECT secret_sha256 FROM node_tokens`,
+	)
+	must(t, err)
+	all, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	must(t, err)
+	return all
+}
+
+func newDatabase(t testing.TB) string {
+	t.Helper()
+	dsn := pgtest.Start(t).NewDatabase(t)
+	must(t, schema.Apply(t.Context(), dsn))
+	return dsn
+}
+
+// TestHashesAreKeyed: who has the database alone cannot compare guesses, and rows of before work after the upgrade.
+func TestHashesAreKeyed(t *testing.T) {
+	dsn, key := newDatabase(t), filepath.Join(t.TempDir(), "key")
+	s := openWith(t, dsn, key)
+	h := newSecrets(t, s, dsn)
+	h.check(t, s, true)
+	plain := func() (n int) {
+		for _, stored := range h.stored(t) {
+			for _, sum := range [][32]byte{h.token, h.share, h.join} {
+				if bytes.Equal(stored, sum[:]) {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := plain(); n != 0 {
+		t.Errorf("%d hashes are not keyed", n)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	must(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for table, sum := range map[string][32]byte{"api_tokens": h.token, "run_shares": h.share, "node_tokens": h.join} {
+		_, err := conn.Exec(t.Context(), "UPDATE "+table+" SET secret_sha256 = $1, hash_key = 0", sum[:])
+		must(t, err)
+	}
+	if n := plain(); n != 3 {
+		t.Fatalf("%d rows are as in version 16", n)
+	}
+	// Several servers start at once after an upgrade.
+	t.Setenv(keyring.KeyEnv, "")
+	keys, err := keyring.Open(key)
+	must(t, err)
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() {
+			s, err := postgres.Open(t.Context(), dsn, keys)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Close()
+		})
+	}
+	starting.Wait()
+	if n := plain(); n != 0 {
+		t.Errorf("%d hashes are not keyed after the upgrade", n)
+	}
+	h.check(t, s, true)
+}
+
+// TestALostKeyIsSaid: a server without the key finds none of the tokens and says so; they work again once it is back.
+func TestALostKeyIsSaid(t *testing.T) {
+	dsn, key := newDatabase(t), filepath.Join(t.TempDir(), "key")
+	s := openWith(t, dsn, key)
+	if lost := s.LostKeys(); len(lost) != 0 {
+		t.Errorf("lost: %v", lost)
+	}
+	h := newSecrets(t, s, dsn)
+	other := openWith(t, dsn, filepath.Join(t.TempDir(), "other"))
+	if lost := other.LostKeys(); len(lost) != 1 {
+		t.Errorf("lost: %v", lost)
+	}
+	h.check(t, other, false)
+	h.check(t, openWith(t, dsn, key), true)
+}
