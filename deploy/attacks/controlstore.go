@@ -144,7 +144,12 @@ const workload = `workload:
 
 // takeover is a template that does so in a database.
 func takeover(dsn string) string {
-	return fmt.Sprintf("name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s", "takeover "+uuid.NewString()[:8], dsn, workload)
+	return fmt.Sprintf(
+		"name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s",
+		"takeover "+uuid.NewString()[:8],
+		dsn,
+		workload,
+	)
 }
 
 type connection struct {
