@@ -19,16 +19,16 @@ import (
 
 // streamAttacks are continuous queries that take what they can of a server: its memory, and that it can end them.
 var streamAttacks = []attack{
-	{4, "ten continuous queries with wide expressions over rows of 20 KB", bombs(func(int) string {
+	{4, "ten continuous queries with wide expressions over rows of 20 KB", tenQueries(func(int) string {
 		return "SELECT " + listed(
 			300,
 			func(i int) string { return fmt.Sprintf("k || k || '%d' AS c%d", i, i) },
 		) + " FROM wide"
 	})},
-	{4, "ten continuous queries that keep all rows", bombs(func(int) string {
+	{4, "ten continuous queries that keep all rows", tenQueries(func(int) string {
 		return "SELECT v, MAX(k) AS a, LAST(k || k) AS b FROM wide GROUP BY v WINDOW TUMBLING(ts, SIZE 1 DAY)"
 	})},
-	{4, "ten continuous queries of all kinds", bombs(func(i int) string {
+	{4, "ten continuous queries of all kinds", tenQueries(func(i int) string {
 		return []string{
 			"SELECT " + strings.Repeat("k || ", 2000) + "k AS x FROM wide",
 			"SELECT " + strings.Repeat("CONCAT(", 50) + "k" + strings.Repeat(", k)", 50) + " AS x FROM wide",
@@ -166,9 +166,9 @@ func dropAll(ctx context.Context, c *program.Client, prefix string) (time.Durati
 	return time.Since(began), err
 }
 
-// bombs starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long it takes
+// tenQueries starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long it takes
 // to drop them.
-func bombs(query func(i int) string) func(context.Context, *stage) (string, error) {
+func tenQueries(query func(i int) string) func(context.Context, *stage) (string, error) {
 	return func(ctx context.Context, s *stage) (string, error) {
 		if err := s.wideRows(); err != nil {
 			return "", err
