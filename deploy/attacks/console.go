@@ -27,8 +27,8 @@ var console = []attack{
 // slow goes on for longer than a query may.
 const slow = "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS g"
 
-// bombs make values, lists and sets as large as Postgres lets them.
-var bombs = []string{
+// hugeQueries make values, lists and sets as large as Postgres lets them.
+var hugeQueries = []string{
 	"SELECT repeat('x', 1000000000)",
 	"SELECT string_agg(repeat('x', 1000), '') FROM generate_series(1, 1000000)",
 	"SELECT array_agg(g) FROM generate_series(1, 100000000) g",
@@ -120,10 +120,10 @@ func hugeValues(ctx context.Context, s *stage) (string, error) {
 	})
 	seen, err := s.besides(ctx, func() {
 		for _, n := range []int{4, 40} {
-			s.explode(ctx, n, func(int) string { return bombs[0] })
+			s.explode(ctx, n, func(int) string { return hugeQueries[0] })
 		}
 		for range 2 {
-			s.explode(ctx, 2*len(bombs), func(i int) string { return bombs[i%len(bombs)] })
+			s.explode(ctx, 2*len(hugeQueries), func(i int) string { return hugeQueries[i%len(hugeQueries)] })
 		}
 	})
 	close(done)
@@ -135,7 +135,7 @@ func hugeValues(ctx context.Context, s *stage) (string, error) {
 	return fmt.Sprintf("backends had at most %d MB more than idle (%d MB); %s", above>>20, idle>>20, seen), err
 }
 
-// explode sends bombs at the same time by all ways that take SQL, as a viewer and an operator, on both servers.
+// explode sends hugeQueries at the same time by all ways that take SQL, as a viewer and an operator, on both servers.
 func (s *stage) explode(ctx context.Context, n int, bomb func(i int) string) {
 	var all sync.WaitGroup
 	for i := range n {

@@ -159,6 +159,7 @@ func TestARoleThatMayTooMuchExecutesNothing(t *testing.T) {
 		"schemas":  {"CREATE ROLE schemas LOGIN; GRANT CREATE ON DATABASE kept TO schemas", "may make schemas"},
 		"inside":   {"CREATE ROLE inside LOGIN; GRANT CREATE ON SCHEMA tables TO inside", "in the schema tables"},
 		"deletes":  {"CREATE ROLE deletes LOGIN; GRANT DELETE ON rollup.runs TO deletes", "may write to rollup.runs"},
+		"columns":  {"CREATE ROLE columns LOGIN; GRANT UPDATE (run_name) ON rollup.runs TO columns", "may write to rollup.runs"},
 		"owns":     {"CREATE ROLE owns LOGIN; CREATE TABLE open.mine (); ALTER TABLE open.mine OWNER TO owns", "owns open.mine"},
 		"keeper":   {"SELECT 1", "is the owner"},
 	} {
@@ -265,7 +266,7 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	}
 	slow := login()
 	within("a statement", 4*time.Second, func() error {
-		_, err := slow.Exec(t.Context(), "SELECT count(*) FROM generate_series(1, 1000000000000)")
+		_, err := slow.Exec(t.Context(), "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) x")
 		return err
 	})
 	stands := login()
@@ -495,6 +496,20 @@ func TestARoleIsMadeAsItShouldBe(t *testing.T) {
 			r, _ := oneRun("a", 3)
 			put(t, d, r, time.Now().UnixNano())
 		}
+	}
+	// Logins that are members have limits of their own.
+	p.do(t, "CREATE ROLE query_bea LOGIN IN ROLE wild")
+	apply("wild", admin)
+	var limit string
+	bea := connect(t, p.dsn("query_bea", "kept"))
+	if err := bea.QueryRow(
+		t.Context(),
+		"SELECT current_setting('temp_file_limit')",
+	).Scan(
+		&limit,
+	); err != nil ||
+		limit != "1GB" {
+		t.Errorf("a login has %s of temporary files, %v", limit, err)
 	}
 	// Rights that were given later are taken, too.
 	p.do(t, "GRANT ALL ON ALL TABLES IN SCHEMA rollup TO wild", "GRANT ALL ON SCHEMA tables, staging TO wild",

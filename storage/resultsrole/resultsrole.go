@@ -129,7 +129,8 @@ var excess = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = curr
 		UNION ALL SELECT 8, 'may write to ' || min(r.name) || CASE count(*) WHEN 1 THEN ''
 				ELSE format(' and %s more', count(*) - 1) END, false
 			FROM me, relation r WHERE NOT rolsuper AND rolname <> $1 AND r.relowner <> me.oid
-			AND has_table_privilege(r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') HAVING count(*) > 0
+			AND (has_any_column_privilege(r.oid, 'INSERT, UPDATE, REFERENCES')
+				OR has_table_privilege(r.oid, 'DELETE, TRUNCATE, TRIGGER')) HAVING count(*) > 0
 		UNION ALL SELECT 9, 'may make temporary tables', true FROM me
 			WHERE NOT rolsuper AND has_database_privilege(current_database(), 'TEMPORARY')
 		UNION ALL SELECT 10, format('may call %s functions with side effects (%s, …)', count(*), min(f.name)), true FROM me,
