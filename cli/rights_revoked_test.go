@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -69,17 +69,31 @@ func startTwoServers(t *testing.T) twoServers {
 	return s
 }
 
-// user makes a user with a token, which calls the second server.
-func (s twoServers) user(name, role string) clitest.Caller {
+// user makes a user with a token, which calls the second server, and returns its id.
+func (s twoServers) user(name, role string) (id string, as clitest.Caller) {
 	s.t.Helper()
-	secret, hash := auth.NewSecret(auth.PrefixAPI)
-	_, err := s.conn.Exec(s.t.Context(), `WITH made AS (INSERT INTO users (user_id, user_name, role) VALUES ($1, $1, $2)
-		RETURNING user_id) INSERT INTO api_tokens (token_id, user_id, kind, scope, secret_sha256)
-		SELECT 'token-' || user_id, user_id, 'api', 'admin', $3 FROM made`, name, role, hash[:])
-	if err != nil {
-		s.t.Fatal(err)
+	status, body := s.admin.Send("POST", "/api/users", fmt.Sprintf(`{"name":%q,"role":%q}`, name, role))
+	var made struct {
+		User struct {
+			UserID string `json:"user_id"`
+		}
+		URL string
 	}
-	return clitest.Caller{T: s.t, Base: s.bases[1], Header: [2]string{"Authorization", "Bearer " + secret}}
+	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
+		s.t.Fatalf("%d %s", status, body)
+	}
+	_, invitation, _ := strings.Cut(made.URL, "invitation=")
+	var cookie string
+	(clitest.Caller{T: s.t, Base: s.bases[1], Header: [2]string{"Accept", "*/*"}}).Do("POST", "/api/auth/signin",
+		map[string]string{"invitation": invitation, "password": "two servers and a half"}, &cookie)
+	var token struct{ Secret string }
+	(clitest.Caller{T: s.t, Base: s.bases[1], Header: [2]string{"Cookie", cookie}}).Do("POST", "/api/auth/tokens",
+		map[string]string{"name": "test"}, &token)
+	return made.User.UserID, clitest.Caller{
+		T:      s.t,
+		Base:   s.bases[1],
+		Header: [2]string{"Authorization", "Bearer " + token.Secret},
+	}
 }
 
 // run starts a run of 60 s against a saved connection.
@@ -147,7 +161,8 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	at, posted := clitest.WebhookReceiver(t)
 	source := startTCPSource(t, 100)
 	t.Cleanup(func() { close(source.stop); close(source.end) })
-	ann, ben := s.user("ann", "operator"), s.user("ben", "operator")
+	annID, ann := s.user("ann", "operator")
+	benID, ben := s.user("ben", "operator")
 	var made struct {
 		ConnectionID string `json:"connection_id"`
 		Version      int64
@@ -192,7 +207,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 
 	// Ann is locked out: her query posts nothing any more, and her socket ends. Ben's run goes on.
 	revoked = time.Now()
-	if status, body := s.admin.Send("PATCH", "/api/users/ann", `{"disabled":true}`); status != http.StatusOK {
+	if status, body := s.admin.Send("PATCH", "/api/users/"+annID, `{"disabled":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	s.soon(
@@ -227,7 +242,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	}
 
 	// Ben resumes the query, and it is his; a viewer does not.
-	vic := s.user("vic", "viewer")
+	_, vic := s.user("vic", "viewer")
 	if status, _ := vic.Try(
 		"POST",
 		"/api/v1/streams/statements",
@@ -251,7 +266,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 
 	// Ben is made a viewer by whoever writes into the store, and then deleted: his run ends, and his query.
 	revoked = time.Now()
-	if _, err := s.conn.Exec(t.Context(), "UPDATE users SET role = 'viewer' WHERE user_id = 'ben'"); err != nil {
+	if _, err := s.conn.Exec(t.Context(), "UPDATE users SET role = 'viewer' WHERE user_id = $1", benID); err != nil {
 		t.Fatal(err)
 	}
 	s.soon(revoked, "a run of who is a viewer now", func() bool { return strings.HasPrefix(s.state(second), "CANCEL") })

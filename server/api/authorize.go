@@ -26,6 +26,13 @@ func (in *startInput) confirmed() auth.Names {
 
 func (a *API) authorizer() auth.Authorizer { return auth.Authorizer{Store: a.Store} }
 
+// whileAllowed is a context that ends when the caller has no right to ask any more. done has to be called.
+func (a *API) whileAllowed(ctx context.Context) (allowed context.Context, done func()) {
+	allowed, cancel := context.WithCancel(ctx)
+	stop := a.Auth.OnRequestEnd(ctx, cancel)
+	return allowed, func() { stop(); cancel() }
+}
+
 // MayUse is an error when the caller may not run a scenario. Every handler asks that reaches a target by a saved
 // connection.
 func (a *API) MayUse(ctx context.Context, s engine.Scenario) error {

@@ -155,6 +155,8 @@ func registerQueries(a *API, t Tables) {
 			defer done()
 			asking = cancellable
 		}
+		asking, done := a.whileAllowed(asking)
+		defer done()
 		answer, err := t.Query(asking, in.Body.SQL, in.Body.MaxRows)
 		if err != nil && errors.Is(context.Cause(asking), query.ErrCancelled) {
 			err = query.ErrCancelled
@@ -181,7 +183,9 @@ func registerQueries(a *API, t Tables) {
 	Attachment(&exported, "The file.", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 	Handle(a, exported,
 		func(ctx context.Context, in *tableBody[QueryExport]) (*tableFile, error) {
-			file, err := exportQuery(a.asking(ctx, ""), t, in.Body)
+			asking, done := a.whileAllowed(a.asking(ctx, ""))
+			defer done()
+			file, err := exportQuery(asking, t, in.Body)
 			a.AuditStatement(ctx, "query.export", in.Body.SQL, err)
 			return file, err
 		})
