@@ -78,7 +78,7 @@ type bench struct {
 
 // drivers are those of a server.
 func drivers() map[string]target.Driver {
-	return map[string]target.Driver{"postgres": postgres.NewStrictDriver(postgres.Strict{}, nil),
+	return map[string]target.Driver{"postgres": postgres.NewStrictDriver(nil, nil),
 		"snowflake": snowflake.NewDriver()}
 }
 

@@ -21,9 +21,13 @@ import (
 
 // controlStore are attacks of an operator on the databases of the server, by each way on which something is connected to.
 var controlStore = []attack{
-	{1, "the control store is tested as a connection", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
-		return c.Do(ctx, http.MethodPost, "/api/connections/test", map[string]any{"driver": "postgres", "dsn": dsn}, nil)
-	})},
+	{
+		1,
+		"the control store is tested as a connection",
+		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
+			return c.Do(ctx, http.MethodPost, "/api/connections/test", map[string]any{"driver": "postgres", "dsn": dsn}, nil)
+		}),
+	},
 	{1, "the control store is a saved connection", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
 		saved, err := save(ctx, c, dsn)
 		if err != nil {
@@ -40,9 +44,13 @@ var controlStore = []attack{
 		defer saved.drop(ctx, c)
 		return c.Do(ctx, http.MethodPost, "/api/statements/catalog", map[string]any{"connection": saved.Name}, nil)
 	})},
-	{1, "a statement is tried on the control store", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
-		return planned(ctx, c, "/api/statements/try", map[string]any{"source": takeover(dsn)})
-	})},
+	{
+		1,
+		"a statement is tried on the control store",
+		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
+			return planned(ctx, c, "/api/statements/try", map[string]any{"source": takeover(dsn)})
+		}),
+	},
 	{1, "a run is planned on the control store", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
 		return planned(ctx, c, "/api/preflight", map[string]any{"source": takeover(dsn), "allow_writes": true})
 	})},
@@ -56,22 +64,26 @@ var controlStore = []attack{
 		}
 		return ended(ctx, c, "/api/runs/"+run.ID)
 	})},
-	{1, "a saved template makes an operator an admin", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
-		var saved struct {
-			ID string `json:"template_id"`
-		}
-		if err := c.Do(ctx, http.MethodPost, "/api/templates", map[string]any{"source": takeover(dsn)}, &saved); err != nil {
-			return err
-		}
-		var run struct {
-			ID string `json:"run_id"`
-		}
-		if err := c.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"template_id": saved.ID, "allow_writes": true,
-			"start": true}, &run); err != nil {
-			return err
-		}
-		return ended(ctx, c, "/api/runs/"+run.ID)
-	})},
+	{
+		1,
+		"a saved template makes an operator an admin",
+		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
+			var saved struct {
+				ID string `json:"template_id"`
+			}
+			if err := c.Do(ctx, http.MethodPost, "/api/templates", map[string]any{"source": takeover(dsn)}, &saved); err != nil {
+				return err
+			}
+			var run struct {
+				ID string `json:"run_id"`
+			}
+			if err := c.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"template_id": saved.ID, "allow_writes": true,
+				"start": true}, &run); err != nil {
+				return err
+			}
+			return ended(ctx, c, "/api/runs/"+run.ID)
+		}),
+	},
 	{1, "a matrix makes an operator an admin", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
 		var made struct {
 			Runs []struct {
@@ -91,16 +103,20 @@ var controlStore = []attack{
 		}
 		return nil
 	})},
-	{1, "a POSTGRES sink writes into the control store", onEach(func(ctx context.Context, c *program.Client, dsn string) error {
-		saved, err := save(ctx, c, dsn)
-		if err != nil {
-			return err
-		}
-		defer saved.drop(ctx, c)
-		sql := fmt.Sprintf("CREATE SINK %q TYPE POSTGRES SET('%s' AS SINK.CONNECTION, 'users' AS SINK.TABLE)",
-			"sink_"+uuid.NewString()[:8], saved.Name)
-		return c.Do(ctx, http.MethodPost, "/api/v1/streams/statements", map[string]any{"sql": sql}, nil)
-	})},
+	{
+		1,
+		"a POSTGRES sink writes into the control store",
+		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
+			saved, err := save(ctx, c, dsn)
+			if err != nil {
+				return err
+			}
+			defer saved.drop(ctx, c)
+			sql := fmt.Sprintf("CREATE SINK %q TYPE POSTGRES SET('%s' AS SINK.CONNECTION, 'users' AS SINK.TABLE)",
+				"sink_"+uuid.NewString()[:8], saved.Name)
+			return c.Do(ctx, http.MethodPost, "/api/v1/streams/statements", map[string]any{"sql": sql}, nil)
+		}),
+	},
 	{1, "the command line has a server run on the control store", func(ctx context.Context, s *stage) (string, error) {
 		return s.everywhere(ctx, func(_ context.Context, c *program.Client, dsn string) error {
 			file := filepath.Join(s.dir, uuid.NewString()+".yaml")
@@ -177,7 +193,9 @@ func ended(ctx context.Context, c *program.Client, path string) error {
 }
 
 // onEach is an attack by one way on every address, by token and by session, on both servers.
-func onEach(way func(ctx context.Context, c *program.Client, dsn string) error) func(context.Context, *stage) (string, error) {
+func onEach(
+	way func(ctx context.Context, c *program.Client, dsn string) error,
+) func(context.Context, *stage) (string, error) {
 	return func(ctx context.Context, s *stage) (string, error) { return s.everywhere(ctx, way) }
 }
 
@@ -209,7 +227,13 @@ func (s *stage) everywhere(ctx context.Context, way func(ctx context.Context, c 
 		}
 		tried++
 		var role string
-		if err := s.sql.QueryRow(ctx, "SELECT role FROM users WHERE user_id = $1", s.users[oscar].id).Scan(&role); err != nil {
+		if err := s.sql.QueryRow(
+			ctx,
+			"SELECT role FROM users WHERE user_id = $1",
+			s.users[oscar].id,
+		).Scan(
+			&role,
+		); err != nil {
 			return "", err
 		}
 		if role != "operator" {
