@@ -22,7 +22,13 @@ var restored = []attack{
 		for _, c := range s.users[oscar].tokens {
 			sum := sha256.Sum256([]byte(c.Token))
 			var n int
-			if err := s.sql.QueryRow(ctx, "SELECT count(*) FROM api_tokens WHERE secret_sha256 = $1", sum[:]).Scan(&n); err != nil {
+			if err := s.sql.QueryRow(
+				ctx,
+				"SELECT count(*) FROM api_tokens WHERE secret_sha256 = $1",
+				sum[:],
+			).Scan(
+				&n,
+			); err != nil {
 				return "", err
 			}
 			known += n
