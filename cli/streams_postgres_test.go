@@ -316,7 +316,7 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	if _, err := peer.Write([]byte("2,2\n")); err != nil {
 		t.Fatal(err)
 	}
-	s.until("on", "FAILED")
+	s.until("on", "SUSPENDED")
 	if q := s.query(
 		"on",
 	); !strings.Contains(

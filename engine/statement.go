@@ -90,6 +90,16 @@ type Pool struct {
 	Rows [][]any `json:"rows"`
 }
 
+// Shown is the plan without values of the target's rows: what pages, reports and files have of it.
+func (p *Plan) Shown() *Plan {
+	if p == nil || p.Pools == nil {
+		return p
+	}
+	shown := *p
+	shown.Pools = nil
+	return &shown
+}
+
 // PluginRef names the exact plugin that a run uses.
 type PluginRef struct {
 	Kind    string `json:"kind" enum:"workload,adapter"`
@@ -111,8 +121,11 @@ type Plan struct {
 	Prepared   *bool       `json:"prepared,omitempty"`
 	Statements []Statement `json:"statements"`
 	Tables     []Table     `json:"tables"`
-	Pools      []Pool      `json:"pools,omitempty"`
-	KeySlots   int         `json:"key_slots"`
+	// Pools are values of the target's rows: they are stored sealed, and never shown.
+	Pools    []Pool `json:"pools,omitempty"`
+	KeySlots int    `json:"key_slots"`
+	// PoolsUnreadable says that the plan has pools which were sealed under a key that is not here.
+	PoolsUnreadable bool `json:"-"`
 	// Restore is SQL that sets the target back when everything about the run is over.
 	Restore []string `json:"restore,omitempty"`
 	// MissingCapabilities are the abilities that the target's server was found not to have.

@@ -382,6 +382,16 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 	return s.URL() + "/signin?token=" + secret, nil
 }
 
+// supervisor judges what goes on for users again when their rights change.
+func (s *Server) supervisor() *auth.Supervisor {
+	authorizer := auth.Authorizer{Store: s.opts.Store}
+	work := []auth.Work{s.auth, auth.RunsWork{Authorizer: authorizer, Runs: s.opts.Runs, Log: s.opts.Log}}
+	if s.opts.Streams != nil {
+		work = append(work, auth.QueriesWork{Authorizer: authorizer, Queries: s.opts.Streams})
+	}
+	return &auth.Supervisor{Store: s.opts.Store, Work: work, Log: s.opts.Log}
+}
+
 // longLived are answers that go on: as long as the server, their client, and who it is signed in as.
 func (s *Server) longLived() httpx.Downloads {
 	return httpx.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.OnRequestEnd}
@@ -418,6 +428,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	go keeping.PruneAuditLog(s.streams, s.opts.Store, time.Hour, func(err error) {
 		s.opts.Log.Warn().Err(err).Msg("could not remove old lines of the audit log")
 	})
+	supervised := make(chan struct{})
+	go func() { defer close(supervised); s.supervisor().Run(s.streams) }()
+	defer func() { <-supervised }() // it ends with the streams
 	failed := make(chan error, 1)
 	go func() { failed <- s.app.Listener(s.listener) }()
 	select {

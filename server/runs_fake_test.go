@@ -102,6 +102,11 @@ func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 		"The run is over already.", path...)
 }
 
+func (o *orchestra) Revoke(ctx context.Context, id, _ string) error {
+	_, err := o.Stop(ctx, id, "server")
+	return err
+}
+
 func (o *orchestra) Delete(ctx context.Context, id, _ string) error { return o.DeleteRun(ctx, id) }
 
 func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, error) {

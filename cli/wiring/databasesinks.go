@@ -53,10 +53,7 @@ func (t tables) dial(id, application string, may func(context.Context, store.Con
 			return nil, err
 		}
 		if err := may(ctx, saved); err != nil {
-			if engine.HasCode(err, engine.CodeForbidden) {
-				err = fmt.Errorf("%w: %w", postgres.ErrRefused, err)
-			}
-			return nil, err
+			return nil, err // it is tried again until its query is suspended: see auth.QueriesWork
 		}
 		_, dsn, err := t.connections.OpenDSN(ctx, engine.ConnectionRef{ID: saved.ConnectionID})
 		if err != nil {
@@ -85,6 +82,14 @@ func (t tables) Describe(ctx context.Context, connectionID, schema, name string)
 		func(context.Context, store.Connection) error { return nil }), schema, name)
 }
 
+// authorize is an error when a query is not its creator's any more. It is not for ever: the query is suspended soon.
+func (t tables) authorize(ctx context.Context, q catalog.Query, s catalog.Sink) error {
+	if t.connections == nil {
+		return nil // a node: its server has judged
+	}
+	return auth.Authorizer{Store: t.connections}.AuthorizeQuery(ctx, q, s)
+}
+
 // open opens the sink of a query, whose creator is judged again whenever it connects.
 func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column,
 	tried func(error)) (connector.Sink, error) {
@@ -94,7 +99,7 @@ func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 	judge := auth.Authorizer{Store: t.connections}
 	dial := t.dial(s.Config.String(catalog.ConnectionID), "loadstone "+q.Name,
 		func(ctx context.Context, to store.Connection) error {
-			return judge.AuthorizeWrites(ctx, q.CreatedByID, q.CreatedBy, q.Confirmed, to)
+			return judge.AuthorizeWrites(ctx, q, to)
 		})
 	return postgres.Open(ctx, postgres.Options{Dial: dial, Schema: s.Config.String("SINK.SCHEMA"),
 		Table: s.Config.String("SINK.TABLE"), Columns: columns, OnAttempt: tried})

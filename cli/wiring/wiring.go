@@ -287,6 +287,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	}
 	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
+	s.sealPools(ctx)
 	if err := s.openOwn(ctx); err != nil {
 		return err
 	}
@@ -297,6 +298,23 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 	}
 	return nil
+}
+
+// sealPools seals in the background what earlier versions have left in plain.
+func (s *Services) sealPools(ctx context.Context) {
+	sealing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n, err := s.Store.SealPools(sealing)
+		switch {
+		case err != nil && sealing.Err() == nil:
+			s.Log.Warn().Err(err).Msg("sampled rows of earlier runs could not be sealed; the next start tries again")
+		case n > 0:
+			s.Log.Info().Int("runs", n).Msg("sampled rows of earlier runs were sealed")
+		}
+	}()
+	s.onClose(func(context.Context) error { stop(); <-done; return nil })
 }
 
 // checkSchema looks at every table before anything is written: a column that is missing

@@ -110,6 +110,10 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
 	}
+	f.Plan = f.Plan.Shown()
+	for i := range f.Targets {
+		f.Targets[i].Plan = f.Targets[i].Plan.Shown()
+	}
 	return *f, nil
 }
 

@@ -179,6 +179,12 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	return s.StopAs(ctx, runID, lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: reasonUser, By: by})
 }
 
+// Revoke stops a run that its user has lost the right to, with the reason.
+func (s *Service) Revoke(ctx context.Context, runID, why string) error {
+	_, err := s.StopAs(ctx, runID, lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: why, By: "server"})
+	return err
+}
+
 // StopAs ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A terminal one is a conflict. Workers are
 // told at once, also when the store is away. Where the run is another server's, it stops as by a user.
 func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.StopRequested) (engine.Run, error) {

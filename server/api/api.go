@@ -38,6 +38,8 @@ type Runs interface {
 	Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	// Revoke stops a run that its user has lost the right to; why is a sentence.
+	Revoke(ctx context.Context, runID, why string) error
 	// ActiveRunIDs are the runs that are live on this server, or being started.
 	ActiveRunIDs() []string
 	Delete(ctx context.Context, runID, by string) error
@@ -184,6 +186,7 @@ type Store interface {
 	GrantStore
 	MarkStore
 	RunViewStore
+	auth.RightsStore
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)

@@ -23,6 +23,7 @@ type Coordinator interface {
 	Execute(ctx context.Context, text string, by catalog.Author, rights coordinator.Rights) ([]catalog.Result, error)
 	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
+	auth.ContinuousQueries
 	Live() map[int64]coordinator.Live
 	Output(id int64) []string
 	// Alerts are the newest first.
@@ -55,8 +56,8 @@ type StreamQuery struct {
 	Statement string           `json:"statement"`
 	Sink      string           `json:"sink"`
 	Sources   []int64          `json:"sources" nullable:"false" doc:"The ids of the physical sources that it reads."`
-	State     catalog.State    `json:"state" enum:"PENDING,DEPLOYING,RUNNING,STOPPING,STOPPING_STUCK,STOPPED,TERMINATED,TERMINATING,FAILED"`
-	Desired   catalog.State    `json:"desired_state" enum:"RUNNING,STOPPED"`
+	State     catalog.State    `json:"state" enum:"PENDING,DEPLOYING,RUNNING,STOPPING,STOPPING_STUCK,STOPPED,TERMINATED,TERMINATING,FAILED,SUSPENDED"`
+	Desired   catalog.State    `json:"desired_state" enum:"RUNNING,STOPPED,SUSPENDED"`
 	Since     engine.Time      `json:"since"`
 	Failure   string           `json:"failure"`
 	CreatedBy string           `json:"created_by"`

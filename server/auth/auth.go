@@ -53,8 +53,9 @@ const (
 	SignInTTL  = time.Hour
 	// TokenTTL is how long an API token lives when nobody says otherwise.
 	TokenTTL = 90 * 24 * time.Hour
-	// CacheTTL bounds how long a token revoked by another server still works here.
-	CacheTTL = 20 * time.Second
+	// CacheTTL bounds how long a token revoked by another server still works here, though no change of rights was heard of:
+	// see Supervisor.
+	CacheTTL = 4 * time.Second
 	// GracePeriod bounds how long a caller that was known is believed while the store
 	// does not answer: who watches a run must be able to stop it.
 	GracePeriod = 15 * time.Minute
@@ -141,6 +142,8 @@ type Tokens interface {
 	// FindToken is UseToken without the use: nothing is noted or consumed.
 	FindToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error)
 	DeleteToken(ctx context.Context, userID, tokenID string) error
+	// ValidTokens returns those of the tokens that let somebody in now, with the role of their user.
+	ValidTokens(ctx context.Context, tokenIDs []string) (map[string]store.Role, error)
 }
 
 // Service authenticates callers and hands out secrets. It is safe for concurrent use.
@@ -164,8 +167,9 @@ type Service struct {
 }
 
 type watch struct {
-	tokenID, userID string
-	ended           chan struct{}
+	tokenID, userID, kind string
+	role                  store.Role
+	ended                 chan struct{}
 }
 
 type cached struct {
@@ -273,7 +277,7 @@ func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unkn
 	}
 	if errors.Is(err, errIdle) {
 		s.mu.Lock()
-		s.cache[hash] = cached{until: now.Add(CacheTTL), ended: err}
+		s.cache[hash] = cached{until: now.Add(idleReasonTTL), ended: err}
 		s.mu.Unlock()
 		return Identity{}, err
 	}
@@ -313,6 +317,9 @@ func (s *Service) queryStore(
 	}
 	return s.users.UseToken(ctx, kind, hash)
 }
+
+// idleReasonTTL is how long the requests of a page that comes back are told why its session has ended.
+const idleReasonTTL = 20 * time.Second
 
 // errIdle is the cause of the refusal of a session that was not used for too long.
 var errIdle = errors.New("the session was idle")
@@ -405,7 +412,8 @@ func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string
 // Watch tells when an identity ends: ended is closed when this server revokes its token, or changes what its user may.
 // What another server revokes or changes, and what expires, Still finds out.
 func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
-	w := &watch{tokenID: id.Token.TokenID, userID: id.User.UserID, ended: make(chan struct{})}
+	w := &watch{tokenID: id.Token.TokenID, userID: id.User.UserID, kind: id.Token.Kind, role: id.User.Role,
+		ended: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watches[w] = struct{}{}
@@ -416,14 +424,10 @@ func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
 	}
 }
 
-// recheckInterval is how often what goes on asks whether its caller has been revoked or changed by another server, and
-// askMost how long it waits for the answer.
-const recheckInterval, recheckTimeout = 20 * time.Second, 10 * time.Second
-
 // OnEnd calls end, once, when an identity is good no more: its token expires, or is revoked, or its user may other
-// things than before. What this server does ends it at once, what another does with the next look: within lookEvery,
-// and askMost more where the store is slow. While the store does not answer, only the expiry ends it. It is for answers
-// that go on after the request was judged. stop ends the watching, and has to be called.
+// things than before. What this server does ends it at once, what another does with the next Recheck. While the store
+// does not answer, only the expiry ends it. It is for answers that go on after the request was judged. stop ends the
+// watching, and has to be called.
 func (s *Service) OnEnd(id Identity, end func()) (stop func()) {
 	ended, forget := s.Watch(id)
 	stopped := make(chan struct{})
@@ -432,27 +436,50 @@ func (s *Service) OnEnd(id Identity, end func()) (stop func()) {
 		expired = time.After(e.Sub(s.now()))
 	}
 	go func() {
-		look := time.NewTicker(recheckInterval)
-		defer look.Stop()
-		for {
-			select {
-			case <-stopped:
-				return
-			case <-ended:
-			case <-expired:
-			case <-look.C:
-				ctx, cancel := context.WithTimeout(context.Background(), recheckTimeout)
-				still := s.StillValid(ctx, id)
-				cancel()
-				if still {
-					continue
-				}
-			}
-			end()
+		select {
+		case <-stopped:
 			return
+		case <-ended:
+		case <-expired:
 		}
+		end()
 	}()
 	return sync.OnceFunc(func() { close(stopped); forget() })
+}
+
+// Recheck implements Work: the store is asked anew about whoever makes a request, and what is open under a token that
+// lets nobody in any more, or whose user has another role, ends.
+func (s *Service) Recheck(ctx context.Context) error {
+	s.mu.Lock()
+	s.revoked++ // what was being asked is not remembered
+	for hash, c := range s.cache {
+		c.until = time.Time{}
+		s.cache[hash] = c
+	}
+	open := map[*watch]bool{}
+	var ids []string
+	for w := range s.watches {
+		if w.kind != KindOperator {
+			open[w], ids = true, append(ids, w.tokenID)
+		}
+	}
+	s.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	valid, err := s.users.ValidTokens(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("checking what is open: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		if role, is := valid[w.tokenID]; open[w] && (!is || role != w.role) {
+			delete(s.watches, w)
+			close(w.ended)
+		}
+	}
+	return nil
 }
 
 // OnRequestEnd is Ends for who makes a request.

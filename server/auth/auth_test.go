@@ -56,6 +56,19 @@ func (u *users) FindToken(ctx context.Context, kind string, hash [32]byte) (stor
 	return u.UseToken(ctx, kind, hash)
 }
 
+func (u *users) ValidTokens(_ context.Context, ids []string) (map[string]store.Role, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked++
+	valid := map[string]store.Role{}
+	for _, id := range ids {
+		if !u.deleted {
+			valid[id] = cmp.Or(u.role, store.RoleOperator)
+		}
+	}
+	return valid, u.down
+}
+
 func (u *users) delete() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -250,7 +263,7 @@ func TestTheOperatorActsWithoutTheStore(t *testing.T) {
 	})
 }
 
-// TestEnds: what another server has revoked, or whose user it has given another role, ends within lookEvery, what
+// TestEnds: what another server has revoked, or whose user it has given another role, ends with the next Recheck, what
 // expires at its time, and what is stopped never.
 func TestEnds(t *testing.T) {
 	t.Parallel()
@@ -273,6 +286,13 @@ func TestEnds(t *testing.T) {
 				}
 			}
 		}
+		recheck := func() {
+			t.Helper()
+			if err := s.Recheck(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		recheck()
 		expiring := id
 		expiring.Token.ExpiresAt = engine.At(time.Now().Add(90 * time.Second))
 		if d := after(expiring)(); d != 90*time.Second {
@@ -284,14 +304,16 @@ func TestEnds(t *testing.T) {
 		wait := after(id)
 		time.Sleep(time.Second)
 		u.become(store.RoleViewer) // by another server
-		if d := wait(); d != recheckInterval {
+		recheck()
+		if d := wait(); d != time.Second {
 			t.Errorf("what is open to who has another role elsewhere ends after %v", d)
 		}
 		u.become(store.RoleOperator)
 		wait = after(id)
 		time.Sleep(time.Second)
 		u.delete() // by another server
-		if d := wait(); d != recheckInterval {
+		recheck()
+		if d := wait(); d != time.Second {
 			t.Errorf("what was revoked elsewhere ends after %v", d)
 		}
 		stop := s.OnEnd(id, func() { t.Error("what was stopped ends") })

@@ -32,7 +32,7 @@ type Store interface {
 type Authorizer struct{ Store Store }
 
 // AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one
-// of its matrix, is others'. It returns its connections that are production. What there is not, is for whoever
+// of its matrix, is others', or it replays a run that is. It returns its connections that are production. What there is not, is for whoever
 // runs it to say.
 func (j Authorizer) AuthorizeUse(
 	ctx context.Context,
@@ -66,7 +66,26 @@ func (j Authorizer) AuthorizeUse(
 			production = append(production, saved)
 		}
 	}
-	return production, nil
+	return production, j.authorizeReplay(ctx, u, s)
+}
+
+// authorizeReplay is an error when the user may not use the run that a scenario replays: its values are made again, as
+// they were, from samples of its target's rows. What that run replayed is judged the same way.
+func (j Authorizer) authorizeReplay(ctx context.Context, u store.User, s engine.Scenario) error {
+	if s.Workload.Feed == nil || s.Workload.Feed.Run == "" {
+		return nil
+	}
+	replayed, err := j.Store.Run(ctx, s.Workload.Feed.Run)
+	if isNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = j.AuthorizeOrphan(ctx, u, replayed)
+	}
+	if err == nil {
+		_, err = j.AuthorizeUse(ctx, u, replayed.Scenario)
+	}
+	return err
 }
 
 // referenced is the connection that a scenario refers to: by its id, which a stored scenario has, or by the name that a

@@ -54,14 +54,23 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	g, err := j.Store.StartGrant(ctx, runID, run.MatrixID)
+	why, err := j.revokedRun(ctx, run)
+	if err == nil && why != "" {
+		return accessRevoked(why)
+	}
+	return err
+}
+
+// revokedRun says why a run is not its user's any more; empty when it is.
+func (j Authorizer) revokedRun(ctx context.Context, run engine.Run) (why string, err error) {
+	g, err := j.Store.StartGrant(ctx, run.RunID, run.MatrixID)
 	if err != nil && !isNotFound(err) {
-		return err
+		return "", err
 	}
 	known := err == nil
 	users, err := j.Store.ListUsers(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !known {
 		// It was started before starts were noted, or by the process.
@@ -70,40 +79,49 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 		case i >= 0:
 			g = store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}
 		case slices.Contains(processUsers[:], run.CreatedBy):
-			return nil
+			return "", nil
 		case run.CreatedBy == "":
-			return accessRevoked("who started it is not known")
+			return "who started it is not known", nil
 		default:
 			g.UserName = run.CreatedBy
 		}
 	}
-	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == g.UserID })
-	switch {
-	case i < 0:
-		return accessRevoked(g.UserName + ", who started it, is no user any more")
-	case !users[i].DisabledAt.IsZero():
-		return accessRevoked(g.UserName + ", who started it, is locked out")
-	case users[i].Role == store.RoleViewer:
-		return accessRevoked(g.UserName + ", who started it, is a viewer now, who starts nothing")
+	u, why := activeOperator(users, g.UserID, g.UserName+", who started it,", "starts")
+	if why != "" {
+		return why, nil
 	}
-	if err := j.AuthorizeOrphan(ctx, users[i], run); err != nil {
-		return err
+	err = j.AuthorizeOrphan(ctx, u, run)
+	var production []store.Connection
+	if err == nil {
+		production, err = j.AuthorizeUse(ctx, u, run.Scenario)
 	}
-	production, err := j.AuthorizeUse(ctx, users[i], run.Scenario)
 	if engine.HasCode(err, engine.CodeForbidden) {
-		return accessRevoked(
-			fmt.Sprintf("%s, who started it, may not use its connection or its template any more", g.UserName),
-		)
+		return g.UserName + ", who started it, may not use its connection or its template any more", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, c := range production {
 		if !slices.Contains(g.Confirmed, c.ConnectionID) {
-			return accessRevoked(fmt.Sprintf("the connection %q is production now, and nobody has confirmed that", c.Name))
+			return fmt.Sprintf("the connection %q is production now, and nobody has confirmed that", c.Name), nil
 		}
 	}
-	return nil
+	return "", nil
+}
+
+// activeOperator returns a user who may have things go on; why says that it may not. who names it in the sentence, with
+// what it did, and does says what a viewer does nothing of.
+func activeOperator(users []store.User, userID, who, does string) (u store.User, why string) {
+	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == userID })
+	switch {
+	case i < 0:
+		return u, who + " is no user any more"
+	case !users[i].DisabledAt.IsZero():
+		return u, who + " is locked out"
+	case users[i].Role == store.RoleViewer:
+		return u, who + " is a viewer now, who " + does + " nothing"
+	}
+	return users[i], ""
 }
 
 // RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it

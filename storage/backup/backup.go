@@ -104,6 +104,7 @@ var transientTables = map[string]bool{
 	"run_reservations":       true,
 	"run_queue":              true,
 	"run_commands":           true,
+	"rights_changes":         true,
 	"pending_file_deletions": true,
 	"result_stores":          true,
 	"refresh_subtasks":       true,
@@ -143,6 +144,9 @@ func controlTables() (names []string) {
 func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, error) {
 	m := Manifest{Format: format, FormatVersion: formatVersion, Program: o.Program, SchemaVersion: sql.Version,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Tables: []Table{}, Files: []File{}, Missing: []string{}}
+	if err := schema.CheckDSN(dsn); err != nil {
+		return m, err
+	}
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return m, dberr.Failed("opening the control store", err)

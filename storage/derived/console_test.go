@@ -2,6 +2,7 @@ package derived_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/resultsrole"
@@ -515,6 +517,74 @@ func TestARoleIsMadeAsItShouldBe(t *testing.T) {
 		); err == nil ||
 			!strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// TestTheQueriesOfAUserAreCountedOnAllServers: two of a user that one server executes leave none to another server, but
+// another user's are executed; one that waits there is cancelled by whichever server is asked.
+func TestTheQueriesOfAUserAreCountedOnAllServers(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	one, other := p.open(t, p.reader, derived.DefaultSettings()), p.open(t, p.reader, derived.DefaultSettings())
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 2 {
+		all.Go(func() {
+			_, _ = one.Query(
+				query.WithCaller(ctx, "ada", ""),
+				"SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) x",
+				1,
+			)
+		})
+	}
+	for count(t, p.admin, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadstone query %'") < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := other.Query(query.WithCaller(soon, "ada", ""), "SELECT 1", 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a third: %v", err)
+	}
+	if _, err := other.Query(query.WithCaller(t.Context(), "bob", ""), "SELECT 1", 1); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for _, server := range []*derived.Database{one, other} {
+		waiting, done, err := one.Waits(query.WithCaller(t.Context(), "ada", "waits-for-its-turn"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Cancel(
+			t.Context(),
+			query.SessionOf("bob", "waits-for-its-turn"),
+		); !errors.Is(
+			err,
+			store.ErrNotFound,
+		) {
+			t.Errorf("somebody else: %v", err)
+		}
+		if err := server.Cancel(t.Context(), query.SessionOf("ada", "waits-for-its-turn")); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-waiting.Done():
+			if !errors.Is(context.Cause(waiting), query.ErrCancelled) {
+				t.Errorf("it ends with %v", context.Cause(waiting))
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("it goes on waiting")
+		}
+		done()
+		if err := server.Cancel(
+			t.Context(),
+			query.SessionOf("ada", "waits-for-its-turn"),
+		); !errors.Is(
+			err,
+			store.ErrNotFound,
+		) {
+			t.Errorf("what is over: %v", err)
 		}
 	}
 }

@@ -178,6 +178,8 @@ var sealedPlaces = []sealedPlace{
 		bound: func(key string, _ []string) string { return connectionContext(key) }},
 	{Name: "templates", table: "test_templates", key: "template_id", column: "config", json: true, bound: documentBound},
 	{Name: "runs", table: "run_status", key: "run_id", column: "scenario_config", json: true, bound: documentBound},
+	{Name: "sampled rows", table: "test_results", key: "test_id", column: "plan", json: true,
+		bound: func(key string, _ []string) string { return poolsContext(key) }},
 	{Name: "settings and second factors", table: "server_settings", key: "setting_name", column: "secret_sealed",
 		bound: func(key string, _ []string) string { return settingBound(key) }},
 	{Name: "sinks", table: "sinks", key: "name", column: "config", json: true,

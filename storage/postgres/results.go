@@ -24,7 +24,7 @@ func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error 
 		if i == 0 && r.Epoch != 0 {
 			batch.Queue("SELECT fence_run($1, $2)", r.RunID, r.Epoch)
 		}
-		if err := queueResult(batch, r); err != nil {
+		if err := s.queueResult(batch, r); err != nil {
 			return err
 		}
 	}
@@ -32,14 +32,14 @@ func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error 
 	return dberr.Failed("saving result", err)
 }
 
-func queueResult(batch *pgx.Batch, r engine.RunResult) error {
+func (s *Store) queueResult(batch *pgx.Batch, r engine.RunResult) error {
 	judged := &r.Thresholds
 	if r.Thresholds == nil {
 		judged = nil
 	}
 	var thresholds, figures, validity, plan, environment, search, enrichment []byte
 	if err := cmp.Or(optional(&thresholds, "thresholds", judged), optional(&figures, "figures", r.Figures),
-		optional(&validity, "verdict", r.Validity), optional(&plan, "plan", r.Plan),
+		optional(&validity, "verdict", r.Validity), s.sealPlan(&plan, r.ResultID, r.Plan),
 		optional(&environment, "environment", r.Environment), optional(&search, "answer of the search", r.FindMax),
 		optional(&enrichment, "enrichment", r.Enrichment)); err != nil {
 		return err
@@ -92,17 +92,17 @@ func queueResult(batch *pgx.Batch, r engine.RunResult) error {
 
 // Results implements query.Store.
 func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
-	return s.results(ctx, runID, "figures")
+	return s.results(ctx, runID, "figures", true)
 }
 
 // Overviews implements query.Store.
 func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return s.results(ctx, runID, `CASE WHEN test_id = run_id THEN figures
-		ELSE figures - '{histogram,slowest,by_statement,by_kind,latency_split,service_ms,schedule_lag_ms}'::text[] END`)
+		ELSE figures - '{histogram,slowest,by_statement,by_kind,latency_split,service_ms,schedule_lag_ms}'::text[] END`, false)
 }
 
-// results reads the results with the figures that the expression gives.
-func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.RunResult, error) {
+// results reads the results with the figures that the expression gives, and with sampled rows where pools is set.
+func (s *Store) results(ctx context.Context, runID, figures string, pools bool) ([]engine.RunResult, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx,
@@ -129,12 +129,15 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Ru
 			into any
 		}{
 			{"figures", figures, &r.Figures}, {"verdict", validity, &r.Validity}, {"thresholds", thresholds, &r.Thresholds},
-			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax},
+			{"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax},
 			{"enrichment", enrichment, &r.Enrichment},
 		} {
 			if err := parse(d.what, d.text, d.into); err != nil {
 				return r, err
 			}
+		}
+		if r.Plan, err = s.readPlan(r.ResultID, plan, pools); err != nil {
+			return r, err
 		}
 		if f := r.Figures; f != nil && slices.Contains(f.Accounting.Problems, engine.ProblemCountsMissing) {
 			f.CountsMissing = true // earlier versions stored the problem alone

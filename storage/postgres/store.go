@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,7 +75,7 @@ const (
 // Errors are *engine.Error where the user can do something.
 func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
+	if err := errors.Join(schema.CheckDSN(dsn), err); err != nil {
 		return nil, schema.InvalidDSN(err)
 	}
 	config.MaxConns = MaxConnections

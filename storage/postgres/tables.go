@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
@@ -103,6 +104,24 @@ func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, e
 	return hosts, err
 }
 
+// unread is what queries take that were not read.
+func unread(ctx context.Context, tx pgx.Tx, queries []int64) (u catalog.Usage, err error) {
+	u.ByUser = map[string]int64{}
+	_, err = rows(ctx, tx, `SELECT coalesce(nullif(created_by_id, ''), created_by), count(*),
+		sum(octet_length(name) + octet_length(statement) + coalesce((SELECT sum(octet_length(
+			array_to_string(ARRAY(SELECT jsonb_array_elements_text(f.plan)), E'\n'))) FROM query_fragments f
+			WHERE f.query_id = q.id), 0))::bigint FROM queries q WHERE id <> ALL ($1) GROUP BY 1`,
+		func(row pgx.CollectableRow) (none struct{}, err error) {
+			var user string
+			var n, bytes int64
+			if err = row.Scan(&user, &n, &bytes); err == nil {
+				u.Queries, u.Bytes, u.ByUser[user] = u.Queries+n, u.Bytes+bytes, n
+			}
+			return none, err
+		}, queries)
+	return u, err
+}
+
 func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog.Contents) (err error) {
 	names := []string{}
 	for _, n := range needs.Names {
@@ -129,6 +148,9 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog
 	}
 	if !needs.All {
 		if c.UsedSlots, err = taken(ctx, tx, ids); err != nil {
+			return err
+		}
+		if c.Unread, err = unread(ctx, tx, ids); err != nil {
 			return err
 		}
 	}
@@ -327,9 +349,20 @@ func addFragment(b *pgx.Batch, q catalog.Query, f catalog.Fragment) error {
 // changeQuery writes what is desired of a query, and which workers it has.
 func changeQuery(b *pgx.Batch, was, is catalog.Query) error {
 	if was.Revision != is.Revision {
-		b.Queue("UPDATE queries SET desired_state = $2, graceful = $3, revision = $4 WHERE id = $1", is.ID,
-			string(is.Desired), is.Graceful, is.Revision)
+		b.Queue(`UPDATE queries SET desired_state = $2, graceful = $3, revision = $4, failure = $5 WHERE id = $1`, is.ID,
+			string(is.Desired), is.Graceful, is.Revision, store.CleanText(is.Failure))
 		b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", is.ID, desiredFragments(is))
+	}
+	if was.State != is.State { // it is resumed, as whoever has said so
+		b.Queue(`UPDATE queries SET execution_state = $2, state_since = $3, created_by = $4, created_by_id = $5,
+			confirmed = coalesce($6::text[], '{}') WHERE id = $1`, is.ID, string(is.State), is.Since, is.CreatedBy,
+			is.CreatedByID, is.Confirmed)
+		b.Queue(`UPDATE query_fragments SET execution_state = 'REGISTERED', retry_at = NULL, failure = '', terminal = false
+			WHERE query_id = $1`, is.ID)
+		b.Queue("DELETE FROM query_physical_sources WHERE query_id = $1", is.ID)
+		for _, id := range is.Sources {
+			b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2)", is.ID, id)
+		}
 	}
 	for _, f := range lacks(was.Fragments, is.Fragments, fragmentName) {
 		b.Queue("DELETE FROM query_fragments WHERE query_id = $1 AND host_name = $2", is.ID, f.Host)

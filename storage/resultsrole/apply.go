@@ -29,7 +29,8 @@ type Missing struct {
 type statement struct{ sql, shown string }
 
 // Apply makes the reader, and takes from it and from PUBLIC what a reader has too much. It may be repeated, and by any
-// role: what the present one may not do is returned, to be executed by one that may. conn is one to the results database.
+// role: what the present one may not do is returned, to be executed by one that may. conn is one to the results
+// database.
 func Apply(ctx context.Context, conn *pgx.Conn, n Names) ([]Missing, error) {
 	todo, err := statements(ctx, conn, n)
 	if err != nil {
@@ -85,8 +86,8 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 			WHERE datname = current_database() AND r.rolname = $1 AND a.privilege_type = 'TEMPORARY'),
 		EXISTS (SELECT FROM pg_database, aclexplode(datacl) a JOIN pg_roles r ON r.oid = a.grantee
 			WHERE datname = current_database() AND r.rolname = $1 AND a.privilege_type = 'CONNECT'),
-		EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $2 AND (o.rolsuper OR pg_has_role(o.oid, 'pg_signal_backend', 'USAGE')
-			AND pg_has_role(o.oid, 'pg_read_all_stats', 'USAGE')))`, pgx.QueryExecModeExec, n.Reader, n.Owner).
+		EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $2 AND (o.rolsuper
+			OR pg_has_role(o.oid, 'pg_signal_backend', 'USAGE') AND pg_has_role(o.oid, 'pg_read_all_stats', 'USAGE')))`, pgx.QueryExecModeExec, n.Reader, n.Owner).
 		Scan(&there, &attributes, &memberships, &settings, &schemas, &public, &create, &temp, &connect, &supervised)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 			d.Workers = append(d.Workers, row)
 			continue
 		}
-		d.Plan, enriched = row.Plan, row.Enrichment
+		d.Plan, enriched = row.Plan.Shown(), row.Enrichment
 		if row.Environment != nil {
 			d.Simulated, d.Emulated = row.Environment.Simulated, row.Environment.Emulated
 		}

@@ -117,7 +117,7 @@ func (c *Catalog) CreateQuery(source string, q *sql.CreateQuery) (string, *plan.
 	}
 	if i := c.sink(n.Sink); i >= 0 {
 		n.Sink = c.sinks[i].Name
-		if err := c.authorizeWrite(source, q, &n, c.sinks[i], p); err != nil {
+		if err := c.authorizeWrite(source, q.Select.Into.At, &n, c.sinks[i], p); err != nil {
 			return "", nil, err
 		}
 	}
@@ -370,6 +370,9 @@ func (c *Catalog) Apply(text string, p sql.Parsed) (r Applied, err error) {
 		if r.Done = "there is no " + what; r.Dropped {
 			r.Done = "dropped the " + what
 		}
+	case *sql.Resume:
+		err = c.resumeQuery(text, st)
+		r.Done = "resumed the query " + st.Name.Text
 	case *sql.Get:
 		var l Listing
 		l, err = c.Get(text, st)

@@ -25,6 +25,8 @@ func ScopeOf(list []sql.Parsed) (n Scope) {
 		switch st := p.Statement.(type) {
 		case *sql.CreateQuery:
 			name(st.Name)
+		case *sql.Resume:
+			name(st.Name)
 		case *sql.Drop:
 			switch st.Entity {
 			case sql.Query:

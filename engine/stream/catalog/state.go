@@ -37,17 +37,21 @@ const (
 	Terminated    State = "TERMINATED"
 	Terminating   State = "TERMINATING"
 	Failed        State = "FAILED"
+	// Suspended queries have lost the rights of their creator; RESUME QUERY has them begin anew, as whoever says it.
+	Suspended State = "SUSPENDED"
 )
 
 // queryStates and workerStates are all that there are.
 var (
 	queryStates = []string{string(Pending), string(Deploying), string(Running), string(Stopping), string(StoppingStuck),
-		string(Stopped), string(Terminated), string(Terminating), string(Failed)}
+		string(Stopped), string(Terminated), string(Terminating), string(Failed), string(Suspended)}
 	workerStates = []string{string(Active), string(Draining), string(Unreachable)}
 )
 
 // Final reports whether nothing of the query runs any more.
-func (s State) Final() bool { return s == Stopped || s == Terminated || s == Failed }
+func (s State) Final() bool {
+	return s == Stopped || s == Terminated || s == Failed || s == Suspended
+}
 
 // FragmentState is the state of a fragment, as its worker tells it.
 type FragmentState string
@@ -78,12 +82,12 @@ type Query struct {
 	// Sources are the ids of the physical sources that it reads.
 	Sources []int64
 	State   State
-	// Desired is Running or Stopped; Graceful says that sources stop first and rows on their way reach the sink.
+	// Desired is Running, Stopped or Suspended; Graceful says that sources stop first and rows on their way reach the sink.
 	Desired  State
 	Graceful bool
 	// Since is when the state became what it is.
 	Since time.Time
-	// Failure is why it FAILED, or what holds it up.
+	// Failure is why it FAILED or was SUSPENDED, or what holds it up.
 	Failure   string
 	CreatedBy string
 	CreatedAt time.Time
@@ -151,6 +155,59 @@ func (c *Catalog) dropQuery(d *sql.Drop) bool {
 	q.Desired = Stopped
 	q.Revision++ // what its owner has decided without knowing it does not count: it may have wanted another slot
 	return true
+}
+
+// Suspend ends a query that is wanted until somebody resumes it; why is its failure.
+func (c *Catalog) Suspend(id int64, why string) {
+	i := slices.IndexFunc(c.queries, func(q Query) bool { return q.ID == id })
+	if i < 0 || c.queries[i].Desired != Running || c.queries[i].State.Final() {
+		return
+	}
+	c.queries = slices.Clone(c.queries)
+	q := &c.queries[i]
+	q.Desired, q.Failure, q.Graceful = Suspended, why, false
+	q.Revision++ // what its owner has decided without knowing it does not count
+}
+
+// resumeQuery has a suspended query begin anew, placed as a new one is. It is the author's from then on.
+func (c *Catalog) resumeQuery(source string, r *sql.Resume) error {
+	i := c.query(r.Name.Text)
+	if i < 0 {
+		return sql.Errorf(sql.DoesNotExist, source, r.Name.At, "GET QUERIES lists them", "there is no query %s", r.Name.Text)
+	}
+	q := c.queries[i]
+	if q.State != Suspended {
+		return sql.Errorf(sql.NameLocked, source, r.Name.At, "RESUME is for a query that is SUSPENDED",
+			"the query %s is %s", q.Name, q.State)
+	}
+	p, err := c.Plan(q)
+	if err != nil {
+		return err
+	}
+	if q.Sources = c.reads(p); len(q.Sources) == 0 {
+		q.Sources = c.queries[i].Sources
+	}
+	attempts := int64(0)
+	for _, f := range q.Fragments {
+		attempts = max(attempts, f.Attempts)
+	}
+	if q.Fragments, err = c.placeFragments(source, r.At, q.Sink, p); err != nil {
+		return err
+	}
+	for k := range q.Fragments {
+		q.Fragments[k].Attempts = attempts // what is left of earlier ones is ended
+	}
+	if k := c.sink(q.Sink); k >= 0 {
+		if err := c.authorizeWrite(source, r.Name.At, &q, c.sinks[k], p); err != nil {
+			return err
+		}
+	}
+	q.State, q.Desired, q.Since, q.Failure = Pending, Running, c.at, ""
+	q.CreatedBy, q.CreatedByID = c.by.Name, c.by.UserID
+	q.Revision++
+	c.queries = slices.Clone(c.queries)
+	c.queries[i] = q
+	return nil
 }
 
 // SetDefaultHost says where fragments run that are placed on no worker, which has slots; unless it is called, queries

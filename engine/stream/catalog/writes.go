@@ -97,8 +97,8 @@ func (c *Catalog) UncheckedTables(list []sql.Parsed) (refs []TableReference) {
 			if strings.EqualFold(st.Type.Text, connector.Postgres) {
 				to, _ = connector.SinkConfig(connector.Postgres, "", st.Type.At, st.Settings) // applying it says what is wrong
 			}
-		case *sql.CreateQuery:
-			into := st.Select.Into.Text
+		case *sql.CreateQuery, *sql.Resume:
+			into := c.sinkOf(st)
 			if s, _ := c.Sink(into); s.Type == connector.Postgres && !slices.Contains(created, strings.ToLower(into)) {
 				to = maps.Clone(s.Config)
 				to["SINK.CONNECTION"] = to[ConnectionID]
@@ -110,6 +110,19 @@ func (c *Catalog) UncheckedTables(list []sql.Parsed) (refs []TableReference) {
 		}
 	}
 	return refs
+}
+
+// sinkOf is the sink of a query that a statement begins.
+func (c *Catalog) sinkOf(s sql.Statement) string {
+	switch s := s.(type) {
+	case *sql.CreateQuery:
+		return s.Select.Into.Text
+	case *sql.Resume:
+		if i := c.query(s.Name.Text); i >= 0 {
+			return c.queries[i].Sink
+		}
+	}
+	return ""
 }
 
 // ErrUnchecked says that there are UncheckedTables.
@@ -213,11 +226,11 @@ func notWritableError(source string, at int, err error, l TableSchema, n *Sink) 
 
 // authorizeWrite checks that the author may write to the sink of a query, and that the query's columns fit its table as
 // far as that can be found out now: it is compared again when the query begins.
-func (c *Catalog) authorizeWrite(source string, q *sql.CreateQuery, n *Query, sink Sink, p *plan.Plan) error {
+func (c *Catalog) authorizeWrite(source string, at int, n *Query, sink Sink, p *plan.Plan) error {
+	n.Confirmed = nil
 	if sink.Type != connector.Postgres {
 		return nil
 	}
-	at := q.Select.Into.At
 	j, err := c.connectionGrant(source, at, sink.Config.String(ConnectionID))
 	if err != nil {
 		return err

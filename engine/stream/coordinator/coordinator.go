@@ -189,12 +189,9 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
 			return catalog.ErrUnchecked
 		}
-		for _, p := range parsed {
-			r, err := to.Apply(text, p)
-			if err != nil {
-				return err
-			}
-			results = append(results, r.Result)
+		err := to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
+		if err != nil {
+			return err
 		}
 		return to.Confirmed()
 	}
@@ -224,6 +221,35 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 	}
 }
 
+// maxAnswerBytes is how long what statements of a group show may be together.
+const maxAnswerBytes = 32 << 20
+
+// applyAll carries all statements out, or returns the error of the first one that cannot be.
+func applyAll(ctx context.Context, to *catalog.Catalog, text string, parsed []sql.Parsed) (all []catalog.Result,
+	err error) {
+	bytes := 0
+	for _, p := range parsed {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := to.Apply(text, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range r.Rows {
+			for _, field := range row {
+				bytes += len(field) + 16
+			}
+		}
+		if bytes > maxAnswerBytes {
+			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once",
+				"what the statements show takes more than %d MiB", maxAnswerBytes>>20)
+		}
+		all = append(all, r.Result)
+	}
+	return all, nil
+}
+
 // check adds to by what has to be known of a table that statements write to.
 func (c *Coordinator) check(ctx context.Context, ref catalog.TableReference, by *catalog.Author, rights Rights) error {
 	grant, known := by.Grant(ref.Connection)
@@ -250,6 +276,43 @@ func reads(parsed []sql.Parsed) bool {
 		}
 	}
 	return true
+}
+
+// Recheck asks judge about each query that is wanted, and suspends those of which it says why. The server that owns
+// them ends their fragments. An error of judge leaves a query as it is, and is returned.
+func (c *Coordinator) Recheck(
+	ctx context.Context,
+	judge func(catalog.Query, catalog.Sink) (why string, err error),
+) error {
+	contents, err := c.o.Store.CatalogContents(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the catalog of streams: %w", err)
+	}
+	all, revoked, failed := catalog.FromContents(contents), map[int64]string{}, error(nil)
+	for _, q := range contents.Queries {
+		if q.Desired != catalog.Running || q.State.Final() {
+			continue
+		}
+		sink, _ := all.Sink(q.Sink)
+		why, err := judge(q, sink)
+		failed = errors.Join(failed, err)
+		if why != "" && err == nil {
+			revoked[q.ID] = why
+			c.o.Log.Warn().Str("query", q.Name).Int64("query_id", q.ID).Str("user_id", q.CreatedByID).Str("reason", why).
+				Msg("a continuous query is suspended")
+		}
+	}
+	if len(revoked) == 0 {
+		return failed
+	}
+	err = c.o.Store.ChangeCatalog(ctx, catalog.Scope{All: true}, func(to *catalog.Catalog) error {
+		for id, why := range revoked {
+			to.Suspend(id, why)
+		}
+		return nil
+	})
+	c.wakeLoop()
+	return errors.Join(failed, err)
 }
 
 // Contents is the catalog as it is now.

@@ -9,6 +9,8 @@
 //	   ▼         ▼              ▼
 //	  STOPPED ◀─ STOPPING ◀──▶ STOPPING_STUCK              not wanted any more; a worker does not answer
 //
+//	TERMINATING ─▶ SUSPENDED ─▶ PENDING                   its creator has no right to it any more; it is resumed
+//
 // A query runs on all its workers or on none: one that cannot be started stops the others. Its name is taken until each
 // fragment is known to be gone.
 
@@ -55,6 +57,9 @@ func Decide(q catalog.Query, active func(host string) bool, now time.Time) (cata
 	q.Fragments = slices.Clone(q.Fragments)
 	if q.Desired == catalog.Stopped {
 		return stopped(q, active, now)
+	}
+	if q.Desired == catalog.Suspended {
+		return suspended(q, active, now)
 	}
 	switch q.State {
 	case catalog.Pending:
@@ -209,6 +214,18 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 		q = setState(q, catalog.Stopping, now)
 	}
 	return sendAll(q, active, verb)
+}
+
+// suspended ends the fragments of a query that its creator has no right to any more. Its failure says why.
+func suspended(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+	if q.State.Final() {
+		return q, nil
+	}
+	unsent(&q)
+	if all(q, catalog.FragmentState.Final) {
+		return setState(q, catalog.Suspended, now), nil
+	}
+	return sendAll(setState(q, catalog.Terminating, now), active, Stop)
 }
 
 // unsent notes that fragments which were never sent are nowhere. Of one that was, in an earlier attempt, that is not

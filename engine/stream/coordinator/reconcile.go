@@ -303,7 +303,7 @@ func observe(q catalog.Query, d *deployment) catalog.Query {
 func (c *Coordinator) adopt(q catalog.Query) *deployment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ends := q.Desired == catalog.Stopped || q.State == catalog.Terminating
+	ends := q.Desired != catalog.Running || q.State == catalog.Terminating
 	if d := c.running[q.ID]; d != nil || !ends || q.State.Final() {
 		return d
 	}
@@ -333,7 +333,7 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 	for {
 		next, actions := Decide(q, active, now)
 		same := reflect.DeepEqual(next, q)
-		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped {
+		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped || q.State == catalog.Suspended {
 			do = actions
 			break
 		}

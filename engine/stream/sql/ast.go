@@ -70,6 +70,12 @@ type Drop struct {
 	At       int
 }
 
+// Resume is RESUME QUERY name.
+type Resume struct {
+	Name Name
+	At   int
+}
+
 // Get is GET or SHOW entity, with what narrows it down; empty names do not.
 type Get struct {
 	Entity   Entity
@@ -97,6 +103,7 @@ func (*CreatePhysicalSource) statement() {}
 func (*CreateSink) statement()           {}
 func (*CreateQuery) statement()          {}
 func (*Drop) statement()                 {}
+func (*Resume) statement()               {}
 func (*Get) statement()                  {}
 func (*Explain) statement()              {}
 func (*Watch) statement()                {}

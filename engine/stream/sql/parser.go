@@ -8,6 +8,8 @@ import (
 const (
 	// maxDepth is how deep parentheses, subqueries and operators may be nested.
 	maxDepth = 200
+	// maxStatements is how many statements are carried out together.
+	maxStatements = 1000
 	// maxParts is how many expressions a statement may have in all.
 	maxParts = 10_000
 )
@@ -44,6 +46,10 @@ func parse(source string, one func(*parser) (Statement, error)) ([]Parsed, error
 			return all, nil
 		}
 		begin := p.token.at
+		if len(all) == maxStatements {
+			return nil, Errorf(ParserError, source, begin, "give them in several groups",
+				"at most %d statements are carried out together", maxStatements)
+		}
 		p.parts = 0
 		s, err := one(p)
 		if err != nil {
@@ -161,7 +167,7 @@ func (p *parser) statement() (Statement, error) {
 		return nil, p.errorf(at, "DROP it, then CREATE it anew", "nothing in the catalog is changed in place: there is no %s",
 			strings.ToUpper(p.token.text))
 	}
-	first, err := p.oneOf("SELECT", "CREATE", "DROP", "GET", "SHOW", "EXPLAIN", "WATCH")
+	first, err := p.oneOf("SELECT", "CREATE", "DROP", "GET", "SHOW", "EXPLAIN", "WATCH", "RESUME")
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +178,8 @@ func (p *parser) statement() (Statement, error) {
 		return p.create()
 	case "DROP":
 		return p.drop(at)
+	case "RESUME":
+		return p.resume(at)
 	case "EXPLAIN":
 		if p.keyword("CREATE") {
 			s, err := p.createAfter()
@@ -409,6 +417,14 @@ func (p *parser) drop(at int) (Statement, error) {
 	mode, err := p.oneOf("GRACEFUL", "FORCEFUL", "SOFT", "HARD")
 	d.Graceful = mode == "GRACEFUL" || mode == "SOFT"
 	return d, err
+}
+
+func (p *parser) resume(at int) (Statement, error) {
+	if err := p.expect("QUERY"); err != nil {
+		return nil, err
+	}
+	name, err := p.nameOrText("a name")
+	return &Resume{Name: name, At: at}, err
 }
 
 // get reads what is shown, and what narrows it down.

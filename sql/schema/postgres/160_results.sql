@@ -69,3 +69,6 @@ CREATE TABLE IF NOT EXISTS query_execution_artifacts (
 
 CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON query_execution_artifacts
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+-- The plans whose sampled rows are in plain: those of earlier versions, until a server has sealed them.
+CREATE INDEX IF NOT EXISTS test_results_plain_pools ON test_results (test_id) WHERE plan ? 'pools';

@@ -19,7 +19,7 @@ INSERT INTO worker_states VALUES ('ACTIVE'), ('DRAINING'), ('UNREACHABLE') ON CO
 
 CREATE TABLE IF NOT EXISTS global_query_states (state text PRIMARY KEY);
 INSERT INTO global_query_states VALUES ('PENDING'), ('DEPLOYING'), ('RUNNING'), ('STOPPING'), ('STOPPING_STUCK'),
-    ('STOPPED'), ('TERMINATED'), ('TERMINATING'), ('FAILED') ON CONFLICT DO NOTHING;
+    ('STOPPED'), ('TERMINATED'), ('TERMINATING'), ('FAILED'), ('SUSPENDED') ON CONFLICT DO NOTHING;
 
 CREATE TABLE IF NOT EXISTS query_fragment_states (state text PRIMARY KEY);
 INSERT INTO query_fragment_states VALUES ('REGISTERED'), ('STARTED'), ('RUNNING'), ('STOPPED'), ('TERMINATED'),
@@ -99,7 +99,8 @@ CREATE TABLE IF NOT EXISTS queries (
     name             text NOT NULL CHECK (name <> ''),
     statement        text NOT NULL CHECK (statement <> ''),
     execution_state  text NOT NULL REFERENCES global_query_states,
-    desired_state    text NOT NULL REFERENCES global_query_states CHECK (desired_state IN ('RUNNING', 'STOPPED')),
+    desired_state    text NOT NULL REFERENCES global_query_states
+                         CHECK (desired_state IN ('RUNNING', 'STOPPED', 'SUSPENDED')),
     graceful         boolean NOT NULL DEFAULT false,
     state_since      timestamptz NOT NULL,
     failure          text NOT NULL DEFAULT '',
@@ -118,6 +119,17 @@ CREATE TABLE IF NOT EXISTS queries (
 );
 
 CREATE UNIQUE INDEX IF NOT EXISTS queries_by_name ON queries (lower(name));
+
+-- Until version 16 a query was never suspended, and of the oldest the id of their creator is not known.
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass('queries')
+        AND pg_get_constraintdef(oid) LIKE '%SUSPENDED%') THEN
+        ALTER TABLE queries DROP CONSTRAINT queries_desired_state_check,
+            ADD CONSTRAINT queries_desired_state_check CHECK (desired_state IN ('RUNNING', 'STOPPED', 'SUSPENDED'));
+    END IF;
+END $$;
+UPDATE queries SET created_by_id = user_id FROM users WHERE created_by_id = '' AND user_name = created_by;
+
 -- query_physical_sources and query_sinks say what a query reads and where it writes.
 CREATE TABLE IF NOT EXISTS query_physical_sources (
     query_id            bigint NOT NULL REFERENCES queries ON DELETE CASCADE,

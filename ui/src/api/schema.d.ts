@@ -9770,7 +9770,7 @@ export interface components {
             created_at: string | null;
             created_by: string;
             /** @enum {string} */
-            desired_state: "RUNNING" | "STOPPED";
+            desired_state: "RUNNING" | "STOPPED" | "SUSPENDED";
             failure: string;
             fragments: components["schemas"]["StreamFragment"][];
             /** @description What became of its rows, also when it has ended; null where another server runs it, or nobody has. */
@@ -9788,7 +9788,7 @@ export interface components {
             /** @description The ids of the physical sources that it reads. */
             sources: number[];
             /** @enum {string} */
-            state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED";
+            state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED" | "SUSPENDED";
             statement: string;
             /** @description Why its sink takes no rows for the moment; null where it does, and where another server runs it. */
             trouble: components["schemas"]["StreamTrouble"] | null;

@@ -56,6 +56,17 @@ export function Queries(props: {
       },
     });
   };
+  const resume = (q: StreamQuery) =>
+    props.ask({
+      title: `Resume query ${q.name}?`,
+      body: 'It starts again from its sources, with your rights: you are its creator from then on.',
+      verb: 'Resume query',
+      act: async () => {
+        await execute(`RESUME QUERY ${quotedName(q.name)}`);
+        props.notify(`Query ${q.name} is resumed.`);
+        await props.changed();
+      },
+    });
   return (
     <section className="panel" aria-label="Continuous queries">
       <header>
@@ -148,6 +159,16 @@ export function Queries(props: {
                       actions={
                         hasEnded(q)
                           ? [
+                              ...(q.state === 'SUSPENDED'
+                                ? [
+                                    {
+                                      label: 'Resume',
+                                      icon: 'play' as const,
+                                      needs: 'operator' as const,
+                                      act: () => resume(q),
+                                    },
+                                  ]
+                                : []),
                               {
                                 label: 'Drop',
                                 icon: 'trash',

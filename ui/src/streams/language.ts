@@ -5,7 +5,7 @@ import { colourSql, inText, wordAt } from '../tables/sql';
 import { quotedName } from './model';
 
 const keywords = (
-  'CREATE DROP GET SHOW EXPLAIN LOGICAL PHYSICAL SOURCE SOURCES SINK SINKS QUERY QUERIES WORKER WORKERS FOR TYPE SET ' +
+  'CREATE DROP RESUME GET SHOW EXPLAIN LOGICAL PHYSICAL SOURCE SOURCES SINK SINKS QUERY QUERIES WORKER WORKERS FOR TYPE SET ' +
   'ON SELECT FROM WHERE GROUP BY HAVING WINDOW TUMBLING SLIDING SIZE ADVANCE LATENESS INTO AS AND OR NOT NULL IS IN ' +
   'BETWEEN LIKE CASE WHEN THEN ELSE END CAST JOIN INNER OVER PARTITION OVERFLOW WAIT STATE GRACEFUL FORCEFUL MODE ' +
   'TRUE FALSE MS SEC SECONDS MINUTE MINUTES HOUR HOURS DAY DAYS'
@@ -102,7 +102,7 @@ export function streamCompletions(text: string, caret: number, catalog: StreamCa
   else if (after === 'INTO') all = sinks;
   else if (after === 'TYPE') all = (/SINK/i.test(statement) ? sinkTypes : sourceTypes).map(offer('type'));
   else if (after === 'ON' && /^\s*CREATE/i.test(statement) && !/SELECT/i.test(statement)) all = workers;
-  else if (/\b(?:DROP|GET|SHOW)\s+QUER(?:Y|IES)\s+$/i.test(statement)) all = queries;
+  else if (/\b(?:DROP|GET|SHOW|RESUME)\s+QUER(?:Y|IES)\s+$/i.test(statement)) all = queries;
   else if (/\b(?:DROP|GET|SHOW)\s+SINKS?\s+$/i.test(statement)) all = sinks;
   else if (/\b(?:DROP|GET|SHOW)\s+LOGICAL\s+SOURCES?\s+$/i.test(statement)) all = sources;
   else if (/\bSET\s*\([^)]*\bAS\s+$/i.test(statement)) all = settings.map(offer('setting'));

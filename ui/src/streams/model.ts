@@ -27,10 +27,16 @@ export const states: Record<StreamQuery['state'], StateLabel> = {
   TERMINATED: { label: 'Ended', tone: '', shape: 'square', what: 'Its sources have ended.' },
   TERMINATING: { label: 'Failing', tone: 'bad', shape: 'half', what: 'It failed; its other fragments stop.' },
   FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'It failed, and is kept until it is dropped.' },
+  SUSPENDED: {
+    label: 'Suspended',
+    tone: 'bad',
+    shape: 'square',
+    what: 'Its creator lost the right to run it. An operator with the right can resume it.',
+  },
 };
 
 /** hasEnded reports that no part of the query runs. */
-export const hasEnded = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED'].includes(q.state);
+export const hasEnded = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED', 'SUSPENDED'].includes(q.state);
 
 /** liveCounts are a running query's rates and lag; null after its end. */
 export const liveCounts = (q: StreamQuery): StreamQuery['live'] => (hasEnded(q) ? null : q.live);

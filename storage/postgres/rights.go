@@ -1,0 +1,90 @@
+// This part tells servers when rights have changed.
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// rightsChannel is where changes of rights are told of. It is the database's, whatever the schema.
+const rightsChannel = "loadstone_rights"
+
+// rightsIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
+const rightsIdleTimeout = 30 * time.Second
+
+// RightsRevision implements auth.RightsStore.
+func (s *Store) RightsRevision(ctx context.Context) (revision string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var last, all int64
+	err = s.pool.QueryRow(ctx, "SELECT coalesce(max(change_id), 0), count(*) FROM rights_changes").Scan(&last, &all)
+	return fmt.Sprintf("%d of %d", last, all), dberr.Failed("reading the revision of rights", err)
+}
+
+// PruneRights implements auth.RightsStore.
+func (s *Store) PruneRights(ctx context.Context, before time.Duration) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, "DELETE FROM rights_changes WHERE changed_at < now() - $1::interval", before)
+	return dberr.Failed("removing old changes of rights", err)
+}
+
+// WatchRights implements auth.RightsStore, on a connection of its own.
+func (s *Store) WatchRights(ctx context.Context, heard func()) error {
+	const what = "listening to changes of rights"
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig.Copy())
+	if err != nil {
+		return dberr.Failed(what, err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+rightsChannel); err != nil {
+		return dberr.Failed(what, err)
+	}
+	heard()
+	for {
+		waiting, cancel := context.WithTimeout(ctx, rightsIdleTimeout)
+		_, err := conn.WaitForNotification(waiting)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			heard()
+		case !errors.Is(err, context.DeadlineExceeded):
+			return dberr.Failed(what, err)
+		default:
+			asking, cancel := context.WithTimeout(ctx, rightsIdleTimeout)
+			err := conn.Ping(asking)
+			cancel()
+			if err != nil {
+				return dberr.Failed(what, err)
+			}
+		}
+	}
+}
+
+// ValidTokens implements auth.Tokens.
+func (s Users) ValidTokens(ctx context.Context, tokenIDs []string) (map[string]store.Role, error) {
+	rows, err := s.Pool.Query(ctx, `SELECT t.token_id, u.role FROM api_tokens t JOIN users u USING (user_id)
+		WHERE t.token_id = ANY ($1) AND u.disabled_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`, tokenIDs)
+	if err != nil {
+		return nil, dberr.Failed("looking up tokens", err)
+	}
+	valid := map[string]store.Role{}
+	var id string
+	var role store.Role
+	_, err = pgx.ForEachRow(rows, []any{&id, &role}, func() error { valid[id] = role; return nil })
+	return valid, dberr.Failed("looking up tokens", err)
+}
