@@ -33,15 +33,8 @@ var fragments = []attack{
 				return s.commandRefuses("schema", "check", "--database-url", dsn)
 			},
 			"a backup": func(_ context.Context, _ *program.Client, _, dsn string) error {
-				return s.commandRefuses(
-					"backup",
-					"--out",
-					filepath.Join(s.dir, "backup"),
-					"--data-dir",
-					filepath.Join(s.dir, "own"),
-					"--database-url",
-					dsn,
-				)
+				return s.commandRefuses("backup", "--out", filepath.Join(s.dir, "backup"), "--data-dir", filepath.Join(s.dir, "own"),
+					"--database-url", dsn)
 			},
 		})
 	}},

@@ -453,8 +453,10 @@ func (s *Service) Recheck(ctx context.Context) error {
 	s.mu.Lock()
 	s.revoked++ // what was being asked is not remembered
 	for hash, c := range s.cache {
-		c.until = time.Time{}
-		s.cache[hash] = c
+		if c.ended == nil {
+			c.until = time.Time{}
+			s.cache[hash] = c
+		}
 	}
 	open := map[*watch]bool{}
 	var ids []string
