@@ -197,23 +197,23 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	}
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
-			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be written anew.\n",
-			keyFileName, dir)
+			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be "+
+			"written anew, and API tokens are void.\n", keyFileName, dir)
 	}
 	return nil
 }
 
 // voidedSummary says whose credentials a restore has ended, and how to go on.
 func voidedSummary(v backup.Voided, keptTokens bool) string {
-	tokens := plural(v.Tokens, "API token", "API tokens")
+	programs := plural(v.Tokens, "API token", "API tokens")
 	if keptTokens {
-		tokens = "no API token (--keep-tokens)"
+		programs = "none of the API tokens (--keep-tokens)"
 	}
 	text := "Void: " + strings.Join([]string{
 		plural(v.Sessions, "session", "sessions"),
 		plural(v.SignInLinks, "sign-in link", "sign-in links"),
 		plural(v.Invitations, "invitation", "invitations"),
-		tokens,
+		programs,
 		plural(v.ShareLinks, "link to a report", "links to reports"),
 		plural(v.JoinTokens, "join token of nodes", "join tokens of nodes"),
 	}, ", ") + "."
@@ -225,7 +225,8 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 	return text + "\nSign in with a password, or with the link of `loadstone signin` when the server runs."
 }
 
-// holdsKeys reports whether a key file has all keys of another: after a rotation it has those of before as further lines.
+// holdsKeys reports whether a key file has all keys of another: after a rotation it has those of before as further
+// lines.
 func holdsKeys(there, given []byte) bool {
 	have, err := keyring.FileIDs(there)
 	if err != nil {
