@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -85,6 +86,42 @@ func TestTheCoreNamesNoProduct(t *testing.T) {
 	for path := range named {
 		if !used[path] {
 			t.Errorf("%s names no product any more: it needs no exception", path)
+		}
+	}
+}
+
+// TestTheThreatModelNamesTests: each boundary is held by something, and the tests that the page names are there.
+func TestTheThreatModelNamesTests(t *testing.T) {
+	page, err := os.ReadFile("docs/threat-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	everySource(t, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+	})
+	rows := regexp.MustCompile(`(?m)^\| ([^|]+) \|.*\| ([^|]*)\|$`).FindAllSubmatch(page, -1)
+	if len(rows) < 15 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, row := range rows[1:] {
+		held := regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[2], -1)
+		if len(held) == 0 && !strings.HasPrefix(string(row[1]), "---") {
+			t.Errorf("%s: nothing holds it", row[1])
+		}
+		for _, name := range held {
+			if n := string(name[1]); !tests[n] && !strings.HasPrefix(n, "make ") {
+				t.Errorf("%s: there is no test %s", row[1], n)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,8 +178,8 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 		backup.RestoreOptions{Parts: to, Replace: c.Replace, KeepTokens: c.KeepTokens}); err != nil {
 		return err
 	}
-	if b.Key != nil {
-		if err := os.WriteFile(filepath.Join(dir, keyFileName), b.Key, 0o600); err != nil {
+	if file := filepath.Join(dir, keyFileName); b.Key != nil && missingParts(file) {
+		if err := os.WriteFile(file, b.Key, 0o600); err != nil {
 			return fmt.Errorf("writing the key: %w", err)
 		}
 	}
@@ -196,23 +197,23 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	}
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
-			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be written anew.\n",
-			keyFileName, dir)
+			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be "+
+			"written anew, and API tokens are void.\n", keyFileName, dir)
 	}
 	return nil
 }
 
 // voidedSummary says whose credentials a restore has ended, and how to go on.
 func voidedSummary(v backup.Voided, keptTokens bool) string {
-	tokens := plural(v.Tokens, "API token", "API tokens")
+	programs := plural(v.Tokens, "API token", "API tokens")
 	if keptTokens {
-		tokens = "no API token (--keep-tokens)"
+		programs = "none of the API tokens (--keep-tokens)"
 	}
 	text := "Void: " + strings.Join([]string{
 		plural(v.Sessions, "session", "sessions"),
 		plural(v.SignInLinks, "sign-in link", "sign-in links"),
 		plural(v.Invitations, "invitation", "invitations"),
-		tokens,
+		programs,
 		plural(v.ShareLinks, "link to a report", "links to reports"),
 		plural(v.JoinTokens, "join token of nodes", "join tokens of nodes"),
 	}, ", ") + "."
@@ -224,6 +225,17 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 	return text + "\nSign in with a password, or with the link of `loadstone signin` when the server runs."
 }
 
+// holdsKeys reports whether a key file has all keys of another: after a rotation it has those of before as further
+// lines.
+func holdsKeys(there, given []byte) bool {
+	have, err := keyring.FileIDs(there)
+	if err != nil {
+		return bytes.Equal(there, given)
+	}
+	want, err := keyring.FileIDs(given)
+	return err == nil && !slices.ContainsFunc(want, func(id string) bool { return !slices.Contains(have, id) })
+}
+
 // key compares the key of a backup with that of the data directory; sealed tells that there is none.
 func (c *RestoreCommand) key(given []byte, dir string) (sealed bool, err error) {
 	there, err := os.ReadFile(filepath.Join(dir, keyFileName))
@@ -232,7 +244,7 @@ func (c *RestoreCommand) key(given []byte, dir string) (sealed bool, err error) 
 		return given == nil && os.Getenv("LOADSTONE_KEY") == "", nil
 	case err != nil:
 		return false, fmt.Errorf("reading the key: %w", err)
-	case given != nil && !bytes.Equal(given, there):
+	case given != nil && !holdsKeys(there, given):
 		return false, &engine.Error{Code: engine.CodeConflict, Message: "The data directory " + dir + " has another key.",
 			Hint: "Restore into another --data-dir, or move its " + keyFileName + " away."}
 	}

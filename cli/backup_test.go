@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -71,5 +73,36 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	}
 	if !strings.Contains(message.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
 		t.Errorf("told: %s", message.String())
+	}
+}
+
+// TestTheKeyOfABackupIsCompared: a backup of before a rotation is restored beside a key file that has both keys.
+func TestTheKeyOfABackupIsCompared(t *testing.T) {
+	t.Setenv(keyring.KeyEnv, "")
+	file := filepath.Join(t.TempDir(), keyFileName)
+	ring, err := keyring.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := ring.AddKey()
+	if err == nil {
+		err = ring.MoveFirst(next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !holdsKeys(both, before) || !holdsKeys(before, before) {
+		t.Error("the key of before is refused")
+	}
+	if holdsKeys(before, both) {
+		t.Error("a key is missing, and that is not noticed")
 	}
 }

@@ -36,8 +36,8 @@ type KeysRotateCommand struct {
 // Help is shown by --help.
 func (*KeysRotateCommand) Help() string {
 	return `Servers go on meanwhile: they open secrets under both keys. It goes on where it was when it is called again, also
-after a crash. With a key file (loadstone.key in the data directory) it makes the new key, and the server beside it reads
-the file by itself; servers on other machines need a copy of the file. With LOADSTONE_KEY set, restart the servers with
+after a crash. With a key file (loadstone.key in the data directory) it makes the new key, and the server beside it
+reads the file by itself; servers on other machines need a copy of the file. With LOADSTONE_KEY set, restart the servers with
 the new key in LOADSTONE_KEY and the present one in LOADSTONE_KEY_PREVIOUS, one after the other, and call it with the
 same two. Tokens, sessions and links stay good. Backups made before need the earlier key: keep it with them.`
 }
@@ -143,8 +143,8 @@ func (c *KeysRotateCommand) Run(e *terminal.Env) error {
 	}
 	if err := c.await(e, s, "have the key", func(o storagepostgres.ServerKeys) bool {
 		return slices.Contains(o.Keys, next)
-	}, "Copy the key file to their data directories, or start them with the new key in "+keyring.KeyEnv+" and the present "+
-		"one in "+keyring.PreviousKeyEnv+". Then call this again: it goes on."); err != nil {
+	}, "Copy the key file to their data directories, or start them with the new key in "+keyring.KeyEnv+" and the "+
+		"present one in "+keyring.PreviousKeyEnv+". Then call this again: it goes on."); err != nil {
 		return err
 	}
 	if err := s.UseNextKey(e.Ctx); err != nil {

@@ -77,7 +77,7 @@ type client struct {
 func newClient(server, token string) (*client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, engine.InvalidField("--server", fmt.Sprintf("%q is not the address of a server", server),
+		return nil, engine.InvalidField("--server", "is not the address of a server",
 			"for example http://127.0.0.1:8080")
 	}
 	if token == "" {

@@ -142,6 +142,7 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		t.Errorf("from the environment: exit %d\n%s", code, output)
 	}
 	url := write("url", "postgres://u:s3cret@127.0.0.1:1/d?connect_timeout=1\n")
+	at := write("at", "postgres://u:p@s3cret@127.0.0.1:1/d?connect_timeout=1\n")
 	template := write("t.yaml",
 		"name: x\ntarget: {connection: {driver: postgres}, table_name: t}\nworkload: {plugin: mix}\n")
 	for _, c := range []struct {
@@ -154,6 +155,13 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		{[]string{"schema", "check", "--database-url-file", url}, "cannot be reached"},
 		{[]string{"schema", "check", "--database-url-file", empty}, "is empty"},
 		{[]string{"serve", "--database-url-file", empty}, "is empty"},
+		{[]string{"schema", "check", "--database-url-file", at}, "%40"},
+		{[]string{"schema", "apply", "--database-url", "postgres://u:12/s3cret@h/d"}, "%2F"},
+		{[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--database-url-file", at}, "%40"},
+		{[]string{"backup", "--out", filepath.Join(dir, "b"), "--data-dir", dir, "--database-url-file", at}, "%40"},
+		{[]string{"run", template, "--data-dir", dir, "--database-url-file", at, "--set-file", "target.connection.dsn=" + url}, "%40"},
+		{[]string{"run", template, "--set-file", "target.connection.dsn=" + at}, "%40"},
+		{[]string{"snowsim", "--postgres", "postgres://u:p?x=s3cret@h/d"}, "%3F"},
 		{[]string{"run", template}, "target.connection.dsn"},
 		{[]string{"run", template, "--set-file", "target.connection.dsn"}, "names no file"},
 		{[]string{"run", template, "--set-file", "target.connection.dsn=" + empty}, "is empty"},

@@ -57,3 +57,49 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		}
 	}
 }
+
+// TestTheReaderOfAResultsDatabaseIsMade: the command says what an administrator has to do where it may not do it
+// itself, does it where it may, and twice.
+func TestTheReaderOfAResultsDatabaseIsMade(t *testing.T) {
+	t.Parallel()
+	server := pgtest.StartCrashable(t, nil)
+	as := func(role string) string {
+		return strings.Replace(server.DSN("kept"), "user=loadstone", "user="+role, 1)
+	}
+	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, sql := range []string{"CREATE ROLE keeper LOGIN", "CREATE ROLE reader LOGIN CREATEDB",
+		"CREATE DATABASE kept OWNER keeper"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply := func(more ...string) (int, string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var out bytes.Buffer
+		code := run(ctx, cancel, append([]string{"schema", "apply", "--results", "--results-database-url", as("keeper"),
+			"--results-reader-url", as("reader")}, more...), &out, &out)
+		return code, strings.Join(strings.Fields(out.String()), " ")
+	}
+	code, says := apply()
+	if code == terminal.ExitPassed || !strings.Contains(says, "ALTER ROLE \"reader\" NOCREATEDB;") ||
+		!strings.Contains(says, "may make databases") {
+		t.Errorf("as the owner: exit %d, %s", code, says)
+	}
+	for range 2 {
+		if code, says := apply("--results-admin-url", as("loadstone")); code != terminal.ExitPassed ||
+			!strings.Contains(
+				says,
+				"The schema of the results database is current",
+			) || strings.Contains(says, "need another role") {
+			t.Errorf("as a superuser: exit %d, %s", code, says)
+		}
+	}
+	if code, says := apply(); code != terminal.ExitPassed || strings.Contains(says, "need another role") {
+		t.Errorf("as the owner, after that: exit %d, %s", code, says)
+	}
+}

@@ -195,6 +195,7 @@ func (c *serveCommand) listen(
 	options := rootserver.Options{
 		Addr:            address,
 		PublicURL:       door.PublicURL,
+		SessionIdle:     c.SessionIdle,
 		SecurityContact: c.SecurityContact,
 		OIDC:            provider,
 		TLS:             door.TLS,

@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 	"github.com/loadstone-db/loadstone/snowsim"
 	snowsimhistory "github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
@@ -70,6 +71,9 @@ func (c *snowsimCommand) Run(e *terminal.Env) error {
 		return err
 	}
 	if c.Postgres, err = terminal.SecretFlag("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
+		return err
+	}
+	if err := dsn.Check("--postgres", c.Postgres); err != nil {
 		return err
 	}
 	options, err := c.options()

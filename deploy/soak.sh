@@ -61,5 +61,7 @@ LOADSTONE_SEEDS=10000 go test ./engine/run/simtest -run '^TestSeeds$' -count 1 -
 LOADSTONE_SEEDS=10000 go test ./engine/run/simtest -run '^TestSeedsOfStreams$' -count 1 -timeout 120m
 # 50 000 random continuous queries over random rows, which Postgres answers too; make test asks 200.
 LOADSTONE_QUERIES=1000 go test ./engine/stream/exec -run '^TestRandomQueriesAreThoseOfPostgres$' -v -count 1 -timeout 90m
+# Addresses of databases, as a server and as the driver reads them.
+LOADSTONE_DSN_INPUTS=10000000 go test ./engine/target/postgres/dsn -run '^TestReadersAgree$' -v -count 1 -timeout 120m
 # PromQL: 2 000 expressions from a generator, also asked of a TSDB of Prometheus that has the same samples.
 (cd deploy/promsuite && LOADSTONE_EXPRESSIONS=2000 go test -run '^TestAsPrometheusWould$' -v -count 1 -timeout 30m .)

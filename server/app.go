@@ -47,6 +47,8 @@ import (
 type Options struct {
 	// Addr is where to listen, "127.0.0.1:8080" when empty. Port 0 takes a free one.
 	Addr string
+	// SessionIdle ends a browser's session that was not used for so long; 0 keeps it until it expires.
+	SessionIdle time.Duration
 	// PublicURL is the address under which browsers reach the server, for the
 	// sign-in link; empty means the listener's own.
 	PublicURL string
@@ -188,6 +190,7 @@ func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, started: time.Now()}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.auth = auth.New(opts.Store, opts.Log)
+	s.auth.SessionIdle = opts.SessionIdle
 	s.hub = live.NewHub(live.Options{Source: opts.Runs, PingInterval: opts.PingEvery, Log: opts.Log})
 	s.metrics = newMetrics(s)
 	page, err := newStatic(opts.UI)

@@ -75,6 +75,16 @@ func (m *memory) UseToken(ctx context.Context, kind string, hash [32]byte) (stor
 	return m.Store.UseToken(ctx, kind, hash)
 }
 
+func (m *memory) FindToken(ctx context.Context, kind string, hash [32]byte) (store.Token, store.User, error) {
+	m.mu.Lock()
+	m.uses++
+	m.mu.Unlock()
+	if err := m.fault(); err != nil {
+		return store.Token{}, store.User{}, err
+	}
+	return m.Store.FindToken(ctx, kind, hash)
+}
+
 func (m *memory) DeleteConnection(ctx context.Context, id string, version int64) error {
 	m.mu.Lock()
 	happens := m.deleting

@@ -180,7 +180,7 @@ func TestSecretsNeverLeave(t *testing.T) {
 		return a
 	}
 	for i, dsn := range []string{
-		"postgres://u:" + secret + "@h:5432/d", "postgres://u:x" + secret + "@y@h/d?sslmode=require",
+		"postgres://u:" + secret + "@h:5432/d", "postgres://u:x" + secret + "%40y@h/d?sslmode=require",
 		"host=h user=u password=" + secret + " dbname=d",
 		"host=h user=u password = '" + secret + " \\' x'", "postgres://h/d?user=u&password=" + secret,
 		"postgres://h/d?user=u&sslpassword=" + secret + "&sslmode=require",
@@ -221,6 +221,22 @@ func TestSecretsNeverLeave(t *testing.T) {
 		p := b.do("POST", "/api/runs", map[string]any{"scenario": tpl.Config}).problem(t, 422, engine.CodeInvalid)
 		if p.Errors[0].Field != "target.connection.dsn" {
 			t.Errorf("problem %+v", p)
+		}
+	}
+	// What somebody could read in two ways is refused at its field, with how to write it.
+	for _, dsn := range []string{"postgres://u:x@" + secret + "@h/d", "postgres://u:1/" + secret + "@h/d",
+		"postgres://u:1?x=" + secret + "@h/d", "host=h user=u password='x " + secret} {
+		s := scenario("ambiguous")
+		s["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": dsn}
+		text, _ := json.Marshal(s)
+		for path, in := range map[string]map[string]any{"/api/connections": {"name": "a", "driver": "postgres", "dsn": dsn},
+			"/api/connections/test": {"driver": "postgres", "dsn": dsn}, "/api/templates": {"source": string(text)},
+			"/api/runs": {"source": string(text)}} {
+			p := hides(b.do("POST", path, in)).problem(t, 422, engine.CodeInvalid)
+			if len(p.Errors) != 1 || !strings.HasSuffix(p.Errors[0].Field, "dsn") ||
+				!strings.Contains(p.Errors[0].Hint, "%40") && !strings.Contains(p.Errors[0].Hint, "quote") {
+				t.Errorf("%s of %s: %+v", path, dsn, p)
+			}
 		}
 	}
 	for _, path := range []string{"/api/connections", "/api/templates", "/api/runs"} {

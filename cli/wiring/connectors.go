@@ -68,7 +68,7 @@ func (f *Connectors) Sink(
 	var err error
 	switch s.Type {
 	case connector.Guardrail:
-		sink = connector.NewGuardrail(q.Name, s.Config, columns, f.StopRun, f.Alerts.For(q.ID, q.Name, s.Type))
+		sink = connector.NewGuardrail(ctx, q.Name, s.Config, columns, f.StopRun, f.Alerts.For(q.ID, q.Name, s.Type))
 	case connector.Webhook:
 		sink, err = connector.NewWebhook(ctx, secret.New(s.Config.String("SINK.URL")), columns, f.Egress,
 			f.Failures.Wrap(q.ID, f.Alerts.For(q.ID, q.Name, s.Type)))

@@ -78,7 +78,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.refreshers.close(); return nil })
-	t.supervise()
+	t.supervise(ctx)
 	t.startLive()
 	t.renewSegments()
 	s.tables.Store(t)
@@ -96,8 +96,8 @@ const superviseRetry = 5 * time.Second
 
 // supervise watches the sessions of those who read results, as soon as the database is there, and says in the log what
 // its reader may do too much.
-func (t *Tables) supervise() {
-	ctx, cancel := context.WithCancel(context.Background())
+func (t *Tables) supervise(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends with the server, not with its start
 	done := make(chan struct{})
 	t.s.onClose(func(context.Context) error { cancel(); <-done; return nil })
 	go func() {
@@ -184,18 +184,26 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 	db, err := t.Database(ctx)
 	var answer query.Answer
 	if err == nil {
-		err = t.execute(ctx, func() error { answer, err = db.Query(ctx, sql, rows); return err })
+		err = t.execute(ctx, db, func() error { answer, err = db.Query(ctx, sql, rows); return err })
 	}
 	t.s.Metrics.Queried(query.ID(ctx), time.Since(begin), err)
 	return answer, err
 }
 
 // execute has f execute SQL of a user's in one of the user's places, once the tables are there that it reads.
-func (t *Tables) execute(ctx context.Context, f func() error) error {
+func (t *Tables) execute(ctx context.Context, db *derived.Database, f func() error) error {
 	return refresh.AwaitBuilt(ctx, t.State, func() error {
-		leave, err := t.places.Acquire(ctx, query.Caller(ctx))
-		if err != nil {
-			return err
+		leave := t.places.TryAcquire(query.Caller(ctx))
+		if leave == nil {
+			waiting, done, err := db.Waits(ctx)
+			if err != nil {
+				return err
+			}
+			leave, err = t.places.Acquire(waiting, query.Caller(ctx))
+			done()
+			if err != nil {
+				return err
+			}
 		}
 		defer leave()
 		return f()
@@ -248,7 +256,7 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 	if err != nil {
 		return err
 	}
-	err = t.execute(ctx, func() error {
+	err = t.execute(ctx, db, func() error {
 		table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
 		return err
 	})
@@ -283,7 +291,7 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 	if err != nil {
 		return p, err
 	}
-	err = t.execute(ctx, func() error {
+	err = t.execute(ctx, db, func() error {
 		p, err = db.Preview(ctx, table.Definition, ingest.Table)
 		return err
 	})

@@ -115,7 +115,7 @@ func (w *nodeDialers) dial(address string) (protocol.Dialer, error) {
 		made, err = rpc.NewDialer(o)
 	case isLoopback(address):
 		// It may listen without TLS, as a node does that was given no token.
-		o.Trust = w.members
+		o.Trust, o.Joined = w.members, w.members
 		made, err = rpc.NewDualDialer(o)
 	default:
 		o.Trust = w.members

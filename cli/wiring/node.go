@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ type StreamNode struct {
 	hub        *system.Hub
 	recorded   *executions.Fanout
 	folder     *connector.Folder
+	out        *sharedOutput
 	once       sync.Once
 	o          StreamNodeOptions
 
@@ -57,7 +59,7 @@ func OpenStreamNode(o StreamNodeOptions) (*StreamNode, error) {
 		runs: map[string]*runSource{}}
 	n.recorded.Listen("", n.hub.Observers()) // for as long as the process lives
 	n.Executions = n.recorded
-	n.o.Out = &syncWriter{to: o.Out}
+	n.out = &sharedOutput{to: o.Out, turn: make(chan struct{}, 1)}
 	n.Host = fragment.NewHost(n, o.Memory, o.Log)
 	return n, nil
 }
@@ -76,7 +78,7 @@ func (n *StreamNode) Source(
 
 // Sink implements fragment.Connectors: files and what is printed. The others are a server's.
 func (n *StreamNode) Sink(
-	_ context.Context,
+	ctx context.Context,
 	_ catalog.Query,
 	s catalog.Sink,
 	columns []column.Column,
@@ -84,7 +86,7 @@ func (n *StreamNode) Sink(
 	if s.Type != connector.File && s.Type != connector.Print {
 		return nil, fmt.Errorf("%w: a node has no sinks of the type %s", fragment.ErrUnusable, s.Type)
 	}
-	sink, err := connector.OpenSink(s.Type, s.Config, columns, n.folder, n.o.Out)
+	sink, err := connector.OpenSink(s.Type, s.Config, columns, n.folder, outputUntil{ctx, n.out})
 	return sink, unusable(err)
 }
 
@@ -94,14 +96,37 @@ func (n *StreamNode) Close(why string) {
 	n.once.Do(func() { _ = n.folder.Close() })
 }
 
-// syncWriter writes what several queries print, one write after the other.
-type syncWriter struct {
-	mu sync.Mutex
-	to io.Writer
+// sharedOutput is where several queries print, one write after the other.
+type sharedOutput struct {
+	turn chan struct{}
+	to   io.Writer
 }
 
-func (l *syncWriter) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.Write(text)
+// outputUntil writes until ctx ends: who reads what the node prints may have stopped, and that query has to end
+// nevertheless.
+type outputUntil struct {
+	ctx context.Context
+	*sharedOutput
+}
+
+// Write implements io.Writer.
+func (o outputUntil) Write(text []byte) (int, error) {
+	select {
+	case o.turn <- struct{}{}:
+	case <-o.ctx.Done():
+		return 0, o.ctx.Err()
+	}
+	written := make(chan error, 1)
+	kept := bytes.Clone(text) // the caller's again when this has returned
+	go func() {
+		_, err := o.to.Write(kept)
+		<-o.turn
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return len(text), err
+	case <-o.ctx.Done():
+		return 0, o.ctx.Err()
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// What databases of a server's own are, in sentences. One that the embedded Postgres has needs no name of its own there.
+// The names of a server's own databases, as sentences have them.
 const (
 	controlStore    = "control store"
 	resultsDatabase = "results database"

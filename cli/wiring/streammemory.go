@@ -7,13 +7,13 @@ import (
 
 // StreamMemoryFlags bound what continuous queries and rules hold.
 type StreamMemoryFlags struct {
-	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"Memory in MB of all continuous queries and rules of this process together (default: an eighth of the machine's, at most 128)."`
+	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"Memory in MB of all continuous queries and rules of this process together (default: an eighth of the machine's, at most 96)."`
 	Query int `name:"streams-query-memory" placeholder:"MB" default:"64" env:"LOADSTONE_STREAMS_QUERY_MEMORY" help:"Memory in MB of one continuous query without a setting QUERY.MEMORY_MIB of its own (default: 64)."`
 }
 
 const (
 	minStreamMemory = 64 << 20
-	maxStreamMemory = 128 << 20
+	maxStreamMemory = 96 << 20
 )
 
 // Limits are what the flags say.

@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/deploy/program"
 )
 
-// controlStore are attacks of an operator on the databases of the server, by each way on which something is connected to.
+// controlStore are attacks of an operator on the databases of the server, by each way on which users connect.
 var controlStore = []attack{
 	{
 		1,
@@ -91,7 +91,7 @@ var controlStore = []attack{
 			}
 		}
 		source := fmt.Sprintf("name: %q\nmatrix:\n  targets:\n  - {label: a, connection: {driver: postgres, dsn: %q}}\n"+
-			"  - {label: b, connection: {driver: postgres, dsn: %q}}\n%s", uuid.NewString(), dsn, dsn, workload)
+			"  - {label: b, connection: {driver: postgres, dsn: %q}}\n%s", "takeover "+uuid.NewString()[:8], dsn, dsn, workload)
 		if err := c.Do(ctx, http.MethodPost, "/api/matrices", map[string]any{"source": source, "allow_writes": true,
 			"start": true}, &made); err != nil {
 			return err
@@ -144,7 +144,12 @@ const workload = `workload:
 
 // takeover is a template that does so in a database.
 func takeover(dsn string) string {
-	return fmt.Sprintf("name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s", uuid.NewString(), dsn, workload)
+	return fmt.Sprintf(
+		"name: %q\ntarget: {connection: {driver: postgres, dsn: %q}}\n%s",
+		"takeover "+uuid.NewString()[:8],
+		dsn,
+		workload,
+	)
 }
 
 type connection struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // attacks is the list, in the order in which they are tried. Each topic has a file.
-var attacks = slices.Concat(walls, controlStore, names, rights)
+var attacks = slices.Concat(walls, controlStore, fragments, streamAttacks, console, resultsdb, names, rights, restored)
 
 // walls are what held in the round before: a stage on which they do not hold is set up wrongly.
 var walls = []attack{

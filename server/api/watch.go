@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/watch"
 	"github.com/loadstone-db/loadstone/server/httpx"
@@ -38,6 +40,7 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 	}
 	o.Responses = map[string]*huma.Response{"200": {Description: "The events, until the client ends.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: text}}}}
+	watchers := &userWatches{open: map[string]int{}}
 	a.Raw(app, o, func(f *fiber.Ctx) error {
 		for key := range f.Queries() {
 			if key != "sql" && key != "after" {
@@ -50,11 +53,16 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 		}
 		// What is read from the request is not valid any more when the handler has returned.
 		after := string(append([]byte{}, f.Query("after", f.Get("Last-Event-ID"))...))
+		user := a.User(f.UserContext()).UserID
+		if err := watchers.enter(user); err != nil {
+			return httpx.Write(f, err)
+		}
 		ctx, stop := httpx.WatchDisconnect(down.Life, f.Context().Conn())
 		f.Set(fiber.HeaderContentType, "text/event-stream")
 		f.Set(fiber.HeaderCacheControl, "no-store")
 		f.Set("X-Accel-Buffering", "no")
-		return down.Stream(f, stop, func(life context.Context, w io.Writer) error {
+		ended := func() { stop(); watchers.leave(user) }
+		return down.Stream(f, ended, func(life context.Context, w io.Writer) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(life, cancel)()
@@ -70,6 +78,34 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 			return bad
 		})
 	})
+}
+
+// maxUserWatches is how many watches one user may have at a time: all users together have some two hundred.
+const maxUserWatches = 20
+
+// userWatches counts the watches of users. It is safe for concurrent use.
+type userWatches struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+func (w *userWatches) enter(user string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open[user] >= maxUserWatches {
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("You have %d watches of the catalog.",
+			maxUserWatches), Hint: "end one of them"}
+	}
+	w.open[user]++
+	return nil
+}
+
+func (w *userWatches) leave(user string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open[user]--; w.open[user] == 0 {
+		delete(w.open, user)
+	}
 }
 
 // sendEvents writes events; a comment where there is none, so that who has gone is noticed.

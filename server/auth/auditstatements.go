@@ -13,8 +13,8 @@ import (
 // maxStatementLength is how much of a statement a line of the audit log has.
 const maxStatementLength = 500
 
-// RecordStatement notes a statement that the caller had executed, and what became of it. Values in it are masked. A user
-// who sends many has a line for some, with how many came since the last one.
+// RecordStatement notes a statement that the caller had executed, and what became of it. Values in it are masked. A
+// user who sends many has a line for some, with how many came since the last one.
 func (t *AuditLog) RecordStatement(ctx context.Context, action, statement string, status int) {
 	if m, ok := ctx.Value(markKey{}).(*mark); ok {
 		m.stated.Store(true)

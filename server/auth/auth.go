@@ -139,6 +139,8 @@ type Tokens interface {
 	// UseToken returns the token and its user, and notes the use. An expired or
 	// unknown one is ErrNotFound. A signin or invite token is consumed by its use.
 	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error)
+	// FindToken is UseToken without the use: nothing is noted or consumed.
+	FindToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error)
 	DeleteToken(ctx context.Context, userID, tokenID string) error
 	// ValidTokens returns those of the tokens that let somebody in now, with the role of their user.
 	ValidTokens(ctx context.Context, tokenIDs []string) (map[string]store.Role, error)
@@ -151,6 +153,9 @@ type Service struct {
 	now   func() time.Time
 	// Second is asked for a code of a user whose password is right; nil asks nobody. It is set before anybody signs in.
 	Second func(ctx context.Context, u store.User, code string) error
+	// SessionIdle ends sessions that were not used for so long; 0 keeps them until they expire. It is set before anybody
+	// signs in.
+	SessionIdle time.Duration
 
 	mu    sync.Mutex
 	cache map[[32]byte]cached
@@ -172,6 +177,8 @@ type cached struct {
 	until    time.Time
 	// verified is when the store knew the caller last.
 	verified time.Time
+	// ended is why the session ended a moment ago, for the requests that a page makes at once.
+	ended error
 }
 
 // valid reports whether the caller is believed without the store.
@@ -245,8 +252,9 @@ func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unkn
 	revoked := s.revoked
 	s.mu.Unlock()
 	if ok && now.Before(known.until) {
-		return known.identity, nil
+		return known.identity, known.ended
 	}
+	ok = ok && known.ended == nil
 	token, user, err := s.queryStore(ctx, kind, hash, ok && known.valid(now))
 	if ok && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && known.valid(now) {
 		s.mu.Lock()
@@ -266,6 +274,12 @@ func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unkn
 		delete(s.cache, hash)
 		s.mu.Unlock()
 		return Identity{}, unknown
+	}
+	if errors.Is(err, errIdle) {
+		s.mu.Lock()
+		s.cache[hash] = cached{until: now.Add(idleReasonTTL), ended: err}
+		s.mu.Unlock()
+		return Identity{}, err
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("checking a token: %w", err)
@@ -298,7 +312,73 @@ func (s *Service) queryStore(
 		ctx, cancel = context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 	}
+	if kind == KindSession {
+		return s.useSession(ctx, hash)
+	}
 	return s.users.UseToken(ctx, kind, hash)
+}
+
+// idleReasonTTL is how long the requests of a page that comes back are told why its session has ended.
+const idleReasonTTL = 20 * time.Second
+
+// errIdle is the cause of the refusal of a session that was not used for too long.
+var errIdle = errors.New("the session was idle")
+
+type unattendedKey struct{}
+
+// Unattended returns a context for a request that nobody has asked for, such as a page that refreshes itself while its
+// user is away: it does not count as a use of the session.
+func Unattended(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unattendedKey{}, true)
+}
+
+// useSession notes the use of a session, or ends it where the last one was too long ago.
+func (s *Service) useSession(ctx context.Context, hash [32]byte) (store.Token, store.User, error) {
+	if s.SessionIdle <= 0 {
+		return s.users.UseToken(ctx, KindSession, hash)
+	}
+	t, u, err := s.users.FindToken(ctx, KindSession, hash)
+	if err != nil {
+		return t, u, err
+	}
+	if s.idle(t) {
+		if err := s.Revoke(ctx, t.UserID, t.TokenID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			s.log.Warn().Err(err).Str("user_id", t.UserID).Msg("an idle session is refused, and could not be deleted")
+		}
+		return t, u, s.idleError()
+	}
+	if ctx.Value(unattendedKey{}) != nil {
+		return t, u, nil
+	}
+	return s.users.UseToken(ctx, KindSession, hash)
+}
+
+// idle reports whether a session was not used for too long.
+func (s *Service) idle(t store.Token) bool {
+	last := t.CreatedAt.Time
+	if t.LastUsedAt.After(last) {
+		last = t.LastUsedAt.Time
+	}
+	return t.Kind == KindSession && s.SessionIdle > 0 && s.now().Sub(last) > s.SessionIdle
+}
+
+func (s *Service) idleError() error {
+	return &engine.Error{Code: engine.CodeUnauthorized, Cause: errIdle,
+		Message: fmt.Sprintf("Your session has ended, because it was not used for %s.", shortDuration(s.SessionIdle)),
+		Hint:    "Sign in again.",
+		Fields:  []engine.FieldError{{Field: "session", Message: "was idle"}}}
+}
+
+// shortDuration is a duration without units that are zero.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // SignIn consumes a one-time token and returns a session's secret with its user.
@@ -373,8 +453,10 @@ func (s *Service) Recheck(ctx context.Context) error {
 	s.mu.Lock()
 	s.revoked++ // what was being asked is not remembered
 	for hash, c := range s.cache {
-		c.until = time.Time{}
-		s.cache[hash] = c
+		if c.ended == nil {
+			c.until = time.Time{}
+			s.cache[hash] = c
+		}
 	}
 	open := map[*watch]bool{}
 	var ids []string
@@ -420,9 +502,16 @@ func (s *Service) StillValid(ctx context.Context, id Identity) bool {
 	if id.Token.Kind == KindOperator {
 		return true
 	}
-	_, u, err := s.users.UseToken(ctx, id.Token.Kind, id.hash)
+	ask := s.users.UseToken
+	if id.Token.Kind == KindSession {
+		ask = s.users.FindToken // what goes on is no use: a page that was left open keeps no session alive
+	}
+	t, u, err := ask(ctx, id.Token.Kind, id.hash)
 	if err != nil {
 		return !errors.Is(err, store.ErrNotFound)
+	}
+	if s.idle(t) {
+		return false
 	}
 	return u.Role == id.User.Role
 }

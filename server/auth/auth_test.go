@@ -52,6 +52,10 @@ func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Toke
 	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u", Role: role}, nil
 }
 
+func (u *users) FindToken(ctx context.Context, kind string, hash [32]byte) (store.Token, store.User, error) {
+	return u.UseToken(ctx, kind, hash)
+}
+
 func (u *users) ValidTokens(_ context.Context, ids []string) (map[string]store.Role, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

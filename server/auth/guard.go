@@ -13,6 +13,9 @@ import (
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
+// UnattendedHeader is what the page sends with requests while its user is away.
+const UnattendedHeader = "X-Loadstone-Unattended"
+
 // Guard is the middleware in front of everything that is not public.
 type Guard struct {
 	Service *Service
@@ -34,6 +37,10 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 	}
 	if g.Public(c.Method(), c.Path()) {
 		return c.Next()
+	}
+	// Sockets are opened again by the page itself.
+	if c.Get(UnattendedHeader) != "" || strings.HasPrefix(c.Path(), "/ws") {
+		c.SetUserContext(Unattended(c.UserContext()))
 	}
 	id, err := g.identify(c.UserContext(), bearer, hasBearer, c.Cookies(PeerOf(c.UserContext()).CookieName()))
 	if err != nil {

@@ -3,36 +3,32 @@ package promapi
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/server/auth"
 )
 
-// queryLimiter bounds how many queries are evaluated at once, and how many wait for those.
-type queryLimiter struct {
-	running, all chan struct{}
-}
+// queryLimiter bounds how many queries are evaluated at once, and how many wait for those, of each user.
+type queryLimiter struct{ places *query.Places }
 
+// newQueryLimiter lets so many in at a time. One user may have all of them but one while nobody else asks: a dashboard
+// is many queries.
 func newQueryLimiter(inside, waiting int) *queryLimiter {
-	return &queryLimiter{make(chan struct{}, inside), make(chan struct{}, inside+waiting)}
+	return &queryLimiter{query.NewPlaces(query.PlaceLimits{Total: inside, PerUser: inside, Reserved: 1,
+		Light: 3 * time.Second, Waiting: waiting, Wait: maxWait})}
 }
 
 // acquire waits for room; the one that it lets in has to leave.
 func (c *queryLimiter) acquire(ctx context.Context) (leave func(), err error) {
-	select {
-	case c.all <- struct{}{}:
-	default:
-		return nil, &failure{"unavailable", fmt.Errorf("%d queries are evaluated and %d wait, which is the limit; try again",
-			cap(c.running), cap(c.all)-cap(c.running))}
-	}
-	leave = func() { <-c.running; <-c.all }
-	select {
-	case c.running <- struct{}{}:
+	id, _ := auth.IdentityOf(ctx)
+	leave, err = c.places.Acquire(ctx, id.User.UserID)
+	switch {
+	case err == nil:
 		return leave, nil
-	default:
+	case engine.HasCode(err, engine.CodeRateLimited):
+		return nil, &failure{"unavailable", fmt.Errorf("%w", err)}
 	}
-	select {
-	case c.running <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		<-c.all
-		return nil, fmt.Errorf("waiting for %d other queries: %w", cap(c.running), ctx.Err())
-	}
+	return nil, fmt.Errorf("waiting for other queries: %w", err)
 }

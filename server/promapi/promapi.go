@@ -47,8 +47,9 @@ const (
 	maxQueryBytes = 64 << 10
 	// maxPoints is how many an answer has.
 	maxPoints = 2_000_000
-	// maxQueued is how many queries wait for those that are evaluated.
+	// maxQueued is how many queries of a user wait for those that are evaluated, and maxWait how long.
 	maxQueued = 256
+	maxWait   = 5 * time.Minute
 )
 
 type handlers struct {

@@ -144,6 +144,9 @@ func controlTables() (names []string) {
 func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, error) {
 	m := Manifest{Format: format, FormatVersion: formatVersion, Program: o.Program, SchemaVersion: sql.Version,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Tables: []Table{}, Files: []File{}, Missing: []string{}}
+	if err := schema.CheckDSN(dsn); err != nil {
+		return m, err
+	}
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return m, dberr.Failed("opening the control store", err)

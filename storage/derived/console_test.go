@@ -2,6 +2,7 @@ package derived_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/resultsrole"
@@ -157,6 +159,7 @@ func TestARoleThatMayTooMuchExecutesNothing(t *testing.T) {
 		"schemas":  {"CREATE ROLE schemas LOGIN; GRANT CREATE ON DATABASE kept TO schemas", "may make schemas"},
 		"inside":   {"CREATE ROLE inside LOGIN; GRANT CREATE ON SCHEMA tables TO inside", "in the schema tables"},
 		"deletes":  {"CREATE ROLE deletes LOGIN; GRANT DELETE ON rollup.runs TO deletes", "may write to rollup.runs"},
+		"columns":  {"CREATE ROLE columns LOGIN; GRANT UPDATE (run_name) ON rollup.runs TO columns", "may write to rollup.runs"},
 		"owns":     {"CREATE ROLE owns LOGIN; CREATE TABLE open.mine (); ALTER TABLE open.mine OWNER TO owns", "owns open.mine"},
 		"keeper":   {"SELECT 1", "is the owner"},
 	} {
@@ -263,7 +266,7 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	}
 	slow := login()
 	within("a statement", 4*time.Second, func() error {
-		_, err := slow.Exec(t.Context(), "SELECT count(*) FROM generate_series(1, 1000000000000)")
+		_, err := slow.Exec(t.Context(), "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) x")
 		return err
 	})
 	stands := login()
@@ -494,6 +497,20 @@ func TestARoleIsMadeAsItShouldBe(t *testing.T) {
 			put(t, d, r, time.Now().UnixNano())
 		}
 	}
+	// Logins that are members have limits of their own.
+	p.do(t, "CREATE ROLE query_bea LOGIN IN ROLE wild")
+	apply("wild", admin)
+	var limit string
+	bea := connect(t, p.dsn("query_bea", "kept"))
+	if err := bea.QueryRow(
+		t.Context(),
+		"SELECT current_setting('temp_file_limit')",
+	).Scan(
+		&limit,
+	); err != nil ||
+		limit != "1GB" {
+		t.Errorf("a login has %s of temporary files, %v", limit, err)
+	}
 	// Rights that were given later are taken, too.
 	p.do(t, "GRANT ALL ON ALL TABLES IN SCHEMA rollup TO wild", "GRANT ALL ON SCHEMA tables, staging TO wild",
 		"GRANT INSERT ON rollup.runs TO PUBLIC", "GRANT CREATE ON SCHEMA public TO PUBLIC")
@@ -515,6 +532,74 @@ func TestARoleIsMadeAsItShouldBe(t *testing.T) {
 		); err == nil ||
 			!strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// TestTheQueriesOfAUserAreCountedOnAllServers: two of a user that one server executes leave none to another server, but
+// another user's are executed; one that waits there is cancelled by whichever server is asked.
+func TestTheQueriesOfAUserAreCountedOnAllServers(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	one, other := p.open(t, p.reader, derived.DefaultSettings()), p.open(t, p.reader, derived.DefaultSettings())
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 2 {
+		all.Go(func() {
+			_, _ = one.Query(
+				query.WithCaller(ctx, "ada", ""),
+				"SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) x",
+				1,
+			)
+		})
+	}
+	for count(t, p.admin, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadstone query %'") < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := other.Query(query.WithCaller(soon, "ada", ""), "SELECT 1", 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a third: %v", err)
+	}
+	if _, err := other.Query(query.WithCaller(t.Context(), "bob", ""), "SELECT 1", 1); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for _, server := range []*derived.Database{one, other} {
+		waiting, done, err := one.Waits(query.WithCaller(t.Context(), "ada", "waits-for-its-turn"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Cancel(
+			t.Context(),
+			query.SessionOf("bob", "waits-for-its-turn"),
+		); !errors.Is(
+			err,
+			store.ErrNotFound,
+		) {
+			t.Errorf("somebody else: %v", err)
+		}
+		if err := server.Cancel(t.Context(), query.SessionOf("ada", "waits-for-its-turn")); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-waiting.Done():
+			if !errors.Is(context.Cause(waiting), query.ErrCancelled) {
+				t.Errorf("it ends with %v", context.Cause(waiting))
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("it goes on waiting")
+		}
+		done()
+		if err := server.Cancel(
+			t.Context(),
+			query.SessionOf("ada", "waits-for-its-turn"),
+		); !errors.Is(
+			err,
+			store.ErrNotFound,
+		) {
+			t.Errorf("what is over: %v", err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	postgresdsn "github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
@@ -179,6 +180,9 @@ const (
 
 // parseURL reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.
 func parseURL(flag, dsn string) (*pgxpool.Config, error) {
+	if err := postgresdsn.Check(flag, dsn); err != nil {
+		return nil, err
+	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		why := "is not the URL of a database"

@@ -95,6 +95,8 @@ func TestAResultsDatabaseOfSomebodyElses(t *testing.T) {
 	refused(owners, "refuses the login", wrong(keeper), reader)
 	refused(readers, "refuses the login", keeper, strings.Replace(reader, ":reader@", ":secret@", 1))
 	refused(owners, "is not the URL of a database", "postgres://keeper:secret@[", reader)
+	refused(owners, "more than one @", strings.Replace(keeper, ":keeper@", ":kee@secret@", 1), reader)
+	refused(readers, "more than one @", keeper, strings.Replace(reader, ":reader@", ":rea@secret@", 1))
 	refused(owners, "does not exist", strings.Replace(keeper, "/results?", "/nowhere?", 1), reader)
 	refused(owners, "a certificate that is not accepted", strings.Replace(keeper, o.ca, other, 1), reader)
 	refused(owners, "a certificate that cannot be read", strings.Replace(keeper, o.ca, "/nowhere/ca.crt", 1), reader)

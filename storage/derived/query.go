@@ -97,6 +97,54 @@ func (d *Database) Query(ctx context.Context, sql string, limit int) (a query.An
 	return a, nil
 }
 
+// Waits notes that a query waits for its turn, so that it is cancelled whichever server is asked to. The context ends
+// with query.ErrCancelled then; who waits no more calls done. A query that its caller has no name for is not noted.
+func (d *Database) Waits(ctx context.Context) (waiting context.Context, done func(), err error) {
+	session := query.Session(ctx)
+	if query.ID(ctx) == "" {
+		return ctx, func() {}, nil
+	}
+	// What a server has left that is gone is swept.
+	if _, err := d.owner.Exec(
+		ctx,
+		`WITH old AS (DELETE FROM staging.waiting_queries WHERE since < now() - interval '5 minutes')
+		INSERT INTO staging.waiting_queries (session) VALUES ($1) ON CONFLICT (session) DO UPDATE SET since = now()`,
+		session,
+	); err != nil {
+		return ctx, nil, wrapError("noting that a query waits", err)
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(waitingPoll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-waiting.Done():
+				return
+			case <-tick.C:
+			}
+			var there bool
+			err := d.owner.QueryRow(waiting, "SELECT EXISTS (SELECT FROM staging.waiting_queries WHERE session = $1)",
+				session).Scan(&there)
+			if err == nil && !there {
+				cancel(query.ErrCancelled)
+			}
+		}
+	}()
+	return waiting, func() {
+		cancel(nil)
+		<-stopped
+		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), resetTimeout)
+		defer end()
+		_, _ = d.owner.Exec(ctx, "DELETE FROM staging.waiting_queries WHERE session = $1", session)
+	}, nil
+}
+
+// waitingPoll is how often a query that waits looks whether it has been cancelled.
+const waitingPoll = 500 * time.Millisecond
+
 // errStatementTime ends what goes on although the time of its statement is over.
 var errStatementTime = errors.New("the statement has had its time")
 
@@ -131,8 +179,9 @@ func (d *Database) awaitElsewhere(ctx context.Context) error {
 	}
 }
 
-// Cancel ends the queries of the sessions that are told apart so, whoever has opened them; ErrNotFound when there are
-// none. The reader's own sessions may do it where readers can call the function, else the owner where it may.
+// Cancel ends the queries of the sessions that are told apart so, whoever has opened them, or one that waits for its
+// turn; ErrNotFound when there are none. The reader's own sessions may do it where readers can call the function, else
+// the owner where it may.
 func (d *Database) Cancel(ctx context.Context, session string) error {
 	var found int64
 	var err error
@@ -144,6 +193,11 @@ func (d *Database) Cancel(ctx context.Context, session string) error {
 		if !errors.As(err, &message) || message.Code != "42501" {
 			break
 		}
+	}
+	if err == nil && found == 0 {
+		var tag pgconn.CommandTag
+		tag, err = d.owner.Exec(ctx, "DELETE FROM staging.waiting_queries WHERE session = $1", session)
+		found = tag.RowsAffected()
 	}
 	switch {
 	case err != nil:

@@ -26,8 +26,8 @@ type serving struct {
 const servingFor = 30 * time.Second
 
 // checkStatement refuses SQL of users where the reader may do more than read, and what calls functions with side
-// effects. Where the role is as it should be the database refuses those too, but for some that only a superuser can take
-// from it.
+// effects. Where the role is as it should be the database refuses those too, but for some that only a superuser can
+// take from it.
 func (d *Database) checkStatement(ctx context.Context, field, sql string) error {
 	effects, err := d.readerRights(ctx)
 	if err != nil {

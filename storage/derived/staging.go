@@ -153,7 +153,8 @@ func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows i
 // limitStatements bounds the statements of a transaction.
 func limitStatements(ctx context.Context, tx pgx.Tx, l Limits) error {
 	_, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL work_mem = '%s'; "+
-		"SET LOCAL max_parallel_workers_per_gather = %d", l.Statement.Milliseconds(), l.WorkMemory, l.Parallel), pgx.QueryExecModeSimpleProtocol)
+		"SET LOCAL max_parallel_workers_per_gather = %d", l.Statement.Milliseconds(), l.WorkMemory, l.Parallel),
+		pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 

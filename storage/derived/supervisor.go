@@ -123,7 +123,8 @@ func (w *warden) sessions(ctx context.Context, conn *pgx.Conn) ([]session, error
 	rows, err := conn.Query(ctx, `SELECT a.pid, a.usename = $1, a.usename::text, coalesce(a.application_name, ''),
 			coalesce(a.state, ''),
 			CASE WHEN a.state = 'active' THEN extract(epoch FROM clock_timestamp() - a.query_start)::float8 ELSE 0 END,
-			CASE WHEN starts_with(a.state, 'idle in') THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END,
+			CASE WHEN starts_with(a.state, 'idle in')
+				THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END,
 			CASE WHEN a.state = 'idle' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END
 		FROM pg_stat_activity a JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
 		WHERE a.datname = current_database() AND r.rolname = $1 AND NOT u.rolsuper AND u.rolname <> current_user

@@ -26,14 +26,14 @@ type GuessCounts struct {
 	sweptAt time.Time
 }
 
-func (g *GuessCounts) key(kind, caller string) ([]byte, error) {
-	hash, _, err := g.hashes.stored(guessHash, sha256.Sum256([]byte(kind+"\x00"+caller)))
+func (g *GuessCounts) key(ctx context.Context, kind, caller string) ([]byte, error) {
+	hash, _, err := g.hashes.stored(ctx, guessHash, sha256.Sum256([]byte(kind+"\x00"+caller)))
 	return hash, err
 }
 
 // AddGuess implements auth.GuessStore.
 func (g *GuessCounts) AddGuess(ctx context.Context, kind, caller string, refill time.Duration) error {
-	key, err := g.key(kind, caller)
+	key, err := g.key(ctx, kind, caller)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (g *GuessCounts) AddGuess(ctx context.Context, kind, caller string, refill 
 
 // GuessesOwed implements auth.GuessStore.
 func (g *GuessCounts) GuessesOwed(ctx context.Context, kind, caller string) (time.Duration, error) {
-	key, err := g.key(kind, caller)
+	key, err := g.key(ctx, kind, caller)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,7 +37,9 @@ const (
 // without their secrets, and a rotation of the servers' key leaves all of them valid. It is safe for concurrent use.
 type hashes struct {
 	keys *keyring.Keyring
+	pool *pgxpool.Pool
 
+	mu sync.RWMutex
 	// known has the key of each purpose, by the row of hash_keys. The first one hashes: all servers that have a key of
 	// the ring agree on it.
 	known map[int]map[string][]byte
@@ -45,24 +48,34 @@ type hashes struct {
 	lost []string
 }
 
-// newHashes reads the hash keys. The first server makes one, and hashes the rows of before again. A server that can
-// open none makes one as well: what was hashed under the others is not found until their key is back.
+// newHashes reads the hash keys. The first server makes one, and hashes the rows of before again.
 func newHashes(ctx context.Context, pool *pgxpool.Pool, keys *keyring.Keyring) (*hashes, error) {
-	h := &hashes{keys: keys}
+	h := &hashes{keys: keys, pool: pool}
 	if keys == nil {
 		return h, nil
 	}
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	return h, h.open(ctx, false)
+}
+
+// open reads the hash keys, and makes one where there is none, or where one is needed and none can be opened: what was
+// hashed under those is not found until their key is back.
+func (h *hashes) open(ctx context.Context, needed bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", hashKeyLock); err != nil {
 			return err
 		}
 		if err := h.load(ctx, tx); err != nil {
 			return err
 		}
-		if h.first == 0 {
+		if h.first == 0 && (needed || len(h.lost) == 0) {
 			if err := h.add(ctx, tx); err != nil {
 				return err
 			}
+		}
+		if h.first == 0 {
+			return nil
 		}
 		for _, purpose := range []string{tokenHash, shareHash, joinTokenHash} {
 			if err := h.rehash(ctx, tx, purpose); err != nil {
@@ -71,7 +84,10 @@ func newHashes(ctx context.Context, pool *pgxpool.Pool, keys *keyring.Keyring) (
 		}
 		return nil
 	})
-	return h, dberr.Failed("reading the keys of hashes", err)
+	if err != nil {
+		h.known, h.first = nil, 0 // a key that was made is rolled back
+	}
+	return dberr.Failed("reading the keys of hashes", err)
 }
 
 func (h *hashes) load(ctx context.Context, tx pgx.Tx) error {
@@ -156,15 +172,27 @@ func mac(key, sum []byte) []byte {
 }
 
 // stored is what to store of the SHA-256 of a secret, and under which key it was hashed.
-func (h *hashes) stored(purpose string, sum [32]byte) (hash []byte, number int, err error) {
-	if h.first == 0 {
+func (h *hashes) stored(ctx context.Context, purpose string, sum [32]byte) (hash []byte, number int, err error) {
+	if h.keys == nil {
 		return nil, 0, &engine.Error{Code: engine.CodeInternal, Message: "This process has no key for tokens and links."}
 	}
+	h.mu.RLock()
+	lacks := h.first == 0
+	h.mu.RUnlock()
+	if lacks {
+		if err := h.open(ctx, true); err != nil {
+			return nil, 0, err
+		}
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
 	return mac(h.known[h.first][purpose], sum[:]), h.first, nil
 }
 
 // candidates are what may be stored of the SHA-256 of a secret, one of each key.
 func (h *hashes) candidates(purpose string, sum [32]byte) [][]byte {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
 	all := make([][]byte, 0, len(h.known))
 	for _, key := range h.known {
 		all = append(all, mac(key[purpose], sum[:]))

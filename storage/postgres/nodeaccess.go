@@ -67,7 +67,7 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 	valid time.Duration) (made store.NodeToken, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	hash, hashKey, err := s.hashes.stored(joinTokenHash, secretSHA256)
+	hash, hashKey, err := s.hashes.stored(ctx, joinTokenHash, secretSHA256)
 	if err != nil {
 		return made, err
 	}

@@ -55,7 +55,7 @@ const lockRunSQL = "SELECT run_id, test_name FROM run_status WHERE run_id = $1 F
 
 // CreateShare implements api.Store.
 func (k RunArtifacts) CreateShare(ctx context.Context, s store.Share, secret [32]byte) (store.Share, error) {
-	hash, hashKey, err := k.hashes.stored(shareHash, secret)
+	hash, hashKey, err := k.hashes.stored(ctx, shareHash, secret)
 	if err != nil {
 		return s, err
 	}

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,7 +75,7 @@ const (
 // Errors are *engine.Error where the user can do something.
 func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
+	if err := errors.Join(schema.CheckDSN(dsn), err); err != nil {
 		return nil, schema.InvalidDSN(err)
 	}
 	config.MaxConns = MaxConnections
@@ -140,7 +141,11 @@ func (s *Store) openKeys(ctx context.Context) error {
 
 // LostKeys are the names of the servers' keys under which tokens and links were hashed, and which are not here: those
 // tokens and links do not work.
-func (s *Store) LostKeys() []string { return s.hashes.lost }
+func (s *Store) LostKeys() []string {
+	s.hashes.mu.RLock()
+	defer s.hashes.mu.RUnlock()
+	return s.hashes.lost
+}
 
 // Streams is the catalog of streams.
 func (s *Store) Streams() *CatalogStore { return s.streams }

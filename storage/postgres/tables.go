@@ -104,6 +104,24 @@ func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, e
 	return hosts, err
 }
 
+// unread is what queries take that were not read.
+func unread(ctx context.Context, tx pgx.Tx, queries []int64) (u catalog.Usage, err error) {
+	u.ByUser = map[string]int64{}
+	_, err = rows(ctx, tx, `SELECT coalesce(nullif(created_by_id, ''), created_by), count(*),
+		sum(octet_length(name) + octet_length(statement) + coalesce((SELECT sum(octet_length(
+			array_to_string(ARRAY(SELECT jsonb_array_elements_text(f.plan)), E'\n'))) FROM query_fragments f
+			WHERE f.query_id = q.id), 0))::bigint FROM queries q WHERE id <> ALL ($1) GROUP BY 1`,
+		func(row pgx.CollectableRow) (none struct{}, err error) {
+			var user string
+			var n, bytes int64
+			if err = row.Scan(&user, &n, &bytes); err == nil {
+				u.Queries, u.Bytes, u.ByUser[user] = u.Queries+n, u.Bytes+bytes, n
+			}
+			return none, err
+		}, queries)
+	return u, err
+}
+
 func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog.Contents) (err error) {
 	names := []string{}
 	for _, n := range needs.Names {
@@ -130,6 +148,9 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog
 	}
 	if !needs.All {
 		if c.UsedSlots, err = taken(ctx, tx, ids); err != nil {
+			return err
+		}
+		if c.Unread, err = unread(ctx, tx, ids); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]
 	if t.TokenID == "" {
 		t.TokenID = newUserID()
 	}
-	hash, hashKey, err := s.hashes.stored(tokenHash, secretSHA256)
+	hash, hashKey, err := s.hashes.stored(ctx, tokenHash, secretSHA256)
 	if err != nil {
 		return t, err
 	}
@@ -53,6 +53,16 @@ const useNoteTimeout = time.Second
 // UseToken implements api.UserStore. The time of use is exact to a minute, so
 // that a page that asks each second does not write each second.
 func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
+	return s.token(ctx, kind, secretSHA256, true)
+}
+
+// FindToken implements auth.Tokens.
+func (s Users) FindToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
+	return s.token(ctx, kind, secretSHA256, false)
+}
+
+func (s Users) token(ctx context.Context, kind string, secretSHA256 [32]byte, used bool) (store.Token, store.User,
+	error) {
 	var t store.Token
 	var u store.User
 	candidates := s.hashes.candidates(tokenHash, secretSHA256)
@@ -63,7 +73,7 @@ func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte)
 	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at, u.password_hash <> '', u.external_id IS NOT NULL"
 	const valid = " t.kind = $1 AND t.secret_sha256 = ANY($2) AND (t.expires_at IS NULL OR t.expires_at > now())" +
 		" AND u.disabled_at IS NULL"
-	once := kind == "signin" || kind == "invite"
+	once := used && (kind == "signin" || kind == "invite")
 	var err error
 	if once {
 		err = read("DELETE FROM api_tokens t USING users u WHERE u.user_id = t.user_id AND" + valid + " RETURNING " +
@@ -75,7 +85,7 @@ func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte)
 		return store.Token{}, store.User{}, dberr.Failed("looking up token", err)
 	}
 	u.CreatedAt = engine.At(u.CreatedAt.Time)
-	if !once && time.Since(t.LastUsedAt.Time) > time.Minute {
+	if used && !once && time.Since(t.LastUsedAt.Time) > time.Minute {
 		// A store that takes no writes (a full disk, a standby) still knows its callers.
 		note, done := context.WithTimeout(ctx, useNoteTimeout)
 		defer done()

@@ -29,7 +29,8 @@ type Missing struct {
 type statement struct{ sql, shown string }
 
 // Apply makes the reader, and takes from it and from PUBLIC what a reader has too much. It may be repeated, and by any
-// role: what the present one may not do is returned, to be executed by one that may. conn is one to the results database.
+// role: what the present one may not do is returned, to be executed by one that may. conn is one to the results
+// database.
 func Apply(ctx context.Context, conn *pgx.Conn, n Names) ([]Missing, error) {
 	todo, err := statements(ctx, conn, n)
 	if err != nil {
@@ -85,8 +86,8 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 			WHERE datname = current_database() AND r.rolname = $1 AND a.privilege_type = 'TEMPORARY'),
 		EXISTS (SELECT FROM pg_database, aclexplode(datacl) a JOIN pg_roles r ON r.oid = a.grantee
 			WHERE datname = current_database() AND r.rolname = $1 AND a.privilege_type = 'CONNECT'),
-		EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $2 AND (o.rolsuper OR pg_has_role(o.oid, 'pg_signal_backend', 'USAGE')
-			AND pg_has_role(o.oid, 'pg_read_all_stats', 'USAGE')))`, pgx.QueryExecModeExec, n.Reader, n.Owner).
+		EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $2 AND (o.rolsuper
+			OR pg_has_role(o.oid, 'pg_signal_backend', 'USAGE') AND pg_has_role(o.oid, 'pg_read_all_stats', 'USAGE')))`, pgx.QueryExecModeExec, n.Reader, n.Owner).
 		Scan(&there, &attributes, &memberships, &settings, &schemas, &public, &create, &temp, &connect, &supervised)
 	if err != nil {
 		return nil, err
@@ -127,11 +128,41 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 			add(sql)
 		}
 	}
+	members, err := memberStatements(ctx, conn, n)
+	if err != nil {
+		return nil, err
+	}
+	add(members...)
 	if !supervised {
 		add("GRANT pg_signal_backend, pg_read_all_stats TO " + owner)
 	}
 	more, err := revocations(ctx, conn, n)
 	return append(todo, more...), err
+}
+
+// memberStatements give the logins that are members of the reader their limits: settings of a role are not those of its
+// members.
+func memberStatements(ctx context.Context, conn *pgx.Conn, n Names) (todo []string, err error) {
+	rows, err := conn.Query(ctx, `SELECT u.rolname::text, ARRAY(SELECT unnest(s.setconfig) FROM pg_db_role_setting s
+			WHERE s.setrole = u.oid AND s.setdatabase = 0 UNION ALL SELECT 'CONNECTION LIMIT ' || u.rolconnlimit)
+		FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid JOIN pg_roles u ON u.oid = m.member
+		WHERE r.rolname = $1 AND u.rolcanlogin AND NOT u.rolsuper AND u.rolname <> $2 ORDER BY 1`,
+		pgx.QueryExecModeExec, n.Reader, n.Owner)
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	var settings []string
+	_, err = pgx.ForEachRow(rows, []any{&name, &settings}, func() error {
+		own, superusers := LoginLimits.SettingStatements(name)
+		for _, sql := range append(own, superusers...) {
+			if !alreadySet(settings, sql) {
+				todo = append(todo, sql)
+			}
+		}
+		return nil
+	})
+	return todo, err
 }
 
 // alreadySet tells whether a role has what a statement gives it: ALTER ROLE … SET name = value, or its last words.

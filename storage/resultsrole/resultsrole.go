@@ -101,7 +101,7 @@ type Right struct {
 // excess are the rights of the present role; $1 is the owner, $2 the functions that are allowed. Of a superuser nothing
 // else needs to be said.
 var excess = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
-	relation AS (SELECT c.oid, c.relowner, format('%I.%I', n.nspname, c.relname) AS name, n.nspname FROM pg_catalog.pg_class c
+	relation AS (SELECT c.oid, c.relowner, format('%I.%I', n.nspname, c.relname) AS name FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 			AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_t%')
 	SELECT what, tolerated FROM (
@@ -123,12 +123,14 @@ var excess = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = curr
 			WHERE NOT rolsuper AND nspname NOT LIKE 'pg\_t%' AND has_schema_privilege(n.oid, 'CREATE')
 		UNION ALL SELECT 6, 'reads the schema staging', false FROM me, pg_catalog.pg_namespace n
 			WHERE NOT rolsuper AND nspname = 'staging' AND has_schema_privilege(n.oid, 'USAGE')
-		UNION ALL SELECT 7, 'owns ' || min(r.name) || CASE count(*) WHEN 1 THEN '' ELSE format(' and %s more', count(*) - 1) END,
-			false FROM me, relation r WHERE NOT rolsuper AND rolname <> $1 AND r.relowner = me.oid HAVING count(*) > 0
+		UNION ALL SELECT 7, 'owns ' || min(r.name) || CASE count(*) WHEN 1 THEN ''
+				ELSE format(' and %s more', count(*) - 1) END, false
+			FROM me, relation r WHERE NOT rolsuper AND rolname <> $1 AND r.relowner = me.oid HAVING count(*) > 0
 		UNION ALL SELECT 8, 'may write to ' || min(r.name) || CASE count(*) WHEN 1 THEN ''
 				ELSE format(' and %s more', count(*) - 1) END, false
 			FROM me, relation r WHERE NOT rolsuper AND rolname <> $1 AND r.relowner <> me.oid
-			AND has_table_privilege(r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') HAVING count(*) > 0
+			AND (has_any_column_privilege(r.oid, 'INSERT, UPDATE, REFERENCES')
+				OR has_table_privilege(r.oid, 'DELETE, TRUNCATE, TRIGGER')) HAVING count(*) > 0
 		UNION ALL SELECT 9, 'may make temporary tables', true FROM me
 			WHERE NOT rolsuper AND has_database_privilege(current_database(), 'TEMPORARY')
 		UNION ALL SELECT 10, format('may call %s functions with side effects (%s, …)', count(*), min(f.name)), true FROM me,

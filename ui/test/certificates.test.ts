@@ -88,3 +88,30 @@ describe('pasted certificates', () => {
     expect(html.match(/>saved</g)).toHaveLength(3);
   });
 });
+
+describe('an address in which it cannot be told where the password ends', () => {
+  it.each([
+    'postgres://ada:p@ss@host/db',
+    'postgres://ada:p/ss@host/db',
+    'postgres://ada:12/ss@host/db',
+    'postgres://ada:p?ss@host/db',
+    'postgres://ada:p#ss@host/db',
+    'postgres://ada:p@host/db@ss',
+    'postgres://ada:p@ss?x=y@host/db',
+    'postgres://host:5432/db?password=p@ss',
+  ])('%s is shown in no field', (text) => {
+    expect(fromUrl(text)).toBeNull();
+  });
+  it.each([
+    'postgres://ada:p%40ss@host/db',
+    'postgres://ada@host/db',
+    'postgres://host:5432/db',
+    'postgres://ada:a:b@h/d',
+  ])('%s is shown', (text) => {
+    expect(fromUrl(text)).not.toBeNull();
+  });
+  it('is written with %40 by the fields', () => {
+    const url = toUrl({ ...noParts, host: 'h', user: 'a@b', password: 'p@/?#:%' });
+    expect(fromUrl(url)).toMatchObject({ host: 'h', user: 'a@b', password: 'p@/?#:%' });
+  });
+});

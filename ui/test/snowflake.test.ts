@@ -76,3 +76,12 @@ describe('a Snowflake connection', () => {
       signIn: 'snowflake_jwt',
     }));
 });
+
+describe('a Snowflake address in which it cannot be told where the password ends', () => {
+  it.each(['snowflake://u:p@ss@acme/db', 'u:p/ss@acme', 'u:p?ss@acme', 'u:p#ss@acme', 'u:p@acme/db@ss'])(
+    '%s is shown in no field',
+    (text) => {
+      expect(fromSnowflake(text)).toBeNull();
+    },
+  );
+});

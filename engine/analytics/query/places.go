@@ -71,12 +71,10 @@ func NewPlaces(l PlaceLimits) *Places {
 // Acquire waits for a place of the user's; the caller calls leave when the query is over. It is engine.CodeRateLimited
 // where too many of the user's wait already or one has waited too long, and the cause of ctx when that has ended.
 func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err error) {
-	p.mu.Lock()
-	if len(p.waiting[user]) == 0 && p.mayRun(user) {
-		p.occupy(user)
-		p.mu.Unlock()
-		return p.leaver(user), nil
+	if leave := p.TryAcquire(user); leave != nil {
+		return leave, nil
 	}
+	p.mu.Lock()
 	if n := len(p.waiting[user]); n >= p.limits.Waiting {
 		running := p.running[user]
 		p.mu.Unlock()
@@ -87,6 +85,7 @@ func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err er
 		p.turns = append(p.turns, user)
 	}
 	p.waiting[user] = append(p.waiting[user], w)
+	p.handOut() // a place may have become free in between
 	p.mu.Unlock()
 	patience := time.NewTimer(p.limits.Wait)
 	defer patience.Stop()
@@ -104,6 +103,17 @@ func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err er
 	// It got its place in the same moment.
 	p.leaver(user)()
 	return nil, err
+}
+
+// TryAcquire is Acquire for who does not wait: nil is for no place.
+func (p *Places) TryAcquire(user string) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting[user]) > 0 || !p.mayRun(user) {
+		return nil
+	}
+	p.occupy(user)
+	return p.leaver(user)
 }
 
 func busyError(message string) error {

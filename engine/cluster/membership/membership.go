@@ -57,6 +57,10 @@ type Store interface {
 	RenewNode(ctx context.Context, c store.NodeCertificate, serial string) error
 	// RevokeNode ends all certificates of a node; ErrNotFound when it has none.
 	RevokeNode(ctx context.Context, nodeID, by string) error
+	// NoteJoinedAddress notes that a node with a certificate has answered at an address of a server's machine, and
+	// HasJoinedAddress reports whether one ever has.
+	NoteJoinedAddress(ctx context.Context, server, address string) error
+	HasJoinedAddress(ctx context.Context, server, address string) (bool, error)
 	// RevokedNodes are the serials of certificates that would be good otherwise.
 	RevokedNodes(ctx context.Context) ([]string, error)
 }
@@ -112,6 +116,20 @@ type Members struct {
 
 // New returns the members; nothing is read before it is needed.
 func New(o Options) *Members { return &Members{opts: o} }
+
+// NoteJoined implements rpc.JoinedNodes.
+func (m *Members) NoteJoined(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return m.opts.Store.NoteJoinedAddress(ctx, m.opts.Server, address)
+}
+
+// HasJoined implements rpc.JoinedNodes.
+func (m *Members) HasJoined(ctx context.Context, address string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return m.opts.Store.HasJoinedAddress(ctx, m.opts.Server, address)
+}
 
 // ensureAuthority returns the authority. It needs mu.
 func (m *Members) ensureAuthority(ctx context.Context) (*pki.Authority, error) {

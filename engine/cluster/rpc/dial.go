@@ -35,12 +35,20 @@ type DialOptions struct {
 	Security Security
 	// Trust is the servers' own authority, in place of Security; nil without one.
 	Trust Trust
+	// Joined remembers at which addresses nodes with certificates have answered; nil where this process alone does.
+	Joined JoinedNodes
 	// Version is the server's; Process names it until it restarts.
 	Version, Process string
 	// Store names the control store of the server, where nodes keep those of several apart; nil names none.
 	Store func(ctx context.Context) (string, error)
 	// Sessions numbers the streams of the process, whatever way they take; nil where there is one way only.
 	Sessions *atomic.Int64
+}
+
+// JoinedNodes remembers, beyond this process, the addresses at which nodes with certificates have answered.
+type JoinedNodes interface {
+	NoteJoined(ctx context.Context, address string) error
+	HasJoined(ctx context.Context, address string) (bool, error)
 }
 
 // Dialer opens streams to one node over one connection. It implements protocol.Dialer.

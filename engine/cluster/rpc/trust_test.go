@@ -424,6 +424,67 @@ func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
 	}
 }
 
+// joinedFake remembers as a store does.
+type joinedFake struct {
+	addresses map[string]bool
+	down      error
+}
+
+func (j *joinedFake) NoteJoined(_ context.Context, address string) error {
+	if j.down == nil {
+		j.addresses[address] = true
+	}
+	return j.down
+}
+
+func (j *joinedFake) HasJoined(_ context.Context, address string) (bool, error) {
+	return j.addresses[address], j.down
+}
+
+// TestAPortOfAJoinedNodeIsRememberedAfterARestart: a node without a certificate gets no work at the address of one that
+// has joined, from a server that was restarted meanwhile either.
+func TestAPortOfAJoinedNodeIsRememberedAfterARestart(t *testing.T) {
+	b, kept := newFakeTrust(t), &joinedFake{addresses: map[string]bool{}}
+	dialer := func(address string) *DualDialer {
+		e, err := NewDualDialer(DialOptions{Address: address, Process: "s", Trust: b, Joined: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		return e
+	}
+	l, _, c := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "n", b.token())}, DialOptions{})
+	if err := back(t, l, dialer(c.Addr().String()), "n"); err != nil {
+		t.Fatal(err)
+	}
+	if !kept.addresses[c.Addr().String()] {
+		t.Fatal("it is not remembered that a node has joined")
+	}
+	// Another listens there without TLS, as far as a dialer that knows nothing can tell.
+	plain, _, p := linked(t, ListenOptions{}, DialOptions{})
+	at := p.Addr().String()
+	kept.addresses[at] = true
+	if _, err := dialer(at).Dial(t.Context()); !errors.Is(err, ErrNotTLS) {
+		t.Errorf("in place of a node that has joined: %v", err)
+	}
+	kept.addresses = map[string]bool{}
+	// A store that is away says nothing of a node that is new, and takes none away that is known.
+	e := dialer(at)
+	kept.down = errors.New("the store is away")
+	if _, err := e.Dial(t.Context()); !errors.Is(err, ErrNotTLS) {
+		t.Errorf("while it cannot be asked: %v", err)
+	}
+	kept.down = nil
+	if err := back(t, plain, e, "n"); err != nil {
+		t.Error(err)
+	}
+	p.cut()
+	kept.down = errors.New("the store is away")
+	if err := back(t, plain, e, "n"); err != nil {
+		t.Errorf("a node that is known, while the store is away: %v", err)
+	}
+}
+
 // TestTwoAddressesOfANodeAreOneStream: the second is refused while the first stands, and takes
 // over when it is gone.
 func TestTwoAddressesOfANodeAreOneStream(t *testing.T) {

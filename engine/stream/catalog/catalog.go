@@ -73,6 +73,8 @@ type Catalog struct {
 	host string
 	// usedSlots are slots of queries that are not in queries.
 	usedSlots map[string]int64
+	// unread is what those take.
+	unread Usage
 }
 
 // Contents are all entities, and the numbers that were given out last.
@@ -85,18 +87,21 @@ type Contents struct {
 	LastSourceID, LastQueryID int64
 	// UsedSlots are the slots of workers that queries take which were not read.
 	UsedSlots map[string]int64
+	// Unread is what these queries take of the catalog.
+	Unread Usage
 }
 
 // FromContents returns a catalog with contents that were taken from one. They are not changed in place.
 func FromContents(c Contents) *Catalog {
 	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
 		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID,
-		usedSlots: c.UsedSlots}
+		usedSlots: c.UsedSlots, unread: c.Unread}
 }
 
 // Contents returns all that is in it.
 func (c *Catalog) Contents() Contents {
-	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.usedSlots}
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.usedSlots,
+		c.unread}
 }
 
 // SetAuthor says who changes the catalog from now on, and when; queries keep it.

@@ -386,6 +386,23 @@ func needs(t *testing.T, k catalog.Store) {
 	if len(names) != slots {
 		t.Errorf("names %v", names)
 	}
+	// Of those that a change does not look at it knows what they take.
+	take := func(needs catalog.Scope) (u catalog.Usage) {
+		must(t, k.ChangeCatalog(t.Context(), needs, func(c *catalog.Catalog) error {
+			all := c.Contents()
+			u = all.Unread
+			for _, q := range all.Queries {
+				u.Queries, u.Bytes = u.Queries+1, u.Bytes+q.Bytes()
+			}
+			u.ByUser = nil
+			return nil
+		}))
+		return u
+	}
+	some, every := take(catalog.Scope{Names: []string{"mine"}}), take(catalog.Scope{All: true})
+	if !reflect.DeepEqual(some, every) || every.Queries != slots {
+		t.Errorf("queries take %+v, and %+v where all are read", some, every)
+	}
 }
 
 func workers(t *testing.T, k catalog.Store) {

@@ -96,7 +96,7 @@ func RowText(columns []column.Column, b *column.Batch, i int) string {
 		}
 		v := "NULL"
 		if of := &b.Cols[c]; !of.Null[i] {
-			if v = ""; of.Type.Kind == column.Text {
+			if of.Type.Kind == column.Text {
 				v = string(of.Text(i)[:min(len(of.Text(i)), utf8.UTFMax*maxValueLength)])
 			} else {
 				v = string(of.AppendValue(nil, i))

@@ -41,7 +41,7 @@ func TestARuleTellsOfEachRunOnce(t *testing.T) {
 		}
 		return nil
 	}
-	sink := NewGuardrail("slow", Config{}, alertColumns, stop, alerts.For(7, "slow", Guardrail))
+	sink := NewGuardrail(t.Context(), "slow", Config{}, alertColumns, stop, alerts.For(7, "slow", Guardrail))
 	if err := sink.Write(alertRows("r1", "r1")); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 func TestARunThatHasEndedWasNotStoppedByARule(t *testing.T) {
 	var alerts Alerts
 	asked := 0
-	sink := NewGuardrail("slow", Config{}, alertColumns, func(context.Context, string, string) error {
+	sink := NewGuardrail(t.Context(), "slow", Config{}, alertColumns, func(context.Context, string, string) error {
 		asked++
 		return ErrEnded
 	}, alerts.For(7, "slow", Guardrail))

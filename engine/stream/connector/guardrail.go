@@ -25,6 +25,7 @@ const stopTimeout = 10 * time.Second
 
 // guardrail stops runs.
 type guardrail struct {
+	ctx        context.Context
 	query, run string
 	columns    []column.Column
 	stop       StopRun
@@ -43,9 +44,16 @@ func RunColumn(columns []column.Column) int {
 }
 
 // NewGuardrail returns a sink that stops the run of its setting, or else the one that each row names. A run is stopped
-// once.
-func NewGuardrail(query string, c Config, columns []column.Column, stop StopRun, tell AlertFunc) Sink {
-	return &guardrail{query, c.String("SINK.RUN_ID"), columns, stop, tell, map[string]bool{}}
+// once. What is being stopped when ctx ends is not waited for.
+func NewGuardrail(
+	ctx context.Context,
+	query string,
+	c Config,
+	columns []column.Column,
+	stop StopRun,
+	tell AlertFunc,
+) Sink {
+	return &guardrail{ctx, query, c.String("SINK.RUN_ID"), columns, stop, tell, map[string]bool{}}
 }
 
 // Write implements Sink.
@@ -60,7 +68,7 @@ func (g *guardrail) Write(b *column.Batch) error {
 			continue
 		}
 		g.stopped[run] = true
-		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		ctx, cancel := context.WithTimeout(g.ctx, stopTimeout)
 		row := RowText(g.columns, b, i)
 		err := g.stop(ctx, run, "Rule triggered: "+g.query+": "+row)
 		cancel()

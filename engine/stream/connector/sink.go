@@ -2,6 +2,7 @@ package connector
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ func (e *encoder) header() error {
 	if _, err := e.to.Write(e.line); err != nil {
 		return fmt.Errorf("writing the names of columns: %w", err)
 	}
+	e.line = e.line[:0]
 	if err := e.to.Flush(); err != nil {
 		return fmt.Errorf("writing the names of columns: %w", err)
 	}
@@ -100,24 +102,44 @@ func (e *encoder) Write(b *column.Batch) error {
 		defer e.file.mu.Unlock()
 	}
 	for i := range b.N {
-		e.line = e.line[:0]
 		if e.json {
 			e.object(b, i)
 		} else {
 			for c := range b.Cols {
 				e.separate(c)
 				e.line = AppendCSV(e.line, &b.Cols[c], i)
+				e.part()
 			}
 		}
 		e.line = append(e.line, '\n')
-		if _, err := e.to.Write(e.line); err != nil {
-			return fmt.Errorf("writing rows: %w", err)
-		}
+		e.flushLine()
 	}
-	if err := e.to.Flush(); err != nil {
+	if err := e.to.Flush(); err != nil { // also that of a write before
 		return fmt.Errorf("writing rows: %w", err)
 	}
+	if cap(e.line)+cap(e.scratch) > maxKeptLine {
+		e.line, e.scratch = nil, nil
+	}
 	return nil
+}
+
+// maxKeptLine is how many bytes of memory for rows are kept for the next ones, and linePart after how many bytes of a
+// row these are passed on.
+const (
+	maxKeptLine = 256 << 10
+	linePart    = 32 << 10
+)
+
+// part passes on what there is of a long row, so that a row is never there as a whole. The error is told by Flush.
+func (e *encoder) part() {
+	if len(e.line) >= linePart {
+		e.flushLine()
+	}
+}
+
+func (e *encoder) flushLine() {
+	_, _ = e.to.Write(e.line) // a bufio.Writer keeps its error
+	e.line = e.line[:0]
 }
 
 func (e *encoder) separate(column int) {
@@ -135,7 +157,7 @@ func AppendCSV(to []byte, v *column.Vec, i int) []byte {
 }
 
 func quoteCSV(to, text []byte) []byte {
-	if len(text) > 0 && !strings.ContainsAny(string(text), "\",\n\r") && text[0] != ' ' && text[len(text)-1] != ' ' {
+	if len(text) > 0 && !bytes.ContainsAny(text, "\",\n\r") && text[0] != ' ' && text[len(text)-1] != ' ' {
 		return append(to, text...)
 	}
 	to = append(to, '"')
@@ -170,6 +192,7 @@ func (e *encoder) object(b *column.Batch, i int) {
 			text = []byte("null")
 		}
 		e.line = append(e.line, text...)
+		e.part()
 	}
 	e.line = append(e.line, '}')
 }

@@ -189,12 +189,9 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
 			return catalog.ErrUnchecked
 		}
-		for _, p := range parsed {
-			r, err := to.Apply(text, p)
-			if err != nil {
-				return err
-			}
-			results = append(results, r.Result)
+		err := to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
+		if err != nil {
+			return err
 		}
 		return to.Confirmed()
 	}
@@ -222,6 +219,35 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 			}
 		}
 	}
+}
+
+// maxAnswerBytes is how long what statements of a group show may be together.
+const maxAnswerBytes = 32 << 20
+
+// applyAll carries all statements out, or returns the error of the first one that cannot be.
+func applyAll(ctx context.Context, to *catalog.Catalog, text string, parsed []sql.Parsed) (all []catalog.Result,
+	err error) {
+	bytes := 0
+	for _, p := range parsed {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := to.Apply(text, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range r.Rows {
+			for _, field := range row {
+				bytes += len(field) + 16
+			}
+		}
+		if bytes > maxAnswerBytes {
+			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once",
+				"what the statements show takes more than %d MiB", maxAnswerBytes>>20)
+		}
+		all = append(all, r.Result)
+	}
+	return all, nil
 }
 
 // check adds to by what has to be known of a table that statements write to.

@@ -3,17 +3,22 @@ package coordinator
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	streamwatch "github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
-// maxWatchers is how many watch the catalog at a time.
-const maxWatchers = 200
+// maxWatchers is how many watch the catalog at a time, and maxApplying of how many answers are evaluated.
+const (
+	maxWatchers = 200
+	maxApplying = 2
+)
 
 // watchHub is what all who watch the catalog share.
 type watchHub struct {
@@ -25,6 +30,8 @@ type watchHub struct {
 
 	// reading is full while somebody reads the catalog, and what follows is theirs. Who waits for it can give up.
 	reading chan struct{}
+	// applying are those whose answers are evaluated, which may take a while.
+	applying chan struct{}
 	// instance is of this process: another one has other moments.
 	instance string
 	history  streamwatch.History
@@ -33,7 +40,8 @@ type watchHub struct {
 }
 
 func newWatching() *watchHub {
-	return &watchHub{changed: make(chan struct{}), reading: make(chan struct{}, 1), instance: rand.Text()[:10]}
+	return &watchHub{changed: make(chan struct{}), reading: make(chan struct{}, 1),
+		applying: make(chan struct{}, maxApplying), instance: rand.Text()[:10]}
 }
 
 // notify says that something has changed.
@@ -95,6 +103,26 @@ func (c *Coordinator) answer(
 ) (now,
 	then streamwatch.ViewRows, position string, err error) {
 	w := c.watches
+	rows, before, position, err := c.tables(ctx, v.Table, heard, after, notBefore)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	select {
+	case w.applying <- struct{}{}:
+		defer func() { <-w.applying }()
+	case <-ctx.Done():
+		return nil, nil, "", ctx.Err()
+	}
+	if now, err = v.Apply(ctx, rows); err == nil && before != nil {
+		then, err = v.Apply(ctx, before)
+	}
+	return now, then, position, err
+}
+
+// tables are the rows of a table now and where that is, and those at another position; nil where that is not known.
+func (c *Coordinator) tables(ctx context.Context, table string, heard int64, after string, notBefore time.Time) (now,
+	then []catalog.Row, position string, err error) {
+	w := c.watches
 	select {
 	case w.reading <- struct{}{}:
 		defer func() { <-w.reading }()
@@ -104,16 +132,11 @@ func (c *Coordinator) answer(
 	if err := c.observeTables(ctx, heard, notBefore); err != nil {
 		return nil, nil, "", err
 	}
-	rows, _ := w.history.Rows(v.Table, w.history.Moment)
-	if now, err = v.Apply(rows); err != nil {
-		return nil, nil, "", err
-	}
+	now, _ = w.history.Rows(table, w.history.Moment)
 	var moment int64
 	if n, _ := fmt.Sscanf(after, w.instance+".%d", &moment); n == 1 {
-		if rows, known := w.history.Rows(v.Table, moment); known {
-			if then, err = v.Apply(rows); err != nil {
-				return nil, nil, "", err
-			}
+		if rows, known := w.history.Rows(table, moment); known {
+			then = append([]catalog.Row{}, rows...)
 		}
 	}
 	return now, then, fmt.Sprintf("%s.%d", w.instance, w.history.Moment), nil
@@ -166,7 +189,11 @@ func (c *Coordinator) Watch(
 		events = nil
 		changed, heard = c.watches.next()
 		now, _, position, err := c.answer(ctx, v, heard, "", time.Time{})
-		if err != nil {
+		var refused *sql.Error
+		switch {
+		case errors.As(err, &refused): // it takes too much by now
+			return err
+		case err != nil:
 			continue // the catalog is away for the moment
 		}
 		events = streamwatch.Changes(was, now, position)

@@ -8,6 +8,8 @@ import (
 const (
 	// maxDepth is how deep parentheses, subqueries and operators may be nested.
 	maxDepth = 200
+	// maxStatements is how many statements are carried out together.
+	maxStatements = 1000
 	// maxParts is how many expressions a statement may have in all.
 	maxParts = 10_000
 )
@@ -44,6 +46,10 @@ func parse(source string, one func(*parser) (Statement, error)) ([]Parsed, error
 			return all, nil
 		}
 		begin := p.token.at
+		if len(all) == maxStatements {
+			return nil, Errorf(ParserError, source, begin, "give them in several groups",
+				"at most %d statements are carried out together", maxStatements)
+		}
 		p.parts = 0
 		s, err := one(p)
 		if err != nil {

@@ -4,6 +4,7 @@
 package watch
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/flow"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
@@ -127,29 +129,57 @@ func Parse(source string) (*View, error) {
 // ViewRows is the rows of a view by the key of their entity, each a JSON object.
 type ViewRows map[string]string
 
-// Apply returns what the view shows of a table's rows.
-func (v *View) Apply(rows []catalog.Row) (ViewRows, error) {
+// What a view may take: it is evaluated anew whenever the catalog has changed.
+const (
+	maxViewBytes = 16 << 20
+	viewTimeout  = time.Second
+)
+
+// tooMuch is the error of a view that takes too much.
+func (v *View) tooMuch(format string, args ...any) error {
+	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE", format, args...)
+}
+
+// Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does.
+func (v *View) Apply(ctx context.Context, rows []catalog.Row) (ViewRows, error) {
+	working, cancel := context.WithTimeout(ctx, viewTimeout)
+	defer cancel()
+	a, err := v.apply(working, rows)
+	if err != nil && working.Err() != nil && ctx.Err() == nil {
+		return nil, v.tooMuch("the WATCH takes more than %s", viewTimeout)
+	}
+	return a, err
+}
+
+func (v *View) apply(ctx context.Context, rows []catalog.Row) (ViewRows, error) {
+	account := memory.Limits{}.Open(0, nil)
+	defer context.AfterFunc(ctx, account.Stop)()
 	p, err := plan.Bind(v.source, v.query, schemas{}) // a plan is run once
 	if err != nil {
 		return nil, err
 	}
-	a := ViewRows{}
-	q := flow.New(p, flow.Options{Origins: []int{1}, Now: time.Now, Out: func(b *column.Batch) error {
-		for i := range b.N {
-			row := map[string]any{}
-			for c, col := range p.Columns {
-				if c != v.key {
-					row[col.Name] = value(&b.Cols[c], i)
+	a, bytes := ViewRows{}, 0
+	q := flow.New(p, flow.Options{Origins: []int{1}, Account: account, Now: time.Now, Ended: ctx.Err,
+		Out: func(b *column.Batch) error {
+			for i := range b.N {
+				if bytes > maxViewBytes {
+					return v.tooMuch("the WATCH shows more than %d MiB", maxViewBytes>>20)
 				}
+				row := map[string]any{}
+				for c, col := range p.Columns {
+					if c != v.key {
+						row[col.Name] = value(&b.Cols[c], i)
+					}
+				}
+				text, err := json.Marshal(row)
+				if err != nil {
+					return err
+				}
+				a[string(b.Cols[v.key].Text(i))] = string(text)
+				bytes += len(text)
 			}
-			text, err := json.Marshal(row)
-			if err != nil {
-				return err
-			}
-			a[string(b.Cols[v.key].Text(i))] = string(text)
-		}
-		return nil
-	}})
+			return nil
+		}})
 	b := &column.Batch{}
 	b.Reset(p.Scans[0].Columns)
 	for _, r := range rows {
@@ -222,11 +252,28 @@ func Changes(was, is ViewRows, position string) (events []Event) {
 // maxChanges is how many changes of rows are remembered, for readers that come back.
 const maxChanges = 20_000
 
+// maxHistoryBytes is how long what is remembered of rows may be.
+const maxHistoryBytes = 16 << 20
+
 // change is what a row was before a moment.
 type change struct {
 	moment     int64
 	table, key string
 	was        *catalog.Row
+}
+
+// size is about how many bytes it takes.
+func (c change) size() int {
+	n := 64 + len(c.key)
+	if c.was != nil {
+		for _, v := range c.was.Values {
+			if text, is := v.(string); is {
+				n += len(text)
+			}
+			n += 16
+		}
+	}
+	return n
 }
 
 // History is how the tables are now, and for a while what they were.
@@ -235,6 +282,7 @@ type History struct {
 	Moment int64
 	tables map[string]map[string]catalog.Row
 	log    []change
+	bytes  int
 	oldest int64
 }
 
@@ -265,7 +313,14 @@ func (h *History) Note(now map[string][]catalog.Row) bool {
 		log, h.oldest = nil, moment // of what was before nothing is known
 	}
 	h.tables, h.Moment, h.log = next, moment, append(h.log, log...)
-	if n := len(h.log) - maxChanges; n > 0 {
+	for _, c := range log {
+		h.bytes += c.size()
+	}
+	n := 0
+	for ; n < len(h.log) && (len(h.log)-n > maxChanges || h.bytes > maxHistoryBytes); n++ {
+		h.bytes -= h.log[n].size()
+	}
+	if n > 0 {
 		h.oldest = h.log[n-1].moment // what was before it can not be told any more
 		h.log = slices.Clone(h.log[n:])
 	}

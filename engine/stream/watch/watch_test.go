@@ -1,11 +1,13 @@
 package watch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
@@ -62,7 +64,7 @@ func TestChanges(t *testing.T) {
 		{[]string{"a:FILE", "b:PRINT"}, `DROP {"n":"A","type":"WEBHOOK"} @3`},
 		{nil, `DROP {"n":"B","type":"PRINT"} @4`},
 	} {
-		now, err := v.Apply(sinks(step.now...)["sinks"])
+		now, err := v.Apply(t.Context(), sinks(step.now...)["sinks"])
 		must(t, err)
 		if got := told(watch.Changes(was, now, fmt.Sprint(i))); got != step.want {
 			t.Errorf("step %d tells %s, not %s", i, got, step.want)
@@ -80,7 +82,7 @@ func TestEveryTableCanBeWatched(t *testing.T) {
 	for table := range catalog.Tables {
 		v, err := watch.Parse("WATCH SELECT * FROM " + table)
 		must(t, err)
-		a, err := v.Apply(rows[table])
+		a, err := v.Apply(t.Context(), rows[table])
 		must(t, err)
 		if len(a) != 1 || len(v.Columns) != len(catalog.Tables[table]) || strings.Contains(fmt.Sprint(a), "key") {
 			t.Errorf("%s shows %v", table, a)
@@ -164,7 +166,7 @@ func TestTheDesignsOwnExample(t *testing.T) {
 	must(t, err)
 	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w1", State: catalog.Active, Slots: 4},
 		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
-	a, err := v.Apply(catalog.FromContents(c).Rows()["workers"])
+	a, err := v.Apply(t.Context(), catalog.FromContents(c).Rows()["workers"])
 	must(t, err)
 	if got := told(
 		[]watch.Event{v.SnapshotEvent(a, "0")},
@@ -182,5 +184,52 @@ func TestNoRowIsComparedWithAnother(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != streamsql.BinderError || e.Line != 1 {
 			t.Errorf("%s: %v", sql, err)
 		}
+	}
+}
+
+// TestAWatchHasBounds: one that takes long ends after a second, or with its reader, and one that shows very much is
+// refused; its rows are evaluated anew at each change, while the others wait.
+func TestAWatchHasBounds(t *testing.T) {
+	long := strings.Repeat("a", 1<<18)
+	var rows []catalog.Row
+	for i := range 100 {
+		q := catalog.Query{ID: int64(i), Name: fmt.Sprint("q", i), Statement: long}
+		rows = append(rows, catalog.FromContents(catalog.Contents{Queries: []catalog.Query{q}}).Rows()["queries"]...)
+	}
+	slow := "WATCH SELECT name FROM queries WHERE statement LIKE '%" + long[:1<<17] + "b'"
+	for statement, says := range map[string]string{slow: "takes more than 1s",
+		"WATCH SELECT statement FROM queries": "shows more than 16 MiB"} {
+		v, err := watch.Parse(statement)
+		must(t, err)
+		began := time.Now()
+		_, err = v.Apply(t.Context(), rows)
+		var e *streamsql.Error
+		if took := time.Since(began); !errors.As(err, &e) || e.Kind != streamsql.StateLimit ||
+			!strings.Contains(e.Message, says) || took > 4*time.Second {
+			t.Errorf("%.50s: %v after %v", statement, err, took)
+		}
+	}
+	v, err := watch.Parse(slow)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := v.Apply(ctx, rows); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+		t.Errorf("it went on for %v: %v", time.Since(began), err)
+	}
+}
+
+// TestWhatIsRememberedOfRowsHasABound: statements that are made and dropped are not kept for ever.
+func TestWhatIsRememberedOfRowsHasABound(t *testing.T) {
+	h, long := watch.History{}, strings.Repeat("a", 1<<20)
+	for i := range 100 {
+		q := catalog.Query{ID: int64(i), Name: fmt.Sprint("q", i), Statement: long + fmt.Sprint(i)}
+		h.Note(catalog.FromContents(catalog.Contents{Queries: []catalog.Query{q}}).Rows())
+	}
+	if _, known := h.Rows("queries", h.Moment-5); !known {
+		t.Error("what was a moment ago is not known")
+	}
+	if _, known := h.Rows("queries", h.Moment-50); known {
+		t.Error("50 MiB of what was are remembered")
 	}
 }

@@ -38,8 +38,8 @@ const (
 func NewDriver() target.Driver { return driver{} }
 
 // NewStrictDriver returns the driver named "postgres" for a server or a node, whose connection strings come from others
-// than the person who runs it. It connects where the policy lets it; nil lets it connect everywhere. No connection of it
-// lands in one of the own databases, as own tells them when it is opened; a nil own knows none.
+// than the person who runs it. It connects where the policy lets it; nil lets it connect everywhere. No connection may
+// land in one of the databases that own tells when it is opened; a nil own knows none.
 func NewStrictDriver(own func() []engine.OwnDatabase, p *egress.Policy) target.Driver {
 	return driver{dsn.Reader{Strict: true, Egress: p, Own: own}}
 }

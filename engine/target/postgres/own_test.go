@@ -322,6 +322,22 @@ func TestTheControlStoreHides(t *testing.T) {
 	}
 }
 
+// TestTheOwnPostgresLetsGuestsIn: of a Postgres that is all the server's own, reached over TCP.
+func TestTheOwnPostgresLetsGuestsIn(t *testing.T) {
+	h := newHousehold(t)
+	h.sql("postgres", "CREATE DATABASE plain OWNER plain")
+	h.own.Sealed, h.own.Guests = true, []string{"plain"}
+	d := postgres.NewStrictDriver(func() []engine.OwnDatabase { return []engine.OwnDatabase{h.own} }, allowed(t))
+	for _, c := range [][2]string{{"plain", "plain"}, {"admin", "plain"}, {"plain", "bench"}, {"plain", "control"},
+		{"keeper", "control"}, {"admin", "postgres"}} {
+		err := h.open(d, "postgres://"+c[0]+"@"+h.host+"/"+c[1]+"?sslmode=disable")
+		if c[0] == c[1] && err != nil || c[0] != c[1] && (!errors.Is(err, egress.ErrRefused) ||
+			!strings.Contains(err.Error(), "own Postgres")) {
+			t.Errorf("%s in %s: %v", c[0], c[1], err)
+		}
+	}
+}
+
 // TestANodeIsToldWhatIsNoTarget: the databases come with the work.
 func TestANodeIsToldWhatIsNoTarget(t *testing.T) {
 	h := newHousehold(t)

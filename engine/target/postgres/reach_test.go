@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +90,78 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 		_ = db.Close()
 		if n := l.callers(t); !engine.HasCode(err, engine.CodeTarget) || refused == c.reached || (n > 0) != c.reached {
 			t.Errorf("%v %s: %v, %d callers", c.list, c.host, err, n)
+		}
+	}
+}
+
+// TestSocketsAreReachedWhereTheyAreListed: when a connection is written, and again when it is dialled, where a link may
+// lead elsewhere by then.
+func TestSocketsAreReachedWhereTheyAreListed(t *testing.T) {
+	dir, err := os.MkdirTemp("", "reach") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, name := range []string{"listed", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, name, ".s.PGSQL.5432"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_ = c.Close()
+			}
+		}()
+	}
+	dsn := func(name string) string { return "host=" + filepath.Join(dir, name) + " user=u dbname=d" }
+	refused := func(err error) bool {
+		return errors.Is(err, egress.ErrRefused) && engine.HasCode(err, engine.CodeTarget)
+	}
+	check := func(list []string, dsn string) error {
+		p, err := egress.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(dir, "listed", "link")
+		_ = os.Remove(link)
+		if err := os.Symlink(filepath.Join(dir, "listed"), link); err != nil {
+			t.Fatal(err)
+		}
+		db, err := postgres.NewStrictDriver(nil, p).Open(target.Config{DSN: secret.New(dsn), ConnectTimeout: 3 * time.Second})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = db.Close() }()
+		// Between writing and dialling a link is made to lead elsewhere.
+		_ = os.Remove(link)
+		if err := os.Symlink(filepath.Join(dir, "other"), link); err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Check(t.Context())
+		return err
+	}
+	listed := "unix:" + filepath.Join(dir, "listed")
+	for _, c := range []struct {
+		list    []string
+		dsn     string
+		reached bool
+	}{
+		{nil, dsn("listed"), false}, {[]string{"0.0.0.0/0", "::/0"}, dsn("listed"), false},
+		{[]string{listed}, dsn("listed"), true}, {[]string{listed}, dsn("other"), false},
+		{[]string{listed}, dsn("listed/../other"), false}, {[]string{listed}, dsn("listed/link"), false},
+		{[]string{listed}, "host=" + filepath.Join(dir, "listed") + "," + filepath.Join(dir, "other") + " user=u", false},
+		{[]string{listed}, "host=@" + dir + " user=u", false},
+	} {
+		if err := check(c.list, c.dsn); err == nil || refused(err) == c.reached && !strings.Contains(c.dsn, "@") {
+			t.Errorf("%v %s: %v", c.list, c.dsn, err)
 		}
 	}
 }

@@ -8,6 +8,15 @@ CREATE TABLE IF NOT EXISTS node_addresses (
     added_at  timestamptz NOT NULL DEFAULT now()
 );
 
+-- joined_node_addresses has the addresses of a server's own machine at which a node with a certificate has answered:
+-- none without one is dialled there afterwards.
+CREATE TABLE IF NOT EXISTS joined_node_addresses (
+    server     text NOT NULL CHECK (server <> ''),
+    address    text NOT NULL CHECK (address <> ''),
+    joined_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (server, address)
+);
+
 -- node_authority has the certificate authority that signs the certificates of nodes.
 CREATE TABLE IF NOT EXISTS node_authority (
     singleton    boolean PRIMARY KEY DEFAULT true CHECK (singleton),

@@ -53,3 +53,9 @@ CREATE TABLE IF NOT EXISTS staging.parts (
     byte_count     bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (dynamic_table, part)
 );
+
+-- waiting_queries are queries that wait for their turn: who cancels one, on whichever server, deletes its row.
+CREATE TABLE IF NOT EXISTS staging.waiting_queries (
+    session    text PRIMARY KEY,
+    since      timestamptz NOT NULL DEFAULT now()
+);

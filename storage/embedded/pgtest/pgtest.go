@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/rs/zerolog"
 )
@@ -83,12 +85,8 @@ func start() (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	hba := filepath.Join(dir, "open-hba.conf")
-	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o644); err != nil {
-		return nil, fmt.Errorf("writing who gets in: %w", err)
-	}
 	pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop(), Throwaway: true,
-		Settings: map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off", "hba_file": hba}})
+		Settings: map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off"}})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -165,11 +163,54 @@ const targetRole = "target"
 // server have to whose control store is in this cluster too.
 func (s *Server) NewTarget(t testing.TB) (dsn string) {
 	t.Helper()
-	s.targets.Do(func() { s.exec(t, "CREATE ROLE "+targetRole+" LOGIN") })
-	dsn = s.newDatabase(t, " OWNER "+targetRole)
-	config, err := pgx.ParseConfig(dsn)
+	s.targets.Do(func() { s.admitTarget(t) })
+	return targetDSN(s.newDatabase(t, " OWNER "+targetRole))
+}
+
+// admitTarget makes the role of targets, and lets it in.
+func (s *Server) admitTarget(t testing.TB) {
+	t.Helper()
+	s.exec(t, "CREATE ROLE "+targetRole+" LOGIN")
+	conn, err := pgx.Connect(context.Background(), s.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var path string
+	if err := conn.QueryRow(context.Background(), "SHOW hba_file").Scan(&path); err != nil {
+		t.Fatal(err)
+	}
+	hba, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = hba.WriteString("local all " + targetRole + " trust\n")
+	if err := errors.Join(err, hba.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(t, "SELECT pg_reload_conf()")
+	// The postmaster reads it in its own time.
+	for range 500 {
+		as, err := pgx.Connect(context.Background(), targetDSN(s.DSN("postgres")))
+		if err == nil {
+			_ = as.Close(context.Background())
+			return
+		}
+		// Past pg_hba.conf it may still have no right to that database.
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "42501" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the role is not let in")
+}
+
+// targetDSN is a connection string of the superuser as that of the role of targets.
+func targetDSN(dsn string) string {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		panic(err) // it is this package's own
 	}
 	return strings.Replace(dsn, " user="+config.User+" ", " user="+targetRole+" ", 1)
 }

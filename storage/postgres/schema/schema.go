@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	postgresdsn "github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -71,7 +72,7 @@ func applyFiles(ctx context.Context, tx pgx.Tx) error {
 
 func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
+	if err := errors.Join(CheckDSN(dsn), err); err != nil {
 		return nil, InvalidDSN(err)
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -98,8 +99,15 @@ func hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
+// CheckDSN refuses a database URL that different readers would cut at different places.
+func CheckDSN(dsn string) error { return postgresdsn.Check("--database-url", dsn) }
+
 // InvalidDSN says that a database URL cannot be read, without what it holds.
 func InvalidDSN(err error) error {
+	var ambiguous *engine.Error
+	if errors.As(err, &ambiguous) {
+		return ambiguous
+	}
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) && parse.Unwrap() != nil {
 		// What went wrong with a file does not repeat the rest of the URL.

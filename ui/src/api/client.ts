@@ -4,6 +4,7 @@ import { connectivity, isServerResponse, watchdog } from './connectivity';
 import type { Method, OptionalArgs, PathOf, RequestOptions, ResponseBody } from './operations';
 import type { paths } from './schema';
 import type { FieldError, Plugin } from './types';
+import { unattended } from './unattended';
 
 /** Problem is a request that failed, at the server or on the network, with a message for the user. */
 export class Problem extends Error {
@@ -21,9 +22,9 @@ export class Problem extends Error {
   }
 }
 
-/** onSignedOut is called when the server rejects the session. */
-let onSignedOut: () => void = () => {};
-export function onSignOut(f: () => void): void {
+/** onSignedOut is called when the server rejects the session, with the reason where the server gives one. */
+let onSignedOut: (reason: string) => void = () => {};
+export function onSignOut(f: (reason: string) => void): void {
   onSignedOut = f;
 }
 
@@ -85,7 +86,11 @@ async function fetchResponse(path: string, request: RequestInit): Promise<Respon
   let res: Response;
   const ended = watchdog();
   try {
-    res = await fetch(path, { credentials: 'same-origin', ...request });
+    res = await fetch(path, {
+      credentials: 'same-origin',
+      ...request,
+      headers: { ...(request.headers as Record<string, string> | undefined), ...unattended() },
+    });
   } catch (err) {
     if (request.signal?.aborted) throw err;
     connectivity.failed();
@@ -128,7 +133,7 @@ export async function sendForm(
   const res = await (method === 'GET'
     ? fetchResponse(`${path}?${form.toString()}`, { method, signal })
     : fetchResponse(path, { method, signal, body: form }));
-  if (res.status === 401) onSignedOut();
+  if (res.status === 401) onSignedOut('');
   return res;
 }
 
@@ -137,8 +142,10 @@ export const sendForFile = (path: '/api/query/export', body: unknown): Promise<R
 
 /** responseProblem converts an error response. A rejected session leads to sign-in. */
 function responseProblem(path: string, status: number, body: string): Problem {
-  if (status === 401 && !path.startsWith('/api/auth/signin')) onSignedOut();
-  return problemFrom(status, body);
+  const problem = problemFrom(status, body);
+  if (status === 401 && !path.startsWith('/api/auth/signin'))
+    onSignedOut(problem.fields.some((f) => f.field === 'session') ? problem.message : '');
+  return problem;
 }
 
 /** sendPlugin uploads a plugin file with progress, which fetch cannot report. */

@@ -78,13 +78,13 @@ function SignedInApp() {
   const [path, navigate] = useLocation();
 
   useEffect(() => {
-    onSignOut(() => {
+    onSignOut((reason) => {
       // A user whose session ended sees why; a visitor by link does not.
       const ended = qc.getQueryData(['me']) !== undefined;
       qc.removeQueries({ queryKey: ['me'] });
       if (location.pathname === '/signin') return;
       const next = encodeURIComponent(location.pathname + location.search);
-      navigate(`/signin?next=${next}`, { replace: true, state: ended ? { ended } : null });
+      navigate(`/signin?next=${next}`, { replace: true, state: ended || reason ? { ended: true, reason } : null });
     });
   }, [qc, navigate]);
 

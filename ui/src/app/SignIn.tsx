@@ -54,7 +54,8 @@ export function SignIn() {
     staleTime: 60_000,
   });
   const provider = ways.data?.provider;
-  const ended = useHistoryState<{ ended?: boolean } | null>()?.ended === true;
+  const left = useHistoryState<{ ended?: boolean; reason?: string } | null>();
+  const ended = left?.ended === true;
   const sent = useRef(false);
 
   const signIn = useCallback(
@@ -127,7 +128,8 @@ export function SignIn() {
             )}
             {ended && !problem && code === null && (
               <Notice>
-                <strong>Your session has ended.</strong> Sign in again, and you are back where you were.
+                <strong>{left?.reason || 'Your session has ended.'}</strong> Sign in again, and you are back where you
+                were.
               </Notice>
             )}
             {code !== null ? (

@@ -63,9 +63,23 @@ function decode(s: string): string {
   }
 }
 
+/**
+ * isAmbiguous reports an address in which it cannot be told where the password ends: a part of it would be
+ * shown as the host. The server refuses it, too.
+ */
+export function isAmbiguous(text: string): boolean {
+  const rest = text.trim().replace(/^[a-z]+:\/\//i, '');
+  const at = rest.indexOf('@');
+  const before = rest.slice(0, Math.max(at, 0));
+  return (
+    rest.includes('#') || rest.includes('@', at + 1 || rest.length) || (before.includes(':') && /[/?]/.test(before))
+  );
+}
+
 /** fromUrl parses a URL; null when the form cannot show it. */
 export function fromUrl(text: string): DsnParts | null {
-  const m = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(
+  if (isAmbiguous(text)) return null;
+  const m = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#@]*)(?::(\d*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(
     text.trim(),
   );
   if (!m) return null;

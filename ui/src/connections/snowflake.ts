@@ -1,3 +1,5 @@
+import { isAmbiguous } from './dsn';
+
 /** SignIn is how a Snowflake user signs in; the values are the DSN's authenticators. */
 export type SignIn = 'snowflake' | 'snowflake_jwt' | 'oauth' | 'programmatic_access_token';
 
@@ -75,6 +77,7 @@ const kinds: SignIn[] = ['snowflake', 'snowflake_jwt', 'oauth', 'programmatic_ac
 
 /** fromSnowflake parses a DSN; null when the form cannot show it. */
 export function fromSnowflake(text: string): SnowflakeParts | null {
+  if (isAmbiguous(text)) return null;
   const m = /^(?:snowflake:\/\/)?(?:([^@/?#]*)@)?([^/?#@]+)(?:\/([^/?#]*))?(?:\/([^/?#]*))?(?:\?([^#]*))?$/i.exec(
     text.trim(),
   );

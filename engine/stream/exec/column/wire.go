@@ -9,7 +9,8 @@ import (
 // ErrWire says that what came from another process is not what it should be.
 var ErrWire = errors.New("rows from another process cannot be read")
 
-// MaxWireRows bounds the rows of a batch on its way between processes.
+// MaxWireRows bounds the rows of a batch on its way between processes, and their values: what rows take does not follow
+// from how many bytes have travelled.
 const MaxWireRows = 1 << 17
 
 // AppendWire appends the values of rows from … until-1 as they travel between processes. The type does not travel: who
@@ -194,7 +195,7 @@ func (b *Batch) AppendWire(to []byte, from, until int) []byte {
 // ReadWire replaces the rows by those that travelled, of a schema.
 func (b *Batch) ReadWire(w *Wire, columns []Column) {
 	b.Reset(columns)
-	n := w.Count(MaxWireRows)
+	n := w.Count(max(1, MaxWireRows/max(1, len(columns))))
 	for i := range b.Cols {
 		b.Cols[i].ReadWire(w, columns[i].Type, n)
 	}

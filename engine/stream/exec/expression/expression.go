@@ -40,7 +40,7 @@ type node interface {
 }
 
 // Eval returns the value of every row. What it holds is counted by m; nil counts nothing, and bounds nothing. The error
-// is ErrPiece, ErrStopped or a *TooMuch.
+// is ErrPiece, ErrStopped or a *MemoryError.
 func (e *Expr) Eval(in *column.Batch, m *Memory) (v *column.Vec, err error) {
 	defer func() {
 		r := recover()

@@ -25,8 +25,8 @@ type Memory struct {
 	vectors []*result
 }
 
-// NewMemory returns what counts for an account. Several rows that would hold more than most bytes together are ErrPiece;
-// a single one may hold what the account has.
+// NewMemory returns what counts for an account. Several rows that would hold more than most bytes together are
+// ErrPiece; a single one may hold what the account has.
 func NewMemory(a *memory.Account, most int) *Memory { return &Memory{account: a, most: most} }
 
 // Filled is how many bytes the values take that were evaluated since the last call.
@@ -49,16 +49,16 @@ func (m *Memory) Release() {
 	m.held = 0
 }
 
-// TooMuch is the error of an expression for which there is not enough memory.
-type TooMuch struct {
+// MemoryError is the error of an expression for which there is not enough memory.
+type MemoryError struct {
 	// Of is the expression as it was written, shortened.
 	Of    string
 	Cause error
 }
 
-func (e *TooMuch) Error() string { return "evaluating " + e.Of + ": " + e.Cause.Error() }
+func (e *MemoryError) Error() string { return "evaluating " + e.Of + ": " + e.Cause.Error() }
 
-func (e *TooMuch) Unwrap() error { return e.Cause }
+func (e *MemoryError) Unwrap() error { return e.Cause }
 
 // maxShown is how many characters of an expression an error has.
 const maxShown = 80
@@ -71,7 +71,7 @@ func (e *Expr) tooMuch(cause error) error {
 			text = append(text[:maxShown-1:maxShown-1], '…')
 		}
 	}
-	return &TooMuch{Of: string(text), Cause: cause}
+	return &MemoryError{Of: string(text), Cause: cause}
 }
 
 // result is the vector that a node evaluates in. A Memory counts held bytes of it.

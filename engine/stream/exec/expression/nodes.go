@@ -440,8 +440,8 @@ func (n *like) eval(in *input, on []bool) *column.Vec {
 	return in.done(&n.out, 0)
 }
 
-// maxSteps is how far two texts are compared, which takes about a tenth of a second: two of 1 MiB that repeat themselves
-// would take half an hour. After each checkSteps of them it is asked whether the query has to end.
+// maxSteps is how far two texts are compared, which takes about a tenth of a second: two of 1 MiB that repeat
+// themselves would take half an hour. After each checkSteps of them it is asked whether the query has to end.
 const (
 	maxSteps   = 1 << 26
 	checkSteps = 1 << 20

@@ -138,43 +138,51 @@ func (a *aggregator) use(b *column.Batch, _ bool) error {
 			i++
 			continue
 		}
-		start, table, ok := a.panes.of(t.Ints[i])
-		if !ok {
-			table = a.table()
-			a.panes.add(start, table)
+		n, err := a.addRun(i, min(b.N, i+checkRows), bounds)
+		if err != nil {
+			return err
 		}
-		before := 0 // what a table brought along from its last use counts from now on
-		if ok {
-			before = table.Size()
-		}
-		a.groups = a.groups[:0]
-		begin := i
-		end := min(start+a.panes.width-1, bounds.ahead)
-		for ; i < b.N && i < begin+checkRows && !t.Null[i] && t.Ints[i] >= start && t.Ints[i] <= end; i++ {
-			if i > begin && a.panes.late(t.Ints[i]) {
-				break
-			}
-			a.groups = append(a.groups, table.Group(a.keys, a.cols, i))
-			if ts := t.Ints[i]; !a.seen || ts > a.latest {
-				a.latest, a.seen = ts, true
-			}
-		}
-		table.Rows += int64(len(a.groups))
-		for f, s := range table.States {
-			s.Add(aggregate.Rows{Groups: a.groups, From: begin, Arg: a.args[f], Times: t.Ints})
-		}
-		if more := table.Size() - before; more > 0 {
-			if err := a.addState(more, table); err != nil {
-				return err
-			}
-		}
-		if i-begin == checkRows {
+		if i += n; n == checkRows {
 			if err := a.q.o.Ended(); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// addRun adds the rows from begin on, before until, that are in the same pane as the first, and returns how many there
+// were.
+func (a *aggregator) addRun(begin, until int, bounds bounds) (n int, err error) {
+	t := a.time
+	start, table, ok := a.panes.of(t.Ints[begin])
+	if !ok {
+		table = a.table()
+		a.panes.add(start, table)
+	}
+	before := 0 // what a table brought along from its last use counts from now on
+	if ok {
+		before = table.Size()
+	}
+	a.groups = a.groups[:0]
+	end := min(start+a.panes.width-1, bounds.ahead)
+	for i := begin; i < until && !t.Null[i] && t.Ints[i] >= start && t.Ints[i] <= end; i++ {
+		if i > begin && a.panes.late(t.Ints[i]) {
+			break
+		}
+		a.groups = append(a.groups, table.Group(a.keys, a.cols, i))
+		if ts := t.Ints[i]; !a.seen || ts > a.latest {
+			a.latest, a.seen = ts, true
+		}
+	}
+	table.Rows += int64(len(a.groups))
+	for f, s := range table.States {
+		s.Add(aggregate.Rows{Groups: a.groups, From: begin, Arg: a.args[f], Times: t.Ints})
+	}
+	if more := table.Size() - before; more > 0 {
+		err = a.addState(more, table)
+	}
+	return len(a.groups), err
 }
 
 // mergeWire adds groups that were added up elsewhere, of so many rows of a pane that are counted with them.

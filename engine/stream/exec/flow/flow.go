@@ -8,8 +8,8 @@
 // row is late; a batch that is marked says itself how far its origin has come. Rows a day and more ahead of the
 // machine's clock are left out and counted: one of them would make all others late.
 //
-// What a query holds is bounded: rows are evaluated in pieces where all of a batch would take too much, and a query that
-// holds more than its limit nevertheless fails, and says with what.
+// What a query holds is bounded: rows are evaluated in pieces where all of a batch would take too much, and a query
+// that holds more than its limit nevertheless fails, and says with what.
 package flow
 
 import (

@@ -50,7 +50,7 @@ func (p *pieces) push(b *column.Batch) error {
 		faults := *p.q.plan.Faults
 		if err := p.eval(rows); err != nil {
 			p.memory.Release()
-			var held *memory.Exceeded
+			var held *memory.ExceededError
 			if n == 1 || !errors.Is(err, expression.ErrPiece) && !errors.As(err, &held) {
 				return p.explain(err)
 			}
@@ -90,7 +90,7 @@ func (p *pieces) explain(err error) error {
 		}
 		return err
 	}
-	var of *expression.TooMuch
+	var of *expression.MemoryError
 	if errors.As(err, &of) {
 		return p.q.StateLimit(of.Cause, "one row takes too much in "+of.Of)
 	}
@@ -100,7 +100,7 @@ func (p *pieces) explain(err error) error {
 // StateLimit is the end of a query that may not hold more; what says with what.
 func (q *Query) StateLimit(err error, what string) error {
 	const less = "group by what has fewer values, make windows smaller, or let fewer rows and shorter texts through"
-	var e *memory.Exceeded
+	var e *memory.ExceededError
 	switch {
 	case !errors.As(err, &e):
 		return err

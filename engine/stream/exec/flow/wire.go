@@ -72,7 +72,7 @@ func (w *Writer) Rows(scan, origin int, b *column.Batch) error {
 	for i := range b.Cols {
 		size += 8*b.N + len(b.Cols[i].Bytes)
 	}
-	some := max(1, min(b.N, maxRowsBytes*b.N/max(size, 1), column.MaxWireRows))
+	some := max(1, min(b.N, maxRowsBytes*b.N/max(size, 1), column.MaxWireRows/max(1, len(b.Cols))))
 	for from := 0; from < b.N; from += some {
 		w.beginMessage(msgRows, scan)
 		w.frame = binary.AppendUvarint(w.frame, uint64(origin))

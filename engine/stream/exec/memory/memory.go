@@ -21,15 +21,15 @@ type Limits struct {
 	Query int
 }
 
-// Exceeded is the error of a query that may not hold more.
-type Exceeded struct {
+// ExceededError is the error of a query that may not hold more.
+type ExceededError struct {
 	// Limit is what may be held, in bytes; Total says that it is by all queries of the process together.
 	Limit int
 	Total bool
 }
 
 // Error implements error.
-func (e *Exceeded) Error() string {
+func (e *ExceededError) Error() string {
 	if e.Total {
 		return "the continuous queries of this process hold all the memory that they may"
 	}
@@ -81,7 +81,7 @@ func (p *Pool) draw(a *Account, n int64) error {
 			break
 		}
 		if most == a {
-			return &Exceeded{Limit: int(p.limit), Total: true}
+			return &ExceededError{Limit: int(p.limit), Total: true}
 		}
 		most.evict()
 	}
@@ -110,8 +110,8 @@ type Account struct {
 	drawn   int64 // guarded by the pool, and changed by the goroutine of the account alone
 }
 
-// Open returns the account of a query that may hold limit bytes; 0 is what the limits say. onEvict, which may be nil, is
-// called once if the query has to end since all queries hold too much; it must not block.
+// Open returns the account of a query that may hold limit bytes; 0 is what the limits say. onEvict, which may be nil,
+// is called once if the query has to end since all queries hold too much; it must not block.
 func (l Limits) Open(limit int, onEvict func()) *Account {
 	if limit == 0 {
 		limit = l.Query
@@ -134,10 +134,10 @@ func (a *Account) Limit() int { return a.limit }
 // Used is how many bytes it holds.
 func (a *Account) Used() int { return a.used }
 
-// Grow counts n bytes more, or returns an *Exceeded and counts none.
+// Grow counts n bytes more, or returns an *ExceededError and counts none.
 func (a *Account) Grow(n int) error {
 	if a.used+n > a.limit {
-		return &Exceeded{Limit: a.limit}
+		return &ExceededError{Limit: a.limit}
 	}
 	a.used += n
 	if more := int64(a.used) - a.drawn; a.pool != nil && more > 0 {
@@ -180,7 +180,7 @@ func (a *Account) Evicted() error {
 	if !a.evicted.Load() {
 		return nil
 	}
-	return &Exceeded{Limit: int(a.pool.limit), Total: true}
+	return &ExceededError{Limit: int(a.pool.limit), Total: true}
 }
 
 // evict ends the query for the sake of others.

@@ -119,10 +119,8 @@ func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 // ambiguous reports that a connection string, read by the rules, is not what
 // somebody meant: part of a password may stand where a host or a port is expected.
 func (r Reader) ambiguous(url bool, m map[string]string) bool {
-	for host := range strings.SplitSeq(m["host"], ",") {
-		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
-			return true
-		}
+	if !plainHosts(m["host"]) {
+		return true
 	}
 	if url && strings.Contains(m["database"], "@") {
 		return true

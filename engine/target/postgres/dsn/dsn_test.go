@@ -34,7 +34,7 @@ func TestShownConnectionStringsHaveNoPassword(t *testing.T) {
 		"postgres://ada:pw@host/db": "postgres://ada:***@host/db",
 		"postgresql://ada:p%40w@host:5433,other/db?sslmode=require": "postgresql://ada:***@host:5433,other/db?" +
 			"sslmode=require",
-		"postgres://ada:p?w@host/db":                    "postgres://ada:***@host/db",
+		"postgres://ada:p?w@host/db":                    "***",
 		"postgres://ada@host/db":                        "postgres://ada@host/db",
 		"postgres://host:5432/db":                       "postgres://host:5432/db",
 		"postgres://host/db?application_name=a@b:c":     "postgres://host/db?application_name=a@b:c",
@@ -149,7 +149,7 @@ func agree(t testing.TB, dsn string) {
 	s, err := readSettings(dsn)
 	want, wrong := pgx.ParseConfig(dsn)
 	if err != nil {
-		if wrong == nil && !errors.Is(err, errOddKey) {
+		if wrong == nil && !errors.Is(err, errOddKey) && !errors.As(err, new(*ambiguousError)) {
 			t.Fatalf("%q: pgx reads it, we do not", dsn)
 		}
 		return

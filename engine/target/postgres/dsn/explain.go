@@ -14,6 +14,10 @@ import (
 
 // explainDSN never repeats the connection string: it may hold a password.
 func explainDSN(err error) error {
+	var ambiguous *ambiguousError
+	if errors.As(err, &ambiguous) {
+		return explainAmbiguous(ambiguous)
+	}
 	reason := "it is neither a URL nor a list of key=value pairs"
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {

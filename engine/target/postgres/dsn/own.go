@@ -41,8 +41,8 @@ const (
 		OR r.oid IN (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
 		OR r.oid IN (SELECT n.nspowner FROM pg_catalog.pg_namespace AS n
 			WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema')
-		OR r.oid IN (SELECT c.relowner FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-			WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'))`
+		OR r.oid IN (SELECT c.relowner FROM pg_catalog.pg_class AS c
+			JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'))`
 )
 
 const ownHint = "Use a database of your own. The built-in connection playground is the only one that leads to this " +
@@ -183,7 +183,7 @@ func checkOwn(ctx context.Context, c *pgconn.PgConn, all []engine.OwnDatabase) e
 		return &engine.Error{
 			Code:  engine.CodeTarget,
 			Cause: err,
-			Message: "It cannot be told whether this connection leads to the database in which Loadstone keeps what is its own: " +
+			Message: "It cannot be told whether this connection leads to one of Loadstone's own databases: " +
 				strings.TrimSuffix(
 					said.Message,
 					".",

@@ -41,9 +41,12 @@ func readSettings(dsn string) (settings, error) {
 		}
 	}
 	if s.url {
+		if err := checkURL(dsn[begin:]); err != nil {
+			return settings{}, err
+		}
 		s.list, err = readURL(dsn, begin)
-	} else {
-		s.list, err = readPairs(dsn)
+	} else if s.list, err = readPairs(dsn); err == nil {
+		err = checkPairs(s.list)
 	}
 	for _, p := range s.list {
 		if !plainKey(p.key) || p.key == "user" && p.value == "" {
@@ -112,7 +115,9 @@ func readPairs(dsn string) (list []setting, err error) {
 			return nil, errUnreadable
 		}
 		at += equals + 1
+		begins := at
 		skip()
+		spaced := at > begins
 		p := setting{key: canonicalKey(key), from: at}
 		quoted := at < len(dsn) && dsn[at] == '\''
 		if quoted {
@@ -130,6 +135,12 @@ func readPairs(dsn string) (list []setting, err error) {
 			if !quoted && strings.IndexByte(spaces, c) >= 0 {
 				break
 			}
+			if !quoted && spaced && c == '=' {
+				return nil, &ambiguousError{"a parameter seems to have no value: the next one would be it", pairsHint}
+			}
+			if !quoted && c == '\'' {
+				return nil, &ambiguousError{"there is a quote within a value that has none around it", pairsHint}
+			}
 			at++
 			if c == '\\' {
 				if at == len(dsn) {
@@ -141,7 +152,10 @@ func readPairs(dsn string) (list []setting, err error) {
 			value.WriteByte(c)
 		}
 		if !closed {
-			return nil, errUnreadable
+			return nil, &ambiguousError{"a quote is never closed", pairsHint}
+		}
+		if quoted && at < len(dsn) && strings.IndexByte(spaces, dsn[at]) < 0 {
+			return nil, &ambiguousError{"something follows a quote that closes, without a space between", pairsHint}
 		}
 		p.value, p.to = value.String(), at
 		if p.key != "user" || p.value != "" {

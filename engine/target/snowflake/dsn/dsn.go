@@ -95,6 +95,9 @@ func Parse(dsn string) (*Settings, error) {
 		}
 		dsn = rest
 	}
+	if err := checkAmbiguous(dsn); err != nil {
+		return nil, err
+	}
 	head, query, _ := strings.Cut(dsn, "?")
 	s := &Settings{Authenticator: sf.AuthTypeSnowflake}
 	at := strings.LastIndexByte(head, '@')
@@ -117,6 +120,25 @@ func Parse(dsn string) (*Settings, error) {
 		return nil, err
 	}
 	return s, s.check()
+}
+
+// checkAmbiguous refuses an address, given without its scheme, in which it cannot be told where the password ends: a
+// piece of it would be taken for the account or a parameter, and shown.
+func checkAmbiguous(rest string) error {
+	at := strings.IndexByte(rest, '@')
+	var why string
+	switch {
+	case at >= 0 && strings.IndexByte(rest[at+1:], '@') >= 0:
+		why = "it has more than one @, so that it cannot be told where the password ends"
+	case at >= 0 && strings.ContainsAny(rest[:at], "/?"):
+		why = "there is a / or ? before the @, so that it cannot be told where the password ends"
+	case strings.IndexByte(rest, '#') >= 0:
+		why = "it has a #, which some take for the end"
+	default:
+		return nil
+	}
+	return refuse("dsn", "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: "+
+		"snowflake://USER:p%40ss@ACCOUNT/DATABASE/SCHEMA.", "The connection cannot be used: %s.", why)
 }
 
 // place reads ACCOUNT/DATABASE/SCHEMA, where a host with a port may stand for the account.
@@ -154,8 +176,8 @@ func (s *Settings) place(text string) error {
 func portOf(text string) (int, error) {
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.", "The port %q is none.",
-			Short(text))
+		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.",
+			"The port is no number from 1 to 65535.")
 	}
 	return port, nil
 }
@@ -190,6 +212,12 @@ func (s *Settings) parameters(query string) error {
 		name, known := names[key]
 		if !known {
 			hint := "The parameters of a connection are " + allowed() + "."
+			if slices.ContainsFunc(secretNames, func(name string) bool { _, given := seen[name]; return given }) &&
+				!isReason(key) {
+				// It may be the rest of the secret, which is not repeated.
+				return refuse("dsn", hint+" Write & in a value as %26.", "A parameter after a secret is not allowed in a "+
+					"connection.")
+			}
 			for other, reason := range reasons {
 				if strings.EqualFold(other, key) {
 					hint = reason
@@ -206,6 +234,16 @@ func (s *Settings) parameters(query string) error {
 		seen[name] = value
 	}
 	return s.take(seen)
+}
+
+// isReason reports a parameter that the official driver knows.
+func isReason(key string) bool {
+	for other := range reasons {
+		if strings.EqualFold(other, key) {
+			return true
+		}
+	}
+	return false
 }
 
 func allowed() string {

@@ -153,6 +153,28 @@ func TestDSNsThatSmuggle(t *testing.T) {
 	}
 }
 
+// TestAmbiguousConnections are refused, with how they are written, and nothing of them is shown.
+func TestAmbiguousConnections(t *testing.T) {
+	for dsn, hint := range map[string]string{
+		"snowflake://u:Zq9@9qZ@acme/db": "%40", "u:Zq9/9qZ@acme/db": "%2F", "u:Zq9?9qZ@acme": "%3F", "u:Zq9#9qZ@acme": "%23",
+		"u:x@acme/db@9qZ": "%40", "acme/db?token=Zq9@9qZ": "%40", "u:x@acme?token=a@9qZ": "%40",
+		"u:12?role=9qZ@acme": "%3F", "u:x@acme?token=Zq9&9qZ": "%26", "u:x@acme?token=Zq9&9qZ=1": "%26",
+		"u:Zq9": "65535",
+	} {
+		_, err := Parse(dsn)
+		if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(engine.AsError(err).Hint, hint) ||
+			strings.Contains(err.Error(), "9qZ") || strings.Contains(err.Error(), "Zq9") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+		if shown, _ := (Reader{}).Redact(dsn); shown != "***" {
+			t.Errorf("%s is shown as %s", dsn, shown)
+		}
+		if (Reader{}).Validate(dsn) == nil {
+			t.Errorf("%s is taken", dsn)
+		}
+	}
+}
+
 func FuzzParseDSN(f *testing.F) {
 	f.Add("snowflake://u:p@acme/DB/S?warehouse=W&role=%22r%22")
 	f.Add("u:p@127.0.0.1:1?account=a&protocol=http&private_key=MIIE&private_key_passphrase=x")

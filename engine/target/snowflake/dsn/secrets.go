@@ -31,6 +31,9 @@ func split(dsn string) (p parts, ok bool) {
 		}
 		text = rest
 	}
+	if checkAmbiguous(text) != nil {
+		return p, false
+	}
 	head, query, _ := strings.Cut(text, "?")
 	at := strings.LastIndexByte(head, '@')
 	if at >= 0 {

@@ -15,8 +15,9 @@ func TestShownConnectionStringsHaveNoSecret(t *testing.T) {
 		"snowflake://u@acme/db?private_key=MII%2B&private_key_passphrase=pp&role=R": "snowflake://u@acme/db?" +
 			"private_key=***&private_key_passphrase=***&role=R",
 		"snowflake://u@acme/db": "snowflake://u@acme/db",
-		"snowflake://u:a:b@c@127.0.0.1:8085/db?account=acme&protocol=http": "snowflake://u:***@127.0.0.1:8085/" +
+		"snowflake://u:a:b%40c@127.0.0.1:8085/db?account=acme&protocol=http": "snowflake://u:***@127.0.0.1:8085/" +
 			"db?account=acme&protocol=http",
+		"snowflake://u:a@c@acme/db": "***", "snowflake://u:a/c@acme/db": "***", "snowflake://u:a#c@acme/db": "***",
 		"snowflake://u:pw@acme/db?passcode=x":      "***",
 		"snowflake://u:p?w@acme/db":                "***",
 		"snowflake://u:pw@acme/db?token=a&token=b": "***",

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+)
+
+// rotatedSecrets is how many secrets the test rotates.
+const rotatedSecrets = 10_000
+
+// TestKeysAreRotatedWhileServing replaces the key of two servers under a run: a server that lacks the new key holds it
+// up, a kill in the middle loses nothing, and a backup of before opens with the key of before.
+func TestKeysAreRotatedWhileServing(t *testing.T) {
+	clitest.Long(t, "two servers, a run, and 10 000 secrets")
+	c := newCluster(t)
+	control := c.control.Config().ConnString()
+	rotate := func(dir string, args ...string) []string {
+		return append([]string{"keys", "rotate", "--data-dir", dir, "--database-url", control}, args...)
+	}
+	p := &clitest.Program{T: t, Dir: t.TempDir()}
+
+	keyFile := func(i int) string { return filepath.Join(c.dirs[i], keyring.FileName) }
+	earlier, err := os.ReadFile(keyFile(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := keyring.Open(keyFile(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ring.FirstID()
+	var rows [][]any
+	for i := range rotatedSecrets {
+		id := fmt.Sprintf("many-%05d", i)
+		rows = append(rows, []any{id, id, "postgres", "postgres://u:***@h/d",
+			ring.Seal([]byte("postgres://u:pw@h/d"), "connection:"+id)})
+	}
+	if _, err := c.control.CopyFrom(
+		t.Context(),
+		pgx.Identifier{"connections"},
+		[]string{
+			"connection_id",
+			"connection_name",
+			"driver",
+			"dsn_redacted",
+			"dsn_sealed",
+		},
+		pgx.CopyFromRows(rows),
+	); err != nil {
+		t.Fatal(err)
+	}
+	var shop struct {
+		ID string `json:"connection_id"`
+	}
+	c.proxies[0].Do(
+		"POST",
+		"/api/connections",
+		map[string]string{"name": "shop", "driver": "postgres", "dsn": c.load},
+		&shop,
+	)
+	before := p.Path("before.backup")
+	if code, text := p.Command("backup", "--data-dir", c.dirs[0], "--database-url", control, "--out", before); code != 0 {
+		t.Fatalf("backup: %d\n%s", code, text)
+	}
+	run := c.start(0, 45, time.Second)
+
+	// Both servers open secrets all the while.
+	var tested, failed atomic.Int64
+	var testing sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range c.proxies {
+		testing.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(200 * time.Millisecond):
+				}
+				tested.Add(1)
+				status, err := c.proxies[i].Try("POST", "/api/connections/"+shop.ID+"/test", nil, nil)
+				if err != nil || status != http.StatusOK {
+					failed.Add(1)
+					t.Logf("server %d: %d %v", i, status, err)
+				}
+			}
+		})
+	}
+
+	// A stranger's key opens nothing, and nothing is done.
+	stranger := p.Path("stranger")
+	if code, text := p.Command(rotate(stranger)...); code == 0 || !strings.Contains(text, "under the key "+first) {
+		t.Errorf("with a wrong key: %d\n%s", code, text)
+	}
+	if code, text := p.Command(rotate(c.dirs[0], "--dry-run")...); code != 0 ||
+		!strings.Contains(text, "10001 sealed under "+first+": connections") {
+		t.Errorf("dry run: %d\n%s", code, text)
+	}
+	// The other server has the old file alone.
+	if code, text := p.Command(
+		rotate(c.dirs[0], "--wait", "3s")...); code == 0 ||
+		!strings.Contains(text, "have the key") {
+		t.Errorf("without the other server: %d\n%s", code, text)
+	}
+	both, err := os.ReadFile(keyFile(0))
+	if err != nil || bytes.Equal(both, earlier) {
+		t.Fatalf("the key file: %v", err)
+	}
+	if err := os.WriteFile(keyFile(1), both, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (n int) {
+		prefix := sealedPrefix(t, ring, first)
+		if err := c.control.QueryRow(t.Context(), "SELECT count(*) FROM connections WHERE dsn_sealed LIKE $1 || '%'", prefix).
+			Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// It is killed in the middle …
+	working := clitest.Launch(t, rotate(c.dirs[0])...)
+	clitest.Until(t, time.Minute, func() bool { n := left(); return n > 0 && n < rotatedSecrets-500 }, working.Out.String)
+	c.kill(working)
+	middle := left()
+	if middle == 0 {
+		t.Error("it was killed too late to be in the middle")
+	}
+	// … and goes on.
+	began := time.Now()
+	code, text := p.Command(rotate(c.dirs[0])...)
+	took := time.Since(began)
+	if code != 0 || !strings.Contains(text, "Going on with the rotation") || left() != 0 {
+		t.Fatalf("going on: %d, %d left\n%s", code, left(), text)
+	}
+	t.Logf("%d of %d secrets were left after the kill; the rest took %s", middle, rotatedSecrets, took)
+	close(stop)
+	testing.Wait()
+	if tested.Load() < 20 || failed.Load() > 0 {
+		t.Errorf("%d of %d tests of a connection failed", failed.Load(), tested.Load())
+	}
+
+	// The earlier key is needed no more, by anybody who runs.
+	for i := range c.dirs {
+		text, err := os.ReadFile(keyFile(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		if err := os.WriteFile(keyFile(i), []byte(line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clitest.Until(t, 30*time.Second, func() bool {
+		_, text := p.Command("keys", "status", "--data-dir", c.dirs[0], "--database-url", control)
+		return !strings.Contains(text, first)
+	}, func() string { return c.servers[0].Out.String() })
+	for i, session := range c.proxies {
+		if status, err := session.Try("POST", "/api/connections/"+shop.ID+"/test", nil, nil); err != nil ||
+			status != http.StatusOK {
+			t.Errorf("server %d without the earlier key: %d %v", i, status, err)
+		}
+	}
+	if d := c.proxies[0].AwaitEnd(run.RunID, c.servers[0]); d.Status != engine.StatusCompleted {
+		t.Errorf("the run is %s: %v", d.Status, d.CancellationReason)
+	}
+
+	// A backup of before opens with the key of before.
+	c.kill(c.servers[0])
+	c.kill(c.servers[1])
+	again := t.TempDir()
+	if err := os.WriteFile(filepath.Join(again, keyring.FileName), earlier, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored := pgtest.Start(t).NewDatabase(t)
+	if code, text := p.Command("restore", before, "--data-dir", again, "--database-url", restored); code != 0 {
+		t.Fatalf("restore: %d\n%s", code, text)
+	}
+	code, text = p.Command("keys", "status", "--data-dir", again, "--database-url", restored)
+	if code != 0 || !strings.Contains(text, "10001 sealed under "+first+": connections") ||
+		strings.Contains(text, "not here") {
+		t.Errorf("the backup of before: %d\n%s", code, text)
+	}
+}
+
+// sealedPrefix is how texts begin that are sealed under the first key of a ring.
+func sealedPrefix(t *testing.T, ring *keyring.Keyring, id string) string {
+	t.Helper()
+	sealed := ring.Seal(nil, "")
+	if got, _ := keyring.KeyID(sealed); got != id {
+		t.Fatalf("it seals under %s", got)
+	}
+	return sealed[:6]
+}

@@ -1,0 +1,96 @@
+package dsn
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// ambiguousError is why a connection string is refused that different readers would cut at different places: part of a
+// password would be taken for a host, a database or a parameter, and shown. It repeats nothing of the text.
+type ambiguousError struct{ why, hint string }
+
+func (e *ambiguousError) Error() string { return e.why }
+
+// secretPair is a password and what names it.
+var secretPair = regexp.MustCompile(`(?i)pass(word|wd)?\s*=`)
+
+const (
+	urlHint = "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: " +
+		"postgres://user:p%40ss@host:5432/database."
+	pairsHint = `Put the value into quotes, with \' for a quote and \\ for a backslash in it: password='it\'s'.`
+)
+
+// checkURL refuses a URL, but for its scheme, in which it cannot be told where user and password end.
+func checkURL(rest string) error {
+	at := strings.IndexByte(rest, '@')
+	switch {
+	case at >= 0 && strings.IndexByte(rest[at+1:], '@') >= 0:
+		return &ambiguousError{"it has more than one @, so that it cannot be told where the password ends", urlHint}
+	case at >= 0 && strings.IndexByte(rest[:at], ':') >= 0 && strings.ContainsAny(rest[:at], "/?"):
+		return &ambiguousError{"there is a / or ? before the @, so that it cannot be told where the password ends", urlHint}
+	case strings.IndexByte(rest, '#') >= 0:
+		return &ambiguousError{"it has a #, which some take for the end", urlHint}
+	}
+	return nil
+}
+
+// checkPairs refuses pairs that lead to a host that is none, or hold a connection string of their own, or are one: what
+// is written as user:password@host without a beginning falls apart into pairs where a password has an equals sign.
+func checkPairs(list []setting) error {
+	colon := false
+	for _, p := range list {
+		switch {
+		case p.key == "host" && !plainHosts(p.value):
+			return &ambiguousError{"its host holds characters that no host has, as a piece of a password may", pairsHint}
+		case (p.key == "database" || p.key == "user") && strings.Contains(p.value, "://"):
+			return &ambiguousError{"there is a connection string in its " + p.key,
+				"Give it as it is, or host, port, user, password and dbname as pairs."}
+		case !isSecret(p.key) && secretPair.MatchString(p.value):
+			return &ambiguousError{"a password stands within the value of another parameter, where a quote closes too late",
+				pairsHint}
+		case isSecret(p.key), p.key == "user", p.key == "host":
+			continue
+		}
+		at := strings.LastIndexByte(p.value, '@')
+		if at >= 0 && (colon || strings.IndexByte(p.value[:at], ':') >= 0) {
+			return &ambiguousError{"there are a : and an @ in the values of parameters, as where a URL lacks its beginning",
+				"Write it as postgres://user:password@host:5432/database."}
+		}
+		colon = colon || strings.IndexByte(p.value, ':') >= 0
+	}
+	return nil
+}
+
+// plainHosts reports whether a list of hosts is one: names, addresses, and folders of sockets.
+func plainHosts(list string) bool {
+	for host := range strings.SplitSeq(list, ",") {
+		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
+			return false
+		}
+	}
+	return true
+}
+
+// Check refuses a connection string that pgx would read and nobody can read for certain. It is for those of the person
+// who runs the process; field names it, such as --database-url. The error holds nothing of the text.
+func Check(field, dsn string) error {
+	_, err := readSettings(dsn)
+	var ambiguous *ambiguousError
+	switch {
+	case errors.As(err, &ambiguous):
+		return engine.InvalidField(field, "cannot be used: "+ambiguous.why, ambiguous.hint)
+	case errors.Is(err, errOddKey):
+		return engine.InvalidField(field, "is neither a URL nor a list of key=value pairs", urlHint)
+	}
+	return nil
+}
+
+// explainAmbiguous is the user-facing form.
+func explainAmbiguous(e *ambiguousError) error {
+	return &engine.Error{Code: engine.CodeTarget, Cause: e, Hint: e.hint,
+		Message: fmt.Sprintf("The connection string cannot be used: %s.", e.why)}
+}
