@@ -129,7 +129,8 @@ func (f HTTPFlags) contact() error {
 	}
 	u, err := url.Parse(f.SecurityContact)
 	if err == nil && !strings.ContainsAny(f.SecurityContact, "\r\n ") &&
-		(u.Scheme == "https" && u.Host != "" && u.User == nil || (u.Scheme == "mailto" || u.Scheme == "tel") && u.Opaque != "") {
+		(u.Scheme == "https" && u.Host != "" && u.User == nil ||
+			(u.Scheme == "mailto" || u.Scheme == "tel") && u.Opaque != "") {
 		return nil
 	}
 	return engine.InvalidField("--security-contact", "is nothing that a person can be reached by",

@@ -58,7 +58,7 @@ func TestSampledRowsAreShownToNobody(t *testing.T) {
 	}
 	seen("/api/runs/{id}")
 	d := s.AwaitEnd(run.RunID)
-	if d.Status != engine.StatusCompleted || d.Plan == nil || d.Summary == nil || d.Summary.Figures.Operations < 50 {
+	if d.Status != engine.StatusCompleted || d.Plan == nil || d.Summary == nil || d.Summary.Operations < 50 {
 		t.Fatalf("the run is %s: %v", d.Status, d.CancellationReason)
 	}
 	for _, path := range []string{"/api/runs/{id}", "/api/runs/{id}/summary", "/api/runs/{id}/report", "/api/runs/{id}/events",

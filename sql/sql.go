@@ -16,8 +16,8 @@ import (
 // older binary could not live with, or that needs to be applied.
 const Version = 17
 
-// The older schemas that are upgraded: versions 15 and 16, and the last one of version 14. The files have no statements that
-// would change the tables of still older ones, because none of them was ever released.
+// The older schemas that are upgraded: versions 15 and 16, and the last one of version 14. The files have no statements
+// that would change the tables of still older ones, because none of them was ever released.
 const (
 	upgradableVersion = 15
 	lastVersion14     = "bf778fb83ea9ffea"

@@ -41,8 +41,8 @@ func (p *Printed) Rows(query int64) []string {
 	return nil
 }
 
-// Writer returns what a query prints to; what it has printed before is gone. Of very many queries, or rows, those of the
-// oldest queries are forgotten.
+// Writer returns what a query prints to; what it has printed before is gone. Of very many queries, or rows, those of
+// the oldest queries are forgotten.
 func (p *Printed) Writer(query int64) io.Writer {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // maxLine is how long a row may be as text, in bytes.
 const maxLine = 1 << 20
 
-// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: several
-// batches of each source are under way.
+// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may:
+// several batches of each source are under way.
 const fullBatch = 1 << 20
 
 // lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
