@@ -197,8 +197,8 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	}
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
-			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be "+
-			"written anew, and API tokens are void.\n", keyFileName, dir)
+			"server starts, or set LOADSTONE_KEY. Where it is lost for good, call `loadstone keys rotate --lost-key`: "+
+			"connections and notifications have to be written anew then, and API tokens are void.\n", keyFileName, dir)
 	}
 	return nil
 }
