@@ -222,6 +222,16 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 			plural(v.LockedUsers, "user", "users"),
 			plural(v.RevokedCertificates, "certificate of a node", "certificates of nodes"))
 	}
+	if v.Uncompared {
+		text += "\nThe store that was there had none of these users: who was locked since the backup was made, and which " +
+			"nodes were revoked, is not known. Lock those users again. A revoked node is accepted again until its " +
+			"certificate expires: `loadstone node revoke NAME`; one that joined later is not in the backup, and is kept out " +
+			"by a new authority alone (docs/security.md)."
+	}
+	if v.NoAdmin {
+		return text + "\nNo admin may sign in: all of them are locked. Start the server on this machine, and call " +
+			"`loadstone signin` beside it: its link signs in as a new admin, who can let others in."
+	}
 	return text + "\nSign in with a password, or with the link of `loadstone signin` when the server runs."
 }
 
