@@ -62,9 +62,13 @@ func (c *BackupCommand) Run(e *terminal.Env) error {
 	}
 	o := backup.Options{Program: e.Version}
 	if c.WithKey {
-		if o.Key, err = os.ReadFile(filepath.Join(dir, keyFileName)); err != nil {
-			return engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
-				"leave it out where LOADSTONE_KEY holds the key")
+		o.Key = func() ([]byte, error) {
+			key, err := os.ReadFile(filepath.Join(dir, keyFileName))
+			if err != nil {
+				return nil, engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
+					"leave it out where LOADSTONE_KEY holds the key")
+			}
+			return key, nil
 		}
 	}
 	url, done, err := controlURL(e.Ctx, url, dir, false, e.Log)

@@ -218,12 +218,20 @@ func (c *KeysRotateCommand) nextKey(e *terminal.Env, s *storagepostgres.Store, k
 	if err != nil {
 		return "", err
 	}
+	if c.LostKey && !c.DryRun && r.Next != "" && !keys.Has(r.Next) {
+		if err := s.AbandonKeyRotation(e.Ctx); err != nil {
+			return "", err
+		}
+		_, _ = fmt.Fprintf(e.Stdout, "The rotation to the key %s, which is lost, is given up.\n", r.Next)
+		r.Next = ""
+	}
 	switch {
 	case r.Next != "" && !slices.Contains(keys.IDs(), r.Next):
 		return "", &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("A rotation to the key %s is under way, and that key is not in %s.", r.Next,
 				cmp.Or(keys.Path(), keyring.KeyEnv)),
-			Hint: "Call this with the key file, or the environment, that it was begun with."}
+			Hint: "Call this with the key file, or the environment, that it was begun with. Where the key is lost for good: " +
+				"--lost-key."}
 	case r.Next != "":
 		_, err := fmt.Fprintf(e.Stdout, "Going on with the rotation to the key %s.\n", r.Next)
 		return r.Next, err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -269,6 +270,23 @@ func TestKeysOfAnotherPlaceChangeNothing(t *testing.T) {
 	}
 	if err := open(dir); err == nil {
 		t.Error("a server starts with the key that was given up")
+	}
+	// A rotation to a key that is lost is given up, too.
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), "UPDATE key_rotation SET next_key = 'deadbeef'"); err != nil {
+		t.Fatal(err)
+	}
+	rotate := KeysRotateCommand{StoreFlags: flags(laptop), Wait: time.Second}
+	if err := rotate.Run(e); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a rotation to a lost key: %v", err)
+	}
+	rotate.LostKey = true
+	if err := rotate.Run(e); err != nil || open(laptop) != nil {
+		t.Errorf("a rotation to a lost key is given up: %v\n%s", err, out.String())
 	}
 }
 

@@ -223,6 +223,12 @@ func (s *Store) EndKeyRotation(ctx context.Context) error {
 	return dberr.Failed("ending the rotation of the key", err)
 }
 
+// AbandonKeyRotation forgets the key that was to seal.
+func (s *Store) AbandonKeyRotation(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, "UPDATE key_rotation SET next_key = NULL")
+	return dberr.Failed("giving up the rotation of the key", err)
+}
+
 // keyRotationLock is the key of the advisory lock of whoever rotates.
 const keyRotationLock = 0x6b657973 // "keys"
 
