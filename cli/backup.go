@@ -62,9 +62,13 @@ func (c *BackupCommand) Run(e *terminal.Env) error {
 	}
 	o := backup.Options{Program: e.Version}
 	if c.WithKey {
-		if o.Key, err = os.ReadFile(filepath.Join(dir, keyFileName)); err != nil {
-			return engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
-				"leave it out where LOADSTONE_KEY holds the key")
+		o.Key = func() ([]byte, error) {
+			key, err := os.ReadFile(filepath.Join(dir, keyFileName))
+			if err != nil {
+				return nil, engine.InvalidField("--with-key", "the key cannot be read: "+err.Error(),
+					"leave it out where LOADSTONE_KEY holds the key")
+			}
+			return key, nil
 		}
 	}
 	url, done, err := controlURL(e.Ctx, url, dir, false, e.Log)
@@ -197,8 +201,8 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	}
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
-			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be "+
-			"written anew, and API tokens are void.\n", keyFileName, dir)
+			"server starts, or set LOADSTONE_KEY. Where it is lost for good, call `loadstone keys rotate --lost-key`: "+
+			"connections and notifications have to be written anew then, and API tokens are void.\n", keyFileName, dir)
 	}
 	return nil
 }
@@ -221,6 +225,16 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 		text += fmt.Sprintf("\nLocked out or deleted in the replaced store, and locked now: %s. Revoked there: %s.",
 			plural(v.LockedUsers, "user", "users"),
 			plural(v.RevokedCertificates, "certificate of a node", "certificates of nodes"))
+	}
+	if v.Uncompared {
+		text += "\nThe store that was there had none of these users: who was locked since the backup was made, and which " +
+			"nodes were revoked, is not known. Lock those users again. A revoked node is accepted again until its " +
+			"certificate expires: `loadstone node revoke NAME`; one that joined later is not in the backup, and is kept out " +
+			"by a new authority alone (docs/security.md)."
+	}
+	if v.NoAdmin {
+		return text + "\nNo admin may sign in: all of them are locked. Start the server on this machine, and call " +
+			"`loadstone signin` beside it: its link signs in as a new admin, who can let others in."
 	}
 	return text + "\nSign in with a password, or with the link of `loadstone signin` when the server runs."
 }

@@ -65,6 +65,13 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if !strings.Contains(out.String(), "\nVoid: 0 sessions, 0 sign-in links, ") {
 		t.Errorf("what is void is not said: %s", out.String())
 	}
+	if !strings.Contains(out.String(), "which nodes were revoked, is not known") {
+		t.Errorf("that an empty store has nothing to compare with is not said: %s", out.String())
+	}
+	if text := voidedSummary(backup.Voided{NoAdmin: true}, false); !strings.Contains(text, "No admin may sign in") ||
+		!strings.Contains(text, "`loadstone signin`") {
+		t.Errorf("nobody may sign in, and that is not said: %s", text)
+	}
 	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
 		err := (&BackupCommand{Out: out, StoreFlags: flags(from)}).Run(e)
 		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {

@@ -42,8 +42,12 @@ servers with the new key in LOADSTONE_KEY and the present one in LOADSTONE_KEY_P
 it with the same two. Tokens, sessions and links stay good. Backups made before need the earlier key: keep it with them.`
 }
 
-// openKeys opens the keys of a data directory, and the control store beside them.
-func openKeys(e *terminal.Env, flags wiring.StoreFlags) (s *storagepostgres.Store, keys *keyring.Keyring, done func(),
+// openKeys opens the keys of a data directory, by open, and the control store beside them.
+func openKeys(
+	e *terminal.Env,
+	flags wiring.StoreFlags,
+	open func(path string) (*keyring.Keyring, error),
+) (s *storagepostgres.Store, keys *keyring.Keyring, done func(),
 	err error) {
 	url, err := flags.URL()
 	if err != nil {
@@ -53,14 +57,14 @@ func openKeys(e *terminal.Env, flags wiring.StoreFlags) (s *storagepostgres.Stor
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if keys, err = keyring.Open(filepath.Join(dir, keyring.FileName)); err != nil {
+	if keys, err = open(filepath.Join(dir, keyring.FileName)); err != nil {
 		return nil, nil, nil, err
 	}
 	url, release, err := controlURL(e.Ctx, url, dir, false, e.Log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if s, err = storagepostgres.Open(e.Ctx, url, keys); err != nil {
+	if s, err = storagepostgres.OpenUnproved(e.Ctx, url, keys); err != nil {
 		release()
 		return nil, nil, nil, err
 	}
@@ -69,7 +73,7 @@ func openKeys(e *terminal.Env, flags wiring.StoreFlags) (s *storagepostgres.Stor
 
 // Run says which keys there are.
 func (c *KeysStatusCommand) Run(e *terminal.Env) error {
-	s, keys, done, err := openKeys(e, c.StoreFlags)
+	s, keys, done, err := openKeys(e, c.StoreFlags, keyring.OpenExisting)
 	if err != nil {
 		return err
 	}
@@ -95,8 +99,13 @@ func describeKeys(
 	if counts, err = s.CountSealed(e.Ctx); err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(e.Stdout, "Key that seals: %s. Keys in %s: %s.\n", r.Sealing, cmp.Or(keys.Path(), keyring.KeyEnv),
-		strings.Join(keys.IDs(), ", "))
+	_, _ = fmt.Fprintf(
+		e.Stdout,
+		"Key that seals: %s. Keys in %s: %s.\n",
+		cmp.Or(r.Sealing, "none yet"),
+		cmp.Or(keys.Path(), keyring.KeyEnv),
+		strings.Join(keys.IDs(), ", "),
+	)
 	switch {
 	case r.Next != "":
 		_, _ = fmt.Fprintf(e.Stdout, "A rotation to the key %s is under way, since %s.\n", r.Next,
@@ -120,7 +129,11 @@ func describeKeys(
 
 // Run seals all secrets under a new key.
 func (c *KeysRotateCommand) Run(e *terminal.Env) error {
-	s, keys, done, err := openKeys(e, c.StoreFlags)
+	open := keyring.OpenExisting
+	if c.LostKey && !c.DryRun {
+		open = keyring.Open // the key that is lost may have been the only one
+	}
+	s, keys, done, err := openKeys(e, c.StoreFlags, open)
 	if err != nil {
 		return err
 	}
@@ -136,6 +149,9 @@ func (c *KeysRotateCommand) Run(e *terminal.Env) error {
 	}
 	if lost := s.CheckKeys(counts); lost != nil && !c.LostKey {
 		return lost
+	}
+	if named, err := c.nameKey(e, s, keys); named || err != nil {
+		return err
 	}
 	next, err := c.nextKey(e, s, keys)
 	if err != nil || c.DryRun {
@@ -175,18 +191,47 @@ func (c *KeysRotateCommand) Run(e *terminal.Env) error {
 	return err
 }
 
+// nameKey names the key that seals where no server has done so yet. Where all that is sealed is given up, that is all
+// there is to do.
+func (c *KeysRotateCommand) nameKey(e *terminal.Env, s *storagepostgres.Store, keys *keyring.Keyring) (done bool,
+	err error) {
+	r, err := s.KeyRotation(e.Ctx)
+	if err != nil || r.Sealing != "" {
+		return false, err
+	}
+	if c.DryRun {
+		_, err := fmt.Fprintf(e.Stdout, "No server has named the key that seals: it would be %s.\n", keys.FirstID())
+		return true, err
+	}
+	sealing, err := s.NameSealingKey(e.Ctx)
+	if err != nil || !c.LostKey {
+		return false, err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "The key %s seals from now on. What is sealed under others has to be entered again.\n",
+		sealing)
+	return true, err
+}
+
 // nextKey is the key that is to seal: that of a rotation that is under way, or a new one.
 func (c *KeysRotateCommand) nextKey(e *terminal.Env, s *storagepostgres.Store, keys *keyring.Keyring) (string, error) {
 	r, err := s.KeyRotation(e.Ctx)
 	if err != nil {
 		return "", err
 	}
+	if c.LostKey && !c.DryRun && r.Next != "" && !keys.Has(r.Next) {
+		if err := s.AbandonKeyRotation(e.Ctx); err != nil {
+			return "", err
+		}
+		_, _ = fmt.Fprintf(e.Stdout, "The rotation to the key %s, which is lost, is given up.\n", r.Next)
+		r.Next = ""
+	}
 	switch {
 	case r.Next != "" && !slices.Contains(keys.IDs(), r.Next):
 		return "", &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("A rotation to the key %s is under way, and that key is not in %s.", r.Next,
 				cmp.Or(keys.Path(), keyring.KeyEnv)),
-			Hint: "Call this with the key file, or the environment, that it was begun with."}
+			Hint: "Call this with the key file, or the environment, that it was begun with. Where the key is lost for good: " +
+				"--lost-key."}
 	case r.Next != "":
 		_, err := fmt.Fprintf(e.Stdout, "Going on with the rotation to the key %s.\n", r.Next)
 		return r.Next, err
@@ -203,7 +248,7 @@ func (c *KeysRotateCommand) nextKey(e *terminal.Env, s *storagepostgres.Store, k
 		return "", err
 	}
 	next := keys.FirstID()
-	if keys.Path() != "" {
+	if keys.Path() != "" && keys.Has(r.Sealing) {
 		// The store keeps the name of the key before anything else happens with it.
 		if next, err = keys.AddKey(); err != nil {
 			return "", err

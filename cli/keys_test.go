@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,11 +14,16 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // rotatedSecrets is how many secrets the test rotates.
@@ -103,6 +109,9 @@ func TestKeysAreRotatedWhileServing(t *testing.T) {
 
 	// A stranger's key opens nothing, and nothing is done.
 	stranger := p.Path("stranger")
+	if _, err := keyring.Open(filepath.Join(stranger, keyring.FileName)); err != nil {
+		t.Fatal(err)
+	}
 	if code, text := p.Command(rotate(stranger)...); code == 0 || !strings.Contains(text, "under the key "+first) {
 		t.Errorf("with a wrong key: %d\n%s", code, text)
 	}
@@ -193,6 +202,91 @@ func TestKeysAreRotatedWhileServing(t *testing.T) {
 	if code != 0 || !strings.Contains(text, "10001 sealed under "+first+": connections") ||
 		strings.Contains(text, "not here") {
 		t.Errorf("the backup of before: %d\n%s", code, text)
+	}
+}
+
+// TestKeysOfAnotherPlaceChangeNothing: `keys status` makes no key and writes nothing; a key that is lost is given up by
+// word alone, and servers start with the new one then.
+func TestKeysOfAnotherPlaceChangeNothing(t *testing.T) {
+	t.Setenv(keyring.KeyEnv, "")
+	dsn, dir := pgtest.Start(t).NewDatabase(t), t.TempDir()
+	if err := schema.Apply(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	open := func(dir string) error {
+		keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
+		if err != nil {
+			return err
+		}
+		s, err := storagepostgres.Open(t.Context(), dsn, keys)
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	var out bytes.Buffer
+	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out, Log: zerolog.Nop()}
+	flags := func(dir string) (f wiring.StoreFlags) {
+		f.DataDir, f.DatabaseURL = dir, dsn
+		return f
+	}
+	laptop := t.TempDir()
+	if err := (&KeysStatusCommand{flags(laptop)}).Run(e); !engine.HasCode(err, engine.CodeNotFound) {
+		t.Errorf("status without a key: %v", err)
+	}
+	if !missingParts(filepath.Join(laptop, keyring.FileName)) {
+		t.Error("status has made a key")
+	}
+	if _, err := keyring.Open(filepath.Join(laptop, keyring.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	// Before any server of this version, and with another key.
+	if err := (&KeysStatusCommand{flags(laptop)}).Run(
+		e,
+	); err != nil ||
+		!strings.Contains(out.String(), "seals: none yet") {
+		t.Errorf("status before any server: %v\n%s", err, out.String())
+	}
+	if err := open(dir); err != nil {
+		t.Fatalf("the status of another key had a say: %v", err)
+	}
+	if err := (&KeysStatusCommand{flags(laptop)}).Run(
+		e,
+	); err != nil ||
+		!strings.Contains(out.String(), "which is not here") {
+		t.Errorf("status of another key: %v\n%s", err, out.String())
+	}
+	if err := open(laptop); err == nil {
+		t.Error("a server starts with another key")
+	}
+	if err := (&KeysRotateCommand{StoreFlags: flags(laptop), Wait: time.Second}).Run(e); err == nil {
+		t.Error("another key rotates")
+	}
+	if err := (&KeysRotateCommand{StoreFlags: flags(laptop), Wait: time.Second, LostKey: true}).Run(e); err != nil {
+		t.Errorf("the key is given up: %v\n%s", err, out.String())
+	}
+	if err := open(laptop); err != nil {
+		t.Errorf("after the key was given up: %v", err)
+	}
+	if err := open(dir); err == nil {
+		t.Error("a server starts with the key that was given up")
+	}
+	// A rotation to a key that is lost is given up, too.
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), "UPDATE key_rotation SET next_key = 'deadbeef'"); err != nil {
+		t.Fatal(err)
+	}
+	rotate := KeysRotateCommand{StoreFlags: flags(laptop), Wait: time.Second}
+	if err := rotate.Run(e); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a rotation to a lost key: %v", err)
+	}
+	rotate.LostKey = true
+	if err := rotate.Run(e); err != nil || open(laptop) != nil {
+		t.Errorf("a rotation to a lost key is given up: %v\n%s", err, out.String())
 	}
 }
 

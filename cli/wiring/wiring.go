@@ -207,6 +207,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
 	// Plugins compile while Postgres starts: both take about a second.
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.openPlugins(ctx, flags) }() // room: for the one answer
@@ -216,12 +219,6 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	}
 	if s.host != nil {
 		s.onClose(s.host.Close)
-	}
-	if s.owner, err = ownerOf(dir); err != nil {
-		return nil, err
-	}
-	if err := s.announceKeys(ctx); err != nil {
-		return nil, err
 	}
 	traces, close, err := o.Traces.Open(ctx, s.owner)
 	if err != nil {
@@ -281,12 +278,16 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		return err
 	}
 	if lost := s.Store.LostKeys(); len(lost) > 0 {
-		s.Log.Error().Strs("missing_keys", lost).Strs("keys", keys.IDs()).Msg("this server lacks a key of the control " +
-			"store: secrets that were saved under it cannot be read, and its sessions, tokens and links do not work; add " +
-			"the key to " + keyring.FileName + " or " + keyring.PreviousKeyEnv + ", or enter the secrets again")
+		s.Log.Error().Strs("missing_keys", lost).Strs("keys", keys.IDs()).Msg("this server lacks an earlier key of the " +
+			"control store: secrets that were saved under it cannot be read, and its sessions, tokens and links do not " +
+			"work; add the key to " + keyring.FileName + " or " + keyring.PreviousKeyEnv + ", or enter the secrets again")
 	}
 	s.Store.LeaseDuration = s.options.Lease
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
+	// Before anything is sealed, so that a rotation waits for this server too.
+	if err := s.announceKeys(ctx); err != nil {
+		return err
+	}
 	s.sealPools(ctx)
 	if err := s.openOwn(ctx); err != nil {
 		return err

@@ -90,8 +90,9 @@ type Options struct {
 	Program string
 	// Parts are the files of runs, nil for none.
 	Parts PartReader
-	// Key is the file that secrets are sealed under, nil for none.
-	Key []byte
+	// Key reads the file that secrets are sealed under, nil for none. It is called once the moment of the backup has come: a
+	// key is in the file before anything is sealed under it.
+	Key func() ([]byte, error)
 }
 
 // transientTables are tables that are for the moment alone; the first three are not emptied either.
@@ -99,6 +100,7 @@ var transientTables = map[string]bool{
 	"schema_version":         true,
 	"server_leases":          true,
 	"server_keyrings":        true,
+	"key_rotation":           true,
 	"guess_counts":           true,
 	"run_admission_lock":     true,
 	"run_reservations":       true,
@@ -156,8 +158,18 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 		return m, err
 	}
 	z := zip.NewWriter(w)
+	var key []byte
 	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, conn, moment, func(tx pgx.Tx) error {
+		if o.Key != nil {
+			// The first statement of the transaction is what decides of which moment it is.
+			if _, err := tx.Exec(ctx, "SELECT 1"); err != nil {
+				return err
+			}
+			if key, err = o.Key(); err != nil {
+				return err
+			}
+		}
 		for _, name := range controlTables() {
 			if transientTables[name] || preservedTables[name] {
 				continue
@@ -176,9 +188,9 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	if err != nil {
 		return m, dberr.Failed("backing up", err)
 	}
-	if o.Key != nil {
-		m.Key = Sum(o.Key)
-		if err := writeEntry(z, keyName, o.Key); err != nil {
+	if key != nil {
+		m.Key = Sum(key)
+		if err := writeEntry(z, keyName, key); err != nil {
 			return m, err
 		}
 	}

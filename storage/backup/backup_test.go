@@ -113,15 +113,55 @@ func newPlace(t testing.TB) place {
 	return place{pgtest.Start(t).NewDatabase(t), filepath.Join(t.TempDir(), "key"), record}
 }
 
+// TestABackupInARotation has the key of all that is in it, whatever becomes sealed meanwhile, and goes on with no rotation
+// that another server has begun.
+func TestABackupInARotation(t *testing.T) {
+	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
+	filled(t, from.dsn, from.key, from.record)
+	keys, err := keyring.Open(from.key)
+	must(t, err)
+	s, err := storagepostgres.Open(ctx, from.dsn, keys, postgres.NewDriver())
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "b")
+	write(t, from.dsn, path, backup.Options{Key: func() ([]byte, error) {
+		key, err := os.ReadFile(from.key)
+		must(t, err)
+		next, err := keys.AddKey()
+		must(t, err)
+		must(t, s.BeginKeyRotation(ctx, next))
+		must(t, s.UseNextKey(ctx))
+		_, err = s.Reseal(ctx, func(storagepostgres.Resealed) {})
+		must(t, err)
+		return key, nil
+	}})
+	other := filepath.Join(t.TempDir(), "b")
+	write(t, from.dsn, other, backup.Options{Key: func() ([]byte, error) { return os.ReadFile(from.key) }})
+	s.Close()
+	for _, path := range []string{path, other} {
+		b, err := backup.Open(path)
+		must(t, err)
+		defer b.Close()
+		must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: true}))
+		must(t, os.WriteFile(to.key, b.Key, 0o600))
+		s := open(t, to.dsn, to.key)
+		if _, _, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "shop"}); err != nil {
+			t.Errorf("the connection: %v", err)
+		}
+		if r, err := s.KeyRotation(ctx); err != nil || r.Next != "" || r.Sealing == "" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		s.Close()
+	}
+}
+
 // TestRestored: what is restored is what was backed up, secrets included, and it goes on from there.
 func TestRestored(t *testing.T) {
 	ctx := t.Context()
 	from, to := newPlace(t), newPlace(t)
 	filled(t, from.dsn, from.key, from.record)
-	key, err := os.ReadFile(from.key)
-	must(t, err)
+	readKey := func() ([]byte, error) { return os.ReadFile(from.key) }
 	path := filepath.Join(t.TempDir(), "b")
-	m := write(t, from.dsn, path, backup.Options{Program: "1.2.3", Parts: from.record, Key: key})
+	m := write(t, from.dsn, path, backup.Options{Program: "1.2.3", Parts: from.record, Key: readKey})
 	if m.Rows("run_status") != 1 || m.Rows("connections") != 1 || len(m.Files) != 1 || len(m.Missing) != 0 {
 		t.Errorf("manifest: %+v", m)
 	}
@@ -245,7 +285,7 @@ func TestNotEmpty(t *testing.T) {
 		t.Errorf("into a store that is not empty: %v", err)
 	}
 	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: true}))
-	s = open(t, to.dsn, to.key)
+	s = open(t, to.dsn, from.key)
 	defer s.Close()
 	if _, err := s.Run(ctx, "r1"); err != nil {
 		t.Error(err)

@@ -11,6 +11,10 @@ type Voided struct {
 	Sessions, SignInLinks, Invitations, Tokens, ShareLinks, JoinTokens int64
 	// LockedUsers were locked or deleted in the store that was replaced, and RevokedCertificates were revoked there.
 	LockedUsers, RevokedCertificates int64
+	// Uncompared is set where the store had no user of the backup: who left, and what was revoked, is not known.
+	Uncompared bool
+	// NoAdmin is set where no admin may sign in.
+	NoAdmin bool
 }
 
 // rememberEnded notes whom the store that is replaced has locked out, deleted or revoked since the backup was made. An
@@ -18,8 +22,9 @@ type Voided struct {
 func rememberEnded(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		CREATE TEMPORARY TABLE users_before ON COMMIT DROP AS SELECT user_id, disabled_at FROM users;
-		CREATE TEMPORARY TABLE revoked_before ON COMMIT DROP AS
-			SELECT serial, revoked_at, revoked_by FROM node_certificates WHERE revoked_at IS NOT NULL`)
+		CREATE TEMPORARY TABLE authority_before ON COMMIT DROP AS SELECT certificate FROM node_authority;
+		CREATE TEMPORARY TABLE certificates_before ON COMMIT DROP AS
+			SELECT * FROM node_certificates WHERE expires_at > now() - interval '1 day'`)
 	return err
 }
 
@@ -38,7 +43,8 @@ func (b *Backup) voidCredentials(ctx context.Context, tx pgx.Tx, keepTokens bool
 		{&b.Voided.LockedUsers, `UPDATE users u SET disabled_at = b.disabled_at FROM users_before b
 			WHERE b.user_id = u.user_id AND b.disabled_at IS NOT NULL AND u.disabled_at IS NULL`},
 		{&b.Voided.RevokedCertificates, `UPDATE node_certificates c SET revoked_at = b.revoked_at,
-			revoked_by = b.revoked_by FROM revoked_before b WHERE b.serial = c.serial AND c.revoked_at IS NULL`},
+			revoked_by = b.revoked_by FROM certificates_before b
+			WHERE b.serial = c.serial AND b.revoked_at IS NOT NULL AND c.revoked_at IS NULL`},
 	} {
 		tag, err := tx.Exec(ctx, step.statement)
 		if err != nil {
@@ -46,6 +52,16 @@ func (b *Backup) voidCredentials(ctx context.Context, tx pgx.Tx, keepTokens bool
 		}
 		*step.count = tag.RowsAffected()
 	}
+	// A node that joined after the backup was made has a certificate that the backup does not know. What was revoked stays
+	// so, and what was not can be. Where the authority is another one none of them is accepted.
+	var revoked int64
+	if err := tx.QueryRow(ctx, `WITH kept AS (INSERT INTO node_certificates SELECT * FROM certificates_before
+			WHERE (SELECT certificate FROM authority_before) IS NOT DISTINCT FROM (SELECT certificate FROM node_authority)
+			ON CONFLICT (serial) DO NOTHING RETURNING revoked_at)
+		SELECT count(*) FROM kept WHERE revoked_at IS NOT NULL`).Scan(&revoked); err != nil {
+		return err
+	}
+	b.Voided.RevokedCertificates += revoked
 	// A user whom the replaced store did not have was deleted there, where both stores are of one history: that is,
 	// where they share a user. A store that a server has just made shares none.
 	tag, err := tx.Exec(ctx, `UPDATE users u SET disabled_at = now()
@@ -55,6 +71,11 @@ func (b *Backup) voidCredentials(ctx context.Context, tx pgx.Tx, keepTokens bool
 		return err
 	}
 	b.Voided.LockedUsers += tag.RowsAffected()
+	if err := tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM users_before JOIN users USING (user_id)),
+		NOT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL)`).
+		Scan(&b.Voided.Uncompared, &b.Voided.NoAdmin); err != nil {
+		return err
+	}
 	if keepTokens {
 		return nil
 	}

@@ -63,6 +63,13 @@ func TestARestoreBringsNobodyBack(t *testing.T) {
 			must(t, s.DeleteUser(ctx, gone.UserID, store.ExpectedUser{}))
 			err = s.RevokeNode(ctx, "node", "root")
 			must(t, err)
+			_, err = s.CreateNodeToken(ctx, store.NodeToken{TokenID: "m", Uses: 2}, sha256.Sum256([]byte("later")), time.Hour)
+			must(t, err)
+			for _, id := range []string{"later", "stays"} {
+				must(t, s.AdmitNode(ctx, store.NodeCertificate{Serial: id, NodeID: id, ExpiresAt: expires.Time},
+					sha256.Sum256([]byte("later"))))
+			}
+			must(t, s.RevokeNode(ctx, "later", "root"))
 			s.Close()
 
 			b, err := backup.Open(path)
@@ -70,7 +77,7 @@ func TestARestoreBringsNobodyBack(t *testing.T) {
 			defer b.Close()
 			must(t, b.Restore(ctx, at.dsn, backup.RestoreOptions{Replace: true, KeepTokens: keep}))
 			want := backup.Voided{Sessions: 1, SignInLinks: 1, Invitations: 1, Tokens: 2, ShareLinks: 1, JoinTokens: 1,
-				LockedUsers: 2, RevokedCertificates: 1}
+				LockedUsers: 2, RevokedCertificates: 2}
 			if keep {
 				want.Tokens = 0
 			}
@@ -102,9 +109,11 @@ func TestARestoreBringsNobodyBack(t *testing.T) {
 			if _, _, err := s.UserCredentials(ctx, "root"); err != nil {
 				t.Errorf("the admin may not sign in: %v", err)
 			}
-			if revoked, err := s.RevokedNodes(ctx); err != nil || len(revoked) != 1 {
+			if revoked, err := s.RevokedNodes(ctx); err != nil || len(revoked) != 2 {
 				t.Errorf("revoked: %v, %v", revoked, err)
 			}
+			// A node that the backup does not know can still be revoked.
+			must(t, s.RevokeNode(ctx, "stays", "root"))
 		})
 	}
 }
@@ -126,7 +135,37 @@ func TestUsersOfAnotherHistoryAreNotLocked(t *testing.T) {
 	must(t, err)
 	defer b.Close()
 	must(t, b.Restore(ctx, to.dsn, backup.RestoreOptions{Replace: true}))
-	if b.Voided.LockedUsers != 0 {
-		t.Errorf("locked %d users", b.Voided.LockedUsers)
+	if b.Voided.LockedUsers != 0 || !b.Voided.Uncompared || b.Voided.NoAdmin {
+		t.Errorf("locked %d users: %+v", b.Voided.LockedUsers, b.Voided)
+	}
+}
+
+// TestALockedAdminIsReplaced: a restore may lock the only admin of the backup. It says so, and who has the machine signs
+// in as a new one.
+func TestALockedAdminIsReplaced(t *testing.T) {
+	ctx, at := t.Context(), newPlace(t)
+	filled(t, at.dsn, at.key, at.record)
+	s := open(t, at.dsn, at.key)
+	admin, err := s.EnsureAdmin(ctx, "admin")
+	must(t, err)
+	_, err = s.CreateUser(ctx, "ada", store.RoleOperator)
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "b")
+	write(t, at.dsn, path, backup.Options{})
+	_, err = s.CreateUser(ctx, "boss", store.RoleAdmin)
+	must(t, err)
+	must(t, s.DeleteUser(ctx, admin.UserID, store.ExpectedUser{}))
+	s.Close()
+	b, err := backup.Open(path)
+	must(t, err)
+	defer b.Close()
+	must(t, b.Restore(ctx, at.dsn, backup.RestoreOptions{Replace: true}))
+	if !b.Voided.NoAdmin || b.Voided.Uncompared {
+		t.Errorf("%+v", b.Voided)
+	}
+	s = open(t, at.dsn, at.key)
+	defer s.Close()
+	if u, err := s.EnsureAdmin(ctx, "admin"); err != nil || u.UserID == admin.UserID || u.Name != "admin-2" {
+		t.Errorf("the new admin: %+v, %v", u, err)
 	}
 }

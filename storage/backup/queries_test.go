@@ -111,7 +111,7 @@ func TestContinuousQueriesRest(t *testing.T) {
 	if !slices.Equal(b.Stopped, []string{"busy", "slow"}) {
 		t.Errorf("said to be stopped: %v", b.Stopped)
 	}
-	s = open(t, to.dsn, to.key)
+	s = open(t, to.dsn, from.key)
 	defer s.Close()
 	f = &feeds{}
 	c = looksAfter(t, s, f)
@@ -173,7 +173,7 @@ func TestOlderThanStreams(t *testing.T) {
 	must(t, err)
 	defer b.Close()
 	must(t, b.Restore(t.Context(), to.dsn, backup.RestoreOptions{}))
-	s := open(t, to.dsn, to.key)
+	s := open(t, to.dsn, from.key)
 	defer s.Close()
 	c := looksAfter(t, s, &feeds{})
 	defer func() { must(t, c.Close(context.WithoutCancel(t.Context()))) }()

@@ -78,7 +78,7 @@ func (b *Backup) check(path string) error {
 	}
 	known := controlTables()
 	for _, t := range b.Tables {
-		if !slices.Contains(known, t.Name) || transientTables[t.Name] {
+		if !slices.Contains(known, t.Name) || transientTables[t.Name] && t.Name != keyRotation {
 			return invalidBackup(fmt.Sprintf("%s has a table %.60q that this Loadstone does not know.", path, t.Name),
 				"Restore it with the Loadstone that made it.", nil)
 		}
@@ -206,6 +206,10 @@ func (b *Backup) Restore(ctx context.Context, dsn string, o RestoreOptions) erro
 	return dberr.Failed("restoring", err)
 }
 
+// keyRotation is the table that the first backups of schema version 17 have, and that is not restored: a rotation that was
+// under way does not go on, and the first server names the key that seals once it has opened something with it.
+const keyRotation = "key_rotation"
+
 // checkEmpty is an error where there is something to lose, or somebody to surprise.
 func checkEmpty(ctx context.Context, tx pgx.Tx, replace bool) error {
 	var users, runs, templates, connections, people int64
@@ -250,7 +254,7 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 		return err
 	}
 	for _, t := range order {
-		if preservedTables[t.Name] {
+		if preservedTables[t.Name] || t.Name == keyRotation {
 			continue
 		}
 		if err := b.load(ctx, tx, t); err != nil {

@@ -64,12 +64,19 @@ type Keyring struct {
 	preferred string
 	// read is the file as it was when it was read last.
 	read fs.FileInfo
+	// fresh is whether Open has made the file.
+	fresh bool
 }
 
 // Open reads the keys of the environment, or else of the file at path, one
 // base64 key on each line. A file that does not exist is made with a fresh key
 // and mode 0600; one that everybody can read is refused.
-func Open(path string) (*Keyring, error) {
+func Open(path string) (*Keyring, error) { return open(path, true) }
+
+// OpenExisting is Open that makes no file.
+func OpenExisting(path string) (*Keyring, error) { return open(path, false) }
+
+func open(path string, make bool) (*Keyring, error) {
 	if text := os.Getenv(KeyEnv); text != "" {
 		return fromEnvironment(text, os.Getenv(PreviousKeyEnv))
 	}
@@ -78,12 +85,17 @@ func Open(path string) (*Keyring, error) {
 			Message: PreviousKeyEnv + " is set, and " + KeyEnv + " is not.",
 			Hint:    "Set " + KeyEnv + " to the key that seals, or add the earlier key to " + path + " as another line."}
 	}
+	r := &Keyring{path: path}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := create(path); err != nil {
+		if !make {
+			return nil, &engine.Error{Code: engine.CodeNotFound, Cause: err,
+				Message: fmt.Sprintf("There is no key file %s, and %s is not set.", path, KeyEnv),
+				Hint:    "Name the data directory of a server with --data-dir, or set " + KeyEnv + " as the servers have it."}
+		}
+		if r.fresh, err = create(path); err != nil {
 			return nil, unusable(path, err)
 		}
 	}
-	r := &Keyring{path: path}
 	return r, r.load()
 }
 
@@ -129,6 +141,12 @@ func (r *Keyring) load() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.preferred != "" && !slices.ContainsFunc(keys, func(k key) bool { return k.id == r.preferred }) {
+		return &engine.Error{Code: engine.CodeInvalid, Cause: ErrUnknownKey,
+			Message: fmt.Sprintf("The key file %s has lost the key %s, which seals. The keys that were read before stay "+
+				"in use until this process ends.", r.path, r.preferred),
+			Hint: "Put the line of that key back."}
+	}
 	r.keys, r.read = keys, info
 	return nil
 }
@@ -168,11 +186,39 @@ func (r *Keyring) IDs() []string {
 	return ids
 }
 
-// Prefer has the key of this name seal, whatever comes first in the file. A ring without it goes on as before.
-func (r *Keyring) Prefer(id string) {
+// Fresh reports whether Open has made the file: nothing can have been sealed under its key before.
+func (r *Keyring) Fresh() bool { return r.fresh }
+
+// Discard removes a file that Open has made, so that the next start does not take its key for one of before.
+func (r *Keyring) Discard() error {
+	if !r.fresh {
+		return nil
+	}
+	if err := os.Remove(r.path); err != nil {
+		return unusable(r.path, err)
+	}
+	return nil
+}
+
+// Has reports whether the key of this name is here.
+func (r *Keyring) Has(id string) bool {
+	_, ok := r.find(id)
+	return ok
+}
+
+// Prefer has the key of this name seal, whatever comes first in the file. A ring without it goes on as before, and says
+// so with ErrUnknownKey.
+func (r *Keyring) Prefer(id string) error {
+	if !r.Has(id) {
+		// It may have been added to the file meanwhile. What is wrong with the file is said by who reads it next.
+		if _, err := r.Reload(); err != nil || !r.Has(id) {
+			return fmt.Errorf("sealing under the key %s: %w", id, errors.Join(ErrUnknownKey, err))
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.preferred = id
+	return nil
 }
 
 // sealing is the key that seals. It needs mu.
@@ -260,15 +306,15 @@ func unusable(path string, err error) error {
 
 // create makes a key file that appears whole or not at all, and never
 // replaces one that another process made meanwhile.
-func create(path string) error {
+func create(path string) (made bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+		return false, err
 	}
-	err := write(path, []byte(fresh()), os.Link)
+	err = write(path, []byte(fresh()), os.Link)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // fresh is the line of a new key.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -44,22 +45,44 @@ type hashes struct {
 	// the ring agree on it.
 	known map[int]map[string][]byte
 	first int
+	// rows are the numbers of all that there were when they were read.
+	rows []int
 	// lost are the names of the servers' keys under which others are sealed, and which are not here.
 	lost []string
 }
 
-// newHashes reads the hash keys. The first server makes one, and hashes the rows of before again.
+// newHashes reads the hash keys. The first server makes one, and hashes the rows of before again: the ring has the key
+// that all servers seal with, which Open has seen to.
 func newHashes(ctx context.Context, pool *pgxpool.Pool, keys *keyring.Keyring) (*hashes, error) {
 	h := &hashes{keys: keys, pool: pool}
 	if keys == nil {
 		return h, nil
 	}
-	return h, h.open(ctx, false)
+	return h, h.open(ctx)
 }
 
-// open reads the hash keys, and makes one where there is none, or where one is needed and none can be opened: what was
-// hashed under those is not found until their key is back.
-func (h *hashes) open(ctx context.Context, needed bool) error {
+// refresh reads the hash keys again where another server has made one, or where the key of a lost one is back.
+func (h *hashes) refresh(ctx context.Context) error {
+	rows, err := h.pool.Query(ctx, "SELECT hash_key FROM hash_keys ORDER BY hash_key")
+	if err != nil {
+		return dberr.Failed("reading the keys of hashes", err)
+	}
+	there, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		return dberr.Failed("reading the keys of hashes", err)
+	}
+	h.mu.RLock()
+	changed := !slices.Equal(there, h.rows) || slices.ContainsFunc(h.lost, h.keys.Has)
+	h.mu.RUnlock()
+	if !changed {
+		return nil
+	}
+	return h.open(ctx)
+}
+
+// open reads the hash keys, and makes one where none can be opened: what was hashed under those is not found until
+// their key is back.
+func (h *hashes) open(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
@@ -69,13 +92,10 @@ func (h *hashes) open(ctx context.Context, needed bool) error {
 		if err := h.load(ctx, tx); err != nil {
 			return err
 		}
-		if h.first == 0 && (needed || len(h.lost) == 0) {
+		if h.first == 0 {
 			if err := h.add(ctx, tx); err != nil {
 				return err
 			}
-		}
-		if h.first == 0 {
-			return nil
 		}
 		for _, purpose := range []string{tokenHash, shareHash, joinTokenHash} {
 			if err := h.rehash(ctx, tx, purpose); err != nil {
@@ -85,7 +105,7 @@ func (h *hashes) open(ctx context.Context, needed bool) error {
 		return nil
 	})
 	if err != nil {
-		h.known, h.first = nil, 0 // a key that was made is rolled back
+		h.known, h.first, h.rows = nil, 0, nil // a key that was made is rolled back
 	}
 	return dberr.Failed("reading the keys of hashes", err)
 }
@@ -95,10 +115,11 @@ func (h *hashes) load(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	h.known, h.first, h.lost = map[int]map[string][]byte{}, 0, nil
+	h.known, h.first, h.rows, h.lost = map[int]map[string][]byte{}, 0, nil, nil
 	var number int
 	var sealed string
 	_, err = pgx.ForEachRow(rows, []any{&number, &sealed}, func() error {
+		h.rows = append(h.rows, number)
 		secret, err := h.keys.Open(sealed, hashKeyContext)
 		if errors.Is(err, keyring.ErrUnknownKey) {
 			id, _ := keyring.KeyID(sealed) // it had one
@@ -141,6 +162,7 @@ func (h *hashes) add(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
+	h.rows = append(h.rows, number)
 	return h.derive(number, secret)
 }
 
@@ -180,7 +202,7 @@ func (h *hashes) stored(ctx context.Context, purpose string, sum [32]byte) (hash
 	lacks := h.first == 0
 	h.mu.RUnlock()
 	if lacks {
-		if err := h.open(ctx, true); err != nil {
+		if err := h.open(ctx); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,37 +33,118 @@ const (
 	serverLostAfter = "30 seconds"
 )
 
-// preferSealingKey has the ring seal with the key that all servers seal with. The first server names its own.
+// preferSealingKey has the ring seal with the key that all servers seal with. The first server names its own, once it
+// has proved that it is the one of what is sealed there.
 func (s *Store) preferSealingKey(ctx context.Context) error {
 	var sealing string
 	err := s.pool.QueryRow(ctx, "SELECT sealing_key FROM key_rotation").Scan(&sealing)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = s.pool.QueryRow(ctx, `INSERT INTO key_rotation AS r (sealing_key) VALUES ($1)
-			ON CONFLICT (singleton) DO UPDATE SET sealing_key = r.sealing_key RETURNING sealing_key`, s.keys.FirstID()).
-			Scan(&sealing)
+		if err := s.proveKeys(ctx); err != nil {
+			return err
+		}
+		sealing, err = s.NameSealingKey(ctx)
 	}
 	if err != nil {
 		return dberr.Failed("reading which key seals", err)
 	}
-	s.keys.Prefer(sealing)
+	if err := s.keys.Prefer(sealing); err != nil {
+		return s.wrongKeys("The control store's secrets are sealed under the key "+sealing+", which this process lacks", err)
+	}
 	return nil
 }
 
+// NameSealingKey names the first key of the ring as the one that seals, where none is named yet. It proves nothing.
+func (s *Store) NameSealingKey(ctx context.Context) (sealing string, err error) {
+	err = s.pool.QueryRow(ctx, `INSERT INTO key_rotation AS r (sealing_key) VALUES ($1)
+		ON CONFLICT (singleton) DO UPDATE SET sealing_key = r.sealing_key RETURNING sealing_key`, s.keys.FirstID()).
+		Scan(&sealing)
+	return sealing, dberr.Failed("naming the key that seals", err)
+}
+
+// errProven ends the search for a text that opens.
+var errProven = errors.New("a sealed text opens")
+
+// proveKeys is an error where nothing that is sealed in the store opens with the ring, or where its key has just been
+// made and the store has tokens of before. A server with a stray key would otherwise make the key of hashes under it,
+// and hash all tokens, sessions and links of version 16 again for good.
+func (s *Store) proveKeys(ctx context.Context) error {
+	unknown := map[string]bool{}
+	for _, p := range sealedPlaces {
+		err := p.each(ctx, s, func(rows []sealedRow) error {
+			for _, r := range rows {
+				for _, t := range r.texts {
+					_, err := s.keys.Open(t.text, p.bound(r.key, t.path))
+					if err == nil {
+						return errProven
+					}
+					if errors.Is(err, keyring.ErrUnknownKey) {
+						unknown[t.id] = true
+					}
+				}
+			}
+			return nil
+		})
+		if errors.Is(err, errProven) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(unknown) > 0 {
+		return s.wrongKeys("Nothing that is sealed in the control store opens with the keys of this process: it is sealed "+
+			"under "+strings.Join(slices.Sorted(maps.Keys(unknown)), ", "), keyring.ErrUnknownKey)
+	}
+	if !s.keys.Fresh() {
+		return nil
+	}
+	var tokens bool
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM api_tokens WHERE hash_key = 0)
+		OR EXISTS (SELECT FROM run_shares WHERE hash_key = 0) OR EXISTS (SELECT FROM node_tokens WHERE hash_key = 0)`).
+		Scan(&tokens); err != nil {
+		return dberr.Failed("looking for tokens of before", err)
+	}
+	if tokens {
+		return s.wrongKeys("The control store has tokens of an earlier version, and the key of this process has just been "+
+			"made", keyring.ErrUnknownKey)
+	}
+	return nil
+}
+
+// wrongKeys is the error about a ring that is not that of the store. A key file that was made on this start is removed:
+// the next start would take it for the key of before.
+func (s *Store) wrongKeys(what string, cause error) error {
+	discarded := s.keys.Discard()
+	return &engine.Error{Code: engine.CodeInvalid, Cause: errors.Join(cause, discarded),
+		Message: what + ". Nothing was changed. Keys in " + cmp.Or(s.keys.Path(), keyring.KeyEnv) + ": " +
+			strings.Join(s.keys.IDs(), ", ") + ".",
+		Hint: "Start it with the " + keyring.FileName + " of the other servers in the data directory (is the volume " +
+			"mounted?), or with their " + keyring.KeyEnv + ". Where the key is lost for good, call `loadstone keys rotate " +
+			"--lost-key`: what is sealed has to be entered again, and tokens, sessions and links are void."}
+}
+
 // AnnounceKeys reads the key file again, seals with the key that all servers seal with, and says which keys this
-// server has.
+// server has, also where the one that seals is not among them.
 func (s *Store) AnnounceKeys(ctx context.Context, server string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	_, unread := s.keys.Reload()
-	if err := s.preferSealingKey(ctx); err != nil {
+	var lacking error
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// The lock has a switch to another key wait until this server has said that it still seals with the one before.
+		var sealing string
+		if err := tx.QueryRow(ctx, "SELECT sealing_key FROM key_rotation FOR SHARE").Scan(&sealing); err != nil {
+			return err
+		}
+		lacking = s.keys.Prefer(sealing)
+		_, err := tx.Exec(ctx, `INSERT INTO server_keyrings (server, keys, seen_at) VALUES ($1, $2, clock_timestamp())
+			ON CONFLICT (server) DO UPDATE SET keys = excluded.keys, seen_at = excluded.seen_at`, server, s.keys.IDs())
 		return err
-	}
-	_, err := s.pool.Exec(ctx, `INSERT INTO server_keyrings (server, keys, seen_at) VALUES ($1, $2, clock_timestamp())
-		ON CONFLICT (server) DO UPDATE SET keys = excluded.keys, seen_at = excluded.seen_at`, server, s.keys.IDs())
+	})
 	if err != nil {
 		return dberr.Failed("saying which keys this server has", err)
 	}
-	return unread
+	return errors.Join(unread, lacking, s.hashes.refresh(ctx))
 }
 
 // WithdrawKeys says that a server ends.
@@ -95,7 +177,8 @@ func (s *Store) KeyServers(ctx context.Context) ([]ServerKeys, error) {
 
 // KeyRotation is what the store knows of the servers' key.
 type KeyRotation struct {
-	// Sealing is the key that seals, Next the one that is to; "" where none is being replaced.
+	// Sealing is the key that seals, "" where no server has named one yet; Next is the one that is to, "" where none is
+	// being replaced.
 	Sealing, Next         string
 	StartedAt, FinishedAt time.Time
 }
@@ -105,6 +188,9 @@ func (s *Store) KeyRotation(ctx context.Context) (r KeyRotation, err error) {
 	var started, finished *time.Time
 	err = s.pool.QueryRow(ctx, "SELECT sealing_key, coalesce(next_key, ''), started_at, finished_at FROM key_rotation").
 		Scan(&r.Sealing, &r.Next, &started, &finished)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, nil
+	}
 	r.StartedAt, r.FinishedAt = userInstant(started).Time, userInstant(finished).Time
 	return r, dberr.Failed("reading the rotation of the key", err)
 }
@@ -135,6 +221,12 @@ func (s *Store) UseNextKey(ctx context.Context) error {
 func (s *Store) EndKeyRotation(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, "UPDATE key_rotation SET next_key = NULL, finished_at = clock_timestamp()")
 	return dberr.Failed("ending the rotation of the key", err)
+}
+
+// AbandonKeyRotation forgets the key that was to seal.
+func (s *Store) AbandonKeyRotation(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, "UPDATE key_rotation SET next_key = NULL")
+	return dberr.Failed("giving up the rotation of the key", err)
 }
 
 // keyRotationLock is the key of the advisory lock of whoever rotates.

@@ -183,7 +183,11 @@ func TestEverythingIsSealedAgain(t *testing.T) {
 	opensEverything(t, alone)
 	h.check(t, alone, true)
 	// Where the key is not there, that is said before anything is done.
-	wrong, _ := openFile(t, dsn, filepath.Join(t.TempDir(), "wrong"))
+	strange, err := keyring.Open(filepath.Join(t.TempDir(), "wrong"))
+	must(t, err)
+	wrong, err := storagepostgres.OpenUnproved(ctx, dsn, strange)
+	must(t, err)
+	defer wrong.Close()
 	if err := wrong.CheckKeys(counts); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), next) {
 		t.Errorf("a wrong key: %v", err)
 	}

@@ -51,7 +51,7 @@ func TestAServersAuthorityIsOneAndSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := postgres.Open(t.Context(), dsn, keys)
+	other, err := postgres.OpenUnproved(t.Context(), dsn, keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,6 +260,17 @@ func TestLostKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The key was given up: `loadstone keys rotate --lost-key`.
+	if _, err := connect(
+		t,
+		dsn,
+	).Exec(
+		t.Context(),
+		"UPDATE key_rotation SET sealing_key = $1",
+		other.FirstID(),
+	); err != nil {
+		t.Fatal(err)
+	}
 	locked, err := postgres.Open(t.Context(), dsn, other)
 	if err != nil {
 		t.Fatal(err)

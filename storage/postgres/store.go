@@ -74,6 +74,30 @@ const (
 // shown; a connection of a driver that is not among them is not shown at all.
 // Errors are *engine.Error where the user can do something.
 func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
+	return openStore(ctx, dsn, keys, (*Store).openKeys, drivers)
+}
+
+// OpenUnproved is Open for who looks after the keys: they need not be those of the store, nothing is written, and there
+// are no tokens and links.
+func OpenUnproved(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error) {
+	return openStore(ctx, dsn, keys, func(s *Store, ctx context.Context) error {
+		if err := s.Ping(ctx); err != nil {
+			return err
+		}
+		r, err := s.KeyRotation(ctx)
+		if err == nil && keys.Has(r.Sealing) {
+			err = keys.Prefer(r.Sealing)
+		}
+		if err != nil {
+			return err
+		}
+		s.useHashes(&hashes{pool: s.pool})
+		return nil
+	}, nil)
+}
+
+func openStore(ctx context.Context, dsn string, keys *keyring.Keyring, ready func(*Store, context.Context) error,
+	drivers []target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err := errors.Join(schema.CheckDSN(dsn), err); err != nil {
 		return nil, schema.InvalidDSN(err)
@@ -111,7 +135,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		AuditLog:      AuditLog{Pool: pool}, AdmissionQueue: AdmissionQueue{Pool: pool},
 		probe: probe, keys: keys, streams: NewCatalogStore(pool, keys),
 		secrets: target.NewSecrets(known)}
-	if err := s.openKeys(ctx); err != nil {
+	if err := ready(s, ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -126,6 +150,7 @@ func (s *Store) openKeys(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if s.keys != nil {
+		// A server without the key of the others stops here, before it writes anything.
 		if err := s.preferSealingKey(ctx); err != nil {
 			return err
 		}
@@ -134,9 +159,13 @@ func (s *Store) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.useHashes(hashes)
+	return nil
+}
+
+func (s *Store) useHashes(hashes *hashes) {
 	s.hashes, s.Users.hashes, s.RunArtifacts.hashes = hashes, hashes, hashes
 	s.GuessCounts = &GuessCounts{pool: s.pool, hashes: hashes}
-	return nil
 }
 
 // LostKeys are the names of the servers' keys under which tokens and links were hashed, and which are not here: those

@@ -43,8 +43,14 @@ func (s Users) EnsureAdmin(ctx context.Context, name string) (u store.User, err 
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", adminLock); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO users (user_id, user_name, role) SELECT $1, $2, 'admin'
-			WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL)`, newUserID(), name); err != nil {
+		// The name may be that of an admin who is locked: then a number is added.
+		if _, err := tx.Exec(ctx, `INSERT INTO users (user_id, user_name, role)
+			SELECT $1, candidate, 'admin'
+			FROM generate_series(1, (SELECT count(*) + 1 FROM users)) n,
+				LATERAL (SELECT $2 || CASE n WHEN 1 THEN '' ELSE '-' || n END AS candidate) c
+			WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL) AND NOT EXISTS
+				(SELECT FROM users WHERE lower(user_name COLLATE "C") = lower(candidate COLLATE "C"))
+			ORDER BY n LIMIT 1`, newUserID(), name); err != nil {
 			return err
 		}
 		u, err = scan(tx.QueryRow(ctx, "SELECT "+userColumns+` FROM users u WHERE role = 'admin' AND disabled_at IS NULL
