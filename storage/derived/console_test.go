@@ -188,6 +188,8 @@ func TestSideEffectsAreRefusedWhereTheDatabaseAllowsThem(t *testing.T) {
 	p := startPlain(t)
 	d := p.open(t, p.reader, derived.DefaultSettings())
 	p.do(t, "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+	p.do(t, "CREATE FUNCTION tables.of_a_row(rollup.runs) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"CREATE FUNCTION public."+strings.Repeat("f", 63)+"() RETURNS int LANGUAGE sql AS 'SELECT 1'")
 	for _, call := range []string{"set_config('search_path', 'x', false)", "lo_create(0)", "lo_from_bytea(0, 'x')",
 		"pg_logical_emit_message(false, 'a', 'b')", "pg_advisory_lock(1)", "pg_try_advisory_xact_lock(1)",
 		"pg_notify('x', 'y')", "pg_terminate_backend(1)", "pg_cancel_backend(1)", "pg_sleep(1)", "setseed(0.5)",
@@ -213,12 +215,32 @@ func TestSideEffectsAreRefusedWhereTheDatabaseAllowsThem(t *testing.T) {
 			t.Errorf("a definition calls %s: %v", call, err)
 		}
 	}
+	// Ways to call a function that no name before a parenthesis gives away.
+	for _, sql := range []string{`SELECT U&"lo_create" UESCAPE '!' (0)`, `SELECT U&"lo!005fcreate" UESCAPE '!' (0)`,
+		`SELECT u&"lo_create" /* a */ UESCAPE -- b
+			'!' (0)`, `SELECT pg_catalog.U&"lo_create" UESCAPE '!' (0)`, `SELECT 1 AS U&"a"`,
+		"SELECT (ARRAY[1, 2])[1:lo_create(0)::int]", "SELECT (ARRAY[1, 2])[:lo_create(0)::int]",
+		`SELECT (ARRAY[1, 2])[1:U&"lo_create" UESCAPE '!' (0)::int]`,
+		"SELECT E'a'\n'\\', ', lo_create(0), '--'", "SELECT E'a' -- b\n -- c\r\n\t '\\', ', lo_create(0), '--'",
+		"SELECT TREAT(0 AS lo_create)", `SELECT "treat" (1), TREAT (0::oid AS "lo_create")`,
+		"SELECT r.of_a_row FROM rollup.runs r", "SELECT (r).of_a_row FROM rollup.runs r",
+		`SELECT rollup.runs."of_a_row" FROM rollup.runs`, "SELECT TREAT(0 AS pg_catalog.lo_create[])", "SELECT public." + strings.Repeat("f", 70) + "()",
+		"SELECT * FROM lo_create(0)", "SELECT * FROM rollup.runs, LATERAL lo_create(0)",
+		"SELECT * FROM ROWS FROM (lo_create(0))"} {
+		_, err := d.Query(t.Context(), sql, 1)
+		if !engine.HasCode(err, engine.CodeInvalid) || len(engine.AsError(err).Fields) != 1 ||
+			engine.AsError(err).Fields[0].Line == 0 {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
 	if n := count(t, p.admin, "SELECT count(*) FROM pg_largeobject_metadata"); n != 0 {
 		t.Errorf("%d large objects are there", n)
 	}
 	for _, sql := range []string{"SELECT now(), random(), clock_timestamp(), timeofday(), gen_random_uuid()",
 		"SELECT 'pg_sleep(1)', $$pg_sleep(1)$$", "SELECT 1 AS pg_sleep", `SELECT a AS "lo_create" FROM (VALUES (1)) AS x(a)`,
-		"SELECT pg_size_pretty(pg_relation_size('rollup.runs'))", "SHOW work_mem", "EXPLAIN SELECT 1"} {
+		"SELECT pg_size_pretty(pg_relation_size('rollup.runs'))", "SHOW work_mem", "EXPLAIN SELECT 1",
+		`SELECT (ARRAY[1, 2])[1:length('ab')], E'a'
+			'b', U&'\0061', 2 & 1 AS u, r.run_name AS treat FROM rollup.runs r`} {
 		if _, err := d.Query(t.Context(), sql, 1); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}

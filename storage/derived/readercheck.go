@@ -18,7 +18,7 @@ type serving struct {
 	mu      sync.Mutex
 	until   time.Time
 	refusal error
-	// effects are the functions of the database that may do more than read.
+	// effects are the functions of the database that may do more than read, as resultsrole.SideEffects has them.
 	effects map[string]bool
 }
 
@@ -95,18 +95,20 @@ func checkCalls(field, sql string, effects map[string]bool) error {
 			Hint: unparsedHint}
 	}
 	for i, t := range tokens {
-		name, ok := t.Identifier()
-		if !ok || i+1 == len(tokens) || !tokens[i+1].Is("(") {
-			continue
+		name, calls := sqltext.Call(tokens, i)
+		if !calls && i > 0 && tokens[i-1].Is(".") { // r.f is f(r)
+			if name, _ = t.Identifier(); !effects[name] {
+				name = ""
+			}
 		}
-		// U&"…" spells a name that is not the one that stands there.
-		escaped := t.Kind == sqltext.Name && i > 1 && tokens[i-1].Is("&") && tokens[i-1].End == t.At &&
-			strings.EqualFold(tokens[i-2].Text, "U") && tokens[i-2].End == tokens[i-1].At
+		_, refused := effects[name]
 		var e *engine.Error
 		switch {
-		case escaped:
+		case t.Kind == sqltext.Name && sqltext.Escapes(tokens, i):
 			e = engine.InvalidField(field, "has a name that is spelled with escapes", "write the name as it is")
-		case effects[name]:
+		case calls && name == "treat" && t.Kind != sqltext.Name:
+			e = engine.InvalidField(field, "has a TREAT, which calls any function", "write CAST in its place")
+		case refused:
 			e = engine.InvalidField(field, fmt.Sprintf("calls %s, which does more than read", name),
 				"leave it out: results can be read, and functions with side effects cannot be called")
 		default:

@@ -32,17 +32,21 @@ type Querier interface {
 }
 
 // SideEffects are the names of the functions of a database, those of extensions and users too, that may do more than
-// read.
+// read. True are those that may be called as a column of a row, too: r.f is f(r).
 func SideEffects(ctx context.Context, q Querier) (map[string]bool, error) {
-	rows, err := q.Query(ctx, "SELECT DISTINCT p.proname::text "+sideEffects, pgx.QueryExecModeExec, AllowedVolatile)
+	rows, err := q.Query(ctx, `SELECT p.proname::text, bool_or(p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1
+		AND (SELECT t.typtype <> 'b' FROM pg_catalog.pg_type t WHERE t.oid = p.proargtypes[0])) `+sideEffects+
+		" GROUP BY 1", pgx.QueryExecModeExec, AllowedVolatile)
 	if err != nil {
 		return nil, err
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	found := make(map[string]bool, len(names))
-	for _, name := range names {
-		found[name] = true
-	}
+	found := map[string]bool{}
+	var name string
+	var column *bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &column}, func() error {
+		found[name] = column != nil && *column
+		return nil
+	})
 	return found, err
 }
 
