@@ -327,6 +327,45 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	}
 }
 
+// TestWhoAdministersIsNotSupervised: logins that are members of the reader because they have made it, or because they
+// have the owner's rights, are left alone, and get no limits from `schema apply --results`. One that has to ask for the
+// reader's rights with SET ROLE is supervised.
+func TestWhoAdministersIsNotSupervised(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	s := derived.DefaultSettings()
+	s.Sessions.Login, s.Sessions.Idle = time.Second, time.Second
+	d := p.open(t, p.reader, s)
+	p.do(t, "CREATE ROLE master LOGIN CREATEROLE", "GRANT reader TO master WITH ADMIN OPTION",
+		"CREATE ROLE keeps LOGIN IN ROLE keeper, reader", "CREATE ROLE asks LOGIN NOINHERIT IN ROLE reader")
+	names := resultsrole.Names{Database: "kept", Owner: "keeper", Reader: "reader"}
+	if missing, err := resultsrole.Apply(t.Context(), p.admin, names); err != nil || len(missing) > 0 {
+		t.Fatal(missing, err)
+	}
+	p.do(t, "GRANT EXECUTE ON FUNCTION pg_sleep(float8) TO PUBLIC")
+	for role, want := range map[string]int64{"master": 0, "keeps": 0, "asks": 1} {
+		if n := count(t, p.admin, `SELECT count(*) FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+			WHERE r.rolname = $1`, role); n != want {
+			t.Errorf("%s has settings: %d, want %d", role, n, want)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var ends, slow sync.WaitGroup
+	ends.Go(func() { d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
+	defer ends.Wait()
+	defer stop()
+	for role, ended := range map[string]bool{"master": false, "keeps": false, "asks": true} {
+		conn := connect(t, p.dsn(role, "kept"))
+		slow.Go(func() {
+			if _, err := conn.Exec(t.Context(), "SELECT pg_sleep(3)"); (err != nil) != ended || err != nil &&
+				!strings.Contains(err.Error(), "canceling") {
+				t.Errorf("a statement of %s: %v", role, err)
+			}
+		})
+	}
+	slow.Wait()
+}
+
 // bombs are queries that make values, lists and sets as large as Postgres lets them.
 var bombs = []string{
 	"SELECT repeat('x', 1000000000)",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // SessionLimits bound the sessions of the reader, and those of logins that are members of it.
@@ -118,7 +119,7 @@ func (w *warden) tell(message string) {
 	}
 }
 
-// sessions are those of readers: of the role, and of its members. Superusers are members of every role.
+// sessions are those of readers: of the role, and of its members' logins.
 func (w *warden) sessions(ctx context.Context, conn *pgx.Conn) ([]session, error) {
 	rows, err := conn.Query(ctx, `SELECT a.pid, a.usename = $1, a.usename::text, coalesce(a.application_name, ''),
 			coalesce(a.state, ''),
@@ -127,8 +128,8 @@ func (w *warden) sessions(ctx context.Context, conn *pgx.Conn) ([]session, error
 				THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END,
 			CASE WHEN a.state = 'idle' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END
 		FROM pg_stat_activity a JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
-		WHERE a.datname = current_database() AND r.rolname = $1 AND NOT u.rolsuper AND u.rolname <> current_user
-			AND a.backend_type IN ('client backend', 'parallel worker') AND pg_has_role(u.oid, r.oid, 'MEMBER')`,
+		WHERE a.datname = current_database() AND r.rolname = $1
+			AND a.backend_type IN ('client backend', 'parallel worker') AND `+resultsrole.IsLogin("current_user"),
 		w.d.readerRole)
 	if err != nil {
 		return nil, err
@@ -223,8 +224,8 @@ func (w *warden) freeOthers(ctx context.Context, conn *pgx.Conn) {
 	rows, err := conn.Query(
 		ctx,
 		`SELECT a.pid FROM pg_stat_activity a LEFT JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
-		WHERE r.rolname = $1 AND (a.backend_type NOT IN ('client backend', 'parallel worker') OR u.rolsuper
-			OR u.rolname = current_user OR NOT pg_has_role(u.oid, r.oid, 'MEMBER'))`,
+		WHERE r.rolname = $1 AND (a.backend_type NOT IN ('client backend', 'parallel worker')
+			OR NOT (`+resultsrole.IsLogin("current_user")+`))`,
 		w.d.readerRole,
 	)
 	if err != nil {

@@ -50,6 +50,16 @@ func SideEffects(ctx context.Context, q Querier) (map[string]bool, error) {
 	return found, err
 }
 
+// IsLogin is a condition of SQL: the role u is the reader r, or a login of somebody who reads as r. Who administers is
+// none: superusers, who may make roles, the owner, and who has the owner's rights. Since Postgres 16 whoever makes a
+// role is a member of it without having its rights. owner is an expression.
+func IsLogin(owner string) string {
+	return `NOT u.rolsuper AND u.rolname <> ` + owner + ` AND (u.oid = r.oid OR NOT u.rolcreaterole
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles o WHERE o.rolname = ` + owner + ` AND pg_has_role(u.oid, o.oid, 'USAGE'))
+		AND pg_has_role(u.oid, r.oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER'
+			ELSE 'USAGE, SET' END))`
+}
+
 // Limits bound the sessions of a role.
 type Limits struct {
 	// Statement is how long a statement takes at most, WorkMemory what a sort has in memory, Connections how many
