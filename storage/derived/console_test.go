@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -266,6 +267,15 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	ends.Go(func() { d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
 	defer ends.Wait()
 	defer stop()
+	// All connections of the owner's are taken meanwhile.
+	var taken []*pgxpool.Conn
+	for range 6 {
+		conn, err := d.Owner(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
 	login := func() *pgx.Conn {
 		conn := connect(t, p.dsn("query_ann", "kept"))
 		for _, sql := range []string{"SET statement_timeout = 0", "SET idle_in_transaction_session_timeout = 0",
@@ -318,6 +328,9 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	})
 	within("a transaction", 4*time.Second, n(stands))
 	within("a session that does nothing", 6*time.Second, n(login()))
+	for _, conn := range taken {
+		conn.Release()
+	}
 	// The owner's and others' sessions are left alone.
 	if _, err := d.Query(t.Context(), "SELECT 1", 1); err != nil {
 		t.Error(err)
@@ -325,6 +338,13 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	if err := p.admin.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+	// A session of the console is known as one when nobody has it, too.
+	within("a session of the console without a name", time.Second, func() error {
+		if count(t, p.admin, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'loadstone query'") > 0 {
+			return os.ErrClosed
+		}
+		return nil
+	})
 }
 
 // TestWhoAdministersIsNotSupervised: logins that are members of the reader because they have made it, or because they

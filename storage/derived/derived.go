@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,8 +118,8 @@ func OpenWith(ctx context.Context, ownerDSN, readerDSN string, s Settings) (*Dat
 		return nil, err
 	}
 	d := &Database{Settings: s, owner: owner}
-	if d.reader, err = readerPool(ctx, readerDSN, s.Sessions.DefinitionMemory); err == nil {
-		d.console, err = readerPool(ctx, readerDSN, s.Sessions.QueryMemory)
+	if d.reader, err = readerPool(ctx, readerDSN, "loadstone", s.Sessions.DefinitionMemory); err == nil {
+		d.console, err = readerPool(ctx, readerDSN, consoleName, s.Sessions.QueryMemory)
 	}
 	if err != nil {
 		d.Close()
@@ -161,6 +162,9 @@ func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]
 	return p, wrapError("opening the results database", err)
 }
 
+// consoleName is what sessions of the console are called while nobody has them.
+var consoleName = strings.TrimSpace(query.SessionPrefix)
+
 // maxMessage is how long a row may be that Postgres sends to a reader.
 const maxMessage = 32 << 20
 
@@ -169,8 +173,10 @@ const resetTimeout = 5 * time.Second
 
 // readerPool is a pool of sessions of the reader, in which SQL of users is executed: each has the limits of a reader,
 // so much memory where the server is on this machine, and keeps nothing of one user for the next.
-func readerPool(ctx context.Context, dsn string, memory uint64) (*pgxpool.Pool, error) {
+// Between users it has the name of the pool again.
+func readerPool(ctx context.Context, dsn, name string, memory uint64) (*pgxpool.Pool, error) {
 	params := resultsrole.ReaderLimits.Settings()
+	params["application_name"] = name
 	// What is a text and what a name is judged before a statement is sent, by this.
 	params["standard_conforming_strings"] = "on"
 	config, err := poolConfig(readerFlag, dsn, 6, params)

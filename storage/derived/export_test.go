@@ -19,3 +19,6 @@ func StageName(table string, epoch int64) string {
 
 // Console lends out a session in which queries are executed.
 func (d *Database) Console(ctx context.Context) (*pgxpool.Conn, error) { return d.console.Acquire(ctx) }
+
+// Owner lends out a connection of the owner's.
+func (d *Database) Owner(ctx context.Context) (*pgxpool.Conn, error) { return d.owner.Acquire(ctx) }
