@@ -386,6 +386,28 @@ func TestWhoAdministersIsNotSupervised(t *testing.T) {
 	slow.Wait()
 }
 
+// TestAQueryWaitsForNoRefresh: the reader's rights are looked at while definitions have all their sessions.
+func TestAQueryWaitsForNoRefresh(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	d := p.open(t, p.reader, derived.DefaultSettings())
+	for range 6 {
+		conn, err := d.Reader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	for range 2 {
+		d.ForgetRights()
+		soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if _, err := d.Query(soon, "SELECT 1", 1); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+}
+
 // bombs are queries that make values, lists and sets as large as Postgres lets them.
 var bombs = []string{
 	"SELECT repeat('x', 1000000000)",

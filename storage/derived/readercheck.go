@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -15,7 +14,8 @@ import (
 
 // serving is what is known of the reader's rights, for a while: an administrator may give and take some.
 type serving struct {
-	mu      sync.Mutex
+	// turn is full while somebody looks, or reads what follows. Who waits for it can give up.
+	turn    chan struct{}
 	until   time.Time
 	refusal error
 	// effects are the functions of the database that may do more than read, as resultsrole.SideEffects has them.
@@ -39,7 +39,7 @@ func (d *Database) checkStatement(ctx context.Context, field, sql string) error 
 // CheckReader refuses a reader that may do too much, by each of its rights. What it may do besides that Loadstone takes
 // from users by itself is returned in words.
 func (d *Database) CheckReader(ctx context.Context) (tolerated []string, err error) {
-	rights, err := resultsrole.Excess(ctx, d.reader, d.owner.Config().ConnConfig.User)
+	rights, err := resultsrole.Excess(ctx, d.checks, d.owner.Config().ConnConfig.User)
 	if err != nil {
 		return nil, wrapError("looking at the rights of the reader", err)
 	}
@@ -70,16 +70,22 @@ func join(list []string) string {
 
 func (d *Database) readerRights(ctx context.Context) (map[string]bool, error) {
 	s := &d.serving
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
 	if time.Now().Before(s.until) {
 		return s.effects, s.refusal
 	}
+	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
+	defer cancel()
 	_, err := d.CheckReader(ctx)
 	if err != nil && !engine.HasCode(err, engine.CodeConflict) {
 		return nil, err
 	}
-	effects, known := resultsrole.SideEffects(ctx, d.reader)
+	effects, known := resultsrole.SideEffects(ctx, d.checks)
 	if known != nil {
 		return nil, wrapError("looking at the functions of the results database", known)
 	}
