@@ -249,8 +249,10 @@ func TestWhoHasNoPlaceLeftIsTold(t *testing.T) {
 	<-asked
 	go func() { ended <- ask("vic", "second-of-vic") }()
 	time.Sleep(500 * time.Millisecond) // it waits then
-	if got := ask("vic", "third-of-vic").problem(t, http.StatusTooManyRequests, engine.CodeRateLimited); got.Hint == "" {
-		t.Errorf("no hint: %+v", got)
+	third := ask("vic", "third-of-vic")
+	if got := third.problem(t, http.StatusTooManyRequests, engine.CodeRateLimited); got.Hint == "" ||
+		third.Header.Get("Retry-After") != "5" {
+		t.Errorf("no hint, or not when to try again: %+v", got)
 	}
 	go func() { ended <- ask("bob", "first-of-bob") }()
 	<-asked // another user has a place
