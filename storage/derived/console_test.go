@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -176,6 +177,12 @@ func TestARoleThatMayTooMuchExecutesNothing(t *testing.T) {
 				!strings.Contains(engine.AsError(err).Hint, "schema apply --results") {
 				t.Errorf("%s: %s: %v", role, what, err)
 			}
+		}
+		// It is no failure of a table, of which five would end its refreshes.
+		if _, err := d.Materialize(t.Context(), refresh.Table{Name: "of " + role, Kind: refresh.SQL,
+			Definition: "SELECT 1 AS a", Version: 1}, claim("of "+role, "", 1), held); !engine.HasCode(err,
+			engine.CodeUnavailable) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: a refresh: %v", role, err)
 		}
 		r, _ := oneRun("of "+role, 3)
 		put(t, d, r, 1)
