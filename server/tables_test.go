@@ -249,8 +249,10 @@ func TestWhoHasNoPlaceLeftIsTold(t *testing.T) {
 	<-asked
 	go func() { ended <- ask("vic", "second-of-vic") }()
 	time.Sleep(500 * time.Millisecond) // it waits then
-	if got := ask("vic", "third-of-vic").problem(t, http.StatusTooManyRequests, engine.CodeRateLimited); got.Hint == "" {
-		t.Errorf("no hint: %+v", got)
+	third := ask("vic", "third-of-vic")
+	if got := third.problem(t, http.StatusTooManyRequests, engine.CodeRateLimited); got.Hint == "" ||
+		third.Header.Get("Retry-After") != "5" {
+		t.Errorf("no hint, or not when to try again: %+v", got)
 	}
 	go func() { ended <- ask("bob", "first-of-bob") }()
 	<-asked // another user has a place
@@ -272,6 +274,55 @@ func TestWhoHasNoPlaceLeftIsTold(t *testing.T) {
 	}
 	if outcomes["vic refused"] != 1 || outcomes["vic failed"] != 2 || outcomes["bob failed"] != 1 {
 		t.Errorf("noted are %v", outcomes)
+	}
+}
+
+// TestAFloodOfStatementsHidesNoChange: whatever a user has sent before, each statement that changes the catalog of
+// streams has a line, at any place of a group; so has each download.
+func TestAFloodOfStatementsHidesNoChange(t *testing.T) {
+	t.Parallel()
+	o := ownBy(t, func(o *server.Options) { o.Tables, o.Streams = noTables{}, newStreaming(t) })
+	streams := func(sql string) answer {
+		return o.as("bob", "POST", "/api/v1/streams/statements", map[string]any{"sql": sql})
+	}
+	export := map[string]any{"sql": "SELECT 1", "format": "csv"}
+	o.as("ada", "POST", "/api/v1/streams/statements", map[string]any{"sql": "CREATE SINK x TYPE PRINT"}).want(t, 200)
+	for range 100 {
+		o.as("bob", "POST", "/api/query", map[string]any{"sql": "SELECT 1"}).want(t, 200)
+		streams("SHOW SINKS").want(t, 200)
+		streams("CREATE SINK x TYPE PRINT").want(t, 409)
+		o.as("bob", "POST", "/api/query/export", export).want(t, 200)
+	}
+	if all := len(o.lines("action=stream.execute")); all < 100 || all > 150 {
+		t.Errorf("%d lines of what changed nothing", all)
+	}
+	if all := len(o.lines("action=query.export")); all < 100 {
+		t.Errorf("%d lines of 100 downloads", all)
+	}
+	streams("CREATE SINK s TYPE PRINT; SHOW SINKS; EXPLAIN SELECT runId FROM run_events WHERE "+
+		strings.Repeat("runId <> 'x' OR ", 40)+"runId = 'y' INTO s; CREATE SINK t TYPE PRINT").want(t, 200)
+	streams("DROP SINK t").want(t, 200)
+	var got []string
+	for _, e := range o.lines("action=stream.statement&user=bob") {
+		got = append(got, e.Detail)
+		if len(e.Detail) > 600 {
+			t.Errorf("a line has %d characters", len(e.Detail))
+		}
+	}
+	all := strings.Join(got, "\n")
+	for _, sql := range []string{": CREATE SINK s TYPE PRINT", ": CREATE SINK t TYPE PRINT", ": DROP SINK t"} {
+		if len(got) != 3 || strings.Count(all, sql) != 1 {
+			t.Errorf("lines of what was changed:\n%s", all)
+		}
+	}
+	// What was refused has lines for what stands behind a long statement, too.
+	o.as("ada", "POST", "/api/v1/streams/statements", map[string]any{"sql": "EXPLAIN SELECT runId FROM run_events WHERE " +
+		strings.Repeat("runId <> 'x' OR ", 40) + "runId = 'y' INTO s; CREATE SINK x TYPE PRINT"}).want(t, 409)
+	if lines := o.lines(
+		"action=stream.execute&user=ada",
+	); len(lines) != 2 ||
+		lines[0].Detail != "CREATE SINK x TYPE PRINT" {
+		t.Errorf("lines of what was refused: %+v", lines)
 	}
 }
 

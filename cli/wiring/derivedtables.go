@@ -184,30 +184,39 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 	db, err := t.Database(ctx)
 	var answer query.Answer
 	if err == nil {
-		err = t.execute(ctx, db, func() error { answer, err = db.Query(ctx, sql, rows); return err })
+		err = t.execute(ctx, db, db.CheckQueries, func() error { answer, err = db.Query(ctx, sql, rows); return err })
 	}
 	t.s.Metrics.Queried(query.ID(ctx), time.Since(begin), err)
 	return answer, err
 }
 
-// execute has f execute SQL of a user's in one of the user's places, once the tables are there that it reads.
-func (t *Tables) execute(ctx context.Context, db *derived.Database, f func() error) error {
+// execute has f execute SQL of a user's in one of the user's places, once the tables are there that it reads and check
+// says that it may begin.
+func (t *Tables) execute(ctx context.Context, db *derived.Database, check func(context.Context) error,
+	f func() error) error {
 	return refresh.AwaitBuilt(ctx, t.State, func() error {
-		leave := t.places.TryAcquire(query.Caller(ctx))
-		if leave == nil {
-			waiting, done, err := db.Waits(ctx)
-			if err != nil {
-				return err
-			}
-			leave, err = t.places.Acquire(waiting, query.Caller(ctx))
-			done()
-			if err != nil {
-				return err
-			}
+		leave, err := t.places.AcquireChecked(ctx, func() (func(), error) { return t.place(ctx, db) }, check)
+		if err != nil {
+			return err
 		}
 		defer leave()
 		return f()
 	})
+}
+
+func unchecked(context.Context) error { return nil }
+
+// place waits for a place of the user's.
+func (t *Tables) place(ctx context.Context, db *derived.Database) (leave func(), err error) {
+	if leave := t.places.TryAcquire(query.Caller(ctx)); leave != nil {
+		return leave, nil
+	}
+	waiting, done, err := db.Waits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return t.places.Acquire(waiting, query.Caller(ctx))
 }
 
 // Cancel ends a query that another server executes.
@@ -256,7 +265,7 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 	if err != nil {
 		return err
 	}
-	err = t.execute(ctx, db, func() error {
+	err = t.execute(ctx, db, unchecked, func() error {
 		table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
 		return err
 	})
@@ -291,7 +300,7 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 	if err != nil {
 		return p, err
 	}
-	err = t.execute(ctx, db, func() error {
+	err = t.execute(ctx, db, unchecked, func() error {
 		p, err = db.Preview(ctx, table.Definition, ingest.Table)
 		return err
 	})

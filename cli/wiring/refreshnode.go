@@ -130,7 +130,11 @@ func (r *RefreshNode) run(ctx context.Context) error {
 		urls: func(context.Context) (string, string, error) { return r.owner, r.reader, nil }}
 	defer c.close()
 	// What is wrong with it is wrong here: it would fail every table that this node claims.
-	if _, err := c.database(opening); err != nil {
+	db, err := c.database(opening)
+	if err != nil {
+		return err
+	}
+	if _, err := db.CheckReader(opening); err != nil {
 		return err
 	}
 	kinds := []refresh.Kind{refresh.SQL}

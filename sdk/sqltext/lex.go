@@ -55,6 +55,34 @@ func (t Token) Identifier() (string, bool) {
 	return "", false
 }
 
+// Call is the name of the function that is called by the token at i, as Postgres reads it: it stands before a
+// parenthesis, behind the colon of an array's bounds too, a[1:f(x)].
+func Call(tokens []Token, i int) (name string, ok bool) {
+	if i+1 == len(tokens) || !tokens[i+1].Is("(") {
+		return "", false
+	}
+	t := tokens[i]
+	if t.Kind == Bind {
+		t.Kind, t.Text = Word, t.Text[1:]
+	}
+	name, ok = t.Identifier()
+	if len(name) > maxNameLength {
+		name = strings.ToValidUTF8(name[:maxNameLength], "")
+	}
+	return name, ok
+}
+
+// maxNameLength is how many bytes of a name Postgres reads.
+const maxNameLength = 63
+
+// Escapes reports whether the name or text at i is spelled with escapes, U&"…" or U&'…': it does not stand for what is
+// written there.
+func Escapes(tokens []Token, i int) bool {
+	t := tokens[i]
+	return (t.Kind == Name || t.Kind == Text) && i > 1 && tokens[i-1].Is("&") && tokens[i-1].End == t.At &&
+		tokens[i-2].End == tokens[i-1].At && strings.EqualFold(strings.TrimPrefix(tokens[i-2].Text, ":"), "U")
+}
+
 // Dialect is whose rules for comments and constants hold.
 type Dialect uint8
 
@@ -204,7 +232,7 @@ func (l *Lexer) token(at int, c byte) (TokenKind, error) {
 		return Name, l.quoted('"', false, "this name has no closing quote")
 	case (c == 'e' || c == 'E') && strings.HasPrefix(l.SQL[at+1:], "'"):
 		l.i++
-		return Text, l.quoted('\'', true, "this text has no closing quote")
+		return Text, l.escaped()
 	case c == '$':
 		return l.dollar()
 	case c == ':':
@@ -217,6 +245,43 @@ func (l *Lexer) token(at int, c byte) (TokenKind, error) {
 	}
 	l.i++
 	return Symbol, nil
+}
+
+// escaped reads E'…', with the parts of it that follow on other lines: backslashes escape in those, too.
+func (l *Lexer) escaped() error {
+	for {
+		if err := l.quoted('\'', true, "this text has no closing quote"); err != nil {
+			return err
+		}
+		n := continuation(l.SQL[l.i:])
+		if n < 0 || l.Dialect != Postgres {
+			return nil
+		}
+		l.i += n
+	}
+}
+
+// continuation is how far the next part of a text is, -1 where there is none: white space and -- comments stand
+// between, and an end of a line.
+func continuation(rest string) int {
+	lines := 0
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == '\n' || c == '\r':
+			lines++
+		case c == '\'' && lines > 0:
+			return i
+		case strings.HasPrefix(rest[i:], "--"):
+			n := strings.IndexAny(rest[i:], "\r\n")
+			if n < 0 {
+				return -1
+			}
+			i += n - 1
+		case strings.IndexByte(" \t\f\v", c) < 0:
+			return -1
+		}
+	}
+	return -1
 }
 
 func wordByte(c byte) bool {
@@ -282,7 +347,8 @@ func (l *Lexer) colon() TokenKind {
 	for end < len(l.SQL) && wordByte(l.SQL[end]) {
 		end++
 	}
-	if end == l.i || l.SQL[l.i] >= '0' && l.SQL[l.i] <= '9' {
+	if end == l.i || l.SQL[l.i] >= '0' && l.SQL[l.i] <= '9' ||
+		end == l.i+1 && strings.EqualFold(l.SQL[l.i:end], "e") && strings.HasPrefix(l.SQL[end:], "'") { // E'…'
 		return Symbol
 	}
 	l.i = end

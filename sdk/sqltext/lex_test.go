@@ -116,3 +116,22 @@ func TestWhatIsQuotedIsOneToken(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatPostgresReads: texts and calls that end elsewhere than they seem to.
+func TestWhatPostgresReads(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"E'a'\n'\\' b' c": "E'a'\n'\\' b'|c", "e'a' -- x'\r -- y\n\t'\\'' c": "e'a' -- x'\r -- y\n\t'\\''|c",
+		"E'a' '\\' c": "E'a'|'\\'|c", "E'a' /* */\n '\\' c": "E'a'|'\\'|c", "'a'\n'\\' c": "'a'|'\\'|c", "E'a' -- x": "E'a'",
+		"[1:E'\\'' a": "[|1|:|E'\\''|a", "[1:e]": "[|1|:e|]", "E'a'\n'b'\n'\\''": "E'a'\n'b'\n'\\''",
+	} {
+		tokens, err := sqltext.Tokens(sql, sqltext.Postgres)
+		var got []string
+		for _, token := range tokens {
+			got = append(got, token.Text)
+		}
+		if err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%q is read as %q, %v, want %q", sql, strings.Join(got, "|"), err, want)
+		}
+	}
+}

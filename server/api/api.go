@@ -429,7 +429,7 @@ func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 	return o
 }
 
-// retryAfterSeconds is in how many seconds what is not there now is worth another attempt.
+// retryAfterSeconds is in how many seconds what is not there now, or has no place, is worth another attempt.
 const retryAfterSeconds = "5"
 
 // handle registers a typed operation. Its errors become problems here, in one place.
@@ -443,7 +443,7 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 			if errors.As(err, &with) {
 				return nil, huma.ErrorWithHeaders(p, with.GetHeaders())
 			}
-			if p.Status == http.StatusServiceUnavailable {
+			if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {retryAfterSeconds}})
 			}
 			return nil, p

@@ -55,11 +55,19 @@ func (a *API) Audit(ctx context.Context, action, object, detail string) {
 
 // AuditStatement writes down a statement that the caller had executed, and what became of it.
 func (a *API) AuditStatement(ctx context.Context, action, statement string, err error) {
-	status := http.StatusOK
-	if err != nil {
-		status = httpx.From(err).Status
+	a.audit.RecordStatement(ctx, action, statement, statusOf(err))
+}
+
+// AuditStatements writes down the statements of a group, and what became of it.
+func (a *API) AuditStatements(ctx context.Context, action, done string, group []auth.Statement, err error) {
+	a.audit.RecordStatements(ctx, action, done, group, statusOf(err))
+}
+
+func statusOf(err error) int {
+	if err == nil {
+		return http.StatusOK
 	}
-	a.audit.RecordStatement(ctx, action, statement, status)
+	return httpx.From(err).Status
 }
 
 // asking is a context of the caller's queries, id being the caller's own name for one.

@@ -185,15 +185,13 @@ func RegisterStream(a *API, app *fiber.App, c Coordinator, down httpx.Downloads)
 		results, err := executeStatements(ctx, a, c, in.Body)
 		if err != nil {
 			err = coordinator.StatementError(err)
-			a.AuditStatement(ctx, "stream.execute", in.Body.SQL, err)
+		}
+		a.AuditStatements(ctx, "stream.execute", "stream.statement", auditedStatements(in.Body.SQL, results), err)
+		if err != nil {
 			return nil, err
 		}
-		a.AuditStatement(ctx, "stream.execute", in.Body.SQL, nil)
 		out := StatementResults{Results: []StatementResult{}}
 		for _, r := range results {
-			if r.Done != "" {
-				a.Audit(ctx, "stream.statement", "", r.Done)
-			}
 			out.Results = append(out.Results, StatementResult(r))
 		}
 		return &streamBody[StatementResults]{out}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
@@ -51,4 +52,17 @@ func executeStatements(ctx context.Context, a *API, c Coordinator, in Statements
 		err = auth.CheckConfirmed(rights.production, in.ConfirmProduction)
 	}
 	return results, err
+}
+
+// auditedStatements are the statements of a group as the audit log has them.
+func auditedStatements(text string, results []catalog.Result) []auth.Statement {
+	parsed := coordinator.Statements(text)
+	list := make([]auth.Statement, len(parsed))
+	for i, p := range parsed {
+		list[i] = auth.Statement{Text: p.Text, Changes: p.Changes}
+		if len(results) == len(parsed) {
+			list[i].Done = results[i].Done
+		}
+	}
+	return list
 }

@@ -17,8 +17,9 @@ type markKey struct{}
 
 type mark struct {
 	noted atomic.Bool
-	// stated: the line has the statement that was executed, also where it failed.
-	stated atomic.Bool
+	// stated: a line has the statement that was executed, also where it failed. read: what was executed has only read,
+	// and has had enough lines.
+	stated, read atomic.Bool
 }
 
 // Watcher notes what handlers do not note by themselves: whatever changes something, or tries to, and every download.
@@ -68,7 +69,7 @@ func (w *Watcher) note(c *fiber.Ctx, m *mark, status int) {
 	safe := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	download := strings.HasPrefix(string(c.Response().Header.Peek(fiber.HeaderContentDisposition)), "attachment")
 	if !known || !download && (safe || w.Reads(path)) || m.noted.Load() && status < http.StatusBadRequest ||
-		m.stated.Load() {
+		m.stated.Load() || m.read.Load() && !download && status < http.StatusBadRequest {
 		return
 	}
 	operation, object := w.Operation(method, path)

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +95,10 @@ type Database struct {
 	owner    *pgxpool.Pool
 	// reader executes definitions, console queries. Both are sessions of the reader's, emptied after each use.
 	reader, console *pgxpool.Pool
-	readerRole      string
+	// checks is one session of the reader's, in which nothing of users is executed: looking at the reader's rights waits
+	// for no query of theirs.
+	checks     *pgxpool.Pool
+	readerRole string
 	// ended says why the supervisor has ended sessions, by their process ids.
 	ended   sync.Map
 	serving serving
@@ -116,9 +120,12 @@ func OpenWith(ctx context.Context, ownerDSN, readerDSN string, s Settings) (*Dat
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{Settings: s, owner: owner}
-	if d.reader, err = readerPool(ctx, readerDSN, s.Sessions.DefinitionMemory); err == nil {
-		d.console, err = readerPool(ctx, readerDSN, s.Sessions.QueryMemory)
+	d := &Database{Settings: s, owner: owner, serving: serving{turn: make(chan struct{}, 1)}}
+	if d.reader, err = readerPool(ctx, readerDSN, "loadstone", 6, s.Sessions.DefinitionMemory); err == nil {
+		d.console, err = readerPool(ctx, readerDSN, consoleName, 6, s.Sessions.QueryMemory)
+	}
+	if err == nil {
+		d.checks, err = readerPool(ctx, readerDSN, consoleName, 1, s.Sessions.QueryMemory)
 	}
 	if err != nil {
 		d.Close()
@@ -161,6 +168,9 @@ func pool(ctx context.Context, flag, dsn string, limit int32, params map[string]
 	return p, wrapError("opening the results database", err)
 }
 
+// consoleName is what sessions of the console are called while nobody has them.
+var consoleName = strings.TrimSpace(query.SessionPrefix)
+
 // maxMessage is how long a row may be that Postgres sends to a reader.
 const maxMessage = 32 << 20
 
@@ -169,11 +179,13 @@ const resetTimeout = 5 * time.Second
 
 // readerPool is a pool of sessions of the reader, in which SQL of users is executed: each has the limits of a reader,
 // so much memory where the server is on this machine, and keeps nothing of one user for the next.
-func readerPool(ctx context.Context, dsn string, memory uint64) (*pgxpool.Pool, error) {
+// Between users it has the name of the pool again.
+func readerPool(ctx context.Context, dsn, name string, limit int32, memory uint64) (*pgxpool.Pool, error) {
 	params := resultsrole.ReaderLimits.Settings()
+	params["application_name"] = name
 	// What is a text and what a name is judged before a statement is sent, by this.
 	params["standard_conforming_strings"] = "on"
-	config, err := poolConfig(readerFlag, dsn, 6, params)
+	config, err := poolConfig(readerFlag, dsn, limit, params)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +219,7 @@ func (d *Database) OwnDatabase(ctx context.Context) (engine.OwnDatabase, error) 
 
 // Close closes the connections.
 func (d *Database) Close() {
-	for _, p := range []*pgxpool.Pool{d.console, d.reader, d.owner} {
+	for _, p := range []*pgxpool.Pool{d.checks, d.console, d.reader, d.owner} {
 		if p != nil {
 			p.Close()
 		}

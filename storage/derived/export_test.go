@@ -2,6 +2,7 @@ package derived
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -19,3 +20,12 @@ func StageName(table string, epoch int64) string {
 
 // Console lends out a session in which queries are executed.
 func (d *Database) Console(ctx context.Context) (*pgxpool.Conn, error) { return d.console.Acquire(ctx) }
+
+// Owner lends out a connection of the owner's.
+func (d *Database) Owner(ctx context.Context) (*pgxpool.Conn, error) { return d.owner.Acquire(ctx) }
+
+// Reader lends out a session in which definitions are executed.
+func (d *Database) Reader(ctx context.Context) (*pgxpool.Conn, error) { return d.reader.Acquire(ctx) }
+
+// ForgetRights has the rights of the reader looked at again.
+func (d *Database) ForgetRights() { d.serving.until = time.Time{} }

@@ -61,9 +61,6 @@ func (d *Database) Query(ctx context.Context, sql string, limit int) (a query.An
 	a.Columns, a.Rows = []query.Column{}, [][]any{}
 	limits := d.Settings.Query
 	limits.Rows = min(limits.Rows, int64(max(limit, 1)))
-	if err := d.awaitElsewhere(ctx); err != nil {
-		return a, err
-	}
 	executing := time.Now()
 	// The statement ends when this does, whatever it has made of the limits of its session.
 	bounded, done := context.WithTimeoutCause(ctx, limits.Statement+d.Settings.Sessions.Grace, errStatementTime)
@@ -148,35 +145,23 @@ const waitingPoll = 500 * time.Millisecond
 // errStatementTime ends what goes on although the time of its statement is over.
 var errStatementTime = errors.New("the statement has had its time")
 
-// elsewherePoll is how often it is looked whether the queries of a user on other servers have ended.
-const elsewherePoll = 200 * time.Millisecond
-
-// awaitElsewhere waits until less of the caller's queries are executed than may be, by all servers together.
-func (d *Database) awaitElsewhere(ctx context.Context) error {
-	caller, wait := query.Caller(ctx), query.DefaultPlaceLimits().Wait
+// CheckQueries refuses one more query of the caller's, with engine.CodeRateLimited, while all servers together execute
+// as many as may be.
+func (d *Database) CheckQueries(ctx context.Context) error {
+	caller := query.Caller(ctx)
 	if caller == "" {
 		return nil
 	}
-	for waited := time.Duration(0); ; waited += elsewherePoll {
-		var n int
-		err := d.console.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-			AND usename = current_user AND starts_with(application_name, $1)`, query.SessionsOf(caller)).Scan(&n)
-		switch {
-		case err != nil:
-			return wrapError("counting the queries of a user", err)
-		case n < d.Settings.QueriesPerUser:
-			return nil
-		case waited >= wait:
-			return &engine.Error{Code: engine.CodeRateLimited,
-				Message: fmt.Sprintf("%d of your queries are under way on all servers.", n),
-				Hint:    "Wait for some of them to end, or cancel them, and send this one again."}
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(elsewherePoll):
-		}
+	var n int
+	err := d.checks.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND usename = current_user AND starts_with(application_name, $1)`, query.SessionsOf(caller)).Scan(&n)
+	switch {
+	case err != nil:
+		return wrapError("counting the queries of a user", err)
+	case n >= d.Settings.QueriesPerUser:
+		return query.BusyError(fmt.Sprintf("%d of your queries are under way on all servers.", n))
 	}
+	return nil
 }
 
 // Cancel ends the queries of the sessions that are told apart so, whoever has opened them, or one that waits for its

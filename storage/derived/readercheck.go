@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -15,10 +14,11 @@ import (
 
 // serving is what is known of the reader's rights, for a while: an administrator may give and take some.
 type serving struct {
-	mu      sync.Mutex
+	// turn is full while somebody looks, or reads what follows. Who waits for it can give up.
+	turn    chan struct{}
 	until   time.Time
 	refusal error
-	// effects are the functions of the database that may do more than read.
+	// effects are the functions of the database that may do more than read, as resultsrole.SideEffects has them.
 	effects map[string]bool
 }
 
@@ -39,7 +39,7 @@ func (d *Database) checkStatement(ctx context.Context, field, sql string) error 
 // CheckReader refuses a reader that may do too much, by each of its rights. What it may do besides that Loadstone takes
 // from users by itself is returned in words.
 func (d *Database) CheckReader(ctx context.Context) (tolerated []string, err error) {
-	rights, err := resultsrole.Excess(ctx, d.reader, d.owner.Config().ConnConfig.User)
+	rights, err := resultsrole.Excess(ctx, d.checks, d.owner.Config().ConnConfig.User)
 	if err != nil {
 		return nil, wrapError("looking at the rights of the reader", err)
 	}
@@ -70,16 +70,22 @@ func join(list []string) string {
 
 func (d *Database) readerRights(ctx context.Context) (map[string]bool, error) {
 	s := &d.serving
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
 	if time.Now().Before(s.until) {
 		return s.effects, s.refusal
 	}
+	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
+	defer cancel()
 	_, err := d.CheckReader(ctx)
 	if err != nil && !engine.HasCode(err, engine.CodeConflict) {
 		return nil, err
 	}
-	effects, known := resultsrole.SideEffects(ctx, d.reader)
+	effects, known := resultsrole.SideEffects(ctx, d.checks)
 	if known != nil {
 		return nil, wrapError("looking at the functions of the results database", known)
 	}
@@ -95,18 +101,20 @@ func checkCalls(field, sql string, effects map[string]bool) error {
 			Hint: unparsedHint}
 	}
 	for i, t := range tokens {
-		name, ok := t.Identifier()
-		if !ok || i+1 == len(tokens) || !tokens[i+1].Is("(") {
-			continue
+		name, calls := sqltext.Call(tokens, i)
+		if !calls && i > 0 && tokens[i-1].Is(".") { // r.f is f(r)
+			if name, _ = t.Identifier(); !effects[name] {
+				name = ""
+			}
 		}
-		// U&"…" spells a name that is not the one that stands there.
-		escaped := t.Kind == sqltext.Name && i > 1 && tokens[i-1].Is("&") && tokens[i-1].End == t.At &&
-			strings.EqualFold(tokens[i-2].Text, "U") && tokens[i-2].End == tokens[i-1].At
+		_, refused := effects[name]
 		var e *engine.Error
 		switch {
-		case escaped:
+		case t.Kind == sqltext.Name && sqltext.Escapes(tokens, i):
 			e = engine.InvalidField(field, "has a name that is spelled with escapes", "write the name as it is")
-		case effects[name]:
+		case calls && name == "treat" && t.Kind != sqltext.Name:
+			e = engine.InvalidField(field, "has a TREAT, which calls any function", "write CAST in its place")
+		case refused:
 			e = engine.InvalidField(field, fmt.Sprintf("calls %s, which does more than read", name),
 				"leave it out: results can be read, and functions with side effects cannot be called")
 		default:

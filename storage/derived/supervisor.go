@@ -4,10 +4,12 @@
 package derived
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/storage/resultsrole"
 )
 
 // SessionLimits bound the sessions of the reader, and those of logins that are members of it.
@@ -39,6 +41,8 @@ type Supervision struct {
 // session is one of a reader.
 type session struct {
 	PID uint32
+	// Leader is the process that a parallel worker works for, of others their own.
+	Leader uint32
 	// Reader: it is the reader's itself, and none of a login.
 	Reader      bool
 	Role        string
@@ -53,10 +57,14 @@ type session struct {
 // superviseEvery is how often sessions are looked at.
 const superviseEvery = 500 * time.Millisecond
 
+// lookTimeout is how long a look takes at most.
+const lookTimeout = 5 * time.Second
+
 // Supervise ends what takes more than it may, until ctx ends. Other servers may do the same.
 func (d *Database) Supervise(ctx context.Context, s Supervision) {
 	w := &warden{d: d, own: s.Own, log: s.Log, cancelled: map[uint32]time.Time{}, memory: newProcesses()}
 	defer w.memory.release()
+	defer w.disconnect()
 	tick := time.NewTicker(superviseEvery)
 	defer tick.Stop()
 	for {
@@ -79,20 +87,29 @@ type warden struct {
 	memory    *processes
 	// told: that something cannot be seen or done, which is told once.
 	told bool
+	// conn is the warden's own; failing while it cannot look.
+	conn    *pgx.Conn
+	failing bool
 }
 
 // look is one round.
 func (w *warden) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	conn, err := w.d.owner.Acquire(ctx)
+	conn, err := w.connect(ctx)
 	if err != nil {
-		return // who wants something of the database is told
-	}
-	defer conn.Release()
-	sessions, err := w.sessions(ctx, conn.Conn())
-	if err != nil {
+		w.blind(ctx, err)
 		return
+	}
+	sessions, err := w.sessions(ctx, conn)
+	if err != nil {
+		w.blind(ctx, err)
+		w.disconnect()
+		return
+	}
+	if w.failing {
+		w.failing = false
+		w.log.Info().Msg("the sessions of readers are supervised again")
 	}
 	now := time.Now()
 	for _, s := range sessions {
@@ -101,14 +118,45 @@ func (w *warden) look(ctx context.Context) {
 				"bounded from outside: GRANT pg_signal_backend, pg_read_all_stats TO the owner")
 			continue
 		}
-		w.judge(ctx, conn.Conn(), s, now)
+		w.judge(ctx, conn, s, now)
 	}
 	for pid := range w.cancelled {
 		if !slices.ContainsFunc(sessions, func(s session) bool { return s.PID == pid }) {
 			delete(w.cancelled, pid)
 		}
 	}
-	w.bound(ctx, conn.Conn(), sessions)
+	w.bound(ctx, conn, sessions)
+}
+
+// connect is the warden's connection, which is one of its own: who takes all others of the owner's does not stop it.
+func (w *warden) connect(ctx context.Context) (*pgx.Conn, error) {
+	if w.conn != nil && !w.conn.IsClosed() {
+		return w.conn, nil
+	}
+	config := w.d.owner.Config().ConnConfig.Copy()
+	config.RuntimeParams["application_name"] = "loadstone supervisor"
+	config.RuntimeParams["statement_timeout"] = strconv.FormatInt(lookTimeout.Milliseconds(), 10)
+	var err error
+	w.conn, err = pgx.ConnectConfig(ctx, config)
+	return w.conn, err
+}
+
+func (w *warden) disconnect() {
+	if w.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = w.conn.Close(ctx)
+		w.conn = nil
+	}
+}
+
+// blind says once that sessions could not be looked at, until they can be again.
+func (w *warden) blind(ctx context.Context, err error) {
+	if w.failing || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	w.failing = true
+	w.log.Warn().Err(err).Msg("could not look at the sessions of readers, whose time and memory are not bounded meanwhile")
 }
 
 func (w *warden) tell(message string) {
@@ -118,17 +166,17 @@ func (w *warden) tell(message string) {
 	}
 }
 
-// sessions are those of readers: of the role, and of its members. Superusers are members of every role.
+// sessions are those of readers: of the role, and of its members' logins.
 func (w *warden) sessions(ctx context.Context, conn *pgx.Conn) ([]session, error) {
-	rows, err := conn.Query(ctx, `SELECT a.pid, a.usename = $1, a.usename::text, coalesce(a.application_name, ''),
-			coalesce(a.state, ''),
+	rows, err := conn.Query(ctx, `SELECT a.pid, coalesce(a.leader_pid, a.pid), a.usename = $1, a.usename::text,
+			coalesce(a.application_name, ''), coalesce(a.state, ''),
 			CASE WHEN a.state = 'active' THEN extract(epoch FROM clock_timestamp() - a.query_start)::float8 ELSE 0 END,
 			CASE WHEN starts_with(a.state, 'idle in')
 				THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END,
 			CASE WHEN a.state = 'idle' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 ELSE 0 END
 		FROM pg_stat_activity a JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
-		WHERE a.datname = current_database() AND r.rolname = $1 AND NOT u.rolsuper AND u.rolname <> current_user
-			AND a.backend_type IN ('client backend', 'parallel worker') AND pg_has_role(u.oid, r.oid, 'MEMBER')`,
+		WHERE a.datname = current_database() AND r.rolname = $1
+			AND a.backend_type IN ('client backend', 'parallel worker') AND `+resultsrole.IsLogin("current_user"),
 		w.d.readerRole)
 	if err != nil {
 		return nil, err
@@ -142,7 +190,7 @@ func (w *warden) judge(ctx context.Context, conn *pgx.Conn, s session, now time.
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	most := limits.Login
 	switch {
-	case s.Reader && strings.HasPrefix(s.Application, query.SessionPrefix):
+	case s.Reader && !defines(s):
 		most = w.d.Settings.Query.Statement + limits.Grace
 	case s.Reader:
 		most = w.d.Settings.Definition.Statement + limits.Grace
@@ -185,34 +233,59 @@ func (w *warden) bound(ctx context.Context, conn *pgx.Conn, sessions []session) 
 	if !w.memory.find(conn.PgConn(), w.own, 2*limits.QueryMemory) {
 		return
 	}
+	// What parallel workers have counts as their leader's.
+	leaders := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.PID != s.Leader })
 	sizes := map[uint32]uint64{}
-	var all uint64
 	for _, s := range sessions {
-		if !s.Reader { // those of the reader are bounded when they are opened
+		helps := func(l session) bool { return l.PID == s.Leader && defines(l) }
+		switch {
+		case s.PID == s.Leader && s.Reader: // bounded when it was opened
+		case slices.ContainsFunc(leaders, helps):
+			w.memory.limit(s.PID, limits.DefinitionMemory)
+		default:
 			w.memory.limit(s.PID, limits.QueryMemory)
 		}
-		sizes[s.PID] = w.memory.size(s.PID)
-		all += sizes[s.PID]
+		sizes[s.Leader] += w.memory.size(s.PID)
 	}
 	w.freeOthers(ctx, conn)
-	// Those of definitions go last: what somebody asks is no reason why a table is not refreshed.
-	slices.SortFunc(sessions, func(a, b session) int {
-		if mine := defines(a); mine != defines(b) {
-			if mine {
-				return 1
-			}
-			return -1
-		}
-		return int(int64(sizes[b.PID]) - int64(sizes[a.PID]))
-	})
-	for _, s := range sessions {
-		if all <= limits.AllMemory {
-			return
-		}
-		all -= sizes[s.PID]
+	for _, s := range excess(leaders, sizes, limits) {
 		w.end(ctx, conn, s, "pg_terminate_backend", fmt.Sprintf("the sessions of readers have more than %d MB together, "+
 			"and it has %d", limits.AllMemory>>20, sizes[s.PID]>>20), errMemoryOfAll)
 	}
+}
+
+// excess are the sessions that are ended so that the rest have no more than they may together: the largest first, and
+// none whose end is not needed. Where the end of large sessions of others is enough, definitions go on: what somebody
+// asks is no reason why a table is not refreshed.
+func excess(sessions []session, sizes map[uint32]uint64, limits SessionLimits) (ended []session) {
+	large := limits.QueryMemory / 4
+	var all, freed uint64
+	var others []session
+	for _, s := range sessions {
+		size := sizes[s.PID]
+		all += size
+		if size >= large && !defines(s) {
+			others = append(others, s)
+			freed += size
+		}
+	}
+	if all <= limits.AllMemory {
+		return nil
+	}
+	over := all - limits.AllMemory
+	if freed < over {
+		others = slices.Clone(sessions)
+	}
+	slices.SortFunc(others, func(a, b session) int { return cmp.Compare(sizes[b.PID], sizes[a.PID]) })
+	freed = 0
+	for _, s := range others {
+		if freed >= over {
+			break
+		}
+		ended = append(ended, s)
+		freed += sizes[s.PID]
+	}
+	return ended
 }
 
 // freeOthers lets processes that are no readers' allocate what they want: those of which that is known for sure.
@@ -223,8 +296,8 @@ func (w *warden) freeOthers(ctx context.Context, conn *pgx.Conn) {
 	rows, err := conn.Query(
 		ctx,
 		`SELECT a.pid FROM pg_stat_activity a LEFT JOIN pg_roles u ON u.oid = a.usesysid, pg_roles r
-		WHERE r.rolname = $1 AND (a.backend_type NOT IN ('client backend', 'parallel worker') OR u.rolsuper
-			OR u.rolname = current_user OR NOT pg_has_role(u.oid, r.oid, 'MEMBER'))`,
+		WHERE r.rolname = $1 AND (a.backend_type NOT IN ('client backend', 'parallel worker')
+			OR NOT (`+resultsrole.IsLogin("current_user")+`))`,
 		w.d.readerRole,
 	)
 	if err != nil {
@@ -241,7 +314,7 @@ func (w *warden) freeOthers(ctx context.Context, conn *pgx.Conn) {
 
 // defines tells sessions that may execute definitions.
 func defines(s session) bool {
-	return s.Reader && !strings.HasPrefix(s.Application, query.SessionPrefix)
+	return s.Reader && !strings.HasPrefix(s.Application, consoleName)
 }
 
 // errMemoryOfAll is what a query hears whose session was ended for its memory.

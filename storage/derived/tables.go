@@ -22,6 +22,12 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 	if err := d.Begin(ctx, c); err != nil {
 		return r, err
 	}
+	if _, err := d.readerRights(ctx); engine.HasCode(err, engine.CodeConflict) {
+		// Nothing is wrong with the table, and its failures are counted.
+		e := *engine.AsError(err)
+		e.Code = engine.CodeUnavailable
+		return r, &e
+	}
 	columns, err := d.describe(ctx, t.Definition)
 	if err != nil {
 		return r, err

@@ -145,8 +145,9 @@ func statements(ctx context.Context, conn *pgx.Conn, n Names) (todo []statement,
 func memberStatements(ctx context.Context, conn *pgx.Conn, n Names) (todo []string, err error) {
 	rows, err := conn.Query(ctx, `SELECT u.rolname::text, ARRAY(SELECT unnest(s.setconfig) FROM pg_db_role_setting s
 			WHERE s.setrole = u.oid AND s.setdatabase = 0 UNION ALL SELECT 'CONNECTION LIMIT ' || u.rolconnlimit)
-		FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid JOIN pg_roles u ON u.oid = m.member
-		WHERE r.rolname = $1 AND u.rolcanlogin AND NOT u.rolsuper AND u.rolname <> $2 ORDER BY 1`,
+		FROM pg_roles r, pg_roles u
+		WHERE r.rolname = $1 AND u.rolcanlogin AND u.rolname <> session_user AND `+IsLogin("$2")+`
+			AND EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member = u.oid) ORDER BY 1`,
 		pgx.QueryExecModeExec, n.Reader, n.Owner)
 	if err != nil {
 		return nil, err

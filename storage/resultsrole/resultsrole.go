@@ -32,18 +32,32 @@ type Querier interface {
 }
 
 // SideEffects are the names of the functions of a database, those of extensions and users too, that may do more than
-// read.
+// read. True are those that may be called as a column of a row, too: r.f is f(r).
 func SideEffects(ctx context.Context, q Querier) (map[string]bool, error) {
-	rows, err := q.Query(ctx, "SELECT DISTINCT p.proname::text "+sideEffects, pgx.QueryExecModeExec, AllowedVolatile)
+	rows, err := q.Query(ctx, `SELECT p.proname::text, bool_or(p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1
+		AND (SELECT t.typtype <> 'b' FROM pg_catalog.pg_type t WHERE t.oid = p.proargtypes[0])) `+sideEffects+
+		" GROUP BY 1", pgx.QueryExecModeExec, AllowedVolatile)
 	if err != nil {
 		return nil, err
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	found := make(map[string]bool, len(names))
-	for _, name := range names {
-		found[name] = true
-	}
+	found := map[string]bool{}
+	var name string
+	var column *bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &column}, func() error {
+		found[name] = column != nil && *column
+		return nil
+	})
 	return found, err
+}
+
+// IsLogin is a condition of SQL: the role u is the reader r, or a login of somebody who reads as r. Who administers is
+// none: superusers, who may make roles, the owner, and who has the owner's rights. Since Postgres 16 whoever makes a
+// role is a member of it without having its rights. owner is an expression.
+func IsLogin(owner string) string {
+	return `NOT u.rolsuper AND u.rolname <> ` + owner + ` AND (u.oid = r.oid OR NOT u.rolcreaterole
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles o WHERE o.rolname = ` + owner + ` AND pg_has_role(u.oid, o.oid, 'USAGE'))
+		AND pg_has_role(u.oid, r.oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER'
+			ELSE 'USAGE, SET' END))`
 }
 
 // Limits bound the sessions of a role.

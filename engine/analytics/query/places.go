@@ -78,7 +78,7 @@ func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err er
 	if n := len(p.waiting[user]); n >= p.limits.Waiting {
 		running := p.running[user]
 		p.mu.Unlock()
-		return nil, busyError(fmt.Sprintf("%d of your queries are under way and %d wait.", running, n))
+		return nil, BusyError(fmt.Sprintf("%d of your queries are under way and %d wait.", running, n))
 	}
 	w := &waiter{ready: make(chan struct{})}
 	if len(p.waiting[user]) == 0 {
@@ -95,7 +95,7 @@ func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err er
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-patience.C:
-		err = busyError(fmt.Sprintf("The query has waited %v for its turn.", p.limits.Wait))
+		err = BusyError(fmt.Sprintf("The query has waited %v for its turn.", p.limits.Wait))
 	}
 	if p.withdraw(user, w) {
 		return nil, err
@@ -103,6 +103,32 @@ func (p *Places) Acquire(ctx context.Context, user string) (leave func(), err er
 	// It got its place in the same moment.
 	p.leaver(user)()
 	return nil, err
+}
+
+// checkPoll is how often a query that has to wait for queries on other servers looks again.
+const checkPoll = 200 * time.Millisecond
+
+// AcquireChecked has acquire take a place, in which the query may begin once check says so. What check refuses with
+// engine.CodeRateLimited waits and holds no place meanwhile.
+func (p *Places) AcquireChecked(ctx context.Context, acquire func() (leave func(), err error),
+	check func(context.Context) error) (leave func(), err error) {
+	for began := time.Now(); ; {
+		if leave, err = acquire(); err != nil {
+			return nil, err
+		}
+		if err = check(ctx); err == nil {
+			return leave, nil
+		}
+		leave()
+		if !engine.HasCode(err, engine.CodeRateLimited) || time.Since(began) >= p.limits.Wait {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(checkPoll):
+		}
+	}
 }
 
 // TryAcquire is Acquire for who does not wait: nil is for no place.
@@ -116,7 +142,8 @@ func (p *Places) TryAcquire(user string) (leave func()) {
 	return p.leaver(user)
 }
 
-func busyError(message string) error {
+// BusyError is the refusal of a query whose user has enough of them.
+func BusyError(message string) error {
 	return &engine.Error{Code: engine.CodeRateLimited, Message: message,
 		Hint: "Wait for some of them to end, or cancel them, and send this one again."}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,57 @@ func TestAQueryThatWaitsIsCancelled(t *testing.T) {
 			t.Fatalf("a place is lost: %v", err)
 		}
 		leave()
+	})
+}
+
+// TestWhatWaitsForOtherServersHoldsNoPlace: queries whose user has enough of them on other servers wait outside, and
+// what others ask has the place; they begin when they may, and are refused after their time.
+func TestWhatWaitsForOtherServersHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := query.DefaultPlaceLimits()
+		limits.Total, limits.PerUser, limits.Reserved = 1, 1, 0
+		p := query.NewPlaces(limits)
+		var may atomic.Bool
+		begun := make(chan error)
+		ask := func(ctx context.Context) {
+			leave, err := p.AcquireChecked(ctx, func() (func(), error) { return p.Acquire(ctx, "ada") },
+				func(context.Context) error {
+					if may.Load() {
+						return nil
+					}
+					return query.BusyError("2 of your queries are under way on all servers.")
+				})
+			if err == nil {
+				leave()
+			}
+			begun <- err
+		}
+		began := time.Now()
+		go ask(t.Context())
+		synctest.Wait()
+		leave := p.TryAcquire("bob")
+		if leave == nil {
+			t.Fatal("a query that waits for other servers holds the place")
+		}
+		time.Sleep(time.Second)
+		leave()
+		may.Store(true)
+		if err := <-begun; err != nil || time.Since(began) > 2*time.Second {
+			t.Errorf("it begins after %v: %v", time.Since(began), err)
+		}
+		may.Store(false)
+		began = time.Now()
+		go ask(t.Context())
+		if err := <-begun; !engine.HasCode(err, engine.CodeRateLimited) || time.Since(began) > limits.Wait+time.Second {
+			t.Errorf("it ends after %v: %v", time.Since(began), err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go ask(ctx)
+		synctest.Wait()
+		cancel(query.ErrCancelled)
+		if err := <-begun; !errors.Is(err, query.ErrCancelled) {
+			t.Errorf("cancelled, it ends with %v", err)
+		}
 	})
 }

@@ -50,6 +50,7 @@ var effects = []string{
 	"set_config", "setseed", "nextval", "setval", "currtid", "txid_current", "pg_current_xact_id", "binary_upgrade_",
 	"dblink", "postgres_fdw_", "query_to_", "table_to_xml", "cursor_to_", "schema_to_xml", "database_to_xml", "xmltable_",
 	"crosstab", "connectby", "ts_stat", "ts_rewrite", "exec",
+	"treat", // calls the function that a type is named like
 	"system$abort", "system$cancel", "system$wait", "system$set", "system$send", "system$pipe_force", "system$task",
 	"system$user_task", "system$generate",
 	"system$authorize", "system$revoke", "system$register", "system$unregister", "system$convert", "system$drop",
@@ -67,13 +68,14 @@ var exactEffects = []string{
 	"ts_rewrite",
 	"set_config",
 	"connectby",
+	"treat",
 }
 
 // effect is a function among the tokens that does more than compute, or "".
 func effect(tokens []sqltext.Token) string {
-	for i, t := range tokens {
-		name, ok := t.Identifier()
-		if !ok || i+1 >= len(tokens) || !tokens[i+1].Is("(") {
+	for i := range tokens {
+		name, ok := sqltext.Call(tokens, i)
+		if !ok {
 			continue
 		}
 		if name = strings.ToLower(name); slices.ContainsFunc(effects, func(e string) bool {
@@ -106,8 +108,7 @@ func notReadOnly(sql string, dialect sqltext.Dialect) string {
 			return "contains " + t.Upper()
 		}
 		// U&"…" and U&'…' spell names and texts with escapes that nothing here reads.
-		if t.Is("&") && i > 0 && tokens[i-1].Upper() == "U" && tokens[i-1].End == t.At && i+1 < len(tokens) &&
-			tokens[i+1].At == t.End && tokens[i+1].Kind != sqltext.Word {
+		if sqltext.Escapes(tokens, i) {
 			return "spells a name with U&"
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,7 +196,7 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		}
 		return to.Confirmed()
 	}
-	if reads(parsed) {
+	if !slices.ContainsFunc(parsed, changes) {
 		contents, err := c.o.Store.CatalogContents(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
@@ -266,14 +267,30 @@ func (c *Coordinator) check(ctx context.Context, ref catalog.TableReference, by 
 	return ctx.Err()
 }
 
-// reads reports whether statements change nothing.
-func reads(parsed []sql.Parsed) bool {
-	for _, p := range parsed {
-		switch p.Statement.(type) {
-		case *sql.Get, *sql.Explain:
-		default:
-			return false
-		}
+// StatementText is one of a group.
+type StatementText struct {
+	Text string
+	// Changes: it does more than show something.
+	Changes bool
+}
+
+// Statements are those of a group; a text that cannot be read is one.
+func Statements(text string) []StatementText {
+	parsed, err := sql.Parse(text)
+	if err != nil || len(parsed) == 0 {
+		return []StatementText{{Text: text}}
+	}
+	list := make([]StatementText, len(parsed))
+	for i, p := range parsed {
+		list[i] = StatementText{p.Text, changes(p)}
+	}
+	return list
+}
+
+func changes(p sql.Parsed) bool {
+	switch p.Statement.(type) {
+	case *sql.Get, *sql.Explain:
+		return false
 	}
 	return true
 }
