@@ -74,7 +74,7 @@ func (j Authorizer) revokedRun(ctx context.Context, run engine.Run) (why string,
 	}
 	if !known {
 		// It was started before starts were noted, or by the process.
-		i := slices.IndexFunc(users, func(u store.User) bool { return run.CreatedBy != "" && u.Name == run.CreatedBy })
+		i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, run.CreatedBy, run.CreatedAt) })
 		switch {
 		case i >= 0:
 			g = store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}
@@ -124,10 +124,10 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 	return users[i], ""
 }
 
-// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make it now: it
 // is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
 // known.
-func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
+func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time, runID string) error {
 	if by == "" {
 		return nil // from before it was noted who made links
 	}
@@ -139,12 +139,12 @@ func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(users, func(u store.User) bool { return u.Name == by })
+	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, by, at) })
 	if i < 0 || !users[i].DisabledAt.IsZero() || users[i].Role == store.RoleViewer {
 		return &engine.Error{Code: engine.CodeForbidden, Message: by + ", who made the link, may share nothing any more.",
 			Hint: "Who may use the run can make another."}
 	}
-	_, err = j.AuthorizeUse(ctx, users[i], run.Scenario)
+	_, err = j.AuthorizeRecorded(ctx, users[i], run)
 	return err
 }
 
