@@ -54,7 +54,11 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	why, err := j.revokedRun(ctx, run)
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	why, err := j.revokedRun(ctx, users, run)
 	if err == nil && why != "" {
 		return accessRevoked(why)
 	}
@@ -62,17 +66,12 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 }
 
 // revokedRun says why a run is not its user's any more; empty when it is.
-func (j Authorizer) revokedRun(ctx context.Context, run engine.Run) (why string, err error) {
+func (j Authorizer) revokedRun(ctx context.Context, users []store.User, run engine.Run) (why string, err error) {
 	g, err := j.Store.StartGrant(ctx, run.RunID, run.MatrixID)
 	if err != nil && !isNotFound(err) {
 		return "", err
 	}
-	known := err == nil
-	users, err := j.Store.ListUsers(ctx)
 	if err != nil {
-		return "", err
-	}
-	if !known {
 		// It was started before starts were noted, or by the process.
 		i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, run.CreatedBy, run.CreatedAt) })
 		switch {

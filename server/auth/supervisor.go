@@ -4,22 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
 // RightsStore says when rights have changed, whichever server changed them.
 type RightsStore interface {
-	// RightsRevision is another after each change of what users, connections, templates and tokens allow.
-	RightsRevision(ctx context.Context) (string, error)
+	// RightsRevision has numbers that rise with each change: of what users, connections and templates allow, and of the
+	// tokens and sessions that are there.
+	RightsRevision(ctx context.Context) (rights, tokens int64, err error)
 	// WatchRights calls heard at once and after changes, until ctx or the way to the store ends.
 	WatchRights(ctx context.Context, heard func()) error
-	// PruneRights forgets changes that are older than that.
-	PruneRights(ctx context.Context, before time.Duration) error
 }
 
 // Work is what goes on for users after the request that began it: sockets and downloads, runs, continuous queries.
@@ -29,95 +30,129 @@ type Work interface {
 	Recheck(ctx context.Context) error
 }
 
+// localWork is Work that begins on this server in ways that no change of rights tells of, such as a run that is taken
+// over.
+type localWork interface {
+	Work
+	// RecheckBegun judges what has begun since the last pass.
+	RecheckBegun(ctx context.Context) error
+}
+
 const (
 	// rightsPollInterval is how often the revision is read where no notification comes (a pooler may be between).
 	rightsPollInterval = 2 * time.Second
+	// rightsMinInterval is between two looks at the revision, however often there is word of a change.
+	rightsMinInterval = time.Second
 	// rightsSettleDelay is how long after a change all work is judged once more: a request that was judged before the
 	// change may have begun work since.
 	rightsSettleDelay = 2 * time.Second
 	// rightsFullInterval is how often all work is judged though nothing has changed.
 	rightsFullInterval = time.Minute
-	// rightsTimeout bounds one pass.
+	// rightsTimeout bounds one pass over one kind of work.
 	rightsTimeout = 10 * time.Second
-	// rightsKept is how long changes are kept.
-	rightsKept = 24 * time.Hour
 )
 
-// Supervisor judges all work of a server again whenever rights have changed, within rightsPollInterval. While the store
-// does not answer, work goes on.
+// Supervisor judges all work of a server again whenever rights have changed, within rightsPollInterval. Each kind of
+// work is judged by itself: one that fails or takes long delays no other. While the store does not answer, work goes on.
 type Supervisor struct {
 	Store RightsStore
-	Work  []Work
-	Log   zerolog.Logger
+	// Open is what is open under tokens and sessions: it is judged when those change, too.
+	Open Work
+	// Work is what does not ask for the token that began it.
+	Work []Work
+	Log  zerolog.Logger
 }
 
 // Run judges until ctx ends.
 func (s *Supervisor) Run(ctx context.Context) {
-	wake := make(chan struct{}, 1)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		s.listen(ctx, wake)
-	}()
-	defer func() { <-listening }()
-	seen, failing := "", false
-	var judged, settle, pruned time.Time
+	var running sync.WaitGroup
+	defer running.Wait()
+	all := append([]Work{s.Open}, s.Work...)
+	wake := make([]chan struct{}, len(all))
+	for i, w := range all {
+		wake[i] = make(chan struct{}, 1)
+		running.Go(func() { s.watch(ctx, w, wake[i]) })
+	}
+	running.Go(func() { s.listen(ctx, wake) })
+}
+
+// watch judges one kind of work until ctx ends.
+func (s *Supervisor) watch(ctx context.Context, w Work, wake <-chan struct{}) {
+	seen, failing := int64(-1), false
+	var judged, settle time.Time
 	for {
-		timer := time.NewTimer(rightsPollInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !awaitRights(ctx, wake) {
 			return
-		case <-wake:
-			timer.Stop()
-		case <-timer.C:
 		}
-		revision, err := s.revision(ctx)
+		revision, err := s.revision(ctx, w)
 		now := time.Now()
-		due := revision != seen || now.Sub(judged) > rightsFullInterval || !settle.IsZero() && now.After(settle)
-		if err == nil && due {
+		switch due := revision != seen || now.Sub(judged) > rightsFullInterval || !settle.IsZero() && !now.Before(settle); {
+		case err != nil:
+		case due:
 			if settle = (time.Time{}); revision != seen {
 				settle = now.Add(rightsSettleDelay)
 			}
-			if err = s.Recheck(ctx); err == nil {
+			if err = bounded(ctx, w.Recheck); err == nil {
 				seen, judged = revision, now
+			}
+		default:
+			if l, ok := w.(localWork); ok {
+				err = bounded(ctx, l.RecheckBegun)
 			}
 		}
 		if err != nil && ctx.Err() == nil && !failing {
 			s.Log.Warn().Err(err).Msg("rights cannot be checked again now; what goes on is checked when the store answers")
 		}
 		failing = err != nil
-		if now.Sub(pruned) > time.Hour {
-			_ = s.Store.PruneRights(ctx, rightsKept) // the next server or hour does
-			pruned = now
-		}
 	}
 }
 
-func (s *Supervisor) revision(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, rightsPollInterval)
-	defer cancel()
-	return s.Store.RightsRevision(ctx)
+// awaitRights waits for word of a change or the time to look without; false when ctx has ended.
+func awaitRights(ctx context.Context, wake <-chan struct{}) bool {
+	pause, look := time.NewTimer(rightsMinInterval), time.NewTimer(rightsPollInterval)
+	defer pause.Stop()
+	defer look.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-look.C:
+	}
+	return true
 }
 
-// Recheck judges all work once.
-func (s *Supervisor) Recheck(ctx context.Context) error {
+// bounded runs a pass for rightsTimeout at most.
+func bounded(ctx context.Context, pass func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
-	var failed error
-	for _, w := range s.Work {
-		failed = errors.Join(failed, w.Recheck(ctx))
+	return pass(ctx)
+}
+
+// revision is that of the changes that a kind of work is judged after.
+func (s *Supervisor) revision(ctx context.Context, w Work) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, rightsPollInterval)
+	defer cancel()
+	rights, tokens, err := s.Store.RightsRevision(ctx)
+	if w == s.Open {
+		rights += tokens // both only rise
 	}
-	return failed
+	return rights, err
 }
 
 // listen wakes when the store says that something has changed.
-func (s *Supervisor) listen(ctx context.Context, wake chan<- struct{}) {
+func (s *Supervisor) listen(ctx context.Context, wake []chan struct{}) {
 	for ctx.Err() == nil {
 		_ = s.Store.WatchRights(ctx, func() { // the revision is read besides
-			select {
-			case wake <- struct{}{}:
-			default:
+			for _, w := range wake {
+				select {
+				case w <- struct{}{}:
+				default:
+				}
 			}
 		})
 		select {
@@ -135,40 +170,86 @@ type LiveRuns interface {
 	Revoke(ctx context.Context, runID, why string) error
 }
 
-// RunsWork are the live runs of a server, those of matrices included.
+// runsJudgedAtOnce is how many runs are judged at a time.
+const runsJudgedAtOnce = 8
+
+// RunsWork are the live runs of a server, those of matrices included. One supervisor has it.
 type RunsWork struct {
 	Authorizer Authorizer
 	Runs       LiveRuns
 	Log        zerolog.Logger
+	// judged are those that the last pass has seen.
+	judged map[string]bool
 }
 
 // Recheck implements Work: it stops the runs that are not their users' any more.
-func (w RunsWork) Recheck(ctx context.Context) (failed error) {
-	for _, id := range w.Runs.ActiveRunIDs() {
-		run, err := w.Authorizer.Store.Run(ctx, id)
-		if isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning {
-			continue
-		}
-		why := ""
-		if err == nil {
-			why, err = w.Authorizer.revokedRun(ctx, run)
-		}
-		if err == nil && why != "" {
-			w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
-			err = w.Runs.Revoke(ctx, id, "It was stopped: "+why+".")
-			if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
-				err = nil
-			}
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("checking the run %s: %w", id, err))
+func (w *RunsWork) Recheck(ctx context.Context) error {
+	w.judged = nil
+	return w.RecheckBegun(ctx)
+}
+
+// RecheckBegun implements localWork: a run may have been taken over from another server.
+func (w *RunsWork) RecheckBegun(ctx context.Context) error {
+	ids := w.Runs.ActiveRunIDs()
+	judged, begun := map[string]bool{}, []string(nil)
+	for _, id := range ids {
+		if judged[id] = w.judged[id]; !judged[id] {
+			begun = append(begun, id)
 		}
 	}
-	return failed
+	w.judged = judged
+	if len(begun) == 0 {
+		return nil
+	}
+	users, err := w.Authorizer.Store.ListUsers(ctx)
+	if err != nil {
+		return fmt.Errorf("checking live runs: %w", err)
+	}
+	var judging, stopping sync.WaitGroup // a run that does not stop holds up no other
+	errs, places := make([]error, len(begun)), make(chan struct{}, runsJudgedAtOnce)
+	for i, id := range begun {
+		judging.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			why, err := w.revoked(ctx, users, id)
+			if errs[i] = err; why != "" && err == nil {
+				stopping.Go(func() { errs[i] = w.stop(ctx, id, why) })
+			}
+		})
+	}
+	judging.Wait()
+	stopping.Wait()
+	for i, id := range begun {
+		if judged[id] = errs[i] == nil; errs[i] != nil {
+			errs[i] = fmt.Errorf("checking the run %s: %w", id, errs[i])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// revoked says why a run is stopped; empty when it goes on, or is ending by itself.
+func (w *RunsWork) revoked(ctx context.Context, users []store.User, id string) (why string, err error) {
+	run, err := w.Authorizer.Store.Run(ctx, id)
+	if isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return w.Authorizer.revokedRun(ctx, users, run)
+}
+
+func (w *RunsWork) stop(ctx context.Context, id, why string) error {
+	w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
+	err := w.Runs.Revoke(ctx, id, "It was stopped: "+why+".")
+	if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
+		return nil
+	}
+	return err
 }
 
 // ended reports whether a run has ended by itself.
-func (w RunsWork) ended(ctx context.Context, id string) bool {
+func (w *RunsWork) ended(ctx context.Context, id string) bool {
 	run, err := w.Authorizer.Store.Run(ctx, id)
 	return err == nil && run.Status.Terminal()
 }
