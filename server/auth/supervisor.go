@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
@@ -168,58 +171,50 @@ type LiveRuns interface {
 	ActiveRunIDs() []string
 	// Revoke stops a run that its user has lost the right to; why is a sentence.
 	Revoke(ctx context.Context, runID, why string) error
+	// Enrichments are those under way here, by run.
+	Enrichments() map[string]enrichment.Origin
+	// RevokeEnrichment is Revoke for the enrichment of a run.
+	RevokeEnrichment(ctx context.Context, runID, why string) error
 }
 
-// runsJudgedAtOnce is how many runs are judged at a time.
-const runsJudgedAtOnce = 8
+// judgedAtOnce is how many runs are judged at a time.
+const judgedAtOnce = 8
 
-// RunsWork are the live runs of a server, those of matrices included. One supervisor has it.
-type RunsWork struct {
-	Authorizer Authorizer
-	Runs       LiveRuns
-	Log        zerolog.Logger
-	// judged are those that the last pass has seen.
-	judged map[string]bool
-}
+// begun are the things of a server that have begun since the last pass over them.
+type begun struct{ judged map[string]bool }
 
-// Recheck implements Work: it stops the runs that are not their users' any more.
-func (w *RunsWork) Recheck(ctx context.Context) error {
-	w.judged = nil
-	return w.RecheckBegun(ctx)
-}
-
-// RecheckBegun implements localWork: a run may have been taken over from another server.
-func (w *RunsWork) RecheckBegun(ctx context.Context) error {
-	ids := w.Runs.ActiveRunIDs()
-	judged, begun := map[string]bool{}, []string(nil)
+// recheck judges those of the ids that were not judged, and stops those of which judge says why.
+func (b *begun) recheck(ctx context.Context, j Authorizer, ids []string,
+	judge func(users []store.User, id string) (why string, err error), stop func(id, why string) error) error {
+	judged, fresh := map[string]bool{}, []string(nil)
 	for _, id := range ids {
-		if judged[id] = w.judged[id]; !judged[id] {
-			begun = append(begun, id)
+		if judged[id] = b.judged[id]; !judged[id] {
+			fresh = append(fresh, id)
 		}
 	}
-	w.judged = judged
-	if len(begun) == 0 {
+	b.judged = judged
+	if len(fresh) == 0 {
 		return nil
 	}
-	users, err := w.Authorizer.Store.ListUsers(ctx)
+	users, err := j.Store.ListUsers(ctx)
 	if err != nil {
-		return fmt.Errorf("checking live runs: %w", err)
+		return fmt.Errorf("listing users: %w", err)
 	}
-	var judging, stopping sync.WaitGroup // a run that does not stop holds up no other
-	errs, places := make([]error, len(begun)), make(chan struct{}, runsJudgedAtOnce)
-	for i, id := range begun {
+	var judging, stopping sync.WaitGroup // what does not stop holds up nothing else
+	errs, places := make([]error, len(fresh)), make(chan struct{}, judgedAtOnce)
+	for i, id := range fresh {
 		judging.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			why, err := w.revoked(ctx, users, id)
+			why, err := judge(users, id)
 			if errs[i] = err; why != "" && err == nil {
-				stopping.Go(func() { errs[i] = w.stop(ctx, id, why) })
+				stopping.Go(func() { errs[i] = stop(id, "It was stopped: "+why+".") })
 			}
 		})
 	}
 	judging.Wait()
 	stopping.Wait()
-	for i, id := range begun {
+	for i, id := range fresh {
 		if judged[id] = errs[i] == nil; errs[i] != nil {
 			errs[i] = fmt.Errorf("checking the run %s: %w", id, errs[i])
 		}
@@ -227,31 +222,82 @@ func (w *RunsWork) RecheckBegun(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// revoked says why a run is stopped; empty when it goes on, or is ending by itself.
-func (w *RunsWork) revoked(ctx context.Context, users []store.User, id string) (why string, err error) {
-	run, err := w.Authorizer.Store.Run(ctx, id)
-	if isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return w.Authorizer.revokedRun(ctx, users, run)
+// RunsWork are the live runs of a server, those of matrices included. One supervisor has it.
+type RunsWork struct {
+	Authorizer Authorizer
+	Runs       LiveRuns
+	Log        zerolog.Logger
+	begun      begun
 }
 
-func (w *RunsWork) stop(ctx context.Context, id, why string) error {
-	w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
-	err := w.Runs.Revoke(ctx, id, "It was stopped: "+why+".")
-	if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
-		return nil
-	}
-	return err
+// Recheck implements Work: it stops the runs that are not their users' any more.
+func (w *RunsWork) Recheck(ctx context.Context) error {
+	w.begun = begun{}
+	return w.RecheckBegun(ctx)
+}
+
+// RecheckBegun implements localWork: a run may have been taken over from another server.
+func (w *RunsWork) RecheckBegun(ctx context.Context) error {
+	return w.begun.recheck(ctx, w.Authorizer, w.Runs.ActiveRunIDs(),
+		func(users []store.User, id string) (why string, err error) {
+			run, err := w.Authorizer.Store.Run(ctx, id)
+			switch {
+			case isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning:
+				return "", nil
+			case err != nil:
+				return "", err
+			}
+			return w.Authorizer.revokedRun(ctx, users, run)
+		},
+		func(id, why string) error {
+			w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
+			err := w.Runs.Revoke(ctx, id, why)
+			if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
+				return nil
+			}
+			return err
+		})
 }
 
 // ended reports whether a run has ended by itself.
 func (w *RunsWork) ended(ctx context.Context, id string) bool {
 	run, err := w.Authorizer.Store.Run(ctx, id)
 	return err == nil && run.Status.Terminal()
+}
+
+// EnrichmentsWork are the enrichments of a server: they ask the targets of runs that are over.
+type EnrichmentsWork struct {
+	Authorizer Authorizer
+	Runs       LiveRuns
+	Log        zerolog.Logger
+	begun      begun
+}
+
+// Recheck implements Work: it stops the enrichments of runs whose targets are not their users' any more.
+func (w *EnrichmentsWork) Recheck(ctx context.Context) error {
+	w.begun = begun{}
+	return w.RecheckBegun(ctx)
+}
+
+// RecheckBegun implements localWork: a run may have ended, or its server gone on with its enrichment.
+func (w *EnrichmentsWork) RecheckBegun(ctx context.Context) error {
+	origins := w.Runs.Enrichments()
+	return w.begun.recheck(ctx, w.Authorizer, slices.Collect(maps.Keys(origins)),
+		func(users []store.User, id string) (why string, err error) {
+			run, err := w.Authorizer.Store.Run(ctx, id)
+			if isNotFound(err) {
+				return "", nil
+			}
+			if err != nil {
+				return "", err
+			}
+			return w.Authorizer.revokedEnrichment(ctx, users, run, origins[id])
+		},
+		func(id, why string) error {
+			w.Log.Warn().Str("run_id", id).Str("reason", why).
+				Msg("an enrichment is stopped: its user has no right to it any more")
+			return w.Runs.RevokeEnrichment(ctx, id, why)
+		})
 }
 
 // ContinuousQueries are those of all servers of a store.

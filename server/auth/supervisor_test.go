@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -140,10 +142,13 @@ type someRuns struct {
 	live    map[string]string // with who made it
 	stuck   map[string]bool
 	revoked map[string]time.Time
+	origins map[string]enrichment.Origin
+	reasons []string
 }
 
 func (*someRuns) ListUsers(context.Context) ([]store.User, error) {
-	return []store.User{{UserID: "a", Name: "ada", Role: store.RoleOperator, DisabledAt: engine.At(time.Now())}}, nil
+	return []store.User{{UserID: "a", Name: "ada", Role: store.RoleOperator, DisabledAt: engine.At(time.Now())},
+		{UserID: "b", Name: "bob", Role: store.RoleOperator}}, nil
 }
 
 func (*someRuns) StartGrant(context.Context, string, string) (g store.StartGrant, err error) {
@@ -183,6 +188,43 @@ func (r *someRuns) Revoke(ctx context.Context, id, _ string) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+func (r *someRuns) Enrichments() map[string]enrichment.Origin {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.origins)
+}
+
+func (r *someRuns) RevokeEnrichment(_ context.Context, id, why string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.origins, id)
+	r.reasons = append(r.reasons, why)
+	return nil
+}
+
+// TestEnrichmentsAreJudged: by who asked for them, or else by who started the run.
+func TestEnrichmentsAreJudged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := engine.At(time.Now())
+		r := &someRuns{
+			live: map[string]string{"ada's": "ada", "of ada's again": "cli", "of bob's again": "ada", "plain": "cli"},
+			origins: map[string]enrichment.Origin{"ada's": {}, "of ada's again": {By: "ada", At: now},
+				"of bob's again": {By: "bob", At: now}, "plain": {}},
+		}
+		work := &EnrichmentsWork{Authorizer: Authorizer{Store: r}, Runs: r, Log: zerolog.Nop()}
+		if err := work.Recheck(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(r.reasons)
+		if want := []string{"It was stopped: ada, who asked for it, is locked out.",
+			"It was stopped: ada, who started the run, is locked out."}; !slices.Equal(r.reasons, want) ||
+			len(r.origins) != 2 {
+			t.Errorf("stopped with %q, left %v", r.reasons, r.origins)
+		}
+	})
 }
 
 // TestARunThatIsTakenOverIsJudged: a run that comes to this server after its user was locked out is stopped within 5 s,
