@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ type twoServers struct {
 func startTwoServers(t *testing.T) twoServers {
 	t.Helper()
 	pg := pgtest.Start(t)
-	s := twoServers{t: t, load: pg.NewDatabase(t)}
+	s := twoServers{t: t, load: pgtest.StartCrashable(t, nil).DSN("postgres")} // not where the control store is
 	control := pg.NewDatabase(t)
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,11 @@ func (s twoServers) user(name, role string) (id string, as clitest.Caller) {
 	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
 		s.t.Fatalf("%d %s", status, body)
 	}
-	_, invitation, _ := strings.Cut(made.URL, "invitation=")
+	link, err := url.Parse(made.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	invitation := link.Query().Get("invitation")
 	var cookie string
 	(clitest.Caller{T: s.t, Base: s.bases[1], Header: [2]string{"Accept", "*/*"}}).Do("POST", "/api/auth/signin",
 		map[string]string{"invitation": invitation, "password": "two servers and a half"}, &cookie)

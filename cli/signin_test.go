@@ -117,6 +117,7 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	clitest.ShareKey(t, filepath.Join(dir, "one"), filepath.Join(dir, "two"))
 	one, two := serve(t, control, filepath.Join(dir, "one")), serve(t, control, filepath.Join(dir, "two"))
 
 	type me struct {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -47,23 +46,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		}
 		return path
 	}
-	// Servers on one store share the key that seals connections.
-	key, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
-	if err != nil || key == nil {
-		t.Fatal(err)
-	}
-	sealed, err := os.ReadFile(filepath.Join(dir, "loadstone.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, where := range []string{"b", "e"} {
-		if err := os.MkdirAll(filepath.Join(dir, where), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, where, "loadstone.key"), sealed, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	clitest.ShareKey(t, filepath.Join(dir, "b"), filepath.Join(dir, "e"))
 	sameStore := []string{"--database-url", control}
 	state := func(name string) (status, reason string) {
 		t.Helper()

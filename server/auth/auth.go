@@ -55,8 +55,8 @@ const (
 	SignInTTL  = time.Hour
 	// TokenTTL is how long an API token lives when nobody says otherwise.
 	TokenTTL = 90 * 24 * time.Hour
-	// CacheTTL bounds how long a token revoked by another server still works here, though no change of rights was heard of:
-	// see Supervisor.
+	// CacheTTL bounds how long a token revoked by another server still works here, though no change of rights was heard
+	// of: see Supervisor.
 	CacheTTL = 4 * time.Second
 	// GracePeriod bounds how long a caller that was known is believed while the store
 	// does not answer: who watches a run must be able to stop it.

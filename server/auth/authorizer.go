@@ -32,8 +32,8 @@ type Store interface {
 type Authorizer struct{ Store Store }
 
 // AuthorizeUse is an error when the user may not run a scenario: its template, or a connection of its target or of one
-// of its matrix, is others', or it replays a run that is. It returns its connections that are production. What there is not, is for whoever
-// runs it to say.
+// of its matrix, is others', or it replays a run that is. It returns its connections that are production. What there is
+// not, is for whoever runs it to say.
 func (j Authorizer) AuthorizeUse(
 	ctx context.Context,
 	u store.User,

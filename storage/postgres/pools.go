@@ -78,9 +78,10 @@ func (s *Store) readPlan(resultID string, text []byte, open bool) (*engine.Plan,
 	if stored.PoolsSealed == "" || !open {
 		return stored.Plan, nil
 	}
-	pools, err := s.openPools(resultID, stored.PoolsSealed)
-	stored.Plan.Pools, stored.Plan.PoolsUnreadable = pools, err != nil // the rest of the run is read without the key, too
-	return stored.Plan, nil
+	p, err := stored.Plan, error(nil)
+	p.Pools, err = s.openPools(resultID, stored.PoolsSealed)
+	p.PoolsUnreadable = err != nil // the rest of the run is read without the key, too
+	return p, nil
 }
 
 func (s *Store) openPools(resultID, sealed string) (pools []engine.Pool, err error) {

@@ -82,7 +82,8 @@ type Query struct {
 	// Sources are the ids of the physical sources that it reads.
 	Sources []int64
 	State   State
-	// Desired is Running, Stopped or Suspended; Graceful says that sources stop first and rows on their way reach the sink.
+	// Desired is Running, Stopped or Suspended; Graceful says that sources stop first and rows on their way reach the
+	// sink.
 	Desired  State
 	Graceful bool
 	// Since is when the state became what it is.

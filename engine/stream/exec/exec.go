@@ -158,6 +158,8 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 		_ = r.source.Close()
 	}
 	reading.Wait()
+	q.Release()
+	account.Collect(held)
 	if evicted := account.Evicted(); evicted != nil {
 		err = q.StateLimit(evicted, fmt.Sprintf("%d MiB", max(held>>20, 1)))
 	}

@@ -67,6 +67,8 @@ type Query struct {
 	// inlets are where the tail takes what heads elsewhere come to, by scan; tops are their last steps.
 	inlets []inlet
 	tops   map[plan.Node]int
+	// pieces are those of all operators.
+	pieces []*pieces
 	// partials are the aggregates that heads add up in part.
 	partials []*partial
 }
@@ -161,6 +163,14 @@ func (q *Query) End(scan, origin int) error {
 func (q *Query) Pause(scan, origin int) error {
 	s := q.scans[scan]
 	return s.next.pause(s.first + origin)
+}
+
+// Release lets all go that the query holds. Nothing but Counts may be called afterwards.
+func (q *Query) Release() {
+	for _, p := range q.pieces {
+		p.memory.Release()
+	}
+	q.scans, q.inlets, q.tops, q.partials, q.pieces = nil, nil, nil, nil, nil
 }
 
 // Counts returns what became of rows so far.

@@ -33,7 +33,9 @@ type pieces struct {
 
 func newPieces(q *Query, eval func(*column.Batch) error, use func(*column.Batch, bool) error) *pieces {
 	most := max(q.memory.Limit()/pieceShare, minPieceBytes)
-	return &pieces{q: q, memory: expression.NewMemory(q.memory, most), most: most, eval: eval, use: use}
+	p := &pieces{q: q, memory: expression.NewMemory(q.memory, most), most: most, eval: eval, use: use}
+	q.pieces = append(q.pieces, p)
+	return p
 }
 
 // push has a batch evaluated and used.

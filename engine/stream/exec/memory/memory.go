@@ -6,6 +6,7 @@
 package memory
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -43,6 +44,8 @@ type Pool struct {
 	mu       sync.Mutex
 	accounts map[*Account]bool
 	used     int64
+	// collecting is held while what a query has held is collected.
+	collecting sync.Mutex
 }
 
 // NewPool returns a pool of so many bytes.
@@ -190,6 +193,19 @@ func (a *Account) evict() {
 	if a.onEvict != nil {
 		a.onEvict()
 	}
+}
+
+// collectBytes is from how many bytes on it is worth to have the collector look for them at once.
+const collectBytes = 16 << 20
+
+// Collect has the bytes collected that a query has held, if they are many: until then others that get as many take
+// memory besides. What held them has to be unreachable.
+func (a *Account) Collect(held int) {
+	if a.pool == nil || held < collectBytes || !a.pool.collecting.TryLock() {
+		return
+	}
+	defer a.pool.collecting.Unlock()
+	runtime.GC()
 }
 
 // Close gives all back.
