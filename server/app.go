@@ -385,11 +385,12 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 // supervisor judges what goes on for users again when their rights change.
 func (s *Server) supervisor() *auth.Supervisor {
 	authorizer := auth.Authorizer{Store: s.opts.Store}
-	work := []auth.Work{s.auth, auth.RunsWork{Authorizer: authorizer, Runs: s.opts.Runs, Log: s.opts.Log}}
+	work := []auth.Work{&auth.RunsWork{Authorizer: authorizer, Runs: s.opts.Runs, Log: s.opts.Log},
+		&auth.EnrichmentsWork{Authorizer: authorizer, Runs: s.opts.Runs, Log: s.opts.Log}}
 	if s.opts.Streams != nil {
 		work = append(work, auth.QueriesWork{Authorizer: authorizer, Queries: s.opts.Streams})
 	}
-	return &auth.Supervisor{Store: s.opts.Store, Work: work, Log: s.opts.Log}
+	return &auth.Supervisor{Store: s.opts.Store, Open: s.auth, Work: work, Log: s.opts.Log}
 }
 
 // longLived are answers that go on: as long as the server, their client, and who it is signed in as.

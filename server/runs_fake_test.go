@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -132,6 +133,10 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 func (*orchestra) ChangeLoad(context.Context, string, string, scaling.LoadRequest) (engine.Event, error) {
 	return engine.Event{}, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not change loads."}
 }
+
+func (*orchestra) Enrichments() map[string]enrichment.Origin { return nil }
+
+func (*orchestra) RevokeEnrichment(context.Context, string, string) error { return nil }
 
 func (o *orchestra) ActiveRunIDs() []string {
 	o.lmu.Lock()

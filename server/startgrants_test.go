@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
@@ -130,4 +131,22 @@ func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
 	still(made.RunID, "is production now")
 	o.do("PATCH", "/api/users/"+o.people["bob"].UserID, map[string]any{"disabled": true}).want(t, http.StatusOK)
 	still(made.RunID, "bob, who started it, is locked out")
+	// Another of the name has neither the run nor the links of who was deleted.
+	o.do("DELETE", "/api/users/"+o.people["bob"].UserID, nil).want(t, http.StatusNoContent)
+	o.join("bob", store.RoleAdmin)
+	still(made.RunID, "bob, who started it, is no user any more")
+	if err := judge.RecheckShare(
+		t.Context(),
+		"bob",
+		made.CreatedAt,
+		made.RunID,
+	); !engine.HasCode(
+		err,
+		engine.CodeForbidden,
+	) {
+		t.Errorf("a link of another bob's is judged as %v", err)
+	}
+	if err := judge.RecheckShare(t.Context(), "bob", engine.At(time.Now()), made.RunID); err != nil {
+		t.Errorf("a link of bob's is judged as %v", err)
+	}
 }

@@ -392,3 +392,38 @@ func TestPostgresHasNoHistory(t *testing.T) {
 		t.Fatalf("a retry gave %v", err)
 	}
 }
+
+// TestAnEnrichmentIsRevoked: one whose user has lost the right to it ends with the reason, and says who asked for it.
+func TestAnEnrichmentIsRevoked(t *testing.T) {
+	t.Parallel()
+	f, a := newAccount(t)
+	f.start()
+	a.set(func(seq uint64) bool { return seq%4 == 0 }, nil)
+	run := f.run(onAccount)
+	f.wait(run.RunID)
+	const why = "It was stopped: ada, who started the run, is locked out."
+	revoked := func(by string) {
+		t.Helper()
+		if o, under := f.svc.Enrichments()[run.RunID]; !under || o.By != by || o.At.IsZero() != (by == "") {
+			t.Fatalf("it is that of %+v, %v", o, under)
+		}
+		if err := f.svc.RevokeEnrichment(t.Context(), run.RunID, why); err != nil {
+			t.Fatal(err)
+		}
+		if d := f.settled(run.RunID); d.Enrichment.Status != engine.EnrichmentPartial || d.Enrichment.Reason != why {
+			t.Fatalf("%+v", d.Enrichment)
+		}
+		if len(f.svc.Enrichments()) != 0 {
+			t.Error("it is under way still")
+		}
+	}
+	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 1 })
+	revoked("")
+	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	revoked("bob")
+	if err := f.svc.RevokeEnrichment(t.Context(), run.RunID, why); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+}

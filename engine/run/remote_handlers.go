@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -52,6 +53,14 @@ func (s *Service) stopRemote(ctx context.Context, runID, by string) (engine.Run,
 		return engine.Run{}, query.FinishedError(run) // it has ended by itself meanwhile
 	}
 	return run, err
+}
+
+// Enrichments are those under way on this server, by run.
+func (s *Service) Enrichments() map[string]enrichment.Origin { return s.enrichments.Origins() }
+
+// RevokeEnrichment ends an enrichment on this server whose user has lost the right to it; why is a sentence.
+func (s *Service) RevokeEnrichment(ctx context.Context, runID, why string) error {
+	return s.enrichments.Revoke(ctx, runID, why)
 }
 
 // StopEnrichment ends the enrichment of a run; what was found is kept.

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -42,6 +43,9 @@ type Runs interface {
 	Revoke(ctx context.Context, runID, why string) error
 	// ActiveRunIDs are the runs that are live on this server, or being started.
 	ActiveRunIDs() []string
+	// Enrichments are those under way on this server, by run; RevokeEnrichment is Revoke for one of them.
+	Enrichments() map[string]enrichment.Origin
+	RevokeEnrichment(ctx context.Context, runID, why string) error
 	Delete(ctx context.Context, runID, by string) error
 	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
 	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)

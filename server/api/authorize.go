@@ -90,13 +90,16 @@ func (a *API) mayStart(ctx context.Context, id string, typed auth.Names) ([]stor
 // mayUseRun is an error when the caller may not use what a run used: ask its target, or delete the run.
 func (a *API) mayUseRun(ctx context.Context, id string) error {
 	run, err := a.storedRun(ctx, id)
-	if err == nil {
-		err = a.authorizer().AuthorizeOrphan(ctx, a.identity(ctx).User, run)
-	}
 	if err != nil {
 		return err
 	}
-	return a.MayUse(ctx, run.Scenario)
+	return a.mayUseRecorded(ctx, run)
+}
+
+// mayUseRecorded is the same for a run that has been read.
+func (a *API) mayUseRecorded(ctx context.Context, run engine.Run) error {
+	_, err := a.authorizer().AuthorizeRecorded(ctx, a.identity(ctx).User, run)
+	return err
 }
 
 func (a *API) storedRun(ctx context.Context, id string) (engine.Run, error) {
@@ -126,10 +129,7 @@ func (a *API) mayUseMatrix(ctx context.Context, id string) (production []store.C
 		return nil, err
 	}
 	for _, r := range state.Runs {
-		if err := a.authorizer().AuthorizeOrphan(ctx, a.identity(ctx).User, r.Run); err != nil {
-			return nil, err
-		}
-		found, err := a.authorizer().AuthorizeUse(ctx, a.identity(ctx).User, r.Scenario)
+		found, err := a.authorizer().AuthorizeRecorded(ctx, a.identity(ctx).User, r.Run)
 		if err != nil {
 			return nil, err
 		}

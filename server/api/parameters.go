@@ -83,7 +83,7 @@ func RegisterParameters(a *API) {
 		if err != nil {
 			return nil, err
 		}
-		if err := a.MayUse(ctx, run.Scenario); err != nil {
+		if err := a.mayUseRecorded(ctx, run.Run); err != nil {
 			return nil, err
 		}
 		if run.Scenario.Workload.Binds != params.Plain {

@@ -134,7 +134,7 @@ func (h *reportHandlers) mayShare(ctx context.Context, runID string) error {
 	if err != nil {
 		return NotFoundAs(err, "run", runID)
 	}
-	return h.a.MayUse(ctx, run.Scenario)
+	return h.a.mayUseRecorded(ctx, run)
 }
 
 // open shows a stranger the report that a link leads to. It says no more of a link that leads nowhere than that.
@@ -170,7 +170,7 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 		return writeErrorPage(c, http.StatusGone, "This link has expired",
 			"It worked until "+s.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC. Ask who sent it for another one.")
 	}
-	if err := (auth.Authorizer{Store: h.a.Store}).RecheckShare(ctx, s.CreatedBy, s.RunID); err != nil {
+	if err := (auth.Authorizer{Store: h.a.Store}).RecheckShare(ctx, s.CreatedBy, s.CreatedAt, s.RunID); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")

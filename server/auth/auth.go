@@ -12,6 +12,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -447,34 +449,41 @@ func (s *Service) OnEnd(id Identity, end func()) (stop func()) {
 	return sync.OnceFunc(func() { close(stopped); forget() })
 }
 
-// Recheck implements Work: the store is asked anew about whoever makes a request, and what is open under a token that
-// lets nobody in any more, or whose user has another role, ends.
+// Recheck implements Work: who is remembered and what is open ends where its token lets nobody in any more, or its user
+// has another role. Who is as before is remembered on.
 func (s *Service) Recheck(ctx context.Context) error {
 	s.mu.Lock()
 	s.revoked++ // what was being asked is not remembered
+	remembered, open := map[[32]byte]cached{}, map[*watch]bool{}
+	tokens := map[string]bool{}
 	for hash, c := range s.cache {
-		if c.ended == nil {
-			c.until = time.Time{}
-			s.cache[hash] = c
+		if id := c.identity.Token.TokenID; c.ended == nil && id != "" {
+			remembered[hash], tokens[id] = c, true
 		}
 	}
-	open := map[*watch]bool{}
-	var ids []string
 	for w := range s.watches {
 		if w.kind != KindOperator {
-			open[w], ids = true, append(ids, w.tokenID)
+			open[w], tokens[w.tokenID] = true, true
 		}
 	}
 	s.mu.Unlock()
-	if len(ids) == 0 {
+	if len(tokens) == 0 {
 		return nil
 	}
-	valid, err := s.users.ValidTokens(ctx, ids)
+	valid, err := s.users.ValidTokens(ctx, slices.Collect(maps.Keys(tokens)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, c := range remembered {
+		if role, is := valid[c.identity.Token.TokenID]; !is || role != c.identity.User.Role {
+			if now := s.cache[hash]; now.verified.Equal(c.verified) && now.ended == nil {
+				now.until = time.Time{} // the store is asked; while it does not answer, see valid
+				s.cache[hash] = now
+			}
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("checking what is open: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for w := range s.watches {
 		if role, is := valid[w.tokenID]; open[w] && (!is || role != w.role) {
 			delete(s.watches, w)

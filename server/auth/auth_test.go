@@ -326,3 +326,32 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestOthersAreRemembered: a recheck asks the store anew about who is not what it was, and about nobody else.
+func TestOthersAreRemembered(t *testing.T) {
+	t.Parallel()
+	u := &users{}
+	s := New(u, zerolog.Nop())
+	secret, _ := NewSecret(PrefixAPI)
+	use := func(asks int) {
+		t.Helper()
+		before := u.asked
+		if _, err := s.Bearer(t.Context(), secret); err != nil || u.asked-before != asks {
+			t.Errorf("the store is asked %d times, want %d; %v", u.asked-before, asks, err)
+		}
+	}
+	recheck := func() {
+		t.Helper()
+		if err := s.Recheck(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	use(1)
+	recheck()
+	use(0)
+	u.become(store.RoleViewer)
+	recheck()
+	use(1)
+	recheck()
+	use(0)
+}

@@ -80,12 +80,62 @@ func (j Authorizer) authorizeReplay(ctx context.Context, u store.User, s engine.
 		return nil
 	}
 	if err == nil {
-		err = j.AuthorizeOrphan(ctx, u, replayed)
-	}
-	if err == nil {
-		_, err = j.AuthorizeUse(ctx, u, replayed.Scenario)
+		_, err = j.AuthorizeRecorded(ctx, u, replayed)
 	}
 	return err
+}
+
+// AuthorizeRecorded is an error when the user may not use a run that was made: replay it, read its values, share or
+// delete it. Where its template or a connection of it is gone, and with it who might use it, that is for who made the
+// run, and for admins. It returns the connections that are production.
+func (j Authorizer) AuthorizeRecorded(
+	ctx context.Context,
+	u store.User,
+	run engine.Run,
+) (production []store.Connection, err error) {
+	if u.Role != store.RoleAdmin && !madeBy(u, run.CreatedBy, run.CreatedAt) {
+		gone, err := j.gone(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		if gone != "" {
+			return nil, &engine.Error{Code: engine.CodeForbidden, Message: "The " + gone + " of this run is gone, and with it " +
+				"who may use the run.", Hint: "Who made the run can use it, and an admin."}
+		}
+	}
+	return j.AuthorizeUse(ctx, u, run.Scenario)
+}
+
+// gone says which of its things, "template" or "connection", a run has lost; empty when all are there. A connection
+// that is younger than the run, and has its name only, is another.
+func (j Authorizer) gone(ctx context.Context, run engine.Run) (what string, err error) {
+	s := run.Scenario
+	if s.TemplateID != "" {
+		if _, err := j.Store.Template(ctx, s.TemplateID); isNotFound(err) {
+			return "template", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() {
+			continue
+		}
+		saved, err := j.referenced(ctx, c)
+		if isNotFound(err) || err == nil && *c.ID == "" && saved.CreatedAt.After(run.CreatedAt.Time) {
+			return "connection", nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// madeBy reports whether a thing, which says only the name of who made it, is the user's: one of the name who came
+// later is another.
+func madeBy(u store.User, name string, at engine.Time) bool {
+	return name != "" && u.Name == name && !u.CreatedAt.After(at.Time)
 }
 
 // referenced is the connection that a scenario refers to: by its id, which a stored scenario has, or by the name that a
@@ -126,7 +176,7 @@ func sameConnection(c store.Connection) func(store.Connection) bool {
 // inline connection: that is for who made the run, and for admins.
 func (j Authorizer) AuthorizeOrphan(ctx context.Context, u store.User, run engine.Run) error {
 	s := run.Scenario
-	if s.TemplateID == "" || u.Role == store.RoleAdmin || run.CreatedBy != "" && run.CreatedBy == u.Name {
+	if s.TemplateID == "" || u.Role == store.RoleAdmin || madeBy(u, run.CreatedBy, run.CreatedAt) {
 		return nil
 	}
 	inline := false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -54,7 +55,11 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	why, err := j.revokedRun(ctx, run)
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	why, err := j.revokedRun(ctx, users, run)
 	if err == nil && why != "" {
 		return accessRevoked(why)
 	}
@@ -62,44 +67,14 @@ func (j Authorizer) RecheckStart(ctx context.Context, runID string) error {
 }
 
 // revokedRun says why a run is not its user's any more; empty when it is.
-func (j Authorizer) revokedRun(ctx context.Context, run engine.Run) (why string, err error) {
-	g, err := j.Store.StartGrant(ctx, run.RunID, run.MatrixID)
-	if err != nil && !isNotFound(err) {
-		return "", err
+func (j Authorizer) revokedRun(ctx context.Context, users []store.User, run engine.Run) (why string, err error) {
+	g, why, err := j.starter(ctx, users, run)
+	if err != nil || why != "" || g.UserID == "" && g.UserName == "" {
+		return why, err
 	}
-	known := err == nil
-	users, err := j.Store.ListUsers(ctx)
-	if err != nil {
-		return "", err
-	}
-	if !known {
-		// It was started before starts were noted, or by the process.
-		i := slices.IndexFunc(users, func(u store.User) bool { return run.CreatedBy != "" && u.Name == run.CreatedBy })
-		switch {
-		case i >= 0:
-			g = store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}
-		case slices.Contains(processUsers[:], run.CreatedBy):
-			return "", nil
-		case run.CreatedBy == "":
-			return "who started it is not known", nil
-		default:
-			g.UserName = run.CreatedBy
-		}
-	}
-	u, why := activeOperator(users, g.UserID, g.UserName+", who started it,", "starts")
-	if why != "" {
-		return why, nil
-	}
-	err = j.AuthorizeOrphan(ctx, u, run)
-	var production []store.Connection
-	if err == nil {
-		production, err = j.AuthorizeUse(ctx, u, run.Scenario)
-	}
-	if engine.HasCode(err, engine.CodeForbidden) {
-		return g.UserName + ", who started it, may not use its connection or its template any more", nil
-	}
-	if err != nil {
-		return "", err
+	production, why, err := j.revokedUse(ctx, users, g.UserID, g.UserName+", who started it,", run)
+	if err != nil || why != "" {
+		return why, err
 	}
 	for _, c := range production {
 		if !slices.Contains(g.Confirmed, c.ConnectionID) {
@@ -107,6 +82,75 @@ func (j Authorizer) revokedRun(ctx context.Context, run engine.Run) (why string,
 		}
 	}
 	return "", nil
+}
+
+// revokedEnrichment is the same for the enrichment of a run that is over: that of who has asked for it, or of who started
+// the run.
+func (j Authorizer) revokedEnrichment(
+	ctx context.Context,
+	users []store.User,
+	run engine.Run,
+	o enrichment.Origin,
+) (why string, err error) {
+	if o.By == "" {
+		g, why, err := j.starter(ctx, users, run)
+		if err != nil || why != "" || g.UserID == "" && g.UserName == "" {
+			return why, err
+		}
+		_, why, err = j.revokedUse(ctx, users, g.UserID, g.UserName+", who started the run,", run)
+		return why, err
+	}
+	id := ""
+	if i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, o.By, o.At) }); i >= 0 {
+		id = users[i].UserID
+	}
+	_, why, err = j.revokedUse(ctx, users, id, o.By+", who asked for it,", run)
+	return why, err
+}
+
+// starter is who started a run, nobody for what a process made for its operator; why says that this is not known.
+func (j Authorizer) starter(
+	ctx context.Context,
+	users []store.User,
+	run engine.Run,
+) (g store.StartGrant, why string, err error) {
+	g, err = j.Store.StartGrant(ctx, run.RunID, run.MatrixID)
+	if err == nil || !isNotFound(err) {
+		return g, "", err
+	}
+	// It was started before starts were noted, or by the process.
+	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, run.CreatedBy, run.CreatedAt) })
+	switch {
+	case i >= 0:
+		return store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}, "", nil
+	case slices.Contains(processUsers[:], run.CreatedBy):
+		return store.StartGrant{}, "", nil
+	case run.CreatedBy == "":
+		return g, "who started it is not known", nil
+	}
+	return store.StartGrant{UserName: run.CreatedBy}, "", nil
+}
+
+// revokedUse says why a user may not use a run any more, empty when it may; who names it in the sentence. It returns the
+// connections that are production.
+func (j Authorizer) revokedUse(
+	ctx context.Context,
+	users []store.User,
+	userID, who string,
+	run engine.Run,
+) (production []store.Connection, why string, err error) {
+	u, why := activeOperator(users, userID, who, "starts")
+	if why != "" {
+		return nil, why, nil
+	}
+	err = j.AuthorizeOrphan(ctx, u, run)
+	if err == nil {
+		production, err = j.AuthorizeUse(ctx, u, run.Scenario)
+	}
+	if engine.HasCode(err, engine.CodeForbidden) {
+		return nil, who + " may not use its connection or its template any more", nil
+	}
+	return production, "", err
 }
 
 // activeOperator returns a user who may have things go on; why says that it may not. who names it in the sentence, with
@@ -124,10 +168,10 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 	return users[i], ""
 }
 
-// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make it now: it
 // is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
 // known.
-func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
+func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time, runID string) error {
 	if by == "" {
 		return nil // from before it was noted who made links
 	}
@@ -139,12 +183,12 @@ func (j Authorizer) RecheckShare(ctx context.Context, by, runID string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(users, func(u store.User) bool { return u.Name == by })
+	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, by, at) })
 	if i < 0 || !users[i].DisabledAt.IsZero() || users[i].Role == store.RoleViewer {
 		return &engine.Error{Code: engine.CodeForbidden, Message: by + ", who made the link, may share nothing any more.",
 			Hint: "Who may use the run can make another."}
 	}
-	_, err = j.AuthorizeUse(ctx, users[i], run.Scenario)
+	_, err = j.AuthorizeRecorded(ctx, users[i], run)
 	return err
 }
 

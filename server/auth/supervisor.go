@@ -4,22 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
 // RightsStore says when rights have changed, whichever server changed them.
 type RightsStore interface {
-	// RightsRevision is another after each change of what users, connections, templates and tokens allow.
-	RightsRevision(ctx context.Context) (string, error)
+	// RightsRevision has numbers that rise with each change: of what users, connections and templates allow, and of the
+	// tokens and sessions that are there.
+	RightsRevision(ctx context.Context) (rights, tokens int64, err error)
 	// WatchRights calls heard at once and after changes, until ctx or the way to the store ends.
 	WatchRights(ctx context.Context, heard func()) error
-	// PruneRights forgets changes that are older than that.
-	PruneRights(ctx context.Context, before time.Duration) error
 }
 
 // Work is what goes on for users after the request that began it: sockets and downloads, runs, continuous queries.
@@ -29,95 +33,129 @@ type Work interface {
 	Recheck(ctx context.Context) error
 }
 
+// localWork is Work that begins on this server in ways that no change of rights tells of, such as a run that is taken
+// over.
+type localWork interface {
+	Work
+	// RecheckBegun judges what has begun since the last pass.
+	RecheckBegun(ctx context.Context) error
+}
+
 const (
 	// rightsPollInterval is how often the revision is read where no notification comes (a pooler may be between).
 	rightsPollInterval = 2 * time.Second
+	// rightsMinInterval is between two looks at the revision, however often there is word of a change.
+	rightsMinInterval = time.Second
 	// rightsSettleDelay is how long after a change all work is judged once more: a request that was judged before the
 	// change may have begun work since.
 	rightsSettleDelay = 2 * time.Second
 	// rightsFullInterval is how often all work is judged though nothing has changed.
 	rightsFullInterval = time.Minute
-	// rightsTimeout bounds one pass.
+	// rightsTimeout bounds one pass over one kind of work.
 	rightsTimeout = 10 * time.Second
-	// rightsKept is how long changes are kept.
-	rightsKept = 24 * time.Hour
 )
 
-// Supervisor judges all work of a server again whenever rights have changed, within rightsPollInterval. While the store
-// does not answer, work goes on.
+// Supervisor judges all work of a server again whenever rights have changed, within rightsPollInterval. Each kind of
+// work is judged by itself: one that fails or takes long delays no other. While the store does not answer, work goes on.
 type Supervisor struct {
 	Store RightsStore
-	Work  []Work
-	Log   zerolog.Logger
+	// Open is what is open under tokens and sessions: it is judged when those change, too.
+	Open Work
+	// Work is what does not ask for the token that began it.
+	Work []Work
+	Log  zerolog.Logger
 }
 
 // Run judges until ctx ends.
 func (s *Supervisor) Run(ctx context.Context) {
-	wake := make(chan struct{}, 1)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		s.listen(ctx, wake)
-	}()
-	defer func() { <-listening }()
-	seen, failing := "", false
-	var judged, settle, pruned time.Time
+	var running sync.WaitGroup
+	defer running.Wait()
+	all := append([]Work{s.Open}, s.Work...)
+	wake := make([]chan struct{}, len(all))
+	for i, w := range all {
+		wake[i] = make(chan struct{}, 1)
+		running.Go(func() { s.watch(ctx, w, wake[i]) })
+	}
+	running.Go(func() { s.listen(ctx, wake) })
+}
+
+// watch judges one kind of work until ctx ends.
+func (s *Supervisor) watch(ctx context.Context, w Work, wake <-chan struct{}) {
+	seen, failing := int64(-1), false
+	var judged, settle time.Time
 	for {
-		timer := time.NewTimer(rightsPollInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !awaitRights(ctx, wake) {
 			return
-		case <-wake:
-			timer.Stop()
-		case <-timer.C:
 		}
-		revision, err := s.revision(ctx)
+		revision, err := s.revision(ctx, w)
 		now := time.Now()
-		due := revision != seen || now.Sub(judged) > rightsFullInterval || !settle.IsZero() && now.After(settle)
-		if err == nil && due {
+		switch due := revision != seen || now.Sub(judged) > rightsFullInterval || !settle.IsZero() && !now.Before(settle); {
+		case err != nil:
+		case due:
 			if settle = (time.Time{}); revision != seen {
 				settle = now.Add(rightsSettleDelay)
 			}
-			if err = s.Recheck(ctx); err == nil {
+			if err = bounded(ctx, w.Recheck); err == nil {
 				seen, judged = revision, now
+			}
+		default:
+			if l, ok := w.(localWork); ok {
+				err = bounded(ctx, l.RecheckBegun)
 			}
 		}
 		if err != nil && ctx.Err() == nil && !failing {
 			s.Log.Warn().Err(err).Msg("rights cannot be checked again now; what goes on is checked when the store answers")
 		}
 		failing = err != nil
-		if now.Sub(pruned) > time.Hour {
-			_ = s.Store.PruneRights(ctx, rightsKept) // the next server or hour does
-			pruned = now
-		}
 	}
 }
 
-func (s *Supervisor) revision(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, rightsPollInterval)
-	defer cancel()
-	return s.Store.RightsRevision(ctx)
+// awaitRights waits for word of a change or the time to look without; false when ctx has ended.
+func awaitRights(ctx context.Context, wake <-chan struct{}) bool {
+	pause, look := time.NewTimer(rightsMinInterval), time.NewTimer(rightsPollInterval)
+	defer pause.Stop()
+	defer look.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-look.C:
+	}
+	return true
 }
 
-// Recheck judges all work once.
-func (s *Supervisor) Recheck(ctx context.Context) error {
+// bounded runs a pass for rightsTimeout at most.
+func bounded(ctx context.Context, pass func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
-	var failed error
-	for _, w := range s.Work {
-		failed = errors.Join(failed, w.Recheck(ctx))
+	return pass(ctx)
+}
+
+// revision is that of the changes that a kind of work is judged after.
+func (s *Supervisor) revision(ctx context.Context, w Work) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, rightsPollInterval)
+	defer cancel()
+	rights, tokens, err := s.Store.RightsRevision(ctx)
+	if w == s.Open {
+		rights += tokens // both only rise
 	}
-	return failed
+	return rights, err
 }
 
 // listen wakes when the store says that something has changed.
-func (s *Supervisor) listen(ctx context.Context, wake chan<- struct{}) {
+func (s *Supervisor) listen(ctx context.Context, wake []chan struct{}) {
 	for ctx.Err() == nil {
 		_ = s.Store.WatchRights(ctx, func() { // the revision is read besides
-			select {
-			case wake <- struct{}{}:
-			default:
+			for _, w := range wake {
+				select {
+				case w <- struct{}{}:
+				default:
+				}
 			}
 		})
 		select {
@@ -133,44 +171,133 @@ type LiveRuns interface {
 	ActiveRunIDs() []string
 	// Revoke stops a run that its user has lost the right to; why is a sentence.
 	Revoke(ctx context.Context, runID, why string) error
+	// Enrichments are those under way here, by run.
+	Enrichments() map[string]enrichment.Origin
+	// RevokeEnrichment is Revoke for the enrichment of a run.
+	RevokeEnrichment(ctx context.Context, runID, why string) error
 }
 
-// RunsWork are the live runs of a server, those of matrices included.
+// judgedAtOnce is how many runs are judged at a time.
+const judgedAtOnce = 8
+
+// begun are the things of a server that have begun since the last pass over them.
+type begun struct{ judged map[string]bool }
+
+// recheck judges those of the ids that were not judged, and stops those of which judge says why.
+func (b *begun) recheck(ctx context.Context, j Authorizer, ids []string,
+	judge func(users []store.User, id string) (why string, err error), stop func(id, why string) error) error {
+	judged, fresh := map[string]bool{}, []string(nil)
+	for _, id := range ids {
+		if judged[id] = b.judged[id]; !judged[id] {
+			fresh = append(fresh, id)
+		}
+	}
+	b.judged = judged
+	if len(fresh) == 0 {
+		return nil
+	}
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing users: %w", err)
+	}
+	var judging, stopping sync.WaitGroup // what does not stop holds up nothing else
+	errs, places := make([]error, len(fresh)), make(chan struct{}, judgedAtOnce)
+	for i, id := range fresh {
+		judging.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			why, err := judge(users, id)
+			if errs[i] = err; why != "" && err == nil {
+				stopping.Go(func() { errs[i] = stop(id, "It was stopped: "+why+".") })
+			}
+		})
+	}
+	judging.Wait()
+	stopping.Wait()
+	for i, id := range fresh {
+		if judged[id] = errs[i] == nil; errs[i] != nil {
+			errs[i] = fmt.Errorf("checking the run %s: %w", id, errs[i])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RunsWork are the live runs of a server, those of matrices included. One supervisor has it.
 type RunsWork struct {
 	Authorizer Authorizer
 	Runs       LiveRuns
 	Log        zerolog.Logger
+	begun      begun
 }
 
 // Recheck implements Work: it stops the runs that are not their users' any more.
-func (w RunsWork) Recheck(ctx context.Context) (failed error) {
-	for _, id := range w.Runs.ActiveRunIDs() {
-		run, err := w.Authorizer.Store.Run(ctx, id)
-		if isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning {
-			continue
-		}
-		why := ""
-		if err == nil {
-			why, err = w.Authorizer.revokedRun(ctx, run)
-		}
-		if err == nil && why != "" {
-			w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
-			err = w.Runs.Revoke(ctx, id, "It was stopped: "+why+".")
-			if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
-				err = nil
+func (w *RunsWork) Recheck(ctx context.Context) error {
+	w.begun = begun{}
+	return w.RecheckBegun(ctx)
+}
+
+// RecheckBegun implements localWork: a run may have been taken over from another server.
+func (w *RunsWork) RecheckBegun(ctx context.Context) error {
+	return w.begun.recheck(ctx, w.Authorizer, w.Runs.ActiveRunIDs(),
+		func(users []store.User, id string) (why string, err error) {
+			run, err := w.Authorizer.Store.Run(ctx, id)
+			switch {
+			case isNotFound(err) || err == nil && run.Status != engine.StatusPrepared && run.Status != engine.StatusRunning:
+				return "", nil
+			case err != nil:
+				return "", err
 			}
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("checking the run %s: %w", id, err))
-		}
-	}
-	return failed
+			return w.Authorizer.revokedRun(ctx, users, run)
+		},
+		func(id, why string) error {
+			w.Log.Warn().Str("run_id", id).Str("reason", why).Msg("a run is stopped: its user has no right to it any more")
+			err := w.Runs.Revoke(ctx, id, why)
+			if engine.HasCode(err, engine.CodeConflict) && w.ended(ctx, id) {
+				return nil
+			}
+			return err
+		})
 }
 
 // ended reports whether a run has ended by itself.
-func (w RunsWork) ended(ctx context.Context, id string) bool {
+func (w *RunsWork) ended(ctx context.Context, id string) bool {
 	run, err := w.Authorizer.Store.Run(ctx, id)
 	return err == nil && run.Status.Terminal()
+}
+
+// EnrichmentsWork are the enrichments of a server: they ask the targets of runs that are over.
+type EnrichmentsWork struct {
+	Authorizer Authorizer
+	Runs       LiveRuns
+	Log        zerolog.Logger
+	begun      begun
+}
+
+// Recheck implements Work: it stops the enrichments of runs whose targets are not their users' any more.
+func (w *EnrichmentsWork) Recheck(ctx context.Context) error {
+	w.begun = begun{}
+	return w.RecheckBegun(ctx)
+}
+
+// RecheckBegun implements localWork: a run may have ended, or its server gone on with its enrichment.
+func (w *EnrichmentsWork) RecheckBegun(ctx context.Context) error {
+	origins := w.Runs.Enrichments()
+	return w.begun.recheck(ctx, w.Authorizer, slices.Collect(maps.Keys(origins)),
+		func(users []store.User, id string) (why string, err error) {
+			run, err := w.Authorizer.Store.Run(ctx, id)
+			if isNotFound(err) {
+				return "", nil
+			}
+			if err != nil {
+				return "", err
+			}
+			return w.Authorizer.revokedEnrichment(ctx, users, run, origins[id])
+		},
+		func(id, why string) error {
+			w.Log.Warn().Str("run_id", id).Str("reason", why).
+				Msg("an enrichment is stopped: its user has no right to it any more")
+			return w.Runs.RevokeEnrichment(ctx, id, why)
+		})
 }
 
 // ContinuousQueries are those of all servers of a store.

@@ -106,7 +106,7 @@ var transientTables = map[string]bool{
 	"run_reservations":       true,
 	"run_queue":              true,
 	"run_commands":           true,
-	"rights_changes":         true,
+	"rights_revision":        true,
 	"pending_file_deletions": true,
 	"result_stores":          true,
 	"refresh_subtasks":       true,

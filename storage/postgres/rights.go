@@ -5,7 +5,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,20 +20,11 @@ const rightsChannel = "loadstone_rights"
 const rightsIdleTimeout = 30 * time.Second
 
 // RightsRevision implements auth.RightsStore.
-func (s *Store) RightsRevision(ctx context.Context) (revision string, err error) {
+func (s *Store) RightsRevision(ctx context.Context) (rights, tokens int64, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	var last, all int64
-	err = s.pool.QueryRow(ctx, "SELECT coalesce(max(change_id), 0), count(*) FROM rights_changes").Scan(&last, &all)
-	return fmt.Sprintf("%d of %d", last, all), dberr.Failed("reading the revision of rights", err)
-}
-
-// PruneRights implements auth.RightsStore.
-func (s *Store) PruneRights(ctx context.Context, before time.Duration) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, "DELETE FROM rights_changes WHERE changed_at < now() - $1::interval", before)
-	return dberr.Failed("removing old changes of rights", err)
+	err = s.pool.QueryRow(ctx, "SELECT rights, tokens FROM rights_revision").Scan(&rights, &tokens)
+	return rights, tokens, dberr.Failed("reading the revision of rights", err)
 }
 
 // WatchRights implements auth.RightsStore, on a connection of its own.

@@ -70,7 +70,7 @@ func (s *Service) pollAggregates(runID string) time.Time {
 	}
 	if e.stopped.Load() {
 		got.Aggregate.Status, got.Aggregate.Reason, got.Aggregate.NextPollAt = engine.EnrichmentPartial,
-			"Asking for the aggregates was stopped by a user.", engine.Time{}
+			e.whyStopped("Asking for the aggregates was stopped by a user."), engine.Time{}
 	}
 	got.Retryable = got.Matched < got.Executions || got.Aggregate.Status != engine.EnrichmentCompleted
 	e.state.Store(&got)

@@ -46,11 +46,29 @@ type Job struct {
 	cancel context.CancelFunc
 	// stopped: a user asked for its end, which is not the end of the process.
 	stopped atomic.Bool
+	// revoked is why it was stopped for the user's rights; set before stopped.
+	revoked atomic.Pointer[string]
+	origin  Origin
 	state   atomic.Pointer[engine.Enrichment]
 	// done is closed when the last state is stored, or the process ends.
 	done chan struct{}
 	// interrupted is set before done when the next process goes on with it.
 	interrupted bool
+}
+
+// Origin says who has asked for an enrichment again, and when; By is empty for one that belongs to its run's end, and for
+// one that goes on after a restart.
+type Origin struct {
+	By string
+	At engine.Time
+}
+
+// whyStopped is the sentence of one that was stopped.
+func (e *Job) whyStopped(byUser string) string {
+	if why := e.revoked.Load(); why != nil {
+		return *why
+	}
+	return byUser
 }
 
 // Store keeps what enrichments give, and knows those that are due.
@@ -172,6 +190,17 @@ func (s *Service) ActiveRunIDs() []string {
 	return ids
 }
 
+// Origins are the enrichments under way in this process, by run.
+func (s *Service) Origins() map[string]Origin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	origins := make(map[string]Origin, len(s.jobs))
+	for id, e := range s.jobs {
+		origins[id] = e.origin
+	}
+	return origins
+}
+
 // State is the enrichment as it goes.
 func (e *Job) State() engine.Enrichment { return *e.state.Load() }
 
@@ -182,14 +211,16 @@ func (e *Job) Done() <-chan struct{} { return e.done }
 func (e *Job) Interrupted() bool { return e.interrupted }
 
 // Begin starts the enrichment of a terminal run, or returns the one that is under way.
-func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Job {
+func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Job { return s.begin(run, plan, Origin{}) }
+
+func (s *Service) begin(run engine.Run, plan *engine.Plan, origin Origin) *Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.jobs[run.RunID]; e != nil {
 		return e
 	}
 	ctx, cancel := context.WithCancel(s.opts.Lifetime)
-	e := &Job{cancel: cancel, done: make(chan struct{})}
+	e := &Job{cancel: cancel, done: make(chan struct{}), origin: origin}
 	e.state.Store(&engine.Enrichment{Status: engine.EnrichmentPending, Reason: "It begins in a moment."})
 	s.jobs[run.RunID] = e
 	if s.closing {
@@ -231,7 +262,7 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 			e.interrupted = true
 			return
 		}
-		got.Status, got.Reason, got.Retryable = engine.EnrichmentPartial, "It was stopped by a user.", true
+		got.Status, got.Reason, got.Retryable = engine.EnrichmentPartial, e.whyStopped("It was stopped by a user."), true
 		got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
 	}
 	e.state.Store(&got)
@@ -441,7 +472,7 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 	case !s.HasHistory(d.Plan):
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
 	}
-	e := s.Begin(d.Run, d.Plan)
+	e := s.begin(d.Run, d.Plan, Origin{By: by, At: engine.At(time.Now())})
 	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
 	return *e.state.Load(), nil
 }
@@ -464,6 +495,23 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment
 	case <-ctx.Done():
 	}
 	return *e.state.Load(), nil
+}
+
+// Revoke ends the enrichment of a run whose user has lost the right to it, if one is under way; why is a sentence.
+func (s *Service) Revoke(ctx context.Context, runID, why string) error {
+	e := s.Job(runID)
+	if e == nil {
+		return nil
+	}
+	e.revoked.Store(&why)
+	e.stopped.Store(true)
+	e.cancel()
+	select {
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Job is the enrichment of a run that is under way, or nil.
