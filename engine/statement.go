@@ -124,8 +124,8 @@ type Plan struct {
 	// Pools are values of the target's rows: they are stored sealed, and never shown.
 	Pools    []Pool `json:"pools,omitempty"`
 	KeySlots int    `json:"key_slots"`
-	// PoolsUnreadable says that the plan has pools which were sealed under a key that is not here.
-	PoolsUnreadable bool `json:"-"`
+	// PoolsUnreadable says why the pools that the plan has cannot be read ("were sealed …"); "" where they can.
+	PoolsUnreadable string `json:"-"`
 	// Restore is SQL that sets the target back when everything about the run is over.
 	Restore []string `json:"restore,omitempty"`
 	// MissingCapabilities are the abilities that the target's server was found not to have.

@@ -67,9 +67,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 			}},
 	}
 	if s.Embedded == nil {
-		t.refreshers.opened = func(ctx context.Context, db *derived.Database) error {
-			return s.own.keep(ctx, resultsDatabase, db.OwnDatabase)
-		}
+		t.refreshers.identify = func(ctx context.Context) error { return s.keepResults(ctx, owner) }
 	}
 	if err := t.checkExternal(ctx); err != nil {
 		return nil, err
@@ -89,6 +87,21 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		s.localNode.SetGiveWay(worker.AwaitYield)
 	}
 	return t, nil
+}
+
+// keepResults asks an external results database what it is, by its owner's login alone, and tells the other servers of
+// the store: some may have no way to it, and yet dial for users.
+func (s *Services) keepResults(ctx context.Context, owner string) error {
+	return s.own.keep(ctx, resultsDatabase, func(ctx context.Context) (engine.OwnDatabase, error) {
+		own, err := derived.Identify(ctx, owner)
+		if err != nil {
+			return own, err
+		}
+		if err := s.Store.KeepResultsIdentity(ctx, own); err != nil {
+			s.Log.Warn().Err(err).Msg("what the results database is cannot be told to other servers now; it is tried again")
+		}
+		return own, nil
+	})
 }
 
 // superviseRetry is how often a results database is tried that cannot be opened.

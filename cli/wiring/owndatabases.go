@@ -25,7 +25,9 @@ const identityInterval = time.Minute
 type ownDatabases struct {
 	mu    sync.Mutex
 	known map[string]engine.OwnDatabase
-	ask   map[string]func(context.Context) (engine.OwnDatabase, error)
+	// shared is the results database as another server of the store has told it.
+	shared *engine.OwnDatabase
+	ask    map[string]func(context.Context) (engine.OwnDatabase, error)
 }
 
 // all are those that are known.
@@ -35,6 +37,11 @@ func (o *ownDatabases) all() []engine.OwnDatabase {
 	list := make([]engine.OwnDatabase, 0, len(o.known))
 	for _, what := range slices.Sorted(maps.Keys(o.known)) {
 		list = append(list, o.known[what])
+	}
+	if o.shared != nil && !slices.ContainsFunc(list, func(own engine.OwnDatabase) bool {
+		return own.SystemID == o.shared.SystemID && own.OID == o.shared.OID && own.Name == o.shared.Name
+	}) {
+		list = append(list, *o.shared)
 	}
 	return list
 }
@@ -49,25 +56,38 @@ func (o *ownDatabases) set(what string, own engine.OwnDatabase) {
 	o.known[what] = own
 }
 
-// keep asks what a database is, and goes on asking.
+// keep asks what a database is, and goes on asking, also where it cannot be told now.
 func (o *ownDatabases) keep(ctx context.Context, what string,
 	ask func(context.Context) (engine.OwnDatabase, error)) error {
-	own, err := ask(ctx)
-	if err != nil {
-		return err
-	}
-	o.set(what, own)
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.ask == nil {
 		o.ask = map[string]func(context.Context) (engine.OwnDatabase, error){}
 	}
 	o.ask[what] = ask
+	o.mu.Unlock()
+	own, err := ask(ctx)
+	if err == nil {
+		o.set(what, own)
+	}
+	return err
+}
+
+// learn takes what the servers of the store say about their results database, which this one may not be given.
+func (o *ownDatabases) learn(ctx context.Context, read func(context.Context) (*engine.OwnDatabase, error)) error {
+	shared, err := read(ctx)
+	if err != nil || shared == nil {
+		return err
+	}
+	shared.What = resultsDatabase
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shared = shared
 	return nil
 }
 
 // follow asks again until ctx ends. What cannot be asked now stays what it was.
-func (o *ownDatabases) follow(ctx context.Context, log zerolog.Logger) {
+func (o *ownDatabases) follow(ctx context.Context, read func(context.Context) (*engine.OwnDatabase, error),
+	log zerolog.Logger) {
 	tick := time.NewTicker(identityInterval)
 	defer tick.Stop()
 	for {
@@ -76,6 +96,11 @@ func (o *ownDatabases) follow(ctx context.Context, log zerolog.Logger) {
 			return
 		case <-tick.C:
 		}
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		if err := o.learn(asking, read); err != nil {
+			log.Debug().Err(err).Msg("what other servers say of the results database cannot be read now")
+		}
+		cancel()
 		o.mu.Lock()
 		again := maps.Clone(o.ask)
 		o.mu.Unlock()

@@ -62,8 +62,9 @@ type refreshers struct {
 	// export takes them to the results connection; nil where there is none.
 	export func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error)
 
-	// opened is told of the results database when it is there; nil is not.
-	opened func(context.Context, *derived.Database) error
+	// identify finds out what the results database is, before it is opened: it is to be known also where that fails.
+	// nil does not.
+	identify func(context.Context) error
 
 	mu   sync.Mutex
 	open *derived.Database
@@ -85,15 +86,14 @@ func (c *refreshers) database(ctx context.Context) (*derived.Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.identify != nil {
+		if err := c.identify(ctx); err != nil {
+			return nil, err
+		}
+	}
 	open, err := derived.OpenRaisingEpochs(ctx, owner, reader, c.store.RaiseRefreshEpochs)
 	if err != nil {
 		return nil, err
-	}
-	if c.opened != nil {
-		if err := c.opened(ctx, open); err != nil {
-			open.Close()
-			return nil, err
-		}
 	}
 	c.open = open
 	return open, nil

@@ -364,12 +364,15 @@ func (s *Services) openOwn(ctx context.Context) error {
 		}
 		return own, err
 	})
+	if err == nil {
+		err = s.own.learn(ctx, s.Store.ResultsIdentity)
+	}
 	if err != nil {
 		return err
 	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	followed := make(chan struct{})
-	go func() { defer close(followed); s.own.follow(following, s.Log) }()
+	go func() { defer close(followed); s.own.follow(following, s.Store.ResultsIdentity, s.Log) }()
 	s.onClose(func(context.Context) error { cancel(); <-followed; return nil })
 	return nil
 }

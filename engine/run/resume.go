@@ -40,8 +40,8 @@ func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	if why != "" {
 		return why
 	}
-	if r.Plan != nil && r.Plan.PoolsUnreadable {
-		return "its sampled rows were sealed under a key that this server does not have"
+	if r.Plan != nil && r.Plan.PoolsUnreadable != "" {
+		return "its sampled rows " + r.Plan.PoolsUnreadable
 	}
 	var steered bool
 	run.Scenario.Workload, steered = scaling.EffectiveWorkload(run.Scenario.Workload, r.Events)

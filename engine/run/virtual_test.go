@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/version"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
@@ -135,7 +136,13 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtualServer), with
 	})
 }
 
-func (v *virtualServer) report(m protocol.FromNode) { _ = v.link.Send(context.Background(), m) }
+func (v *virtualServer) report(m protocol.FromNode) {
+	if hello, is := m.(protocol.Hello); is {
+		hello.Protocol = version.Protocol
+		m = hello
+	}
+	_ = v.link.Send(context.Background(), m)
+}
 
 // listen does what the server says.
 func (v *virtualServer) listen(ctx context.Context) {

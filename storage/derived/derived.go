@@ -206,14 +206,19 @@ func readerPool(ctx context.Context, dsn, name string, limit int32, memory uint6
 	return p, wrapError("opening the results database", err)
 }
 
-// OwnDatabase says what the database is, so that no connection of a user lands there.
-func (d *Database) OwnDatabase(ctx context.Context) (engine.OwnDatabase, error) {
-	conn, err := d.owner.Acquire(ctx)
+// Identify says what the database is, so that no connection of a user lands there. It asks as the owner, and needs
+// neither a reader nor a schema.
+func Identify(ctx context.Context, owner string) (own engine.OwnDatabase, err error) {
+	config, err := poolConfig(ownerFlag, owner, 1, nil)
 	if err != nil {
-		return engine.OwnDatabase{}, wrapError("asking the results database", err)
+		return own, err
 	}
-	defer conn.Release()
-	own, err := targetpostgres.IdentifyOwn(ctx, conn.Conn().PgConn())
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return own, wrapError("asking the results database", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	own, err = targetpostgres.IdentifyOwn(ctx, conn.PgConn())
 	return own, wrapError("asking the results database what it is", err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -27,8 +28,14 @@ type storedPlan struct {
 
 func poolsContext(resultID string) string { return "pools:" + resultID }
 
-// maxPools bounds what sealed pools are unpacked to.
-const maxPools = 64 << 20
+// maxPools bounds sampled rows, as JSON and as they are sealed: no text in a document of Postgres may be longer.
+const maxPools = 1<<28 - 1
+
+// tooLargeError refuses sampled rows that could not be stored.
+func tooLargeError(limit int) error {
+	return engine.InvalidField("target", fmt.Sprintf("has sampled rows of more than %d MiB, which a run cannot keep",
+		(limit+1)>>20), "let the run take fewer rows of its tables, or none of their large columns")
+}
 
 // sealPlan writes a plan as it is stored.
 func (s *Store) sealPlan(into *[]byte, resultID string, p *engine.Plan) (err error) {
@@ -50,16 +57,47 @@ func (s *Store) sealPools(resultID string, pools []engine.Pool) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	packed, err := pack(text, maxPools)
+	if err != nil {
+		return "", err
+	}
+	sealed := s.keys.Seal(packed, poolsContext(resultID))
+	if len(sealed) > maxPools {
+		return "", tooLargeError(maxPools)
+	}
+	return sealed, nil
+}
+
+// pack is what unpack takes apart again, of no more than limit bytes.
+func pack(text []byte, limit int) ([]byte, error) {
+	if len(text) > limit {
+		return nil, tooLargeError(limit)
+	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err = w.Write(text)
+	_, err := w.Write(text)
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
-		return "", fmt.Errorf("packing sampled rows: %w", err)
+		return nil, fmt.Errorf("packing sampled rows: %w", err)
 	}
-	return s.keys.Seal(packed.Bytes(), poolsContext(resultID)), nil
+	return packed.Bytes(), nil
+}
+
+func unpack(packed []byte, limit int) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking sampled rows: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(text) > limit {
+		err = tooLargeError(limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpacking sampled rows: %w", err)
+	}
+	return text, nil
 }
 
 // readPlan reads a plan as it is stored; its pools with open, where they can be opened.
@@ -78,76 +116,76 @@ func (s *Store) readPlan(resultID string, text []byte, open bool) (*engine.Plan,
 	if stored.PoolsSealed == "" || !open {
 		return stored.Plan, nil
 	}
-	p, err := stored.Plan, error(nil)
-	p.Pools, err = s.openPools(resultID, stored.PoolsSealed)
-	p.PoolsUnreadable = err != nil // the rest of the run is read without the key, too
-	return p, nil
-}
-
-func (s *Store) openPools(resultID, sealed string) (pools []engine.Pool, err error) {
-	packed, err := s.keys.Open(sealed, poolsContext(resultID))
+	// The rest of the run is read without them, too.
+	packed, err := s.keys.Open(stored.PoolsSealed, poolsContext(resultID))
 	if err != nil {
-		return nil, fmt.Errorf("opening sampled rows: %w", err)
+		stored.PoolsUnreadable = "were sealed under a key that this server does not have"
+		return stored.Plan, nil //nolint:nilerr // it stands in the plan
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, fmt.Errorf("unpacking sampled rows: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxPools))
+	text, err = unpack(packed, maxPools)
 	if err == nil {
-		err = json.Unmarshal(text, &pools)
+		err = json.Unmarshal(text, &stored.Plan.Pools)
 	}
-	return pools, err
+	if err != nil {
+		stored.Plan.Pools, stored.PoolsUnreadable = nil, "are damaged, or too large to be read"
+	}
+	return stored.Plan, nil
 }
 
 // SealPools seals the sampled rows of runs that have them in plain, from before they were sealed or out of such a
-// backup, and returns how many runs these were.
+// backup, and returns how many runs these were. Those that cannot be sealed keep no other from it; the error has them.
 func (s *Store) SealPools(ctx context.Context) (sealed int, err error) {
-	for {
-		n, err := s.sealSomePools(ctx)
-		sealed += n
-		if err != nil || n == 0 {
-			return sealed, dberr.Failed("sealing sampled rows", err)
+	var wrong []error
+	for last := ""; ; {
+		page, err := s.plainPools(ctx, last)
+		if err != nil || len(page) == 0 {
+			return sealed, dberr.Failed("sealing sampled rows", errors.Join(append(wrong, err)...))
 		}
+		for _, id := range page {
+			if err := s.sealPoolsOf(ctx, id); err != nil {
+				wrong = append(wrong, fmt.Errorf("run %s: %w", id, err))
+				continue
+			}
+			sealed++
+		}
+		last = page[len(page)-1]
 	}
 }
 
-func (s *Store) sealSomePools(ctx context.Context) (int, error) {
+// plainPools lists some runs behind the last one that have sampled rows in plain.
+func (s *Store) plainPools(ctx context.Context, last string) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	type row struct {
-		ID    string
-		Pools []byte
+	rows, err := s.pool.Query(ctx, "SELECT test_id FROM test_results WHERE plan ? 'pools' AND test_id > $1 "+
+		"ORDER BY test_id LIMIT 100", last)
+	if err != nil {
+		return nil, err
 	}
-	rows, err := s.pool.Query(
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func (s *Store) sealPoolsOf(ctx context.Context, id string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var plain []byte
+	err := s.pool.QueryRow(ctx, "SELECT plan -> 'pools' FROM test_results WHERE test_id = $1", id).Scan(&plain)
+	if err != nil || plain == nil {
+		return err // another server was faster
+	}
+	var pools []engine.Pool
+	if err := parse("sampled rows", plain, &pools); err != nil {
+		return err
+	}
+	text, err := s.sealPools(id, pools)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(
 		ctx,
-		"SELECT test_id, plan -> 'pools' FROM test_results WHERE plan ? 'pools' LIMIT 20",
+		`UPDATE test_results SET plan = plan - 'pools' || jsonb_build_object('pools_sealed', $2::text)
+		WHERE test_id = $1 AND plan ? 'pools'`,
+		id,
+		store.CleanText(text),
 	)
-	if err != nil {
-		return 0, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range list {
-		var pools []engine.Pool
-		if err := parse("sampled rows", r.Pools, &pools); err != nil {
-			return 0, err
-		}
-		text, err := s.sealPools(r.ID, pools)
-		if err != nil {
-			return 0, err
-		}
-		if _, err := s.pool.Exec(
-			ctx,
-			`UPDATE test_results SET plan = plan - 'pools' || jsonb_build_object('pools_sealed', $2::text)
-			WHERE test_id = $1 AND plan ? 'pools'`,
-			r.ID,
-			store.CleanText(text),
-		); err != nil {
-			return 0, err
-		}
-	}
-	return len(list), nil
+	return err
 }

@@ -197,6 +197,35 @@ func (s *Store) OwnDatabase(ctx context.Context) (own engine.OwnDatabase, err er
 	return own, nil
 }
 
+// resultsIdentity is the setting that holds what the results database is.
+const resultsIdentity = "results_database"
+
+// KeepResultsIdentity tells all servers of the store what their results database is.
+func (s *Store) KeepResultsIdentity(ctx context.Context, own engine.OwnDatabase) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	text, err := document("results database", own)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `INSERT INTO server_settings AS known (setting_name, setting_value) VALUES ($1, $2)
+		ON CONFLICT (setting_name) DO UPDATE SET setting_value = excluded.setting_value, version = known.version + 1,
+			updated_at = clock_timestamp() WHERE known.setting_value <> excluded.setting_value`, resultsIdentity, text)
+	return dberr.Failed("keeping what the results database is", err)
+}
+
+// ResultsIdentity reads what KeepResultsIdentity has kept, by whichever server; nil where none has.
+func (s *Store) ResultsIdentity(ctx context.Context) (*engine.OwnDatabase, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	v, err := s.Setting(ctx, resultsIdentity)
+	if err != nil || v.Version == 0 {
+		return nil, err
+	}
+	own := &engine.OwnDatabase{}
+	return own, parse("results database", v.Value, own)
+}
+
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)

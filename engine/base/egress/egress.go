@@ -23,6 +23,8 @@ import (
 // refused (of the link, and where clouds tell a machine its own keys), and no unix socket: who asks on a socket is
 // taken for the user that this process runs as. A nil policy is Unrestricted.
 type Policy struct {
+	// rules are of TCP, and no rules let every address through that is not refused always. Sockets are a list of their
+	// own: who lists one does not close TCP.
 	rules []rule
 	// sockets are files of unix sockets, and folders of some, as they were listed.
 	sockets []string
@@ -44,7 +46,7 @@ type rule struct {
 const Flag = "--allow-targets"
 
 // Parse reads an allow-list: ranges and addresses (10.0.0.0/8, 10.0.0.7, [fd00::7]:5432), names (db.example.com:5432,
-// .example.com), and unix sockets (unix:/run/database). An empty list is the zero policy.
+// .example.com), and unix sockets (unix:/run/database), which are two lists in one. An empty list is the zero policy.
 func Parse(list []string) (*Policy, error) {
 	p := &Policy{}
 	for _, text := range list {
@@ -180,7 +182,7 @@ func (p *Policy) Check(name string, at netip.AddrPort) error {
 				"spoken with there.", display(name, ip)), Hint: "Name the host that the system has in your network.",
 			Cause: ErrRefused}
 	}
-	if p == nil || len(p.rules) == 0 && len(p.sockets) == 0 {
+	if p == nil || len(p.rules) == 0 {
 		return nil
 	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".")

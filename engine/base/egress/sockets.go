@@ -23,8 +23,8 @@ func (p *Policy) CheckSocket(path string) (file string, err error) {
 	}
 	refused := &engine.Error{Code: engine.CodeTarget, Cause: ErrRefused,
 		Message: fmt.Sprintf("The unix socket %s is not among what this server may reach.", path),
-		Hint: "Give the host and the port of the database. Whoever runs the server can list a socket or its folder with " +
-			Flag + " unix:" + filepath.Dir(path) + " (LOADSTONE_ALLOW_TARGETS)."}
+		Hint: "Give the host and the port of the database. Whoever runs the server can add a socket or its folder to " +
+			Flag + " (LOADSTONE_ALLOW_TARGETS): unix:" + filepath.Dir(path) + "."}
 	if !filepath.IsAbs(path) || strings.IndexByte(path, 0) >= 0 {
 		refused.Hint = "Write the path of the socket from the root, or a host and a port."
 		return "", refused

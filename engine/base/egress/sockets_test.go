@@ -3,6 +3,7 @@ package egress_test
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,9 +84,18 @@ func TestSocketsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	// A list of sockets alone lets nothing else be reached.
-	if _, err := policy(t, "unix:/").Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, egress.ErrRefused) {
-		t.Errorf("TCP beside a list of sockets: %v", err)
+	// Sockets and addresses are two lists: one of sockets alone leaves TCP as it is without a list.
+	for address, allowed := range map[string]bool{"127.0.0.1:1": true, "10.0.0.7:5432": true, "169.254.169.254:80": false} {
+		at := netip.MustParseAddrPort(address)
+		if err := policy(t, "unix:/").Check("", at); errors.Is(err, egress.ErrRefused) == allowed {
+			t.Errorf("%s beside a list of sockets: %v", address, err)
+		}
+		if err := policy(t, "unix:/", "192.0.2.0/24").Check("", at); !errors.Is(err, egress.ErrRefused) {
+			t.Errorf("%s beside a list of both: %v", address, err)
+		}
+	}
+	if _, err := policy(t, "127.0.0.1").CheckSocket(own); !errors.Is(err, egress.ErrRefused) {
+		t.Errorf("a socket beside a list of addresses: %v", err)
 	}
 	for _, network := range []string{"udp", "unixgram", "ip", "unixpacket"} {
 		if _, err := policy(t).Dial(t.Context(), network, "127.0.0.1:1"); !errors.Is(err, egress.ErrRefused) {

@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
+	"github.com/loadstone-db/loadstone/engine/cluster/version"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -170,7 +171,7 @@ func (f *fleetTest) node(i int) *fakeNode {
 }
 
 func hello(id string, capacity int) protocol.Hello {
-	return protocol.Hello{NodeID: id, Session: id + "-process", Capacity: capacity}
+	return protocol.Hello{NodeID: id, Protocol: version.Protocol, Session: id + "-process", Capacity: capacity}
 }
 
 // TestOpenKnowsWhatTheNodesStillHold: who finishes the runs of an earlier process has all

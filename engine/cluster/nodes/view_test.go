@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/version"
 )
 
 // cuttableDialer is a way with an address, which can be cut.
@@ -253,15 +254,15 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 	withWatchedFleet(t, func(t *testing.T, f *watchedFleet) {
 		f.opts.Version = "v1.4.0"
 		f.wg.Go(f.open)
-		greeting := func(version string, protocol int) {
+		greeting := func(of string, protocol int) {
 			h := hello("a", 10)
-			h.Version, h.Protocol = version, protocol
+			h.Version, h.Protocol = of, protocol
 			f.node(0).send(t, h)
 			time.Sleep(time.Second)
 		}
 		for range 3 {
 			time.Sleep(20 * time.Second)
-			greeting("v1.2.7", 1)
+			greeting("v1.2.7", version.Protocol)
 			if n := f.one(t); n.State != NodeUnreachable {
 				t.Fatalf("it is let in: %+v", n)
 			}
@@ -290,11 +291,19 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 			t.Errorf("%d lines about it: %+v", refused, f.events)
 		}
 		// A later protocol of a program that was built between versions, and one that fits.
-		greeting("8629e92", 3)
+		greeting("8629e92", version.Protocol+2)
 		if n := f.one(t); n.State != NodeUnreachable || !strings.Contains(n.Reason, "upgrade the server") {
 			t.Errorf("%+v", n)
 		}
-		greeting("v1.3.0", 0)
+		// One minor version apart, but from before nodes were told what is the server's own.
+		greeting("v1.3.0", 1)
+		if n := f.one(t); n.State != NodeUnreachable || n.AcceptingWork || !strings.Contains(n.Reason, "own databases") {
+			t.Errorf("%+v", n)
+		}
+		if _, err := f.AssignWorkers(nil, run(2, 3)...); err == nil {
+			t.Error("a node that does not know the server's own databases was given a run")
+		}
+		greeting("v1.3.0", version.Protocol)
 		if n := f.one(t); n.State != NodeActive || !n.AcceptingWork {
 			t.Errorf("one minor version apart: %+v", n)
 		}

@@ -12,7 +12,13 @@ import (
 // Protocol is the number of the messages between servers and nodes as this program speaks them. It is
 // raised with what an older end would misunderstand, once in a minor version at most; what an older
 // end may ignore raises nothing.
-const Protocol = 1
+//
+// 2: a node is told which databases are the servers' own, and has no run land there (AssignRun.Own). One of before
+// would dial them, so that it gets no runs.
+const Protocol = 2
+
+// guarded is the protocol from which nodes keep runs out of the servers' own databases.
+const guarded = 2
 
 // Build is who speaks.
 type Build struct {
@@ -28,6 +34,8 @@ type SkewError struct {
 	Server, Node Build
 	// Older is which of them is to be upgraded.
 	Older string
+	// Unguarded: the versions would do, but the node does not know the servers' own databases.
+	Unguarded bool
 }
 
 // Error names both versions and the cure.
@@ -36,8 +44,11 @@ func (s *SkewError) Error() string {
 	if v, ok := released(s.newer().Version); ok && s.Server.Version != s.Node.Version {
 		cure += " to " + v.text()
 	}
-	return fmt.Sprintf("the node is Loadstone %s and the server %s, which are more than one minor version apart: %s",
-		s.Node.text(), s.Server.text(), cure)
+	why := ", which are more than one minor version apart"
+	if s.Unguarded {
+		why = ", and the node would not notice that a run leads into the server's own databases"
+	}
+	return fmt.Sprintf("the node is Loadstone %s and the server %s%s: %s", s.Node.text(), s.Server.text(), why, cure)
 }
 
 func (s *SkewError) newer() Build {
@@ -73,13 +84,13 @@ func Check(server, node Build) error {
 		n, alsoKnown := released(node.Version)
 		switch {
 		case !known || !alsoKnown:
-			return nil
+			return checkGuarded(server, node)
 		case s.major != n.major:
 			apart = s.major - n.major
 		case s.minor-n.minor < -1 || s.minor-n.minor > 1:
 			apart = s.minor - n.minor
 		default:
-			return nil
+			return checkGuarded(server, node)
 		}
 	}
 	older := "server"
@@ -87,6 +98,14 @@ func Check(server, node Build) error {
 		older = "node"
 	}
 	return &SkewError{Server: server, Node: node, Older: older}
+}
+
+// checkGuarded refuses a node that a server of this protocol cannot trust with a connection string.
+func checkGuarded(server, node Build) error {
+	if server.protocol() >= guarded && node.protocol() < guarded {
+		return &SkewError{Server: server, Node: node, Older: "node", Unguarded: true}
+	}
+	return nil
 }
 
 type number struct{ major, minor int }

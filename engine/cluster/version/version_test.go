@@ -26,7 +26,13 @@ func TestOneMinorVersionApartWorksAndTwoDoNot(t *testing.T) {
 		{Build{"v1.4.0", 2}, Build{"v1.5.0", 4}, "server"},
 		// What is no version is told by its protocol: 0 is the first.
 		{Build{"development", 1}, Build{"", 0}, ""},
-		{Build{"unknown", 2}, Build{"8629e92", 0}, ""},
+		{Build{"unknown", 3}, Build{"8629e92", 2}, ""},
+		// A node of before it was told what is the server's own gets no runs of a server that tells it; the other way
+		// round nothing is lost.
+		{Build{"unknown", 2}, Build{"8629e92", 0}, "node"},
+		{Build{"v1.4.0", 2}, Build{"v1.4.0", 1}, "node"},
+		{Build{"v1.4.0", 2}, Build{"v1.3.0", 1}, "node"},
+		{Build{"v1.3.0", 1}, Build{"v1.4.0", 2}, ""},
 		{Build{"8629e92", 3}, Build{"v0.1.0", 0}, "node"},
 		{Build{"8629e92-dirty", 1}, Build{"v9.9.9", 2}, ""},
 		{Build{"", 0}, Build{"development", 3}, "server"},
@@ -55,7 +61,12 @@ func TestOneMinorVersionApartWorksAndTwoDoNot(t *testing.T) {
 func TestTheCureNamesTheVersion(t *testing.T) {
 	const want = "the node is Loadstone v1.2.9 and the server v1.4.0, which are more than one minor version apart: " +
 		"upgrade the node to 1.4"
-	if got := Check(Build{"v1.4.0", 1}, Build{"v1.2.9", 1}).Error(); got != want {
+	if got := Check(Build{"v1.4.0", Protocol}, Build{"v1.2.9", Protocol}).Error(); got != want {
+		t.Errorf("%q", got)
+	}
+	const unguarded = "the node is Loadstone v1.3.0 (protocol 1) and the server v1.4.0, and the node would not notice that " +
+		"a run leads into the server's own databases: upgrade the node to 1.4"
+	if got := Check(Build{"v1.4.0", Protocol}, Build{"v1.3.0", 1}).Error(); got != unguarded {
 		t.Errorf("%q", got)
 	}
 }

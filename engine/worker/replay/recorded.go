@@ -109,9 +109,9 @@ func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, pl
 	switch {
 	case plan == nil:
 		return run, nil, nil, engine.InvalidField(runField, "the run ended before it had a plan", "choose another one")
-	case plan.PoolsUnreadable:
-		return run, nil, nil, engine.InvalidField(runField, "the sampled rows of the run were sealed under a key that this "+
-			"server does not have", "give the server the earlier key too, or choose another run")
+	case plan.PoolsUnreadable != "":
+		return run, nil, nil, engine.InvalidField(runField, "the sampled rows of the run "+plan.PoolsUnreadable,
+			"give the server the key that they were sealed under, or choose another run")
 	case run.Scenario.Workload.Feed != nil:
 		return run, nil, nil, engine.InvalidField(runField, "the run is a replay itself", "name the run that it replayed")
 	}

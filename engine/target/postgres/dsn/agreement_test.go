@@ -25,7 +25,14 @@ func TestAmbiguousConnectionStrings(t *testing.T) {
 		{"postgres://ada:Zq9?9qZ@host/db", "%3F"}, {"postgres://ada:Zq9#9qZ@host/db", "%23"},
 		{"postgres://ada:1?x=9qZ@host/db", "%3F"}, {"postgres://ada:12/9qZ@host/db", "%2F"},
 		{"postgres://ada:Zq9@host/db@9qZ", "%40"}, {"postgres://ada:Zq9@9qZ?x=y@host/db", "%40"},
-		{"postgres://ada@corp:Zq9@host/db", "%40"}, {"postgres://host:5432/db?user=ada&password=Zq9@9qZ", "%40"},
+		{"postgres://ada@corp:Zq9@host/db", "%40"}, {"postgres://ada:1?user=9qZ@host/db", "%3F"},
+		{"postgres://ada:1?user=9qZ@host:5432", "%3F"}, {"postgres://ada:Zq9@h?user=9qZ@host/db", "%40"},
+		{"postgres://ada:Zq9/5432?user=9qZ@host", "%3F"}, {"postgres://ada:5432/Zq9@9qZ?user=x", "%2F"},
+		{"postgres://ada:Zq9@b@9qZ/d?user=a", "%40"}, {"postgres://ada:1?user=9qZ@x@host", "%3F"},
+		{"postgres://ada@7?x=y:Zq9@9qZ:70000", "%40"}, {"postgres://ada?user=y:Zq9@9qZ", "%40"},
+		{"postgres://ada?x=y:Zq9&user=b@9qZ", "%40"},
+		{"postgres://ada:1/d?x&9qZ@host", "%3F"}, {"password = host=Zq9@9qZ user=u", `\'`},
+		{"user = password=Zq9 host=9qZ", `\'`}, {"postgres://host:5432/db?user=ada&password=Zq9@9qZ", "%40"},
 		{"postgres://ada:x@host/db?password=Zq9@9qZ", "%40"}, {"postgresql://ada:Zq9@host/db#9qZ", "%23"},
 		{"password='Zq9 9qZ host=h user=u", `\'`}, {"password=Zq9'9qZ host=h user=u", `\'`},
 		{"password='Zq9'9qZ=x host=h user=u", `\'`}, {"host=Zq9@9qZ user=u", `\'`},
@@ -49,11 +56,18 @@ func TestAmbiguousConnectionStrings(t *testing.T) {
 			t.Errorf("%q: %v", c.dsn, err)
 		}
 	}
-	for _, dsn := range []string{"postgres://ada:p%40ss@host/db", "postgres://ada%40corp:p%2Fw@host/db?sslmode=require",
+	for _, dsn := range []string{"postgres://db:5432/app?user=svc@corp.com", "postgres://[::1]/d?user=a@b",
+		"postgres://u:p@h/d?application_name=me@host", "postgres://u:p@h:5432?application_name=me@host&sslmode=require",
+		"postgres://[::1]:5432/d?sslmode=disable&user=a@b", "postgresql://h1:1,h2:2/d?user=svc@corp.com&application_name=x/y",
+		"postgres://svc%40corp.com:p%40@h/d?application_name=a@b", "password = YWJj== host=h user=u",
+		"host = h user = u password = a=b", "password=YWJj==  host = h", "postgres://ada:p%40ss@host/db", "postgres://ada%40corp:p%2Fw@host/db?sslmode=require",
 		"postgres://host/db?application_name=a@b", "password=p@ss host=h user=ada@corp", `password='it\'s' host=h`,
 		"postgres://ada:a:b@host/db", "postgres:///db?host=/run/x&user=ada@corp", "host=/tmp user=u", ""} {
 		if err := Check("dsn", dsn); err != nil {
 			t.Errorf("%q: %v", dsn, err)
+		}
+		if taken, err := disagreement(dsn); err != nil || !taken && !strings.Contains(dsn, "host=/") && dsn != "" {
+			t.Errorf("%q is taken: %t, %v", dsn, taken, err)
 		}
 	}
 }
@@ -94,9 +108,44 @@ func TestReadersAgree(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d of %d were taken", taken.Load(), inputs)
-	if taken.Load() < int64(inputs)/20 {
-		t.Errorf("%d of %d were taken: the inputs try nothing", taken.Load(), inputs)
+	if taken.Load() < int64(inputs)/6 { // a quarter of them is
+		t.Errorf("%d of %d were taken: the inputs try nothing, or too much is refused", taken.Load(), inputs)
 	}
+}
+
+// TestPlainConnectionStringsAreTaken: a refusal agrees with everything, so that the test of agreement does not see what
+// is refused without need.
+func TestPlainConnectionStringsAreTaken(t *testing.T) {
+	cleanEnvironment(t)
+	seed := rand.Uint64()
+	m := maker{rand.New(rand.NewPCG(seed, 1))}
+	for range 5_000 {
+		dsn := m.plain()
+		if taken, err := disagreement(dsn); !taken || err != nil {
+			_, why := Reader{Strict: true}.Config(dsn)
+			t.Fatalf("seed %d: %q is taken: %t, %v, %v", seed, dsn, taken, err, why)
+		}
+	}
+}
+
+// plain makes a connection string that everybody reads in one way.
+func (m maker) plain() string {
+	word := func() string { return m.one("a", "ada", "x_y", "tenant-1", "Z9", "d.e") }
+	if m.IntN(3) == 0 {
+		is := m.one("=", " = ", "= ", " =")
+		return "password" + is + canary + word() + m.one("", "=", "==", "@b", ":c", "/d?e", "=f", `\'g`) + " host" + is +
+			m.one("h", "10.0.0.7", "h1,h2", "::1") + " user" + is + word() + m.one("", "@corp.com") + " dbname" + is + word()
+	}
+	b, named := m.one("postgres://", "postgresql://"), m.IntN(2) == 0
+	if named {
+		b += word() + m.one("", "%40corp") + ":" + canary + m.one("", "%40", "%2F%3F", ":x", "=", "!$*") + "@"
+	}
+	b += m.one("h", "db.example", "[::1]", "[fe80::1]", "10.0.0.7", "h1,h2") + m.one("", ":5432", ":1") + "/" + word() +
+		"?sslmode=" + m.one("disable", "prefer")
+	if !named {
+		b += "&user=" + word() + m.one("", "@corp.com")
+	}
+	return b + m.one("", "&application_name="+word()+m.one("", "@host"), "&connect_timeout=3")
 }
 
 // FuzzReadersAgree is the same on what the fuzzer finds.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -26,14 +27,55 @@ const (
 
 // checkURL refuses a URL, but for its scheme, in which it cannot be told where user and password end.
 func checkURL(rest string) error {
-	at := strings.IndexByte(rest, '@')
-	switch {
-	case at >= 0 && strings.IndexByte(rest[at+1:], '@') >= 0:
-		return &ambiguousError{"it has more than one @, so that it cannot be told where the password ends", urlHint}
-	case at >= 0 && strings.IndexByte(rest[:at], ':') >= 0 && strings.ContainsAny(rest[:at], "/?"):
-		return &ambiguousError{"there is a / or ? before the @, so that it cannot be told where the password ends", urlHint}
-	case strings.IndexByte(rest, '#') >= 0:
+	if strings.IndexByte(rest, '#') >= 0 {
 		return &ambiguousError{"it has a #, which some take for the end", urlHint}
+	}
+	head, query, _ := strings.Cut(rest, "?")
+	if strings.IndexByte(query, '@') >= 0 && !plainHead.MatchString(head) {
+		head = rest // what looks like parameters may be the end of a password
+	} else if err := checkQuery(query, strings.ContainsAny(head, ":@")); err != nil {
+		return err
+	}
+	at := strings.IndexByte(head, '@')
+	switch {
+	case at >= 0 && strings.IndexByte(head[at+1:], '@') >= 0:
+		return &ambiguousError{"it has more than one @, so that it cannot be told where the password ends", urlHint}
+	case at >= 0 && strings.IndexByte(head[:at], ':') >= 0 && strings.ContainsAny(head[:at], "/?"):
+		return &ambiguousError{"there is a / or ? before the @, so that it cannot be told where the password ends", urlHint}
+	}
+	return nil
+}
+
+// plainHead is all that stands before the parameters of a URL, where nothing is missing in it: a user and a password,
+// hosts whose ports are numbers, and a database.
+var plainHead = regexp.MustCompile(`^([^@:/]*(:[^@/]*)?@)?` + plainHost + `(,` + plainHost + `)*(/[^@:/]*)?$`)
+
+const plainHost = `([A-Za-z0-9._%-]*|\[[0-9A-Fa-f:.%A-Za-z_-]+\])(:[0-9]{0,5})?`
+
+// addressKeys are parameters in which people write an @.
+var addressKeys = []string{"user", "application_name", "fallback_application_name", "options"}
+
+// checkQuery refuses parameters with an @ that may end a password, and be followed by a host. Without anything before
+// them that may begin one (user), no colon and no second @, there is none.
+func checkQuery(query string, user bool) error {
+	last := strings.LastIndexByte(query, '@')
+	if last < 0 || !user && strings.IndexByte(query, '@') == last && !strings.ContainsAny(query[:last], ":") {
+		return nil
+	}
+	refused := &ambiguousError{
+		"there is an @ in its parameters, so that it cannot be told where the password ends",
+		urlHint,
+	}
+	if strings.ContainsAny(query[:last], ":?") {
+		return refused
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		_, after, found := strings.Cut(value, "@")
+		if strings.IndexByte(key, '@') >= 0 || found && (!slices.Contains(addressKeys, key) ||
+			strings.ContainsAny(after, "@/:?")) {
+			return refused
+		}
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func readPairs(dsn string) (list []setting, err error) {
 			if !quoted && strings.IndexByte(spaces, c) >= 0 {
 				break
 			}
-			if !quoted && spaced && c == '=' {
+			if !quoted && spaced && c == '=' && isParameter(value.String()) {
 				return nil, &ambiguousError{"a parameter seems to have no value: the next one would be it", pairsHint}
 			}
 			if !quoted && c == '\'' {
@@ -163,6 +163,16 @@ func readPairs(dsn string) (list []setting, err error) {
 		}
 	}
 	return list, nil
+}
+
+// isParameter reports a name that parameters have: what follows an equals sign and a space is rather the next one than
+// a value. A password may hold other equals signs, and end with some.
+func isParameter(name string) bool {
+	name = canonicalKey(strings.ToLower(name))
+	_, known := defaults[name]
+	return known || isSecret(name) || slices.Contains(fileKeys, name) ||
+		slices.Contains([]string{"user", "hostaddr", "ssl", "search_path", "client_encoding", "replication",
+			"fallback_application_name", "gssencmode", "krbsrvname", "keepalives", "load_balance_hosts"}, name)
 }
 
 // readURL reads a URL whose scheme ends at begin.

@@ -122,10 +122,16 @@ func Parse(dsn string) (*Settings, error) {
 	return s, s.check()
 }
 
+// mailLogin is an e-mail address in place of a user's name, with a password or without, up to the account.
+var mailLogin = regexp.MustCompile(`^[^@:/?#]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[^@/?#]*)?@`)
+
 // checkAmbiguous refuses an address, given without its scheme, in which it cannot be told where the password ends: a
 // piece of it would be taken for the account or a parameter, and shown.
 func checkAmbiguous(rest string) error {
 	at := strings.IndexByte(rest, '@')
+	if mail := mailLogin.FindString(rest); mail != "" {
+		at = len(mail) - 1 // the one before stands where no password has begun
+	}
 	var why string
 	switch {
 	case at >= 0 && strings.IndexByte(rest[at+1:], '@') >= 0:

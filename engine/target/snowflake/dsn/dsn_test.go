@@ -159,7 +159,8 @@ func TestAmbiguousConnections(t *testing.T) {
 		"snowflake://u:Zq9@9qZ@acme/db": "%40", "u:Zq9/9qZ@acme/db": "%2F", "u:Zq9?9qZ@acme": "%3F", "u:Zq9#9qZ@acme": "%23",
 		"u:x@acme/db@9qZ": "%40", "acme/db?token=Zq9@9qZ": "%40", "u:x@acme?token=a@9qZ": "%40",
 		"u:12?role=9qZ@acme": "%3F", "u:x@acme?token=Zq9&9qZ": "%26", "u:x@acme?token=Zq9&9qZ=1": "%26",
-		"u:Zq9": "65535",
+		"u:Zq9": "65535", "me@corp.com:Zq9@9qZ@acme/db": "%40", "me:Zq9@corp.com:9qZ@acme/db": "%40",
+		"me@corp.com:Zq9/9qZ@acme/db": "%40", "me@corp.com:Zq9?9qZ@acme/db": "%40", "me@corp:Zq9:9qZ@acme": "%40",
 	} {
 		_, err := Parse(dsn)
 		if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(engine.AsError(err).Hint, hint) ||
@@ -171,6 +172,24 @@ func TestAmbiguousConnections(t *testing.T) {
 		}
 		if (Reader{}).Validate(dsn) == nil {
 			t.Errorf("%s is taken", dsn)
+		}
+	}
+}
+
+// TestEMailLogins are no passwords: nothing stands before their @ that could be one.
+func TestEMailLogins(t *testing.T) {
+	for dsn, shown := range map[string]string{
+		"snowflake://me@corp.com:pw@acct/db":        "snowflake://me%40corp.com:***@acct/db",
+		"me.too@mail.corp-1.com:p:w%40@acct/db/s":   "snowflake://me.too%40mail.corp-1.com:***@acct/db/s",
+		"snowflake://me@corp.com@acct/db?token=abc": "snowflake://me%40corp.com@acct/db?token=***",
+		"snowflake://me%40corp.com:pw@acct/db":      "snowflake://me%40corp.com:***@acct/db",
+	} {
+		s, err := Parse(dsn)
+		if err != nil || !strings.Contains(s.User, "@") || s.Account != "acct" || s.Password+s.Token == "" {
+			t.Errorf("%s: %+v, %v", dsn, s, err)
+		}
+		if got, _ := (Reader{}).Redact(dsn); got != shown {
+			t.Errorf("%s is shown as %s", dsn, got)
 		}
 	}
 }
