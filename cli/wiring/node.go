@@ -121,7 +121,7 @@ func (o outputUntil) Write(text []byte) (int, error) {
 	go func() {
 		_, err := o.to.Write(kept)
 		<-o.turn
-		written <- err
+		written <- err // room: for the one answer, also when nobody waits for it any more
 	}()
 	select {
 	case err := <-written:
