@@ -64,7 +64,7 @@ const lookTimeout = 5 * time.Second
 func (d *Database) Supervise(ctx context.Context, s Supervision) {
 	w := &warden{d: d, own: s.Own, log: s.Log, cancelled: map[uint32]time.Time{}, memory: newProcesses()}
 	defer w.memory.release()
-	defer w.disconnect()
+	defer w.disconnect(ctx)
 	tick := time.NewTicker(superviseEvery)
 	defer tick.Stop()
 	for {
@@ -104,7 +104,7 @@ func (w *warden) look(ctx context.Context) {
 	sessions, err := w.sessions(ctx, conn)
 	if err != nil {
 		w.blind(ctx, err)
-		w.disconnect()
+		w.disconnect(ctx)
 		return
 	}
 	if w.failing {
@@ -141,9 +141,9 @@ func (w *warden) connect(ctx context.Context) (*pgx.Conn, error) {
 	return w.conn, err
 }
 
-func (w *warden) disconnect() {
+func (w *warden) disconnect(ctx context.Context) {
 	if w.conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = w.conn.Close(ctx)
 		w.conn = nil
