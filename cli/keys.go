@@ -37,8 +37,8 @@ type KeysRotateCommand struct {
 func (*KeysRotateCommand) Help() string {
 	return `Servers go on meanwhile: they open secrets under both keys. It goes on where it was when it is called again, also
 after a crash. With a key file (loadstone.key in the data directory) it makes the new key, and the server beside it
-reads the file by itself; servers on other machines need a copy of the file. With LOADSTONE_KEY set, restart the servers with
-the new key in LOADSTONE_KEY and the present one in LOADSTONE_KEY_PREVIOUS, one after the other, and call it with the
+reads the file by itself; servers on other machines need a copy of the file. With LOADSTONE_KEY set, restart the servers
+with the new key in LOADSTONE_KEY and the present one in LOADSTONE_KEY_PREVIOUS, one after the other, and call it with the
 same two. Tokens, sessions and links stay good. Backups made before need the earlier key: keep it with them.`
 }
 

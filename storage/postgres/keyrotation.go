@@ -72,14 +72,8 @@ func (s *Store) proveKeys(ctx context.Context) error {
 	for _, p := range sealedPlaces {
 		err := p.each(ctx, s, func(rows []sealedRow) error {
 			for _, r := range rows {
-				for _, t := range r.texts {
-					_, err := s.keys.Open(t.text, p.bound(r.key, t.path))
-					if err == nil {
-						return errProven
-					}
-					if errors.Is(err, keyring.ErrUnknownKey) {
-						unknown[t.id] = true
-					}
+				if s.opensOneOf(r, p, unknown) {
+					return errProven
 				}
 			}
 			return nil
@@ -109,6 +103,20 @@ func (s *Store) proveKeys(ctx context.Context) error {
 			"made", keyring.ErrUnknownKey)
 	}
 	return nil
+}
+
+// opensOneOf reports whether a text of the row opens; unknown gets the keys that are not here.
+func (s *Store) opensOneOf(r sealedRow, p sealedPlace, unknown map[string]bool) bool {
+	for _, t := range r.texts {
+		_, err := s.keys.Open(t.text, p.bound(r.key, t.path))
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, keyring.ErrUnknownKey) {
+			unknown[t.id] = true
+		}
+	}
+	return false
 }
 
 // wrongKeys is the error about a ring that is not that of the store. A key file that was made on this start is removed:
