@@ -113,6 +113,12 @@ func describeKeys(
 	case !r.FinishedAt.IsZero():
 		_, _ = fmt.Fprintf(e.Stdout, "The last rotation ended at %s.\n", r.FinishedAt.Format(time.RFC3339))
 	}
+	for _, id := range r.Retired {
+		if keys.Has(id) {
+			_, _ = fmt.Fprintf(e.Stdout, "The key %s is retired: nothing is sealed under it, and nothing can be. It may be "+
+				"taken out of %s; backups of before need it.\n", id, cmp.Or(keys.Path(), keyring.PreviousKeyEnv))
+		}
+	}
 	for _, o := range servers {
 		_, _ = fmt.Fprintf(e.Stdout, "Server %s seals under %s and has %s.\n", o.Server, o.Keys[0],
 			strings.Join(o.Keys, ", "))
@@ -170,25 +176,43 @@ func (c *KeysRotateCommand) Run(e *terminal.Env) error {
 		"Call this again when they reach the control store: it goes on."); err != nil {
 		return err
 	}
-	if err := c.reseal(e, s, next); err != nil {
-		return err
-	}
 	if keys.Path() != "" {
 		if err := keys.MoveFirst(next); err != nil {
 			return err
 		}
 	}
-	if err := s.EndKeyRotation(e.Ctx); err != nil {
+	if err := c.end(e, s, next); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(
 		e.Stdout,
-		"Done: everything is sealed under %s. Keep the earlier key with the backups that were made "+
-			"before. When runs that go on now have ended, take it out of %s: nothing in the control store needs it.\n",
+		"Done: everything is sealed under %s, and nothing can be sealed under the earlier key any more. Keep that with "+
+			"the backups that were made before. When runs that go on now have ended, take it out of %s: nothing in the "+
+			"control store needs it.\n",
 		next,
 		cmp.Or(keys.Path(), keyring.PreviousKeyEnv),
 	)
 	return err
+}
+
+// end seals everything again, and what was written meanwhile once more, until the earlier key is retired.
+func (c *KeysRotateCommand) end(e *terminal.Env, s *storagepostgres.Store, next string) error {
+	for range maxResealPasses {
+		if err := c.reseal(e, s, next); err != nil {
+			return err
+		}
+		if left, err := s.EndKeyRotation(e.Ctx, c.LostKey); err != nil || left == 0 || c.LostKey {
+			return err
+		}
+	}
+	return writtenAgain(next)
+}
+
+// writtenAgain is the error about secrets that come back under the earlier key.
+func writtenAgain(next string) error {
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: "Secrets under the earlier key are written again and again.",
+		Hint:    "Look at `loadstone keys status` for a server that does not seal under " + next + ", and call this again."}
 }
 
 // nameKey names the key that seals where no server has done so yet. Where all that is sealed is given up, that is all
@@ -338,9 +362,7 @@ func (c *KeysRotateCommand) reseal(e *terminal.Env, s *storagepostgres.Store, ne
 			return fmt.Errorf("sealing again: %w", e.Ctx.Err())
 		}
 	}
-	return &engine.Error{Code: engine.CodeConflict,
-		Message: "Secrets under the earlier key are written again and again.",
-		Hint:    "Look at `loadstone keys status` for a server that does not seal under " + next + ", and call this again."}
+	return writtenAgain(next)
 }
 
 // maxStuckShown is how many of the rows that do not open are named.

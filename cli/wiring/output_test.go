@@ -21,6 +21,9 @@ func TestAnOutputThatNobodyReadsHoldsNoQuery(t *testing.T) {
 			ended <- err
 		}()
 	}
+	for len(shared.turn) == 0 { // one of them writes
+		time.Sleep(time.Millisecond)
+	}
 	cancel()
 	for range 2 {
 		select {

@@ -90,8 +90,8 @@ type Options struct {
 	Program string
 	// Parts are the files of runs, nil for none.
 	Parts PartReader
-	// Key reads the file that secrets are sealed under, nil for none. It is called once the moment of the backup has come: a
-	// key is in the file before anything is sealed under it.
+	// Key reads the file that secrets are sealed under, nil for none. It is called once the moment of the backup has
+	// come: a key is in the file before anything is sealed under it.
 	Key func() ([]byte, error)
 }
 
@@ -161,14 +161,9 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 	var key []byte
 	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, conn, moment, func(tx pgx.Tx) error {
-		if o.Key != nil {
-			// The first statement of the transaction is what decides of which moment it is.
-			if _, err := tx.Exec(ctx, "SELECT 1"); err != nil {
-				return err
-			}
-			if key, err = o.Key(); err != nil {
-				return err
-			}
+		var err error
+		if key, err = o.key(ctx, tx); err != nil {
+			return err
 		}
 		for _, name := range controlTables() {
 			if transientTables[name] || preservedTables[name] {
@@ -205,6 +200,18 @@ func Write(ctx context.Context, dsn string, w io.Writer, o Options) (Manifest, e
 		return m, fmt.Errorf("writing the backup: %w", err)
 	}
 	return m, nil
+}
+
+// key reads the key, nil for none, in a transaction that has just begun.
+func (o Options) key(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+	if o.Key == nil {
+		return nil, nil
+	}
+	// The first statement of the transaction is what decides of which moment it is.
+	if _, err := tx.Exec(ctx, "SELECT 1"); err != nil {
+		return nil, err
+	}
+	return o.Key()
 }
 
 func writeEntry(z *zip.Writer, name string, content []byte) error {

@@ -206,8 +206,8 @@ func (b *Backup) Restore(ctx context.Context, dsn string, o RestoreOptions) erro
 	return dberr.Failed("restoring", err)
 }
 
-// keyRotation is the table that the first backups of schema version 17 have, and that is not restored: a rotation that was
-// under way does not go on, and the first server names the key that seals once it has opened something with it.
+// keyRotation is the table that the first backups of schema version 17 have, and that is not restored: a rotation that
+// was under way does not go on, and the first server names the key that seals once it has opened something with it.
 const keyRotation = "key_rotation"
 
 // checkEmpty is an error where there is something to lose, or somebody to surprise.

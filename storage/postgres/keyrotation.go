@@ -72,14 +72,8 @@ func (s *Store) proveKeys(ctx context.Context) error {
 	for _, p := range sealedPlaces {
 		err := p.each(ctx, s, func(rows []sealedRow) error {
 			for _, r := range rows {
-				for _, t := range r.texts {
-					_, err := s.keys.Open(t.text, p.bound(r.key, t.path))
-					if err == nil {
-						return errProven
-					}
-					if errors.Is(err, keyring.ErrUnknownKey) {
-						unknown[t.id] = true
-					}
+				if s.opensOneOf(r, p, unknown) {
+					return errProven
 				}
 			}
 			return nil
@@ -109,6 +103,20 @@ func (s *Store) proveKeys(ctx context.Context) error {
 			"made", keyring.ErrUnknownKey)
 	}
 	return nil
+}
+
+// opensOneOf reports whether a text of the row opens; unknown gets the keys that are not here.
+func (s *Store) opensOneOf(r sealedRow, p sealedPlace, unknown map[string]bool) bool {
+	for _, t := range r.texts {
+		_, err := s.keys.Open(t.text, p.bound(r.key, t.path))
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, keyring.ErrUnknownKey) {
+			unknown[t.id] = true
+		}
+	}
+	return false
 }
 
 // wrongKeys is the error about a ring that is not that of the store. A key file that was made on this start is removed:
@@ -181,13 +189,15 @@ type KeyRotation struct {
 	// being replaced.
 	Sealing, Next         string
 	StartedAt, FinishedAt time.Time
+	// Retired are keys that nothing is sealed under, and that nothing can be.
+	Retired []string
 }
 
 // KeyRotation reads it.
 func (s *Store) KeyRotation(ctx context.Context) (r KeyRotation, err error) {
 	var started, finished *time.Time
-	err = s.pool.QueryRow(ctx, "SELECT sealing_key, coalesce(next_key, ''), started_at, finished_at FROM key_rotation").
-		Scan(&r.Sealing, &r.Next, &started, &finished)
+	err = s.pool.QueryRow(ctx, `SELECT sealing_key, coalesce(next_key, ''), started_at, finished_at, retired_keys
+		FROM key_rotation`).Scan(&r.Sealing, &r.Next, &started, &finished, &r.Retired)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, nil
 	}
@@ -197,8 +207,12 @@ func (s *Store) KeyRotation(ctx context.Context) (r KeyRotation, err error) {
 
 // BeginKeyRotation names the key that is to seal.
 func (s *Store) BeginKeyRotation(ctx context.Context, next string) error {
-	tag, err := s.pool.Exec(ctx, `UPDATE key_rotation SET next_key = $1, started_at = clock_timestamp(), finished_at = NULL
-		WHERE next_key IS NULL AND sealing_key <> $1`, next)
+	tag, err := s.pool.Exec(
+		ctx,
+		`UPDATE key_rotation SET next_key = $1, started_at = clock_timestamp(), finished_at = NULL,
+		retired_keys = array_remove(retired_keys, $1) WHERE next_key IS NULL AND sealing_key <> $1`,
+		next,
+	)
 	if err == nil && tag.RowsAffected() == 0 {
 		return dberr.Conflict("A rotation of the key is under way, or this key seals already.",
 			"Look at `loadstone keys status`.")
@@ -217,10 +231,50 @@ func (s *Store) UseNextKey(ctx context.Context) error {
 	return s.preferSealingKey(ctx)
 }
 
-// EndKeyRotation says that nothing is sealed under another key any more.
-func (s *Store) EndKeyRotation(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, "UPDATE key_rotation SET next_key = NULL, finished_at = clock_timestamp()")
-	return dberr.Failed("ending the rotation of the key", err)
+// errLeft takes back the end of a rotation.
+var errLeft = errors.New("something is left under another key")
+
+// EndKeyRotation retires the other keys of the ring: who writes what is sealed under them is refused from then on. It
+// counts again first, when all who have written such texts are done: where some are left the rotation has not ended,
+// unless that is allowed. Then their keys are not retired.
+func (s *Store) EndKeyRotation(ctx context.Context, allowLeft bool) (left int, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var sealing string
+		// This waits for the writers, and has others wait: see refuse_retired_key.
+		if err := tx.QueryRow(ctx, `UPDATE key_rotation SET next_key = NULL, finished_at = clock_timestamp()
+			RETURNING sealing_key`).Scan(&sealing); err != nil {
+			return err
+		}
+		counts, err := s.CountSealed(ctx)
+		if err != nil {
+			return err
+		}
+		under := map[string]int{}
+		for _, c := range counts {
+			under[c.Key] += c.Count
+		}
+		var retired []string
+		for _, id := range s.keys.IDs() {
+			switch {
+			case id == sealing:
+			case under[id] > 0:
+				left += under[id]
+			default:
+				retired = append(retired, id)
+			}
+		}
+		if left > 0 && !allowLeft {
+			return errLeft
+		}
+		_, err = tx.Exec(ctx, `UPDATE key_rotation SET retired_keys =
+			(SELECT array_agg(DISTINCT k) FROM unnest(retired_keys || $1::text[]) AS k WHERE k <> sealing_key)
+			WHERE cardinality($1::text[]) > 0`, retired)
+		return err
+	})
+	if errors.Is(err, errLeft) {
+		return left, nil
+	}
+	return left, dberr.Failed("ending the rotation of the key", err)
 }
 
 // AbandonKeyRotation forgets the key that was to seal.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -8,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -161,7 +164,61 @@ func TestEverythingIsSealedAgain(t *testing.T) {
 			}
 		}
 	}
-	must(t, s.EndKeyRotation(ctx))
+	// What was sealed before the switch and is committed later is waited for, and counted.
+	conn, err := pgx.Connect(ctx, dsn)
+	must(t, err)
+	defer conn.Close(context.WithoutCancel(ctx))
+	tx, err := conn.Begin(ctx)
+	must(t, err)
+	old, err := keyring.OpenExisting(file) // nobody has told it which key seals
+	must(t, err)
+	write := func(tx interface {
+		Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+	}, name string) error {
+		_, err := tx.Exec(
+			ctx,
+			"INSERT INTO server_settings (setting_name, setting_value, secret_sealed) VALUES ($1, '{}', $2)",
+			name,
+			old.Seal([]byte("x"), "setting:"+name),
+		)
+		return err
+	}
+	must(t, write(tx, "late"))
+	committed := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() { committed <- tx.Commit(ctx) })
+	if left, err := s.EndKeyRotation(ctx, false); err != nil || left != 1 {
+		t.Errorf("ended under a late writer: %d left, %v", left, err)
+	}
+	must(t, <-committed)
+	if r, err := s.KeyRotation(ctx); err != nil || r.Next != next || len(r.Retired) > 0 {
+		t.Errorf("it has ended: %+v, %v", r, err)
+	}
+	_, err = s.Reseal(ctx, func(storagepostgres.Resealed) {})
+	must(t, err)
+	if left, err := s.EndKeyRotation(ctx, false); err != nil || left != 0 {
+		t.Errorf("%d left, %v", left, err)
+	}
+	if r, err := s.KeyRotation(ctx); err != nil || r.Next != "" || !slices.Equal(r.Retired, []string{first}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// A server that comes back from a silence is refused, wherever it writes.
+	if err := write(conn, "later"); err == nil || !strings.Contains(err.Error(), "LS007") {
+		t.Errorf("sealed under the earlier key: %v", err)
+	}
+	for table, column := range map[string]string{"test_templates": "config", "run_status": "scenario_config",
+		"sinks": "config", "test_results": "plan", "connections": "dsn_sealed", "node_authority": "key_sealed",
+		"hash_keys": "key_sealed"} {
+		value := fmt.Sprintf("%q", old.Seal([]byte("x"), "any"))
+		if column == "dsn_sealed" || column == "key_sealed" {
+			value = strings.Trim(value, `"`)
+		} else {
+			value = `{"target": {"dsn_sealed": ` + value + `}}`
+		}
+		if _, err := conn.Exec(ctx, "UPDATE "+table+" SET "+column+" = $1", value); err == nil ||
+			!strings.Contains(err.Error(), "LS007") {
+			t.Errorf("into %s: %v", table, err)
+		}
+	}
 	opensEverything(t, other)
 	counts, err = s.CountSealed(ctx)
 	must(t, err)

@@ -17,8 +17,12 @@ CREATE TABLE IF NOT EXISTS key_rotation (
     -- The key that is to seal; NULL while none is being replaced.
     next_key     text CHECK (next_key ~ '^[0-9a-f]{8}$'),
     started_at   timestamptz,
-    finished_at  timestamptz
+    finished_at  timestamptz,
+    -- Keys that were replaced: nothing is sealed under them, and nothing may be.
+    retired_keys text[] NOT NULL DEFAULT '{}'
 );
+
+ALTER TABLE key_rotation ADD COLUMN IF NOT EXISTS retired_keys text[] NOT NULL DEFAULT '{}';
 
 -- server_keyrings says which keys each server has; the one that it seals with comes first. Old rows are of servers that
 -- have ended.

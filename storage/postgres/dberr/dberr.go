@@ -28,6 +28,7 @@ const (
 	codeFenced     = "LS003"
 	codeNoRun      = "LS004"
 	codeOrder      = "LS005"
+	codeRetiredKey = "LS007"
 )
 
 // Map wraps err in the contract's sentinel error, when there is one for it.
@@ -66,6 +67,9 @@ func mapRefusal(refused *pgconn.PgError, err error) error {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	case codeNoRun:
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	case codeRetiredKey:
+		return Conflict("A secret was sealed under a key that has been replaced meanwhile.",
+			"Try again: the server reads the present key within 5 seconds. Look at `loadstone keys status` if it lasts.")
 	case codeFenced:
 		return fmt.Errorf("%w: %w", store.ErrFenced, err)
 	case codeCheck, codeNotNull, "22021", "22P05", "22001", "22003":
