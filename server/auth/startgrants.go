@@ -84,8 +84,8 @@ func (j Authorizer) revokedRun(ctx context.Context, users []store.User, run engi
 	return "", nil
 }
 
-// revokedEnrichment is the same for the enrichment of a run that is over: that of who has asked for it, or of who started
-// the run.
+// revokedEnrichment is the same for the enrichment of a run that is over: that of who has asked for it, or of who
+// started the run.
 func (j Authorizer) revokedEnrichment(
 	ctx context.Context,
 	users []store.User,
@@ -131,8 +131,8 @@ func (j Authorizer) starter(
 	return store.StartGrant{UserName: run.CreatedBy}, "", nil
 }
 
-// revokedUse says why a user may not use a run any more, empty when it may; who names it in the sentence. It returns the
-// connections that are production.
+// revokedUse says why a user may not use a run any more, empty when it may; who names it in the sentence. It returns
+// the connections that are production.
 func (j Authorizer) revokedUse(
 	ctx context.Context,
 	users []store.User,
@@ -168,8 +168,8 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 	return users[i], ""
 }
 
-// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make it now: it
-// is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make it now:
+// it is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
 // known.
 func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time, runID string) error {
 	if by == "" {

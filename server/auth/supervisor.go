@@ -56,7 +56,8 @@ const (
 )
 
 // Supervisor judges all work of a server again whenever rights have changed, within rightsPollInterval. Each kind of
-// work is judged by itself: one that fails or takes long delays no other. While the store does not answer, work goes on.
+// work is judged by itself: one that fails or takes long delays no other. While the store does not answer, work goes
+// on.
 type Supervisor struct {
 	Store RightsStore
 	// Open is what is open under tokens and sessions: it is judged when those change, too.
