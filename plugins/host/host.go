@@ -305,7 +305,8 @@ func (h *Host) resolve(kind, ref string) (*registered, error) {
 	name, version, _ := strings.Cut(ref, "@")
 	r := h.find(func(r *registered) bool {
 		return r.info.Kind == kind &&
-			(r.info.SHA256 == ref || !engine.LooksLikeID(ref) && r.info.Name == name && (version == "" || r.info.Version == version))
+			(r.info.SHA256 == ref || !engine.LooksLikeID(ref) && r.info.Name == name &&
+				(version == "" || r.info.Version == version))
 	})
 	if r != nil {
 		return r, nil
