@@ -181,7 +181,15 @@ func (h *Host) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error) {
 	if err != nil {
 		return plugin.Info{}, err
 	}
-	return r.info, r.release(ctx)
+	return r.info, errors.Join(CheckNew(r.info), r.release(ctx))
+}
+
+// CheckNew refuses what no plugin that is new may be. Those that are there are loaded all the same.
+func CheckNew(info plugin.Info) error {
+	if engine.LooksLikeID(info.Name) {
+		return refuse("its name %q looks like an id: choose a name in words", info.Name)
+	}
+	return nil
 }
 
 // load takes a file through the gate, compiles it and asks it who it is. sha is its hash.
@@ -297,7 +305,8 @@ func (h *Host) resolve(kind, ref string) (*registered, error) {
 	name, version, _ := strings.Cut(ref, "@")
 	r := h.find(func(r *registered) bool {
 		return r.info.Kind == kind &&
-			(r.info.SHA256 == ref || !engine.LooksLikeID(ref) && r.info.Name == name && (version == "" || r.info.Version == version))
+			(r.info.SHA256 == ref || !engine.LooksLikeID(ref) && r.info.Name == name &&
+				(version == "" || r.info.Version == version))
 	})
 	if r != nil {
 		return r, nil

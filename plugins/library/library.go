@@ -327,7 +327,11 @@ func (l *Library) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error)
 		return plugin.Info{}, err
 	}
 	defer release()
-	return l.quarantine(ctx, wasm)
+	info, err := l.quarantine(ctx, wasm)
+	if err == nil {
+		err = host.CheckNew(info)
+	}
+	return info, err
 }
 
 // Workload implements plugin.Host: the enabled plugin that the reference means. A

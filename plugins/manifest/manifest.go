@@ -178,9 +178,6 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64",
 			quoteSafe(in.Name))
 	}
-	if engine.LooksLikeID(m.Name) {
-		return m, fmt.Errorf("its name %q looks like an id: choose a name in words", quoteSafe(in.Name))
-	}
 	if m.Version == "" {
 		m.Version = "0.0.0"
 	}

@@ -76,7 +76,8 @@ BEGIN
     LOOP
         number := 1;
         LOOP
-            renamed := 'renamed-' || btrim(one.name) || CASE WHEN number > 1 THEN '-' || number ELSE '' END;
+            -- A user's name has 64 characters at most.
+            renamed := 'renamed-' || CASE one.tbl WHEN 'users' THEN left(btrim(one.name), 40) ELSE btrim(one.name) END || CASE WHEN number > 1 THEN '-' || number ELSE '' END;
             EXECUTE format('SELECT EXISTS (SELECT FROM %I WHERE lower(%I) = lower($1))', one.tbl, one.col) INTO taken
                 USING renamed;
             EXIT WHEN NOT taken;

@@ -18,7 +18,8 @@ const planted = `
 		('` + victim + `', 'shop', 'postgres', 'x', 'x'),
 		('99999999-2222-4333-8444-555555555555', '` + victim + `', 'postgres', 'x', 'x'),
 		('88888888-2222-4333-8444-555555555555', 'renamed-` + victim + `', 'postgres', 'x', 'x');
-	INSERT INTO users (user_id, user_name, role) VALUES ('u2', 'AAAAAAAA222243338444555555555555', 'operator');
+	INSERT INTO users (user_id, user_name, role) VALUES ('u2', 'AAAAAAAA222243338444555555555555', 'operator'),
+		('u4', repeat('ab', 32), 'viewer'), ('u5', repeat('ab', 31) || 'cd', 'viewer');
 	INSERT INTO test_templates (template_id, template_name, config, source, created_by) VALUES
 		('t1', 'by name', '{"target":{"connection":"` + victim + `"}}', 'connection: ` + victim + `', 'AAAAAAAA222243338444555555555555'),
 		('t2', 'matrix', '{"matrix":{"targets":[{"label":"a","connection":"shop"},{"label":"b","connection":"` + victim + `"},
@@ -40,7 +41,7 @@ func TestNamesThatLookLikeIDsAreRenamed(t *testing.T) {
 	}
 	const is = `SELECT string_agg(line, E'\n') FROM (
 		SELECT connection_id || ' ' || connection_name FROM connections WHERE looks_like_id(connection_id)
-		UNION ALL SELECT user_name FROM users WHERE user_id = 'u2'
+		UNION ALL SELECT user_name FROM users WHERE user_id IN ('u2', 'u4', 'u5')
 		UNION ALL SELECT template_name || config || source || created_by FROM test_templates
 		UNION ALL SELECT scenario_config || created_by FROM run_status WHERE run_id = 'r2' ORDER BY 1) AS all_of_them (line)`
 	settled := one[string](t, conn, is)
@@ -49,6 +50,7 @@ func TestNamesThatLookLikeIDsAreRenamed(t *testing.T) {
 		"99999999-2222-4333-8444-555555555555 renamed-" + victim + "-2",
 		"88888888-2222-4333-8444-555555555555 renamed-" + victim,
 		"renamed-AAAAAAAA222243338444555555555555",
+		"renamed-" + strings.Repeat("ab", 20) + "\n", "renamed-" + strings.Repeat("ab", 20) + "-2\n",
 		`by name{"target": {"connection": "renamed-` + victim + `-2", "connection_id": "99999999-2222-4333-8444-555555555555"}}` +
 			`connection: renamed-` + victim + `-2renamed-AAAAAAAA222243338444555555555555`,
 		`{"label": "a", "connection": "shop", "connection_id": "` + victim + `"}, {"label": "b", "connection": "renamed-` +
