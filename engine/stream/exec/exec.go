@@ -36,6 +36,8 @@ type Job struct {
 	Out func(*column.Batch) error
 	// Sink, where it is set, says how many bytes what Out leads to holds for its rows.
 	Sink connector.Holding
+	// Owner is the user whose query it is: when all queries hold too much, one ends of the user who holds the most.
+	Owner string
 	// Limits are those of the process; Budget, where it is not 0, is how many bytes the query may hold in place of what
 	// its plan and they say.
 	Limits memory.Limits
@@ -97,7 +99,7 @@ type reader struct {
 func Run(ctx context.Context, j Job) (Counts, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	account := j.Limits.Open(cmp.Or(j.Budget, j.Plan.Memory), func() {
+	account := j.Limits.Open(memory.Holder{Owner: j.Owner}, cmp.Or(j.Budget, j.Plan.Memory), func() {
 		cancel()
 		if j.OnEvict != nil {
 			j.OnEvict()
