@@ -285,7 +285,7 @@ func (a *answer) keep(b *column.Batch, i int) error {
 // maxNumber is how long a value is that is no text, with what stands around it.
 const maxNumber = 48
 
-// encodedSize is how long a text is as JSON, at most. Where a text has what is escaped beyond ASCII, all that is counts as such.
+// encodedSize is how long a text is as JSON, at most. Where anything beyond ASCII is escaped, all of it counts as such.
 func encodedSize(text []byte) int {
 	n := len(text) + 2
 	for _, c := range text {
