@@ -44,7 +44,8 @@ func OpenRules(o RuleOptions) rules.StartFunc {
 	}
 	return func(run engine.Run) *rules.Set {
 		return rules.Start(run.Scenario.Rules, run.Rules,
-			rules.Options{Webhook: webhook, RunID: run.RunID, Node: protocol.OwnNode, Executions: o.Executions,
-				Account: o.Account, Memory: o.Memory, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
+			rules.Options{Webhook: webhook, RunID: run.RunID, Owner: run.CreatedBy, Node: protocol.OwnNode,
+				Executions: o.Executions,
+				Account:    o.Account, Memory: o.Memory, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
 	}
 }

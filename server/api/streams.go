@@ -21,7 +21,7 @@ import (
 // Coordinator carries statements out.
 type Coordinator interface {
 	Execute(ctx context.Context, text string, by catalog.Author, rights coordinator.Rights) ([]catalog.Result, error)
-	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
+	Watch(ctx context.Context, user string, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
 	auth.ContinuousQueries
 	Live() map[int64]coordinator.Live

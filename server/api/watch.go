@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,7 +56,8 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 		}
 		// What is read from the request is not valid any more when the handler has returned.
 		after := string(append([]byte{}, f.Query("after", f.Get("Last-Event-ID"))...))
-		user := a.User(f.UserContext()).UserID
+		by := a.User(f.UserContext())
+		user, name := by.UserID, by.Name
 		if err := watchers.enter(user); err != nil {
 			return httpx.Write(f, err)
 		}
@@ -66,7 +70,7 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(life, cancel)()
-			err := c.Watch(ctx, view, after, func(events []watch.Event) error { return sendEvents(w, events) })
+			err := c.Watch(ctx, name, view, after, func(events []watch.Event) error { return sendEvents(w, events) })
 			if ctx.Err() != nil {
 				return nil // the client, or the server, has ended
 			}
@@ -114,18 +118,42 @@ func sendEvents(w io.Writer, events []watch.Event) error {
 		_, err := io.WriteString(w, ": nothing has changed\n\n")
 		return err
 	}
+	to := bufio.NewWriterSize(w, 64<<10)
 	for _, e := range events {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		id := ""
-		if e.Position != "" {
-			id = "id: " + e.Position + "\n"
-		}
-		if _, err := fmt.Fprintf(w, "event: %s\n%sdata: %s\n\n", e.Kind, id, data); err != nil {
+		if err := sendEvent(to, e); err != nil {
 			return err
 		}
 	}
-	return nil
+	return to.Flush()
+}
+
+// sendEvent writes an event row by row: there may be many of them, and no copy of all is made.
+func sendEvent(w *bufio.Writer, e watch.Event) error {
+	rows := e.Rows
+	e.Rows = []json.RawMessage{}
+	around, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	begin, is := bytes.CutSuffix(around, []byte("]}"))
+	if !is {
+		return errors.New("the rows are not the last of an event")
+	}
+	id := ""
+	if e.Position != "" {
+		id = "id: " + e.Position + "\n"
+	}
+	_, err = fmt.Fprintf(w, "event: %s\n%sdata: %s", e.Kind, id, begin)
+	for i, row := range rows {
+		if i > 0 {
+			_ = w.WriteByte(',') // an error stays until the next write
+		}
+		if _, err = w.Write(row); err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		_, err = w.WriteString("]}\n\n")
+	}
+	return err
 }

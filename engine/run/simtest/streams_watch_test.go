@@ -68,7 +68,7 @@ func (s *streaming) follow(ctx context.Context, o *watcher, l *carrier) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, watching{}, true))
 	defer cancel()
-	_ = l.c.Watch(ctx, v, o.position, func(events []watch.Event) error {
+	_ = l.c.Watch(ctx, "", v, o.position, func(events []watch.Event) error {
 		next := make(chan error, 1)
 		s.w.hand("events "+o.name, func() {
 			if l.dead.Load() {

@@ -148,11 +148,11 @@ func TestAWatchEndsWhileTheStoreIsSilent(t *testing.T) {
 	store.hangs.Store(true)
 	first, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
-	go func() { ended <- c.Watch(first, v, "", func([]watch.Event) error { return nil }) }()
+	go func() { ended <- c.Watch(first, "", v, "", func([]watch.Event) error { return nil }) }()
 	time.Sleep(20 * time.Millisecond) // it reads now
 	second, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	go func() { ended <- c.Watch(second, v, "", func([]watch.Event) error { return nil }) }()
+	go func() { ended <- c.Watch(second, "", v, "", func([]watch.Event) error { return nil }) }()
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -10,14 +10,17 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	streamwatch "github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
 // maxWatchers is how many watch the catalog at a time, and maxApplying of how many answers are evaluated.
+// maxUserBytes is what the watches of one user may show together.
 const (
-	maxWatchers = 200
-	maxApplying = 2
+	maxWatchers  = 200
+	maxApplying  = 2
+	maxUserBytes = 2 * streamwatch.MaxViewBytes
 )
 
 // watchHub is what all who watch the catalog share.
@@ -27,6 +30,8 @@ type watchHub struct {
 	changed  chan struct{}
 	version  int64
 	watchers int
+	// shown is how many bytes the watches of a user show.
+	shown map[string]int
 
 	// reading is full while somebody reads the catalog, and what follows is theirs. Who waits for it can give up.
 	reading chan struct{}
@@ -40,7 +45,7 @@ type watchHub struct {
 }
 
 func newWatching() *watchHub {
-	return &watchHub{changed: make(chan struct{}), reading: make(chan struct{}, 1),
+	return &watchHub{changed: make(chan struct{}), shown: map[string]int{}, reading: make(chan struct{}, 1),
 		applying: make(chan struct{}, maxApplying), instance: rand.Text()[:10]}
 }
 
@@ -76,6 +81,23 @@ func (w *watchHub) leave() {
 	w.watchers--
 }
 
+// show counts what a watch of a user shows in place of was.
+func (w *watchHub) show(user string, was, now int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.shown[user] + now - was
+	switch {
+	case now > was && all > maxUserBytes:
+		return sql.Errorf(sql.StateLimit, "", -1, "end one of them, or narrow them down with WHERE",
+			"your watches of the catalog would show more than %d MiB together", maxUserBytes>>20)
+	case all == 0:
+		delete(w.shown, user)
+	default:
+		w.shown[user] = all
+	}
+	return nil
+}
+
 // observeTables reads the catalog, unless another watcher has since, and not before a time.
 func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore time.Time) error {
 	w := c.watches
@@ -96,6 +118,7 @@ func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore 
 // known. What it shows was read at a time, or later.
 func (c *Coordinator) answer(
 	ctx context.Context,
+	account *memory.Account,
 	v *streamwatch.View,
 	heard int64,
 	after string,
@@ -113,8 +136,8 @@ func (c *Coordinator) answer(
 	case <-ctx.Done():
 		return nil, nil, "", ctx.Err()
 	}
-	if now, err = v.Apply(ctx, rows); err == nil && before != nil {
-		then, err = v.Apply(ctx, before)
+	if now, err = v.Apply(ctx, account, rows); err == nil && before != nil {
+		then, err = v.Apply(ctx, account, before)
 	}
 	return now, then, position, err
 }
@@ -144,9 +167,11 @@ func (c *Coordinator) tables(ctx context.Context, table string, heard int64, aft
 
 // Watch tells how the answer of a view changes, until ctx ends or tell has an error, which it returns. It begins with
 // all of it, or with what is different since a position that was told before and is still known. tell may take its
-// time: what changes meanwhile is one change. Every few seconds in which nothing changes it is told nothing.
+// time: what changes meanwhile is one change. Every few seconds in which nothing changes it is told nothing. What the
+// watch holds counts for its user, and it ends when queries need that.
 func (c *Coordinator) Watch(
 	ctx context.Context,
+	user string,
 	v *streamwatch.View,
 	after string,
 	tell func([]streamwatch.Event) error,
@@ -155,12 +180,43 @@ func (c *Coordinator) Watch(
 		return err
 	}
 	defer c.watches.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	account := c.o.Memory.Open(memory.Holder{Owner: user, Yields: true}, 0, cancel)
+	defer account.Close()
+	err := c.watch(ctx, account, v, after, tell)
+	var over *memory.ExceededError
+	if errors.As(account.Evicted(), &over) {
+		return v.Exceeded(over)
+	}
+	return err
+}
+
+func (c *Coordinator) watch(
+	ctx context.Context,
+	account *memory.Account,
+	v *streamwatch.View,
+	after string,
+	tell func([]streamwatch.Event) error,
+) error {
 	changed, heard := c.watches.next()
 	// Another server may have told it more than this one has heard of: what it begins with is read now.
-	was, then, position, err := c.answer(ctx, v, heard, after, time.Now())
+	was, then, position, err := c.answer(ctx, account, v, heard, after, time.Now())
 	if err != nil {
 		return err
 	}
+	shown := 0
+	show := func(bytes int) error {
+		err := c.watches.show(account.Owner, shown, bytes)
+		if err == nil {
+			shown = bytes
+		}
+		return err
+	}
+	if err := show(was.Size()); err != nil {
+		return err
+	}
+	defer func() { _ = show(0) }() // less is never refused
 	first := []streamwatch.Event{v.SnapshotEvent(was, position)}
 	if then != nil {
 		resumed := streamwatch.Event{
@@ -171,10 +227,12 @@ func (c *Coordinator) Watch(
 		}
 		first = append([]streamwatch.Event{resumed}, streamwatch.Changes(then, was, position)...)
 	}
-	for events := first; ; {
+	for events, before := first, then; ; {
 		if err := tell(events); err != nil {
 			return err
 		}
+		account.Free(before.Size()) // events may have had rows of it
+		events, before = nil, nil
 		select {
 		case <-changed:
 		case <-time.After(pollInterval):
@@ -186,9 +244,8 @@ func (c *Coordinator) Watch(
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		events = nil
 		changed, heard = c.watches.next()
-		now, _, position, err := c.answer(ctx, v, heard, "", time.Time{})
+		now, _, position, err := c.answer(ctx, account, v, heard, "", time.Time{})
 		var refused *sql.Error
 		switch {
 		case errors.As(err, &refused): // it takes too much by now
@@ -196,7 +253,10 @@ func (c *Coordinator) Watch(
 		case err != nil:
 			continue // the catalog is away for the moment
 		}
+		if err := show(now.Size()); err != nil {
+			return err
+		}
 		events = streamwatch.Changes(was, now, position)
-		was = now
+		was, before = now, was
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
@@ -29,7 +32,7 @@ func TestWatch(t *testing.T) {
 	events, ended := make(chan watch.Event, 100), make(chan error, 1)
 	slow := make(chan struct{})
 	go func() {
-		ended <- c.Watch(ctx, view(), "", func(list []watch.Event) error {
+		ended <- c.Watch(ctx, "", view(), "", func(list []watch.Event) error {
 			for _, e := range list {
 				events <- e
 			}
@@ -78,7 +81,7 @@ func TestWatch(t *testing.T) {
 	stop := errors.New("enough")
 	for after, want := range map[string]string{last.Position: "RESUMED []; DROP; UPDATE",
 		first.Position: "RESUMED []; DROP; CREATE", "elsewhere.7": "SNAPSHOT", last.Position + "9": "SNAPSHOT"} {
-		err := c.Watch(t.Context(), view(), after, func(list []watch.Event) error {
+		err := c.Watch(t.Context(), "", view(), after, func(list []watch.Event) error {
 			var got []string
 			for _, e := range list {
 				text := string(e.Kind)
@@ -121,7 +124,7 @@ func TestAWatchBeginsWithWhatIsThere(t *testing.T) {
 		}
 		var all string
 		enough := errors.New("enough")
-		if err := c.Watch(t.Context(), v, "", func(list []watch.Event) error {
+		if err := c.Watch(t.Context(), "", v, "", func(list []watch.Event) error {
 			all = fmt.Sprintf("%s", list[0].Rows)
 			return enough
 		}); !errors.Is(err, enough) {
@@ -135,5 +138,93 @@ func TestAWatchBeginsWithWhatIsThere(t *testing.T) {
 	execute(t, other, "CREATE SINK s TYPE PRINT")
 	if got := first(); got != `[{"name":"s"}]` {
 		t.Errorf("it begins with %s", got)
+	}
+}
+
+// TestWhatWatchesShowHasAnOwner: what they keep counts in the memory of the process and for their user, who may not
+// have it all, and a query that needs it gets it.
+func TestWhatWatchesShowHasAnOwner(t *testing.T) {
+	limits := memory.Limits{Pool: memory.NewPool(90 << 20)}
+	c := openOver(t, coordinator.Options{Store: &catalogtest.Store{}, Connectors: &pipes{}, Owner: "one", Memory: limits})
+	var sinks strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&sinks, "CREATE SINK s%d TYPE PRINT;", i)
+	}
+	execute(t, c, sinks.String())
+	v, err := watch.Parse("WATCH SELECT name || '" + strings.Repeat("a", 100_000) + "' AS long FROM sinks") // 4 MB
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(ctx context.Context, user string) <-chan error {
+		t.Helper()
+		begun, ended := make(chan bool, 100), make(chan error, 2)
+		go func() {
+			ended <- c.Watch(ctx, user, v, "", func(events []watch.Event) error {
+				if len(events) > 0 {
+					begun <- true
+				}
+				return nil
+			})
+		}()
+		select {
+		case <-begun:
+		case err := <-ended:
+			ended <- err
+		case <-time.After(10 * time.Second):
+			t.Fatal("no answer")
+		}
+		return ended
+	}
+	refused := func(err error, says string) {
+		t.Helper()
+		var e *sql.Error
+		if !errors.As(err, &e) || e.Kind != sql.StateLimit || !strings.Contains(e.Message, says) || e.Hint == "" {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 10)
+	for range 8 {
+		of := open(ctx, "eve")
+		go func() { ended <- <-of }()
+	}
+	select {
+	case err := <-open(ctx, "eve"):
+		refused(err, "your watches of the catalog would show more than 32 MiB together")
+	case <-time.After(time.Second):
+		t.Error("a user's watches show more than they may")
+	}
+	other := open(ctx, "bob")
+	if used := limits.Pool.Used(); used < 9*4_000_000 {
+		t.Errorf("%d bytes are counted of nine views", used)
+	}
+	query := limits.Open(memory.Holder{Owner: "dan"}, 0, nil)
+	if err := query.Grow(60 << 20); err != nil || query.Stopped() {
+		t.Errorf("a query does not get what watches hold: %v", err)
+	}
+	// Enough of hers end, who has the most.
+	for range 2 {
+		select {
+		case err := <-ended:
+			refused(err, "need the memory of the WATCH")
+		case <-time.After(10 * time.Second):
+			t.Fatal("no watch has ended")
+		}
+	}
+	query.Close()
+	open(ctx, "eve") // what has ended counts no longer
+	select {
+	case err := <-ended:
+		t.Errorf("more have ended than had to: %v", err)
+	case err := <-other:
+		t.Errorf("another user's has ended: %v", err)
+	default:
+	}
+	cancel()
+	for end := time.Now().Add(10 * time.Second); limits.Pool.Used() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are counted of no watch", limits.Pool.Used())
+		}
 	}
 }

@@ -176,3 +176,34 @@ func TestBombsTogetherStayWithinTheBounds(t *testing.T) {
 		t.Errorf("%d bytes are in an account though nothing runs", used)
 	}
 }
+
+// TestAUsersQueriesEndNoOtherUsers: several that hold much end one of their own user, not a larger one of another.
+func TestAUsersQueriesEndNoOtherUsers(t *testing.T) {
+	limits := memory.Limits{Pool: memory.NewPool(64 << 20)}
+	other := limits.Open(memory.Holder{Owner: "bob"}, 0, nil)
+	defer other.Close()
+	if err := other.Grow(24 << 20); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan error, 3)
+	for range cap(ended) {
+		p := bound(t, bombs["earlier values"])
+		go func() {
+			_, err := exec.Run(ctx, exec.Job{Plan: p, Now: time.Now, Sources: [][]connector.Source{{newHeavy()}},
+				Owner: "eve", Limits: limits, Budget: 20 << 20, Out: func(*column.Batch) error { return nil }})
+			ended <- err
+		}()
+	}
+	var e *sql.Error
+	if err := <-ended; !errors.As(err, &e) || e.Kind != sql.StateLimit {
+		t.Errorf("it ended with %v", err)
+	}
+	cancel()
+	<-ended
+	<-ended
+	if other.Stopped() {
+		t.Error("another user's query was ended")
+	}
+}

@@ -36,6 +36,8 @@ type Job struct {
 	Out func(*column.Batch) error
 	// Sink, where it is set, says how many bytes what Out leads to holds for its rows.
 	Sink connector.Holding
+	// Owner is the user whose query it is: when all queries hold too much, one ends of the user who holds the most.
+	Owner string
 	// Limits are those of the process; Budget, where it is not 0, is how many bytes the query may hold in place of what
 	// its plan and they say.
 	Limits memory.Limits
@@ -87,9 +89,12 @@ type reader struct {
 	free         chan *column.Batch
 	last         time.Time
 	paused       bool
-	// held is what its batches take, which go around in the order of buffers.
-	held  map[*column.Batch]int
-	meter *cpuMeter // of a source that is metered, else nil
+	// held is what its batches take, and buffered what those of all readers of the query do that are not metered: rows of
+	// metered sources are shared, and in nobody's account. Beyond most bytes it reads no further.
+	held     map[*column.Batch]int
+	buffered *atomic.Int64
+	most     int64
+	meter    *cpuMeter // of a source that is metered, else nil
 }
 
 // Run reads until all sources have ended or ctx is done, and returns what became of the rows. What ended the query
@@ -97,7 +102,7 @@ type reader struct {
 func Run(ctx context.Context, j Job) (Counts, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	account := j.Limits.Open(cmp.Or(j.Budget, j.Plan.Memory), func() {
+	account := j.Limits.Open(memory.Holder{Owner: j.Owner}, cmp.Or(j.Budget, j.Plan.Memory), func() {
 		cancel()
 		if j.OnEvict != nil {
 			j.OnEvict()
@@ -108,6 +113,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	var origins []int
 	var readers []*reader
 	var elsewhere [][2]int
+	var buffered atomic.Int64
 	for scan, sources := range j.Sources {
 		origins = append(origins, len(sources))
 		for origin, s := range sources {
@@ -116,7 +122,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 				continue
 			}
 			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, maxBatchesAhead), last: j.Now(),
-				held: map[*column.Batch]int{}}
+				held: map[*column.Batch]int{}, buffered: &buffered, most: int64(account.Limit())}
 			if m, is := s.(connector.Metered); is {
 				r.meter = &cpuMeter{source: m}
 			}
@@ -126,7 +132,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 			readers = append(readers, r)
 		}
 	}
-	d := driver{j: j, readers: readers, account: account}
+	d := driver{j: j, readers: readers, account: account, buffered: &buffered}
 	o := flow.Options{Origins: origins, Account: account, Now: j.Now, Out: d.write, Ended: ctx.Err}
 	if j.Report != nil && j.Out != nil {
 		o.Out = d.out
@@ -191,6 +197,11 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 			b = spare
 		}
 		err := r.source.Read(b)
+		if r.meter == nil {
+			size := b.Size()
+			r.buffered.Add(int64(size - r.held[b]))
+			r.held[b] = size
+		}
 		if lost && err == nil {
 			dropped.Add(int64(b.N))
 			continue
@@ -201,6 +212,10 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 			return
 		}
 		if err != nil {
+			return
+		}
+		if r.buffered.Load() > r.most { // what has arrived ends the query
+			<-ctx.Done()
 			return
 		}
 	}
@@ -227,8 +242,10 @@ type driver struct {
 	q       *flow.Query
 	account *memory.Account
 	readers []*reader
-	// sink and frames are what the sink holds, and what a frame takes.
-	sinkHeld         int
+	// sinkHeld is what the sink holds, batchesHeld what is counted of the buffered batches of sources.
+	sinkHeld, batchesHeld int
+	buffered              *atomic.Int64
+
 	arrivals, frames <-chan arrival
 	// heads are those elsewhere.
 	heads   *flow.Reader
@@ -391,7 +408,7 @@ func (d *driver) handle(ctx context.Context, a arrival) error {
 		e.Cause = a.err
 		return e
 	}
-	if err := d.take(r, a.batch); err != nil {
+	if err := d.take(r); err != nil {
 		return err
 	}
 	if a.batch.N > 0 || a.batch.HasWatermark {
@@ -411,13 +428,10 @@ func (d *driver) handle(ctx context.Context, a arrival) error {
 	return nil
 }
 
-// take counts a batch of a source, which keeps its memory; of one that sources share the rows are in nobody's account.
-func (d *driver) take(r *reader, b *column.Batch) error {
-	if r.meter != nil {
-		return nil
-	}
-	now, err := d.account.Set(r.held[b], b.Size())
-	if r.held[b] = now; err != nil {
+// take counts what the batches of all sources hold by now, those that are read ahead too.
+func (d *driver) take(r *reader) error {
+	now, err := d.account.Set(d.batchesHeld, int(d.buffered.Load()))
+	if d.batchesHeld = now; err != nil {
 		return d.q.StateLimit(err, "rows of the source "+d.j.Plan.Scans[r.scan].Source)
 	}
 	return nil

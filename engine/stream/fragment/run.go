@@ -157,7 +157,8 @@ func (r *runner) leave(ctx context.Context, leaves *shutdown) {
 // run opens what the fragment needs, says that it is ready, and runs it when the others are.
 func (r *runner) run(ctx context.Context) error {
 	var err error
-	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains, Limits: r.limits, OnEvict: r.cancel}
+	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains, Owner: r.Query.CreatedBy, Limits: r.limits,
+		OnEvict: r.cancel}
 	var open []connector.Source
 	defer func() {
 		for _, s := range open {

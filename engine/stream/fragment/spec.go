@@ -126,6 +126,7 @@ type document struct {
 	Key       `json:"key"`
 	Host      string     `json:"host"`
 	Name      string     `json:"name"`
+	CreatedBy string     `json:"created_by,omitempty"`
 	Statement string     `json:"statement"`
 	Tail      string     `json:"tail"`
 	Hosts     []string   `json:"hosts"`
@@ -158,7 +159,8 @@ type sink struct {
 
 // Marshal writes a spec as JSON.
 func (s Spec) Marshal() ([]byte, error) {
-	d := document{Key: s.Key, Host: s.Host, Name: s.Query.Name, Statement: s.Query.Statement, Tail: s.Tail, Hosts: s.Hosts,
+	d := document{Key: s.Key, Host: s.Host, Name: s.Query.Name, CreatedBy: s.Query.CreatedBy,
+		Statement: s.Query.Statement, Tail: s.Tail, Hosts: s.Hosts,
 		Shape: s.Shape}
 	for _, l := range s.Contents.Logical {
 		schema, err := catalog.MarshalSchema(l.Columns)
@@ -195,7 +197,8 @@ func Unmarshal(text []byte) (Spec, error) {
 		return Spec{}, fmt.Errorf("reading a fragment: %w", err)
 	}
 	s := Spec{Key: d.Key, Host: d.Host, Tail: d.Tail, Hosts: d.Hosts, Shape: d.Shape,
-		Query: catalog.Query{ID: d.QueryID, Epoch: d.Epoch, Name: d.Name, Statement: d.Statement, Sink: d.Sink.Name}}
+		Query: catalog.Query{ID: d.QueryID, Epoch: d.Epoch, Name: d.Name, CreatedBy: d.CreatedBy,
+			Statement: d.Statement, Sink: d.Sink.Name}}
 	for _, l := range d.Logical {
 		columns, err := catalog.UnmarshalSchema(l.Schema)
 		if err != nil {

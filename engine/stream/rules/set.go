@@ -28,8 +28,8 @@ type Options struct {
 	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
 	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (
 		connector.Sink, error)
-	// RunID names the run, and Node the node of this process.
-	RunID, Node string
+	// RunID names the run, Owner the user who started it, and Node the node of this process.
+	RunID, Owner, Node string
 	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
 	// queries over executions take in this process.
 	Executions *executions.Fanout
@@ -153,7 +153,7 @@ func ofRecorders(p *plan.Plan) bool {
 // job is a rule with its sources open, whose results go where the rule says.
 func (s *Set) job(ctx context.Context, i int, r engine.Rule, p *plan.Plan, was engine.RuleState,
 	o Options) (exec.Job, error) {
-	j := exec.Job{Plan: p, Now: o.Now, Drain: s.drain, Limits: o.Memory}
+	j := exec.Job{Plan: p, Now: o.Now, Drain: s.drain, Owner: o.Owner, Limits: o.Memory}
 	switch r.Do {
 	case engine.RuleWebhook:
 		sink, err := o.Webhook(ctx, r, p.Columns, func(a connector.Alert) { s.posted(i, a) })

@@ -4,12 +4,15 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
@@ -126,12 +129,24 @@ func Parse(source string) (*View, error) {
 	return v, nil
 }
 
-// ViewRows is the rows of a view by the key of their entity, each a JSON object.
-type ViewRows map[string]string
+// ViewRows is the rows of a view by the key of their entity, each a JSON object that nobody changes.
+type ViewRows map[string]json.RawMessage
+
+// rowOverhead is about what a row takes apart from its key and its text.
+const rowOverhead = 96
+
+// Size is how many bytes the rows take. Apply has counted as many.
+func (r ViewRows) Size() int {
+	n := 0
+	for key, row := range r {
+		n += len(key) + len(row) + rowOverhead
+	}
+	return n
+}
 
 // What a view may take: it is evaluated anew whenever the catalog has changed.
 const (
-	maxViewBytes = 16 << 20
+	MaxViewBytes = 16 << 20
 	viewTimeout  = time.Second
 )
 
@@ -140,64 +155,159 @@ func (v *View) tooMuch(format string, args ...any) error {
 	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE", format, args...)
 }
 
-// Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does.
-func (v *View) Apply(ctx context.Context, rows []catalog.Row) (ViewRows, error) {
+// Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does. The account
+// counts what evaluating takes, and afterwards the Size of what is returned, which whoever drops it frees.
+func (v *View) Apply(ctx context.Context, account *memory.Account, rows []catalog.Row) (ViewRows, error) {
 	working, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
-	a, err := v.apply(working, rows)
-	if err != nil && working.Err() != nil && ctx.Err() == nil {
-		return nil, v.tooMuch("the WATCH takes more than %s", viewTimeout)
+	held := account.Used()
+	a, err := v.apply(working, account, rows)
+	if err != nil {
+		account.Free(account.Used() - held)
+		if working.Err() != nil && ctx.Err() == nil {
+			return nil, v.tooMuch("the WATCH takes more than %s", viewTimeout)
+		}
+		var e *memory.ExceededError
+		if errors.As(err, &e) {
+			return nil, v.Exceeded(e)
+		}
+		return nil, err
 	}
-	return a, err
+	account.Free(account.Used() - held - a.Size())
+	return a, nil
 }
 
-func (v *View) apply(ctx context.Context, rows []catalog.Row) (ViewRows, error) {
-	account := memory.Limits{}.Open(0, nil)
-	defer context.AfterFunc(ctx, account.Stop)()
+// Exceeded is the error of a watch that may not hold more.
+func (v *View) Exceeded(e *memory.ExceededError) error {
+	if e.Total {
+		return sql.Errorf(sql.StateLimit, "", -1, "watch again later, with fewer columns or a WHERE; --streams-memory of "+
+			"the server is for all queries and watches together", "the continuous queries of this process need the memory "+
+			"of the WATCH: they and all watches hold at most %d MiB", e.Limit>>20)
+	}
+	return v.tooMuch("the WATCH would hold more than %d MiB", e.Limit>>20)
+}
+
+// maxPushBytes is about how much of a table is evaluated at a time.
+const maxPushBytes = 1 << 20
+
+func (v *View) apply(ctx context.Context, account *memory.Account, rows []catalog.Row) (ViewRows, error) {
+	defer context.AfterFunc(ctx, account.Stop)()      // without its answer the watch ends
 	p, err := plan.Bind(v.source, v.query, schemas{}) // a plan is run once
 	if err != nil {
 		return nil, err
 	}
-	a, bytes := ViewRows{}, 0
+	a := &answer{view: v, account: account, columns: p.Columns, rows: ViewRows{}}
 	q := flow.New(p, flow.Options{Origins: []int{1}, Account: account, Now: time.Now, Ended: ctx.Err,
 		Out: func(b *column.Batch) error {
 			for i := range b.N {
-				if bytes > maxViewBytes {
-					return v.tooMuch("the WATCH shows more than %d MiB", maxViewBytes>>20)
-				}
-				row := map[string]any{}
-				for c, col := range p.Columns {
-					if c != v.key {
-						row[col.Name] = value(&b.Cols[c], i)
-					}
-				}
-				text, err := json.Marshal(row)
-				if err != nil {
+				if err := a.keep(b, i); err != nil {
 					return err
 				}
-				a[string(b.Cols[v.key].Text(i))] = string(text)
-				bytes += len(text)
 			}
 			return nil
 		}})
-	b := &column.Batch{}
-	b.Reset(p.Scans[0].Columns)
-	for _, r := range rows {
-		for i, x := range append(slices.Clip(r.Values), r.Key) {
-			switch x := x.(type) {
-			case string:
-				b.Cols[i].AppendText([]byte(x))
-			case int64:
-				b.Cols[i].AppendInt(x)
+	b, held := &column.Batch{}, 0
+	for len(rows) > 0 {
+		b.Reset(p.Scans[0].Columns)
+		for size := 0; len(rows) > 0 && size < maxPushBytes; rows = rows[1:] {
+			for i, x := range append(slices.Clip(rows[0].Values), rows[0].Key) {
+				switch x := x.(type) {
+				case string:
+					b.Cols[i].AppendText([]byte(x))
+					size += len(x)
+				case int64:
+					b.Cols[i].AppendInt(x)
+					size += 8
+				}
+			}
+			b.N++
+		}
+		if held, err = account.Set(held, b.Size()); err != nil {
+			return nil, err
+		}
+		if err := q.Push(0, 0, b); err != nil {
+			return nil, err
+		}
+	}
+	return a.rows, nil
+}
+
+// answer is what a view shows, while it is evaluated.
+type answer struct {
+	view    *View
+	account *memory.Account
+	columns []column.Column
+	rows    ViewRows
+	bytes   int
+}
+
+// keep adds row i of a batch. What it takes as JSON is counted before it is made.
+func (a *answer) keep(b *column.Batch, i int) error {
+	key := string(b.Cols[a.view.key].Text(i))
+	texts, encoded := 0, len(key)+rowOverhead
+	for c, col := range a.columns {
+		if c == a.view.key {
+			continue
+		}
+		encoded += encodedSize([]byte(col.Name)) + maxNumber
+		if v := &b.Cols[c]; v.Type.Kind == column.Text && !v.Null[i] {
+			texts += len(v.Text(i))
+			encoded += encodedSize(v.Text(i))
+		}
+	}
+	if a.bytes+encoded > MaxViewBytes {
+		return a.view.tooMuch("the WATCH shows more than %d MiB", MaxViewBytes>>20)
+	}
+	making := 2*texts + 3*encoded // values, and the buffer of the encoder with what comes out of it
+	if err := a.account.Grow(making); err != nil {
+		return err
+	}
+	defer a.account.Free(making)
+	row := map[string]any{}
+	for c, col := range a.columns {
+		if c != a.view.key {
+			row[col.Name] = value(&b.Cols[c], i)
+		}
+	}
+	text, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	size := len(key) + len(text) + rowOverhead
+	if err := a.account.Grow(size); err != nil {
+		return err
+	}
+	a.rows[key] = text
+	a.bytes += size
+	return nil
+}
+
+// maxNumber is how long a value is that is no text, with what stands around it.
+const maxNumber = 48
+
+// encodedSize is how long a text is as JSON, at most. Where anything beyond ASCII is escaped, all of it counts as such.
+func encodedSize(text []byte) int {
+	n := len(text) + 2
+	for _, c := range text {
+		switch {
+		case c == '"', c == '\\':
+			n++
+		case c < ' ', c == '<', c == '>', c == '&':
+			n += 5
+		}
+	}
+	if !utf8.Valid(text) || bytes.Contains(text, separators) {
+		for _, c := range text {
+			if c >= utf8.RuneSelf {
+				n += 5
 			}
 		}
-		b.N++
 	}
-	if b.N == 0 {
-		return a, nil
-	}
-	return a, q.Push(0, 0, b)
+	return n
 }
+
+// separators begins the line and paragraph separators, which JSON escapes.
+var separators = []byte("\u2028")[:2]
 
 // value is a value as JSON has it: numbers and truth values as such, the rest as text.
 func value(v *column.Vec, i int) any {
@@ -220,7 +330,7 @@ func value(v *column.Vec, i int) any {
 func (v *View) SnapshotEvent(a ViewRows, position string) Event {
 	e := Event{Kind: Snapshot, Position: position, Columns: v.Columns, Rows: []json.RawMessage{}}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
-		e.Rows = append(e.Rows, json.RawMessage(a[key]))
+		e.Rows = append(e.Rows, a[key])
 	}
 	return e
 }
@@ -232,14 +342,14 @@ func Changes(was, is ViewRows, position string) (events []Event) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		before, was := was[key]
 		after, is := is[key]
-		e := Event{Kind: Update, Rows: []json.RawMessage{json.RawMessage(after)}}
+		e := Event{Kind: Update, Rows: []json.RawMessage{after}}
 		switch {
-		case was && is && before == after:
+		case was && is && bytes.Equal(before, after):
 			continue
 		case !was:
 			e.Kind = Create
 		case !is:
-			e.Kind, e.Rows = Drop, []json.RawMessage{json.RawMessage(before)}
+			e.Kind, e.Rows = Drop, []json.RawMessage{before}
 		}
 		events = append(events, e)
 	}

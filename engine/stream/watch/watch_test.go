@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
@@ -64,7 +66,7 @@ func TestChanges(t *testing.T) {
 		{[]string{"a:FILE", "b:PRINT"}, `DROP {"n":"A","type":"WEBHOOK"} @3`},
 		{nil, `DROP {"n":"B","type":"PRINT"} @4`},
 	} {
-		now, err := v.Apply(t.Context(), sinks(step.now...)["sinks"])
+		now, err := v.Apply(t.Context(), memory.Limits{}.Open(memory.Holder{}, 0, nil), sinks(step.now...)["sinks"])
 		must(t, err)
 		if got := told(watch.Changes(was, now, fmt.Sprint(i))); got != step.want {
 			t.Errorf("step %d tells %s, not %s", i, got, step.want)
@@ -82,7 +84,7 @@ func TestEveryTableCanBeWatched(t *testing.T) {
 	for table := range catalog.Tables {
 		v, err := watch.Parse("WATCH SELECT * FROM " + table)
 		must(t, err)
-		a, err := v.Apply(t.Context(), rows[table])
+		a, err := v.Apply(t.Context(), memory.Limits{}.Open(memory.Holder{}, 0, nil), rows[table])
 		must(t, err)
 		if len(a) != 1 || len(v.Columns) != len(catalog.Tables[table]) || strings.Contains(fmt.Sprint(a), "key") {
 			t.Errorf("%s shows %v", table, a)
@@ -166,7 +168,11 @@ func TestTheDesignsOwnExample(t *testing.T) {
 	must(t, err)
 	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w1", State: catalog.Active, Slots: 4},
 		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
-	a, err := v.Apply(t.Context(), catalog.FromContents(c).Rows()["workers"])
+	a, err := v.Apply(
+		t.Context(),
+		memory.Limits{}.Open(memory.Holder{}, 0, nil),
+		catalog.FromContents(c).Rows()["workers"],
+	)
 	must(t, err)
 	if got := told(
 		[]watch.Event{v.SnapshotEvent(a, "0")},
@@ -202,7 +208,7 @@ func TestAWatchHasBounds(t *testing.T) {
 		v, err := watch.Parse(statement)
 		must(t, err)
 		began := time.Now()
-		_, err = v.Apply(t.Context(), rows)
+		_, err = v.Apply(t.Context(), memory.Limits{}.Open(memory.Holder{}, 0, nil), rows)
 		var e *streamsql.Error
 		if took := time.Since(began); !errors.As(err, &e) || e.Kind != streamsql.StateLimit ||
 			!strings.Contains(e.Message, says) || took > 4*time.Second {
@@ -214,7 +220,12 @@ func TestAWatchHasBounds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := v.Apply(ctx, rows); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+	if _, err := v.Apply(
+		ctx,
+		memory.Limits{}.Open(memory.Holder{}, 0, nil),
+		rows,
+	); !errors.Is(err, context.DeadlineExceeded) ||
+		time.Since(began) > time.Second {
 		t.Errorf("it went on for %v: %v", time.Since(began), err)
 	}
 }
@@ -231,5 +242,63 @@ func TestWhatIsRememberedOfRowsHasABound(t *testing.T) {
 	}
 	if _, known := h.Rows("queries", h.Moment-50); known {
 		t.Error("50 MiB of what was are remembered")
+	}
+}
+
+// TestARowIsCountedAsJSONBeforeItIsMade: one row may be much, and six times as much where JSON escapes it.
+func TestARowIsCountedAsJSONBeforeItIsMade(t *testing.T) {
+	q := catalog.Query{ID: 1, Name: "q", Statement: strings.Repeat("<", 1<<18)}
+	rows := catalog.FromContents(catalog.Contents{Queries: []catalog.Query{q}}).Rows()["queries"]
+	statement := func(columns int) string {
+		text := "WATCH SELECT name"
+		for i := range columns {
+			text += fmt.Sprintf(", CONCAT(statement, '') AS s%d", i)
+		}
+		return text + " FROM queries"
+	}
+	limits := memory.Limits{Pool: memory.NewPool(128 << 20), Query: 96 << 20}
+	account := limits.Open(memory.Holder{}, 0, nil)
+	v, err := watch.Parse(statement(3))
+	must(t, err)
+	few, err := v.Apply(t.Context(), account, rows)
+	must(t, err)
+	if used := account.Used(); used != few.Size() || used < 3*6<<18 {
+		t.Errorf("%d bytes are counted of a view of %d", used, few.Size())
+	}
+	many, err := watch.Parse(statement(20)) // 5 MiB, and 30 as JSON
+	must(t, err)
+	_, err = many.Apply(t.Context(), account, rows)
+	var e *streamsql.Error
+	if !errors.As(err, &e) || e.Kind != streamsql.StateLimit || !strings.Contains(e.Message, "shows more than 16 MiB") {
+		t.Errorf("a row of 30 MiB: %v", err)
+	}
+	if used := account.Used(); used != few.Size() {
+		t.Errorf("%d bytes are counted of a view of %d after a refusal", used, few.Size())
+	}
+	// What making the row takes is not there: nothing is made.
+	small := memory.Limits{}.Open(memory.Holder{}, 8<<20, nil)
+	if _, err = v.Apply(t.Context(), small, rows); !errors.As(err, &e) || e.Kind != streamsql.StateLimit ||
+		!strings.Contains(e.Message, "the WATCH would hold more than 8 MiB") || small.Used() != 0 {
+		t.Errorf("%v, with %d bytes", err, small.Used())
+	}
+}
+
+// TestARowIsNoLongerThanItIsCounted: the answer is JSON in which each byte may be six.
+func TestARowIsNoLongerThanItIsCounted(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 39))
+	for range 2000 {
+		text := make([]byte, r.IntN(300))
+		for i := range text {
+			text[i] = byte(r.IntN(256))
+			if r.IntN(3) == 0 {
+				text[i] = "<>&\"\\\x00\x7f\n"[r.IntN(8)]
+			}
+		}
+		text = append(text, "\u2028\u2029é😀"[:r.IntN(12)]...)
+		encoded, err := json.Marshal(string(text))
+		must(t, err)
+		if counted := watch.EncodedSize(text); counted < len(encoded) || counted > 6*len(text)+2 {
+			t.Fatalf("%q is %d bytes, counted as %d", text, len(encoded), counted)
+		}
 	}
 }

@@ -88,7 +88,7 @@ type operator interface {
 // New returns a query that has seen no row.
 func New(p *plan.Plan, o Options) *Query {
 	if o.Account == nil {
-		o.Account = memory.Limits{}.Open(o.Budget, nil)
+		o.Account = memory.Limits{}.Open(memory.Holder{}, o.Budget, nil)
 	}
 	if o.Ended == nil {
 		o.Ended = func() error { return nil }

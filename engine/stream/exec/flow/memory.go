@@ -107,12 +107,19 @@ func (q *Query) StateLimit(err error, what string) error {
 	case !errors.As(err, &e):
 		return err
 	case e.Total:
-		return sql.Errorf(sql.StateLimit, "", -1, less+"; --streams-memory of the server or node is for all queries together",
-			"the continuous queries of this process would hold more than %s together, this one the most of them: %s",
-			size(e.Limit), what)
+		return caused(e, less+"; --streams-memory of the server or node is for all queries together",
+			"the continuous queries of this process would hold more than %s together, and those of its user the most of "+
+				"them: %s", size(e.Limit), what)
 	}
-	return sql.Errorf(sql.StateLimit, "", -1, less+"; or give the query more: SET(256 AS QUERY.MEMORY_MIB)",
+	return caused(e, less+"; or give the query more: SET(256 AS QUERY.MEMORY_MIB)",
 		"the query would hold more than %s: %s", size(e.Limit), what)
+}
+
+// caused is a StateLimit that says what of the account it was.
+func caused(by error, hint, format string, args ...any) *sql.Error {
+	e := sql.Errorf(sql.StateLimit, "", -1, hint, format, args...)
+	e.Cause = by
+	return e
 }
 
 // size is a number of bytes as it is told.

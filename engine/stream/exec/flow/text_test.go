@@ -29,7 +29,7 @@ func TestLongTextsAreEvaluatedInPieces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			texts, most := 0, 0
-			account := memory.Limits{}.Open(budget, nil)
+			account := memory.Limits{}.Open(memory.Holder{}, budget, nil)
 			q := flow.New(bind(t, "SELECT "+c.expression+" AS x FROM t INTO s"), flow.Options{Origins: []int{1}, Now: time.Now,
 				Account: account, Out: func(b *column.Batch) error {
 					most = max(most, account.Used(), b.Size())
@@ -58,7 +58,7 @@ func TestARowThatTakesTooMuchEndsTheQuery(t *testing.T) {
 	for i := range 100 {
 		columns = append(columns, fmt.Sprintf("kind || x AS c%d", i))
 	}
-	account := memory.Limits{}.Open(0, nil)
+	account := memory.Limits{}.Open(memory.Holder{}, 0, nil)
 	q := flow.New(bind(t, "SELECT "+strings.Join(columns, ", ")+" FROM (SELECT kind, worker || "+long+
 		" AS x FROM t) INTO s"), flow.Options{Origins: []int{1}, Now: time.Now,
 		Account: account, Out: func(*column.Batch) error { return nil }})

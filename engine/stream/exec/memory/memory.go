@@ -2,13 +2,14 @@
 // accounts of a process draw on one Pool. Bytes are counted where they grow, before they do, by the capacity of what
 // holds them: vectors of expressions, state of windows, joins and LAG, batches of sources, buffers of sinks.
 //
-// When the pool is used up, the query that holds the most ends, and the others go on.
+// When the pool is used up, a query of the user ends whose queries hold the most together, and the others go on.
 package memory
 
 import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // DefaultQuery is how many bytes a query may hold unless an option says otherwise.
@@ -37,6 +38,14 @@ func (e *ExceededError) Error() string {
 	return "the query holds all the memory that it may"
 }
 
+// Holder says whose an account is.
+type Holder struct {
+	// Owner is the user; accounts without one are of one owner together.
+	Owner string
+	// Yields is of what somebody looks at for the moment: it ends before any query does.
+	Yields bool
+}
+
 // Pool is what the queries of a process share. It is safe for concurrent use; nil bounds nothing.
 type Pool struct {
 	limit int64
@@ -46,10 +55,14 @@ type Pool struct {
 	used     int64
 	// collecting is held while what a query has held is collected.
 	collecting sync.Mutex
+	// freed is closed when something was given back, and then another one.
+	freed chan struct{}
 }
 
 // NewPool returns a pool of so many bytes.
-func NewPool(limit int) *Pool { return &Pool{limit: int64(limit), accounts: map[*Account]bool{}} }
+func NewPool(limit int) *Pool {
+	return &Pool{limit: int64(limit), accounts: map[*Account]bool{}, freed: make(chan struct{})}
+}
 
 // Used is how many bytes are drawn.
 func (p *Pool) Used() int64 {
@@ -61,36 +74,80 @@ func (p *Pool) Used() int64 {
 	return p.used
 }
 
-// drawStep is how many bytes an account draws at once, so that it does not ask for each vector.
-const drawStep = 256 << 10
+const (
+	// drawStep is how many bytes an account draws at once, so that it does not ask for each vector.
+	drawStep = 256 << 10
+	// leaveTimeout is how long others wait for what an evicted account has. Then another one is evicted.
+	leaveTimeout = 2 * time.Second
+	// stopInterval is how often who waits looks whether it has to end.
+	stopInterval = 10 * time.Millisecond
+)
 
-// draw has an account draw n bytes more. Where they are not there, the account that has drawn the most is ended, and
-// what it has is as good as free.
+// draw has an account draw n bytes more. Where they are not there, an account is evicted, and draw waits until it has
+// given back what it has: the pool is never exceeded.
 func (p *Pool) draw(a *Account, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.used+n > p.limit {
-		most := a
-		leaving := int64(0)
-		for o := range p.accounts {
-			switch {
-			case o.evicted.Load():
-				leaving += o.drawn
-			case o != a && o.drawn > most.drawn+n:
-				most = o
-			}
-		}
-		if p.used-leaving+n <= p.limit {
-			break
-		}
-		if most == a {
+		if a.Stopped() {
 			return &ExceededError{Limit: int(p.limit), Total: true}
 		}
-		most.evict()
+		leaving, now := int64(0), time.Now()
+		for o := range p.accounts {
+			if o.evicted.Load() && now.Sub(o.evictedAt) < leaveTimeout {
+				leaving += o.drawn
+			}
+		}
+		if p.used-leaving+n > p.limit {
+			largest := p.largest(a, n)
+			if largest == a {
+				return &ExceededError{Limit: int(p.limit), Total: true}
+			}
+			largest.evictedAt = now
+			largest.evict()
+			continue
+		}
+		freed := p.freed
+		p.mu.Unlock()
+		select {
+		case <-freed:
+		case <-time.After(stopInterval):
+		}
+		p.mu.Lock()
 	}
 	p.used += n
 	a.drawn += n
 	return nil
+}
+
+// largest is the account that ends when there are no n bytes for a: of those that yield, where there are any, or of
+// all, the largest one of the owner who has the most. Who asks is the last of several that have as much.
+func (p *Pool) largest(a *Account, n int64) *Account {
+	yields := a.Yields
+	for o := range p.accounts {
+		yields = yields || o.Yields && o.drawn > 0 && !o.evicted.Load()
+	}
+	sums := map[string]int64{}
+	for o := range p.accounts {
+		if o.Yields == yields {
+			sums[o.Owner] += o.drawn
+		}
+	}
+	most, size := a, int64(-1)
+	if a.Yields == yields {
+		size = a.drawn + n
+		sums[a.Owner] += n
+	}
+	for o := range p.accounts {
+		if o == a || o.drawn == 0 || o.evicted.Load() || o.Yields != yields {
+			continue
+		}
+		more := sums[o.Owner] - sums[most.Owner]
+		if size < 0 || more > 0 || more == 0 && o.drawn > size {
+			most, size = o, o.drawn
+		}
+	}
+	return most
 }
 
 // giveBack returns n bytes of an account.
@@ -99,11 +156,14 @@ func (p *Pool) giveBack(a *Account, n int64) {
 	defer p.mu.Unlock()
 	p.used -= n
 	a.drawn -= n
+	close(p.freed)
+	p.freed = make(chan struct{})
 }
 
 // Account counts what one query holds. Grow, Free, Used and Close are for one goroutine at a time; the others may be
 // called by any.
 type Account struct {
+	Holder
 	limit   int
 	pool    *Pool
 	used    int
@@ -111,18 +171,20 @@ type Account struct {
 	stopped atomic.Bool
 	evicted atomic.Bool
 	drawn   int64 // guarded by the pool, and changed by the goroutine of the account alone
+	// evictedAt is guarded by the pool.
+	evictedAt time.Time
 }
 
 // Open returns the account of a query that may hold limit bytes; 0 is what the limits say. onEvict, which may be nil,
 // is called once if the query has to end since all queries hold too much; it must not block.
-func (l Limits) Open(limit int, onEvict func()) *Account {
+func (l Limits) Open(of Holder, limit int, onEvict func()) *Account {
 	if limit == 0 {
 		limit = l.Query
 	}
 	if limit == 0 {
 		limit = DefaultQuery
 	}
-	a := &Account{limit: limit, pool: l.Pool, onEvict: onEvict}
+	a := &Account{Holder: of, limit: limit, pool: l.Pool, onEvict: onEvict}
 	if a.pool != nil {
 		a.pool.mu.Lock()
 		a.pool.accounts[a] = true

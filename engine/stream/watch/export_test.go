@@ -1,0 +1,4 @@
+package watch
+
+// EncodedSize is for tests of what is counted.
+var EncodedSize = encodedSize
