@@ -44,7 +44,8 @@ func idsAsNames(ctx context.Context, s *stage) (string, error) {
 	}
 	defer dropOwn()
 	tried := 0
-	for _, id := range []string{victim.ID, strings.ToUpper(victim.ID), strings.ReplaceAll(victim.ID, "-", ""), " " + victim.ID,
+	for _, id := range []string{victim.ID, strings.ToUpper(victim.ID), strings.ReplaceAll(victim.ID, "-", ""),
+		" " + victim.ID,
 		"{" + victim.ID + "}"} {
 		for i, olgas := range s.users[olga].tokens {
 			body := map[string]any{"name": id, "driver": "postgres", "dsn": s.dsnAs("target_owner", target)}
@@ -52,7 +53,8 @@ func idsAsNames(ctx context.Context, s *stage) (string, error) {
 			for path, try := range map[string]error{
 				"POST /api/connections":     olgas.Do(ctx, http.MethodPost, "/api/connections", body, nil),
 				"PUT /api/connections/{id}": olgas.Do(ctx, http.MethodPut, "/api/connections/"+own.ID, body, nil),
-				"POST /api/templates":       olgas.Do(ctx, http.MethodPost, "/api/templates", map[string]any{"source": template}, nil),
+				"POST /api/templates": olgas.Do(ctx, http.MethodPost, "/api/templates",
+					map[string]any{"source": template}, nil),
 				"CREATE SINK": olgas.Do(ctx, http.MethodPost, "/api/v1/streams/statements",
 					map[string]any{"sql": "CREATE SINK `" + id + "` TYPE PRINT"}, nil),
 				"POST /api/v1/run-views": olgas.Do(ctx, http.MethodPost, "/api/v1/run-views", map[string]any{"name": id}, nil),

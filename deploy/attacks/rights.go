@@ -69,7 +69,8 @@ func (s *stage) goesOn(ctx context.Context, revoke func(id string) error) (strin
 		ID string `json:"run_id"`
 	}
 	if err := leaver.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf(
-		"name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: %s\n  prepare: {rows: 100, if_exists: use}\n"+
+		"name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: %s\n  prepare: {rows: 100, "+
+			"if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: 120, "+
 			"warmup_seconds: 0}\n",
 		name,
@@ -173,7 +174,8 @@ func replayed(ctx context.Context, s *stage) (string, error) {
 		ID string `json:"run_id"`
 	}
 	source := fmt.Sprintf("name: %s\ntarget: {connection: %q, table_name: %s}\nworkload: {plugin: mix, params: {weights: "+
-		"{POINT_LOOKUP: 100}}, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 2, warmup_seconds: 0}\n",
+		"{POINT_LOOKUP: 100}}, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 2, "+
+		"warmup_seconds: 0}\n",
 		table, own.Name, table)
 	if err := s.users[oscar].tokens[0].Do(
 		ctx,

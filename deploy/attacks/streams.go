@@ -170,8 +170,8 @@ func dropAll(ctx context.Context, c *program.Client, prefix string) (time.Durati
 	return time.Since(began), err
 }
 
-// tenQueries starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long it
-// takes to drop them.
+// tenQueries starts ten queries at once, and looks at the memory of the servers, at a query beside them, and how long
+// it takes to drop them.
 func tenQueries(query func(i int) string) func(context.Context, *stage) (string, error) {
 	return func(ctx context.Context, s *stage) (string, error) {
 		if err := s.wideRows(); err != nil {

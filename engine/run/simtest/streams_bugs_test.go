@@ -145,7 +145,7 @@ func TestSeededBugsOfStreamsAreFound(t *testing.T) {
 		{string(lacksOnce), "atomic:", 60},
 		{string(lacksFinality), "final:", 40},
 		{string(lacksRest), "quiet:", 20},
-		{string(lacksOwnSources), "reads:", 20},
+		{string(lacksOwnSources), "reads:", 120},
 		{string(lacksLinks), "integrity:", 20},
 		{string(lacksDrains), "reachable:", 80},
 	})

@@ -184,6 +184,8 @@ func createPhysical(logical, kind, on string) step {
 			switch {
 			case !b.logical[logical]:
 				return streamsql.LogicalSourceDoesNotExistForPhysical
+			case b.ofProduct(logical):
+				return streamsql.ProtectedSource
 			case on != "" && !b.has(on):
 				return streamsql.WorkerDoesNotExistForPhysical
 			case b.physical[logical+" "+kind+" "+on] != "":
@@ -193,6 +195,11 @@ func createPhysical(logical, kind, on string) step {
 			b.physical[logical+" "+kind+" "+on] = fmt.Sprint(b.lastID)
 			return fine
 		}}
+}
+
+// ofProduct reports whether a logical source is one of the product, which nobody changes.
+func (b *book) ofProduct(logical string) bool {
+	return logical == executions && b.physical[executions+" SYSTEM "] != ""
 }
 
 func placed(on string) string {
@@ -256,6 +263,9 @@ func createQuery(name, logical, sink string) step {
 
 func dropLogical(name string) step {
 	return step{"DROP LOGICAL SOURCE " + name, func(b *book) streamsql.Kind {
+		if b.ofProduct(name) {
+			return streamsql.ProtectedSource
+		}
 		if len(b.sources(name)) > 0 {
 			return streamsql.ReferencedPhysicalSourceExists
 		}
@@ -269,6 +279,9 @@ func dropPhysical(id string) step {
 		for key, there := range b.physical {
 			if there != id {
 				continue
+			}
+			if logical, _, _ := strings.Cut(key, " "); b.ofProduct(logical) {
+				return streamsql.ProtectedSource
 			}
 			for _, q := range b.queries {
 				if slices.Contains(strings.Fields(q.sources), id) {
@@ -470,6 +483,14 @@ func (s *streaming) ask(r *request, then func()) {
 // holds compares what a request has done at its commit with what it had to do.
 func (s *streaming) holds(r *request, before, after catalog.Contents, err error) {
 	b := bookOf(before)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		// Nobody waits for the answer any more, and nothing of the request may be carried out.
+		if is := bookOf(after); is.names() != b.names() {
+			s.broke("atomic", "%s (%s): the catalog has\n  %s\nand had\n  %s", r.name, short(err), is.names(), b.names())
+		}
+		r.kind = kindOf(err)
+		return
+	}
 	want, at := fine, 0
 	for i, st := range r.steps {
 		if want = st.do(b); want != fine {
