@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
@@ -36,8 +37,9 @@ func (l *lineup) Create(ctx context.Context, s engine.Scenario, by string) (matr
 	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", l.made), Name: s.Name,
 		Status: engine.StatusPrepared, CreatedBy: by}}
 	for i, target := range s.Matrix.Targets {
-		run := engine.Run{RunID: fmt.Sprintf("r-%d", i+1), Status: engine.StatusPrepared}
-		run.Scenario.Target.Connection = target.Connection
+		run := engine.Run{RunID: fmt.Sprintf("r-%d", i+1), Status: engine.StatusPrepared, CreatedBy: by,
+			CreatedAt: engine.Time{Time: time.Now()}}
+		run.Scenario.Target.Connection, run.Scenario.Target.ConnectionID = target.Connection, target.ConnectionID
 		run.Scenario.Target.Connection.DSN = matrixDSN
 		state.Labels = append(state.Labels, target.Label)
 		state.Runs = append(state.Runs, store.RunRow{Run: run})
