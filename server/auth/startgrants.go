@@ -168,9 +168,9 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 	return users[i], ""
 }
 
-// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make it now:
-// it is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not
-// known.
+// RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make
+// it now: it is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that
+// this is not known.
 func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time, runID string) error {
 	if by == "" {
 		return nil // from before it was noted who made links
