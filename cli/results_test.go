@@ -215,6 +215,7 @@ func TestServeRefusesResultsThatItCannotKeep(t *testing.T) {
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir() // with the key of the control store
 	for name, c := range map[string]struct{ results, says string }{
 		"another bucket": {strings.Replace(server.Address("x"), "bench", "nowhere", 1), "the bucket does not exist"},
 		"keys in it":     {"s3://AKIA:" + server.Secret + "@bench/x", "belong into the environment"},
@@ -222,9 +223,8 @@ func TestServeRefusesResultsThatItCannotKeep(t *testing.T) {
 		"a file":         {os.Args[0], "cannot be made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", t.TempDir(),
-				"--database-url",
-				control, "--results", c.results)
+			p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+				"--database-url", control, "--results", c.results)
 			err := p.Wait(t, clitest.StartTimeout)
 			out := strings.Join(strings.Fields(p.Out.String()), " ")
 			if err == nil || !strings.Contains(out, c.says) || strings.Contains(out, server.Secret) {

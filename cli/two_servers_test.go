@@ -46,7 +46,8 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		}
 		return path
 	}
-	clitest.ShareKey(t, filepath.Join(dir, "b"), filepath.Join(dir, "e"))
+	in := func(where string) string { return filepath.Join(dir, where) }
+	clitest.ShareKey(t, in("a"), in("b"), in("c"), in("d"), in("e"))
 	sameStore := []string{"--database-url", control}
 	state := func(name string) (status, reason string) {
 		t.Helper()

@@ -27,6 +27,7 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 		t.Fatal(err)
 	}
 	b := start(t, func(o *server.Options) { o.Files = kept })
+	b.makePlayground()
 	s := scenario("kept")
 	s["workload"].(map[string]any)["binds"] = mode
 	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": s}).want(t, 201))

@@ -71,10 +71,7 @@ func ownBy(t *testing.T, change func(*server.Options)) owned {
 		o.Matrices = &lineup{kept: o.Store.(matrix.Store)}
 	}), sessions: map[string][]string{},
 		people: map[string]store.User{}}
-	if err := o.store.EnsureBuiltin(t.Context(),
-		store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
-		t.Fatal(err)
-	}
+	o.makePlayground()
 	for name, role := range map[string]store.Role{"ada": store.RoleOperator, "bob": store.RoleOperator,
 		"eve": store.RoleOperator, "vic": store.RoleViewer, "root": store.RoleAdmin} {
 		o.people[name], o.sessions[name] = o.join(name, role)

@@ -288,10 +288,7 @@ func TestConnectionsAndPlugins(t *testing.T) {
 		t.Errorf("test %v", got)
 	}
 	b.do("DELETE", "/api/connections/"+made.ConnectionID, nil).want(t, 204)
-	if err := b.store.EnsureBuiltin(t.Context(),
-		store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
-		t.Fatal(err)
-	}
+	b.makePlayground()
 	playground, err := b.store.ConnectionByName(t.Context(), "playground")
 	if err != nil {
 		t.Fatal(err)

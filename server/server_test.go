@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/retention"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -153,6 +154,15 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 }
 
 // answer is a response that has been read.
+// makePlayground makes the connection that scenarios of tests name.
+func (b *bench) makePlayground() {
+	b.t.Helper()
+	if err := b.store.EnsureBuiltin(b.t.Context(),
+		store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 type answer struct {
 	*http.Response
 	body []byte

@@ -144,11 +144,14 @@ func TestTooManyQueries(t *testing.T) {
 	close(answers)
 	answered := 0
 	for text := range answers {
-		if strings.HasPrefix(text, "200 ") {
+		switch {
+		case strings.HasPrefix(text, "200 "):
 			answered++
+		case strings.HasPrefix(text, "503 ") && strings.Contains(text, "256 wait"):
+			refused++ // one place is kept for who has asked for little
 		}
 	}
-	if answered+refused != all {
+	if answered+refused != all || answered < 256+max(4, 2*runtime.GOMAXPROCS(0))-1 {
 		t.Errorf("%d answered, %d refused of %d", answered, refused, all)
 	}
 }
