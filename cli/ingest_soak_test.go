@@ -28,6 +28,7 @@ import (
 // ingestCluster is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The
 // results database is in a Postgres of its own.
 type ingestCluster struct {
+	first                  string // the data directory of the first server, whose key the others have
 	t                      *testing.T
 	load                   string
 	control, owner, reader string
@@ -66,6 +67,10 @@ func (in *ingestCluster) serve(storage s3test.Server, args ...string) {
 		args = append(args, "--results", storage.Address("runs"))
 	}
 	dir := t.TempDir()
+	if in.first == "" {
+		in.first = dir
+	}
+	clitest.ShareKey(t, in.first, dir)
 	in.served = clitest.Launch(t, append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--calibrate",
 		"off",
 		"--database-url", in.control, "--results-database-url", in.owner, "--results-reader-url", in.reader,

@@ -118,7 +118,15 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	})
 
 	file := p.Path("all.backup")
-	if code, message := p.Command("backup", "--out", file, "--executions", "--data-dir", p.Path("data")); code != 0 {
+	if code, message := p.Command(
+		"backup",
+		"--out",
+		file,
+		"--executions",
+		"--with-key",
+		"--data-dir",
+		p.Path("data"),
+	); code != 0 {
 		t.Fatalf("exit %d: %s", code, message)
 	}
 	s.Stop()
@@ -126,7 +134,6 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	if code, output := other.Command("restore", file, "--data-dir", other.Path("data")); code != 0 {
 		t.Fatalf("exit %d: %s", code, output)
 	}
-	other.Jar = p.Jar // sessions are restored, too
 	r := other.Serve()
 	defer r.Stop()
 	second := r.Parameters("POST", d.RunID, "").Executions

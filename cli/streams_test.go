@@ -142,7 +142,7 @@ var refusals = []struct {
 	{"CREATE QUERY late AS SELECT runId FROM run_events INTO s; DROP QUERY late;\n" +
 		"CREATE QUERY late AS SELECT x FROM a INTO s",
 		"NameLocked", 409, 2, 14, "wait until it is gone"},
-	{strings.Repeat("SELECT x FROM a INTO s;\n", 2000), "InsufficientCapacity", 409, 2000, 1, "DROP a query"},
+	{strings.Repeat("SELECT x FROM a INTO s;\n", 2000), "ParserError", 422, 1001, 1, "several groups"},
 	{"CREATE WORKER W1", "AlreadyExists", 409, 1, 15, "another name"},
 	{"CREATE WORKER w9 SET(0 AS GRPC_PORT)", "InvalidAddress", 422, 1, 22, ""},
 	{"CREATE WORKER w9 SET(('w9') AS PEERS)", "InvalidTopology", 422, 1, 22, ""},
