@@ -89,7 +89,7 @@ func (s *stage) brokenAddresses(ctx context.Context, ways map[string]brokenWay) 
 	addresses := map[string][]string{
 		"postgres": {"postgres://ada:pw@" + half + "@h/d", "postgres://ada:pw/" + half + "@h/d",
 			"postgres://ada:1/" + half + "@h/d", "postgres://ada:1?x=" + half + "@h/d", "postgres://ada:pw#" + half + "@h/d",
-			"postgres://ada:pw@h/d?application_name=x@" + half, "host=h user=u password='pw " + half,
+			"host=h user=u password='pw " + half,
 			"host=h user=u password=pw'" + half, "dbname= password=" + half + " host=h", "ada:pw@" + half + "/d?x=y"},
 		"snowflake": {"snowflake://ada:pw@" + half + "@acme/d", "snowflake://ada:pw/" + half + "@acme/d",
 			"snowflake://ada:pw?" + half + "@acme", "snowflake://ada:x@acme?token=t&" + half + "=1"},
