@@ -202,7 +202,8 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
 			"server starts, or set LOADSTONE_KEY. Where it is lost for good, call `loadstone keys rotate --lost-key`: "+
-			"connections and notifications have to be written anew then, and API tokens are void.\n", keyFileName, dir)
+			"the passwords of connections and the secrets of notifications have to be entered again, and API tokens "+
+			"are void.\n", keyFileName, dir)
 	}
 	return nil
 }
@@ -227,10 +228,10 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 			plural(v.RevokedCertificates, "certificate of a node", "certificates of nodes"))
 	}
 	if v.Uncompared {
-		text += "\nThe store that was there had none of these users: who was locked since the backup was made, and which " +
-			"nodes were revoked, is not known. Lock those users again. A revoked node is accepted again until its " +
-			"certificate expires: `loadstone node revoke NAME`; one that joined later is not in the backup, and is kept out " +
-			"by a new authority alone (docs/security.md)."
+		text += "\nThe replaced store had none of these users, so Loadstone does not know which users were locked and " +
+			"which nodes were revoked after the backup was made. Lock those users again. A revoked node is accepted " +
+			"again until its certificate expires: `loadstone node revoke NAME`; one that joined later is not in the " +
+			"backup, and is kept out by a new authority alone (docs/security.md)."
 	}
 	if v.NoAdmin {
 		return text + "\nNo admin may sign in: all of them are locked. Start the server on this machine, and call " +

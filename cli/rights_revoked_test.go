@@ -217,13 +217,13 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	}
 	s.soon(
 		revoked,
-		"a query of who is locked out",
+		"a query of a locked user",
 		func() bool { return strings.HasPrefix(s.query("posts"), "SUSPENDED") },
 	)
 	if is := s.query("posts"); is != "SUSPENDED: ann, who created it, is locked out" {
 		t.Errorf("the query is %s", is)
 	}
-	s.soon(revoked, "a socket of who is locked out", func() bool {
+	s.soon(revoked, "a socket of a locked user", func() bool {
 		select {
 		case <-gone:
 			return true
@@ -231,7 +231,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 			return false
 		}
 	})
-	s.soon(revoked, "a token of who is locked out", func() bool {
+	s.soon(revoked, "a token of a locked user", func() bool {
 		status, _ := ann.Try("GET", "/api/runs/"+second, nil, nil)
 		return status == http.StatusUnauthorized
 	})
@@ -240,7 +240,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second)
 	if n := len(posted); n > 0 {
-		t.Errorf("%d times rows were posted for who is locked out", n)
+		t.Errorf("%d times rows were posted for a locked user", n)
 	}
 	if is := s.state(second); !strings.HasPrefix(is, "RUNNING") {
 		t.Errorf("the run of another is %s", is)
@@ -274,8 +274,12 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	if _, err := s.conn.Exec(t.Context(), "UPDATE users SET role = 'viewer' WHERE user_id = $1", benID); err != nil {
 		t.Fatal(err)
 	}
-	s.soon(revoked, "a run of who is a viewer now", func() bool { return strings.HasPrefix(s.state(second), "CANCEL") })
-	s.soon(revoked, "a query of who is a viewer now", func() bool {
+	s.soon(
+		revoked,
+		"a run of a user who is a viewer now",
+		func() bool { return strings.HasPrefix(s.state(second), "CANCEL") },
+	)
+	s.soon(revoked, "a query of a user who is a viewer now", func() bool {
 		return s.query("posts") == "SUSPENDED: ben, who created it, is a viewer now, who creates nothing"
 	})
 }

@@ -102,8 +102,8 @@ type sharedOutput struct {
 	to   io.Writer
 }
 
-// outputUntil writes until ctx ends: who reads what the node prints may have stopped, and that query has to end
-// nevertheless.
+// outputUntil writes until ctx ends. The reader of the node's output may have stopped reading, and the query has to end
+// all the same.
 type outputUntil struct {
 	ctx context.Context
 	*sharedOutput

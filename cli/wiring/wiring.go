@@ -345,7 +345,7 @@ func (s *Services) openDrivers() {
 	}
 }
 
-// sealed is what is known of the embedded control store, with all that is around it.
+// sealed adds to what identifies the control store that it is the embedded one, of which only the playground is open.
 func (s *Services) sealed(own engine.OwnDatabase) engine.OwnDatabase {
 	own.Sealed, own.Socket, own.Guests = true, s.Embedded.SocketDir(), []string{embedded.PlaygroundDatabase}
 	return own
