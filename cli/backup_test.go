@@ -65,7 +65,7 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if !strings.Contains(out.String(), "\nVoid: 0 sessions, 0 sign-in links, ") {
 		t.Errorf("what is void is not said: %s", out.String())
 	}
-	if !strings.Contains(out.String(), "which nodes were revoked, is not known") {
+	if !strings.Contains(out.String(), "does not know which users were locked") {
 		t.Errorf("that an empty store has nothing to compare with is not said: %s", out.String())
 	}
 	if text := voidedSummary(backup.Voided{NoAdmin: true}, false); !strings.Contains(text, "No admin may sign in") ||
