@@ -6,7 +6,7 @@ const pageWording: [RegExp, string][] = [
   [/\.? (?:target|matrix\.targets\[\d+\])\.allow_writes: is not set; .*$/s, '. “Run again” asks whether it may.'],
   [
     /allow it with --allow-writes, or target\.allow_writes: true/gi,
-    'allow it when “Start run” asks, or with “Tables of others” in the template',
+    'allow it when “Start run” asks, or with “Writes to existing tables” in the template',
   ],
 ];
 
