@@ -207,6 +207,38 @@ type Conn interface {
 	Close() error
 }
 
+// Transaction is where a session stands, as the server said with its last answer.
+type Transaction uint8
+
+const (
+	// TransactionUnknown: the driver is not told, or the connection is lost.
+	TransactionUnknown Transaction = iota
+	// TransactionNone: no transaction is open.
+	TransactionNone
+	// TransactionOpen: one is open, and takes statements.
+	TransactionOpen
+	// TransactionFailed: one is open, and takes nothing but its end.
+	TransactionFailed
+)
+
+// CodeTransactionState is the code of an operation after which the session did not stand where the workload has it. The
+// driver closes such a connection; the server did not.
+const CodeTransactionState = "transaction_state"
+
+// TransactionConn is an optional ability of a Conn: it knows where its session stands.
+type TransactionConn interface {
+	// Transaction may be called by who may call Exec, between operations.
+	Transaction() Transaction
+}
+
+// TransactionOf is where the session of a connection stands.
+func TransactionOf(c Conn) Transaction {
+	if t, ok := c.(TransactionConn); ok {
+		return t.Transaction()
+	}
+	return TransactionUnknown
+}
+
 // EventConn is an optional ability of a Conn: an event loop sends an operation
 // and takes its answer when the socket has something to read, instead of blocking in Exec.
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
@@ -60,7 +61,7 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	case errors.As(err, &timeout):
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
 	case errors.As(err, &state):
-		return engine.ExecutionError{Class: engine.ErrClassOther, Code: codeTransaction, Message: state.Error()}
+		return engine.ExecutionError{Class: engine.ErrClassOther, Code: target.CodeTransactionState, Message: state.Error()}
 	case errors.As(err, &server):
 		if pooled := throughPooler(err); pooled != nil {
 			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code,
