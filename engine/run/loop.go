@@ -484,7 +484,8 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 			// Its node took it along, or it stopped by itself: nothing is wrong with the load, and the others go on.
 			l.markLost(w, message, l.clock.Now())
 			w.State.Totals = m.Totals
-			l.apply(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
+			l.replaceLost(ctx) // first: a run goes on that has lost its only run worker
+			l.apply(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}, Message: message})
 			l.settleLoad()
 			l.publish(false)
 			return

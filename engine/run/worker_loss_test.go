@@ -328,3 +328,38 @@ func TestAWorkerThatItsNodeTookAlongIsReplacedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestTheOnlyRunWorkerOfAnElasticRunIsReplaced when its node leaves: the run goes on, and ends as FAILED with what the run
+// worker said where nobody takes its place.
+func TestTheOnlyRunWorkerOfAnElasticRunIsReplaced(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		inVirtualTime(t, func(t *testing.T, v *virtualServer) {
+			sc := elastic(engine.ScalingAuto, 0)
+			sc.Workload.ConcurrentConnections = 2
+			v.start(sc)
+			v.mu.Lock()
+			v.rejects = !room
+			w := v.workers["worker-0"]
+			w.status = engine.WorkerFailed
+			r := w.report()
+			r.Err, r.Totals = &engine.Error{
+				Code:    engine.CodeUnavailable,
+				Message: "worker-0 has left with its node.",
+			}, &engine.Totals{}
+			v.report(r)
+			v.mu.Unlock()
+			v.wait(5 * time.Second)
+			n, connections, _ := v.offered()
+			if room {
+				if n != 1 || connections != 2 || v.live().Status != engine.StatusRunning {
+					t.Errorf("%d workers bear %d connections\n%s", n, connections, v.store.text())
+				}
+				return
+			}
+			run, err := v.store.Run(t.Context(), "run-1")
+			if err != nil || run.Status != engine.StatusFailed {
+				t.Errorf("%s, %v\n%s", run.Status, err, v.store.text())
+			}
+		})
+	}
+}

@@ -106,6 +106,10 @@ type Node struct {
 	quarantined []protocol.QuarantinedPart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
 	draining, drainRequested bool
+	// left is closed when the time is over that a draining node gives its work, which is drained.
+	left    chan struct{}
+	leaving sync.Once
+	drained time.Duration
 }
 
 type workerKey struct{ runID, workerID string }
@@ -136,6 +140,7 @@ func NewNode(opts Options) *Node {
 		clock: clock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.announcedEarly, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
+	n.left = make(chan struct{})
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
 		n.readyEarly, n.forgetFiles)
 	if opts.Queries != nil {

@@ -178,7 +178,7 @@ func (w *runWorker) run(ctx context.Context) {
 	var inBeat sync.Once
 	defer w.step.halt()
 	defer w.clearBegin()
-	over := ctx.Done()
+	over, left := ctx.Done(), w.node.left
 	for {
 		var failed <-chan error
 		var done <-chan struct{}
@@ -192,6 +192,9 @@ func (w *runWorker) run(ctx context.Context) {
 			if w.cut != nil {
 				w.cut()
 			}
+		case <-left:
+			left = nil
+			w.endWithNode()
 		case <-w.inbox.Ready():
 			if m, ok := w.inbox.Take(); ok {
 				w.handle(m)

@@ -161,7 +161,7 @@ func (m *Machine) Apply(now time.Time, event Event) []Action {
 	case WorkerChanged:
 		return m.onWorkerChanged(now, h)
 	case WorkersLost:
-		return m.onWorkersLost(now, h.IDs)
+		return m.onWorkersLost(now, h)
 	case StopRequested:
 		out := m.stop(now, h.Reason, h.Message, h.By)
 		return append(out, m.endWhenLeft(now)...)
@@ -232,9 +232,9 @@ func (m *Machine) onWorkerChanged(now time.Time, h WorkerChanged) []Action {
 	return append(out, m.endWhenLeft(now)...)
 }
 
-func (m *Machine) onWorkersLost(now time.Time, ids []string) []Action {
+func (m *Machine) onWorkersLost(now time.Time, h WorkersLost) []Action {
 	n := 0
-	for _, id := range ids {
+	for _, id := range h.IDs {
 		if !m.workers[id].Ended() {
 			m.workers[id] = engine.WorkerDead
 			n++
@@ -247,7 +247,11 @@ func (m *Machine) onWorkersLost(now time.Time, ids []string) []Action {
 		// The others go on, in a run that is no longer valid.
 		return m.endWhenLeft(now)
 	}
-	out := m.stop(now, engine.StopWorkerFailure, fmt.Sprintf("Worker failure: %d worker(s) stopped responding", n), "")
+	why := h.Message
+	if why == "" {
+		why = fmt.Sprintf("%d worker(s) stopped responding", n)
+	}
+	out := m.stop(now, engine.StopWorkerFailure, "Worker failure: "+why, "")
 	return append(out, m.endWhenLeft(now)...)
 }
 
