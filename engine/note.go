@@ -78,6 +78,7 @@ const (
 	NoteRecordUnreachable NoteCode = "record_unreachable"
 	NoteConnectionsLost   NoteCode = "connections_lost"
 	NoteFinishedLate      NoteCode = "finished_late"
+	NoteCarriedOver       NoteCode = "carried_over"
 	NoteNothingInserted   NoteCode = "nothing_inserted"
 	NoteNothingFound      NoteCode = "nothing_found"
 	NoteNothingReturned   NoteCode = "nothing_returned"
@@ -242,6 +243,14 @@ var noteWords = map[NoteCode]func(Note) string{
 			n.Count,
 			n.Percent,
 			n.Seconds,
+		)
+	},
+	NoteCarriedOver: func(n Note) string {
+		return fmt.Sprintf(
+			"%s (%.3g %% of those that ended in the measurement) were due in the warm-up: they are in the rate, and in no "+
+				"other figure.",
+			Count(n.Count, "operation"),
+			n.Percent,
 		)
 	},
 	NoteNothingInserted: func(n Note) string {

@@ -57,8 +57,8 @@ func (f *Results) FiguresByWorker(ctx context.Context, runID string, workerIDs [
 type kindSums struct {
 	distribution
 	rows, errors int64
-	// rated ended in time to count in a rate, empty succeeded without a row.
-	rated, empty int64
+	// rated ended in time to count in a rate, carried did so and were due in the warm-up, empty succeeded without a row.
+	rated, carried, empty int64
 }
 
 // partSums is what one pass over a run worker's parts collects.
@@ -74,6 +74,11 @@ type partSums struct {
 	// split adds up where the time went; service and lag are of an open loop only.
 	split        engine.LatencySplit
 	service, lag distribution
+}
+
+// carries reports whether any execution of the warm-up ended in the measurement.
+func (s *partSums) carries() bool {
+	return slices.ContainsFunc(s.kinds[:], func(k kindSums) bool { return k.carried > 0 })
 }
 
 func newSums() *partSums {
@@ -96,6 +101,7 @@ func (s *partSums) merge(o *partSums) {
 		s.kinds[k].rows += o.kinds[k].rows
 		s.kinds[k].errors += o.kinds[k].errors
 		s.kinds[k].rated += o.kinds[k].rated
+		s.kinds[k].carried += o.kinds[k].carried
 		s.kinds[k].empty += o.kinds[k].empty
 	}
 	for e, n := range o.errors {
@@ -233,8 +239,14 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		inside := position[i] != 0
 		ended := due[i] + record.Nanoseconds(ms)
 		rated := r.window.rates(ended)
-		if !warmup[i] {
+		switch {
+		case !warmup[i]:
 			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
+		case r.window.carries(ended) && rated:
+			byStatement.of(statement[i], kind[i], inside).carried++
+			if !inside {
+				s.kinds[kinds[kind[i]]].carried++
+			}
 		}
 		if inside {
 			s.inside++
@@ -245,6 +257,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 			s.warmup++
 			continue
 		}
+		r.ends.addOutcome(ended, success[i])
 		k := &s.kinds[kinds[kind[i]]]
 		k.rows += int64(rows[i])
 		s.retries += int64(retries[i])
@@ -402,8 +415,9 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	rated := int64(0)
 	for i := range total.kinds {
 		sum, kind := &total.kinds[i], engine.Kind(i)
+		fig.CarriedOver += sum.carried
 		if len(sum.pieces) == 0 {
-			continue
+			continue // what was carried over alone has a rate, and no figures of its own
 		}
 		sum.order()
 		n := sum.count()
@@ -417,13 +431,19 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 			fig.Writes += n
 		}
 		rated += sum.rated
-		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(sum.rated), Rows: sum.rows,
-			NoRows: sum.empty, LatencyMs: sum.latency()}
+		fig.ByKind[kind] = &engine.KindFigures{
+			Count:     n,
+			Errors:    sum.errors,
+			QPS:       rate(sum.rated + sum.carried),
+			Rows:      sum.rows,
+			NoRows:    sum.empty,
+			LatencyMs: sum.latency(),
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("computing figures: %w", err)
 		}
 	}
-	fig.QPS = rate(rated)
+	fig.QPS = rate(rated + fig.CarriedOver)
 	if !s.window.partial {
 		fig.FinishedLate = fig.Operations - rated
 	}
@@ -438,6 +458,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	total.lag.order()
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
 	s.stalls(fig, &all)
+	fig.Failing = s.ends.failing()
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)

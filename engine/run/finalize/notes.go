@@ -53,6 +53,10 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 				Seconds: f.DrainSeconds})
 		}
 	}
+	if ended := f.Operations - f.FinishedLate + f.CarriedOver; float64(f.CarriedOver) > lateNote*float64(ended) {
+		v.AddFigureNote(engine.Note{Code: engine.NoteCarriedOver, Count: f.CarriedOver,
+			Percent: 100 * float64(f.CarriedOver) / float64(ended)})
+	}
 	for _, k := range engine.Kinds() {
 		found := f.ByKind[k]
 		if found == nil || found.Count == 0 {

@@ -6794,6 +6794,17 @@ export interface components {
             /** @description The id of the run, or the part. */
             subtask: string;
         };
+        FailingTime: {
+            /** Format: int64 */
+            errors: number;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: int64 */
+            operations: number;
+            /** Format: double */
+            seconds: number;
+            to_the_end?: boolean;
+        };
         Failure: {
             /** Format: int64 */
             count: number;
@@ -6865,6 +6876,8 @@ export interface components {
             } | null;
             by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
+            /** Format: int64 */
+            carried_over: number;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             counts_missing?: boolean;
@@ -6875,6 +6888,7 @@ export interface components {
             /** Format: double */
             duration_seconds: number;
             errors: components["schemas"]["ErrorFigures"];
+            failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
             finished_late: number;
             histogram: components["schemas"]["HistogramBucket"][] | null;
@@ -9835,6 +9849,8 @@ export interface components {
             by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
             cancellation_reason: string | null;
+            /** Format: int64 */
+            carried_over: number;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             cost: components["schemas"]["Cost"] | null;
@@ -9850,6 +9866,7 @@ export interface components {
             end_time: string | null;
             environment: components["schemas"]["Environment"];
             errors: components["schemas"]["ErrorFigures"];
+            failing?: components["schemas"]["FailingTime"][] | null;
             find_max: components["schemas"]["FindMaxResult"] | null;
             /** Format: int64 */
             finished_late: number;
@@ -10539,6 +10556,7 @@ export type EventPage = components['schemas']['EventPage'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionPage = components['schemas']['ExecutionPage'];
 export type Failing = components['schemas']['Failing'];
+export type FailingTime = components['schemas']['FailingTime'];
 export type Failure = components['schemas']['Failure'];
 export type FailureExample = components['schemas']['FailureExample'];
 export type Failures = components['schemas']['Failures'];
