@@ -6415,6 +6415,10 @@ export interface components {
             name: string;
             /** Format: date-time */
             next_refresh_due: string | null;
+            /** @description The owner's name. */
+            owner?: string;
+            /** @description The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, and of those made before there were owners. */
+            owner_id?: string;
             /**
              * @description RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC).
              * @enum {string}
@@ -6436,6 +6440,8 @@ export interface components {
             sources: string[];
             /** @enum {string} */
             status: "ACTIVE" | "SUSPENDED" | "FAILED";
+            /** @description Why it is suspended, where its owner may have it refreshed no longer. Who resumes it is its owner. */
+            suspended_reason?: string;
             /**
              * Format: double
              * @description How far it may be behind what it reads.
@@ -7152,6 +7158,8 @@ export interface components {
             /** @enum {string} */
             kind: "webhook" | "slack";
             name: string;
+            /** @description Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it. */
+            resume?: boolean;
             /** @description What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none. */
             secret?: string;
             /** @description Tell of runs alone that have these tags. */
@@ -7266,7 +7274,12 @@ export interface components {
             id: string;
             kind: string;
             name: string;
+            /** @description The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners. */
+            owner?: string;
+            owner_id?: string;
             signed: boolean;
+            /** @description Why nothing is sent; empty while it is active. An admin who changes it, or saves it with resume, takes it over. */
+            suspended_reason?: string;
             tags?: {
                 [key: string]: string;
             };
