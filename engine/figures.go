@@ -296,6 +296,9 @@ type Figures struct {
 	// of Operations ended in the drain that followed, which took DrainSeconds; they are in no rate.
 	QPS          float64 `json:"qps"`
 	FinishedLate int64   `json:"finished_late"`
+	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
+	// account and in no figure.
+	Overran      int64   `json:"-"`
 	DrainSeconds float64 `json:"drain_seconds"`
 	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
 	// over that; with 0 there are none.

@@ -78,6 +78,7 @@ const (
 	NoteRecordUnreachable NoteCode = "record_unreachable"
 	NoteConnectionsLost   NoteCode = "connections_lost"
 	NoteFinishedLate      NoteCode = "finished_late"
+	NoteOverran           NoteCode = "overran"
 	NoteNothingInserted   NoteCode = "nothing_inserted"
 	NoteNothingFound      NoteCode = "nothing_found"
 	NoteNothingReturned   NoteCode = "nothing_returned"
@@ -234,6 +235,12 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteConnectionsLost: func(n Note) string {
 		return fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
 			n.Count, n.Total)
+	},
+	NoteOverran: func(n Note) string {
+		return fmt.Sprintf(
+			"Run workers that could not be reached began %s after the measurement: recorded, and in no figure.",
+			Count(n.Count, "operation"),
+		)
 	},
 	NoteFinishedLate: func(n Note) string {
 		return fmt.Sprintf(
