@@ -308,7 +308,10 @@ type Figures struct {
 	QPS          float64 `json:"qps"`
 	FinishedLate int64   `json:"finished_late"`
 	// CarriedOver were due in the warm-up and ended in the measurement: they are in the rates, and in no other figure.
-	CarriedOver  int64   `json:"carried_over"`
+	CarriedOver int64 `json:"carried_over"`
+	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
+	// account and in no figure.
+	Overran      int64   `json:"-"`
 	DrainSeconds float64 `json:"drain_seconds"`
 	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
 	// over that; with 0 there are none.

@@ -79,6 +79,7 @@ const (
 	NoteConnectionsLost   NoteCode = "connections_lost"
 	NoteFinishedLate      NoteCode = "finished_late"
 	NoteCarriedOver       NoteCode = "carried_over"
+	NoteOverran           NoteCode = "overran"
 	NoteNothingInserted   NoteCode = "nothing_inserted"
 	NoteNothingFound      NoteCode = "nothing_found"
 	NoteNothingReturned   NoteCode = "nothing_returned"
@@ -235,6 +236,12 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteConnectionsLost: func(n Note) string {
 		return fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
 			n.Count, n.Total)
+	},
+	NoteOverran: func(n Note) string {
+		return fmt.Sprintf(
+			"Run workers that could not be reached began %s after the measurement: recorded, and in no figure.",
+			Count(n.Count, "operation"),
+		)
 	},
 	NoteFinishedLate: func(n Note) string {
 		return fmt.Sprintf(

@@ -70,7 +70,11 @@ type partSums struct {
 	kinds                       [engine.NumKinds]kindSums
 	errors                      map[engine.ExecutionError]int64
 	minDue, maxEnd              int64
-	slowest                     slowestList
+	// after are the sums of what was begun after the measurement until that is settled, afterCount operations, the last at
+	// lastDue; overran are those that count in nothing.
+	after                        *partSums
+	afterCount, lastDue, overran int64
+	slowest                      slowestList
 	// split adds up where the time went; service and lag are of an open loop only.
 	split        engine.LatencySplit
 	service, lag distribution
@@ -108,6 +112,13 @@ func (s *partSums) merge(o *partSums) {
 		s.errors[e] += n
 	}
 	s.minDue, s.maxEnd = min(s.minDue, o.minDue), max(s.maxEnd, o.maxEnd)
+	s.afterCount, s.lastDue, s.overran = s.afterCount+o.afterCount, max(s.lastDue, o.lastDue), s.overran+o.overran
+	if o.after != nil {
+		if s.after == nil {
+			s.after = newSums()
+		}
+		s.after.merge(o.after)
+	}
 	for _, c := range o.slowest {
 		s.slowest.add(c)
 	}
@@ -169,6 +180,9 @@ func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	for _, sum := range s.workers {
+		sum.settle(s.window)
+	}
 	return s, nil
 }
 
@@ -199,7 +213,7 @@ func (r *reader) readPart(ctx context.Context, workers map[string]*partSums, at 
 		if err != nil {
 			return err
 		}
-		if err := r.add(workers[id], p, index, g); err != nil {
+		if err := r.addGroup(workers[id], p, index, g); err != nil {
 			return err
 		}
 	}
@@ -403,6 +417,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 		Errors:     engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{}},
 		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup, Statements: total.inside},
 		Retries:    total.retries,
+		Overran:    total.overran,
 	}
 	s.window.describe(fig, total)
 	rate := func(n int64) float64 {

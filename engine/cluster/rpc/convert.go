@@ -49,7 +49,7 @@ func toWire(m protocol.ToNode) (*pb.ToNode, error) {
 		s := &pb.RunState{RunId: m.RunID, Epoch: m.Epoch, Status: string(m.Status), Phase: string(m.Phase),
 			Started:      m.Started,
 			LastSequence: m.LastSequence, StopReason: string(m.StopReason), DrainTimeoutNs: int64(m.DrainTimeout),
-			StartAt: instant(m.StartAt), AtMost: m.AtMost,
+			StartAt: instant(m.StartAt), EndAt: instant(m.EndAt), AtMost: m.AtMost,
 			Step: &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
 		s.Targets = mapped(m.Targets, func(t engine.WorkerTarget) *pb.WorkerTarget {
 			return &pb.WorkerTarget{TargetConnections: int64(t.TargetConnections), TargetQps: t.TargetQPS}
@@ -114,7 +114,8 @@ func toNode(w *pb.ToNode) (protocol.ToNode, error) {
 			Step: protocol.Step{Number: int(step.GetNumber()), Settle: time.Duration(step.GetSettleNs()),
 				Length: time.Duration(step.GetLengthNs())},
 			StopReason: engine.StopReason(p.GetStopReason()), DrainTimeout: time.Duration(p.GetDrainTimeoutNs()),
-			StartAt: moment(p.GetStartAt()), AtMost: p.GetAtMost()}, nil
+			StartAt: moment(p.GetStartAt()), EndAt: moment(p.GetEndAt()),
+			AtMost: p.GetAtMost()}, nil
 	case *pb.ToNode_ArtifactAck:
 		p := w.ArtifactAck
 		return protocol.ArtifactAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), Name: p.GetName(), SHA256: p.GetSha256()},

@@ -46,6 +46,9 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
 		v.AddFigureNote(engine.Note{Code: engine.NoteConnectionsLost, Count: c.Lost, Total: c.Refused})
 	}
+	if f.Overran > 0 {
+		v.AddFigureNote(engine.Note{Code: engine.NoteOverran, Count: f.Overran})
+	}
 	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
 		late := float64(f.FinishedLate) / float64(f.Operations)
 		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {

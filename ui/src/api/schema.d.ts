@@ -8357,6 +8357,8 @@ export interface components {
             health: "HEALTHY" | "STALE" | "DEAD";
             /** Format: date-time */
             last_heartbeat: string | null;
+            /** Format: date-time */
+            load_ends_by: string | null;
             metrics: components["schemas"]["PayloadWorkerMetrics"];
             node_id: string;
             /** @enum {string} */
