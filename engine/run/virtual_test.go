@@ -305,9 +305,12 @@ func (v *virtualServer) reportAll(ctx context.Context) {
 	}
 }
 
-// second is a second of load: ten operations, or what the target serves.
+// second is a second of load: ten operations, 200 in a search, or what the target serves.
 func (v *virtualServer) second(w *virtualWorker, connections int, rate float64) {
 	n, target := int64(10), (*float64)(nil)
+	if w.step.Number > 0 {
+		n = 200 // enough for the percentiles of a step
+	}
 	waiting, each := 0, time.Millisecond
 	if v.closed != nil && rate == 0 {
 		var served float64

@@ -6968,6 +6968,14 @@ export interface components {
             /** @enum {string} */
             unit: "connections" | "rate";
         };
+        FindMaxHysteresis: {
+            /** Format: double */
+            after: number;
+            /** Format: double */
+            fails_at: number;
+            /** Format: double */
+            recovers_at: number;
+        };
         FindMaxRepetition: {
             /** Format: double */
             baseline_p95_ms: number | null;
@@ -7005,12 +7013,16 @@ export interface components {
             first_unstable: number | null;
             found: boolean;
             history: components["schemas"]["FindMaxStep"][] | null;
+            hysteresis: components["schemas"]["FindMaxHysteresis"] | null;
+            /** Format: int64 */
+            late_steps: number;
             /** @enum {string} */
             limit?: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
             /** Format: int64 */
             max_connections: number | null;
             /** Format: double */
             max_target_qps: number | null;
+            not_enough_operations: boolean;
             /** Format: double */
             p50_latency_ms: number | null;
             /** Format: double */
@@ -7068,7 +7080,7 @@ export interface components {
             repetitions: components["schemas"]["FindMaxRepetition"][] | null;
             result: components["schemas"]["FindMaxResult"] | null;
             /** @enum {string} */
-            status: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            status: "STEPPING" | "BISECTING" | "CONFIRMING" | "RECOVERING" | "OVERLOADING" | "DONE";
             /** Format: double */
             step_duration_seconds: number;
             /** Format: double */
@@ -7109,7 +7121,7 @@ export interface components {
             /** Format: int64 */
             repetition: number;
             /** @enum {string} */
-            stage: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            stage: "STEPPING" | "BISECTING" | "CONFIRMING" | "RECOVERING" | "OVERLOADING" | "DONE";
             /** Format: double */
             step_duration_seconds: number;
             /** Format: date-time */
@@ -10580,6 +10592,7 @@ export type FieldError = components['schemas']['FieldError'];
 export type Figures = components['schemas']['Figures'];
 export type Fill = components['schemas']['Fill'];
 export type FindMax = components['schemas']['FindMax'];
+export type FindMaxHysteresis = components['schemas']['FindMaxHysteresis'];
 export type FindMaxRepetition = components['schemas']['FindMaxRepetition'];
 export type FindMaxResult = components['schemas']['FindMaxResult'];
 export type FindMaxSpread = components['schemas']['FindMaxSpread'];
