@@ -55,6 +55,27 @@ type Column struct {
 	MaxLength int `json:"max_length,omitempty"`
 	// Unique columns need a new value in every row (a unique index besides the key).
 	Unique bool `json:"unique,omitempty"`
+	// Fresh: the column's default is another value in each row, such as a sequence's.
+	Fresh bool `json:"fresh,omitempty"`
+	// Top is the largest value of a unique column, as a whole number (µs of times); nil where that is not known.
+	Top *int64 `json:"top,omitempty"`
+}
+
+// Constraint is what binds the values of columns of a table.
+type Constraint struct {
+	Name string `json:"name,omitempty"`
+	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, or referenced: a foreign key of another
+	// table, References, that refuses DELETE.
+	Kind    string   `json:"kind"`
+	Columns []string `json:"columns"`
+	// Equal are the columns of an exclusion that are compared with =.
+	Equal      []string `json:"equal,omitempty"`
+	References string   `json:"references,omitempty"`
+	// Self: a foreign key refers to its own table.
+	Self bool `json:"self,omitempty"`
+	// Partial: a unique index that holds for some of the rows. NullsEqual: NULLs collide as well.
+	Partial    bool `json:"partial,omitempty"`
+	NullsEqual bool `json:"nulls_equal,omitempty"`
 }
 
 // Table is what is known of a target table when load starts. It reaches the
@@ -79,6 +100,10 @@ type Table struct {
 	Own bool `json:"own,omitempty"`
 	// Dialect is the adapter's, for workloads whose statements depend on it.
 	Dialect string `json:"dialect,omitempty"`
+	// Constraints bind columns, as far as the adapter tells.
+	Constraints []Constraint `json:"constraints,omitempty"`
+	// Nonce is another number each time that the table is looked at.
+	Nonce int64 `json:"nonce,omitempty"`
 }
 
 // Pool holds sampled rows of a table: the key's columns where keys are not dense integers, and columns whose values
@@ -88,6 +113,8 @@ type Pool struct {
 	Columns []string `json:"columns"`
 	// Rows are the sampled values in plugin types: numbers, strings, booleans or null.
 	Rows [][]any `json:"rows"`
+	// Values: the rows are whole ones to take values from, and not there for their keys.
+	Values bool `json:"values,omitempty"`
 }
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.

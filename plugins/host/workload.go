@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,8 +90,18 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	if err != nil {
 		return nil, err
 	}
+	refused := new(manifest.RefusedError)
 	list, given, err := manifest.Statements(got, tables)
 	switch {
+	case errors.As(err, &refused):
+		return nil, &engine.Error{
+			Code:    engine.CodeInvalid,
+			Message: fmt.Sprintf("The workload %s refuses: %s.", c.name, strings.TrimRight(refused.Message, ".")),
+			Fields: []engine.FieldError{
+				{Field: refused.Field, Message: refused.Message, Hint: refused.Hint},
+			},
+			Cause: plugin.ErrFailed,
+		}
 	case err != nil:
 		return nil, answerUnusable(c, "statements", "statement list", err)
 	case !given:
@@ -114,8 +125,20 @@ func orNone[T any](list []T) []T {
 }
 
 func openDocument(req plugin.OpenRequest) ([]byte, error) {
-	req.Params, req.Tables, req.Pools = orEmpty(req.Params), orNone(req.Tables), orNone(req.Pools)
-	return json.Marshal(req)
+	doc := struct {
+		plugin.OpenRequest
+		Values []engine.Pool `json:"values,omitempty"`
+	}{OpenRequest: req}
+	doc.Params, doc.Tables, doc.Pools = orEmpty(req.Params), orNone(req.Tables), []engine.Pool{}
+	for _, pool := range req.Pools {
+		// Guests that know of no samples of values do not take them for keys.
+		if pool.Values {
+			doc.Values = append(doc.Values, pool)
+			continue
+		}
+		doc.Pools = append(doc.Pools, pool)
+	}
+	return json.Marshal(doc)
 }
 
 // Open starts a stream on an instance of its own.

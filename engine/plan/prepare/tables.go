@@ -69,6 +69,7 @@ type tableState struct {
 	exists bool
 	table  *engine.Table
 	pool   *engine.Pool
+	values *engine.Pool
 	notes  []string
 }
 
@@ -92,13 +93,22 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if answer.Pool != nil {
 		answer.Pool.Table = t.Name
 	}
+	if answer.Values != nil {
+		answer.Values.Table, answer.Values.Values = t.Name, true
+	}
 	if err := p.ownership(ctx, answer.Table); err != nil {
 		return tableState{}, err
 	}
 	if err := p.noteUnmarked(ctx, t, answer.Table); err != nil {
 		return tableState{}, err
 	}
-	return tableState{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
+	return tableState{
+		exists: true,
+		table:  answer.Table,
+		pool:   answer.Pool,
+		values: answer.Values,
+		notes:  answer.Notes,
+	}, nil
 }
 
 // prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.
@@ -160,10 +170,8 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
 		}
 		tables = append(tables, *state[i].table)
-		if state[i].pool != nil {
-			if err := p.keep(*state[i].pool); err != nil {
-				return nil, err
-			}
+		if err := p.keepSamples(state[i]); err != nil {
+			return nil, err
 		}
 	}
 	return tables, nil

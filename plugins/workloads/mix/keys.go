@@ -29,7 +29,8 @@ type keySource struct {
 	first   int64
 	base    int64
 	columns []*poolColumn
-	maker   newKeys
+	// maker makes the keys of new rows; made by the generator, where it inserts.
+	maker *newKeys
 
 	dist       distribution
 	zipf       *gen.Zipf
@@ -40,8 +41,8 @@ type keySource struct {
 	inserted, visible, previous int64
 }
 
-func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt uint64) (*keySource, error) {
-	k := &keySource{table: t, pool: pl, dist: p.keys, base: int64(pl.rows)}
+func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool) (*keySource, error) {
+	k := &keySource{table: t, pool: pl, dist: p.keys, base: int64(pl.rows), maker: &newKeys{}}
 	switch {
 	case t.HasRange && t.Dense:
 		k.ranged, k.first, k.base = true, t.KeyMin, t.KeyMax-t.KeyMin+1
@@ -59,7 +60,6 @@ func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt 
 	if k.base < 0 {
 		return nil, errors.New("the range of keys of table " + t.PhysicalName + " is too wide")
 	}
-	k.maker.prepare(req, t, pl, salt)
 	switch p.keys {
 	case zipfian, latest:
 		k.zipf = gen.NewZipf(k.base, p.theta)
@@ -125,157 +125,5 @@ func (k *keySource) put(b *sdk.Batch, position int64) {
 		for _, c := range k.columns {
 			c.put(b, position)
 		}
-	}
-}
-
-// newKeys makes keys that no row has and no other slot makes.
-type newKeys struct {
-	// known: the key is one column that is filled here, so key n can be named again.
-	known bool
-	// column that makes the key unique; "" when the database does.
-	column      string
-	values      values
-	start, step int64
-	salt        uint64
-	slot, slots int64
-}
-
-// prepare chooses the column of the key whose values are made unique.
-func (m *newKeys) prepare(req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt uint64) {
-	m.salt, m.slot, m.slots = salt, int64(req.KeySlot), int64(req.KeySlots)
-	best := -1
-	for _, name := range t.Key {
-		c := t.Column(name)
-		if c == nil || c.HasDefault || c.Generated || len(t.Key) > 1 && pl.find(name) != nil && len(pl.columns) > 0 &&
-			c.Type == sdk.Bool {
-			continue
-		}
-		v := newValues(*c, &params{})
-		rank := 0
-		switch v.maker {
-		case makeNothing, makeBool:
-			continue
-		case makeUUID:
-			rank = 5
-		case makeInt:
-			rank = 3
-			if intMax(*c) > 1<<32 {
-				rank = 4
-			}
-		case makeText, makeTimestamp, makeNumeric:
-			rank = 2
-		}
-		if rank > best {
-			best, m.column, m.values = rank, name, v
-		}
-	}
-	if m.column == "" {
-		return
-	}
-	m.known = len(t.Key) == 1
-	m.startAt(t, pl.find(m.column))
-}
-
-// startAt finds the first free number of the unique column.
-func (m *newKeys) startAt(t *sdk.Table, sampled *poolColumn) {
-	m.step = 1
-	switch m.values.maker {
-	case makeInt:
-		switch {
-		case m.known && t.HasRange:
-			m.start = t.KeyMax + 1
-		case m.known:
-			m.start = 1
-		case intMax(m.values.column) > 1<<32:
-			m.start = 1<<52 | int64(m.salt&(1<<19-1))<<32
-		default:
-			m.start = (intMax(m.values.column) + 1) / 2
-			m.start += int64(m.salt % uint64(m.start/2+1))
-		}
-	case makeNumeric, makeTimestamp, makeDate:
-		if m.values.maker != makeNumeric {
-			m.start = epoch2024
-		}
-		if sampled != nil {
-			m.start = max(m.start, sampled.top())
-		}
-		if m.values.maker == makeDate {
-			m.step = day
-		}
-		m.start += m.step
-		if m.values.maker == makeTimestamp {
-			// A sample's newest row need not be the table's: leave a gap of days.
-			m.start += 30*day + int64(m.salt%uint64(day))
-		}
-	}
-}
-
-// exhausted reports that key n of this slot is beyond what the column holds.
-func (m *newKeys) exhausted(n int64) bool {
-	return m.values.maker == makeInt && m.known && n > (intMax(m.values.column)-m.start-m.slot)/m.slots
-}
-
-// full reports that the column has no room for new keys.
-func (m *newKeys) full() bool {
-	return m.values.maker == makeInt &&
-		(m.start < 0 && m.known && m.start == -1<<63 || m.start > intMax(m.values.column)-m.slots)
-}
-
-// put writes key n of this slot.
-func (m *newKeys) put(b *sdk.Batch, n int64) {
-	number := m.slot + n*m.slots
-	switch m.values.maker {
-	case makeInt:
-		b.I64(m.start + number)
-	case makeTimestamp, makeDate:
-		b.Timestamp(m.start + m.step*number)
-	case makeNumeric:
-		putNumeric(b, m.start+number, 0, 0)
-	case makeFloat:
-		b.F64(float64(m.start + number))
-	case makeUUID:
-		putUUID(b, gen.Mix(m.salt^uint64(number)), gen.Mix(m.salt+uint64(number)))
-	case makeText:
-		m.putText(b, number)
-	case makeInet:
-		putInet(b, uint64(number)+m.salt<<12)
-	case makeTime:
-		putTime(b, number%86_400)
-	case makeBytes:
-		x := gen.Mix(m.salt + uint64(number))
-		s := b.BlobSpace(16)
-		for i := range s {
-			if i == 8 {
-				x = m.salt
-			}
-			s[i] = byte(x)
-			x >>= 8
-		}
-	default:
-		m.putText(b, number)
-	}
-}
-
-// putText writes 20 letters that no other number gives, fewer where the column is shorter.
-func (m *newKeys) putText(b *sdk.Batch, number int64) {
-	const letters = "abcdefghijklmnopqrstuvwxyz234567"
-	size := 20
-	if n := m.values.column.MaxLength; n > 0 && n < size {
-		size = n
-	}
-	s := b.TextSpace(size)
-	// Mix is one to one, so 13 letters of 5 bits never repeat; the rest is the slot's salt.
-	x, rest := gen.Mix(m.salt+uint64(number)), m.salt
-	if size < 13 {
-		x = m.salt>>40 + uint64(number)
-	}
-	for i := size - 1; i >= 0; i-- {
-		if size-1-i >= 13 {
-			s[i] = letters[rest&31]
-			rest >>= 5
-			continue
-		}
-		s[i] = letters[x&31]
-		x >>= 5
 	}
 }
