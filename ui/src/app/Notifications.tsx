@@ -10,7 +10,16 @@ import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { HookForm } from './HookForm';
-import { draftOf, eventLabel, type HookDraft, hookInput, hookScope, kindLabel, lastDelivery, resumeInput } from './hooks';
+import {
+  draftOf,
+  eventLabel,
+  type HookDraft,
+  hookInput,
+  hookScope,
+  kindLabel,
+  lastDelivery,
+  resumeInput,
+} from './hooks';
 import { problemText } from '../design/sentences';
 
 const path = '/api/v1/notifications';
