@@ -113,9 +113,32 @@ func orNone[T any](list []T) []T {
 	return list
 }
 
+// guestPool is a pool as a guest sees it: of the packed keys it knows how many there are.
+type guestPool struct {
+	engine.Pool
+	Keys *guestKeys `json:"keys,omitempty"`
+}
+
+type guestKeys struct {
+	Columns []string           `json:"columns"`
+	Types   []engine.ValueType `json:"types"`
+	Count   int                `json:"count"`
+}
+
 func openDocument(req plugin.OpenRequest) ([]byte, error) {
-	req.Params, req.Tables, req.Pools = orEmpty(req.Params), orNone(req.Tables), orNone(req.Pools)
-	return json.Marshal(req)
+	req.Params, req.Tables = orEmpty(req.Params), orNone(req.Tables)
+	pools := make([]guestPool, len(req.Pools))
+	for i, p := range req.Pools {
+		pools[i].Pool = p
+		pools[i].Rows = orNone(p.Rows)
+		if k := p.Keys; k.Len() > 0 {
+			pools[i].Keys = &guestKeys{Columns: k.Columns(), Types: k.Types(), Count: k.Len()}
+		}
+	}
+	return json.Marshal(struct {
+		plugin.OpenRequest
+		Pools []guestPool `json:"pools"`
+	}{req, pools})
 }
 
 // Open starts a stream on an instance of its own.
@@ -124,6 +147,9 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 	f, err := freezeStatements(list)
 	if err != nil {
 		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
+	}
+	for _, p := range req.Pools {
+		f.keys = append(f.keys, p.Keys)
 	}
 	doc, err := openDocument(req)
 	if err != nil {

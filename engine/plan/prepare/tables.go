@@ -69,7 +69,11 @@ type tableState struct {
 	exists bool
 	table  *engine.Table
 	pool   *engine.Pool
-	notes  []string
+	// keys is how the table's keys are read.
+	keys *plugin.KeyQuery
+	// anyShape: the workload takes the table as it is.
+	anyShape bool
+	notes    []string
 }
 
 // inspect asks what a table is; of one that is going to be dropped the adapter says no keys and samples.
@@ -98,7 +102,8 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if err := p.noteUnmarked(ctx, t, answer.Table); err != nil {
 		return tableState{}, err
 	}
-	return tableState{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
+	return tableState{exists: true, table: answer.Table, pool: answer.Pool, keys: answer.Keys,
+		anyShape: t.AnyShape, notes: answer.Notes}, nil
 }
 
 // prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.
@@ -158,6 +163,9 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		p.notes = append(p.notes, state[i].notes...)
 		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
 			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
+		}
+		if err := p.readKeys(ctx, p.names[i]+p.tableLabel(i), &state[i]); err != nil {
+			return nil, err
 		}
 		tables = append(tables, *state[i].table)
 		if state[i].pool != nil {

@@ -170,6 +170,8 @@ func (g *generator) one(b *sdk.Batch) error {
 	case update:
 		g.put(b, &g.change)
 		k.put(b, k.place(g.rand))
+	case remove:
+		k.put(b, k.victim(g.rand))
 	default:
 		k.put(b, k.place(g.rand))
 	}
