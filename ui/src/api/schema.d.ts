@@ -8205,6 +8205,7 @@ export interface components {
              */
             total: number;
         };
+        PackedKeys: Record<string, never>;
         PartComparison: {
             kinds: components["schemas"]["ComparedPart"][];
             notes: string[];
@@ -8563,6 +8564,7 @@ export interface components {
         };
         Pool: {
             columns: string[] | null;
+            keys?: components["schemas"]["PackedKeys"];
             rows: (unknown[] | null)[] | null;
             table: string;
         };
@@ -9963,6 +9965,8 @@ export interface components {
             key_max: number | null;
             /** Format: int64 */
             key_min: number | null;
+            /** Format: int64 */
+            known_keys?: number;
             name: string;
             own?: boolean;
             physical_name: string;
@@ -10674,6 +10678,7 @@ export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
 export type OwnedToken = components['schemas']['OwnedToken'];
 export type OwnedTokens = components['schemas']['OwnedTokens'];
+export type PackedKeys = components['schemas']['PackedKeys'];
 export type PartComparison = components['schemas']['PartComparison'];
 export type Pass = components['schemas']['Pass'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
