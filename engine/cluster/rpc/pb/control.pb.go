@@ -1752,6 +1752,8 @@ type Status struct {
 	Sequence      int64                  `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	ClockOffsetNs int64                  `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
 	ClockErrorNs  int64                  `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
+	// Why the node accepts no work although it does not drain.
+	Refusal       string `protobuf:"bytes,10,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1847,6 +1849,13 @@ func (x *Status) GetClockErrorNs() int64 {
 		return x.ClockErrorNs
 	}
 	return 0
+}
+
+func (x *Status) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
 }
 
 type Resources struct {
@@ -5265,7 +5274,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xcf\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xe9\x02\n" +
 	"\x06Status\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05alive\x18\x02 \x01(\bR\x05alive\x12%\n" +
@@ -5275,7 +5284,9 @@ const file_control_proto_rawDesc = "" +
 	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1a\n" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\xb4\x02\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12\x18\n" +
+	"\arefusal\x18\n" +
+	" \x01(\tR\arefusal\"\xb4\x02\n" +
 	"\tResources\x12\x17\n" +
 	"\acpu_pct\x18\x01 \x01(\x01R\x06cpuPct\x12\x1d\n" +
 	"\n" +
