@@ -64,8 +64,8 @@ type Column struct {
 // Constraint is what binds the values of columns of a table.
 type Constraint struct {
 	Name string `json:"name,omitempty"`
-	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, or referenced: a foreign key of another
-	// table, References, that refuses DELETE.
+	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, referenced (a foreign key of the table
+	// References refuses DELETE), or pointed_at (foreign keys refuse another value in the columns).
 	Kind    string   `json:"kind"`
 	Columns []string `json:"columns"`
 	// Equal are the columns of an exclusion that are compared with =.
