@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // ValueType is the type of a bind value, as plugins name it.
 type ValueType string
 
@@ -119,11 +121,27 @@ type Pool struct {
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.
 func (p *Plan) Shown() *Plan {
-	if p == nil || p.Pools == nil {
+	if p == nil {
+		return p
+	}
+	top := slices.ContainsFunc(p.Tables, func(t Table) bool {
+		return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Top != nil })
+	})
+	if p.Pools == nil && !top {
 		return p
 	}
 	shown := *p
 	shown.Pools = nil
+	if top {
+		shown.Tables = slices.Clone(p.Tables)
+		for i := range shown.Tables {
+			columns := slices.Clone(shown.Tables[i].Columns)
+			for j := range columns {
+				columns[j].Top = nil
+			}
+			shown.Tables[i].Columns = columns
+		}
+	}
 	return &shown
 }
 
