@@ -149,6 +149,8 @@ const (
 	Partition  = "partition"
 	Domain     = "domain"
 	Referenced = "referenced"
+	// PointedAt are columns that other rows refer to, which refuse another value.
+	PointedAt = "pointed_at"
 )
 
 // Constraint is what binds the values of columns: those of one constraint belong together.

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -163,7 +164,7 @@ func (t *trial) note(i int, err error) bool {
 	t.notes = append(
 		t.notes,
 		fmt.Sprintf("The statement %s could not be tried before the load: %s", t.plan.Statements[i].ID,
-			textsafe.OneLine(said.Message)),
+			executions.Mask(textsafe.OneLine(said.Message))),
 	)
 	return true
 }
@@ -182,7 +183,7 @@ func (t *trial) fault(i int, err error) engine.FieldError {
 			table = &t.plan.Tables[k]
 		}
 	}
-	f.Message = fmt.Sprintf("%s: %s", s.Kind, strings.TrimRight(textsafe.OneLine(said.Message), "."))
+	f.Message = fmt.Sprintf("%s: %s", s.Kind, strings.TrimRight(executions.Mask(textsafe.OneLine(said.Message)), "."))
 	if table != nil {
 		columns, left := broken(table, s, said.Message)
 		if len(columns) > 0 {

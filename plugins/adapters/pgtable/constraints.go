@@ -71,9 +71,19 @@ WHERE c.contype = 'f' AND c.conparentid = 0 AND (c.confdeltype IN ('a','r') OR c
 ORDER BY c.conname`}
 }
 
+// pointedQuery lists the columns that foreign keys refer to, and do not follow.
+func pointedQuery(oid string) sdk.Query {
+	return sdk.Query{
+		ID: "pointed",
+		SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.confkey) AS u(n)
+WHERE c.confrelid = ` + oid + `::oid AND c.contype = 'f' AND c.confupdtype IN ('a','r')`,
+	}
+}
+
 // shapeQueries ask what may be written to a table.
 func shapeQueries(oid string) []sdk.Query {
 	return []sdk.Query{boundQuery(oid), uniqueQuery(oid), triggersQuery(oid), partitionsQuery(oid), referencesQuery(oid),
+		pointedQuery(oid),
 		{ID: "nonce", SQL: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8::text"}}
 }
 
@@ -152,6 +162,11 @@ func (t *table) readConstraints(req *jsondoc.Value) {
 			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Partition, Columns: t.mentioned(def)})
 		}
 	}
+	pointed := sdk.ResultOf(req, "pointed").Rows
+	for i := range pointed.Len() {
+		t.constraints = append(t.constraints,
+			sdk.Constraint{Kind: sdk.PointedAt, Columns: t.numbered([]string{pointed.At(i).At(0).Str()})})
+	}
 	for _, c := range t.columns {
 		if c.checkedDomain {
 			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Domain, Columns: []string{c.Name}})
@@ -219,7 +234,7 @@ func added(list []string, s string) []string {
 // bound reports that something other than uniqueness decides which values a column takes.
 func (t *table) bound(name string) bool {
 	for _, c := range t.constraints {
-		if c.Kind == sdk.Unique {
+		if c.Kind == sdk.Unique || c.Kind == sdk.PointedAt {
 			continue
 		}
 		for _, column := range c.Columns {
