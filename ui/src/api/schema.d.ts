@@ -7874,6 +7874,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
@@ -8984,6 +8985,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             /** Format: date-time */
@@ -9070,6 +9073,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9199,6 +9204,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9466,6 +9473,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
