@@ -56,8 +56,8 @@ type Job struct {
 	interrupted bool
 }
 
-// Origin says who has asked for an enrichment again; nobody for one that belongs to its run's end, and for one that goes
-// on after a restart.
+// Origin says who has asked for an enrichment again; nobody for one that belongs to its run's end, and for one that
+// goes on after a restart.
 type Origin struct{ By engine.Actor }
 
 // whyStopped is the sentence of one that was stopped.

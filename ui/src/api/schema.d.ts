@@ -7858,6 +7858,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             secret: string;
@@ -8060,6 +8061,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             token_id: string;
