@@ -15,7 +15,7 @@ type NodeToken struct {
 	Uses      int    `json:"uses" doc:"How many nodes may join with it."`
 	Used      int    `json:"used"`
 	CreatedBy string `json:"created_by"`
-	// CreatedByID is the user: nodes join as long as it is an admin. A process, and a token of versions before 18, has none.
+	// CreatedByID is the user: nodes join as long as it is an admin. A token of versions before 18 has none.
 	CreatedByID string      `json:"created_by_id,omitempty"`
 	CreatedAt   engine.Time `json:"created_at"`
 	ExpiresAt   engine.Time `json:"expires_at"`
