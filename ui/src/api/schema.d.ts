@@ -7897,6 +7897,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             secret: string;
@@ -7913,6 +7914,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
@@ -8098,6 +8100,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             token_id: string;
@@ -9030,6 +9033,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             /** Format: date-time */
@@ -9116,6 +9121,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9245,6 +9252,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9512,6 +9521,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
