@@ -108,6 +108,8 @@ type LogicalTable struct {
 	// ComputedKeys: the workload knows every key and value it needs from Rows and its
 	// parameters, so that nothing is sampled from the table.
 	ComputedKeys bool `json:"computed_keys,omitempty"`
+	// OwnKeys: the workload computes the keys of the rows that it has loaded, and takes sampled ones for others only.
+	OwnKeys bool `json:"own_keys,omitempty"`
 	// Indexes are made beside the key's, after the rows are loaded.
 	Indexes []LogicalIndex `json:"indexes,omitempty"`
 	// Options follow the columns when the table is created, keyed by dialect:
@@ -166,6 +168,8 @@ type Statement struct {
 	// Param is the parameter that asks for this statement, for the refusal by a table
 	// type that does not support it: "weights.UPDATE".
 	Param string `json:"param,omitempty"`
+	// Cure says what a user can do when it finds no rows.
+	Cure string `json:"cure,omitempty"`
 	// BindOrder says, by dialect, which bind each parameter of SQL takes; see engine.Statement.
 	BindOrder map[string][]int `json:"bind_order,omitempty"`
 }

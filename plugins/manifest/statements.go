@@ -43,7 +43,8 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 	for i, s := range in {
 		out := plugin.Statement{ID: Clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
 			Kind:        engine.KindGenericSQL,
-			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
+			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), BindOrder: s.BindOrder,
+			Cure: Clean([]byte(s.Cure), 500)}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}

@@ -71,7 +71,7 @@ type tableState struct {
 	pool   *engine.Pool
 	// keys is how the table's keys are read.
 	keys *plugin.KeyQuery
-	// anyShape: the workload takes the table as it is.
+	// anyShape: the workload takes the table, and its keys, as they are.
 	anyShape bool
 	notes    []string
 }
@@ -103,7 +103,7 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		return tableState{}, err
 	}
 	return tableState{exists: true, table: answer.Table, pool: answer.Pool, keys: answer.Keys,
-		anyShape: t.AnyShape, notes: answer.Notes}, nil
+		anyShape: t.AnyShape && !t.OwnKeys, notes: answer.Notes}, nil
 }
 
 // prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.

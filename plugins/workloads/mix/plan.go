@@ -57,7 +57,8 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 				return nil, pl.planError(kind, "it is empty; load rows first (target.prepare)")
 			}
 		}
-		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind]}
+		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind],
+			Cure: cure}
 		switch kind {
 		case lookup:
 			s.ID, s.Columns = "point_lookup", columns
@@ -231,3 +232,8 @@ func (mix) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement, 
 	}
 	return pl.list, nil
 }
+
+// cure is what helps against operations that find no row.
+const cure = "the rows that it asks for are not in the table, or not any more: beside DELETEs give weights.INSERT no " +
+	"less than weights.DELETE, or the table more rows; target.prepare.if_exists: recreate loads a table of Loadstone's " +
+	"own anew, and target.params.key_sample says how many keys are read before the run"
