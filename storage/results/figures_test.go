@@ -223,7 +223,8 @@ func checkStatements(t *rapid.T, list []engine.StatementFigures, recs []engine.E
 			values = append(values, float64(r.Elapsed)/1e6)
 			sum += float64(r.Elapsed) / 1e6
 		}
-		if f.Count != int64(len(of)) || f.Errors != errors || f.Rows != rows || f.NoRows != empty || f.Retries != retries || len(of) == 0 {
+		if f.Count != int64(len(of)) || f.Errors != errors || f.Rows != rows || f.NoRows != empty || f.Retries != retries ||
+			len(of) == 0 {
 			t.Fatalf("%+v; want %d, %d errors, %d rows, %d retries", f, len(of), errors, rows, retries)
 		}
 		for _, c := range []struct {

@@ -130,7 +130,7 @@ func (a *Answer) needsBody(kind byte) bool {
 
 func known(kind byte) bool {
 	switch kind {
-	case 'D', 'C', '2', 'Z', 'E', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's':
+	case 'D', 'C', '2', 'Z', 'E', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's', 'H', 'd', 'c':
 		return true
 	}
 	return false
@@ -174,10 +174,11 @@ func (a *Answer) message(kind byte, body []byte) {
 		if e := parseError(body); a.Err == nil || Fatal(e) {
 			a.Err = e
 		}
-	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's':
+	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's', 'H', 'd', 'c':
 		// BindComplete, NoticeResponse, ParameterStatus, NotificationResponse,
 		// EmptyQueryResponse, RowDescription, NoData, ParseComplete,
-		// CloseComplete, ParameterDescription, PortalSuspended: nothing to keep.
+		// CloseComplete, ParameterDescription, PortalSuspended, CopyOutResponse, CopyData,
+		// CopyDone: nothing to keep.
 	default:
 		a.fail(fmt.Sprintf("unexpected message %q", kind))
 	}
