@@ -82,8 +82,10 @@ type StatementFigures struct {
 	Count         int64  `json:"count"`
 	Errors        int64  `json:"errors"`
 	// Retries counts repetitions of executions; inside transactions it is 0.
-	Retries   int64              `json:"retries"`
-	Rows      int64              `json:"rows"`
+	Retries int64 `json:"retries"`
+	Rows    int64 `json:"rows"`
+	// NoRows succeeded and found or changed no row.
+	NoRows    int64              `json:"no_rows"`
 	QPS       float64            `json:"qps"`
 	LatencyMs StatementLatencyMs `json:"latency_ms"`
 }

@@ -124,6 +124,7 @@ const (
 	AboutUnbalanced       NoteCode = "accounting_unbalanced"
 	AboutFallback         NoteCode = CauseFallback
 	AboutKindFailed       NoteCode = CauseKindFailed
+	AboutMisses           NoteCode = CauseMisses
 	AboutConnectionsShort NoteCode = CauseConnectionsShort
 )
 
@@ -261,11 +262,12 @@ var noteWords = map[NoteCode]func(Note) string{
 		)
 	},
 	NoteNothingInserted: func(n Note) string {
-		return fmt.Sprintf(
-			"%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's own count: "+
-				"a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.",
-			n.Percent,
-		)
+		what := "the operations of kind INSERT"
+		if n.Statement != "" {
+			what = "the executions of " + n.Statement + " inside of transactions"
+		}
+		return fmt.Sprintf("%.3g %% of %s succeeded and inserted no row, by the server's own count: a trigger, a rule or "+
+			"ON CONFLICT left it out, or put it elsewhere.", n.Percent, what)
 	},
 	NoteNothingFound: func(n Note) string {
 		return fmt.Sprintf(
@@ -451,6 +453,18 @@ var causeWords = map[NoteCode]func(Note) string{
 		text := fmt.Sprintf("all %d operations of kind %s failed", n.Count, n.Kind)
 		if n.Text != "" {
 			text += "; the most frequent error of the run: " + n.Text
+		}
+		return text
+	},
+	AboutMisses: func(n Note) string {
+		does := "found"
+		if n.Kind.Write() {
+			does = "changed"
+		}
+		text := fmt.Sprintf("%d of %d executions of %s (%s) that succeeded %s no row (%.3g %%): they are faster than those "+
+			"that find one", n.Count, n.Total, n.Statement, n.Kind, does, n.Percent)
+		if n.Text != "" {
+			text += "; " + n.Text
 		}
 		return text
 	},

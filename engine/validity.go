@@ -68,8 +68,8 @@ func (v *Validity) ReadNotes() []Note {
 // ValidityCause is one reason to doubt, with its interval.
 type ValidityCause struct {
 	// Cause is generator_cpu | gc_pause | recorder_stall | lost_worker | snapshot_gap | incomplete_record | schedule_lag
-	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | connections_short |
-	// clock_step.
+	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | misses |
+	// connections_short | clock_step.
 	Cause  string `json:"cause"`
 	Detail string `json:"detail"`
 	From   Time   `json:"from"`
@@ -108,5 +108,6 @@ const (
 	CauseNothingMeasured  = "nothing_measured"
 	CauseFallback         = "fallback_warehouse"
 	CauseKindFailed       = "kind_failed"
+	CauseMisses           = "misses"
 	CauseConnectionsShort = "connections_short"
 )

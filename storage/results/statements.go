@@ -22,6 +22,7 @@ type statementSums struct {
 	count, rated, rows, errors, tries int64
 	// carried were due in the warm-up, ended in the measurement, and are in its rate alone.
 	carried int64
+	empty   int64 // succeeded without a row
 	// keys are the latencies of the row group that is being read.
 	keys []uint64
 }
@@ -33,6 +34,8 @@ func (s *statementSums) add(ms float64, rows int32, success bool, retries int32,
 	s.tries += int64(retries)
 	if !success {
 		s.errors++
+	} else if rows == 0 {
+		s.empty++
 	}
 	if rated {
 		s.rated++
@@ -47,6 +50,7 @@ func (s *statementSums) merge(o *statementSums) {
 	s.rows += o.rows
 	s.errors += o.errors
 	s.tries += o.tries
+	s.empty += o.empty
 }
 
 // statementTable finds the sums of a statement by the indexes that a row group
@@ -128,7 +132,7 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 		s.latency.order()
 		l := s.latency.latency()
 		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count,
-			Errors: s.errors, Rows: s.rows,
+			Errors: s.errors, Rows: s.rows, NoRows: s.empty,
 			QPS:       rate(s.rated + s.carried),
 			LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
 		if !key.inside {

@@ -157,6 +157,10 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		workers = make([]*engine.Figures, len(e.Workers))
 		account(parent, totals, known)
 	}
+	countOwn(parent, e.Plan)
+	for _, w := range workers {
+		countOwn(w, e.Plan)
+	}
 	parent.LivePercentiles = e.LivePercentiles.compareExact(parent)
 	if rate := e.meanRate(parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
@@ -192,6 +196,8 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	if e.Plan != nil {
 		noteStatements(v, parent, e.Plan.Statements)
 	}
+	noteNothingInserted(v, parent)
+	addMisses(v, parent, e.Plan, e.Run.WarmupEndTime.Time, end)
 	if e.Search == nil {
 		addFailedKinds(v, parent, e.Run.WarmupEndTime.Time, end)
 	}

@@ -98,7 +98,9 @@ type Second struct {
 
 // Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
 type Aggregator struct {
-	workers map[string]*reports
+	// ownReads and ownWrites: statements of one's own all read, or all write.
+	ownReads, ownWrites bool
+	workers             map[string]*reports
 	// The histograms keep their memory from tick to tick.
 	tick  *adder
 	phase *adder
@@ -132,6 +134,21 @@ func New() *Aggregator {
 		a.kinds[k] = newAdder()
 	}
 	return a
+}
+
+// CountOwn counts statements of kind GENERIC_SQL as reads or writes, where all of the plan's do the same. The figures
+// after the end tell them apart one by one.
+func (a *Aggregator) CountOwn(plan *engine.Plan) {
+	if plan == nil {
+		return
+	}
+	reads, writes := false, false
+	for _, s := range plan.Statements {
+		if s.Kind == engine.KindGenericSQL {
+			reads, writes = reads || !s.Writes, writes || s.Writes
+		}
+	}
+	a.ownReads, a.ownWrites = reads && !writes, writes && !reads
 }
 
 // Add takes a snapshot over; the caller must not change it afterwards. It
@@ -515,10 +532,10 @@ func (f *fold) finish() {
 			p.LatencyByKind[k] = latency(total)
 		}
 		switch {
-		case k.Read():
+		case k.Read() || k == engine.KindGenericSQL && f.a.ownReads:
 			p.Operations.Reads += c.Count
 			p.Operations.ReadsPerSec += f.kindRate[k]
-		case k.Write():
+		case k.Write() || k == engine.KindGenericSQL && f.a.ownWrites:
 			p.Operations.Writes += c.Count
 			p.Operations.WritesPerSec += f.kindRate[k]
 		}

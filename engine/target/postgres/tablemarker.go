@@ -133,7 +133,8 @@ func (f *footprint) add(table string, opaque bool, operation, statement string) 
 
 // planned begin the statements that a plan says everything of; what others do, a
 // DO block most of all, is not known.
-var planned = []string{"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "SHOW", "EXPLAIN"}
+var planned = []string{"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "SHOW", "EXPLAIN",
+	"SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "LOCK", "DECLARE", "FETCH", "MOVE", "CLOSE"}
 
 // addStatement adds what one statement writes to.
 func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error {

@@ -7644,6 +7644,7 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            own_keys?: boolean;
             /** Format: int64 */
             rows?: number;
             sized_by?: string;
@@ -8502,6 +8503,7 @@ export interface components {
             binds?: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
             hint?: string;
+            cure?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
@@ -9644,6 +9646,7 @@ export interface components {
             bind_order?: number[] | null;
             binds: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
+            cure?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
@@ -9661,6 +9664,8 @@ export interface components {
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             latency_ms: components["schemas"]["StatementLatencyMs"];
+            /** Format: int64 */
+            no_rows: number;
             /** Format: double */
             qps: number;
             /** Format: int64 */
