@@ -141,8 +141,8 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {
-		if pooled := throughPooler(err); pooled != nil {
-			return prepared{}, pooled
+		if known := explained(err); known != nil {
+			return prepared{}, known
 		}
 		return refuse(err, "%s", sentence(err))
 	}

@@ -140,7 +140,11 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	}
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
+			known := cmp.Or(explained(err), d.unanswered(err), d.foreign(ctx, c, err))
 			closeQuietly(c)
+			if known != nil {
+				return nil, known
+			}
 			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
 				Message: fmt.Sprintf("The session statement %q failed: %s", sql, sentence(err)),
 				Hint:    "It runs on every connect; change the adapter's session statements or grant what it needs."}
@@ -256,6 +260,9 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		nil,
 	)
 	if err != nil {
+		if known := cmp.Or(d.unanswered(err), d.foreign(ctx, c, err)); known != nil {
+			return target.ServerInfo{}, known
+		}
 		return target.ServerInfo{}, d.explain(err)
 	}
 	info := target.ServerInfo{Local: local(c.Conn())}

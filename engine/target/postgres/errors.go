@@ -65,9 +65,9 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	case errors.As(err, &state):
 		return engine.ExecutionError{Class: engine.ErrClassOther, Code: target.CodeTransactionState, Message: state.Error()}
 	case errors.As(err, &server):
-		if pooled := throughPooler(err); pooled != nil {
+		if known := explained(err); known != nil {
 			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code,
-				Message: pooled.Message + " " + pooled.Hint}
+				Message: known.Message + " " + known.Hint}
 		}
 		return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: server.Message}
 	case errors.As(err, &protocol):
@@ -163,10 +163,13 @@ func (d *database) explain(err error) error {
 	}
 	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
 	host, where := d.conn.Host, d.address()
+	if out.Message, out.Hint = d.lacksRole(err); out.Message != "" {
+		return out
+	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
-		if pooled := throughPooler(err); pooled != nil {
-			return pooled
+		if known := explained(err); known != nil {
+			return known
 		}
 		out.Message, out.Hint = d.explainServer(server, where)
 		return out
@@ -182,6 +185,11 @@ func (d *database) explain(err error) error {
 		verify    *tls.CertificateVerificationError
 	)
 	text := err.Error()
+	if strings.Contains(text, "AfterConnect error") || strings.Contains(text, "ValidateConnect failed") {
+		if silent := d.unanswered(err); silent != nil {
+			return silent
+		}
+	}
 	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
 	if refusedByPeer(err) != "" || closed {

@@ -50,6 +50,9 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 			if errors.As(err, &server) && !wire.Fatal(server) {
 				return d.cfg.Prepared != nil, nil
 			}
+			if silent := d.unanswered(err); silent != nil {
+				return false, silent
+			}
 			return false, d.explain(err)
 		}
 		known = poolerNone
@@ -102,6 +105,11 @@ func throughPooler(err error) *engine.Error {
 	const kept = "A pooler between Loadstone and the server gives every transaction another session, and prepared " +
 		"statements stay behind"
 	switch {
+	case strings.Contains(server.Message, "statement pooling"):
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: "The pooler (PgBouncer) is in statement mode, in which there are no transactions: " + server.Message + ".",
+			Hint: "Set pool_mode to session or transaction in pgbouncer.ini, for this database or user, or connect to the " +
+				"server itself. Loadstone looks at a target in transactions that only read."}
 	case server.Code == "26000", server.Code == "42P05":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: kept + ": " + server.Message + ".",
 			Hint: "Set target.prepared: false, or have the pooler follow prepared statements (PgBouncer 1.21: " +

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		if c.TxStatus() != 'I' && !c.IsClosed() {
 			_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
 		}
+		if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+			return nil, known
+		}
 		if d.reader != "" && ctx.Err() == nil {
 			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
 				Message: fmt.Sprintf(
@@ -71,6 +75,9 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		if end := execAll(ctx, c, "ROLLBACK"); end != nil && err == nil {
 			return nil, fmt.Errorf("ending a read: %w", end)
 		}
+	}
+	if known := cmp.Or(outOfLocks(err), d.foreign(ctx, c, err)); known != nil {
+		return nil, known
 	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "55P03" && sql != holdersQuery {

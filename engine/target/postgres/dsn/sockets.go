@@ -103,6 +103,15 @@ type Config struct {
 	balanced bool
 }
 
+// Addresses are the hosts, with their ports, in the order in which they are written.
+func (c Config) Addresses() (all []string) {
+	for _, g := range hosts(c.ConnConfig) {
+		_, address := pgconn.NetworkAddress(g[0].Host, g[0].Port)
+		all = append(all, address)
+	}
+	return all
+}
+
 // Next returns the configuration for one connect: a copy, whose hosts are in random order where that is asked for
 // (load_balance_hosts).
 func (c Config) Next() *pgx.ConnConfig {
