@@ -256,7 +256,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	rs, err := query(
 		ctx,
 		c,
-		`SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid()`,
+		`SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid(), version()`,
 		nil,
 	)
 	if err != nil {
@@ -274,11 +274,16 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		if n, ok := row[3].(int64); ok {
 			info.MaxConnections = int(n)
 		}
-		if pid, ok := row[4].(int64); ok && d.notePooler(pid, c) {
+		version, _ := row[5].(string)
+		if pid, ok := row[4].(int64); ok && d.notePooler(pid, version, c) {
 			info.Pooled = true
 			// A pooler's clients may be more than the server's connections.
 			info.MaxConnections = 0
-			info.Notes = append(info.Notes, d.poolerNote())
+			note := d.poolerNote()
+			if isPGlite(version) {
+				note = pgliteNote
+			}
+			info.Notes = append(info.Notes, note)
 		}
 	}
 	begin := time.Now()

@@ -22,8 +22,8 @@ const (
 
 // notePooler notes whether a pooler answers: the session that a statement runs in is then
 // not the one whose key the connection was given when it was opened.
-func (d *database) notePooler(backend int64, c *pgconn.PgConn) bool {
-	there := backend != int64(c.PID())
+func (d *database) notePooler(backend int64, version string, c *pgconn.PgConn) bool {
+	there := backend != int64(c.PID()) || isPGlite(version)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pooler = poolerNone
@@ -43,7 +43,7 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 	known := d.pooler
 	d.mu.Unlock()
 	if known == poolerUnknown {
-		rs, err := query(ctx, c, "SELECT pg_catalog.pg_backend_pid()", nil)
+		rs, err := query(ctx, c, "SELECT pg_catalog.pg_backend_pid(), pg_catalog.version()", nil)
 		if err != nil {
 			// What does not know the function has no sessions to tell apart.
 			var server *pgconn.PgError
@@ -56,8 +56,9 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 			return false, d.explain(err)
 		}
 		known = poolerNone
-		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 1 {
-			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, c) {
+		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 2 {
+			version, _ := rs.Rows[0][1].(string)
+			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, version, c) {
 				known = poolerThere
 			}
 		}
