@@ -109,6 +109,13 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 		}
 	}
 	c.stmts = d.share(stmts)
+	if pg.TxStatus() != stateIdle {
+		// Pgpool in raw mode begins a transaction of its own when a statement is prepared, and does not end it.
+		if err := execAll(ctx, pg, "ROLLBACK"); err != nil {
+			closeQuietly(pg)
+			return nil, d.explain(err)
+		}
+	}
 	if err := pg.SyncConn(ctx); err != nil {
 		closeQuietly(pg)
 		return nil, d.explain(err)
