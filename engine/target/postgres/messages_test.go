@@ -34,6 +34,7 @@ func says(t *testing.T, err error, words ...string) {
 
 // TestTheRoleThatIsLackingIsNamed: what answers is a primary that takes writes.
 func TestTheRoleThatIsLackingIsNamed(t *testing.T) {
+	t.Parallel()
 	socket, through := behind(t)
 	first, _ := forwarder(t, socket)
 	second, _ := forwarder(t, socket)
@@ -51,7 +52,7 @@ func TestTheRoleThatIsLackingIsNamed(t *testing.T) {
 		{gone + "&target_session_attrs=standby", []string{"None of 127.0.0.1:1, ", " is a standby", "what answered is a primary"}},
 		{one + "&default_transaction_read_only=on&target_session_attrs=read-write", []string{"takes no writes",
 			"target_session_attrs=read-write"}},
-		{one + "&target_session_attrs=primry", []string{"target_session_attrs of the connection is none of any, read-write",
+		{one + "&target_session_attrs=primry", []string{"its target_session_attrs is none of any, read-write",
 			"target_session_attrs=primary"}},
 		{one + "&target_session_attrs=master", []string{"is none of any, read-write, read-only, primary, standby, prefer-standby"}},
 	} {
@@ -67,6 +68,7 @@ func TestTheRoleThatIsLackingIsNamed(t *testing.T) {
 
 // TestAPoolThatIsFullIsNamed: the pooler lets a client in, and gives it no session.
 func TestAPoolThatIsFullIsNamed(t *testing.T) {
+	t.Parallel()
 	own := []engine.OwnDatabase{{SystemID: "1", OID: 1, Name: "control"}}
 	for name, d := range map[string]target.Driver{"one's own": postgres.NewDriver(),
 		"a server's": postgres.NewStrictDriver(func() []engine.OwnDatabase { return own }, nil)} {
@@ -134,6 +136,7 @@ func TestAPoolerInStatementModeIsNamed(t *testing.T) {
 
 // TestLockSlotsThatAreUsedUpAreNamed: a partitioned table has more partitions than the server has room for locks.
 func TestLockSlotsThatAreUsedUpAreNamed(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartCrashable(t, map[string]string{"max_connections": "5", "max_locks_per_transaction": "10",
 		"max_prepared_transactions": "0", "max_worker_processes": "1", "max_wal_senders": "0"})
 	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN("postgres"))})
