@@ -20,8 +20,8 @@ import (
 // progressInterval is how often Load reports at most.
 const progressInterval = 250 * time.Millisecond
 
-// Load streams rows through one COPY, or through INSERTs where the server takes none, which is one transaction: all rows or
-// none. The format is binary when every column's type has a binary path here.
+// Load streams rows through one COPY, or through INSERTs where the server takes none, which is one transaction: all
+// rows or none. The format is binary when every column's type has a binary path here.
 // next runs on another goroutine than the caller's, never concurrently with
 // itself and never after Load has returned.
 func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error),

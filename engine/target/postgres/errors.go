@@ -163,16 +163,8 @@ func (d *database) explain(err error) error {
 	}
 	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
 	host, where := d.conn.Host, d.address()
-	if out.Message, out.Hint = d.lacksRole(err); out.Message != "" {
-		return out
-	}
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
-		if known := explained(err); known != nil {
-			return known
-		}
-		out.Message, out.Hint = d.explainServer(server, where)
-		return out
+	if known := d.explainAnswer(err, where); known != nil {
+		return known
 	}
 	err = d.decisive(err)
 	var (
@@ -185,11 +177,6 @@ func (d *database) explain(err error) error {
 		verify    *tls.CertificateVerificationError
 	)
 	text := err.Error()
-	if strings.Contains(text, "AfterConnect error") || strings.Contains(text, "ValidateConnect failed") {
-		if silent := d.unanswered(err); silent != nil {
-			return silent
-		}
-	}
 	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
 	if refusedByPeer(err) != "" || closed {
@@ -265,6 +252,27 @@ func (d *database) explain(err error) error {
 		out.Hint = "The server's log has the details."
 	}
 	return out
+}
+
+// explainAnswer explains an error of a server that has answered: with an error, with the wrong role, or, once it had
+// let the connection in, with nothing. It is nil for every other error.
+func (d *database) explainAnswer(err error, where string) *engine.Error {
+	if message, hint := d.lacksRole(err); message != "" {
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: message, Hint: hint}
+	}
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		if known := explained(err); known != nil {
+			return known
+		}
+		message, hint := d.explainServer(server, where)
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: message, Hint: hint}
+	}
+	if text := err.Error(); strings.Contains(text, "AfterConnect error") ||
+		strings.Contains(text, "ValidateConnect failed") {
+		return d.unanswered(err)
+	}
+	return nil
 }
 
 // alerts are what a server says of a client certificate, by Go's words for them.

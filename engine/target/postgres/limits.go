@@ -76,8 +76,8 @@ func (d *database) lacksRole(err error) (message, hint string) {
 	return "", ""
 }
 
-// unanswered explains that a server let a connection in and then did not answer: as a pooler does whose sessions are all
-// taken.
+// unanswered explains that a server let a connection in and then did not answer: as a pooler does whose sessions are
+// all taken.
 func (d *database) unanswered(err error) *engine.Error {
 	if !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 		return nil
@@ -100,8 +100,8 @@ func isForeign(err error) bool {
 	return server.Code != "42501" && (slices.Contains([]string{"42", "0A", "XX", "00", "", "HY", "90", "3D", "3F"}, class))
 }
 
-// foreign explains an error of what speaks Postgres' protocol and is none: it is asked what every Postgres knows, and does
-// not. It is nil for every other error.
+// foreign explains an error of what speaks Postgres' protocol and is none: it is asked what every Postgres knows, and
+// does not. It is nil for every other error.
 func (d *database) foreign(ctx context.Context, c *pgconn.PgConn, err error) *engine.Error {
 	if !isForeign(err) || c.IsClosed() || c.TxStatus() != stateIdle {
 		return nil
@@ -121,6 +121,7 @@ func (d *database) foreign(ctx context.Context, c *pgconn.PgConn, err error) *en
 	}
 	return &engine.Error{Code: engine.CodeTarget, Cause: err,
 		Message: fmt.Sprintf("What answers at %s speaks Postgres' protocol and is not Postgres: to a question that every "+
-			"Postgres answers (pg_backend_pid, server_version_num) it says: %s. %s", d.address(), strings.TrimSuffix(sentence(probe), "."), what),
+			"Postgres answers (pg_backend_pid, server_version_num) it says: %s. %s", d.address(),
+			strings.TrimSuffix(sentence(probe), "."), what),
 		Hint: "Loadstone needs Postgres' own catalog to look at tables. Check the port, or use what is Postgres itself."}
 }

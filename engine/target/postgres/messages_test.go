@@ -136,6 +136,9 @@ func TestAPoolerInStatementModeIsNamed(t *testing.T) {
 
 // TestLockSlotsThatAreUsedUpAreNamed: a partitioned table has more partitions than the server has room for locks.
 func TestLockSlotsThatAreUsedUpAreNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster of its own, with many partitions")
+	}
 	t.Parallel()
 	server := pgtest.StartCrashable(t, map[string]string{"max_connections": "5", "max_locks_per_transaction": "10",
 		"max_prepared_transactions": "0", "max_worker_processes": "1", "max_wal_senders": "0"})

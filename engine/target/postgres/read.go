@@ -54,21 +54,7 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		err = execAll(ctx, c, begin)
 	}
 	if err != nil {
-		if c.TxStatus() != 'I' && !c.IsClosed() {
-			_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
-		}
-		if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
-			return nil, known
-		}
-		if d.reader != "" && ctx.Err() == nil {
-			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
-				Message: fmt.Sprintf(
-					"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
-					InspectRole, sentence(err)),
-				Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
-					pgx.Identifier{d.conn.User}.Sanitize(), InspectRole)}
-		}
-		return nil, fmt.Errorf("beginning to read: %w", err)
+		return nil, d.explainBegin(ctx, c, err)
 	}
 	rs, err := query(ctx, c, sql, args)
 	if !c.IsClosed() {
@@ -86,6 +72,25 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		}
 	}
 	return rs, err
+}
+
+// explainBegin explains that a transaction that only reads could not begin.
+func (d *database) explainBegin(ctx context.Context, c *pgconn.PgConn, err error) error {
+	if c.TxStatus() != 'I' && !c.IsClosed() {
+		_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
+	}
+	if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+		return known
+	}
+	if d.reader != "" && ctx.Err() == nil {
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: fmt.Sprintf(
+				"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
+				InspectRole, sentence(err)),
+			Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
+				pgx.Identifier{d.conn.User}.Sanitize(), InspectRole)}
+	}
+	return fmt.Errorf("beginning to read: %w", err)
 }
 
 // holdersQuery lists the tables that a session has for itself alone, as ALTER TABLE,

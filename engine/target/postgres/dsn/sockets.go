@@ -115,7 +115,7 @@ func (c Config) Addresses() (all []string) {
 // Next returns the configuration for one connect: a copy, whose hosts are in random order where that is asked for
 // (load_balance_hosts).
 func (c Config) Next() *pgx.ConnConfig {
-	next := c.ConnConfig.Copy()
+	next := c.Copy()
 	if c.balanced {
 		groups := hosts(next)
 		rand.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
