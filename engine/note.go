@@ -425,7 +425,16 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Worst,
 		)
 	},
-	AboutNothingMeasured: sentence("no operation was begun in the measurement: there are no figures"),
+	AboutNothingMeasured: func(n Note) string {
+		const text = "no operation was begun in the measurement: there are no figures"
+		switch n.Count {
+		case 0:
+			return text
+		case 1:
+			return text + "; the 1 operation that is recorded was begun in the warm-up"
+		}
+		return fmt.Sprintf("%s; the %d operations that are recorded were begun in the warm-up", text, n.Count)
+	},
 	AboutNothingRecorded: func(n Note) string {
 		return fmt.Sprintf("%d operations were counted while the run went on, and none of them is recorded: there are no "+
 			"figures", n.Count)

@@ -185,7 +185,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		seen = e.Run.TotalOps
 	}
 	v.Outcome(live.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
-		Errors: parent.Errors.Count, CountedLive: seen,
+		Errors: parent.Errors.Count, CountedLive: seen, Warmup: parent.Accounting.Warmup,
 		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
 	if parent.Failing != nil {
 		v.SetFailing(parent.Failing)

@@ -85,6 +85,8 @@ type Outcome struct {
 	// CountedLive are the operations that were counted while the measurement went on: all that is known
 	// of one whose record is lost.
 	CountedLive int64
+	// Warmup are the operations that are recorded and were begun in the warm-up.
+	Warmup int64
 	// Scheduled and Dropped count operations of an open loop, without its warm-up.
 	Scheduled, Dropped int64
 	// Ended: the measurement has ended, and nothing will follow.
@@ -310,7 +312,7 @@ func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes
 		case o.CountedLive > 0:
 			add(engine.CauseIncompleteRecord, engine.Note{Code: engine.AboutNothingRecorded, Count: o.CountedLive})
 		default:
-			add(engine.CauseNothingMeasured, engine.Note{Code: engine.AboutNothingMeasured})
+			add(engine.CauseNothingMeasured, engine.Note{Code: engine.AboutNothingMeasured, Count: o.Warmup})
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
 		(!o.Search || o.Ended && o.Errors >= o.Operations) {

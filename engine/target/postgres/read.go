@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,13 +78,16 @@ func (d *database) reading(
 		err = execAll(ctx, c, begin)
 	}
 	if err != nil {
-		return d.cannotRead(ctx, c, err)
+		return d.explainBegin(ctx, c, err)
 	}
 	err = do(c)
 	if !c.IsClosed() {
 		if end := execAll(ctx, c, "ROLLBACK"); end != nil && err == nil {
 			return fmt.Errorf("ending a read: %w", end)
 		}
+	}
+	if known := cmp.Or(outOfLocks(err), d.foreign(ctx, c, err)); known != nil {
+		return known
 	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "55P03" && sql != holdersQuery {
@@ -94,10 +98,13 @@ func (d *database) reading(
 	return err
 }
 
-// cannotRead leaves a transaction that could not be begun.
-func (d *database) cannotRead(ctx context.Context, c *pgconn.PgConn, err error) error {
+// explainBegin explains that a transaction that only reads could not begin.
+func (d *database) explainBegin(ctx context.Context, c *pgconn.PgConn, err error) error {
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
+	}
+	if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+		return known
 	}
 	if d.reader != "" && ctx.Err() == nil {
 		return &engine.Error{Code: engine.CodeTarget, Cause: err,
