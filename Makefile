@@ -9,7 +9,7 @@
 #   make build  bin/loadstone with the page and the plugins inside
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
-#   make attacks      what must not be possible, tried on two servers; ONLY=EXPRESSION chooses by name
+#   make attacks      what must not be possible, tried on two servers (in check-ci); ONLY=EXPRESSION chooses by name
 #   make release  dist/release: the program for two architectures, what it is made of, checksums, a signature (RELEASE_KEY)
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
