@@ -41,6 +41,15 @@ type Stall struct {
 	MissedOperations int64 `json:"missed_operations"`
 }
 
+// Freezes are the times in which all operations were in flight and none was answered, until they were answered together.
+type Freezes struct {
+	Count          int64   `json:"count"`
+	Seconds        float64 `json:"seconds"`
+	LongestSeconds float64 `json:"longest_seconds"`
+	// Times are the first hundred.
+	Times []Stall `json:"times"`
+}
+
 // FailingTime is a time of the measurement in which over half of the operations that ended had failed.
 type FailingTime struct {
 	From       Time    `json:"from"`
@@ -315,6 +324,8 @@ type Figures struct {
 	CoveredSeconds *float64 `json:"covered_seconds"`
 	// Stalls are at least a second long; Omission is of a closed loop that had some, else null.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// Freezes are of a closed loop that had at least two, else left out: also shorter ones than stalls.
+	Freezes *Freezes `json:"freezes,omitempty"`
 	// Failing are the times in which over half of what ended had failed.
 	Failing  []FailingTime `json:"failing,omitempty"`
 	Omission *Omission     `json:"coordinated_omission"`
@@ -406,6 +417,11 @@ type Calibration struct {
 	RateErrorPct     float64 `json:"rate_error_pct"`
 	// Percentiles compare what was measured with what the target knows of itself.
 	Percentiles []PercentileError `json:"percentiles"`
+	// MachineBusyPct is how busy the machine's processors were while percentiles were measured, which takes hardly any of
+	// them, and ThreadsWaitedPct for how much of the time in which they could have run the generator's threads waited for
+	// one: made beside other work, it says less.
+	MachineBusyPct   float64 `json:"machine_busy_pct"`
+	ThreadsWaitedPct float64 `json:"threads_waited_pct"`
 }
 
 // PercentileError is how far a measured percentile was from the target's own.

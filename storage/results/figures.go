@@ -459,6 +459,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
 	s.stalls(fig, &all)
 	fig.Failing = s.ends.failing()
+	fig.Freezes = s.freezes(fig)
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)

@@ -6152,6 +6152,8 @@ export interface components {
             cpus: number;
             io_engine: string;
             loadstone_version: string;
+            /** Format: double */
+            machine_busy_pct: number;
             machine_fingerprint: string;
             /** Format: double */
             max_qps: number;
@@ -6166,6 +6168,8 @@ export interface components {
             schedule_lag_p99_ms: number;
             /** Format: double */
             schedule_rate: number;
+            /** Format: double */
+            threads_waited_pct: number;
         };
         CatalogColumn: {
             generated?: string;
@@ -6891,6 +6895,7 @@ export interface components {
             failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -7136,6 +7141,15 @@ export interface components {
             out: number;
             /** Format: double */
             out_per_second: number;
+        };
+        Freezes: {
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            longest_seconds: number;
+            /** Format: double */
+            seconds: number;
+            times: components["schemas"]["Stall"][] | null;
         };
         GeneratorSample: {
             name: string;
@@ -9870,6 +9884,7 @@ export interface components {
             find_max: components["schemas"]["FindMaxResult"] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -10571,6 +10586,7 @@ export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
+export type Freezes = components['schemas']['Freezes'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
 export type GivenPrices = components['schemas']['GivenPrices'];
