@@ -78,8 +78,10 @@ type KindFigures struct {
 	QPS    float64 `json:"qps"`
 	Rows   int64   `json:"rows"`
 	// NoRows succeeded and found or changed no row.
-	NoRows    int64      `json:"no_rows"`
-	LatencyMs *LatencyMs `json:"latency_ms"`
+	NoRows int64 `json:"no_rows"`
+	// FinishedLate of Count ended after the measurement; they are in no rate.
+	FinishedLate int64      `json:"finished_late,omitempty"`
+	LatencyMs    *LatencyMs `json:"latency_ms"`
 }
 
 // StatementFigures are the figures of one statement, alone or inside transactions, or of the transactions of one name
@@ -91,10 +93,12 @@ type StatementFigures struct {
 	Count         int64  `json:"count"`
 	Errors        int64  `json:"errors"`
 	// Retries counts repetitions of executions; inside transactions it is 0.
-	Retries   int64              `json:"retries"`
-	Rows      int64              `json:"rows"`
-	QPS       float64            `json:"qps"`
-	LatencyMs StatementLatencyMs `json:"latency_ms"`
+	Retries int64 `json:"retries"`
+	// FinishedLate of Count ended after the measurement; they are in no rate.
+	FinishedLate int64              `json:"finished_late,omitempty"`
+	Rows         int64              `json:"rows"`
+	QPS          float64            `json:"qps"`
+	LatencyMs    StatementLatencyMs `json:"latency_ms"`
 }
 
 // StatementLatencyMs are exact latencies in milliseconds.
@@ -319,6 +323,8 @@ type Figures struct {
 	// CarriedOver were due in the warm-up and ended in the measurement: they are in the rates, and in no other figure.
 	CarriedOver  int64   `json:"carried_over"`
 	DrainSeconds float64 `json:"drain_seconds"`
+	// LastEnded is when the last execution of the measurement ended, by the record; the store does not keep it.
+	LastEnded Time `json:"-"`
 	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
 	// over that; with 0 there are none.
 	CoveredSeconds *float64 `json:"covered_seconds"`

@@ -74,6 +74,8 @@ func (w *window) carries(ended int64) bool { return w.from != math.MinInt64 && e
 func (w *window) describe(f *engine.Figures, total *partSums) {
 	if total.maxEnd <= total.minDue {
 		total.minDue, total.maxEnd = 0, 0
+	} else {
+		f.LastEnded = engine.At(time.Unix(0, total.maxEnd))
 	}
 	from, to := w.from, w.to
 	if from == math.MinInt64 {

@@ -7457,6 +7457,8 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             latency_ms: components["schemas"]["LatencyMs"] | null;
             /** Format: int64 */
             no_rows: number;
@@ -9616,6 +9618,8 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             in_transaction: boolean;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
