@@ -94,6 +94,8 @@ const (
 	NoteNoneAnswered     NoteCode = "none_answered"
 	NoteNoneAnsweredMore NoteCode = "none_answered_more"
 	NoteHiddenLatency    NoteCode = "hidden_latency"
+	// NoteFreezes are too short together to be a cause.
+	NoteFreezes NoteCode = "freezes_short"
 )
 
 // The codes of what is said of a cause.
@@ -126,6 +128,8 @@ const (
 	AboutKindFailed       NoteCode = CauseKindFailed
 	AboutMisses           NoteCode = CauseMisses
 	AboutConnectionsShort NoteCode = CauseConnectionsShort
+	AboutGeneratorStarved NoteCode = CauseGeneratorStarved
+	AboutFreezes          NoteCode = CauseFreezes
 )
 
 // TextNote is a note in the words of a driver or a plugin.
@@ -329,6 +333,7 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteNoneAnsweredMore: func(n Note) string {
 		return fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", n.Count)
 	},
+	NoteFreezes: func(n Note) string { return upper(freezes(n)) + "." },
 	NoteHiddenLatency: func(n Note) string {
 		var parts []string
 		for _, p := range n.Hidden {
@@ -477,6 +482,20 @@ var causeWords = map[NoteCode]func(Note) string{
 		}
 		return text
 	},
+	AboutFreezes: freezes,
+	AboutGeneratorStarved: func(n Note) string {
+		var parts []string
+		for _, p := range n.Hidden {
+			parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
+		}
+		waited := ""
+		if n.Percent > 0 {
+			waited = fmt.Sprintf(" (its threads waited for a processor in %.3g %% of the time in which they could have run)",
+				n.Percent)
+		}
+		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited,
+			strings.Join(parts, ", "))
+	},
 	AboutConnectionsShort: func(n Note) string {
 		why := "they were lost, or take long to open"
 		if n.Text != "" {
@@ -486,6 +505,36 @@ var causeWords = map[NoteCode]func(Note) string{
 			max(n.Seconds, 1), why)
 	},
 }
+
+// freezes says how often all operations waited together, and whose that was.
+func freezes(n Note) string {
+	whose := "the target did not answer, while the generator ran and the network sent nothing again"
+	switch n.Cause {
+	case StallOfGenerator:
+		whose = "the generator itself stood still"
+	case StallOfNetwork:
+		whose = "the network lost or held what was sent, which the generator's machine sent again"
+	case StallUnknown:
+		whose = "whether it was the target, the network or the generator is not known"
+	}
+	return fmt.Sprintf(
+		"no operation was answered on any connection %d times, for up to %.2g s and %.3g s in all (%.3g %% of "+
+			"the measurement), and then all were: %s",
+		n.Count,
+		n.Worst,
+		n.Seconds,
+		n.Percent,
+		whose,
+	)
+}
+
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// StallOfNetwork and StallUnknown are causes of freezes; without one it is the target's.
+const (
+	StallOfNetwork = "network"
+	StallUnknown   = "unknown"
+)
 
 // StallOfGenerator is the cause of a NoteNoneAnswered where the load generator itself did not run.
 const StallOfGenerator = "generator"

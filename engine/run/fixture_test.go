@@ -99,7 +99,7 @@ func (f *fixture) start() *fixture {
 	f.t.Helper()
 	link := protocol.NewMemory()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers,
+	node := worker.NewNode(worker.Options{NodeID: "local", Sample: sampleMachine(), Plugins: f.plugins, Drivers: drivers,
 		SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

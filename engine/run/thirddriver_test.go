@@ -67,7 +67,7 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := protocol.NewMemory()
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers,
+	node := worker.NewNode(worker.Options{NodeID: "local", Sample: sampleMachine(), Plugins: host, Drivers: drivers,
 		SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

@@ -88,7 +88,7 @@ type Node struct {
 
 	resources atomic.Pointer[engine.Resources]
 	// watch looks whether the process runs, where that is measured.
-	watch func(context.Context)
+	watch func(context.Context, func() bool)
 	// giveWay waits until what works beside the node has given way: see Beside.
 	giveWay atomic.Pointer[func(context.Context)]
 
@@ -130,7 +130,7 @@ func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
 		opts.OpenLoad = openLoad
 	}
-	watch := func(context.Context) {}
+	watch := func(context.Context, func() bool) {}
 	if opts.Sample == nil {
 		sampler := host.New()
 		opts.Sample, watch = sampler.Sample, sampler.Watch
@@ -294,7 +294,7 @@ func (n *Node) heartbeat(ctx context.Context) {
 	defer ticker.Stop()
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { n.watch(ctx) })
+	beside.Go(func() { n.watch(ctx, n.HasWorker) })
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)

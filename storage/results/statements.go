@@ -110,7 +110,8 @@ func mergeStatements(into, from map[statementKey]*statementSums) {
 
 // statementFigures lists the sums: transactions first, then statements alone and
 // inside transactions, by name.
-func statementFigures(of map[statementKey]*statementSums, rate func(int64) float64) []engine.StatementFigures {
+func statementFigures(of map[statementKey]*statementSums, rate func(int64) float64,
+	partial bool) []engine.StatementFigures {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b statementKey) int {
 		rank := func(k statementKey) int {
 			switch {
@@ -137,6 +138,9 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 			LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
 		if !key.inside {
 			f.Retries = s.tries
+		}
+		if !partial {
+			f.FinishedLate = s.count - s.rated
 		}
 		list = append(list, f)
 	}

@@ -74,6 +74,10 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 		for i := range 2 {
 			f.fill(t, v.Index(i), path)
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(t, v.Index(i), path)
+		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		for range 2 {

@@ -324,3 +324,28 @@ func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
 		t.Errorf("the account of told counts is %+v", a)
 	}
 }
+
+// TestARunThatLostItsServersEndsWithItsLoad: run workers end by themselves after a minute without a server, and the next
+// one came 20 s later: 119/s over 66 s were 91/s over 86 s.
+func TestARunThatLostItsServersEndsWithItsLoad(t *testing.T) {
+	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return from.Add(time.Duration(seconds * float64(time.Second))) }
+	for name, c := range map[string]struct {
+		reason         engine.StopReason
+		to, last, want float64
+	}{
+		"its servers were away":    {engine.StopWorkerFailure, 86, 66, 66},
+		"a run worker died":        {engine.StopWorkerFailure, 86, 85.5, 86},
+		"a user stopped a silence": {engine.StopUserRequested, 86, 66, 86},
+		"its time was up":          {engine.StopDurationElapsed, 86, 66, 86},
+		"nothing ended":            {engine.StopWorkerFailure, 86, -1, 86},
+		"what ended in the drain":  {engine.StopWorkerFailure, 86, 90, 86},
+	} {
+		if got := endOfLoad(engine.Window{From: from, To: at(c.to)}, c.reason, at(c.last)); !got.Equal(at(c.want)) {
+			t.Errorf("%s: %v", name, got.Sub(from))
+		}
+	}
+	if got := endOfLoad(engine.Window{}, engine.StopWorkerFailure, from); !got.IsZero() {
+		t.Errorf("an end that is not known is %v", got)
+	}
+}

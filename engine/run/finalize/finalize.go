@@ -190,6 +190,8 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	if parent.Failing != nil {
 		v.SetFailing(parent.Failing)
 	}
+	v.JudgeWitnesses(parent)
+	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	s.checkFallback(ctx, e, parent)
 	addNotes(v, parent)
 	noteExtent(v, parent, e.Run.Scenario.Workload)

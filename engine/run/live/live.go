@@ -283,6 +283,10 @@ func (f *fold) worker(w *Worker) {
 		f.a.workers[w.WorkerID] = r
 	}
 	show, had := r.fresh, len(f.out.Snapshots)
+	var before []*engine.WorkerSnapshot
+	if len(show) > 0 && coveredBy(show) < minSecond {
+		before = r.shown
+	}
 	for _, s := range r.fresh {
 		f.out.Snapshots = append(f.out.Snapshots, *s)
 		sample.StalledMs += s.StalledMs
@@ -291,7 +295,7 @@ func (f *fold) worker(w *Worker) {
 		r.emitted = show[len(show)-1].Tick
 		r.shown, r.fresh = show, nil
 	} else if !ended {
-		show = r.shown
+		show, before = r.shown, nil
 	}
 	for _, s := range show {
 		if s.Missing > sample.Missing && !ended && len(f.out.Snapshots) > had {
@@ -308,7 +312,7 @@ func (f *fold) worker(w *Worker) {
 		c.Reopened += r.newest.Connections.Reopened
 		sample.Newest = r.newest.Timestamp.Time
 		fresh := len(f.out.Snapshots) > had
-		started, failed := f.metrics(w, r, show, ended || dead, &row)
+		started, failed := f.metrics(w, r, show, before, ended || dead, &row)
 		if fresh && started > 0 && r.newest.Phase == engine.PhaseMeasurement {
 			pct := 100 * float64(failed) / float64(started)
 			sample.P95Ms, sample.P99Ms, sample.ErrorPct = row.Metrics.P95LatencyMs, row.Metrics.P99LatencyMs, &pct
@@ -336,8 +340,9 @@ func (f *fold) worker(w *Worker) {
 }
 
 // metrics folds the snapshots of one run worker into the run and into its row. It
-// returns how many executions they show, and how many of these failed.
-func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool,
+// returns how many executions they show, and how many of these failed. Those before are in the rates too: the last
+// snapshot may cover a moment, in which what was in flight ends, and that is no rate.
+func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnapshot, gone bool,
 	row *engine.WorkerState) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
@@ -375,8 +380,19 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)),
 			ms(one.Quantile(0.99))
 	}
+	ended, failed := started, errs
+	for _, s := range before {
+		seconds += s.TickSeconds
+		ended += s.TickStarted
+		failed += s.TickErrors
+		for k, c := range s.TickByKind {
+			if k < engine.NumKinds {
+				kinds[k] += c.Count
+			}
+		}
+	}
 	if seconds > 0 {
-		m.QPS = float64(started) / seconds
+		m.QPS = float64(ended) / seconds
 	}
 	if dead {
 		m.QPS = 0
@@ -384,7 +400,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	}
 	if seconds > 0 {
 		f.rate += m.QPS
-		f.errRate += float64(errs) / seconds
+		f.errRate += float64(failed) / seconds
 		for k := range kinds {
 			f.kindRate[k] += float64(kinds[k]) / seconds
 		}
@@ -429,6 +445,14 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	return started, errs
+}
+
+// coveredBy is how much time snapshots of one run worker cover.
+func coveredBy(snapshots []*engine.WorkerSnapshot) (seconds float64) {
+	for _, s := range snapshots {
+		seconds += s.TickSeconds
+	}
+	return seconds
 }
 
 // load folds what snapshots say of the schedule and of where the time went.
@@ -510,7 +534,16 @@ func highest(a, b engine.Resources) engine.Resources {
 		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
 		MaxStallMs: max(a.MaxStallMs, b.MaxStallMs),
 		Goroutines: max(a.Goroutines, b.Goroutines),
+		Witness:    newestWitness(a.Witness, b.Witness),
 	}
+}
+
+// newestWitness is the one that has seen more: counts of a process only grow.
+func newestWitness(a, b *engine.Witness) *engine.Witness {
+	if a == nil || b != nil && (b.RunNs > a.RunNs || b.Late.Count() > a.Late.Count()) {
+		return b
+	}
+	return a
 }
 
 func (f *fold) finish() {

@@ -59,6 +59,7 @@ type Validity struct {
 	stall              stall
 	processStalls      processStalls
 	failing            failing
+	witnesses          witnesses
 	contention         map[string]cpuContention // by node
 	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
 	changes, concurrentRuns int
@@ -116,6 +117,7 @@ func (i *interval) found() engine.ValidityCause {
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
 		freshness: map[string]freshness{}, unlisted: map[string]int{}, contention: map[string]cpuContention{},
+		witnesses:     newWitnesses(),
 		processStalls: processStalls{nodes: map[string]bool{}, short: map[string][]shortStall{}}}
 }
 
@@ -129,6 +131,7 @@ func (v *Validity) Clone() *Validity {
 	c.remarks = slices.Clone(v.remarks)
 	c.outcome, c.stall, c.processStalls = v.outcome, v.stall, v.processStalls.clone()
 	c.failing, c.changes, c.concurrentRuns = v.failing, v.changes, v.concurrentRuns
+	c.witnesses = v.witnesses.clone()
 	c.stall.remarks = slices.Clone(v.stall.remarks)
 	for _, i := range v.causes {
 		same := *i
@@ -243,6 +246,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
 		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), engine.Note{Code: engine.AboutProcessStalled})
 	}
+	v.witnesses.observe(at, phase == engine.PhaseMeasurement, s.Nodes)
 	for i := range s.Snapshots {
 		v.observeGap(&s.Snapshots[i])
 	}

@@ -6152,6 +6152,8 @@ export interface components {
             cpus: number;
             io_engine: string;
             loadstone_version: string;
+            /** Format: double */
+            machine_busy_pct: number;
             machine_fingerprint: string;
             /** Format: double */
             max_qps: number;
@@ -6166,6 +6168,8 @@ export interface components {
             schedule_lag_p99_ms: number;
             /** Format: double */
             schedule_rate: number;
+            /** Format: double */
+            threads_waited_pct: number;
         };
         CatalogColumn: {
             generated?: string;
@@ -6910,6 +6914,7 @@ export interface components {
             failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -7167,6 +7172,15 @@ export interface components {
             out: number;
             /** Format: double */
             out_per_second: number;
+        };
+        Freezes: {
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            longest_seconds: number;
+            /** Format: double */
+            seconds: number;
+            times: components["schemas"]["Stall"][] | null;
         };
         GeneratorSample: {
             name: string;
@@ -7481,6 +7495,8 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             latency_ms: components["schemas"]["LatencyMs"] | null;
             /** Format: int64 */
             no_rows: number;
@@ -9660,6 +9676,8 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             in_transaction: boolean;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
@@ -9930,6 +9948,7 @@ export interface components {
             find_max: components["schemas"]["FindMaxResult"] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -10638,6 +10657,7 @@ export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
+export type Freezes = components['schemas']['Freezes'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
 export type GivenPrices = components['schemas']['GivenPrices'];
