@@ -203,7 +203,7 @@ $(GOTESTSUM):
 
 # What make test leaves out, and needs no rarely used tool: the tests that take long, of the packages that have some, and
 # what is tried with the program as it is built.
-check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey check-release
+check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey check-release attacks
 	@echo "What make test leaves out has passed."
 
 # The linker drops methods that nothing calls, as long as nothing looks methods up by name (docs/decisions/0035…).

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // ValueType is the type of a bind value, as plugins name it.
 type ValueType string
 
@@ -55,6 +57,27 @@ type Column struct {
 	MaxLength int `json:"max_length,omitempty"`
 	// Unique columns need a new value in every row (a unique index besides the key).
 	Unique bool `json:"unique,omitempty"`
+	// Fresh: the column's default is another value in each row, such as a sequence's.
+	Fresh bool `json:"fresh,omitempty"`
+	// Top is the largest value of a unique column, as a whole number (µs of times); nil where that is not known.
+	Top *int64 `json:"top,omitempty"`
+}
+
+// Constraint is what binds the values of columns of a table.
+type Constraint struct {
+	Name string `json:"name,omitempty"`
+	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, referenced (a foreign key of the table
+	// References refuses DELETE), or pointed_at (foreign keys refuse another value in the columns).
+	Kind    string   `json:"kind"`
+	Columns []string `json:"columns"`
+	// Equal are the columns of an exclusion that are compared with =.
+	Equal      []string `json:"equal,omitempty"`
+	References string   `json:"references,omitempty"`
+	// Self: a foreign key refers to its own table.
+	Self bool `json:"self,omitempty"`
+	// Partial: a unique index that holds for some of the rows. NullsEqual: NULLs collide as well.
+	Partial    bool `json:"partial,omitempty"`
+	NullsEqual bool `json:"nulls_equal,omitempty"`
 }
 
 // Table is what is known of a target table when load starts. It reaches the
@@ -75,10 +98,17 @@ type Table struct {
 	// DenseMax is known for some tables that are not dense: every integer from
 	// KeyMin to DenseMax is a key. Inserts of earlier runs leave such tables.
 	DenseMax *int64 `json:"dense_max,omitempty"`
+	// KnownKeys is how many of the table's keys operations can choose among, where they are sampled, of
+	// Rows rows. 0: none were sampled.
+	KnownKeys int64 `json:"known_keys,omitempty"`
 	// Own: Loadstone made the table, or is going to.
 	Own bool `json:"own,omitempty"`
 	// Dialect is the adapter's, for workloads whose statements depend on it.
 	Dialect string `json:"dialect,omitempty"`
+	// Constraints bind columns, as far as the adapter tells.
+	Constraints []Constraint `json:"constraints,omitempty"`
+	// Nonce is another number each time that the table is looked at.
+	Nonce int64 `json:"nonce,omitempty"`
 }
 
 // Pool holds sampled rows of a table: the key's columns where keys are not dense integers, and columns whose values
@@ -88,15 +118,36 @@ type Pool struct {
 	Columns []string `json:"columns"`
 	// Rows are the sampled values in plugin types: numbers, strings, booleans or null.
 	Rows [][]any `json:"rows"`
+	// Values: the rows are whole ones to take values from, and not there for their keys.
+	Values bool `json:"values,omitempty"`
+	// Keys are keys of the whole table, many more than Rows has. Plugins name them by their number, and
+	// the host puts the values in.
+	Keys *PackedKeys `json:"keys,omitempty"`
 }
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.
 func (p *Plan) Shown() *Plan {
-	if p == nil || p.Pools == nil {
+	if p == nil {
+		return p
+	}
+	top := slices.ContainsFunc(p.Tables, func(t Table) bool {
+		return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Top != nil })
+	})
+	if p.Pools == nil && !top {
 		return p
 	}
 	shown := *p
 	shown.Pools = nil
+	if top {
+		shown.Tables = slices.Clone(p.Tables)
+		for i := range shown.Tables {
+			columns := slices.Clone(shown.Tables[i].Columns)
+			for j := range columns {
+				columns[j].Top = nil
+			}
+			shown.Tables[i].Columns = columns
+		}
+	}
 	return &shown
 }
 

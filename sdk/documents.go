@@ -112,6 +112,10 @@ type Statement struct {
 	// Param is the parameter that asks for this statement ("weights.UPDATE"), for the
 	// refusal by a table type that does not support it.
 	Param string
+	// Note is a sentence for the run's notes, about what the statement leaves out.
+	Note string
+	// Hint is what a user can do when the database refuses the statement's values.
+	Hint string
 	// BindOrder, by dialect, says which of Binds each parameter of the SQL takes, where
 	// parameters have no numbers (dialects with ?). Without it they are the binds in their order.
 	BindOrder map[string][]int
@@ -126,8 +130,42 @@ type Column struct {
 	Nullable, HasDefault, Generated bool
 	// Unique columns need a new value in every row.
 	Unique bool
+	// Fresh: the column's default is another value in each row, such as a sequence's.
+	Fresh bool
+	// Top is the largest value of a unique column when HasTop, as a whole number (µs of times); the next one is free.
+	HasTop bool
+	Top    int64
 	// MaxLength bounds text, in characters; 0 means unbounded.
 	MaxLength int
+}
+
+// The kinds of constraints.
+const (
+	Check      = "check"
+	ForeignKey = "foreign_key"
+	Unique     = "unique"
+	Exclusion  = "exclusion"
+	Trigger    = "trigger"
+	Partition  = "partition"
+	Domain     = "domain"
+	Referenced = "referenced"
+	// PointedAt are columns that other rows refer to, which refuse another value.
+	PointedAt = "pointed_at"
+)
+
+// Constraint is what binds the values of columns: those of one constraint belong together.
+type Constraint struct {
+	// Name is the database's, "" where it has none.
+	Name, Kind string
+	Columns    []string
+	// Equal are the columns of an exclusion that are compared with =: a new value in one of them never collides.
+	Equal []string
+	// References is the other table of a foreign key; of Referenced, which refuses DELETE, the table that refers to this one.
+	References string
+	// Self: a foreign key refers to its own table.
+	Self bool
+	// Partial: a unique index that holds for some of the rows. NullsEqual: NULLs collide as well.
+	Partial, NullsEqual bool
 }
 
 // Table is an existing table, under its logical name.
@@ -149,6 +187,10 @@ type Table struct {
 	// Own: Loadstone made the table. A workload does not write to one of somebody else's
 	// unless its parameters ask for it.
 	Own bool
+	// Constraints bind columns, as far as the adapter tells.
+	Constraints []Constraint
+	// Nonce is another number each time that the table is looked at, so that values of another run are others.
+	Nonce int64
 }
 
 // Column returns the column of that name, or nil.
@@ -178,6 +220,27 @@ type Pool struct {
 	Columns []string
 	// Rows is an array of arrays.
 	Rows *jsondoc.Value
+	// Keys are keys of the whole table, which the host holds: Batch.Key names them by their number.
+	Keys KeyList
+}
+
+// KeyList says which keys the host holds of a table.
+type KeyList struct {
+	// Pool is the place of the pool among those of the request.
+	Pool           uint8
+	Columns, Types []string
+	// Count is how many there are, in the order of the key; 0 where there are none.
+	Count int64
+}
+
+// Column is the place of a column among those of the keys, or -1.
+func (k *KeyList) Column(name string) int {
+	for i, c := range k.Columns {
+		if c == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // OpenRequest is the document of ls_open.
@@ -188,6 +251,8 @@ type OpenRequest struct {
 	Params   *jsondoc.Value
 	Tables   []Table
 	Pools    []Pool
+	// Values are samples of whole rows, with the columns that Constraints bind and those that cannot be invented.
+	Values []Pool
 }
 
 // ReadOpenRequest reads the document of ls_open.
@@ -198,12 +263,23 @@ func ReadOpenRequest(doc *jsondoc.Value) OpenRequest {
 	slots, _ := doc.Get("key_slots").Int()
 	req.KeySlots = int(max(slots, 1))
 	req.KeySlot = int(slot)
-	for i := 0; i < doc.Get("pools").Len(); i++ {
-		p := doc.Get("pools").At(i)
-		req.Pools = append(req.Pools,
-			Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows")})
-	}
+	req.Pools, req.Values = readPools(doc.Get("pools")), readPools(doc.Get("values"))
 	return req
+}
+
+func readPools(doc *jsondoc.Value) []Pool {
+	var list []Pool
+	for i := 0; i < doc.Len(); i++ {
+		p := doc.At(i)
+		keys := KeyList{Pool: uint8(i), Columns: p.Get("keys").Get("columns").Strings(),
+			Types: p.Get("keys").Get("types").Strings()}
+		if i <= 255 {
+			keys.Count, _ = p.Get("keys").Get("count").Int()
+		}
+		list = append(list,
+			Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows"), Keys: keys})
+	}
+	return list
 }
 
 // ReadTables reads an array of tables.
@@ -231,12 +307,56 @@ func ReadTable(doc *jsondoc.Value) Table {
 	for i := 0; i < doc.Get("columns").Len(); i++ {
 		c := doc.Get("columns").At(i)
 		length, _ := c.Get("max_length").Int()
-		t.Columns = append(t.Columns,
-			Column{Name: c.Get("name").Str(), Type: c.Get("type").Str(), DBType: c.Get("db_type").Str(),
-				Nullable: c.Get("nullable").Bool(), HasDefault: c.Get("has_default").Bool(), Generated: c.Get("generated").Bool(),
-				Unique: c.Get("unique").Bool(), MaxLength: int(length)})
+		top, hasTop := c.Get("top").Int()
+		t.Columns = append(
+			t.Columns,
+			Column{
+				Fresh:      c.Get("fresh").Bool(),
+				Top:        top,
+				HasTop:     hasTop,
+				Name:       c.Get("name").Str(),
+				Type:       c.Get("type").Str(),
+				DBType:     c.Get("db_type").Str(),
+				Nullable:   c.Get("nullable").Bool(),
+				HasDefault: c.Get("has_default").Bool(),
+				Generated:  c.Get("generated").Bool(),
+				Unique:     c.Get("unique").Bool(),
+				MaxLength:  int(length),
+			},
+		)
+	}
+	t.Nonce, _ = doc.Get("nonce").Int()
+	for i := 0; i < doc.Get("constraints").Len(); i++ {
+		c := doc.Get("constraints").At(i)
+		t.Constraints = append(t.Constraints, Constraint{Name: c.Get("name").Str(), Kind: c.Get("kind").Str(),
+			Columns: c.Get("columns").Strings(), Equal: c.Get("equal").Strings(), References: c.Get("references").Str(),
+			Self: c.Get("self").Bool(), Partial: c.Get("partial").Bool(), NullsEqual: c.Get("nulls_equal").Bool()})
 	}
 	return t
+}
+
+// WriteConstraints writes an array of constraints.
+func WriteConstraints(w *jsondoc.Writer, list []Constraint) {
+	w.Array()
+	for _, c := range list {
+		w.Object().Key("kind").Str(c.Kind)
+		optional(w, "name", c.Name)
+		w.Key("columns").Strs(c.Columns)
+		if len(c.Equal) > 0 {
+			w.Key("equal").Strs(c.Equal)
+		}
+		optional(w, "references", c.References)
+		for _, flag := range [...]struct {
+			name string
+			set  bool
+		}{{"self", c.Self}, {"partial", c.Partial}, {"nulls_equal", c.NullsEqual}} {
+			if flag.set {
+				w.Key(flag.name).Bool(true)
+			}
+		}
+		w.EndObject()
+	}
+	w.EndArray()
 }
 
 // ReadLogicalTable reads a logical table.
@@ -264,10 +384,22 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 	for i := 0; i < doc.Len(); i++ {
 		d := doc.At(i)
 		limit, _ := d.Get("limit").Int()
-		s := Statement{ID: d.Get("id").Str(), Kind: d.Get("kind").Str(), Table: d.Get("table").Str(),
-			Columns: d.Get("columns").Strings(), Writes: d.Get("writes").Bool(), Limit: int(limit), SQL: readMap(d.Get("sql")),
-			Transaction: d.Get("transaction").Str(), Param: d.Get("param").Str(),
-			BindOrder: readOrders(d.Get("bind_order"))}
+		s := Statement{
+			ID:      d.Get("id").Str(),
+			Kind:    d.Get("kind").Str(),
+			Table:   d.Get("table").Str(),
+			Columns: d.Get("columns").Strings(),
+			Writes:  d.Get("writes").Bool(),
+			Limit:   int(limit),
+			SQL:     readMap(d.Get("sql")),
+			Transaction: d.Get(
+				"transaction",
+			).Str(),
+			Param:     d.Get("param").Str(),
+			Note:      d.Get("note").Str(),
+			Hint:      d.Get("hint").Str(),
+			BindOrder: readOrders(d.Get("bind_order")),
+		}
 		for j := 0; j < d.Get("binds").Len(); j++ {
 			b := d.Get("binds").At(j)
 			s.Binds = append(s.Binds, Bind{Name: b.Get("name").Str(), Type: b.Get("type").Str(), Column: b.Get("column").Str()})
@@ -447,6 +579,8 @@ func WriteStatements(w *jsondoc.Writer, list []Statement) {
 		}
 		optional(w, "transaction", s.Transaction)
 		optional(w, "param", s.Param)
+		optional(w, "note", s.Note)
+		optional(w, "hint", s.Hint)
 		if len(s.BindOrder) > 0 {
 			w.Key("bind_order").Object()
 			for _, dialect := range sortedNames(s.BindOrder) {
@@ -488,6 +622,12 @@ func WriteColumn(w *jsondoc.Writer, c Column) {
 	}
 	if c.MaxLength > 0 {
 		w.Key("max_length").Int(int64(c.MaxLength))
+	}
+	if c.Fresh {
+		w.Key("fresh").Bool(true)
+	}
+	if c.HasTop {
+		w.Key("top").Int(c.Top)
 	}
 	w.EndObject()
 }

@@ -134,7 +134,13 @@ func (g *Guest) Call(document []byte) ([]byte, error) {
 	}
 	list := g.workload.Manifest().Statements
 	if lister, ok := g.workload.(StatementLister); ok {
-		if list, err = lister.Statements(req.Get("params"), ReadTables(req.Get("tables"))); err != nil {
+		list, err = lister.Statements(req.Get("params"), ReadTables(req.Get("tables")))
+		var refusal *RefusalError
+		if errors.As(err, &refusal) {
+			refusal.Write(&g.doc)
+			return g.doc.Bytes(), nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

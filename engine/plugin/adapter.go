@@ -82,6 +82,17 @@ type Query struct {
 	TimeoutMs int64 `json:"timeout_ms,omitempty"`
 }
 
+// KeyQuery reads keys of a table, spread over all of it, in the order of the key. The host runs it when the table is
+// as the run finds it, takes the rows as they come, and packs them.
+type KeyQuery struct {
+	SQL string `json:"sql"`
+	// Columns are those of the table that each row has.
+	Columns []string `json:"columns"`
+	// TimeoutMs bounds the query. Limit is how many keys it gives at most.
+	TimeoutMs int64 `json:"timeout_ms,omitempty"`
+	Limit     int64 `json:"limit"`
+}
+
 // QueryResult is what a Query gave. Values are JSON: null, number, string, bool;
 // 64-bit integers beyond 2^53, numerics, uuids and times are strings.
 type QueryResult struct {
@@ -94,18 +105,25 @@ type QueryResult struct {
 // AdapterAnswer is the answer document. When Queries is not empty the host runs
 // them and calls again; at most 8 rounds.
 type AdapterAnswer struct {
-	Queries   []Query       `json:"queries,omitempty"`
-	Exists    bool          `json:"exists,omitempty"`
-	Table     *engine.Table `json:"table,omitempty"`
-	Pool      *engine.Pool  `json:"pool,omitempty"`
-	DDL       []string      `json:"ddl,omitempty"`
-	AfterLoad []string      `json:"after_load,omitempty"`
+	Queries []Query       `json:"queries,omitempty"`
+	Exists  bool          `json:"exists,omitempty"`
+	Table   *engine.Table `json:"table,omitempty"`
+	Pool    *engine.Pool  `json:"pool,omitempty"`
+	// Values is a sample of whole rows, with the columns that constraints bind and those that cannot be invented.
+	Values *engine.Pool `json:"values,omitempty"`
+	// Keys answers OpInspect: how the host reads the table's keys, if there are any to read.
+	Keys      *KeyQuery `json:"keys,omitempty"`
+	DDL       []string  `json:"ddl,omitempty"`
+	AfterLoad []string  `json:"after_load,omitempty"`
 	// Swap answers OpDDL with recreate: what puts the new table in the place of the old
 	// one. It is executed in one transaction, together with that of the run's other tables.
 	Swap       []string           `json:"swap,omitempty"`
 	Load       *LoadTarget        `json:"load,omitempty"`
 	Statements []engine.Statement `json:"statements,omitempty"`
-	Session    []string           `json:"session,omitempty"`
+	// Settle answers OpStatements: SQL that has the database check at once what it would check at COMMIT. With it the
+	// statements that the adapter wrote are tried before the load, in a transaction that is rolled back.
+	Settle  string   `json:"settle,omitempty"`
+	Session []string `json:"session,omitempty"`
 	// IsolationLevel repeats the request's when Session sets it.
 	IsolationLevel string                       `json:"isolation_level,omitempty"`
 	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`

@@ -166,6 +166,10 @@ type Statement struct {
 	// Param is the parameter that asks for this statement, for the refusal by a table
 	// type that does not support it: "weights.UPDATE".
 	Param string `json:"param,omitempty"`
+	// Note is a sentence for the run's notes.
+	Note string `json:"note,omitempty"`
+	// Hint is what helps when the database refuses the statement's values.
+	Hint string `json:"hint,omitempty"`
 	// BindOrder says, by dialect, which bind each parameter of SQL takes; see engine.Statement.
 	BindOrder map[string][]int `json:"bind_order,omitempty"`
 }

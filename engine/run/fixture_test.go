@@ -160,7 +160,7 @@ func (f *fixture) scenario(change func(*engine.Scenario)) engine.Scenario {
 // run creates and starts a run.
 func (f *fixture) run(change func(*engine.Scenario)) engine.Run {
 	f.t.Helper()
-	created, err := f.svc.Create(f.t.Context(), f.scenario(change), "tester")
+	created, err := f.svc.Create(f.t.Context(), f.scenario(change), engine.Actor{Name: "tester"})
 	if err != nil {
 		f.t.Fatalf("creating: %v", err)
 	}

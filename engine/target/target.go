@@ -281,6 +281,23 @@ func Read(ctx context.Context, db Database, sql string, limit time.Duration, arg
 	return db.Query(ctx, sql, args...)
 }
 
+// RowReader is an optional ability of a Database: reading results of any size, by queries that cannot write.
+type RowReader interface {
+	// ReadRows is Read without its limit of bytes, and calls row for each row as it arrives. The slice of values is
+	// reused. An error of row ends the query and is returned.
+	ReadRows(ctx context.Context, sql string, limit time.Duration, row func(values []any) error) error
+}
+
+// ReadRows reads row by row, through Stream when db has no better way.
+func ReadRows(ctx context.Context, db Database, sql string, limit time.Duration, row func(values []any) error) error {
+	if r, ok := db.(RowReader); ok {
+		return r.ReadRows(ctx, sql, limit, row)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return Stream(ctx, db, sql, nil, func([]string) error { return nil }, row)
+}
+
 // TableMarker is an optional ability of a Database: it keeps apart the tables that
 // Loadstone made, and finds out what statements write to.
 type TableMarker interface {

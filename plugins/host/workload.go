@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,8 +90,18 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	if err != nil {
 		return nil, err
 	}
+	refused := new(manifest.RefusedError)
 	list, given, err := manifest.Statements(got, tables)
 	switch {
+	case errors.As(err, &refused):
+		return nil, &engine.Error{
+			Code:    engine.CodeInvalid,
+			Message: fmt.Sprintf("The workload %s refuses: %s.", c.name, strings.TrimRight(refused.Message, ".")),
+			Fields: []engine.FieldError{
+				{Field: refused.Field, Message: refused.Message, Hint: refused.Hint},
+			},
+			Cause: plugin.ErrFailed,
+		}
 	case err != nil:
 		return nil, answerUnusable(c, "statements", "statement list", err)
 	case !given:
@@ -113,9 +124,39 @@ func orNone[T any](list []T) []T {
 	return list
 }
 
+// guestPool is a pool as a guest sees it: of the packed keys it knows how many there are.
+type guestPool struct {
+	engine.Pool
+	Keys *guestKeys `json:"keys,omitempty"`
+}
+
+type guestKeys struct {
+	Columns []string           `json:"columns"`
+	Types   []engine.ValueType `json:"types"`
+	Count   int                `json:"count"`
+}
+
 func openDocument(req plugin.OpenRequest) ([]byte, error) {
-	req.Params, req.Tables, req.Pools = orEmpty(req.Params), orNone(req.Tables), orNone(req.Pools)
-	return json.Marshal(req)
+	doc := struct {
+		plugin.OpenRequest
+		Pools  []guestPool   `json:"pools"`
+		Values []engine.Pool `json:"values,omitempty"`
+	}{OpenRequest: req, Pools: []guestPool{}}
+	doc.Params, doc.Tables = orEmpty(req.Params), orNone(req.Tables)
+	for _, p := range req.Pools {
+		p.Rows = orNone(p.Rows)
+		// Guests that know of no samples of values do not take them for keys.
+		if p.Values {
+			doc.Values = append(doc.Values, p)
+			continue
+		}
+		pool := guestPool{Pool: p}
+		if k := p.Keys; k.Len() > 0 {
+			pool.Keys = &guestKeys{Columns: k.Columns(), Types: k.Types(), Count: k.Len()}
+		}
+		doc.Pools = append(doc.Pools, pool)
+	}
+	return json.Marshal(doc)
 }
 
 // Open starts a stream on an instance of its own.
@@ -124,6 +165,11 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 	f, err := freezeStatements(list)
 	if err != nil {
 		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
+	}
+	for _, p := range req.Pools {
+		if !p.Values { // as the guest counts pools
+			f.keys = append(f.keys, p.Keys)
+		}
 	}
 	doc, err := openDocument(req)
 	if err != nil {

@@ -74,6 +74,8 @@ type (
 		// Transaction names the transactions that begin with it.
 		Transaction string           `json:"transaction"`
 		Param       string           `json:"param"`
+		Note        string           `json:"note"`
+		Hint        string           `json:"hint"`
 		BindOrder   map[string][]int `json:"bind_order"`
 	}
 )

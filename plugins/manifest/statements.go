@@ -11,6 +11,11 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
+// RefusedError is the answer of a workload that asks the user to change the template.
+type RefusedError struct{ plugin.Refusal }
+
+func (r *RefusedError) Error() string { return r.Message }
+
 // Statements reads the statements that a workload answered for tables that an adapter
 // found. given is false where it answered none: those of its manifest are meant.
 func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, given bool, err error) {
@@ -19,9 +24,16 @@ func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, give
 	}
 	var answer struct {
 		Statements []looseStatement `json:"statements"`
+		Refused    *plugin.Refusal  `json:"refused"`
 	}
 	if err := Unmarshal(doc, &answer, maxManifestValues); err != nil {
 		return nil, false, &MalformedError{err}
+	}
+	if f := answer.Refused; f != nil {
+		return nil, false, &RefusedError{
+			plugin.Refusal{Field: Clean([]byte(f.Field), 200), Message: Clean([]byte(f.Message), 1000),
+				Hint: Clean([]byte(f.Hint), 1000)},
+		}
 	}
 	if answer.Statements == nil {
 		return nil, false, nil
@@ -43,7 +55,8 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 	for i, s := range in {
 		out := plugin.Statement{ID: Clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
 			Kind:        engine.KindGenericSQL,
-			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
+			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), Note: Clean([]byte(s.Note), 500),
+			Hint: Clean([]byte(s.Hint), 500), BindOrder: s.BindOrder}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}

@@ -14,7 +14,7 @@ import (
 func publicRun(d *engine.RunDetail) {
 	publicScenario(&d.Scenario)
 	d.Plan = publicPlan(d.Plan)
-	d.Live, d.Waiting, d.CreatedBy, d.Owner = nil, nil, "", ""
+	d.Live, d.Waiting, d.CreatedBy, d.CreatedByID, d.Owner = nil, nil, "", "", ""
 	// Files cannot be fetched without the server.
 	d.Artifacts, d.Events, d.LoadChanges = []engine.Artifact{}, []engine.Event{}, publicChanges(d.LoadChanges)
 	d.CancellationReason = maskQuoted(d.CancellationReason)
@@ -83,7 +83,8 @@ func publicPlan(p *engine.Plan) *engine.Plan {
 	}
 	for _, t := range p.Tables {
 		out.Tables = append(out.Tables, engine.Table{Name: t.Name, PhysicalName: t.PhysicalName, Columns: t.Columns,
-			Key: t.Key, Rows: t.Rows, RowsExact: t.RowsExact, Dense: t.Dense, Own: t.Own, Dialect: t.Dialect})
+			Key: t.Key, Rows: t.Rows, RowsExact: t.RowsExact, KnownKeys: t.KnownKeys,
+			Dense: t.Dense, Own: t.Own, Dialect: t.Dialect})
 	}
 	return out
 }

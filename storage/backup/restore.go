@@ -263,7 +263,7 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 	}
 	// The results database is another one: nothing of it was refreshed.
 	_, err = tx.Exec(ctx, `UPDATE dynamic_tables SET as_of = NULL, changed_at = NULL, behind_since = NULL,
-		next_refresh_due = NULL, last_seconds = 0, failures = 0, error = '', wait_seconds = 0,
+		next_refresh_due = NULL, last_seconds = 0, failures = 0, wait_seconds = 0, error = '',
 		status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END`)
 	if err != nil {
 		return err
@@ -276,6 +276,10 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 		return err
 	}
 	if err := b.voidCredentials(ctx, tx, keepTokens); err != nil {
+		return err
+	}
+	// Of what earlier versions made the name of its maker is known.
+	if _, err := tx.Exec(ctx, "SELECT settle_creators()"); err != nil {
 		return err
 	}
 	// What earlier versions let be a name may look like an id, and their documents name connections by name alone.

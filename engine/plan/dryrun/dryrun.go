@@ -88,7 +88,7 @@ func (b *Runner) Try(ctx context.Context, sc engine.Scenario, id string) (Statem
 	sc.AllowWrites() // nothing is written, so that nobody has to be asked
 	t := StatementTrial{Problems: []TrialProblem{}, Parameters: []TrialParameter{}, Explain: []string{},
 		Columns: []string{}, Rows: [][]*string{}, Faults: []TrialFault{}, Notes: []string{}}
-	found, err := prepare.Inspect(ctx, b.Deps, sc)
+	found, err := prepare.Describe(ctx, b.Deps, sc)
 	if err != nil {
 		return t, err
 	}

@@ -78,6 +78,19 @@ func (r *resolved) callAdapter(ctx context.Context, req plugin.AdapterRequest) (
 		pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
 }
 
+// keepSamples keeps what was sampled of a table.
+func (p *planner) keepSamples(t tableState) error {
+	for _, pool := range []*engine.Pool{t.pool, t.values} {
+		if pool == nil {
+			continue
+		}
+		if err := p.keep(*pool); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // keep keeps a sample of keys, as long as those of all tables are not too many.
 func (p *planner) keep(pool engine.Pool) error {
 	p.pools = append(p.pools, pool)

@@ -81,6 +81,22 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 	return ""
 }
 
+// checksConstraints says why a text may not be what has constraints checked, or "".
+func checksConstraints(sql string, dialect sqltext.Dialect) string {
+	tokens, err := sqltext.Tokens(sql, dialect)
+	if err != nil {
+		return "cannot be read: " + err.Error()
+	}
+	var list []string
+	for _, t := range tokens {
+		list = append(list, t.Upper())
+	}
+	if strings.Join(list, " ") != "SET CONSTRAINTS ALL IMMEDIATE" {
+		return "does more than have constraints checked"
+	}
+	return ""
+}
+
 // approved refuses an answer with SQL that the adapter did not declare: what was
 // approved when it was enabled is all that it sends. The fixed rules (queries read,
 // sessions are set up by listed settings) hold beside the patterns.
@@ -97,7 +113,11 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	const undeclared = "its manifest does not declare"
 	tables := append([]string{req.TableName}, r.tableNames...)
 	dialect := info.Manifest.Dialect
-	for _, q := range answer.Queries {
+	queries := answer.Queries
+	if answer.Keys != nil {
+		queries = append(slices.Clone(queries), plugin.Query{SQL: answer.Keys.SQL})
+	}
+	for _, q := range queries {
 		if why := notReadOnly(q.SQL, r.dialect()); why != "" {
 			return refuse(q.SQL, "does more than read (it "+why+"), and an adapter may only read")
 		}
@@ -114,6 +134,14 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	}
 	for _, sql := range answer.Session {
 		if why := setsSession(sql, r.dialect()); why != "" {
+			return refuse(sql, why)
+		}
+		if !plugin.Allows(sends.Session, sql, dialect, tables) {
+			return refuse(sql, undeclared)
+		}
+	}
+	if sql := answer.Settle; sql != "" {
+		if why := checksConstraints(sql, r.dialect()); why != "" {
 			return refuse(sql, why)
 		}
 		if !plugin.Allows(sends.Session, sql, dialect, tables) {

@@ -122,6 +122,15 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 // Inspect is the preflight of a scenario with one target. What is wrong with the scenario or the
 // target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
+	return inspect(ctx, deps, sc, true)
+}
+
+// Describe is Inspect without the trial of what the run would write: it changes nothing, not for a moment.
+func Describe(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
+	return inspect(ctx, deps, sc, false)
+}
+
+func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
 	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
@@ -188,8 +197,39 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 		frozen += " The database accepts them."
 	}
 	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: frozen})
+	if !tries || !f.OK || len(f.Creates) > 0 {
+		return f, nil
+	}
+	noted := len(p.notes)
+	tried, err := p.tryWrites(ctx, f.Plan)
+	if err != nil {
+		return f, f.failed(checkTrial, err)
+	}
+	for _, note := range p.notes[noted:] {
+		f.add(
+			CheckResult{
+				Name:    checkTrial,
+				Outcome: CheckWarning,
+				Message: note,
+				Fix:     "start the run again when nobody holds locks",
+			},
+		)
+	}
+	if len(tried) > 0 {
+		f.add(
+			CheckResult{
+				Name:    checkTrial,
+				Outcome: CheckOK,
+				Message: fmt.Sprintf("The database takes %s: up to %d operations of "+
+					"each were executed and undone.", joinWords(tried), triedOps),
+			},
+		)
+	}
 	return f, nil
 }
+
+// checkTrial is the name of the finding about what the run would write.
+const checkTrial = "trial"
 
 func (f *Preflight) add(c CheckResult) { f.Checks = append(f.Checks, c) }
 
@@ -242,10 +282,8 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			}
 			f.add(check)
 			tables = append(tables, *have.table)
-			if have.pool != nil {
-				if err := p.keep(*have.pool); err != nil {
-					return nil, err
-				}
+			if err := p.keepSamples(have); err != nil {
+				return nil, err
 			}
 			continue
 		}

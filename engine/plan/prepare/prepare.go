@@ -356,6 +356,9 @@ type planner struct {
 	unmarked []string
 	// ours are the tables that this run made, quoted by the adapter.
 	ours []string
+	// wanted are the statements that the workload asked for, and settle what has the database check constraints; see freeze.
+	wanted []plugin.Statement
+	settle string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {
@@ -381,7 +384,11 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 			return nil, err
 		}
 	}
-	return plan, p.tryStatements(ctx, plan.Statements)
+	if err := p.tryStatements(ctx, plan.Statements); err != nil {
+		return nil, err
+	}
+	_, err = p.tryWrites(ctx, plan)
+	return plan, err
 }
 
 // tryStatements prepares the statements on a connection of its own, so that what the
@@ -409,6 +416,12 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 		return nil, err
 	}
 	p.notes = append(append(p.notes, p.adapterNotes...), answer.Notes...)
+	for _, s := range wanted {
+		if s.Note != "" {
+			p.notes, p.remarks = append(p.notes, s.Note), append(p.remarks, s.Note)
+		}
+	}
+	p.wanted, p.settle = wanted, answer.Settle
 	answer.Statements = complete(p.adapter.Info(), wanted, tables, answer.Statements)
 	if err := validate(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err

@@ -69,7 +69,12 @@ type tableState struct {
 	exists bool
 	table  *engine.Table
 	pool   *engine.Pool
-	notes  []string
+	values *engine.Pool
+	// keys is how the table's keys are read.
+	keys *plugin.KeyQuery
+	// anyShape: the workload takes the table as it is.
+	anyShape bool
+	notes    []string
 }
 
 // inspect asks what a table is; of one that is going to be dropped the adapter says no keys and samples.
@@ -92,13 +97,24 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if answer.Pool != nil {
 		answer.Pool.Table = t.Name
 	}
+	if answer.Values != nil {
+		answer.Values.Table, answer.Values.Values = t.Name, true
+	}
 	if err := p.ownership(ctx, answer.Table); err != nil {
 		return tableState{}, err
 	}
 	if err := p.noteUnmarked(ctx, t, answer.Table); err != nil {
 		return tableState{}, err
 	}
-	return tableState{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
+	return tableState{
+		exists:   true,
+		table:    answer.Table,
+		pool:     answer.Pool,
+		values:   answer.Values,
+		keys:     answer.Keys,
+		anyShape: t.AnyShape,
+		notes:    answer.Notes,
+	}, nil
 }
 
 // prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.
@@ -159,11 +175,12 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
 			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
 		}
+		if err := p.readKeys(ctx, p.names[i]+p.tableLabel(i), &state[i]); err != nil {
+			return nil, err
+		}
 		tables = append(tables, *state[i].table)
-		if state[i].pool != nil {
-			if err := p.keep(*state[i].pool); err != nil {
-				return nil, err
-			}
+		if err := p.keepSamples(state[i]); err != nil {
+			return nil, err
 		}
 	}
 	return tables, nil

@@ -14,18 +14,26 @@ type column struct {
 	number string
 	// sampled columns take their values from existing rows.
 	sampled bool
+	// checkedDomain: a domain of the column's type has checks.
+	checkedDomain bool
 }
 
 // columnsQuery lists the columns. A domain counts as the type under it; its
 // checks make the column one whose values are sampled.
-func columnsQuery(oid string) sdk.Query {
-	return sdk.Query{ID: "columns", SQL: `WITH RECURSIVE base(col, typ, mod, checked, required) AS (
- SELECT a.attnum, a.atttypid, a.atttypmod, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid +
+func columnsQuery(oid, kind string) sdk.Query {
+	updatable := "true"
+	if kind == "v" {
+		updatable = "pg_catalog.pg_column_is_updatable(a.attrelid::regclass, a.attnum, true)"
+	}
+	return sdk.Query{ID: "columns", SQL: `WITH RECURSIVE base(col, typ, mod, checked, required, domainchecks) AS (
+ SELECT a.attnum, a.atttypid, a.atttypmod, false, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid +
 		`::oid AND a.attnum > 0 AND NOT a.attisdropped
  UNION ALL
- SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
+ SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull,
+  b.domainchecks OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c') FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
 SELECT a.attnum::text, a.attname::text, pg_catalog.format_type(b.typ, b.mod), pg_catalog.format_type(b.typ, NULL),
- (NOT (a.attnotnull OR b.required))::text, a.atthasdef::text, a.attidentity::text, a.attgenerated::text, t.typtype::text, t.typcategory::text, b.checked::text, b.mod::text
+ (NOT (a.attnotnull OR b.required))::text, a.atthasdef::text, a.attidentity::text, a.attgenerated::text, t.typtype::text, t.typcategory::text, b.checked::text, b.mod::text,
+ b.domainchecks::text, coalesce((SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''), (` + updatable + `)::text
 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd'
  JOIN pg_catalog.pg_attribute a ON a.attrelid = ` + oid + `::oid AND a.attnum = b.col
 ORDER BY a.attnum`}
@@ -40,13 +48,6 @@ WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid AND i.ind
 ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`}
 }
 
-// constraintsQuery lists the columns that foreign keys and checks bind.
-func constraintsQuery(oid string) sdk.Query {
-	return sdk.Query{ID: "constraints",
-		SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
-WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c') ORDER BY 1`}
-}
-
 func readColumns(r sdk.Result) []column {
 	var list []column
 	for i := 0; i < r.Rows.Len(); i++ {
@@ -54,11 +55,17 @@ func readColumns(r sdk.Result) []column {
 		base := row.At(3).Str()
 		c := column{number: row.At(0).Str()}
 		c.Name, c.DBType = row.At(1).Str(), row.At(2).Str()
+		// An extension's type is itself in whichever schema it is.
+		if strings.HasSuffix(base, ".citext") {
+			base, c.DBType = "citext", "citext"
+		}
 		c.Type = pluginType(base)
 		c.Nullable = isTrue(row.At(4))
 		identity, generated := row.At(6).Str(), row.At(7).Str()
 		c.HasDefault = isTrue(row.At(5)) && generated == "" || identity == "d"
-		c.Generated = generated != "" || identity == "a"
+		c.Generated = generated != "" || identity == "a" || row.At(14).Str() == "false" || row.At(14).Str() == "f"
+		c.checkedDomain = isTrue(row.At(12))
+		c.Fresh = identity != "" || generated == "" && isFresh(row.At(13).Str())
 		c.sampled = isTrue(row.At(10)) || row.At(8).Str() != "b" || row.At(9).Str() == "A"
 		if mod, _ := row.At(11).Int(); mod > 4 && (base == "character varying" || base == "character") {
 			c.MaxLength = int(mod - 4)
@@ -103,7 +110,7 @@ func invented(base string) bool {
 	return false
 }
 
-// readKey returns the best key, and marks columns that other indexes keep unique.
+// readKey returns the best key, and marks columns that other indexes keep unique by themselves.
 func readKey(r sdk.Result, columns []column) []string {
 	var key []string
 	for i := 0; i < r.Rows.Len(); i++ {
@@ -129,38 +136,22 @@ func readKey(r sdk.Result, columns []column) []string {
 			}
 			continue
 		}
-		markUnique(names, key)
+		if len(names) == 1 {
+			names[0].Unique = true
+		}
 	}
 	return key
 }
 
-// markUnique makes one column of a unique index carry the uniqueness, unless the key does so already.
-func markUnique(names []*column, key []string) {
-	for _, c := range names {
-		if c.Unique || len(key) == 1 && key[0] == c.Name || c.HasDefault && c.Generated {
-			return
-		}
+// isFresh reports that a default calls a function which may give another value each time. The time of a transaction is
+// the same for all of its rows.
+func isFresh(expression string) bool {
+	expression = strings.ToLower(expression)
+	for _, same := range [...]string{"now()", "transaction_timestamp()", "statement_timestamp()", "current_user()"} {
+		expression = strings.ReplaceAll(expression, same, "")
 	}
-	var best *column
-	for _, c := range names {
-		if !c.sampled && (best == nil || best.Type == sdk.Bool) {
-			best = c
-		}
-	}
-	if best == nil {
-		best = names[0]
-	}
-	best.Unique = true
-}
-
-func markSampled(r sdk.Result, columns []column) {
-	for i := 0; i < r.Rows.Len(); i++ {
-		for j := range columns {
-			if columns[j].number == r.Rows.At(i).At(0).Str() {
-				columns[j].sampled = true
-			}
-		}
-	}
+	return strings.Contains(expression, "nextval(") || strings.Contains(expression, "uuid") ||
+		strings.Contains(expression, "()") || strings.Contains(expression, "random")
 }
 
 // sampleExpression writes a column as the text that readSample understands.

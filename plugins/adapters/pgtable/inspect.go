@@ -2,6 +2,7 @@ package pgtable
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,9 @@ const (
 	countTimeout = 8_000 // ms
 	sampleRows   = 20_000
 	// sampleBytes leaves room for JSON around 1 MB of sampled values.
-	sampleBytes   = 900_000
+	sampleBytes = 900_000
+	// queryBytes is what the database sends of a sample at most.
+	queryBytes    = 1_200_000
 	sampleTimeout = 15_000 // ms
 	probes        = 1_000
 )
@@ -33,6 +36,11 @@ type table struct {
 	dense    bool
 	denseMax int64
 	notes    []string
+	// constraints are what binds the values of columns; readable for workloads that take a table as it is.
+	constraints []sdk.Constraint
+	nonce       int64
+	// keySample is how many keys operations choose among at most.
+	keySample int64
 }
 
 // inspect is a conversation: where is the table, what is its shape, how large is
@@ -61,16 +69,21 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return errors.New("the user may not read table " + t.name.sql() + ": grant SELECT on it")
 	}
 	if !sdk.ResultOf(req, "columns").Asked {
-		sdk.Ask(w, columnsQuery(t.oid), keysQuery(t.oid), constraintsQuery(t.oid),
-			sdk.Query{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() +
-				" LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
+		queries := []sdk.Query{columnsQuery(t.oid, t.kind), keysQuery(t.oid),
+			{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() +
+				" LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"}}
+		sdk.Ask(w, append(queries, shapeQueries(t.oid)...)...)
 		return nil
 	}
 	if err := t.readShape(req); err != nil {
 		return err
 	}
+	t.keySample = sdk.KeySample(req.Get("params"))
 	if req.Get("recreate").Bool() {
-		t.write(w, nil, sdk.Result{}) // no row of it is going to be looked up
+		t.write(w, req, nil, sdk.Result{}, false) // no row of it is going to be looked up
+		return nil
+	}
+	if req.Get("logical").Get("any_shape").Bool() && !t.writable(req, w) {
 		return nil
 	}
 	if k := t.integerKey(); k != nil && t.rows != 0 {
@@ -110,7 +123,7 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.Err)
 		}
 	}
-	t.write(w, sampled, sample)
+	t.write(w, req, sampled, sample, !req.Get("logical").Get("computed_keys").Bool())
 	return nil
 }
 
@@ -129,7 +142,11 @@ func (t *table) readShape(req *jsondoc.Value) error {
 			return err
 		}
 	}
-	markSampled(sdk.ResultOf(req, "constraints"), t.columns)
+	t.readConstraints(req)
+	for i := range t.columns {
+		t.columns[i].sampled = t.columns[i].sampled || t.bound(t.columns[i].Name)
+	}
+	t.nonce, _ = sdk.ResultOf(req, "nonce").Rows.At(0).At(0).Int()
 	count := sdk.ResultOf(req, "count")
 	if n, ok := count.Rows.At(0).At(0).Int(); ok && n <= countLimit {
 		t.rows, t.exact = n, true
@@ -260,10 +277,6 @@ func (t *table) sampleColumns() []column {
 // sampleQuery reads sampled rows, in key order. Views and foreign tables have no
 // TABLESAMPLE; small tables need none.
 func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
-	var list []string
-	for _, c := range columns {
-		list = append(list, sampleExpression(c))
-	}
 	var order string
 	if len(t.key) > 0 {
 		var by []string
@@ -282,12 +295,63 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 			from = "(SELECT * FROM " + from + " ORDER BY random() LIMIT " + strconv.Itoa(sampleRows) + ") AS s"
 		}
 	}
-	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " +
-		from + order + " LIMIT " + strconv.Itoa(sampleRows)}
+	return sdk.Query{
+		ID:        id,
+		TimeoutMs: sampleTimeout,
+		SQL: withinBytes(columns, from, order+" LIMIT "+strconv.Itoa(sampleRows),
+			queryBytes),
+	}
 }
 
-// write writes the final answer.
-func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
+// keyTimeout bounds the reading of keys.
+const keyTimeout = 120_000 // ms
+
+// wantsKeys: the keys are not known by their range. A part of it without gaps that has more keys than could be read
+// stands for them.
+func (t *table) wantsKeys() bool {
+	if len(t.key) == 0 || t.rows == 0 || t.dense {
+		return false
+	}
+	return !t.hasRange || !t.exact || t.denseMax-t.min+1 < min(t.keySample, t.rows)
+}
+
+// keyQuery reads keys of the whole table in their order: all where there are no more than asked for, else some of as
+// many blocks as there are keys to be had. Keys of neighbours would be read from the same few blocks later.
+func (t *table) keyQuery() string {
+	var list, by []string
+	for _, name := range t.key {
+		for _, c := range t.columns {
+			if c.Name == name {
+				list, by = append(list, sampleExpression(c)), append(by, quoted(name))
+			}
+		}
+	}
+	from, where := t.name.sql(), ""
+	if !t.exact || t.rows > t.keySample {
+		want, rows := float64(t.keySample), float64(max(t.rows, 1))
+		// Chance may give a little more than is wanted.
+		share := min(1, max(want-4*math.Sqrt(want), 1)/rows)
+		blocks := max(float64(t.bytes)/8192, 1)
+		if t.kind == "p" {
+			blocks = max(blocks, rows/80)
+		}
+		read := max(share, min(1, want/blocks))
+		percent := func(f float64) string { return strconv.FormatFloat(100*f, 'f', 8, 64) }
+		switch sampling := t.kind == "r" || t.kind == "p" || t.kind == "m"; {
+		case sampling && read >= 1 && share < 1:
+			from += " TABLESAMPLE BERNOULLI (" + percent(share) + ") REPEATABLE (1)"
+		case sampling && share < 1:
+			from += " TABLESAMPLE SYSTEM (" + percent(read) + ") REPEATABLE (1)"
+			where = " WHERE random() < " + strconv.FormatFloat(share/read, 'f', 8, 64)
+		case share < 1:
+			where = " WHERE random() < " + strconv.FormatFloat(share, 'f', 8, 64)
+		}
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + from + where + " ORDER BY " + strings.Join(by, ", ")
+}
+
+// write writes the final answer; with keys it says how they are read, where they are not all known.
+func (t *table) write(w *jsondoc.Writer, req *jsondoc.Value, sampled []column, sample sdk.Result, keys bool) {
 	w.Object().Key("exists").Bool(true).Key("table").Object()
 	w.Key("name").Str(t.name.table).Key("physical_name").Str(t.name.sql()).Key("columns").Array()
 	for _, c := range t.columns {
@@ -302,7 +366,16 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	} else {
 		w.Key("key_min").Null().Key("key_max").Null()
 	}
-	w.Key("dense").Bool(t.dense).EndObject()
+	w.Key("dense").Bool(t.dense)
+	if len(t.constraints) > 0 {
+		sdk.WriteConstraints(w.Key("constraints"), t.constraints)
+	}
+	w.Key("nonce").Int(t.nonce).EndObject()
+	if keys && t.wantsKeys() {
+		w.Key("keys").Object().Key("sql").Str(t.keyQuery()).Key("columns").Strs(t.key).Key("timeout_ms").Int(keyTimeout).
+			Key("limit").Int(t.keySample).EndObject()
+	}
+	t.writeValues(w, req)
 	if sample.Rows.Len() > 0 {
 		t.writePool(w, sampled, sample)
 	}

@@ -23,13 +23,20 @@ const (
 	catalogs = "pg_catalog.pg_class pg_catalog.pg_namespace pg_catalog.pg_attribute pg_catalog.pg_type " +
 		"pg_catalog.pg_index " +
 		"pg_catalog.pg_constraint pg_catalog.pg_settings pg_catalog.pg_trigger pg_catalog.pg_policy " +
-		"pg_catalog.pg_inherits pg_catalog.pg_depend pg_catalog.pg_rewrite"
+		"pg_catalog.pg_inherits pg_catalog.pg_depend pg_catalog.pg_rewrite pg_catalog.pg_attrdef pg_catalog.pg_proc " +
+		"pg_catalog.pg_operator pg_catalog.pg_partitioned_table"
 	functions = "pg_catalog.format_type pg_catalog.has_table_privilege pg_catalog.has_any_column_privilege " +
 		"pg_catalog.has_schema_privilege pg_catalog.pg_has_role pg_catalog.pg_table_size pg_catalog.pg_table_is_visible " +
 		"pg_catalog.pg_my_temp_schema pg_catalog.pg_get_userbyid pg_catalog.aclexplode pg_catalog.current_setting " +
 		"pg_catalog.current_schema pg_catalog.pg_is_in_recovery pg_catalog.isfinite pg_catalog.encode " +
+		"pg_catalog.pg_column_is_updatable pg_catalog.pg_get_expr pg_catalog.pg_get_indexdef pg_catalog.pg_get_triggerdef " +
+		"pg_catalog.pg_get_partkeydef pg_catalog.pg_partition_tree pg_catalog.pg_partition_root pg_catalog.pg_relation_size " +
+		"pg_catalog.to_jsonb array_to_string substr ceil sum octet_length clock_timestamp " +
 		"unnest count min max row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
 )
+
+// settle has the server check at once what it would check at COMMIT.
+const settle = "SET CONSTRAINTS ALL IMMEDIATE"
 
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
@@ -46,10 +53,11 @@ func (a Adapter) Manifest() sdk.Manifest {
 			"VACUUM (ANALYZE) {table}",
 			"DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "ALTER TABLE {table} RENAME TO {table}",
 			"ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name}"},
-		Session: []string{"SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
+		Session: []string{"SET TIME ZONE 'UTC'", settle, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
 	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
-	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"The columns by which a row is found, for views and for tables without a primary key or a unique index; in place of the table's own key.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}}}}`
+	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"The columns by which a row is found, for views and for tables without a primary key or a unique index; in place of the table's own key.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}},` +
+		sdk.KeySampleParameter + `}}`
 	return m
 }
 

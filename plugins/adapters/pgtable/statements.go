@@ -209,8 +209,16 @@ func statements(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 		w.Key("writes").Bool(s.Writes).EndObject()
 	}
-	w.EndArray().EndObject()
+	w.EndArray().Key("settle").Str(settle).EndObject()
 	return nil
+}
+
+// parameter is the place of a bind. Bytes are told to be bytes: of a domain over them the protocol knows nothing.
+func parameter(n int, b sdk.Bind) string {
+	if b.Type == sdk.Bytes {
+		return "$" + strconv.Itoa(n) + "::bytea"
+	}
+	return "$" + strconv.Itoa(n)
 }
 
 func writeSQL(s sdk.Statement, t *sdk.Table, all []sdk.Table) (string, error) {
@@ -278,7 +286,7 @@ func equals(binds []sdk.Bind, first int) (string, error) {
 	}
 	var list []string
 	for i, b := range binds {
-		list = append(list, quoted(b.Column)+" = $"+strconv.Itoa(first+i))
+		list = append(list, quoted(b.Column)+" = "+parameter(first+i, b))
 	}
 	return " WHERE " + strings.Join(list, " AND "), nil
 }
@@ -298,7 +306,7 @@ func scanSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	var names, positions []string
 	for i, b := range binds {
 		names = append(names, quoted(b.Column))
-		positions = append(positions, "$"+strconv.Itoa(i+1))
+		positions = append(positions, parameter(i+1, b))
 	}
 	order := strings.Join(names, ", ")
 	left, right := order, strings.Join(positions, ", ")
@@ -316,7 +324,7 @@ func insertSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	var names, positions []string
 	for i, b := range s.Binds {
 		names = append(names, quoted(b.Column))
-		positions = append(positions, "$"+strconv.Itoa(i+1))
+		positions = append(positions, parameter(i+1, b))
 	}
 	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(
 		names,
@@ -338,7 +346,7 @@ func updateSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	}
 	var list []string
 	for i, b := range s.Binds[:set] {
-		list = append(list, quoted(b.Column)+" = $"+strconv.Itoa(i+1))
+		list = append(list, quoted(b.Column)+" = "+parameter(i+1, b))
 	}
 	where, err := equals(s.Binds[set:], set+1)
 	return "UPDATE " + t.PhysicalName + " SET " + strings.Join(list, ", ") + where, err

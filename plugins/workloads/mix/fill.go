@@ -16,20 +16,23 @@ type generator struct {
 	keys   *keySource
 	pool   pool
 	total  int64
-	// fill says where each INSERT column comes from.
-	fill   []source
-	change source
+	// rows is the sample of whole rows that values are taken from.
+	rows pool
+	// fill says where each column of INSERT comes from, change each that UPDATE sets.
+	fill, change []source
+	// makers make the unique values, by column.
+	makers []*newKeys
 	// thinkDue: the pause before the next operation has been issued.
 	thinkDue bool
 }
 
-// source is where the values of one column come from: the key maker, the pool, a
+// source is where the values of one column come from: the key maker, the sample of rows, a
 // maker of unique values, or a maker of random ones.
 type source struct {
-	key    bool
-	pooled *poolColumn
-	unique *newKeys
-	values values
+	key     bool
+	sampled *poolColumn
+	unique  *newKeys
+	values  values
 }
 
 // maxBatch ends a batch early, so that large values do not fill the memory.
@@ -58,69 +61,137 @@ func (mix) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 			break
 		}
 	}
-	// A later run on the same table sees another state of it, and so makes other keys.
-	salt := gen.Mix(uint64(req.Seed)) ^ gen.Mix(uint64(t.Rows)+uint64(t.KeyMax)<<20) ^ g.pool.salt
-	if g.keys, err = newKeySource(&p, &req, t, &g.pool, gen.Mix(salt)); err != nil {
+	if err := g.readRows(req.Values); err != nil {
+		return nil, err
+	}
+	if g.keys, err = newKeySource(&p, &req, t, &g.pool); err != nil {
 		return nil, err
 	}
 	for _, w := range p.weights {
 		g.total += w
 	}
+	// A later run on the same table sees another state of it, and so makes other keys.
+	salt := gen.Mix(
+		uint64(req.Seed),
+	) ^ gen.Mix(
+		uint64(t.Rows)+uint64(t.KeyMax)<<20,
+	) ^ gen.Mix(
+		uint64(t.Nonce),
+	) ^ g.pool.salt
 	if p.weights[insert] > 0 {
-		if g.keys.maker.column != "" && g.keys.maker.full() {
-			return nil, pl.planError(insert, pl.keyRangeExhausted(g.keys.maker.values.column))
-		}
-		for _, v := range pl.fill {
-			s, err := g.sourceOf(v, &req, salt)
-			if err != nil {
-				return nil, err
-			}
-			g.fill = append(g.fill, s)
+		if g.fill, err = g.sources(insert, pl.fill, &req, salt); err != nil {
+			return nil, err
 		}
 	}
 	if p.weights[update] > 0 {
-		g.change = source{values: pl.change, pooled: g.pool.find(pl.change.column.Name)}
+		if g.change, err = g.sources(update, pl.change, &req, salt); err != nil {
+			return nil, err
+		}
 	}
 	return g, nil
 }
 
-func (g *generator) sourceOf(v values, req *sdk.OpenRequest, salt uint64) (source, error) {
-	name := v.column.Name
-	s := source{values: v, pooled: g.pool.find(name)}
-	switch {
-	case name == g.keys.maker.column:
-		return source{key: true}, nil
-	case v.column.Unique:
-		// One column stands for a key of its own.
-		t := sdk.Table{Key: []string{name}, Columns: []sdk.Column{v.column}, PhysicalName: g.plan.table.PhysicalName}
-		m := &newKeys{}
-		m.prepare(req, &t, &g.pool, gen.Mix(salt+uint64(len(g.fill))+1))
-		if m.column == "" {
-			return s, g.plan.planError(insert, "new unique values for column "+quote(name)+" cannot be made")
+// readRows reads the sample of whole rows. Where the adapter gives none, the sample of keys has what it has.
+func (g *generator) readRows(samples []sdk.Pool) (err error) {
+	g.rows = g.pool
+	for _, in := range samples {
+		if in.Table == g.plan.table.Name || len(samples) == 1 {
+			g.rows, err = readPool(in, g.plan.table)
+			break
 		}
-		if m.values.maker == makeInt {
-			m.known = false
-			m.startAt(&t, s.pooled)
+	}
+	return err
+}
+
+func (g *generator) sources(kind int, columns []filled, req *sdk.OpenRequest, salt uint64) ([]source, error) {
+	var list []source
+	for i := range columns {
+		s, err := g.sourceOf(kind, &columns[i], req, salt)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+func (g *generator) sourceOf(kind int, f *filled, req *sdk.OpenRequest, salt uint64) (source, error) {
+	name, t := f.column.Name, g.plan.table
+	s := source{values: f.values}
+	switch f.from {
+	case fresh:
+		m := g.makerOf(&f.column, req, salt)
+		if m.full() {
+			return s, g.plan.planError(kind, g.plan.keyRangeExhausted(f.column))
+		}
+		if kind == insert && t.IsKey(name) {
+			m.known = len(t.Key) == 1
+			g.keys.maker = m
+			return source{key: true}, nil
 		}
 		s.unique = m
-	case v.maker == makeNothing && s.pooled == nil:
-		return s, g.plan.planError(insert, "values of type "+v.column.DBType+" for column "+quote(name)+
-			" can only be taken from existing rows, and the sample has none")
+	case fromRow:
+		if s.sampled = g.rows.find(name); s.sampled == nil && f.maker == makeNothing {
+			return s, g.plan.planError(kind, "values of type "+f.column.DBType+" for column "+quote(name)+
+				" can only be taken from existing rows, and the sample has none")
+		}
 	}
 	return s, nil
 }
 
-func (g *generator) put(b *sdk.Batch, s *source) {
+// makerOf is the maker of a column's unique values, the same one for INSERT and UPDATE.
+func (g *generator) makerOf(c *sdk.Column, req *sdk.OpenRequest, salt uint64) *newKeys {
+	for _, m := range g.makers {
+		if m.column == c.Name {
+			return m
+		}
+	}
+	m := newMaker(c, g.plan.table, g.pool.find(c.Name), gen.Mix(salt+uint64(len(g.makers))))
+	m.slot, m.slots = int64(req.KeySlot), int64(req.KeySlots)
+	g.makers = append(g.makers, m)
+	return m
+}
+
+// put writes a value; row is the sampled row that all columns of an operation take theirs from.
+func (g *generator) put(b *sdk.Batch, s *source, row int64) {
 	switch {
 	case s.key:
 		g.keys.maker.put(b, g.keys.inserted)
 	case s.unique != nil:
-		s.unique.put(b, g.keys.inserted)
-	case s.pooled != nil:
-		s.pooled.put(b, g.rand.Int64n(int64(g.pool.rows)))
+		s.unique.next(b)
+	case s.sampled != nil:
+		s.sampled.put(b, row)
 	default:
 		s.values.put(b, g.rand)
 	}
+}
+
+// row draws the sampled row of an operation.
+func (g *generator) row() int64 {
+	if g.rows.rows == 0 {
+		return 0
+	}
+	return g.rand.Int64n(int64(g.rows.rows))
+}
+
+// checkRoom says which column has used up its new values.
+func (g *generator) checkRoom(kind int, list []source) error {
+	for i := range list {
+		m, n := list[i].unique, int64(0)
+		switch {
+		case list[i].key:
+			m, n = g.keys.maker, g.keys.inserted
+		case m == nil:
+			continue
+		default:
+			n = m.made
+		}
+		if m.exhausted(n) {
+			return g.plan.planError(kind, g.plan.keyRangeExhausted(m.values.column)+
+				", and this run has used the values that were left")
+		}
+	}
+	return nil
 }
 
 // Fill writes the next operations.
@@ -147,11 +218,15 @@ func (g *generator) one(b *sdk.Batch) error {
 		kind++
 	}
 	k := g.keys
-	if kind == insert && k.maker.column != "" && k.maker.exhausted(k.inserted) {
-		return g.plan.planError(
-			insert,
-			g.plan.keyRangeExhausted(k.maker.values.column)+", and this run has used the keys that were left",
-		)
+	switch kind {
+	case insert:
+		if err := g.checkRoom(insert, g.fill); err != nil {
+			return err
+		}
+	case update:
+		if err := g.checkRoom(update, g.change); err != nil {
+			return err
+		}
 	}
 	b.Op(g.plan.statement[kind])
 	switch kind {
@@ -163,13 +238,19 @@ func (g *generator) one(b *sdk.Batch) error {
 		}
 		k.put(b, position)
 	case insert:
+		row := g.row()
 		for i := range g.fill {
-			g.put(b, &g.fill[i])
+			g.put(b, &g.fill[i], row)
 		}
 		k.inserted++
 	case update:
-		g.put(b, &g.change)
+		row := g.row()
+		for i := range g.change {
+			g.put(b, &g.change[i], row)
+		}
 		k.put(b, k.place(g.rand))
+	case remove:
+		k.put(b, k.victim(g.rand))
 	default:
 		k.put(b, k.place(g.rand))
 	}

@@ -66,8 +66,8 @@ const parameterSchema = `{
 "POINT_LOOKUP":{"title":"Point lookups","description":"Reads one row by its key.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":0},
-"UPDATE":{"title":"Updates","description":"Sets one column of one row, found by its key.","type":"number","minimum":0,"maximum":1000000,"default":0},
-"DELETE":{"title":"Deletes","description":"Deletes one row by its key. Rows deleted earlier are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
+"UPDATE":{"title":"Updates","description":"Sets a column of one row, found by its key; several where a constraint ties them together.","type":"number","minimum":0,"maximum":1000000,"default":0},
+"DELETE":{"title":"Deletes","description":"Deletes one row by its key: rows that the run has inserted, where their keys are known, and else the coldest of the table, each once; no operation asks for them afterwards. When there are none left, rows are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
 "keys":{"title":"Key distribution","description":"Which rows are touched: all alike (uniform), few rows most often (zipfian), the newest most often (latest), or one after the other (sequential).",
 "type":"string","enum":["uniform","zipfian","latest","sequential"],"default":"uniform"},
 "zipf_theta":{"title":"Skew","description":"Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice, above 1 is extreme.","type":"number","minimum":0,"maximum":5,"default":0.99},
@@ -76,7 +76,11 @@ const parameterSchema = `{
 "value_size":{"title":"Value size","description":"Length of generated text and bytes, where the column allows it.","type":"object","additionalProperties":false,
 "default":{"min":20,"max":100},
 "properties":{
-"min":{"title":"Smallest","type":"integer","minimum":0,"maximum":65536},
-"max":{"title":"Largest","type":"integer","minimum":0,"maximum":65536}}},
+"min":{"title":"Smallest","type":"integer","minimum":0,"maximum":1048576},
+"max":{"title":"Largest","type":"integer","minimum":0,"maximum":1048576}}},
+"insert_columns":{"title":"Columns of inserts","description":"The columns that INSERT names, in place of those that the database does not fill itself. Columns with a foreign key or a check take the values of an existing row.",
+"type":"array","minItems":1,"maxItems":255,"uniqueItems":true,"items":{"type":"string","minLength":1}},
+"update_columns":{"title":"Columns of updates","description":"The columns that UPDATE sets, in place of one that no constraint binds.",
+"type":"array","minItems":1,"maxItems":255,"uniqueItems":true,"items":{"type":"string","minLength":1}},
 "think_time_ms":{"title":"Think time (ms)","description":"Pause before each operation.","type":"number","minimum":0,"maximum":3600000,"default":0}
 }}`

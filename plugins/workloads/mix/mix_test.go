@@ -68,7 +68,7 @@ func TestManifestIsJSON(t *testing.T) {
 			t.Errorf("parameter %s has no title or description", name)
 		}
 	}
-	if m.Kind != "workload" || len(m.Parameters.Properties) != 7 {
+	if m.Kind != "workload" || len(m.Parameters.Properties) != 9 {
 		t.Errorf("the manifest is %+v", m)
 	}
 }
@@ -89,7 +89,7 @@ func TestParameters(t *testing.T) {
 		`{"zipf_scrambled":1}`:                      "true or false",
 		`{"thetta":1}`:                              `"thetta"`,
 		`[]`:                                        "object",
-		`{"value_size":{"max":65537}}`:              "65536",
+		`{"value_size":{"max":1048577}}`:            "1048576",
 		`{"weights":{"POINT_LOOKUP":1000000000}}`:   "1000000",
 		`{"weights":{"POINT_LOOKUP":1e400}}`:        "weights.POINT_LOOKUP",
 		`{"scan_length":99999999999999999999999}`:   "scan_length",

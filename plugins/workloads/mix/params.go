@@ -32,6 +32,8 @@ type params struct {
 	minSize     int64
 	maxSize     int64
 	thinkMicros int64
+	// insertColumns and updateColumns are chosen by hand; none leaves the choice to the plan.
+	insertColumns, updateColumns []string
 }
 
 // weightScale keeps three decimals of a weight.
@@ -79,6 +81,10 @@ func (p *params) read(name string, v *jsondoc.Value) error {
 		return nil
 	case "scan_length":
 		return readInt(name, v, 1, 10_000, &p.scanLength)
+	case "insert_columns":
+		return readNames(name, v, &p.insertColumns)
+	case "update_columns":
+		return readNames(name, v, &p.updateColumns)
 	case "value_size":
 		for _, member := range v.Names() {
 			to := &p.minSize
@@ -89,7 +95,7 @@ func (p *params) read(name string, v *jsondoc.Value) error {
 			default:
 				return errors.New("value_size has no member " + strconv.Quote(member) + ": min and max")
 			}
-			if err := readInt("value_size."+member, v.Get(member), 0, 65_536, to); err != nil {
+			if err := readInt("value_size."+member, v.Get(member), 0, maxValueSize, to); err != nil {
 				return err
 			}
 		}
@@ -126,6 +132,24 @@ names:
 	}
 	if total == 0 {
 		return errors.New("all weights are 0: give at least one kind of operation a weight above 0")
+	}
+	return nil
+}
+
+// maxValueSize bounds one generated value, so that an operation with some of them fits into a batch.
+const maxValueSize = 1 << 20
+
+// readNames reads a list of names, each once.
+func readNames(param string, v *jsondoc.Value, to *[]string) error {
+	if v.Kind() != jsondoc.Array || v.Len() == 0 || v.Len() > maxBinds {
+		return errors.New(param + " must be a list of 1 to " + strconv.Itoa(maxBinds) + " columns")
+	}
+	for i := range v.Len() {
+		name := v.At(i).Str()
+		if v.At(i).Kind() != jsondoc.String || name == "" || has(*to, name) {
+			return errors.New(param + " must be a list of the names of columns, each once")
+		}
+		*to = append(*to, name)
 	}
 	return nil
 }

@@ -17,9 +17,8 @@ type plan struct {
 	// statement is the index of each kind's statement; meaningful where the weight is not 0.
 	statement [numKinds]uint16
 	list      []sdk.Statement
-	// fill are the columns that INSERT names, change is the column that UPDATE sets.
-	fill   []values
-	change values
+	// fill are the columns that INSERT names, change those that UPDATE sets.
+	fill, change []filled
 }
 
 func makePlan(p *params, tables []sdk.Table) (*plan, error) {
@@ -48,16 +47,20 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 		}
 		if kind != insert {
 			if len(key) == 0 {
-				return nil, errors.New(pl.name() + " cannot take " + kinds[kind] +
-					": it has no primary key and no unique index over columns that are NOT NULL, and views have none. Name the " +
-					"columns that find a row, " +
-					"target.params.key: [" + pl.likelyKey() + "]; or set workload.params.weights.INSERT alone")
+				return nil, &sdk.RefusalError{
+					Field: "workload.params.weights." + kinds[kind],
+					Message: pl.name() + " cannot take " +
+						kinds[kind] + ": it has no primary key and no unique index over columns that are NOT NULL, and views have none",
+					Hint: "Name the columns that find a row, target.params.key: [" + pl.likelyKey() +
+						"]; or set workload.params.weights.INSERT alone.",
+				}
 			}
 			if pl.table.Rows == 0 && !pl.table.HasRange {
 				return nil, pl.planError(kind, "it is empty; load rows first (target.prepare)")
 			}
 		}
-		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind]}
+		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind],
+			Hint: "set workload.params.weights." + kinds[kind] + " to 0"}
 		switch kind {
 		case lookup:
 			s.ID, s.Columns = "point_lookup", columns
@@ -65,22 +68,28 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 			s.ID, s.Columns, s.Limit = "range_scan", columns, int(p.scanLength)
 		case insert:
 			s.ID, s.Writes = "insert", true
-			if err := pl.planInsert(p); err != nil {
+			var err error
+			if s.Note, err = pl.planInsert(p); err != nil {
 				return nil, err
 			}
-			s.Binds = nil
-			for _, v := range pl.fill {
-				s.Binds = append(s.Binds, sdk.Bind{Name: v.column.Name, Type: v.column.Type, Column: v.column.Name})
-			}
+			s.Binds = binds(pl.fill)
+			s.Hint = "choose the columns with workload.params.insert_columns, or " + s.Hint
 		case update:
 			s.ID, s.Writes = "update", true
-			if err := pl.planUpdate(p); err != nil {
-				return nil, err
+			var why, cure string
+			if pl.change, why, cure = newChooser(pl.table, p).updateColumns(); why != "" {
+				return nil, pl.refusal(update, why, cure)
 			}
-			c := pl.change.column
-			s.Binds = append([]sdk.Bind{{Name: c.Name, Type: c.Type, Column: c.Name}}, key...)
+			s.Binds = append(binds(pl.change), key...)
+			s.Hint = "choose the columns with workload.params.update_columns, or " + s.Hint
 		case remove:
 			s.ID, s.Writes = "delete", true
+			if why, cure := newChooser(pl.table, p).deletes(); why != "" {
+				return nil, pl.refusal(remove, why, cure)
+			}
+		}
+		if err := pl.fits(p); err != nil {
+			return nil, err
 		}
 		pl.statement[kind] = uint16(len(pl.list))
 		pl.list = append(pl.list, s)
@@ -88,39 +97,60 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 	return pl, nil
 }
 
-// planInsert chooses the columns to fill: all that the database does not fill
-// itself, except optional ones whose values cannot be invented.
-func (pl *plan) planInsert(p *params) error {
-	for _, c := range pl.table.Columns {
-		if c.Generated || c.HasDefault {
+// binds are the parameters of columns.
+func binds(columns []filled) []sdk.Bind {
+	var list []sdk.Bind
+	for _, f := range columns {
+		list = append(list, sdk.Bind{Name: f.column.Name, Type: f.column.Type, Column: f.column.Name})
+	}
+	return list
+}
+
+// planInsert chooses the columns to fill. None is left to fill where the database fills every column itself.
+func (pl *plan) planInsert(p *params) (note string, err error) {
+	fill, why, cure := newChooser(pl.table, p).insertColumns()
+	if why != "" {
+		return "", pl.refusal(insert, why, cure)
+	}
+	pl.fill = fill
+	if note, err = pl.narrow(); err != nil {
+		return "", err
+	}
+	// A handful of values is used up before a run has begun.
+	for _, f := range pl.fill {
+		if f.from != fresh {
 			continue
 		}
-		v := newValues(c, p)
-		if v.maker == makeNothing {
-			if c.Nullable {
-				continue
-			}
-			if pl.table.Rows == 0 {
-				return pl.planError(insert, "values of type "+c.DBType+" for column "+quote(c.Name)+
-					" can only be taken from existing rows, and there are none")
-			}
-			if c.Unique || len(pl.table.Key) == 1 && pl.table.IsKey(c.Name) {
-				return pl.planError(insert, "new unique values of type "+c.DBType+" for column "+quote(c.Name)+" cannot be made")
+		if m := newMaker(&f.column, pl.table, nil, 0); m.values.maker == makeNothing {
+			return "", pl.planError(insert, "new unique values of type "+f.column.DBType+" for column "+quote(f.column.Name)+
+				" cannot be made")
+		} else if m.room >= 0 && m.room < fewKeys {
+			return "", pl.planError(insert, pl.keyRangeExhausted(f.column))
+		}
+	}
+	return note, nil
+}
+
+// maxOperation leaves room in a batch for an operation and what was written before it.
+const maxOperation = 6 << 20
+
+// fits refuses values so large that one operation does not fit into a batch.
+func (pl *plan) fits(p *params) error {
+	for _, list := range [][]filled{pl.fill, pl.change} {
+		size := int64(0)
+		for _, f := range list {
+			switch f.maker {
+			case makeText, makeBytes, makeJSON:
+				if f.from == invented {
+					size += f.maxSize
+				}
 			}
 		}
-		pl.fill = append(pl.fill, v)
-	}
-	if len(pl.fill) == 0 {
-		return pl.planError(insert, "the database fills every column itself")
-	}
-	if err := pl.narrow(); err != nil {
-		return err
-	}
-	// A handful of keys is used up before a run has begun.
-	if len(pl.table.Key) == 1 && pl.table.HasRange {
-		if c := pl.table.Column(pl.table.Key[0]); c != nil && !c.HasDefault && !c.Generated && c.Type == sdk.I64 &&
-			intMax(*c)-pl.table.KeyMax < fewKeys {
-			return pl.planError(insert, pl.keyRangeExhausted(*c))
+		if size > maxOperation {
+			return &sdk.RefusalError{Field: "workload.params.value_size", Message: "value_size.max is " +
+				strconv.FormatInt(p.maxSize, 10) + ", and the columns of one operation on " + pl.name() + " would have " +
+				strconv.FormatInt(size>>20, 10) + " MB together, more than the 6 MB that one has at most",
+				Hint: "Lower workload.params.value_size.max."}
 		}
 	}
 	return nil
@@ -133,25 +163,44 @@ const fewKeys = 100
 const maxBinds = 255
 
 // narrow leaves optional columns out of an INSERT with more values than an operation
-// has, the last ones first.
-func (pl *plan) narrow() error {
+// has, the last ones first, and says so.
+func (pl *plan) narrow() (note string, err error) {
+	var left []string
 	for i := len(pl.fill) - 1; i >= 0 && len(pl.fill) > maxBinds; i-- {
 		if c := pl.fill[i].column; c.Nullable && !pl.table.IsKey(c.Name) {
+			left = append(left, c.Name)
 			pl.fill = append(pl.fill[:i], pl.fill[i+1:]...)
 		}
 	}
 	if n := len(pl.fill); n > maxBinds {
-		return pl.planError(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an "+
+		return "", pl.planError(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an "+
 			"operation has "+strconv.Itoa(maxBinds)+" values at most. Give some of them a default")
 	}
-	return nil
+	if n := len(left); n > 0 {
+		note = "INSERT leaves " + strconv.Itoa(n) + " columns of " + pl.name() + " NULL, from " + quote(left[n-1]) + " to " +
+			quote(
+				left[0],
+			) + ": an operation has " + strconv.Itoa(maxBinds) + " values at most. workload.params.insert_columns " +
+			"chooses others."
+	}
+	return note, nil
 }
 
-// keyRangeExhausted says that a key is at the end of what its type holds.
+// keyRangeExhausted says that a column is at the end of what its type holds.
 func (pl *plan) keyRangeExhausted(c sdk.Column) string {
-	text := "its key column " + quote(c.Name) + " is " + c.DBType + ", which ends at " + strconv.FormatInt(intMax(c), 10)
-	if pl.table.HasRange {
+	text := "its column " + quote(c.Name)
+	if pl.table.IsKey(c.Name) {
+		text = "its key column " + quote(c.Name)
+	}
+	if c.Type != sdk.I64 {
+		return text + " is " + c.DBType + ", which has too few values beyond those that are there"
+	}
+	text += " is " + c.DBType + ", which ends at " + strconv.FormatInt(intMax(c), 10)
+	switch {
+	case pl.table.HasRange && pl.table.IsKey(c.Name):
 		text += ", and the largest key is " + strconv.FormatInt(pl.table.KeyMax, 10)
+	case c.HasTop:
+		text += ", and its largest value is " + strconv.FormatInt(c.Top, 10)
 	}
 	return text
 }
@@ -169,41 +218,6 @@ func (pl *plan) likelyKey() string {
 	return "column"
 }
 
-// planUpdate chooses the column to set. Text comes first, because value_size
-// applies to it; unique columns are never touched.
-func (pl *plan) planUpdate(p *params) error {
-	best := -1
-	rank := func(m maker) int {
-		switch m {
-		case makeNothing:
-			return -1
-		case makeText:
-			return 3
-		case makeNumeric, makeFloat, makeInt, makeBytes, makeJSON:
-			return 2
-		}
-		return 1
-	}
-	// Later columns win ties: payload stands last, references and codes first.
-	for _, c := range pl.table.Columns {
-		if c.Generated || c.Unique || pl.table.IsKey(c.Name) {
-			continue
-		}
-		v := newValues(c, p)
-		r := 10 * rank(v.maker)
-		if v.maker == makeText && c.MaxLength == 0 {
-			r += 5
-		}
-		if r >= best && r >= 0 {
-			best, pl.change = r, v
-		}
-	}
-	if best < 0 {
-		return pl.planError(update, "it has no column outside its key whose values can be made")
-	}
-	return nil
-}
-
 func (pl *plan) name() string {
 	if pl.table.PhysicalName != "" {
 		return "table " + pl.table.PhysicalName
@@ -211,10 +225,17 @@ func (pl *plan) name() string {
 	return "table " + pl.table.Name
 }
 
-// planError says what is wrong and what to do about it.
-func (pl *plan) planError(kind int, why string) error {
-	return errors.New(pl.name() + " cannot take " + kinds[kind] + ": " + why + ". Set workload.params.weights." +
-		kinds[kind] + " to 0, or choose another table")
+// planError refuses a kind of operation: it says what is wrong and what to do about it.
+func (pl *plan) planError(kind int, why string) error { return pl.refusal(kind, why, "") }
+
+// refusal is planError with a cure besides leaving the kind out.
+func (pl *plan) refusal(kind int, why, cure string) error {
+	hint := "Set workload.params.weights." + kinds[kind] + " to 0, or choose another table."
+	if cure != "" {
+		hint = cure + " Or set workload.params.weights." + kinds[kind] + " to 0."
+	}
+	return &sdk.RefusalError{Field: "workload.params.weights." + kinds[kind],
+		Message: pl.name() + " cannot take " + kinds[kind] + ": " + why, Hint: hint}
 }
 
 func quote(s string) string { return `"` + s + `"` }

@@ -1,0 +1,235 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+const (
+	// triedOps is how many operations of each statement are tried, drawnOps how many are drawn to find them.
+	triedOps, drawnOps, maxDrawn = 20, 20_000, 512
+	// trialTimeout bounds the trial of one statement.
+	trialTimeout = 5 * time.Second
+	// settleID names the statement that has constraints checked.
+	settleID = "settle"
+)
+
+// trial is the attempt to execute what a run would write, undone each time.
+type trial struct {
+	*planner
+	plan *engine.Plan
+	conn target.Conn
+	// drawn are the operations of each statement.
+	drawn map[int][]drawnOp
+	tried []string
+}
+
+type drawnOp struct {
+	batch *plugin.Batch
+	op    plugin.Op
+}
+
+// tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions that
+// are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
+func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
+	if p.settle == "" || p.sc.Workload.Feed != nil {
+		return nil, nil
+	}
+	var wanted []int
+	for i, w := range p.wanted {
+		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
+			wanted = append(wanted, i)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	t := &trial{planner: p, plan: plan, drawn: map[int][]drawnOp{}}
+	if err := t.draw(ctx, wanted); err != nil {
+		return nil, err
+	}
+	statements := append(slices.Clone(plan.Statements),
+		engine.Statement{ID: settleID, Kind: engine.KindGenericSQL, SQL: p.settle})
+	conn, err := p.database.Connect(ctx, statements)
+	if err != nil {
+		return nil, targetError("trying the statements", err)
+	}
+	t.conn = conn
+	defer func() { _ = conn.Close() }()
+	refused := &engine.Error{Code: engine.CodeInvalid}
+	for _, i := range wanted {
+		if err := t.try(ctx, i); err != nil && !t.note(i, err) {
+			refused.Fields = append(refused.Fields, t.fault(i, err))
+		}
+		if conn.Broken() || ctx.Err() != nil {
+			break
+		}
+	}
+	if len(refused.Fields) == 0 {
+		return t.tried, ctx.Err()
+	}
+	refused.Message = fmt.Sprintf(
+		"The database refuses what the run would write (tried with %d operations that were undone).",
+		triedOps,
+	)
+	return nil, refused
+}
+
+// draw opens the workload's stream as a run would, and takes operations of the wanted statements.
+func (t *trial) draw(ctx context.Context, wanted []int) error {
+	stream, err := t.workload.Open(ctx, plugin.OpenRequest{Seed: t.sc.Workload.Seed, KeySlots: max(t.plan.KeySlots, 1),
+		Params: t.params, Tables: t.plan.Tables, Pools: t.plan.Pools}, t.plan.Statements)
+	if err != nil {
+		return pluginFailed(t.workload.Info(), "opening a stream", err)
+	}
+	defer func() { _ = stream.Close() }()
+	missing := len(wanted)
+	for ops, size := 0, triedOps; ops < drawnOps && missing > 0 && ctx.Err() == nil; size = maxDrawn {
+		batch := &plugin.Batch{}
+		err := stream.Fill(batch, size)
+		switch {
+		case errors.Is(err, plugin.ErrEnded), errors.Is(err, plugin.ErrFailed) && ops > 0:
+			return nil // a stream may end, or run out of new keys, when it has gone on for long enough
+		case err != nil:
+			return pluginFailed(t.workload.Info(), "making operations", err)
+		}
+		inside := false
+		for _, op := range batch.Ops {
+			switch op.Statement {
+			case plugin.StatementBegin:
+				inside = true
+			case plugin.StatementCommit, plugin.StatementRollback:
+				inside = false
+			}
+			// What stands in a transaction may refer to what came before it.
+			if i := int(op.Statement); !inside && slices.Contains(wanted, i) && len(t.drawn[i]) < triedOps {
+				if t.drawn[i] = append(t.drawn[i], drawnOp{batch, op}); len(t.drawn[i]) == triedOps {
+					missing--
+				}
+			}
+		}
+		ops += len(batch.Ops)
+	}
+	return ctx.Err()
+}
+
+// try executes the operations of a statement in one transaction, and undoes them.
+func (t *trial) try(ctx context.Context, i int) error {
+	if len(t.drawn[i]) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
+	control := func(statement uint16) error {
+		return t.conn.Exec(ctx, &plugin.Batch{}, plugin.Op{Statement: statement}, &target.Result{})
+	}
+	err := control(plugin.StatementBegin)
+	for _, d := range t.drawn[i] {
+		if err == nil {
+			err = t.conn.Exec(ctx, d.batch, d.op, &target.Result{})
+		}
+	}
+	if err == nil {
+		err = control(uint16(len(t.plan.Statements))) // what is checked at COMMIT only
+	}
+	if t.conn.Broken() {
+		return err
+	}
+	if back := control(plugin.StatementRollback); back != nil && err == nil {
+		return back
+	}
+	if err == nil {
+		t.tried = append(t.tried, t.plan.Statements[i].ID)
+	}
+	return err
+}
+
+// note takes what says nothing about the values, such as a lock of somebody else, for a note.
+func (t *trial) note(i int, err error) bool {
+	said := t.database.Classify(err)
+	switch said.Class {
+	case engine.ErrClassConstraint, engine.ErrClassData, engine.ErrClassSyntax, engine.ErrClassAuth, engine.ErrClassOther:
+		return false
+	}
+	t.notes = append(
+		t.notes,
+		fmt.Sprintf("The statement %s could not be tried before the load: %s", t.plan.Statements[i].ID,
+			executions.Mask(textsafe.OneLine(said.Message))),
+	)
+	return true
+}
+
+// fault says what the database refuses, on which columns, and what helps.
+func (t *trial) fault(i int, err error) engine.FieldError {
+	s, w := t.plan.Statements[i], t.wanted[i]
+	said := t.database.Classify(err)
+	f := engine.FieldError{Field: paramsField, Hint: w.Hint}
+	if w.Param != "" {
+		f.Field += "." + w.Param
+	}
+	var table *engine.Table
+	for k := range t.plan.Tables {
+		if t.plan.Tables[k].Name == s.Table || s.Table == "" && len(t.plan.Tables) == 1 {
+			table = &t.plan.Tables[k]
+		}
+	}
+	f.Message = fmt.Sprintf("%s: %s", s.Kind, strings.TrimRight(executions.Mask(textsafe.OneLine(said.Message)), "."))
+	if table != nil {
+		columns, left := broken(table, s, said.Message)
+		if len(columns) > 0 {
+			f.Message += fmt.Sprintf(" (on the column %s)", strings.Join(columns, ", "))
+		}
+		if left != "" {
+			f.Hint = fmt.Sprintf(
+				"the default of %s gives a value that the table has already: set its sequence beyond the largest one "+
+					"(setval). Or %s",
+				left,
+				f.Hint,
+			)
+		}
+	}
+	if f.Hint == "" {
+		f.Hint = "leave statements of this kind out"
+	}
+	return f
+}
+
+// broken are the columns of the constraint that a message names, or, where it names none, those written columns that
+// checks without a name of their own bind. left is a unique column that the statement leaves to its default.
+func broken(table *engine.Table, s engine.Statement, message string) (columns []string, left string) {
+	bound := func(name string) bool {
+		return slices.ContainsFunc(s.Binds, func(b engine.Bind) bool { return b.Column == name })
+	}
+	add := func(list []string) {
+		for _, name := range list {
+			if !slices.Contains(columns, name) {
+				columns = append(columns, name)
+			}
+		}
+	}
+	for _, c := range table.Constraints {
+		switch {
+		case c.Name != "" && strings.Contains(message, `"`+c.Name+`"`):
+			add(c.Columns)
+			for _, column := range table.Columns {
+				if c.Kind == "unique" && column.Fresh && slices.Contains(c.Columns, column.Name) && !bound(column.Name) {
+					left = column.Name
+				}
+			}
+		case c.Kind == "domain" && strings.Contains(message, "domain"),
+			c.Kind == "partition" && strings.Contains(message, "partition"):
+			add(slices.DeleteFunc(slices.Clone(c.Columns), func(name string) bool { return !bound(name) }))
+		}
+	}
+	return columns, left
+}
