@@ -78,7 +78,7 @@ func (d *database) reading(
 		err = execAll(ctx, c, begin)
 	}
 	if err != nil {
-		return d.explainBegin(ctx, c, err)
+		return d.cannotRead(ctx, c, err)
 	}
 	err = do(c)
 	if !c.IsClosed() {
@@ -98,8 +98,8 @@ func (d *database) reading(
 	return err
 }
 
-// explainBegin explains that a transaction that only reads could not begin.
-func (d *database) explainBegin(ctx context.Context, c *pgconn.PgConn, err error) error {
+// cannotRead leaves a transaction that could not be begun.
+func (d *database) cannotRead(ctx context.Context, c *pgconn.PgConn, err error) error {
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
 	}
