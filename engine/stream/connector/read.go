@@ -281,8 +281,8 @@ func (s *rows) object(b *column.Batch, line []byte) bool {
 	return true
 }
 
-// wholeNumber returns a number of JSON that is whole by its digits alone: 1.0 and 1e2 are the integers 1 and 100 there, as
-// many programs write them. Others are left as they are, and are no value of an integer.
+// wholeNumber returns a number of JSON that is whole by its digits alone: 1.0 and 1e2 are the integers 1 and 100 there,
+// as many programs write them. Others are left as they are, and are no value of an integer.
 func wholeNumber(raw []byte) []byte {
 	if !bytes.ContainsAny(raw, ".eE") {
 		return raw
