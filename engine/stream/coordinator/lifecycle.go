@@ -30,7 +30,7 @@ const (
 	// StuckAfter is how long a query may be STOPPING until it is called stuck.
 	StuckAfter = 30 * time.Second
 	// ReleaseAfter is from when on what a query that was dropped has on a worker that is not there counts as gone. A
-	// fragment ends by itself 15 s after its server has fallen silent; a worker that is lost for good or removed never says so.
+	// fragment ends by itself 15 s after its server has fallen silent; a worker that is lost for good never says so.
 	ReleaseAfter = 2 * time.Minute
 	// minRetryDelay and longestWait are between attempts to start a fragment.
 	minRetryDelay = 500 * time.Millisecond

@@ -13,9 +13,9 @@ import (
 // one that ends its process tells that, and is there for a moment.
 const restartDelay = 5 * time.Second
 
-// leaveGrace is how long the link of a fragment may go on whose worker is not there any more. One that has left in order
-// has sent its last rows and its end, on a connection of their own: the loss of the worker's stream may overtake them.
-// The link of one that is lost breaks by itself.
+// leaveGrace is how long the link of a fragment may go on whose worker is not there any more. One that has left in
+// order has sent its last rows and its end, on a connection of their own: the loss of the worker's stream may overtake
+// them. The link of one that is lost breaks by itself.
 const leaveGrace = 3 * time.Second
 
 // Wake has the reconciler look now: who calls it knows that something has changed.
