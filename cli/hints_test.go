@@ -45,8 +45,8 @@ var (
 	toolchains = []string{"../plugins/author", "../storage/embedded"}
 )
 
-// TestHintsNameFlagsThatThereAre: a text of the program that names a flag which no command has sends its reader astray. What
-// a node says is read at workers and servers, and names flags that both have.
+// TestHintsNameFlagsThatThereAre: a text of the program that names a flag which no command has sends its reader astray.
+// What a node says is read at workers and servers, and names flags that both have.
 func TestHintsNameFlagsThatThereAre(t *testing.T) {
 	commands := flagsOf(t)
 	anywhere := slices.Concat(slices.Collect(func(yield func([]string) bool) {

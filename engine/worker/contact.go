@@ -148,8 +148,8 @@ func (w *runWorker) setEnd(at time.Time, epoch int64) {
 	w.tryEnd()
 }
 
-// tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP does
-// that has not come. While there is contact it is about to.
+// tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP
+// does that has not come. While there is contact it is about to.
 func (w *runWorker) tryEnd() {
 	if w.stopping || w.endsAt.IsZero() || !w.loadStarted {
 		return

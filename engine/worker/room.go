@@ -6,8 +6,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// minRoom is how many bytes the disk has to hold beyond its reserve, and the spool within its budget, for a node to take
-// another run worker: with less its record would end within seconds.
+// minRoom is how many bytes the disk has to hold beyond its reserve, and the spool within its budget, for a node to
+// take another run worker: with less its record would end within seconds.
 const minRoom = 64 << 20
 
 // checkRoom finds out whether the node can record another run worker, and why not. One that could not takes work again
