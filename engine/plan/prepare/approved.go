@@ -81,6 +81,15 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 	return ""
 }
 
+// settles says why a text may not be what an adapter has constraints checked with, or "".
+func (r *resolved) settles(sends plugin.Sends, sql string, tables []string) string {
+	why := checksConstraints(sql, r.dialect())
+	if why == "" && !plugin.Allows(sends.Session, sql, r.adapter.Info().Manifest.Dialect, tables) {
+		why = "its manifest does not declare"
+	}
+	return why
+}
+
 // checksConstraints says why a text may not be what has constraints checked, or "".
 func checksConstraints(sql string, dialect sqltext.Dialect) string {
 	tokens, err := sqltext.Tokens(sql, dialect)
@@ -137,11 +146,8 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 		}
 	}
 	if sql := answer.Settle; sql != "" {
-		if why := checksConstraints(sql, r.dialect()); why != "" {
+		if why := r.settles(sends, sql, tables); why != "" {
 			return refuse(sql, why)
-		}
-		if !plugin.Allows(sends.Session, sql, dialect, tables) {
-			return refuse(sql, undeclared)
 		}
 	}
 	ddl := slices.Concat(answer.DDL, answer.AfterLoad, answer.Swap)
